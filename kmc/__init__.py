@@ -1,0 +1,51 @@
+"""kmc: sample posteriors without gradients.
+
+Names are imported when they are first used, so that ``import kmc`` and ``kmc --help`` do not wait for numba.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kmc._version import __version__
+
+if TYPE_CHECKING:
+    from kmc.errors import EvaluationError, KmcWarning
+    from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
+    from kmc.plots import plot_pairs
+    from kmc.run.sample import sample
+    from kmc.targets.model import Model
+
+_HOMES = {
+    "AdaptiveMetropolis": "kmc.mcmc",
+    "EvaluationError": "kmc.errors",
+    "KernelHMC": "kmc.mcmc",
+    "KmcWarning": "kmc.errors",
+    "Model": "kmc.targets.model",
+    "RandomWalkMetropolis": "kmc.mcmc",
+    "plot_pairs": "kmc.plots",
+    "sample": "kmc.run.sample",
+}
+
+__all__ = [
+    "AdaptiveMetropolis",
+    "EvaluationError",
+    "KernelHMC",
+    "KmcWarning",
+    "Model",
+    "RandomWalkMetropolis",
+    "__version__",
+    "plot_pairs",
+    "sample",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kmc' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,60 @@
+"""Moves that use differences of archived points and no surrogate.
+
+ter Braak and Vrugt (2008), "Differential evolution Markov chain with snooker updater and fewer chains", Statistics and
+Computing 18. With an archive that does not change the moves are exact for one chain.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kmc.mcmc.base import MOVES
+from kmc.mcmc.metropolis import Proposal
+
+_DE = MOVES.index("differential-evolution")
+_SNOOKER = MOVES.index("snooker")
+
+
+def archive_move(
+    rng: np.random.Generator, x: np.ndarray, archive: np.ndarray, scale: float, snooker_share: float = 0.15
+) -> Proposal:
+    """A snooker update with probability ``snooker_share``, else differential evolution.
+
+    Parameters
+    ----------
+    x : ndarray, shape (d,)
+    archive : ndarray, shape (n, d)
+        n >= 3 distinct points.
+    scale : float
+        Factor of the step 2.38 / sqrt(2 d).
+    """
+    if rng.random() < snooker_share:
+        return snooker(rng, x, archive)
+    return differential_evolution(rng, x, archive, scale)
+
+
+def differential_evolution(rng: np.random.Generator, x: np.ndarray, archive: np.ndarray, scale: float) -> Proposal:
+    """x + γ (a - b) + a little noise; γ = 1, for jumps between modes, with probability .1. Symmetric."""
+    a, b = archive[rng.choice(len(archive), 2, replace=False)]
+    gamma = 1.0 if rng.random() < 0.1 else scale * 2.38 / np.sqrt(2 * len(x)) * rng.uniform(0.7, 1.3)
+    noise = 1e-3 * archive.std(axis=0) * rng.standard_normal(len(x))
+    return Proposal(x + gamma * (a - b) + noise, 0.0, _DE)
+
+
+def snooker(rng: np.random.Generator, x: np.ndarray, archive: np.ndarray) -> Proposal:
+    """Along the line through x and an archived z, by γ times the projected difference of two others, γ ~ U(1.2, 2.2).
+
+    The step is symmetric in the distance r along the line, while volume around z grows as r^(d-1): the
+    Metropolis–Hastings ratio is p(x') |x' - z|^(d-1) / (p(x) |x - z|^(d-1)).
+    """
+    z, a, b = archive[rng.choice(len(archive), 3, replace=False)]
+    direction = x - z
+    distance = np.linalg.norm(direction)
+    if not distance > 0:
+        return Proposal(x, 0.0, _SNOOKER, moved=False)
+    direction = direction / distance
+    proposed = x + rng.uniform(1.2, 2.2) * ((a - b) @ direction) * direction
+    new_distance = np.linalg.norm(proposed - z)
+    if not new_distance > 0:
+        return Proposal(x, 0.0, _SNOOKER, moved=False)
+    return Proposal(proposed, (len(x) - 1) * float(np.log(new_distance / distance)), _SNOOKER)

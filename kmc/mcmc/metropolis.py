@@ -1,0 +1,38 @@
+"""One Metropolis–Hastings decision, shared by every move."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kmc.mcmc.tempering import COLD, Tempering, tempered
+
+
+class Proposal(NamedTuple):
+    """Where a move wants to go.
+
+    ``log_ratio`` is the logarithm of everything in the Metropolis–Hastings ratio but the target:
+    log q(x | x') - log q(x' | x). A proposal that ended where it began (``moved`` False) needs no evaluation.
+    """
+
+    position: np.ndarray
+    log_ratio: float
+    move: int  # index into base.MOVES
+    moved: bool = True
+    n_steps: int = 0
+    step_size: float = 0.0
+    energy: float = np.nan
+    diverging: bool = False
+
+
+def decide(
+    rng: np.random.Generator, current: float, proposed: float, log_ratio: float, tempering: Tempering = COLD
+) -> tuple[bool, float]:
+    """Accept or reject: (accepted, probability). -inf is a legal proposed value and is never accepted."""
+    uniform = rng.random()  # drawn in every case, so that the stream does not depend on the value
+    if proposed == -np.inf:
+        return False, 0.0
+    log_probability = tempered(tempering, proposed)[0] - tempered(tempering, current)[0] + log_ratio
+    probability = float(np.exp(min(0.0, log_probability)))
+    return uniform < probability, probability

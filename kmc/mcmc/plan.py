@@ -1,0 +1,65 @@
+"""The plan of a sweep: everything that a move depends on besides the walker's state. Frozen means: not replaced."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kmc.mcmc.archive_moves import archive_move
+from kmc.mcmc.base import MOVES
+from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.surrogate_transition import RunOptions, run
+from kmc.mcmc.tempering import COLD, Tempering, tempered
+from kmc.surrogates.fit import Surrogate
+
+_RUN, _TEMPERED_RUN = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
+
+
+class Plan(NamedTuple):
+    """How walkers move until the plan is replaced."""
+
+    surrogate: Surrogate | None  # None before the first fit: archive moves only
+    archive: np.ndarray  # (n, d)
+    archive_z: np.ndarray  # the same in whitened coordinates, for jumps inside runs
+    archive_share: float  # probability of an archive move
+    archive_scale: float
+    run: RunOptions
+    shortest_run: int  # lengths are uniform on shortest..longest
+    longest_run: int
+    single_share: float
+    tempered_share: float
+
+    def propose(self, rng: np.random.Generator, x: np.ndarray, tempering: Tempering = COLD) -> Proposal:
+        """A proposal from x (d,); the kind of move does not depend on x."""
+        if self.surrogate is None or rng.random() < self.archive_share:
+            return archive_move(rng, x, self.archive, self.archive_scale)
+        move = _RUN
+        if rng.random() < self.tempered_share:
+            flattest = 1.0 / (1.0 + 2.0 / np.sqrt(len(x)))
+            tempering, move = Tempering(0.0, float(rng.uniform(flattest, 1.0)), np.inf), _TEMPERED_RUN
+        length = 1
+        if not rng.random() < self.single_share:
+            length = int(rng.integers(self.shortest_run, self.longest_run + 1))
+        return self._surrogate_run(self.surrogate, rng, x, tempering, length, move)
+
+    def _surrogate_run(self, surrogate, rng, x, tempering, length, move):
+        z = surrogate.whitening(x[None])[0]
+        result = run(surrogate.point, tempering, rng, z, length, self.run, self.archive_z)
+        if not result.moved:
+            return Proposal(x, 0.0, move, moved=False, n_steps=result.n_steps, step_size=self.run.step_size)
+        return Proposal(
+            position=surrogate.whitening.back(result.position[None])[0],
+            log_ratio=tempered(tempering, result.start_value)[0] - tempered(tempering, result.value)[0],
+            move=move,
+            n_steps=result.n_steps,
+            step_size=self.run.step_size,
+            energy=result.energy,
+            diverging=result.diverging,
+        )
+
+
+def distinct(states: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Distinct rows of states (n, d), at most ``most`` of them, in random order."""
+    unique = np.unique(states, axis=0)
+    return unique[rng.permutation(len(unique))[:most]]

@@ -1,0 +1,189 @@
+"""Random-walk Metropolis, plain and adaptive: the baselines that need nothing but evaluations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kmc.mcmc.base import MOVES, Problem, Sweep
+from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.walkers import Walkers, best_starts, requested
+
+_MOVE = MOVES.index("random-walk")
+
+
+@dataclass(frozen=True)
+class RandomWalkMetropolis:
+    """Gaussian random-walk Metropolis.
+
+    Parameters
+    ----------
+    scale : float or ndarray of shape (d,), optional
+        Standard deviations of the proposal. By default they are proportional to the spread of the start points, and one
+        common factor is tuned in warm-up.
+    target_acceptance : float
+        What the factor is tuned to.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.RandomWalkMetropolis(scale=0.5).name
+    'random-walk'
+    """
+
+    scale: float | np.ndarray | None = None
+    target_acceptance: float = 0.234
+
+    name: ClassVar[str] = "random-walk"
+
+    def __post_init__(self):
+        _check_acceptance(self.target_acceptance)
+        if self.scale is not None and not (np.all(np.isfinite(self.scale)) and np.all(np.asarray(self.scale) > 0)):
+            raise ValueError(f"scale={self.scale!r}: expected positive standard deviations")
+
+    def start(self, problem: Problem) -> GaussianWalk:
+        """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
+        if self.scale is None:
+            return GaussianWalk(problem, _root_of_start(problem), tune=True, target_acceptance=self.target_acceptance)
+        scale = np.asarray(self.scale, float)
+        if scale.shape not in ((), (problem.dim,)):
+            raise ValueError(f"scale has shape {scale.shape}: expected a number or shape ({problem.dim},)")
+        return GaussianWalk(problem, np.diag(np.broadcast_to(scale, problem.dim)), tune=False)
+
+
+@dataclass(frozen=True)
+class AdaptiveMetropolis:
+    """Adaptive Metropolis with a covariance learned from the pooled history of all chains.
+
+    Haario, Saksman and Tamminen (2001), "An adaptive Metropolis algorithm", Bernoulli 7; the factor of the covariance
+    follows a Robbins–Monro recursion on the acceptance rate (Andrieu and Thoms 2008, Statistics and Computing 18,
+    algorithm 4).
+
+    Parameters
+    ----------
+    adaptation : {"freeze", "vanishing"}
+        "freeze": the proposal does not change after warm-up. "vanishing": it goes on adapting with step sizes that tend
+        to zero.
+    target_acceptance : float
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.AdaptiveMetropolis().adaptation
+    'freeze'
+    """
+
+    adaptation: str = "freeze"
+    target_acceptance: float = 0.234
+
+    name: ClassVar[str] = "adaptive-metropolis"
+
+    def __post_init__(self):
+        _check_acceptance(self.target_acceptance)
+        if self.adaptation not in ("freeze", "vanishing"):
+            raise ValueError(f"adaptation={self.adaptation!r}: expected 'freeze' or 'vanishing'")
+
+    def start(self, problem: Problem) -> GaussianWalk:
+        """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
+        return GaussianWalk(
+            problem,
+            _root_of_start(problem),
+            tune=True,
+            learn_covariance=True,
+            freeze=self.adaptation == "freeze",
+            target_acceptance=self.target_acceptance,
+        )
+
+
+class GaussianWalk:
+    """x' = x + factor · root · noise for every chain; see :class:`kmc.mcmc.base.Process`."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        root: np.ndarray,
+        tune: bool,
+        learn_covariance: bool = False,
+        freeze: bool = True,
+        target_acceptance: float = 0.234,
+    ):
+        self.problem = problem
+        self.warming_up = True
+        self._tune, self._learn_covariance, self._freeze = tune, learn_covariance, freeze
+        self._target = target_acceptance
+        self._root = root
+        self._log_factor = float(np.log(2.38 / np.sqrt(problem.dim))) if tune else 0.0
+        best = best_starts(problem.initial, problem.initial_log_density, problem.chains)
+        rngs = [np.random.default_rng(seed) for seed in problem.seed.spawn(problem.chains)]
+        self._walkers = Walkers(rngs, problem.initial[best], problem.initial_log_density[best])
+        self._mean = self._walkers.x.mean(axis=0)
+        self._covariance = root @ root.T
+        self._warmup = _warmup_sweeps(problem)
+        self._sweep = 0
+        self._proposals: list[Proposal] = []
+        self._end_of_warmup()
+
+    def propose(self) -> np.ndarray:
+        """One Gaussian step per chain."""
+        root = np.exp(self._log_factor) * self._root
+        self._proposals = [
+            Proposal(x + root @ rng.standard_normal(len(x)), 0.0, _MOVE, step_size=float(np.exp(self._log_factor)))
+            for x, rng in zip(self._walkers.x, self._walkers.rngs, strict=True)
+        ]
+        return requested(self._proposals, self.problem.dim)
+
+    def advance(self, values: np.ndarray) -> Sweep:
+        """Decide every step, and adapt in warm-up."""
+        stats = self._walkers.decide(self._proposals, values)
+        record = self._walkers.sweep(self.warming_up, stats, self.problem.chains)
+        self._sweep += 1
+        if self._tune and (self.warming_up or not self._freeze):
+            self._adapt(float(stats["acceptance_rate"].mean()))
+        self._end_of_warmup()
+        return record
+
+    def report(self) -> dict[str, Any]:
+        """Facts for the results' attributes."""
+        return {"n_refits": 0, "proposal_factor": float(np.exp(self._log_factor))}
+
+    def _adapt(self, acceptance):
+        # Step sizes of the recursions: t^-.6 for the factor, and for the moments 1/t with the first half of warm-up
+        # forgotten in the limit (2/t), so that over-dispersed starts leave no trace.
+        self._log_factor += (self._sweep + 1) ** -0.6 * (acceptance - self._target) * 2.0
+        if not self._learn_covariance:
+            return
+        rate = min(2.0 / (self._sweep + 10), 0.5)
+        deviations = self._walkers.x - self._mean
+        self._mean = self._mean + rate * deviations.mean(axis=0)
+        self._covariance = (1 - rate) * self._covariance + rate * (deviations.T @ deviations) / len(deviations)
+        if self._sweep % 10 == 0:
+            floor = 1e-10 * np.diag(np.diag(self._covariance)) + 1e-300 * np.eye(len(self._mean))
+            self._root = np.linalg.cholesky(self._covariance + floor)
+
+    def _end_of_warmup(self):
+        if self.warming_up and self._sweep >= self._warmup:
+            self.warming_up = False
+
+
+def _warmup_sweeps(problem):
+    """As the user says; else as many sweeps as there will be draws, or a third of the budget."""
+    if problem.warmup is not None:
+        return problem.warmup
+    limits = []
+    if problem.draws is not None:
+        limits.append(problem.draws)
+    if problem.max_evaluations is not None:
+        limits.append(problem.max_evaluations // (3 * problem.chains))
+    return min(limits)
+
+
+def _root_of_start(problem):
+    spread = problem.initial.std(axis=0)
+    return np.diag(np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(problem.initial).max(axis=0), 1.0)))
+
+
+def _check_acceptance(value):
+    if not 0 < value < 1:
+        raise ValueError(f"target_acceptance={value!r}: expected a number between 0 and 1")

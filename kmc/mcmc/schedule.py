@@ -1,0 +1,85 @@
+"""When kernel HMC's warm-up refits and when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kmc.mcmc.base import Problem
+
+
+@dataclass
+class Round:
+    """What happened between two fits.
+
+    A new point is a surprise when the truth and the surrogate differ by more than two nats and one of them says that
+    it matters; ``low`` counts proposals that the surrogate put more than two nats too low.
+    """
+
+    cold: list[float] = field(default_factory=list)  # acceptance probabilities of runs at temperature one
+    hot: list[float] = field(default_factory=list)
+    archive: list[float] = field(default_factory=list)
+    n_points: int = 0
+    low: int = 0
+    probes: int = 0
+    surprises: int = 0
+
+    def acceptance(self) -> float:
+        """Mean over all runs on the surrogate; NaN before the first."""
+        runs = self.cold + self.hot
+        return float(np.mean(runs)) if runs else float("nan")
+
+    def good(self) -> bool:
+        """Whether the surrogate served well enough to be frozen."""
+        return bool(
+            len(self.cold) > 0
+            and np.mean(self.cold) > 0.6
+            and (not self.hot or np.mean(self.hot) > 0.45)
+            and self.low < 0.025 * max(self.n_points, 1)
+            and self.surprises <= 0.1 * self.probes
+        )
+
+
+@dataclass
+class Schedule:
+    """Evaluation counts at which warm-up refits, and the rule that ends it.
+
+    Warm-up ends after two good rounds in succession and ``earliest`` evaluations; at a third of the budget if acceptance
+    exceeds .4; at half of the budget in any case. A number of warm-up sweeps given by the user overrides all three.
+    """
+
+    next_fit: int
+    growth: float
+    earliest: int
+    third: int
+    half: int
+    sweeps: int | None
+    good_rounds: int = 0
+
+    @classmethod
+    def of(cls, problem: Problem, first_fit: int, growth: float, earliest: int, settle: int) -> Schedule:
+        """The schedule of a problem; without a budget of evaluations it is twice what the draws will cost."""
+        budget = problem.max_evaluations or max(3 * earliest, 2 * (problem.draws or 0) * problem.chains)
+        sweeps = None if problem.warmup is None else max(problem.warmup - settle, 0)
+        return cls(first_fit, growth, min(earliest, budget // 3), budget // 3, budget // 2, sweeps)
+
+    def due(self, n_evaluations: int) -> bool:
+        """Whether it is time for a fit."""
+        return n_evaluations >= self.next_fit
+
+    def finish(self, n_evaluations: int, last: Round) -> bool:
+        """Close a round: whether warm-up ends here; else the next fit is set."""
+        self.good_rounds = self.good_rounds + 1 if last.good() else 0
+        proven = n_evaluations >= self.earliest and self.good_rounds >= 2
+        passable = n_evaluations >= self.third and last.acceptance() > 0.4
+        if self.sweeps is None and (proven or passable or n_evaluations >= self.half):
+            return True
+        upcoming = [int(self.growth * n_evaluations) + 1]
+        upcoming += [limit for limit in (self.earliest, self.third, self.half) if limit > n_evaluations]
+        self.next_fit = min(upcoming)
+        return False
+
+    def exhausted(self, sweep: int, n_evaluations: int) -> bool:
+        """Whether warm-up must end now, fit or no fit."""
+        return n_evaluations >= self.half if self.sweeps is None else sweep >= self.sweeps

@@ -1,0 +1,105 @@
+"""Many cheap moves on the surrogate, before one true evaluation.
+
+Each move leaves the (tempered) surrogate invariant and is reversible; kinds and lengths are drawn independently of the
+state. A run of them therefore satisfies detailed balance with respect to the surrogate, and a proposal made by a run is
+accepted for the true target p with probability min(1, p(x') s(x) / (p(x) s(x'))): Christen and Fox (2005), "Markov chain
+Monte Carlo using an approximation", Journal of Computational and Graphical Statistics 14, with the run as the proposal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from kmc.mcmc.integrators import leapfrog
+from kmc.mcmc.tempering import tempered
+from kmc.surrogates.point import value_and_gradient, workspace
+
+DIVERGENCE = 1000.0  # spread of H along a path, in nats
+
+
+class RunOptions(NamedTuple):
+    """How a run moves."""
+
+    step_size: float  # of leapfrog, in whitened coordinates
+    trajectory_length: float  # longest integration time; times are uniform on [.2, 1] of it
+    jump_share: float  # probability of an archive jump instead of a trajectory
+    small_share: float  # probability that a trajectory takes steps smaller by exp(-2 U), for narrow places
+
+
+class RunResult(NamedTuple):
+    """Where a run ended."""
+
+    position: np.ndarray
+    start_value: float  # log s at the start
+    value: float  # log s at the end
+    n_steps: int  # leapfrog steps
+    energy: float  # H at the end of the last trajectory
+    acceptance_rate: float  # mean over the trajectories, on the surrogate
+    poor: int  # trajectories accepted with probability under .3
+    diverging: bool
+    moved: bool
+
+
+@numba.njit(cache=True)
+def run(state, tempering, rng, start, n_moves, options, archive):
+    """``n_moves`` moves from ``start`` (d,); ``archive`` (n, d) feeds the jumps x + a_i - a_j, in whitened coordinates."""
+    d = start.size
+    work = workspace(state)
+    z = start.copy()
+    trial = np.empty(d)
+    momentum = np.empty(d)
+    gradient = np.empty(d)
+    trial_gradient = np.empty(d)
+    start_value = value = value_and_gradient(state, z, gradient, work)
+    total_steps = 0
+    trajectories = 0
+    acceptance = 0.0
+    poor = 0
+    diverging = False
+    moved = False
+    last_energy = -tempered(tempering, value)[0]
+    for _ in range(n_moves):
+        target, _ = tempered(tempering, value)
+        trial[:] = z
+        if len(archive) > 1 and rng.random() < options.jump_share:
+            i = int(rng.random() * len(archive))
+            j = int(rng.random() * len(archive))
+            for k in range(d):
+                trial[k] += archive[i, k] - archive[j, k]
+            trial_value = value_and_gradient(state, trial, trial_gradient, work)
+            probability = min(1.0, np.exp(min(0.0, tempered(tempering, trial_value)[0] - target)))
+        else:
+            time = options.trajectory_length * (0.2 + 0.8 * rng.random())
+            step_size = options.step_size * (0.7 + 0.6 * rng.random())
+            if rng.random() < options.small_share:
+                step_size *= np.exp(-2.0 * rng.random())
+            n_steps = max(1, int(np.round(time / step_size)))
+            kinetic = 0.0
+            for k in range(d):
+                momentum[k] = rng.standard_normal()
+                kinetic += momentum[k] * momentum[k]
+            trial_gradient[:] = gradient
+            trial_value, energy, spread = leapfrog(
+                state, tempering, trial, momentum, trial_gradient, value, step_size, n_steps, work
+            )
+            total_steps += n_steps
+            trajectories += 1
+            probability = 0.0
+            if spread > DIVERGENCE:
+                diverging = True
+            else:
+                probability = min(1.0, np.exp(min(0.0, 0.5 * kinetic - target - energy)))
+                last_energy = energy
+            acceptance += probability
+            if probability < 0.3:
+                poor += 1
+        if rng.random() < probability:
+            z[:] = trial
+            gradient[:] = trial_gradient
+            value = trial_value
+            moved = True
+    rate = acceptance / trajectories if trajectories else 1.0
+    return RunResult(z, start_value, value, total_steps, last_energy, rate, poor, diverging, moved)

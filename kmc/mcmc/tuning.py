@@ -1,0 +1,46 @@
+"""Step size and length of runs, chosen on the surrogate alone: no true evaluation is spent."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kmc.mcmc.surrogate_transition import RunOptions, run
+from kmc.mcmc.tempering import COLD
+
+STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)
+RUN_LENGTHS = (12, 25, 50)
+
+
+def choose_step_size(point, starts: np.ndarray, archive: np.ndarray, options: RunOptions, rng) -> float:
+    """The largest step with a mean surrogate acceptance above .93 and fewer than 5 % of trajectories under .3.
+
+    ``starts`` (n, d) and ``archive`` are in whitened coordinates.
+    """
+    for step_size in STEP_SIZES:
+        trial = options._replace(step_size=step_size, jump_share=0.0, small_share=0.0)
+        results = [run(point, COLD, rng, z, 2, trial, archive) for z in starts]
+        rate = np.mean([r.acceptance_rate for r in results])
+        poor = sum(r.poor for r in results) / (2 * len(results))
+        if rate > 0.93 and poor < 0.05:
+            return step_size
+    return STEP_SIZES[-1]
+
+
+def choose_run_length(point, starts: np.ndarray, archive: np.ndarray, options: RunOptions, rng) -> int:
+    """The shortest run that forgets its start: largest |corr(z_0, z_K)| under .2 + .04 sqrt(2 log d)."""
+    z = starts
+    dim = starts.shape[1]
+    limit = 0.2 + 0.04 * np.sqrt(2 * np.log(dim)) if dim > 1 else 0.2
+    done = 0
+    for length in RUN_LENGTHS:
+        z = np.array([run(point, COLD, rng, row, length - done, options, archive).position for row in z])
+        done = length
+        if max(abs(_correlation(starts[:, j], z[:, j])) for j in range(dim)) < limit:
+            return length
+    return RUN_LENGTHS[-1]
+
+
+def _correlation(a, b):
+    a, b = a - a.mean(), b - b.mean()
+    scale = np.sqrt((a @ a) * (b @ b))
+    return (a @ b) / scale if scale > 0 else 1.0

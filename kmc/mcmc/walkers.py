@@ -1,0 +1,82 @@
+"""The walkers: states, their random streams, and one Metropolis–Hastings decision each per sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kmc.mcmc.base import STATS, Sweep
+from kmc.mcmc.metropolis import Proposal, decide
+from kmc.mcmc.tempering import COLD, Tempering, tempered
+
+
+class Walkers:
+    """States of several chains that move together, a sweep at a time.
+
+    Attributes
+    ----------
+    x : ndarray, shape (walkers, d)
+    log_density : ndarray, shape (walkers,)
+        Of the target, as it was evaluated when the state was entered; never evaluated again.
+    rngs : list of Generator
+        One stream per walker.
+    """
+
+    def __init__(self, rngs: Sequence[np.random.Generator], x: np.ndarray, log_density: np.ndarray):
+        self.rngs = list(rngs)
+        self.x, self.log_density = x.copy(), log_density.copy()
+
+    def __len__(self) -> int:
+        return len(self.rngs)
+
+    def decide(
+        self, proposals: Sequence[Proposal], values: np.ndarray, temperings: Sequence[Tempering] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Accept or reject every proposal; ``values`` are the log-densities of those that moved. Returns STATS."""
+        stats: dict[str, np.ndarray] = {name: np.zeros(len(self), kind) for name, kind in STATS.items()}
+        remaining = iter(values)
+        for i, proposal in enumerate(proposals):
+            tempering = temperings[i] if temperings else COLD
+            accepted, probability = False, 1.0
+            if proposal.moved:
+                value = float(next(remaining))
+                accepted, probability = decide(self.rngs[i], self.log_density[i], value, proposal.log_ratio, tempering)
+                if accepted:
+                    self.x[i], self.log_density[i] = proposal.position, value
+            stats["accepted"][i], stats["acceptance_rate"][i] = accepted, probability
+            stats["diverging"][i] = proposal.diverging
+            stats["n_steps"][i], stats["step_size"][i] = proposal.n_steps, proposal.step_size
+            stats["energy"][i] = -self.log_density[i] if np.isnan(proposal.energy) else proposal.energy
+            stats["n_evaluations"][i] = proposal.moved
+            stats["move"][i] = proposal.move
+            stats["inverse_temperature"][i] = tempering.beta
+        return stats
+
+    def swap_neighbours(self, temperings: Sequence[Tempering], rng: np.random.Generator) -> None:
+        """Offer each pair of neighbours on the ladder an exchange of states; it costs no evaluation."""
+        for i in range(int(rng.integers(2)), len(self) - 1, 2):
+            (a, _), (b, _) = (tempered(t, self.log_density[i]) for t in temperings[i : i + 2])
+            (a_new, _), (b_new, _) = (
+                tempered(t, v) for t, v in zip(temperings[i : i + 2], self.log_density[[i + 1, i]], strict=True)
+            )
+            if np.log(rng.random()) < a_new + b_new - a - b:
+                self.x[[i, i + 1]] = self.x[[i + 1, i]]
+                self.log_density[[i, i + 1]] = self.log_density[[i + 1, i]]
+
+    def sweep(self, warmup: bool, stats: dict[str, np.ndarray], chains: int) -> Sweep:
+        """A record of the first ``chains`` walkers as they are now."""
+        kept = {name: value[:chains] for name, value in stats.items()}
+        return Sweep(warmup, self.x[:chains].copy(), self.log_density[:chains].copy(), kept)
+
+
+def best_starts(x: np.ndarray, log_density: np.ndarray, count: int) -> np.ndarray:
+    """Indices of the ``count`` highest rows, best first; repeated if fewer have a positive density."""
+    best = np.argsort(-log_density, kind="stable")
+    return np.resize(best[np.isfinite(log_density[best])][:count], count)
+
+
+def requested(proposals: Sequence[Proposal], dim: int) -> np.ndarray:
+    """The points (k, d) of the proposals that need an evaluation."""
+    points = [p.position for p in proposals if p.moved]
+    return np.array(points) if points else np.empty((0, dim))

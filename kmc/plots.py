@@ -1,0 +1,156 @@
+"""Pictures of finished runs. Matplotlib is imported when a picture is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+
+INK, ACCENT = "#33373d", "#c8553d"
+SHADES = ("#dcebee", "#b3d3da", "#7fb3bf", "#4a8fa1", "#1f6478")
+_MASSES = (0.95, 0.8, 0.6, 0.4, 0.2)  # of the draws inside each contour, from the outermost inwards
+_BINS = 48
+
+
+def require_matplotlib() -> None:
+    """Raise an ImportError that says what to install if there is no Matplotlib."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError('Pictures need Matplotlib. Install it with: pip install "kmc[plots]"') from error
+
+
+def plot_pairs(
+    idata,
+    var_names: Sequence[str] | None = None,
+    *,
+    labels: Mapping[str, str] | None = None,
+    reference: Mapping[str, float] | None = None,
+    figure=None,
+) -> np.ndarray:
+    """Marginal distributions on the diagonal, and below it every pair with the regions of highest density.
+
+    Parameters
+    ----------
+    idata : InferenceData or DataTree
+        The result of :func:`kmc.sample`; the chains are pooled.
+    var_names : sequence of str, optional
+        Variables of the posterior; all of them by default. An element of an array is a column of its own.
+    labels : mapping of str to str, optional
+        What to print instead of a column's name (``"x[0]"`` for an element).
+    reference : mapping of str to float, optional
+        Values to mark by a line, by the column's name.
+    figure : matplotlib Figure or SubFigure, optional
+        Where to draw; by default a new figure, of a size that suits the number of columns.
+
+    Returns
+    -------
+    ndarray of Axes, shape (k, k)
+        None above the diagonal, where the figure is left free. The figure is ``axes[0, 0].figure``.
+
+    Raises
+    ------
+    ImportError
+        Without Matplotlib (``pip install "kmc[plots]"``).
+    ValueError
+        If a name is not a variable of the posterior, or there are no draws.
+    """
+    require_matplotlib()
+    columns = _columns(idata, var_names)
+    labels, reference = labels or {}, reference or {}
+    k = len(columns)
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        side = min(2.0 + 1.2 * k, 16.0)
+        figure = plt.figure(figsize=(side, side))
+    grid = figure.add_gridspec(k, k, wspace=0.07, hspace=0.07, left=0.07, right=0.985, bottom=0.07, top=0.985)
+    axes = np.full((k, k), None, dtype=object)
+    names, limits = list(columns), [_limits(values) for values in columns.values()]
+    for i, row in enumerate(names):
+        for j, column in enumerate(names[: i + 1]):
+            ax = axes[i, j] = figure.add_subplot(grid[i, j])
+            if i == j:
+                _marginal(ax, columns[row], limits[i])
+            else:
+                _pair(ax, columns[column], columns[row], limits[j], limits[i])
+                _mark(ax.axhline, reference.get(row))
+            _mark(ax.axvline, reference.get(column))
+            _dress(ax, xlabel=labels.get(column, column) if i == k - 1 else None)
+            if j == 0 and i > 0:
+                ax.set_ylabel(labels.get(row, row), fontsize=9, color=INK)
+            else:
+                ax.tick_params(left=False, labelleft=False)
+    if k > 1:
+        figure.align_labels([ax for ax in axes.flat if ax is not None])
+    return axes
+
+
+def _columns(idata, var_names) -> dict[str, np.ndarray]:
+    """The posterior as named vectors of all draws."""
+    posterior = idata["posterior"]
+    known = list(posterior.data_vars)
+    columns = {}
+    for name in known if var_names is None else var_names:
+        if name not in known:
+            raise ValueError(f"var_names contains {name!r}; the posterior has {', '.join(known)}.")
+        variable = posterior[name].transpose("chain", "draw", ...).values
+        shape = variable.shape[2:]
+        for index in np.ndindex(shape):
+            column = f"{name}[{', '.join(map(str, index))}]" if shape else name
+            columns[column] = variable[(..., *index)].ravel()
+    if not columns or next(iter(columns.values())).size == 0:
+        raise ValueError("idata holds no posterior draws: there is nothing to plot.")
+    return columns
+
+
+def _limits(values) -> tuple[float, float]:
+    """All but the last half per cent of either tail, and some air."""
+    low, high = np.quantile(values, [0.005, 0.995])
+    air = 0.15 * (high - low) or 0.1 * abs(low) or 1.0
+    return low - air, high + air
+
+
+def _marginal(ax: Any, values, limits) -> None:
+    ax.hist(values, bins=36, range=limits, color=SHADES[1], edgecolor=SHADES[3], linewidth=0.3, histtype="stepfilled")
+    ax.set_xlim(limits)
+    ax.set_ylim(bottom=0)
+    ax.spines[["left", "top", "right"]].set_visible(False)
+
+
+def _pair(ax: Any, x, y, xlim, ylim) -> None:
+    """Contours of the smoothed histogram around given shares of the draws, and the draws outside them."""
+    density, xe, ye = np.histogram2d(x, y, bins=_BINS, range=(xlim, ylim))
+    density = gaussian_filter(density, _BINS / 24)
+    levels = _levels(density)
+    ax.plot(x, y, ",", color=SHADES[2], rasterized=True, zorder=0)
+    if np.all(np.diff(levels) > 0):
+        centres = (xe[1:] + xe[:-1]) / 2, (ye[1:] + ye[:-1]) / 2
+        ax.contourf(*centres, density.T, levels=[*levels, np.inf], colors=SHADES, zorder=1)
+    ax.set(xlim=xlim, ylim=ylim)
+
+
+def _levels(density) -> np.ndarray:
+    """The heights above which the given shares of the mass lie, ascending."""
+    heights = np.sort(density, axis=None)[::-1]
+    mass = np.cumsum(heights)
+    return heights[np.minimum(np.searchsorted(mass, np.array(_MASSES) * mass[-1]), heights.size - 1)]
+
+
+def _mark(line, value) -> None:
+    if value is not None:
+        line(value, color=ACCENT, linewidth=0.7, alpha=0.8, zorder=2)
+
+
+def _dress(ax: Any, xlabel: str | None) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(3, prune="both"))
+    ax.yaxis.set_major_locator(MaxNLocator(3, prune="both"))
+    ax.tick_params(labelsize=7, length=2, width=0.5, color=INK, labelcolor=INK, labelbottom=xlabel is not None)
+    for spine in ax.spines.values():
+        spine.set(linewidth=0.5, color=INK)
+    if xlabel is not None:
+        ax.set_xlabel(xlabel, fontsize=9, color=INK)

@@ -1,0 +1,202 @@
+"""What a run shows of itself: a live panel in a terminal or a notebook, a line every ten seconds in a log, or nothing.
+
+Everything goes to standard error, so that standard output stays clean for data. Time is read off the records, not
+off a clock.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from datetime import timedelta
+from typing import Protocol, Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from kmc.run.records import Progress
+
+_LIVE_SECONDS = 1 / 8
+_LOG_SECONDS = 10.0
+_PHASES = {"start": "starting", "warmup": "warm-up", "sampling": "sampling", "done": "done"}
+
+
+class Display(Protocol):
+    """A context manager that is told about progress."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def update(self, record: Progress) -> None:
+        """Show the record, or keep it for later if something was shown a moment ago."""
+
+    def close(self) -> None:
+        """Show the last record and let go of the terminal; more than once is harmless."""
+
+
+def make_display(progress: bool, console: Console | None = None) -> Display:
+    """The display that suits where standard error goes.
+
+    Parameters
+    ----------
+    progress : bool
+        False for a display that shows nothing.
+    console : rich.console.Console, optional
+        Where to write instead of standard error.
+    """
+    if not progress:
+        return _Nothing()
+    console = console or Console(stderr=True)
+    if console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal):
+        return _Throttled(_Panel(console), _LIVE_SECONDS)
+    return _Throttled(_Log(console), _LOG_SECONDS)
+
+
+class _Nothing:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def update(self, record: Progress) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class _View(Protocol):
+    def open(self) -> None: ...
+
+    def show(self, record: Progress, remaining: float | None) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Throttled:
+    """Passes to a view the first record of each phase, one every `seconds`, and the last."""
+
+    def __init__(self, view: _View, seconds: float):
+        self._view = view
+        self._seconds = seconds
+        self._first: Progress | None = None  # of the phase
+        self._last: Progress | None = None
+        self._shown: Progress | None = None
+        self._due = 0.0
+
+    def __enter__(self) -> Self:
+        self._view.open()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def update(self, record: Progress) -> None:
+        self._last = record
+        if self._first is None or record.phase != self._first.phase:
+            self._first = record
+        elif record.elapsed < self._due:
+            return
+        self._show(record)
+
+    def close(self) -> None:
+        if self._last is not None and self._last is not self._shown:
+            self._show(self._last)
+        self._view.close()
+
+    def _show(self, record: Progress) -> None:
+        assert self._first is not None
+        self._shown = record
+        self._due = record.elapsed + self._seconds
+        self._view.show(record, _remaining(self._first, record))
+
+
+class _Panel:
+    """Two lines that are redrawn in place."""
+
+    def __init__(self, console: Console):
+        # What the user's code prints goes above the panel, unless standard output leads somewhere else.
+        shared = sys.stdout is not None and sys.stdout.isatty()
+        self._live = Live(console=console, auto_refresh=False, redirect_stdout=shared)
+
+    def open(self) -> None:
+        self._live.start()
+
+    def show(self, record: Progress, remaining: float | None) -> None:
+        self._live.update(_panel(record, remaining), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+class _Log:
+    """One line for each record."""
+
+    def __init__(self, console: Console):
+        self._console = console
+
+    def open(self) -> None:
+        pass
+
+    def show(self, record: Progress, remaining: float | None) -> None:
+        line = f"kmc: {_PHASES[record.phase]}, {_draws(record)}, {_quality(record)}, {_clock(record, remaining)}"
+        self._console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    def close(self) -> None:
+        pass
+
+
+def _panel(record: Progress, remaining: float | None) -> Group:
+    done = _fraction(record)
+    bar = ProgressBar(total=1.0, completed=done or 0.0, width=20, pulse=done is None, animation_time=record.elapsed)
+    head = Table.grid(padding=(0, 1))
+    head.add_row(Text(f"{_PHASES[record.phase]:<8}", style="bold"), bar, _draws(record), _clock(record, remaining))
+    return Group(head, Text(_quality(record), style="dim", no_wrap=True, overflow="ellipsis"))
+
+
+def _draws(record: Progress) -> str:
+    return f"{record.draw:,}{_of(record.draws)} draws"
+
+
+def _quality(record: Progress) -> str:
+    evaluations = f"{record.n_evaluations:,}{_of(record.max_evaluations)} evaluations"
+    acceptance = "" if math.isnan(record.acceptance_rate) else f", acceptance {record.acceptance_rate:.2f}"
+    return f"{evaluations}{acceptance}, divergences {record.n_divergences:,}, refits {record.n_refits:,}"
+
+
+def _of(limit: int | None) -> str:
+    return "" if limit is None else f"/{limit:,}"
+
+
+def _clock(record: Progress, remaining: float | None) -> str:
+    left = "" if remaining is None else f", {_seconds(remaining)} left"
+    return f"{_seconds(record.elapsed)}{left}"
+
+
+def _seconds(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
+
+
+def _fraction(record: Progress) -> float | None:
+    """How much of the phase's work is done; None during a warm-up that no budget bounds."""
+    if record.phase == "done":
+        return 1.0
+    parts = []
+    if record.max_evaluations:
+        parts.append(record.n_evaluations / record.max_evaluations)
+    if record.draws and record.phase == "sampling":
+        parts.append(record.draw / record.draws)
+    return min(max(parts), 1.0) if parts else None
+
+
+def _remaining(first: Progress, record: Progress) -> float | None:
+    """Seconds to the end, at the pace since the first record of the phase."""
+    before, now = _fraction(first), _fraction(record)
+    if before is None or now is None or now <= before:
+        return None
+    return (record.elapsed - first.elapsed) * (1.0 - now) / (now - before)

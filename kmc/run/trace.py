@@ -1,0 +1,67 @@
+"""The draws of a run, in arrays that grow by doubling."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kmc.mcmc.base import STATS, Sweep
+
+_CAPACITY = 64
+
+
+class Trace:
+    """Sweeps in the order they were made.
+
+    Parameters
+    ----------
+    chains, dim : int
+    """
+
+    def __init__(self, chains: int, dim: int):
+        self._n = 0
+        # Draws come first, so that appending one and doubling the room both touch contiguous memory.
+        self._position = np.empty((_CAPACITY, chains, dim))
+        self._log_density = np.empty((_CAPACITY, chains))
+        self._stats: dict[str, np.ndarray] = {
+            name: np.empty((_CAPACITY, chains), dtype) for name, dtype in STATS.items()
+        }
+
+    def __len__(self) -> int:
+        return self._n
+
+    def append(self, sweep: Sweep) -> None:
+        """Copy one draw of every chain to the end."""
+        if self._n == len(self._position):
+            self._double()
+        self._position[self._n] = sweep.position
+        self._log_density[self._n] = sweep.log_density
+        for name, column in self._stats.items():
+            column[self._n] = sweep.stats[name]
+        self._n += 1
+
+    @property
+    def positions(self) -> np.ndarray:
+        """Points, shape (chains, draws, d): a view, and later draws leave it as it is."""
+        return self._by_chain(self._position)
+
+    @property
+    def log_density(self) -> np.ndarray:
+        """The log-density at those points, shape (chains, draws)."""
+        return self._by_chain(self._log_density)
+
+    @property
+    def stats(self) -> dict[str, np.ndarray]:
+        """One array of shape (chains, draws) for each name in :data:`kmc.mcmc.base.STATS`."""
+        return {name: self._by_chain(column) for name, column in self._stats.items()}
+
+    def _by_chain(self, column: np.ndarray) -> np.ndarray:
+        return column[: self._n].swapaxes(0, 1)
+
+    def _double(self) -> None:
+        self._position = _doubled(self._position)
+        self._log_density = _doubled(self._log_density)
+        self._stats = {name: _doubled(column) for name, column in self._stats.items()}
+
+
+def _doubled(column: np.ndarray) -> np.ndarray:
+    return np.concatenate([column, np.empty_like(column)])

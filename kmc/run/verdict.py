@@ -1,0 +1,61 @@
+"""What a finished run says about itself: one sentence each, with the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kmc.run.trace import Trace
+
+
+def verdict(sampler: str, trace: Trace, facts: Mapping[str, Any], draws: int | None, interrupted: bool) -> list[str]:
+    """Sentences about what the user should know; empty when all is well.
+
+    Parameters
+    ----------
+    sampler : str
+        Its name.
+    trace : Trace
+        The draws after warm-up.
+    facts : mapping
+        The process's report.
+    draws : int or None
+        Draws per chain that were asked for.
+    interrupted : bool
+    """
+    sentences = []
+    if interrupted:
+        sentences.append(f"The run was interrupted after {len(trace)} draws per chain; the results hold those.")
+    elif not len(trace):
+        sentences.append("The run ended within warm-up and has no draws: raise max_evaluations or lower warmup.")
+    elif draws is not None and len(trace) < draws:
+        sentences.append(
+            f"Only {len(trace)} of {draws} draws per chain were made before the run ended: raise max_evaluations."
+        )
+    if len(trace):
+        acceptance = float(np.mean(trace.stats["acceptance_rate"]))
+        if acceptance < 0.1:
+            sentences.append(
+                f"Only {acceptance:.1%} of the proposals were accepted: allow more evaluations, start nearer to the "
+                "bulk, or reparametrise."
+            )
+        if sampler == "kernel-hmc":
+            sentences += _about_surrogate(facts)
+    return sentences
+
+
+def _about_surrogate(facts):
+    error = facts.get("surrogate_loo_sd")
+    if error is None:
+        return [
+            "Warm-up was too short for a surrogate, so that all draws came from differential evolution: raise warmup "
+            "or max_evaluations."
+        ]
+    if error > 1.0:
+        return [
+            f"The surrogate misses the log-density by {error:.1f} nats (leave-one-out sd): expect slow mixing in "
+            "places, and allow more evaluations or reparametrise."
+        ]
+    return []

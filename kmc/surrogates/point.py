@@ -1,0 +1,160 @@
+"""The surrogate at one point, jitted: what a leapfrog loop calls thousands of times.
+
+All is in the coordinates z in which the surrogate was fitted (whitened), so no method of a Python object is needed:
+the state is a NamedTuple of arrays, which does not recompile after a refit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+
+class PointState(NamedTuple):
+    """log s(z) = constant - depth(z) + Σ_a coefficients_a exp(-rate |metric z - centres_a|²).
+
+    The trend's depth is a function of q = (z - location)ᵀ precision (z - location): (ν + d)/2 log(1 + q/ν) for a
+    Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as
+    ``tail`` log(1 + (q/2 - cap) / tail) so that a wrong trend cannot build a wall.
+    """
+
+    constant: float
+    location: np.ndarray  # (d,)
+    precision: np.ndarray  # (d, d)
+    dof: float
+    cap: float
+    tail: float
+    metric: np.ndarray  # (d, d)
+    centres: np.ndarray  # (d, m): feature-major, so that the loops over centres are contiguous
+    coefficients: np.ndarray  # (m,)
+    rate: float
+
+
+@numba.njit(cache=True)
+def workspace(state):
+    """Scratch arrays for :func:`value_and_gradient`."""
+    d, m = state.centres.shape
+    return np.empty((4, d)), np.empty((2, m)), np.empty(m, np.int64)
+
+
+@numba.njit(cache=True, fastmath={"contract", "reassoc", "nsz"})
+def value_and_gradient(state, z, gradient, work):
+    """log s(z); its gradient is written into ``gradient`` (d,)."""
+    d, m = state.centres.shape
+    vectors, sections, bits = work
+    r, pr, u, g = vectors[0], vectors[1], vectors[2], vectors[3]
+
+    q = 0.0
+    for i in range(d):
+        r[i] = z[i] - state.location[i]
+    for i in range(d):
+        total = 0.0
+        mapped = 0.0
+        for j in range(d):
+            total += state.precision[i, j] * r[j]
+            mapped += state.metric[i, j] * z[j]
+        pr[i] = total
+        u[i] = mapped
+        q += r[i] * total
+    depth, slope = _trend(q, state.dof, state.cap, state.tail, d)
+
+    exponent = sections[0]
+    value = sections[1]
+    exponent[:] = 0.0
+    for j in range(d):
+        uj = u[j]
+        centres = state.centres[j]
+        for a in range(m):
+            exponent[a] += (uj - centres[a]) ** 2
+    for a in range(m):
+        exponent[a] *= -state.rate
+    exponentials(exponent, value, bits)
+    sections_sum = 0.0
+    for a in range(m):
+        value[a] *= state.coefficients[a]
+        sections_sum += value[a]
+    for j in range(d):
+        centres = state.centres[j]
+        along = 0.0
+        for a in range(m):
+            along += value[a] * centres[a]
+        g[j] = 2.0 * state.rate * (along - u[j] * sections_sum)
+    for i in range(d):
+        total = 0.0
+        for j in range(d):
+            total += state.metric[j, i] * g[j]
+        gradient[i] = total - 2.0 * slope * pr[i]
+    return state.constant - depth + sections_sum
+
+
+@numba.njit(cache=True)
+def values(state, points):
+    """log s at the rows of ``points`` (n, d), shape (n,)."""
+    work = workspace(state)
+    gradient = np.empty(points.shape[1])
+    out = np.empty(len(points))
+    for i in range(len(points)):
+        out[i] = value_and_gradient(state, points[i], gradient, work)
+    return out
+
+
+@numba.njit(cache=True)
+def gradients(state, points):
+    """∇ log s at the rows of ``points`` (n, d), shape (n, d)."""
+    work = workspace(state)
+    out = np.empty(points.shape)
+    for i in range(len(points)):
+        value_and_gradient(state, points[i], out[i], work)
+    return out
+
+
+@numba.njit(cache=True)
+def _trend(q, dof, cap, tail, d):
+    """Depth of the trend and its derivative in q."""
+    if dof > 0.0:
+        return 0.5 * (dof + d) * np.log1p(q / dof), 0.5 * (dof + d) / (dof + q)
+    depth = 0.5 * q
+    if depth <= cap:
+        return depth, 0.5
+    excess = (depth - cap) / tail
+    return cap + tail * np.log1p(excess), 0.5 / (1.0 + excess)
+
+
+_LOG2E = 1.4426950408889634
+_LN2_HIGH = 0.693147180369123816490
+_LN2_LOW = 1.90821492927058770002e-10
+_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the rounded integer in the low bits
+
+
+@numba.njit(cache=True, fastmath={"contract"})
+def exponentials(x, out, bits):
+    """out = exp(x) for x <= 0, to 2 ulp, in a loop that the compiler vectorises (libm's exp is not).
+
+    exp(x) = 2^n exp(r), |r| <= ln(2)/2, with a Taylor polynomial of degree 12; below -700 the result is exp(-700).
+    """
+    shifted = bits.view(np.float64)
+    for a in range(x.size):
+        v = max(x[a], -700.0)
+        t = v * _LOG2E + _ROUND
+        shifted[a] = t
+        n = t - _ROUND
+        r = (v - n * _LN2_HIGH) - n * _LN2_LOW
+        p = 1.0 / 479001600.0
+        p = p * r + 1.0 / 39916800.0
+        p = p * r + 1.0 / 3628800.0
+        p = p * r + 1.0 / 362880.0
+        p = p * r + 1.0 / 40320.0
+        p = p * r + 1.0 / 5040.0
+        p = p * r + 1.0 / 720.0
+        p = p * r + 1.0 / 120.0
+        p = p * r + 1.0 / 24.0
+        p = p * r + 1.0 / 6.0
+        p = p * r + 0.5
+        p = p * r + 1.0
+        out[a] = p * r + 1.0
+    for a in range(x.size):
+        bits[a] = (bits[a] << 52) + (1023 << 52)
+    for a in range(x.size):
+        out[a] *= shifted[a]

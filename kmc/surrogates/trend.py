@@ -1,0 +1,144 @@
+"""The parametric part of the surrogate: a quadratic depth, Gaussian or Student-t, fitted to log-density values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from kmc.linalg import ridge_path
+
+DOFS = (1.0, 2.0, 4.0, 8.0)
+_FLATTEST = 0.02  # least eigenvalue of the precision, in whitened coordinates: the trend must fall in every direction
+
+
+class Trend(NamedTuple):
+    """t(z) = constant - depth(q), q = (z - location)ᵀ precision (z - location); see :class:`point.PointState`."""
+
+    constant: float
+    location: np.ndarray
+    precision: np.ndarray
+    dof: float
+    residual_sd: float  # weighted root mean square of y - t at the points of the fit
+
+
+def fit_trend(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
+    """The Gaussian trend, or a Student-t one where the values say clearly that the tails are heavy.
+
+    Parameters
+    ----------
+    z : ndarray, shape (n, d)
+        Whitened points.
+    y : ndarray, shape (n,)
+        Log-density.
+    weights : ndarray, shape (n,)
+        Summing to one.
+    """
+    gaussian = fit_gaussian(z, y, weights)
+    if gaussian.residual_sd < 0.1 or len(z) < 2 * quadratic_features(z[:1]).shape[1]:
+        return gaussian
+    student = min((fit_student(z, y, weights, dof) for dof in DOFS), key=lambda t: t.residual_sd)
+    heavy = student.residual_sd < min(0.65 * gaussian.residual_sd, 0.5)
+    return student if heavy else gaussian
+
+
+def fit_gaussian(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
+    """Least squares on the quadratics, shrunk towards the standard normal by a ridge chosen by leave-one-out."""
+    d = z.shape[1]
+    features = quadratic_features(z)[:, 1:]
+    target = y + 0.5 * np.einsum("ij,ij->i", z, z)
+    feature_mean, target_mean = weights @ features, weights @ target
+    features, target = features - feature_mean, target - target_mean
+    path = ridge_path((weights[:, None] * features).T @ features, (weights * target) @ features)
+    grid = np.logspace(-8, 2, 21)
+    loo = weights @ path.leave_one_out(features, target, weights, grid) ** 2
+    solution = path.coefficients(float(grid[np.argmin(loo)]))
+    linear, quadratic = solution[:d], _symmetric(solution[d:], d)
+    return _completed(np.eye(d) - 2.0 * quadratic, linear, target_mean - feature_mean @ solution, 0.0, z, y, weights)
+
+
+def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, dof: float, iterations: int = 12) -> Trend:
+    """Damped Gauss–Newton on y = c - (ν + d)/2 log(1 + q/ν) over c and the coefficients of the quadratic q."""
+    d = z.shape[1]
+    features = quadratic_features(z)
+    theta = np.zeros(features.shape[1])
+    theta[1 + d :][_diagonal(d)] = 1.0  # q = |z|²
+    half = 0.5 * (dof + d)
+    root = np.sqrt(weights)
+    damping = 1e-3
+
+    def model(theta):
+        q = np.maximum(features @ theta, 0.0)
+        shape = -half * np.log1p(q / dof)
+        constant = weights @ (y - shape)
+        return q, y - constant - shape
+
+    q, residual = model(theta)
+    loss = weights @ residual**2
+    for _ in range(iterations):
+        jacobian = (-half / (dof + q))[:, None] * features
+        jacobian = root[:, None] * (jacobian - weights @ jacobian)
+        normal = jacobian.T @ jacobian
+        ridge = damping * (np.diag(normal) + 1e-8 * np.trace(normal))
+        step = linalg.solve(normal + np.diag(ridge), jacobian.T @ (root * residual), assume_a="pos", check_finite=False)
+        trial_q, trial_residual = model(theta + step)
+        trial_loss = weights @ trial_residual**2
+        if trial_loss < loss:
+            converged = trial_loss > 0.999 * loss
+            theta, q, residual, loss, damping = theta + step, trial_q, trial_residual, trial_loss, damping * 0.2
+            if converged:
+                break
+        else:
+            damping *= 10.0
+    precision = _symmetric(theta[1 + d :], d)
+    precision = _raised(precision)
+    location = -0.5 * linalg.solve(precision, theta[1 : 1 + d], assume_a="pos")
+    # q must vanish at its minimum: fold its constant into the scale, (1 + (q + e)/ν) = (1 + e/ν)(1 + q/(ν + e))
+    excess = max(theta[0] - location @ precision @ location, -0.5 * dof)
+    return _with_residual(location, precision / (1.0 + excess / dof), dof, z, y, weights)
+
+
+def depth(q: np.ndarray, dof: float, dim: int) -> np.ndarray:
+    """Depth of the trend at values of its quadratic form, without the cap."""
+    return 0.5 * (dof + dim) * np.log1p(q / dof) if dof > 0 else 0.5 * q
+
+
+def quadratic_features(z: np.ndarray) -> np.ndarray:
+    """(n, 1 + d + d(d+1)/2): 1, z_i and z_i z_j, i <= j."""
+    i, j = np.triu_indices(z.shape[1])
+    return np.hstack([np.ones((len(z), 1)), z, z[:, i] * z[:, j]])
+
+
+def _completed(precision, linear, constant, dof, z, y, weights):
+    """Complete the square of constant + linear·z - zᵀ precision z / 2."""
+    precision = _raised(precision)
+    location = linalg.solve(precision, linear, assume_a="pos")
+    radius = np.linalg.norm(location)
+    furthest = np.sqrt(np.max(np.einsum("ij,ij->i", z, z)))
+    if radius > furthest:  # a flat direction throws the mode out of the data
+        location *= furthest / radius
+    return _with_residual(location, precision, dof, z, y, weights)
+
+
+def _with_residual(location, precision, dof, z, y, weights):
+    r = z - location
+    residual = y + depth(np.einsum("ij,ij->i", r @ precision, r), dof, z.shape[1])
+    constant = float(weights @ residual)
+    return Trend(constant, location, precision, dof, float(np.sqrt(weights @ (residual - constant) ** 2)))
+
+
+def _raised(precision):
+    eigenvalues, vectors = linalg.eigh(precision)
+    return (vectors * np.maximum(eigenvalues, _FLATTEST)) @ vectors.T
+
+
+def _symmetric(upper, d):
+    matrix = np.zeros((d, d))
+    matrix[np.triu_indices(d)] = 0.5 * upper
+    return matrix + matrix.T
+
+
+def _diagonal(d):
+    i, j = np.triu_indices(d)
+    return np.flatnonzero(i == j)

@@ -1,0 +1,146 @@
+import io
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from kmc.run.display import make_display
+from kmc.run.records import Progress
+
+RECORD = Progress("sampling", 0, 1000, 2000, 6000, 0.8123, 3, 7, 10.0)
+
+
+def log():
+    return Console(file=io.StringIO(), width=40)
+
+
+def terminal():
+    return Console(file=io.StringIO(), width=80, force_terminal=True, force_jupyter=False, _environ={"TERM": "xterm"})
+
+
+def run(console, records):
+    with make_display(True, console) as display:
+        for record in records:
+            display.update(record)
+    return console.file.getvalue()
+
+
+def test_a_log_gets_a_line_every_ten_seconds():
+    lines = run(log(), [replace(RECORD, draw=i, elapsed=10 + i / 10) for i in range(251)]).splitlines()
+    shown = [line.split(",")[1] for line in lines]
+    assert shown == [" 0/1", " 100/1", " 200/1", " 250/1"]  # the first, one every ten seconds and the last
+
+
+def test_a_line_says_it_all():
+    first, *_, last = run(log(), [RECORD, replace(RECORD, draw=250, elapsed=20.0)]).splitlines()
+    assert first == (
+        "kmc: sampling, 0/1,000 draws, 2,000/6,000 evaluations, acceptance 0.81, divergences 3, refits 7, 0:00:10"
+    )
+    assert last.startswith("kmc: sampling, 250/1,000 draws")
+
+
+def test_a_change_of_phase_is_shown_at_once():
+    phases = ["start", "start", "warmup", "warmup", "sampling", "done"]
+    lines = run(log(), [replace(RECORD, phase=phase, elapsed=1.0) for phase in phases]).splitlines()
+    assert [line.split(",")[0] for line in lines] == ["kmc: starting", "kmc: warm-up", "kmc: sampling", "kmc: done"]
+
+
+def test_the_remaining_time_follows_the_pace_of_the_phase():
+    records = [replace(RECORD, max_evaluations=None), replace(RECORD, max_evaluations=None, draw=250, elapsed=70.0)]
+    assert run(log(), records).endswith("0:01:10, 0:03:00 left\n")
+
+
+def test_a_budget_gives_a_remaining_time_too():
+    records = [replace(RECORD, draws=None), replace(RECORD, draws=None, draw=9, n_evaluations=4000, elapsed=70.0)]
+    out = run(log(), records)
+    assert "9 draws, 4,000/6,000 evaluations" in out
+    assert out.endswith("0:01:10, 0:01:00 left\n")
+
+
+def test_no_bound_and_no_acceptance_yet():
+    record = Progress("warmup", 0, None, 0, None, math.nan, 0, 0, 0.0)
+    assert run(log(), [record]) == "kmc: warm-up, 0 draws, 0 evaluations, divergences 0, refits 0, 0:00:00\n"
+    assert "warm-up" in run(terminal(), [record])
+
+
+def test_a_terminal_gets_at_most_eight_updates_a_second():
+    class Counting(Console):
+        prints = 0
+
+        def print(self, *args, **kwargs):
+            Counting.prints += 1
+
+    console = Counting(file=io.StringIO(), force_terminal=True, force_jupyter=False, _environ={"TERM": "xterm"})
+    with make_display(True, console) as display:
+        for i in range(10_001):
+            display.update(replace(RECORD, elapsed=10 + i / 5_000))
+        assert Counting.prints <= 2 * 8 + 1
+
+
+def test_a_terminal_shows_the_last_record_and_gives_the_cursor_back():
+    out = run(terminal(), [RECORD, replace(RECORD, draw=999, elapsed=10.01)])
+    assert "999/1,000 draws" in out and "acceptance 0.81" in out
+    assert out.rindex("\x1b[?25h") > out.rindex("\x1b[?25l")
+
+
+def test_a_long_run_fits_on_two_lines():
+    out = run(terminal(), [Progress("sampling", 99_999, 100_000, 800_000, 900_000, 0.8, 999, 99, 35_999.0)])
+    assert out[out.rindex("sampling") :].count("\n") == 2  # as it stands in the end
+    assert "99,999/100,000 draws" in out and "refits 99" in out and "…" not in out
+
+
+@pytest.mark.parametrize("make", [log, terminal])
+def test_an_exception_passes_and_the_last_record_is_shown(make):
+    console = make()
+    with pytest.raises(KeyboardInterrupt), make_display(True, console) as display:
+        display.update(RECORD)
+        display.update(replace(RECORD, draw=321, elapsed=10.01))
+        raise KeyboardInterrupt
+    assert "321/1,000" in console.file.getvalue()
+
+
+@pytest.mark.parametrize("make", [log, terminal])
+def test_closing_twice_shows_nothing_twice(make):
+    console = make()
+    with make_display(True, console) as display:
+        display.update(RECORD)
+        display.close()
+        once = console.file.getvalue()
+    assert console.file.getvalue() == once
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_no_records_are_fine(progress):
+    with make_display(progress):
+        pass
+
+
+def test_progress_off_writes_nothing(capsys):
+    with make_display(False) as display:
+        display.update(RECORD)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_standard_output_stays_clean(capsys):
+    with make_display(True) as display:
+        display.update(RECORD)
+    out, err = capsys.readouterr()
+    assert out == "" and "kmc: sampling" in err
+
+
+def test_random_numbers_are_not_touched():
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    run(terminal(), [RECORD])
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_a_throttled_update_is_cheap():
+    with make_display(True, log()) as display:
+        display.update(RECORD)
+        start = time.perf_counter()
+        for _ in range(10_000):
+            display.update(RECORD)
+        assert time.perf_counter() - start < 0.5  # 50 µs each: far above what it takes, far below what printing takes

@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+
+from kmc.mcmc.base import STATS
+from kmc.run.trace import Trace
+from tests.run.sweeps import sweep, trace
+
+
+@pytest.mark.parametrize("draws", [0, 1, 63, 64, 65, 128, 300])
+def test_every_draw_is_kept_in_order(draws):
+    kept = trace(draws, chains=3, dim=2)
+    code = 10.0 * np.arange(3)[:, None] + 100.0 * np.arange(draws)
+    assert len(kept) == draws
+    np.testing.assert_array_equal(kept.positions, code[:, :, None] + np.arange(2))
+    np.testing.assert_array_equal(kept.log_density, -code)
+    np.testing.assert_array_equal(kept.stats["n_steps"], code % 7)
+
+
+def test_statistics_have_their_types():
+    stats = trace(2).stats
+    assert {name: column.dtype for name, column in stats.items()} == {n: np.dtype(t) for n, t in STATS.items()}
+    assert all(column.shape == (3, 2) for column in stats.values())
+
+
+def test_a_draw_is_copied():
+    draw = sweep(0, 3, 2)
+    kept = Trace(3, 2)
+    kept.append(draw)
+    draw.position[:] = np.nan
+    draw.stats["energy"][:] = np.nan
+    assert np.isfinite(kept.positions).all() and np.isfinite(kept.stats["energy"]).all()
+
+
+def test_earlier_views_stay_as_they_are():
+    kept = trace(64)
+    seen, copy = kept.positions, kept.positions.copy()
+    kept.append(sweep(64, 3, 2))
+    np.testing.assert_array_equal(seen, copy)

@@ -1,0 +1,45 @@
+"""`import kmc` compiles nothing and loads no optional package."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+CORE = "numpy, scipy, numba, arviz, xarray, rich.live"
+OPTIONAL = "matplotlib", "pymc", "sklearn", "torch", "dask", "distributed", "zarr", "bridgestan", "pandas", "jax"
+
+LOADED_BY_KMC = f"""
+import json, sys
+import {CORE}
+before = set(sys.modules)
+import kmc
+print(json.dumps(sorted({{name.split(".")[0] for name in set(sys.modules) - before}})))
+"""
+
+COMPILED = """
+import gc, json
+import kmc
+from numba.core.dispatcher import Dispatcher
+ours = (f for f in gc.get_objects() if issubclass(type(f), Dispatcher) and f.py_func.__module__.startswith("kmc"))
+print(json.dumps(sorted(f.py_func.__qualname__ for f in ours if f.signatures)))
+"""
+
+
+def output_of(program):
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_no_optional_package_is_loaded():
+    assert not set(output_of(LOADED_BY_KMC)) & set(OPTIONAL)
+
+
+def test_nothing_is_compiled():
+    assert output_of(COMPILED) == []
+
+
+@pytest.mark.parametrize("module", ["kmc.errors", "kmc.mcmc.base", "kmc.targets.evaluate"])
+def test_the_lower_layers_do_without_arviz(module):
+    assert not output_of(f"import json, sys, {module}; print(json.dumps('arviz' in sys.modules))")

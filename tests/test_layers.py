@@ -1,0 +1,114 @@
+"""Imports run downward only, and few layers know the packages that stand around kmc."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import kmc.errors
+
+ROOT = Path(kmc.errors.__file__).parent
+
+ANYWHERE = {"errors", "_version"}
+FORMS = {"kernels", "linalg", "bases", "forms"}
+ESTIMATORS = {"scores", "regression", "spectral"}
+RUN = FORMS | {"landmarks", "surrogates", "targets", "mcmc"}
+MAY_IMPORT = {
+    "errors": set(),
+    "_version": set(),
+    "kernels": set(),
+    "linalg": set(),
+    "bases": {"kernels", "linalg"},
+    "forms": {"kernels", "linalg", "bases"},
+    "landmarks": {"kernels", "linalg", "bases"},
+    "surrogates": FORMS | {"landmarks"},
+    "scores": FORMS | {"landmarks"},
+    "regression": FORMS | {"landmarks"},
+    "spectral": FORMS | {"landmarks"},
+    "targets": set(),
+    "mcmc": RUN - {"mcmc"},
+    "run": RUN,
+    "diagnostics": RUN | ESTIMATORS | {"run"},
+    "plots": RUN | ESTIMATORS | {"run", "diagnostics"},
+    "demo": RUN | ESTIMATORS | {"run", "diagnostics", "plots", "kmc"},
+    "cli": RUN | ESTIMATORS | {"run", "diagnostics", "plots", "demo", "kmc"},
+}
+SURROUNDINGS = {"arviz", "arviz_base", "arviz_stats", "arviz_plots", "pymc", "pytensor", "bridgestan", "cmdstanpy"}
+KNOW_THEM = {"run", "diagnostics", "plots", "targets", "demo", "cli"}
+
+
+def layer(module):
+    """The layer of a dotted module name: its part below kmc, or kmc for the public surface itself."""
+    return module.split(".")[1] if "." in module else module
+
+
+def imported(module, source, package=False):
+    """Dotted names of everything that a module imports, at its top or inside a function."""
+    parents = module.split(".") if package else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = parents[: len(parents) - node.level + 1] if node.level else []
+            origin = ".".join([*origin, *([node.module] if node.module else [])])
+            if origin == "kmc":  # from kmc import forms
+                yield from (f"kmc.{a.name}" if a.name in MAY_IMPORT else "kmc" for a in node.names)
+            else:
+                yield origin
+
+
+def violations(module, source, package=False):
+    here = layer(module)
+    for name in imported(module, source, package):
+        if name.split(".")[0] == "kmc":
+            if layer(name) not in MAY_IMPORT[here] | ANYWHERE | {here}:
+                yield f"{module} imports {name}"
+        elif name.split(".")[0] in SURROUNDINGS and here not in KNOW_THEM:
+            yield f"{module} imports {name}"
+
+
+def modules():
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        package = parts[-1] == "__init__"
+        module = ".".join(parts[:-1] if package else parts)
+        if module != "kmc":
+            yield pytest.param(module, path, package, id=module)
+
+
+@pytest.mark.parametrize(("module", "path", "package"), list(modules()))
+def test_imports_run_downward(module, path, package):
+    assert layer(module) in MAY_IMPORT, f"{module} is in no layer: give it one here, and in the picture in README"
+    assert not list(violations(module, path.read_text(encoding="utf-8"), package))
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("kmc.forms", "from kmc.mcmc import base"),
+        ("kmc.forms", "from .mcmc.base import Sweep"),
+        ("kmc.forms", "from kmc import mcmc"),
+        ("kmc.scores.lite", "def fit():\n    import kmc.mcmc.base"),
+        ("kmc.scores.lite", "from ..mcmc.base import Sweep"),
+        ("kmc.spectral.graph", "from kmc.scores.lite import LiteKEF"),
+        ("kmc.mcmc.base", "import arviz as az"),
+        ("kmc.mcmc.base", "from arviz.stats import ess"),
+        ("kmc.run.sample", "from kmc import Model"),
+        ("kmc.targets.model", "from kmc.run.records import Progress"),
+    ],
+)
+def test_an_import_upward_is_seen(module, source):
+    assert list(violations(module, source))
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("kmc.bases", "import numpy as np\nfrom kmc import kernels\nfrom . import linalg"),
+        ("kmc.mcmc.kernel_hmc", "from .base import Sweep\nfrom ..errors import KmcWarning"),
+        ("kmc.run.results", "import arviz\nfrom kmc._version import __version__"),
+        ("kmc.cli", "import kmc"),
+    ],
+)
+def test_an_import_downward_is_allowed(module, source):
+    assert not list(violations(module, source))
