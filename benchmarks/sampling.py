@@ -42,25 +42,33 @@ class Run:
 
     draws: np.ndarray  # (chains, n, d), warm-up or burn-in left out
     evaluations: int
-    seconds: float
-    seconds_inside: float  # in the log-density
+    seconds: float  # wall time
+    overhead: float  # seconds of processor time outside the log-density
     setting: str = ""
     compile_seconds: float = 0.0  # before the run, and not in its seconds
     warnings: int = 0
 
 
 class Counted:
-    """A log-density that counts its evaluations and the time they take."""
+    """A log-density that counts its evaluations, and tells its own time from the sampler's.
+
+    Overhead is processor time (of one thread, see :func:`run_cells`), so that a busy machine does not add to it.
+    """
 
     def __init__(self, log_density):
-        self.log_density, self.evaluations, self.seconds = log_density, 0, 0.0
+        self.log_density, self.evaluations, self._inside = log_density, 0, 0.0
+        self._wall, self._processor = time.perf_counter(), time.process_time()
 
     def __call__(self, x):
         self.evaluations += 1
-        start = time.perf_counter()
+        start = time.process_time()
         value = self.log_density(x)
-        self.seconds += time.perf_counter() - start
+        self._inside += time.process_time() - start
         return value
+
+    def times(self) -> tuple[float, float]:
+        """Wall time since the beginning, and processor time outside the log-density."""
+        return time.perf_counter() - self._wall, time.process_time() - self._processor - self._inside
 
 
 # Methods: (problem, seed, budget) -> the runs of which the one with the largest ESS is reported.
@@ -74,13 +82,13 @@ def run_kmc(problem: Problem, seed: int, budget: int, sampler: str) -> list[Run]
     normal = DENSITIES["gaussian-10d"]()
     start = time.perf_counter()
     sample(normal, dim=10, initial=normal.sample(np.random.default_rng(seed), 4), max_evaluations=600)
-    compiled = time.perf_counter()
-    target, initial = Counted(problem.log_density), problem.initial(np.random.default_rng(seed), 4)
+    compile_seconds = time.perf_counter() - start
+    initial, target = problem.initial(np.random.default_rng(seed), 4), Counted(problem.log_density)
     idata = sample(target, dim=problem.dim, initial=initial, max_evaluations=budget)
-    end = time.perf_counter()
+    times = target.times()
     said = json.loads(idata.posterior.attrs.get("warnings", "[]"))
     draws = idata.posterior["x"].transpose("chain", "draw", ...).values
-    return [Run(draws, target.evaluations, end - compiled, target.seconds, "", compiled - start, len(said))]
+    return [Run(draws, target.evaluations, *times, compile_seconds=compile_seconds, warnings=len(said))]
 
 
 def run_emcee(problem: Problem, seed: int, budget: int, move: str) -> list[Run]:
@@ -89,17 +97,16 @@ def run_emcee(problem: Problem, seed: int, budget: int, move: str) -> list[Run]:
 
     runs = []
     for walkers in (2 * problem.dim + 2, max(4 * problem.dim + 4, 20)):
-        target, initial = Counted(problem.log_density), problem.initial(np.random.default_rng(seed), walkers)
-        start = time.perf_counter()
+        initial, target = problem.initial(np.random.default_rng(seed), walkers), Counted(problem.log_density)
         sampler = emcee.EnsembleSampler(walkers, problem.dim, target, moves=getattr(emcee.moves, move)())
         state = emcee.State(initial, random_state=np.random.RandomState(seed).get_state())
         sampler.run_mcmc(state, budget // walkers - 1)
-        seconds = time.perf_counter() - start
+        times = target.times()
         chain = sampler.get_chain().swapaxes(0, 1)
         for burn_in in (1 / 6, 1 / 3, 1 / 2):
             draws = chain[:, round(burn_in * chain.shape[1]) :]
             setting = f"{walkers} walkers, burn-in {burn_in:.0%}"
-            runs.append(Run(draws, target.evaluations, seconds, target.seconds, setting))
+            runs.append(Run(draws, target.evaluations, *times, setting))
     return runs
 
 
@@ -122,11 +129,12 @@ def run_cell(target: str, method: str, seed: int, budget: int) -> dict:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
     found, run = max(((quality(run.draws, task.truth), run) for run in runs), key=lambda pair: pair[0]["ess"])
     facts = {
+        "dim": task.dim,
         "evaluations": run.evaluations,
         "ess_per_1000": 1000 * found["ess"] / run.evaluations,
         "tail_ess_per_1000": 1000 * found["tail_ess"] / run.evaluations,
         "seconds": run.seconds,
-        "overhead_ms": 1000 * (run.seconds - run.seconds_inside) / run.evaluations,
+        "overhead_ms": 1000 * run.overhead / run.evaluations,
         "compile_seconds": run.compile_seconds,
         "memory_mb": memory,
         "warnings": run.warnings,
@@ -232,14 +240,16 @@ def bars(grouped) -> str:
     for (target, method), group in grouped.items():
         if method != "kmc":
             continue
+        column = {name: [row[name] for row in group] for name in group[0]}
         bar, times = BARS.get(target, BAR), ratio(grouped, target, method)
         line(times >= bar, f"{target}: {times:.3g} times the best emcee move (at least {bar})")
-        excess, seed = max((row["width_excess"], row["seed"]) for row in group)
-        widths = "5–95 % widths within .93–1.07 beyond three standard errors"
-        line(excess <= 0, f"{target}: {widths} ({excess:+.3f}, seed {seed})")
-        overhead, memory = (max(row[name] for row in group) for name in ("overhead_ms", "memory_mb"))
-        line(overhead < OVERHEAD_BAR_MS, f"{target}: {overhead:.2f} ms per evaluation (under {OVERHEAD_BAR_MS})")
+        low, high = min(column["width_min"]), max(column["width_max"])
+        holds = max(column["width_excess"]) <= 0
+        line(holds, f"{target}: 5–95 % widths {low:.2f}–{high:.2f} (.93–1.07, give or take three standard errors)")
+        memory, overhead = max(column["memory_mb"]), max(column["overhead_ms"])
         line(memory < MEMORY_BAR_MB, f"{target}: {memory:.0f} MB (under {MEMORY_BAR_MB})")
+        if column["dim"][0] == 10:
+            line(overhead < OVERHEAD_BAR_MS, f"{target}: {overhead:.2f} ms an evaluation (under {OVERHEAD_BAR_MS})")
     return "\n".join(lines)
 
 

@@ -6,8 +6,10 @@ import numba
 import numpy as np
 
 
-def spread(points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Indices of ``count`` points: half of them uniform, half farthest-point, so that the rim is covered too.
+def spread(
+    points: np.ndarray, count: int, rng: np.random.Generator, weights: np.ndarray | None = None, rim: float = 0.25
+) -> np.ndarray:
+    """Indices of ``count`` points: a random sample, and a share of farthest points so that the rim is covered too.
 
     Parameters
     ----------
@@ -15,6 +17,10 @@ def spread(points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarr
     count : int
         All points are returned when n <= count.
     rng : Generator
+    weights : ndarray, shape (n,), optional
+        The random part is drawn in proportion to them; positive and uniform by default.
+    rim : float
+        Share of the farthest-point part, in [0, 1].
 
     Returns
     -------
@@ -22,8 +28,10 @@ def spread(points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarr
     """
     if len(points) <= count:
         return np.arange(len(points))
-    uniform = rng.permutation(len(points))[: (count + 1) // 2]
-    return _farthest(np.ascontiguousarray(points), uniform, count)
+    n_random = max(int(round((1 - rim) * count)), 1)
+    p = None if weights is None else weights / weights.sum()
+    sample = rng.choice(len(points), n_random, replace=False, p=p)
+    return _farthest(np.ascontiguousarray(points), sample, count)
 
 
 @numba.njit(cache=True)

@@ -36,15 +36,15 @@ class RidgePath(NamedTuple):
     def leave_one_out(self, design: np.ndarray, y: np.ndarray, weights: np.ndarray, regularizations: np.ndarray):
         """Residuals of each y from the fit without it, shape (n, len(regularizations)).
 
-        ``design`` (n, p) and ``y`` are centred by their weighted means, ``weights`` sum to one and enter M as
-        Σ w φφᵀ; whatever else M holds (a score-matching term, say) stays. Removing one square from a quadratic objective
-        divides its residual by 1 - leverage; the unpenalised constant adds w_b to the leverage. Where rounding has eaten
-        1 - leverage the fit says nothing about the point, and its residual is y itself.
+        ``design`` (n, p) and ``y`` are centred by their weighted means, ``weights`` enter M as Σ w φφᵀ; whatever else M
+        holds (a score-matching term, say) stays. Removing one square from a quadratic objective divides its residual by
+        1 - leverage; the unpenalised constant adds w_b / Σ w to the leverage. Where rounding has eaten 1 - leverage the
+        fit says nothing about the point, and its residual is y itself.
         """
         rotated = design @ self.vectors
         inverse = 1.0 / (self.eigenvalues[:, None] + regularizations)
         fitted = rotated @ (self.target[:, None] * inverse)
-        leverage = weights[:, None] * (1.0 + (rotated**2) @ inverse)
+        leverage = weights[:, None] * (1.0 / weights.sum() + (rotated**2) @ inverse)
         slack = 1.0 - leverage
         known = slack > 1e-6
         return np.where(known, (y[:, None] - fitted) / np.where(known, slack, 1.0), y[:, None])

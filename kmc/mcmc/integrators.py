@@ -42,7 +42,7 @@ def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps,
         energy = _energy(momentum, target)
         lowest = min(lowest, energy)
         highest = max(highest, energy)
-        if not highest - lowest < HOPELESS:  # NaN too
+        if not (energy - lowest < HOPELESS and highest - energy < HOPELESS):  # NaN too
             return value, energy, np.inf
     return value, energy, highest - lowest
 

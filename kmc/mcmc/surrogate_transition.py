@@ -66,7 +66,7 @@ def run(state, tempering, rng, start, n_moves, options, archive):
         trial[:] = z
         if len(archive) > 1 and rng.random() < options.jump_share:
             i = int(rng.random() * len(archive))
-            j = int(rng.random() * len(archive))
+            j = (i + 1 + int(rng.random() * (len(archive) - 1))) % len(archive)  # another one: no jump to where it is
             for k in range(d):
                 trial[k] += archive[i, k] - archive[j, k]
             trial_value = value_and_gradient(state, trial, trial_gradient, work)

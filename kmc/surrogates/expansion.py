@@ -9,7 +9,7 @@ import numpy as np
 from kmc.bases import KernelSections, Whitened
 from kmc.forms import accumulate
 from kmc.kernels import Gaussian, squared_distances
-from kmc.linalg import cholesky_whitening, ridge_path, symmetric_power
+from kmc.linalg import cholesky_whitening, ridge_path
 
 REGULARIZATIONS = np.logspace(-13, 2, 31)
 
@@ -61,17 +61,6 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], ji
     best = min(c.loo_sd for c in candidates)
     allowed = best + 0.3 * min(max(base - best, 0.0), max(best, 0.1))
     return max((c for c in candidates if c.loo_sd <= allowed), key=lambda c: c.factor)
-
-
-def learned_metric(expansion: Expansion, data: Data) -> np.ndarray:
-    """(M + .02 I)^½ with M the mean of ∇f ∇fᵀ over the weighted data, scaled to trace d."""
-    gradients = np.sqrt(data.weights)[:, None] * expansion.gradients(data.z)
-    outer = gradients.T @ gradients
-    dim = len(outer)
-    trace = np.trace(outer)
-    if not trace > 0:
-        return np.eye(dim)
-    return symmetric_power(outer * (dim / trace) + 0.02 * np.eye(dim), 0.5)
 
 
 def median_distance(points: np.ndarray) -> float:

@@ -14,7 +14,8 @@ from scipy import linalg
 from kmc.landmarks import spread
 from kmc.linalg import symmetric_power
 from kmc.surrogates import point
-from kmc.surrogates.expansion import Data, Expansion, fit_expansion, learned_metric
+from kmc.surrogates.expansion import Data, Expansion, fit_expansion
+from kmc.surrogates.metric import gradient_metric, polynomial_metric
 from kmc.surrogates.trend import Trend, fit_trend
 
 
@@ -25,7 +26,9 @@ class FitOptions:
     Attributes
     ----------
     n_basis : int
-        Kernel sections.
+        Kernel sections; twice as many where the leave-one-out sd stays above ``good``.
+    good : float
+        Leave-one-out sd, in nats, that calls for no further effort.
     max_values : int
         Values kept for a fit; a quarter of them are the largest old residuals.
     bandwidths : tuple of float
@@ -38,6 +41,7 @@ class FitOptions:
     """
 
     n_basis: int = 200
+    good: float = 0.2
     max_values: int = 2000
     bandwidths: tuple[float, ...] = (0.5, 0.8, 1.2, 2.0, 3.5, 7.0, 14.0)
     score_weight: float = 0.0
@@ -164,7 +168,9 @@ def _weights(depth, edge):
 
 def _edge(states_depth, dim):
     bulk = bulk_depth(dim)
-    return float(np.clip(np.quantile(states_depth, 0.95), bulk, 2 * bulk)) if len(states_depth) else bulk
+    if not len(states_depth):
+        return bulk
+    return float(max(np.quantile(np.minimum(states_depth, 2 * bulk), 0.95), bulk))  # -inf among them: no quantile of inf
 
 
 def _depth_of(states, x, depth):
@@ -203,10 +209,12 @@ def _fit_in(whitening, x, log_density, depth, edge, keep, states, rng, options, 
             trend = fit_trend(z, y, weights)
 
     data = _data(z, y, weights, trend, edge, whitening(states), rng, options)
+    if metric is None and previous is not None and whitening is previous.whitening:
+        metric = previous.expansion.basis.metric
     start = np.eye(z.shape[1]) if metric is None else metric
-    expansion = _with_learned_metric(data, start, _factors(options, previous), options)
+    data, expansion = _with_learned_metric(data, start, _factors(options, previous), options, rng)
     surrogate = _assemble(whitening, trend, expansion, edge)
-    for _ in range(4):
+    for _ in range(4 if expansion.loo_sd < 1.0 else 0):  # a poor fit is wrong everywhere, not only there
         bad = _violators(surrogate, x, log_density, depth, edge)
         if not len(bad):
             break
@@ -228,7 +236,7 @@ def _rewhitened(whitening, trend, y, weights):
 
 def _data(z, y, weights, trend, edge, states, rng, options):
     dim = z.shape[1]
-    centres = z[spread(z, options.n_basis, rng)]
+    centres = z[spread(z, options.n_basis, rng, weights)]
     bare = _point(trend, None, edge, dim)
     return Data(
         z=z,
@@ -250,16 +258,23 @@ def _factors(options, previous):
     return tuple(order[max(at - 1, 0) : at + 2])
 
 
-def _with_learned_metric(data, metric, factors, options):
+def _with_learned_metric(data, metric, factors, options, rng):
+    """The expansion in the better of the given metric and those learned from gradients; more centres if it is poor."""
     best = fit_expansion(data, metric, factors, options.jitter)
+    if best.loo_sd > options.good:
+        trial = fit_expansion(data, polynomial_metric(data, rng), options.bandwidths, options.jitter)
+        best = min(best, trial, key=lambda e: e.loo_sd)
     for _ in range(2):
-        trial = fit_expansion(data, learned_metric(best, data), factors, options.jitter)
-        better = trial.loo_sd < 0.95 * best.loo_sd
-        if better:
-            best = trial
-        else:
+        trial = fit_expansion(data, gradient_metric(best, data), factors, options.jitter)
+        if not trial.loo_sd < 0.95 * best.loo_sd:
             break
-    return best
+        best = trial
+    if best.loo_sd > options.good and len(data.z) > 4 * options.n_basis:
+        data = data._replace(centres=data.z[spread(data.z, 2 * options.n_basis, rng, data.weights)])
+        best = fit_expansion(data, best.basis.metric, options.bandwidths, options.jitter)
+        trial = fit_expansion(data, gradient_metric(best, data), (best.factor,), options.jitter)
+        best = min(best, trial, key=lambda e: e.loo_sd)
+    return data, best
 
 
 def _violators(surrogate, x, log_density, depth, edge):

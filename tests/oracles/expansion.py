@@ -1,0 +1,64 @@
+"""The expansion f = c + Σ_a α_a k(A y_a, ·) fitted to values and scores: the objective, and its normal equations.
+
+J(α, c) = (1 - s) ½ Σ_i w_i (f(z_i) - y_i)²                      values
+        + s / k Σ_b [½ |∇f|² + Δf + <∇f, ∇log q0>](x_b)          score matching: eq. under 2.1 of paper 004
+        + λ/2 αᵀ (K + jitter I) α                                the norm of lemma 4, jittered
+
+Everything is in the unwhitened sections, so this is only for cases that are well conditioned.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.oracles import sections
+
+
+def objective(alpha, c, data, kernel):
+    """J, term by term; ``kernel`` = (bandwidth, metric, λ, jitter)."""
+    bandwidth, metric, regularization, jitter = kernel
+    m = len(data.centres)
+    total = 0.0
+    for i in range(len(data.z)):
+        f = c + sum(alpha[a] * sections.section(data.z[i], data.centres[a], bandwidth, metric) for a in range(m))
+        total += (1 - data.score_weight) * 0.5 * data.weights[i] * (f - data.residual[i]) ** 2
+    for x, g in zip(data.states, data.base_gradient):
+        slope = sum(alpha[a] * sections.section_gradient(x, data.centres[a], bandwidth, metric) for a in range(m))
+        bend = sum(alpha[a] * sections.section_laplacian(x, data.centres[a], bandwidth, metric) for a in range(m))
+        total += data.score_weight / len(data.states) * (0.5 * slope @ slope + bend + slope @ g)
+    norm = sections.gram(data.centres, bandwidth, metric) + jitter * np.eye(m)
+    return total + 0.5 * regularization * alpha @ norm @ alpha
+
+
+def solve(data, kernel, without=None):
+    """(α, c) where the gradient of J vanishes, the value at row ``without`` left out."""
+    bandwidth, metric, regularization, jitter = kernel
+    m = len(data.centres)
+    matrix, target = np.zeros((m + 1, m + 1)), np.zeros(m + 1)
+    for i in range(len(data.z)):
+        if i == without:
+            continue
+        phi = [sections.section(data.z[i], y, bandwidth, metric) for y in data.centres]
+        row = np.array([*phi, 1.0])
+        matrix += (1 - data.score_weight) * data.weights[i] * np.outer(row, row)
+        target += (1 - data.score_weight) * data.weights[i] * data.residual[i] * row
+    if data.score_weight > 0:
+        gradients = [[sections.section_gradient(x, y, bandwidth, metric) for y in data.centres] for x in data.states]
+        laplacians = [[sections.section_laplacian(x, y, bandwidth, metric) for y in data.centres] for x in data.states]
+        shares = np.full(len(data.states), data.score_weight / len(data.states))
+        matrix[:m, :m] += sections.dirichlet(gradients, shares)
+        target[:m] -= sections.linear(gradients, laplacians, shares, data.base_gradient)
+    matrix[:m, :m] += regularization * (sections.gram(data.centres, bandwidth, metric) + jitter * np.eye(m))
+    solution = np.linalg.solve(matrix, target)
+    return solution[:m], solution[m]
+
+
+def leave_one_out(data, kernel):
+    """Residual of every value from the solution without it."""
+    bandwidth, metric, *_ = kernel
+    residuals = []
+    for i in range(len(data.z)):
+        alpha, c = solve(data, kernel, without=i)
+        phi = [sections.section(data.z[i], y, bandwidth, metric) for y in data.centres]
+        residuals.append(data.residual[i] - c - alpha @ np.array(phi))
+    return np.array(residuals)

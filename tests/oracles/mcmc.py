@@ -1,0 +1,118 @@
+"""Slow, literal versions of what :mod:`kmc.mcmc` computes, and the statistics that its tests share.
+
+Every statistical test has a fixed seed and a false-alarm probability of ``LEVEL`` for all its comparisons together
+(Bonferroni). There are about a hundred such tests, so that the whole suite would raise a false alarm with one seed in a
+thousand.
+"""
+
+import numpy as np
+from scipy import stats
+
+from kmc.mcmc.tempering import Tempering
+from kmc.surrogates.point import PointState
+
+LEVEL = 1e-5
+
+
+def bound(size: int) -> float:
+    """How many standard errors ``size`` comparisons may be off, all together with probability LEVEL: 4.4 for one."""
+    return float(stats.norm.isf(0.5 * LEVEL / size))
+
+
+def assert_standard(z) -> None:
+    """All of z could be standard normal."""
+    z = np.atleast_1d(z)
+    assert np.all(np.abs(z) < bound(z.size)), f"{np.round(z, 1)} standard errors, allowed: {bound(z.size):.1f}"
+
+
+def paired(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Mean of after - before over independent pairs (the rows), in standard errors, shape (functions,)."""
+    difference = np.asarray(after, float) - before
+    spread = difference.std(axis=0, ddof=1)
+    return np.where(spread > 0, difference.mean(axis=0) / np.where(spread > 0, spread, 1.0), 0.0) * len(difference) ** 0.5
+
+
+def assert_uniform(u: np.ndarray) -> None:
+    """Independent ``u`` could be uniform on [0, 1] (Kolmogorov–Smirnov)."""
+    assert stats.kstest(u, "uniform").pvalue > LEVEL
+
+
+# Surrogates
+
+
+def point_state(dim: int, dof: float = 0.0, cap: float = np.inf, sections: int = 6, seed: int = 0) -> PointState:
+    """A surrogate with a trend and bumps of either sign; ``sections=0``: the trend alone."""
+    rng = np.random.default_rng(seed)
+    root = np.eye(dim) + 0.3 * rng.standard_normal((dim, dim))
+    metric = np.eye(dim) + 0.2 * rng.standard_normal((dim, dim))
+    m = max(sections, 1)
+    return PointState(
+        constant=1.7,
+        location=0.3 * rng.standard_normal(dim),
+        precision=root @ root.T,
+        dof=dof,
+        cap=cap,
+        tail=0.5 * dim + 2.0,
+        metric=metric,
+        centres=np.ascontiguousarray(metric @ rng.uniform(-1.5, 1.5, (dim, m))),
+        coefficients=rng.choice([-1.0, 1.0], m) * rng.uniform(0.5, 1.5, m) * (sections > 0),
+        rate=0.5 / 0.8**2,
+    )
+
+
+def log_surrogate(state: PointState, z: np.ndarray) -> np.ndarray:
+    """log s at the rows of z, from the formula in PointState's docstring."""
+    r = z - state.location
+    q = np.sum((r @ state.precision) * r, axis=1)
+    if state.dof > 0:
+        depth = 0.5 * (state.dof + z.shape[1]) * np.log1p(q / state.dof)
+    else:
+        excess = np.maximum(0.5 * q - state.cap, 0.0) / state.tail
+        depth = np.where(0.5 * q <= state.cap, 0.5 * q, state.cap + state.tail * np.log1p(excess))
+    distance = (z @ state.metric.T)[:, :, None] - state.centres
+    return state.constant - depth + np.exp(-state.rate * np.sum(distance**2, axis=1)) @ state.coefficients
+
+
+def tempered_value(tempering: Tempering, value: np.ndarray) -> np.ndarray:
+    """The map of Tempering's docstring."""
+    depth = tempering.top - value
+    inside = np.minimum(depth, tempering.edge)
+    return -tempering.beta * inside - (depth - inside)
+
+
+def tempered_gradient(state: PointState, tempering: Tempering, z: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    """∇ t(log s)(z) by central differences, shape (d,)."""
+    offsets = step * np.eye(len(z))
+    up, down = (tempered_value(tempering, log_surrogate(state, z + sign * offsets)) for sign in (1, -1))
+    return (up - down) / (2 * step)
+
+
+def draw_line(state: PointState, tempering: Tempering, rng: np.random.Generator, n: int):
+    """Draws (n, 1) from exp(t(log s)) in one dimension, and its distribution function, through a fine grid."""
+    grid = np.sinh(np.linspace(-8.0, 8.0, 200_001))  # to 1500 on either side, with steps of 1e-4 in the middle
+    log_density = tempered_value(tempering, log_surrogate(state, grid[:, None]))
+    density = np.exp(log_density - log_density.max())
+    cumulative = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid))])
+    cumulative /= cumulative[-1]
+    draws = np.interp(rng.random(n), cumulative, grid)
+    return draws[:, None], lambda z: np.interp(z, grid, cumulative)
+
+
+def draw_surrogate(state: PointState, tempering: Tempering, rng: np.random.Generator, n: int) -> np.ndarray:
+    """Draws (n, d) from exp(t(log s)) for a Gaussian trend without a cap, by rejection.
+
+    t(v) <= -β (top - v), and the bumps add at most the sum of the positive coefficients: β times the trend plus a
+    constant is an envelope.
+    """
+    assert state.dof == 0 and np.isinf(state.cap)
+    most = np.maximum(state.coefficients, 0.0).sum()
+    root = np.linalg.cholesky(np.linalg.inv(tempering.beta * state.precision))
+    kept = np.empty((0, len(root)))
+    while len(kept) < n:
+        z = state.location + rng.standard_normal((4 * n, len(root))) @ root.T
+        r = z - state.location
+        trend = state.constant - 0.5 * np.sum((r @ state.precision) * r, axis=1)
+        envelope = -tempering.beta * (tempering.top - trend - most)
+        ratio = np.exp(tempered_value(tempering, log_surrogate(state, z)) - envelope)
+        kept = np.vstack([kept, z[rng.random(len(z)) < ratio]])
+    return kept[:n]

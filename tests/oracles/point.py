@@ -1,0 +1,24 @@
+"""The surrogate at one point: the formulas of :class:`kmc.surrogates.point.PointState`, term by term."""
+
+from __future__ import annotations
+
+import math
+
+
+def depth(q, state, dim):
+    """Student-t, Gaussian, or Gaussian beyond its cap."""
+    if state.dof > 0:
+        return (state.dof + dim) / 2 * math.log(1 + q / state.dof)
+    if q / 2 <= state.cap:
+        return q / 2
+    return state.cap + state.tail * math.log(1 + (q / 2 - state.cap) / state.tail)
+
+
+def value(state, z):
+    """log s(z) = constant - depth(q) + Σ_a coefficients_a exp(-rate |metric z - centres_a|²)."""
+    r = z - state.location
+    total = state.constant - depth(r @ state.precision @ r, state, len(z))
+    for coefficient, centre in zip(state.coefficients, state.centres.T):
+        u = state.metric @ z - centre
+        total += coefficient * math.exp(-state.rate * (u @ u))
+    return total

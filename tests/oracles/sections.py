@@ -1,0 +1,54 @@
+"""Kernel sections and their forms, one centre and one sample at a time (paper 004; MATH.md, "Section basis")."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def section(x, y, bandwidth, metric):
+    """k(A x, A y) = exp(-|A (x - y)|² / (2 bandwidth²))."""
+    r = metric @ (x - y)
+    return math.exp(-(r @ r) / (2 * bandwidth**2))
+
+
+def section_gradient(x, y, bandwidth, metric):
+    """2 q' AᵀA (x - y), with q' = -q / (2 bandwidth²)."""
+    q1 = -section(x, y, bandwidth, metric) / (2 * bandwidth**2)
+    return 2 * q1 * (metric.T @ metric @ (x - y))
+
+
+def section_laplacian(x, y, bandwidth, metric):
+    """L = 4 q'' s + 2 d q' when A = I (MATH.md); 4 q'' |AᵀA (x - y)|² + 2 tr(AᵀA) q' in general."""
+    q = section(x, y, bandwidth, metric)
+    q1, q2 = -q / (2 * bandwidth**2), q / (2 * bandwidth**2) ** 2
+    pulled = metric.T @ metric @ (x - y)
+    return 4 * q2 * (pulled @ pulled) + 2 * np.trace(metric.T @ metric) * q1
+
+
+def gram(centres, bandwidth, metric):
+    """K, the Gram matrix of the section basis (lemma 4: G = K)."""
+    m = len(centres)
+    return np.array([[section(centres[a], centres[b], bandwidth, metric) for b in range(m)] for a in range(m)])
+
+
+def dirichlet(gradients, weights):
+    """Σ_b w_b <∇φ_a(x_b), ∇φ_c(x_b)> from gradients[b][a] (lemma 4: BᵀB = 4 Σ q' q' r·r' without a metric)."""
+    m = len(gradients[0])
+    total = np.zeros((m, m))
+    for at_sample, w in zip(gradients, weights):
+        for a in range(m):
+            for c in range(m):
+                total[a, c] += w * (at_sample[a] @ at_sample[c])
+    return total
+
+
+def linear(gradients, laplacians, weights, base_gradient):
+    """Σ_b w_b (Δφ_a + <∇φ_a, ∇log q0>) at x_b (lemma 4: h_a = Σ L, and the term of the base density)."""
+    m = len(gradients[0])
+    total = np.zeros(m)
+    for b, w in enumerate(weights):
+        for a in range(m):
+            total[a] += w * (laplacians[b][a] + gradients[b][a] @ base_gradient[b])
+    return total

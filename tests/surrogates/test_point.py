@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+from numba.core.runtime import _nrt_python, rtsys
+
+from kmc.surrogates import FitOptions, fit_surrogate, point
+from tests.oracles import differences
+from tests.oracles import point as oracle
+
+CAP = 4.0
+TRENDS = {"gaussian, below its cap": (0.0, 0.5), "gaussian, beyond its cap": (0.0, 3.0), "student": (2.5, 1.0)}
+
+
+def state(dof, dim=3, m=12):
+    rng = np.random.default_rng(10)
+    a = rng.standard_normal((dim, dim))
+    return point.PointState(
+        constant=-1.3,
+        location=rng.standard_normal(dim),
+        precision=a @ a.T + np.eye(dim),
+        dof=dof,
+        cap=CAP,
+        tail=3.5,
+        metric=np.eye(dim) + 0.3 * rng.standard_normal((dim, dim)),
+        centres=rng.standard_normal((dim, m)),
+        coefficients=rng.standard_normal(m),
+        rate=0.4,
+    )
+
+
+def at_depth(state, half_q, n=5):
+    """Points with (z - location)ᵀ precision (z - location) / 2 = half_q."""
+    r = np.random.default_rng(11).standard_normal((n, len(state.location)))
+    q = np.einsum("ni,ij,nj->n", r, state.precision, r)
+    return state.location + r * np.sqrt(2 * half_q / q)[:, None]
+
+
+def evaluate(state, z):
+    gradient = np.empty(len(z))
+    return point.value_and_gradient(state, z, gradient, point.workspace(state)), gradient
+
+
+@pytest.mark.parametrize(("dof", "caps"), TRENDS.values(), ids=TRENDS)
+def test_value_and_gradient(dof, caps):
+    surrogate = state(dof)
+    for z in at_depth(surrogate, caps * CAP):
+        value, gradient = evaluate(surrogate, z)
+        assert value == pytest.approx(oracle.value(surrogate, z), rel=1e-13)
+        slope = differences.gradient(lambda z: oracle.value(surrogate, z), z)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("dof", [0.0, 2.5])
+def test_many_points_are_many_times_one(dof):
+    surrogate = state(dof)
+    z = np.vstack([at_depth(surrogate, half_q) for half_q in (0.1, 2.0, 50.0)])
+    each = [evaluate(surrogate, row) for row in z]
+    np.testing.assert_array_equal(point.values(surrogate, z), [value for value, _ in each])
+    np.testing.assert_array_equal(point.gradients(surrogate, z), [gradient for _, gradient in each])
+
+
+def test_value_and_gradient_are_continuous_across_the_cap():
+    surrogate = state(0.0)
+    for inside, outside in zip(at_depth(surrogate, CAP * (1 - 1e-9)), at_depth(surrogate, CAP * (1 + 1e-9))):
+        (value, gradient), (next_value, next_gradient) = evaluate(surrogate, inside), evaluate(surrogate, outside)
+        assert next_value == pytest.approx(value, abs=1e-7)
+        np.testing.assert_allclose(next_gradient, gradient, atol=1e-7)
+
+
+def test_beyond_the_cap_there_is_no_wall():
+    """The capped trend falls like a logarithm: at a million standard deviations it is some dozen nats deep."""
+    surrogate = state(0.0)
+    value, gradient = evaluate(surrogate, surrogate.location + 1e6)
+    assert surrogate.constant - value == pytest.approx(CAP + 3.5 * np.log(1e12), rel=0.1)
+    assert 0 < np.linalg.norm(gradient) < 1e-4
+
+
+def test_exponentials_are_exact_to_two_ulp():
+    x = -np.concatenate([np.linspace(0, 700, 100_001), np.logspace(-300, 2, 20_001), [0.0, np.log(2) / 2, np.log(2)]])
+    out = np.empty_like(x)
+    point.exponentials(x, out, np.empty(len(x), np.int64))
+    exact = np.exp(x.astype(np.longdouble))
+    assert np.max(np.abs(out - exact) / np.spacing(exact.astype(float))) < 2.0
+    assert (out[x == 0] == 1.0).all()
+
+
+def test_exponentials_bottom_out():
+    x = np.array([-700.0, -701.0, -1e300, -np.inf])
+    out = np.empty(4)
+    point.exponentials(x, out, np.empty(4, np.int64))
+    np.testing.assert_array_equal(out, out[0])
+    assert 0 < out[0] < 1e-300
+
+
+@pytest.fixture
+def allocations():
+    """Count of the allocations made by jitted code so far."""
+    enabled = _nrt_python.memsys_stats_enabled()
+    _nrt_python.memsys_enable_stats()
+    yield lambda: rtsys.get_allocation_stats().alloc
+    if not enabled:
+        _nrt_python.memsys_disable_stats()
+
+
+def test_a_point_allocates_nothing(allocations):
+    """A thousand points need as many allocations as one: the workspace and the result."""
+    surrogate, counts = state(0.0), []
+    for n in (1, 1000):
+        z = np.zeros((n, 3))
+        before = allocations()
+        point.gradients(surrogate, z)
+        counts.append(allocations() - before)
+    assert counts[0] == counts[1] > 0
+
+
+def test_refits_of_any_size_do_not_recompile():
+    """A second signature would cost seconds in the middle of a run."""
+    rng = np.random.default_rng(12)
+    compiled = []
+    for dim, n_basis, n, heavy in [(2, 30, 100, 0.0), (2, 50, 130, 0.0), (1, 20, 60, 0.0), (3, 40, 200, 1.0)]:
+        x = rng.standard_normal((n, dim))
+        s = np.sum(x**2, axis=1)
+        y = -0.5 * s + 0.1 * np.sin(3 * x[:, 0]) if not heavy else -0.5 * (1 + dim) * np.log1p(10 * s)
+        surrogate = fit_surrogate(x, y, x[::2], rng, FitOptions(n_basis=n_basis))
+        assert (surrogate.point.dof > 0) == (heavy > 0)
+        evaluate(surrogate.point, surrogate.whitening(x[:1])[0])
+        functions = point.value_and_gradient, point.workspace, point.values, point.gradients
+        compiled.append([len(f.signatures) for f in functions])
+    assert compiled == compiled[:1] * 4
