@@ -319,7 +319,9 @@ class KernelHMCProcess:
         previous = self._plan.surrogate
         x, values = self._history.x, self._history.log_density
         try:
-            surrogate = fit_surrogate(x, values, self._states(), self._rng, self.options.fit, previous)
+            surrogate = fit_surrogate(
+                x, values, self._states(), self._rng, self.options.fit, previous, self._cold_levels()
+            )
         except np.linalg.LinAlgError:
             return previous
         self._facts["n_refits"] += 1
@@ -375,6 +377,11 @@ class KernelHMCProcess:
         """The last 60 % of the sweeps, all walkers."""
         return self._visits[int(0.4 * len(self._visits)) :]
 
+    def _cold_levels(self):
+        """Log-densities of the coldest walker over the last third of the sweeps."""
+        late = self._visits[-max(len(self._visits) // 3, 1) :]
+        return np.concatenate([v if self._frozen else v[:1] for _, v in late])
+
     def _states(self, most: int | None = None):
         """Distinct states of the coldest walkers that have visited enough of them, in random order."""
         recent = self._recent_visits()
@@ -401,7 +408,7 @@ class KernelHMCProcess:
         self._betas = np.ones(len(self._walkers))
 
     def _with_run_length(self, plan):
-        starts = plan.archive_z[self._rng.integers(len(plan.archive_z), size=64)]
+        starts = plan.archive_z[self._rng.integers(len(plan.archive_z), size=256)]
         longest = choose_run_length(plan.surrogate.point, starts, plan.archive_z, plan.run, self._rng)
         return plan._replace(shortest_run=longest // 2, longest_run=longest)
 

@@ -63,19 +63,19 @@ class AdaptiveMetropolis:
 
     Parameters
     ----------
-    adaptation : {"freeze", "vanishing"}
-        "freeze": the proposal does not change after warm-up. "vanishing": it goes on adapting with step sizes that tend
-        to zero.
+    adaptation : {"vanishing", "freeze"}
+        "vanishing", the algorithm of the paper: adaptation goes on with step sizes that tend to zero. "freeze": the
+        proposal does not change after warm-up.
     target_acceptance : float
 
     Examples
     --------
     >>> import kmc
     >>> kmc.AdaptiveMetropolis().adaptation
-    'freeze'
+    'vanishing'
     """
 
-    adaptation: str = "freeze"
+    adaptation: str = "vanishing"
     target_acceptance: float = 0.234
 
     name: ClassVar[str] = "adaptive-metropolis"

@@ -8,7 +8,7 @@ from kmc.mcmc.surrogate_transition import RunOptions, run
 from kmc.mcmc.tempering import COLD
 
 STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)
-RUN_LENGTHS = (12, 25, 50)
+RUN_LENGTHS = (12, 25, 50, 100)
 
 
 def choose_step_size(point, starts: np.ndarray, archive: np.ndarray, options: RunOptions, rng) -> float:
@@ -27,10 +27,13 @@ def choose_step_size(point, starts: np.ndarray, archive: np.ndarray, options: Ru
 
 
 def choose_run_length(point, starts: np.ndarray, archive: np.ndarray, options: RunOptions, rng) -> int:
-    """The shortest run that forgets its start: largest |corr(z_0, z_K)| under .2 + .04 sqrt(2 log d)."""
+    """The shortest run that forgets its start: largest |corr(z_0, z_K)| under .1, and what noise makes of .1.
+
+    Of n independent runs in d coordinates the largest correlation by chance is about sqrt(2 log(2d) / n).
+    """
     z = starts
     dim = starts.shape[1]
-    limit = 0.2 + 0.04 * np.sqrt(2 * np.log(dim)) if dim > 1 else 0.2
+    limit = 0.1 + np.sqrt(2 * np.log(2 * dim) / len(starts))
     done = 0
     for length in RUN_LENGTHS:
         z = np.array([run(point, COLD, rng, row, length - done, options, archive).position for row in z])

@@ -56,11 +56,12 @@ class Walkers:
     def swap_neighbours(self, temperings: Sequence[Tempering], rng: np.random.Generator) -> None:
         """Offer each pair of neighbours on the ladder an exchange of states; it costs no evaluation."""
         for i in range(int(rng.integers(2)), len(self) - 1, 2):
-            (a, _), (b, _) = (tempered(t, self.log_density[i]) for t in temperings[i : i + 2])
-            (a_new, _), (b_new, _) = (
-                tempered(t, v) for t, v in zip(temperings[i : i + 2], self.log_density[[i + 1, i]], strict=True)
+            pair = temperings[i : i + 2]
+            now, swapped = (
+                sum(tempered(t, v)[0] for t, v in zip(pair, self.log_density[order], strict=True))
+                for order in ([i, i + 1], [i + 1, i])
             )
-            if np.log(rng.random()) < a_new + b_new - a - b:
+            if np.log(rng.random()) < swapped - now:
                 self.x[[i, i + 1]] = self.x[[i + 1, i]]
                 self.log_density[[i, i + 1]] = self.log_density[[i + 1, i]]
 

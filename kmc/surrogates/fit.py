@@ -16,7 +16,7 @@ from kmc.linalg import symmetric_power
 from kmc.surrogates import point
 from kmc.surrogates.expansion import Data, Expansion, fit_expansion
 from kmc.surrogates.metric import gradient_metric, polynomial_metric
-from kmc.surrogates.trend import Trend, fit_trend
+from kmc.surrogates.trend import FLATTEST, Trend, fit_trend
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,7 @@ def fit_surrogate(
     rng: np.random.Generator,
     options: FitOptions = FitOptions(),
     previous: Surrogate | None = None,
+    levels: np.ndarray | None = None,
 ) -> Surrogate:
     """Fit a surrogate to evaluated points.
 
@@ -127,17 +128,19 @@ def fit_surrogate(
         Chooses centres and subsets.
     previous : Surrogate, optional
         Its whitening is kept while it serves (``loo_sd`` < .5), and its errors pick which values are kept.
+    levels : ndarray, shape (l,), optional
+        Log-densities at which the chains nearest to the target were lately: a target with heavy tails spends its time
+        deeper below its mode than a Gaussian, and then values count down to there.
     """
     depth = log_density.max() - log_density
-    states_depth = _depth_of(states, x, depth)
-    edge = _edge(states_depth, x.shape[1])
+    edge = _edge(log_density.max() - levels if levels is not None else np.empty(0), x.shape[1])
     keep = _chosen(x, log_density, depth, edge, rng, options, previous)
 
     whitening = previous.whitening if previous and previous.loo_sd < 0.5 else whiten_states(states)
     first = _fit_in(whitening, x, log_density, depth, edge, keep, states, rng, options, previous)
-    if first.loo_sd < 0.5:
+    if first.loo_sd < max(0.5, 0.6 * first.trend_sd):
         return first
-    # A poor fit: look at the shallow half alone for coordinates and metric, then come back to the whole.
+    # The kernel found next to nothing: look at the shallow half alone for coordinates and metric, then come back to the whole.
     narrow = _fit_in(whiten_states(states), x, log_density, depth, 0.5 * edge, keep, states, rng, options, None)
     metric = narrow.expansion.basis.metric
     again = _fit_in(narrow.whitening, x, log_density, depth, edge, keep, states, rng, options, None, metric)
@@ -158,7 +161,7 @@ def whiten_states(states: np.ndarray) -> Whitening:
 
 
 def _whitening(origin, matrix):
-    return Whitening(origin, matrix, linalg.inv(matrix))
+    return Whitening(origin, matrix, np.linalg.inv(matrix))  # SciPy's warns of mere differences in units
 
 
 def _weights(depth, edge):
@@ -166,17 +169,11 @@ def _weights(depth, edge):
     return (1.0 + np.maximum(depth - edge, 0.0) / 4.0) ** -4.0
 
 
-def _edge(states_depth, dim):
+def _edge(depths, dim):
     bulk = bulk_depth(dim)
-    if not len(states_depth):
+    if not len(depths):
         return bulk
-    return float(max(np.quantile(np.minimum(states_depth, 2 * bulk), 0.95), bulk))  # -inf among them: no quantile of inf
-
-
-def _depth_of(states, x, depth):
-    """Depths of states, which are among the evaluated points."""
-    known = {row.tobytes(): value for row, value in zip(x, depth, strict=True)}
-    return np.array([known[row.tobytes()] for row in states if row.tobytes() in known])
+    return float(max(np.quantile(np.minimum(depths, 2 * bulk), 0.95), bulk))  # some may be infinite
 
 
 def _chosen(x, log_density, depth, edge, rng, options, previous):
@@ -202,11 +199,10 @@ def _fit_in(whitening, x, log_density, depth, edge, keep, states, rng, options, 
     weights = weights / weights.sum()
     z = whitening(x_kept)
     trend = fit_trend(z, y, weights)
-    if previous is None or whitening is not previous.whitening:
-        sharper = _rewhitened(whitening, trend, y, weights)
-        if sharper is not None:
-            whitening, z = sharper, sharper(x_kept)
-            trend = fit_trend(z, y, weights)
+    sharper = _rewhitened(whitening, trend, y, weights)
+    if sharper is not None:
+        whitening, z = sharper, sharper(x_kept)
+        trend = fit_trend(z, y, weights)
 
     data = _data(z, y, weights, trend, edge, whitening(states), rng, options)
     if metric is None and previous is not None and whitening is previous.whitening:
@@ -214,11 +210,14 @@ def _fit_in(whitening, x, log_density, depth, edge, keep, states, rng, options, 
     start = np.eye(z.shape[1]) if metric is None else metric
     data, expansion = _with_learned_metric(data, start, _factors(options, previous), options, rng)
     surrogate = _assemble(whitening, trend, expansion, edge)
-    for _ in range(4 if expansion.loo_sd < 1.0 else 0):  # a poor fit is wrong everywhere, not only there
+    for _ in range(4):
         bad = _violators(surrogate, x, log_density, depth, edge)
         if not len(bad):
             break
-        data, expansion = _repaired(data, expansion, whitening(x[bad]), trend, y.max(), edge, options)
+        data, repaired = _repaired(data, expansion, whitening(x[bad]), trend, y.max(), edge, options)
+        if _error(repaired, weights) > 1.1 * _error(expansion, weights) + 0.01:
+            break  # a wall that a smooth kernel can build only by spoiling the bulk
+        expansion = repaired
         surrogate = _assemble(whitening, trend, expansion, edge)
     return surrogate
 
@@ -229,7 +228,7 @@ def _rewhitened(whitening, trend, y, weights):
     sd = np.sqrt(weights @ (y - weights @ y) ** 2)
     if (eigenvalues.min() > 0.2 and eigenvalues.max() < 20) or trend.residual_sd > 0.5 * sd:
         return None
-    usable = np.where(eigenvalues > 0.021, eigenvalues, 1.0)
+    usable = np.where(np.isclose(eigenvalues, FLATTEST), 1.0, eigenvalues)
     root = (vectors * np.sqrt(usable)) @ vectors.T
     return _whitening(whitening.back(trend.location[None])[0], root @ whitening.matrix)
 
@@ -253,8 +252,12 @@ def _factors(options, previous):
     """All bandwidths at first; the neighbours of the last choice once a fit is good."""
     if previous is None or previous.loo_sd > 0.5:
         return options.bandwidths
+    return _neighbours(previous.expansion.factor, options)
+
+
+def _neighbours(factor, options):
     order = sorted(options.bandwidths)
-    at = order.index(previous.expansion.factor)
+    at = order.index(factor)
     return tuple(order[max(at - 1, 0) : at + 2])
 
 
@@ -271,10 +274,15 @@ def _with_learned_metric(data, metric, factors, options, rng):
         best = trial
     if best.loo_sd > options.good and len(data.z) > 4 * options.n_basis:
         data = data._replace(centres=data.z[spread(data.z, 2 * options.n_basis, rng, data.weights)])
-        best = fit_expansion(data, best.basis.metric, options.bandwidths, options.jitter)
+        best = fit_expansion(data, best.basis.metric, _neighbours(best.factor, options), options.jitter)
         trial = fit_expansion(data, gradient_metric(best, data), (best.factor,), options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
     return data, best
+
+
+def _error(expansion, weights):
+    """Leave-one-out sd over the data proper, which come first."""
+    return float(np.sqrt(weights @ expansion.residuals[: len(weights)] ** 2))
 
 
 def _violators(surrogate, x, log_density, depth, edge):
@@ -288,8 +296,8 @@ def _violators(surrogate, x, log_density, depth, edge):
 
 
 def _repaired(data, expansion, z_bad, trend, top, edge, options):
-    """Add violators as centres and as lightly weighted data at the depth where values stop to count."""
-    target = np.full(len(z_bad), top - edge - 40.0)
+    """Add violators as centres and as lightly weighted data, at a depth where no chain would go."""
+    target = np.full(len(z_bad), top - edge - 10.0)
     bare = point.values(_point(trend, None, edge, z_bad.shape[1]), np.ascontiguousarray(z_bad))
     weights = np.concatenate([data.weights, np.full(len(z_bad), 0.02 * data.weights.max())])
     data = data._replace(

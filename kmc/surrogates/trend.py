@@ -10,7 +10,8 @@ from scipy import linalg
 from kmc.linalg import ridge_path
 
 DOFS = (1.0, 2.0, 4.0, 8.0)
-_FLATTEST = 0.02  # least eigenvalue of the precision, in whitened coordinates: the trend must fall in every direction
+FLATTEST = 0.02  # least eigenvalue of the precision, in whitened coordinates: the trend must fall in every direction
+_FLATTEST_KNOWN = 1e-5  # the same where the values are quadratic beyond doubt and only the whitening is off
 
 
 class Trend(NamedTuple):
@@ -48,17 +49,16 @@ def fit_gaussian(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
     d = z.shape[1]
     features = quadratic_features(z)[:, 1:]
     target = y + 0.5 * np.einsum("ij,ij->i", z, z)
-    feature_mean, target_mean = weights @ features, weights @ target
-    features, target = features - feature_mean, target - target_mean
+    features, target = features - weights @ features, target - weights @ target
     path = ridge_path((weights[:, None] * features).T @ features, (weights * target) @ features)
     grid = np.logspace(-8, 2, 21)
     loo = weights @ path.leave_one_out(features, target, weights, grid) ** 2
     solution = path.coefficients(float(grid[np.argmin(loo)]))
     linear, quadratic = solution[:d], _symmetric(solution[d:], d)
-    return _completed(np.eye(d) - 2.0 * quadratic, linear, target_mean - feature_mean @ solution, 0.0, z, y, weights)
+    return _completed(np.eye(d) - 2.0 * quadratic, linear, 0.0, z, y, weights)
 
 
-def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, dof: float, iterations: int = 12) -> Trend:
+def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, dof: float, iterations: int = 20) -> Trend:
     """Damped Gauss–Newton on y = c - (ν + d)/2 log(1 + q/ν) over c and the coefficients of the quadratic q."""
     d = z.shape[1]
     features = quadratic_features(z)
@@ -77,16 +77,20 @@ def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, dof: float, i
     q, residual = model(theta)
     loss = weights @ residual**2
     for _ in range(iterations):
-        jacobian = (-half / (dof + q))[:, None] * features
+        slope = np.where(q > 0, 1.0, 0.1) * -half / (dof + q)  # where q is clipped, just enough to come back
+        jacobian = slope[:, None] * features
         jacobian = root[:, None] * (jacobian - weights @ jacobian)
         normal = jacobian.T @ jacobian
-        ridge = damping * (np.diag(normal) + 1e-8 * np.trace(normal))
-        step = linalg.solve(normal + np.diag(ridge), jacobian.T @ (root * residual), assume_a="pos", check_finite=False)
+        scale = np.sqrt(np.diag(normal) + 1e-8 * np.trace(normal))
+        scaled = normal / np.outer(scale, scale) + damping * np.eye(len(theta))
+        downhill = jacobian.T @ (root * residual) / scale
+        step = linalg.solve(scaled, downhill, assume_a="pos", check_finite=False) / scale
         trial_q, trial_residual = model(theta + step)
         trial_loss = weights @ trial_residual**2
         if trial_loss < loss:
             converged = trial_loss > 0.999 * loss
-            theta, q, residual, loss, damping = theta + step, trial_q, trial_residual, trial_loss, damping * 0.2
+            theta, q, residual, loss = theta + step, trial_q, trial_residual, trial_loss
+            damping = max(0.2 * damping, 1e-9)
             if converged:
                 break
         else:
@@ -110,9 +114,18 @@ def quadratic_features(z: np.ndarray) -> np.ndarray:
     return np.hstack([np.ones((len(z), 1)), z, z[:, i] * z[:, j]])
 
 
-def _completed(precision, linear, constant, dof, z, y, weights):
+def _completed(precision, linear, dof, z, y, weights):
     """Complete the square of constant + linear·z - zᵀ precision z / 2."""
-    precision = _raised(precision)
+    cautious = _bounded(precision, linear, dof, z, y, weights, FLATTEST)
+    if linalg.eigvalsh(precision)[0] >= FLATTEST:
+        return cautious
+    literal = _bounded(precision, linear, dof, z, y, weights, _FLATTEST_KNOWN)
+    return literal if literal.residual_sd < 0.5 * cautious.residual_sd else cautious
+
+
+def _bounded(precision, linear, dof, z, y, weights, flattest):
+    """The trend whose precision has its eigenvalues raised to ``flattest``."""
+    precision = _raised(precision, flattest)
     location = linalg.solve(precision, linear, assume_a="pos")
     radius = np.linalg.norm(location)
     furthest = np.sqrt(np.max(np.einsum("ij,ij->i", z, z)))
@@ -128,9 +141,9 @@ def _with_residual(location, precision, dof, z, y, weights):
     return Trend(constant, location, precision, dof, float(np.sqrt(weights @ (residual - constant) ** 2)))
 
 
-def _raised(precision):
+def _raised(precision, flattest=FLATTEST):
     eigenvalues, vectors = linalg.eigh(precision)
-    return (vectors * np.maximum(eigenvalues, _FLATTEST)) @ vectors.T
+    return (vectors * np.maximum(eigenvalues, flattest)) @ vectors.T
 
 
 def _symmetric(upper, d):

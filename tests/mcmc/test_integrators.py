@@ -92,7 +92,9 @@ def test_volume_is_preserved(state, tempering):
         columns = []
         for direction in step * np.eye(2 * d):
             ends = [
-                np.concatenate(integrate(state, tempering, z + s * direction[:d], momentum + s * direction[d:], 0.15, 8)[:2])
+                np.concatenate(
+                    integrate(state, tempering, z + s * direction[:d], momentum + s * direction[d:], 0.15, 8)[:2]
+                )
                 for s in (1, -1)
             ]
             columns.append((ends[0] - ends[1]) / (2 * step))

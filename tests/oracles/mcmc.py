@@ -29,7 +29,9 @@ def paired(before: np.ndarray, after: np.ndarray) -> np.ndarray:
     """Mean of after - before over independent pairs (the rows), in standard errors, shape (functions,)."""
     difference = np.asarray(after, float) - before
     spread = difference.std(axis=0, ddof=1)
-    return np.where(spread > 0, difference.mean(axis=0) / np.where(spread > 0, spread, 1.0), 0.0) * len(difference) ** 0.5
+    return (
+        np.where(spread > 0, difference.mean(axis=0) / np.where(spread > 0, spread, 1.0), 0.0) * len(difference) ** 0.5
+    )
 
 
 def assert_uniform(u: np.ndarray) -> None:

@@ -1,0 +1,23 @@
+import numpy as np
+import pytest
+
+from kmc.mcmc.history import History
+
+
+@pytest.mark.parametrize("blocks", [[0], [1, 1, 1], [255, 1, 1], [256, 1], [1, 3000, 2], [5000]])
+def test_points_and_values_are_kept_in_order(blocks):
+    history, start = History(3), 0
+    for size in blocks:
+        codes = np.arange(start, start + size, dtype=float)
+        history.extend(codes[:, None] + np.array([0.0, 0.25, 0.5]), -codes)
+        start += size
+        assert len(history) == start
+    np.testing.assert_array_equal(history.x, np.arange(start)[:, None] + np.array([0.0, 0.25, 0.5]))
+    np.testing.assert_array_equal(history.log_density, -np.arange(float(start)))
+
+
+def test_what_was_given_is_copied():
+    history, x, values = History(2), np.zeros((3, 2)), np.zeros(3)
+    history.extend(x, values)
+    x[:], values[:] = 1.0, 1.0
+    assert np.all(history.x == 0) and np.all(history.log_density == 0)

@@ -1,0 +1,152 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from kmc.mcmc.base import MOVES
+from kmc.mcmc.plan import Plan, distinct
+from kmc.mcmc.surrogate_transition import RunOptions
+from kmc.mcmc.walkers import Walkers, requested
+from kmc.surrogates.fit import FitOptions, fit_surrogate
+from kmc.targets.toys import Bimodal
+from tests.oracles.mcmc import assert_standard, assert_uniform, paired
+
+TARGET = Bimodal(2, separation=3.0, weight=0.7)
+RUN = RunOptions(step_size=0.4, trajectory_length=2.0, jump_share=0.2, small_share=0.4)
+
+
+def wrong(x):
+    """What the surrogate learns instead of the target."""
+    return -0.5 * np.sum(((x - 0.4) / [1.6, 1.1]) ** 2, axis=1) + np.sin(2 * x[:, 0])
+
+
+@pytest.fixture(scope="module")
+def surrogate():
+    rng = np.random.default_rng(0)
+    x = np.vstack([2.0 * rng.standard_normal((150, 2)), rng.uniform(-5, 5, (100, 2))])
+    states = x[:100]
+    return fit_surrogate(x, wrong(x), states, rng, FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
+
+
+def plan(surrogate, **options):
+    archive = np.random.default_rng(1).standard_normal((30, 2)) * 2
+    fields = dict(
+        surrogate=surrogate,
+        archive=archive,
+        archive_z=np.empty((0, 2)) if surrogate is None else np.ascontiguousarray(surrogate.whitening(archive)),
+        archive_share=0.15,
+        archive_scale=0.8,
+        run=RUN,
+        shortest_run=1,
+        longest_run=4,
+        single_share=0.2,
+        tempered_share=0.3,
+    )
+    return Plan(**(fields | options))
+
+
+def step(plan, rng, x):
+    """One sweep of independent walkers."""
+    group = Walkers([rng] * len(x), x, np.array([TARGET(row) for row in x]))
+    proposals = [plan.propose(rng, row) for row in x]
+    stats_ = group.decide(proposals, np.array([TARGET(row) for row in requested(proposals, 2)]))
+    return group.x, stats_
+
+
+def along(x):
+    """The coordinate that tells the modes, and the one across."""
+    return x @ np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
+
+
+def features(x):
+    u = along(x)
+    return np.column_stack([u, u**2, u[:, 0] > 0, np.abs(u[:, 0]) > 2.5, u[:, 0] * u[:, 1], wrong(x)])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"archive_share": 0.0, "tempered_share": 0.0, "single_share": 0.0},
+        {"archive_share": 0.0, "tempered_share": 1.0, "shortest_run": 2},
+        {"archive_share": 0.0, "tempered_share": 0.0, "single_share": 1.0, "run": RUN._replace(jump_share=1.0)},
+    ],
+    ids=["all", "runs", "tempered runs", "single jumps"],
+)
+def test_the_target_is_invariant_under_a_wrong_surrogate(surrogate, options):
+    rng = np.random.default_rng(2)
+    moves = plan(surrogate, **options)
+    before = after = TARGET.sample(rng, 3000)
+    rates = []
+    for _ in range(3):
+        after, stats_ = step(moves, rng, after)
+        rates.append(stats_["acceptance_rate"].mean())
+    assert 0.2 < np.mean(rates) < 0.95  # the surrogate moves the chain, and is wrong enough to tell
+    assert_standard(paired(features(before), features(after)))
+    u = along(after)
+    half = 0.5 * TARGET.separation
+    assert_uniform(stats.norm.cdf(u[:, 1]))
+    assert_uniform(0.7 * stats.norm.cdf(u[:, 0] - half) + 0.3 * stats.norm.cdf(u[:, 0] + half))
+
+
+def test_a_step_is_reversible(surrogate):
+    rng = np.random.default_rng(3)
+    a = TARGET.sample(rng, 6000)
+    b, _ = step(plan(surrogate), rng, a)
+    u, v = along(a), along(b)
+    first = np.column_stack([u**2 * v, (u > 0) * v, wrong(a) * v[:, 0], u[:, 0] * v[:, 1]])
+    second = np.column_stack([v**2 * u, (v > 0) * u, wrong(b) * u[:, 0], v[:, 0] * u[:, 1]])
+    assert_standard(paired(first, second))
+
+
+def test_kinds_and_lengths_do_not_depend_on_the_state(surrogate):
+    """Runs draw the same numbers whatever they accept, so the same seed gives the same leapfrog steps."""
+    moves = plan(surrogate)
+    for seed in range(200):
+        starts = (np.zeros(2), np.array([2.0, -1.0]), np.array([-1.0, 0.5]))
+        proposals = [moves.propose(np.random.default_rng(seed), x) for x in starts]
+        assert len({(p.move, p.n_steps) for p in proposals}) == 1
+
+
+def test_shares_of_moves(surrogate):
+    rng, n = np.random.default_rng(4), 4000
+    moves = plan(surrogate)
+    kinds = np.bincount([moves.propose(rng, np.zeros(2)).move for _ in range(n)], minlength=len(MOVES))
+    share = dict(zip(MOVES, kinds / n, strict=True))
+    expected = {"surrogate": 0.85 * 0.7, "tempered-surrogate": 0.85 * 0.3, "random-walk": 0.0}
+    for name, p in expected.items():
+        assert_standard((share[name] - p) / np.sqrt(max(p * (1 - p), 1e-9) / n))
+    assert share["differential-evolution"] > 0 and share["snooker"] > 0
+
+
+def test_without_a_surrogate_there_are_only_archive_moves():
+    rng = np.random.default_rng(5)
+    kinds = {MOVES[plan(None).propose(rng, np.zeros(2)).move] for _ in range(100)}
+    assert kinds == {"differential-evolution", "snooker"}
+
+
+def test_a_run_that_goes_nowhere_needs_no_evaluation(surrogate):
+    stuck = plan(surrogate, archive_share=0.0, run=RunOptions(1e6, 1e6, 0.0, 0.0))
+    x = np.array([0.3, -0.2])
+    for seed in range(10):
+        proposal = stuck.propose(np.random.default_rng(seed), x)
+        assert not proposal.moved
+        np.testing.assert_array_equal(proposal.position, x)
+
+
+def test_a_plan_is_not_changed_by_proposing(surrogate):
+    moves, rng = plan(surrogate), np.random.default_rng(6)
+    arrays = [moves.archive, moves.archive_z, *(a for a in surrogate.point if isinstance(a, np.ndarray))]
+    copies = [a.copy() for a in arrays]
+    for _ in range(100):
+        moves.propose(rng, np.ones(2))
+    for array, copy in zip(arrays, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+def test_distinct_states(most):
+    states = np.repeat(np.arange(8.0).reshape(4, 2), [1, 5, 2, 3], axis=0)
+    chosen = distinct(states, most, np.random.default_rng(7))
+    assert chosen.shape == (min(most, 4), 2)
+    assert len(np.unique(chosen, axis=0)) == len(chosen)
+    assert {tuple(row) for row in chosen} <= {tuple(row) for row in states}

@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+from scipy.spatial import ConvexHull, Delaunay
+
+from kmc.mcmc.probes import probe_points
+
+
+def disc(n, seed=0):
+    rng = np.random.default_rng(seed)
+    angle, radius = rng.uniform(0, 2 * np.pi, n), np.sqrt(rng.random(n))
+    return radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+@pytest.mark.parametrize("dim", [1, 2, 7])
+@pytest.mark.parametrize("n", [2, 5, 12, 300])
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_shape_and_determinism(dim, n, count):
+    z = np.random.default_rng(1).standard_normal((n, dim))
+    copy = z.copy()
+    probes = [probe_points(z, np.arange(n), count, np.random.default_rng(2)) for _ in range(2)]
+    assert probes[0].shape == (count, dim) and np.all(np.isfinite(probes[0]))
+    np.testing.assert_array_equal(*probes)
+    np.testing.assert_array_equal(z, copy)
+    if count:
+        assert np.any(probes[0] != probe_points(z, np.arange(n), count, np.random.default_rng(3)))
+
+
+def test_a_probe_extrapolates_from_a_neighbour_past_a_shallow_point():
+    z = disc(60)
+    shallow = np.flatnonzero(z[:, 0] > 0)
+    for probe in probe_points(z, shallow, 40, np.random.default_rng(4)):
+        anchor, neighbour = z[shallow][:, None], z[None]
+        step, ahead = anchor - neighbour, probe - anchor
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factor = np.sum(ahead * step, axis=2) / np.sum(step**2, axis=2)
+        off = np.linalg.norm(ahead - factor[..., None] * step, axis=2)
+        fits = (off < 1e-9) & (factor > 0.3 - 1e-9) & (factor < 1.2 + 1e-9)
+        assert fits.any()
+        # and the neighbour is among the nearest dozen
+        rank = np.argsort(np.argsort(np.linalg.norm(step, axis=2), axis=1), axis=1)
+        assert rank[fits].min() < 12
+
+
+def test_most_probes_lie_past_the_edge_or_nearer_to_it_than_the_data():
+    z = disc(1000)
+    probes = probe_points(z, np.arange(1000), 300, np.random.default_rng(5))
+    hull = Delaunay(z[ConvexHull(z).vertices])
+    outside = np.mean(hull.find_simplex(probes) < 0)
+    radii = np.linalg.norm(probes, axis=1)
+    assert outside > 0.35
+    assert np.median(radii) > np.quantile(np.linalg.norm(z, axis=1), 0.9)
+    assert radii.max() < 2.5  # just past it, not far away
+
+
+def test_only_shallow_points_are_left():
+    """Two clusters far apart: probes stay with the shallow one."""
+    z = np.vstack([disc(50), disc(50) + 100.0])
+    probes = probe_points(z, np.arange(50), 50, np.random.default_rng(6))
+    assert np.linalg.norm(probes, axis=1).max() < 10.0

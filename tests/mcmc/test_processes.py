@@ -1,0 +1,323 @@
+"""Processes driven by hand, as :func:`kmc.sample` drives them: propose, evaluate, advance."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from kmc.mcmc import SAMPLERS, AdaptiveMetropolis, KernelHMC, Problem, RandomWalkMetropolis
+from kmc.mcmc.base import MOVES, STATS
+from kmc.surrogates.fit import FitOptions
+from kmc.targets.toys import Banana, Gaussian
+from tests.oracles.mcmc import assert_standard
+
+TARGET = Banana(dim=2, b=0.03)
+ELLIPSE = Gaussian(2, correlation=0.7, spread=3.0)
+FIT = FitOptions(n_basis=25, bandwidths=(1.2, 2.0))
+SMALL = KernelHMC(min_warmup_evaluations=300, fit=FIT)
+VANISHING = KernelHMC(min_warmup_evaluations=300, fit=FIT, adaptation="vanishing", first_refit=40)
+FROZEN = {
+    "kernel-hmc": SMALL,
+    "adaptive-metropolis": AdaptiveMetropolis(adaptation="freeze"),
+    "random-walk": RandomWalkMetropolis(),
+    "random-walk with a scale": RandomWalkMetropolis(scale=2.0),
+}
+ADAPTING = {"kernel-hmc": VANISHING, "adaptive-metropolis": AdaptiveMetropolis(adaptation="vanishing")}
+EVERY = {**FROZEN, **{f"vanishing {name}": sampler for name, sampler in ADAPTING.items()}}
+EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
+
+
+def start(sampler, chains=3, seed=0, target=TARGET, **options):
+    rng = np.random.default_rng(seed)
+    initial = 3.0 * rng.standard_normal((chains, 2))
+    fields = dict(draws=1000, warmup=None, max_evaluations=900)
+    return sampler.start(
+        Problem(
+            dim=2,
+            chains=chains,
+            initial=initial,
+            initial_log_density=evaluate(initial, target),
+            seed=np.random.SeedSequence(seed),
+            **(fields | options),
+        )
+    )
+
+
+def evaluate(points, target=TARGET):
+    return np.array([target(x) for x in points])
+
+
+def drive(process, sweeps, target=TARGET):
+    """Records of that many sweeps."""
+    records = []
+    while len(records) < sweeps:
+        record = process.advance(evaluate(process.propose(), target))
+        if record is not None:
+            records.append(record)
+    return records
+
+
+def warmed_up(sampler, target=TARGET, **options):
+    """A process just after its warm-up, and the number of sweeps that took."""
+    process, sweeps = start(sampler, target=target, **options), 0
+    while process.warming_up:
+        sweeps += len(drive(process, 1, target))
+        assert sweeps < 5000
+    return process, sweeps
+
+
+# The protocol
+
+
+@EACH
+@pytest.mark.parametrize("chains", [1, 3, 6])
+def test_what_a_sweep_says(sampler, chains):
+    process = start(sampler, chains)
+    last = None
+    phases = []
+    for _ in range(320):
+        points = process.propose()
+        assert points.ndim == 2 and points.shape[1] == 2 and np.all(np.isfinite(points))
+        values = evaluate(points)
+        record = process.advance(values)
+        if record is None:
+            assert last is None  # only before the first sweep
+            continue
+        phases.append(record.warmup)
+        assert record.position.shape == (chains, 2) and record.log_density.shape == (chains,)
+        np.testing.assert_array_equal(record.log_density, evaluate(record.position))
+        assert {n: (s.shape, s.dtype) for n, s in record.stats.items()} == {
+            n: ((chains,), np.dtype(t)) for n, t in STATS.items()
+        }
+        stats = record.stats
+        assert np.all((stats["acceptance_rate"] >= 0) & (stats["acceptance_rate"] <= 1))
+        assert np.all(np.isin(stats["n_evaluations"], [0, 1])) and stats["n_evaluations"].sum() <= len(points)
+        assert np.all(stats["accepted"] <= stats["n_evaluations"])  # what did not move was not accepted
+        assert np.all((stats["move"] >= 0) & (stats["move"] < len(MOVES)))
+        assert np.all(np.isfinite(stats["energy"])) and np.all(stats["step_size"] >= 0)
+        new = {row.tobytes() for row in points}
+        for i in range(chains):
+            if stats["accepted"][i]:
+                assert record.position[i].tobytes() in new
+            elif last is not None and not record.warmup and not last.warmup:  # nor swapped, nor restarted
+                np.testing.assert_array_equal(record.position[i], last.position[i])
+        if not record.warmup:
+            np.testing.assert_array_equal(stats["inverse_temperature"], 1.0)
+        last = record
+    assert phases[0] and not phases[-1] and phases == sorted(phases, reverse=True)
+    assert process.warming_up is False
+    json.dumps(process.report())
+    assert process.report()["n_refits"] >= 0
+
+
+@EACH
+def test_records_are_copies(sampler):
+    process = start(sampler)
+    records = drive(process, 3)
+    kept = copy.deepcopy(records)
+    drive(process, 30)
+    for record, old in zip(records, kept, strict=True):
+        np.testing.assert_array_equal(record.position, old.position)
+        np.testing.assert_array_equal(record.log_density, old.log_density)
+        np.testing.assert_array_equal(record.stats["accepted"], old.stats["accepted"])
+
+
+@EACH
+def test_the_same_seed_gives_the_same_process(sampler):
+    one, two = ([r.position for r in drive(start(sampler, seed=4), 200)] for _ in range(2))
+    other = [r.position for r in drive(start(sampler, seed=5), 200)]
+    np.testing.assert_array_equal(one, two)
+    assert np.all(np.any(np.array(one) != other, axis=(1, 2)))
+
+
+@EACH
+@pytest.mark.parametrize("warmup", [16, 40, 200])
+def test_warm_up_lasts_as_long_as_asked(sampler, warmup):
+    _, sweeps = warmed_up(sampler, warmup=warmup, max_evaluations=None)
+    assert sweeps == warmup
+
+
+@pytest.mark.parametrize("sampler", [AdaptiveMetropolis(), RandomWalkMetropolis()])
+def test_no_warm_up(sampler):
+    assert not start(sampler, warmup=0).warming_up
+
+
+def test_every_sampler_has_a_name():
+    for name, sampler in SAMPLERS.items():
+        assert sampler().name == name
+        assert sampler() == sampler()  # plain data
+
+
+# Frozen means frozen
+
+
+def test_the_plan_and_the_history_stay_after_warm_up():
+    process, _ = warmed_up(SMALL)
+    plan, frozen, size = process._plan, pickle.dumps(process._plan), len(process._history)
+    rates = [r.stats["acceptance_rate"].mean() for r in drive(process, 300)]
+    assert process._plan is plan
+    assert pickle.dumps(process._plan) == frozen  # no array was written to either
+    assert len(process._history) == size
+    assert plan.surrogate is not None and 0 < np.mean(rates) < 1
+
+
+def test_the_proposal_of_adaptive_metropolis_stays_after_warm_up():
+    process, _ = warmed_up(FROZEN["adaptive-metropolis"])
+    before = process._root.copy(), process._log_factor
+    drive(process, 300)
+    np.testing.assert_array_equal(process._root, before[0])
+    assert process._log_factor == before[1]
+
+
+def learns_from_rejections(sampler, sweeps):
+    """Whether, after warm-up, a process moves otherwise when what it rejected had been deeper still."""
+    process, _ = warmed_up(sampler)
+    twin = copy.deepcopy(process)
+    for _ in range(sweeps):
+        points, twin_points = process.propose(), twin.propose()
+        if points.shape != twin_points.shape or np.any(points != twin_points):
+            return True
+        values = evaluate(points)
+        record = process.advance(values)
+        told = values.copy()
+        evaluated = np.flatnonzero(record.stats["n_evaluations"])
+        rejected = ~record.stats["accepted"][evaluated]
+        told[: len(evaluated)][rejected] = -np.inf
+        told[len(evaluated) :] = -np.inf  # and so are all probes
+        twin.advance(told)
+    return False
+
+
+@pytest.mark.parametrize("sampler", FROZEN.values(), ids=FROZEN)
+def test_a_frozen_chain_forgets_what_it_rejects(sampler):
+    """A Markov chain knows its state alone, whatever the target was elsewhere."""
+    assert not learns_from_rejections(sampler, 200)
+
+
+@pytest.mark.parametrize("sampler", ADAPTING.values(), ids=ADAPTING)
+def test_an_adapting_chain_does_not(sampler):
+    """The same experiment sees adaptation where there is some."""
+    assert learns_from_rejections(sampler, 200)
+
+
+@pytest.mark.parametrize("sampler", FROZEN.values(), ids=FROZEN)
+def test_frozen_chains_do_not_know_of_each_other(sampler):
+    """One chain goes on the same when another is turned down always."""
+    process, _ = warmed_up(sampler)
+    twin = copy.deepcopy(process)
+    for _ in range(100):
+        records = []
+        for one, spoilt in ((process, False), (twin, True)):
+            points = one.propose()
+            values = evaluate(points)
+            if spoilt:
+                values[: int(one._proposals[0].moved)] = -np.inf
+            records.append(one.advance(values))
+        np.testing.assert_array_equal(records[0].position[1:], records[1].position[1:])
+    assert np.any(records[0].position[0] != records[1].position[0])
+
+
+# Vanishing adaptation
+
+
+def test_refits_come_at_sweeps_fixed_in_advance():
+    process, _ = warmed_up(VANISHING)
+    before, at = process.report()["n_refits"], []
+    for sweep in range(1, 101):
+        drive(process, 1)
+        now = process.report()["n_refits"]
+        at += [sweep] * (now - before)
+        before = now
+    expected, due = [], 40.0
+    while due <= 100:
+        expected.append(int(np.ceil(due)))
+        due *= 1.25
+    assert at == expected
+
+
+def test_the_factor_of_adaptive_metropolis_settles():
+    process, sweeps = warmed_up(ADAPTING["adaptive-metropolis"])
+    last = process.report()["proposal_factor"]
+    changes = []
+    for _ in range(1500):
+        drive(process, 1)
+        now = process.report()["proposal_factor"]
+        changes.append(abs(np.log(now / last)))
+        last = now
+    assert 0 < np.mean(changes[-200:]) < 0.5 * np.mean(changes[:50])
+    assert np.all(np.array(changes) < 2.5 * (sweeps + np.arange(1, 1501)) ** -0.5)
+
+
+# What adapts in warm-up
+
+
+@pytest.mark.parametrize(
+    ("sampler", "rate"),
+    [
+        (AdaptiveMetropolis(target_acceptance=0.4), 0.4),
+        (RandomWalkMetropolis(target_acceptance=0.4), 0.4),
+        (RandomWalkMetropolis(), 0.234),
+    ],
+)
+def test_the_acceptance_rate_is_tuned(sampler, rate):
+    process, _ = warmed_up(sampler, ELLIPSE, warmup=1000, max_evaluations=None)
+    rates = [r.stats["acceptance_rate"].mean() for r in drive(process, 1000, ELLIPSE)]
+    assert abs(np.mean(rates) - rate) < 0.06
+
+
+def test_adaptive_metropolis_learns_the_covariance():
+    process, _ = warmed_up(AdaptiveMetropolis(adaptation="freeze"), ELLIPSE, warmup=2000, max_evaluations=None)
+    learned = np.cov(steps(process, 2000).T)
+    learned /= np.sqrt(np.linalg.det(learned))
+    exact = ELLIPSE.covariance / np.sqrt(np.linalg.det(ELLIPSE.covariance))
+    ratios = np.linalg.eigvals(np.linalg.solve(exact, learned))
+    assert np.all(np.abs(np.log(ratios)) < np.log(1.4))
+
+
+def steps(process, sweeps):
+    """The first chain's proposed steps; all of them are turned down, so that it stays where it is."""
+    x, out = process._walkers.x[0].copy(), []
+    for _ in range(sweeps):
+        points = process.propose()
+        out.append(points[0] - x)
+        process.advance(np.full(len(points), -np.inf))
+    return np.array(out)
+
+
+def test_a_given_scale_is_not_tuned():
+    process, _ = warmed_up(RandomWalkMetropolis(scale=np.array([2.0, 0.5])), warmup=100, max_evaluations=None)
+    squares = (steps(process, 3000) / [2.0, 0.5]) ** 2
+    assert_standard((squares.mean(axis=0) - 1) / np.sqrt(2 / 3000))
+
+
+def test_kernel_hmc_bootstraps_with_archive_moves_and_then_runs_on_the_surrogate():
+    process = start(SMALL, max_evaluations=2000)
+    kinds, refits = [], []
+    for _ in range(400):
+        record = drive(process, 1)[0]
+        kinds.append({MOVES[m] for m in record.stats["move"]})
+        refits.append(process.report()["n_refits"])
+    first = refits.index(1)
+    archive = {"differential-evolution", "snooker"}
+    assert set().union(*kinds[: first + 1]) == archive
+    assert "surrogate" in set().union(*kinds[first + 1 :]) and archive & set().union(*kinds[-150:])
+    assert "tempered-surrogate" in set().union(*kinds[-150:])
+
+
+def test_probes_are_made_in_warm_up_and_counted():
+    process = start(SMALL, max_evaluations=3000, chains=3)
+    probes = 0
+    for _ in range(200):
+        points = process.propose()
+        record = process.advance(evaluate(points))
+        if record is None:
+            continue
+        if process.report()["n_refits"] == 0:
+            assert len(points) == 4  # one archive move for each walker on the ladder
+        if not record.warmup:
+            assert len(points) == record.stats["n_evaluations"].sum()
+        probes = process.report()["n_probes"]
+    assert probes > 0
+    assert 0 <= process.report()["probe_surprises"] <= probes

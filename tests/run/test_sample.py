@@ -1,0 +1,555 @@
+import dataclasses
+import json
+from importlib.metadata import version
+
+import arviz
+import numpy as np
+import pytest
+
+import kmc
+from kmc.mcmc.base import MOVES
+from kmc.surrogates.fit import FitOptions
+from kmc.targets.toys import Banana, Bimodal, Gaussian
+from tests.oracles.mcmc import assert_standard
+
+LEGACY = int(version("arviz").split(".")[0]) < 1
+NORMAL = Gaussian(2, correlation=0.5, spread=1.5)
+SMALL = kmc.KernelHMC(min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
+VANISHING = dataclasses.replace(SMALL, adaptation="vanishing", first_refit=20)
+FREEZING = {"kernel-hmc": SMALL, "adaptive-metropolis": kmc.AdaptiveMetropolis("freeze"), "random-walk": "random-walk"}
+ADAPTING = {"vanishing kernel-hmc": VANISHING, "vanishing adaptive-metropolis": kmc.AdaptiveMetropolis("vanishing")}
+EVERY = FREEZING | ADAPTING
+EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
+
+quiet = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+
+
+class Counting:
+    """A target that remembers every call: points and values, in order."""
+
+    def __init__(self, log_density):
+        self.log_density, self.points, self.values = log_density, [], []
+
+    def __call__(self, x):
+        self.points.append(x.copy())
+        self.values.append(self.log_density(x))
+        return self.values[-1]
+
+    def __len__(self):
+        return len(self.points)
+
+
+def run(target=NORMAL, sampler=SMALL, **options):
+    return kmc.sample(target, **(dict(dim=2, sampler=sampler, draws=40, seed=1, progress=False) | options))
+
+
+def positions(idata, group="posterior"):
+    return np.asarray(idata[group]["x"])
+
+
+def statistic(idata, name, group="sample_stats"):
+    return np.asarray(idata[group][name])
+
+
+def groups(idata):
+    return set(idata.groups()) if LEGACY else set(idata.children)
+
+
+def sentences(idata):
+    return json.loads(idata.attrs["warnings"])
+
+
+# The right distribution
+
+
+def errors(draws, exact):
+    """Mean, sd and tails of every coordinate, in standard errors from the draws' own effective sample size.
+
+    The 5 % and 95 % quantiles are tested by the share of draws below the true ones, the sd by the mean square.
+    """
+    low, high = np.quantile(exact, [0.05, 0.95], axis=0)
+    centre = exact.mean(axis=0)
+    functions = [draws, (draws - centre) ** 2, draws < low, draws < high]
+    truths = [centre, exact.var(axis=0), np.full(len(low), 0.05), np.full(len(low), 0.95)]
+    z, sizes = [], []
+    for function, truth in zip(functions, truths, strict=True):
+        for j in range(draws.shape[-1]):
+            values = np.asarray(function[..., j], float)
+            ess = float(arviz.ess(values, method="mean"))
+            z.append((values.mean() - truth[j]) / (values.std() / np.sqrt(ess)))
+            sizes.append(ess)
+    return np.array(z), min(sizes)
+
+
+TARGETS = {
+    "gaussian": Gaussian(3, correlation=0.6, spread=2.0),
+    "banana": Banana(2, b=0.03),
+    "mild banana": Banana(2, b=0.01),
+    "bimodal": Bimodal(2),
+}
+EXACT = {name: target.sample(np.random.default_rng(0), 2_000_000) for name, target in TARGETS.items()}
+BUDGETS = {
+    "kernel-hmc": (kmc.KernelHMC(min_warmup_evaluations=1000), dict(draws=500)),
+    "vanishing kernel-hmc": (
+        kmc.KernelHMC("vanishing", min_warmup_evaluations=1000, first_refit=200, fit=FitOptions(n_basis=80)),
+        dict(draws=500),
+    ),
+    "adaptive-metropolis": ("adaptive-metropolis", dict(draws=3000, warmup=1000)),
+    "random-walk": ("random-walk", dict(draws=3000, warmup=1000)),
+}
+
+
+@quiet
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", ["gaussian", "banana", "bimodal"])
+@pytest.mark.parametrize("kind", BUDGETS)
+def test_draws_have_the_right_distribution(kind, name, seed):
+    sampler, budget = BUDGETS[kind]
+    if kind in ("random-walk", "adaptive-metropolis") and name == "banana":
+        name = "mild banana"
+    if kind == "random-walk" and name == "mild banana":
+        sampler = kmc.RandomWalkMetropolis(scale=np.array([12.0, 2.0]))  # the spread of the start says too little
+    target = TARGETS[name]
+    idata = kmc.sample(target, dim=target.dim, sampler=sampler, seed=seed, progress=False, **budget)
+    z, ess = errors(positions(idata), EXACT[name])
+    assert ess > 100  # else the test would say nothing
+    # The effective sample size is itself known to some ten per cent only.
+    assert_standard(z / 1.2)
+
+
+# Counts
+
+
+@quiet
+@EACH
+@pytest.mark.parametrize("chains", [1, 3, 6])
+def test_evaluations_are_counted_exactly(sampler, chains):
+    target = Counting(NORMAL)
+    idata = run(target, sampler, chains=chains, save_warmup=True)
+    total, warmup = idata.attrs["n_evaluations"], idata.attrs["n_evaluations_warmup"]
+    assert total == len(target)
+    main = int(statistic(idata, "n_evaluations").sum())
+    if sampler in FREEZING.values():
+        assert main == total - warmup
+    else:  # and the probes
+        assert main <= total - warmup <= main + 0.2 * statistic(idata, "n_evaluations").size + 5
+    sweeps = statistic(idata, "n_evaluations", "warmup_sample_stats")
+    if sampler in (SMALL, VANISHING):  # the start, the points around it, hot walkers and probes come on top
+        assert warmup > int(sweeps.sum())
+    else:
+        assert warmup == chains + int(sweeps.sum())
+
+
+@quiet
+@EACH
+def test_every_draw_keeps_the_value_of_the_one_evaluation_at_its_place(sampler):
+    """Of a noisy density too: an estimate stays with its state and is never made again (pseudo-marginal)."""
+    rng = np.random.default_rng(2)
+    target = Counting(lambda x: NORMAL(x) + 0.5 * rng.standard_normal())
+    idata = run(target, sampler, draws=150, save_warmup=True)
+    known = {}
+    for x, value in zip(target.points, target.values, strict=True):
+        assert x.tobytes() not in known, "a point was evaluated twice"
+        known[x.tobytes()] = value
+    for group in ("", "warmup_"):
+        x, lp = positions(idata, f"{group}posterior"), statistic(idata, "lp", f"{group}sample_stats")
+        stored = np.array([[known[row.tobytes()] for row in chain] for chain in x])
+        np.testing.assert_array_equal(lp, stored)
+    moved = np.any(np.diff(positions(idata), axis=1) != 0, axis=2)
+    np.testing.assert_array_equal(moved, statistic(idata, "accepted")[:, 1:])
+    assert 0.05 < moved.mean() < 0.98
+
+
+@quiet
+@pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
+@pytest.mark.parametrize("chains", [1, 2, 4, 7])
+def test_the_budget_is_never_exceeded_and_used_up(sampler, chains):
+    walkers = max(chains, 4)
+    for budget in [2 * chains, 2 * chains + 1, 31, 97, 200 + chains, 403]:
+        target = Counting(NORMAL)
+        idata = run(target, sampler, chains=chains, draws=None, max_evaluations=budget)
+        assert len(target) == idata.attrs["n_evaluations"] <= budget
+        # What is left is less than a sweep costs: a point per walker and as many probes, or the look around the start.
+        assert budget - len(target) < max(2 * walkers, 9)
+        if sampler in FREEZING.values():
+            main = idata.attrs["n_evaluations"] - idata.attrs["n_evaluations_warmup"]
+            assert int(statistic(idata, "n_evaluations").sum()) == main
+        drawn = positions(idata).shape[1]
+        if drawn:
+            assert sentences(idata) == [] or "draws per chain" not in sentences(idata)[0]
+        else:
+            assert "has no draws: raise max_evaluations" in sentences(idata)[0]
+
+
+@quiet
+@EACH
+def test_a_budget_that_ends_early_is_named(sampler):
+    target = Counting(NORMAL)
+    with pytest.warns(kmc.KmcWarning, match=r"Only \d+ of 5000 draws per chain .*max_evaluations"):
+        idata = run(target, sampler, draws=5000, max_evaluations=600)
+    assert 0 < positions(idata).shape[1] < 5000
+    assert len(target) <= 600
+    assert f"Only {positions(idata).shape[1]} of 5000" in sentences(idata)[0]
+
+
+def test_a_sweep_that_does_not_fit_the_budget_is_not_begun():
+    for budget in (100, 101, 102, 103):
+        idata = run(sampler="random-walk", chains=4, draws=None, max_evaluations=budget)
+        assert idata.attrs["n_evaluations"] == 100
+
+
+@quiet
+@EACH
+@pytest.mark.parametrize("warmup", [20, 75])
+def test_warm_up_and_draws_are_as_many_as_asked(sampler, warmup):
+    idata = run(sampler=sampler, warmup=warmup, draws=33, save_warmup=True)
+    assert positions(idata).shape == (4, 33, 2)
+    assert positions(idata, "warmup_posterior").shape == (4, warmup, 2)
+    assert idata.attrs["tuning_steps"] == warmup
+
+
+@quiet
+@pytest.mark.parametrize("warmup", [0, 5])
+@pytest.mark.parametrize("sampler", FREEZING.values(), ids=FREEZING)
+def test_a_short_warm_up_is_as_short_as_asked(sampler, warmup, request):
+    if sampler is SMALL:
+        request.applymarker(pytest.mark.xfail(strict=True, reason="kernel HMC settles for 15 sweeps in any case"))
+    assert run(sampler=sampler, warmup=warmup, draws=20).attrs["tuning_steps"] == warmup
+
+
+# Seeds
+
+
+def same(one, two):
+    np.testing.assert_array_equal(positions(one), positions(two))
+    np.testing.assert_array_equal(statistic(one, "lp"), statistic(two, "lp"))
+    for name in ("n_evaluations", "n_evaluations_warmup", "settings", "warnings"):
+        assert one.attrs[name] == two.attrs[name]
+
+
+@quiet
+@EACH
+def test_a_seed_reproduces_bit_for_bit_whatever_watches(sampler, capsys):
+    alone = run(sampler=sampler, seed=5)
+    shown = run(sampler=sampler, seed=5, progress=True)
+    assert "kmc" in capsys.readouterr().err
+    records = []
+    watched = run(sampler=sampler, seed=5, callback=records.append, save_warmup=True)
+    assert len(records) > 40
+    same(alone, shown)
+    same(alone, watched)
+    for seed in (6, None):
+        other = run(sampler=sampler, seed=seed)
+        assert not np.any(np.isin(positions(other), positions(alone)))
+
+
+def test_runs_without_a_seed_differ():
+    one, two = (positions(run(sampler="random-walk", seed=None)) for _ in range(2))
+    assert not np.any(np.isin(one, two))
+
+
+def test_kinds_of_seeds():
+    def draws(seed):
+        return run(sampler="random-walk", seed=seed)
+
+    same(draws(7), draws(np.random.SeedSequence(7)))
+    same(draws(7), draws(np.int64(7)))
+    sequence = np.random.SeedSequence(8)
+    same(draws(sequence), draws(sequence))  # and it is not used up
+    assert sequence.n_children_spawned == 0
+    child = np.random.SeedSequence(8).spawn(1)[0]
+    assert np.any(positions(draws(child)) != positions(draws(sequence)))
+    same(draws(np.random.default_rng(9)), draws(np.random.default_rng(9)))
+    generator = np.random.default_rng(9)
+    one, two = draws(generator), draws(generator)  # a Generator moves on
+    assert np.any(positions(one) != positions(two))
+
+
+def test_global_random_numbers_are_left_alone():
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    run()
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+@EACH
+def test_the_start_points_are_not_changed(sampler):
+    initial = np.random.default_rng(3).standard_normal((6, 2))
+    copy = initial.copy()
+    target = Counting(NORMAL)
+    run(target, sampler, initial=initial)
+    np.testing.assert_array_equal(initial, copy)
+    np.testing.assert_array_equal(target.points[:6], initial)  # all are used, in order, even more than chains
+    same(run(sampler=sampler, initial=initial), run(sampler=sampler, initial=initial.tolist()))
+
+
+def test_start_points_are_found_where_the_density_is_positive():
+    target = Counting(lambda x: NORMAL(x) if x[0] > 1.5 else -np.inf)
+    idata = run(target, "random-walk")
+    assert np.all(positions(idata)[:, :, 0] > 1.5)
+    assert np.all(np.abs(np.array(target.points[:20])) <= 2)
+
+
+# Results
+
+
+@EACH
+def test_the_layout_of_the_results(sampler):
+    idata = run(sampler=sampler, chains=3, draws=50)
+    assert groups(idata) == {"posterior", "sample_stats"}
+    assert idata["posterior"]["x"].dims == ("chain", "draw", "x_dim_0")
+    assert positions(idata).shape == (3, 50, 2) and positions(idata).dtype == np.float64
+    moves = statistic(idata, "move")
+    assert moves.min() >= 0 and moves.max() < len(MOVES)
+    assert idata["sample_stats"]["move"].attrs["flag_meanings"].split() == list(MOVES)
+    expected = {"random-walk"} if sampler not in (SMALL, VANISHING) else set(MOVES) - {"random-walk"}
+    assert {MOVES[m] for m in np.unique(moves)} <= expected
+    np.testing.assert_array_equal(statistic(idata, "lp"), [[NORMAL(x) for x in c] for c in positions(idata)])
+    options = kmc.RandomWalkMetropolis() if sampler == "random-walk" else sampler
+    attrs = idata.attrs
+    assert attrs["sampler"] == options.name
+    assert json.loads(attrs["settings"]) == json.loads(json.dumps(dataclasses.asdict(options)))
+    assert (attrs["inference_library"], attrs["inference_library_version"]) == ("kmc", kmc.__version__)
+    assert attrs["seed"] == 1 and attrs["chains"] == 3 and sentences(idata) == []
+    assert attrs["sampling_time"] > 0 and attrs["n_refits"] >= 0 and attrs["tuning_steps"] > 0
+    if sampler in (SMALL, VANISHING):
+        assert attrs["n_refits"] > 0 and attrs["n_probes"] >= attrs["probe_surprises"] >= 0
+        assert attrs["surrogate_loo_sd"] >= 0
+
+
+@EACH
+def test_warm_up_is_saved_when_asked(sampler):
+    idata = run(sampler=sampler, save_warmup=True)
+    assert groups(idata) == {"posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats"}
+    assert positions(idata, "warmup_posterior").shape == (4, idata.attrs["tuning_steps"], 2)
+    betas = statistic(idata, "inverse_temperature", "warmup_sample_stats")
+    assert np.all((betas > 0) & (betas <= 1)) and np.all(betas[0] == 1)
+    assert np.any(betas < 1) == (sampler in (SMALL, VANISHING))
+    warm = positions(idata, "warmup_posterior")
+    np.testing.assert_array_equal(
+        statistic(idata, "lp", "warmup_sample_stats"), [[NORMAL(x) for x in chain] for chain in warm]
+    )
+
+
+@quiet
+@EACH
+@pytest.mark.parametrize(("chains", "dim"), [(1, 1), (1, 3), (2, 1)])
+def test_few_chains_and_dimensions(sampler, chains, dim):
+    idata = run(Gaussian(dim, 0.0, 1.0), sampler, dim=dim, chains=chains)
+    assert positions(idata).shape == (chains, 40, dim)
+    assert np.ptp(positions(idata)) > 0
+
+
+def test_one_draw():
+    assert positions(run(sampler="random-walk", draws=1)).shape == (4, 1, 2)
+
+
+@EACH
+def test_arviz_reads_and_writes_a_run(sampler, tmp_path):
+    idata = run(sampler=sampler, save_warmup=True)
+    assert list(arviz.summary(idata).index) == ["x[0]", "x[1]"]
+    idata.to_netcdf(tmp_path / "run.nc")
+    back = arviz.from_netcdf(tmp_path / "run.nc")
+    assert groups(back) == groups(idata)
+    same(back, idata)
+    assert dict(back.attrs) == dict(idata.attrs)
+    np.testing.assert_array_equal(positions(back, "warmup_posterior"), positions(idata, "warmup_posterior"))
+
+
+def test_a_model_brings_its_dimension():
+    same(run(kmc.Model(NORMAL, dim=2), dim=None), run(NORMAL, dim=2))
+
+
+def test_settings_and_names_of_samplers():
+    same(run(sampler="adaptive-metropolis"), run(sampler=kmc.AdaptiveMetropolis()))
+    idata = run(sampler=kmc.RandomWalkMetropolis(scale=np.array([1.0, 2.0])))
+    assert json.loads(idata.attrs["settings"]) == {"scale": [1.0, 2.0], "target_acceptance": 0.234}
+
+
+# What goes wrong in the user's function
+
+
+class Failing:
+    """A target that raises at its k-th call, counted from zero."""
+
+    def __init__(self, k, error):
+        self.k, self.error, self.calls = k, error, 0
+
+    def __call__(self, x):
+        self.calls += 1
+        if self.calls == self.k + 1:
+            raise self.error
+        return NORMAL(x)
+
+
+def places(calls, warmup, seed):
+    """Evaluations to fail at: first, in the start, in warm-up and in the main phase, last."""
+    rng = np.random.default_rng(seed)
+    return [0, 3, int(rng.integers(4, warmup)), int(rng.integers(warmup, calls)), calls - 1]
+
+
+def check_prefix(idata, reference):
+    """The draws that were made before are those of a run that nothing disturbed."""
+    for group in ("posterior", "warmup_posterior"):
+        some, all_ = positions(idata, group), positions(reference, group)
+        assert some.shape[1] <= all_.shape[1]
+        np.testing.assert_array_equal(some, all_[:, : some.shape[1]])
+    return positions(idata, "warmup_posterior").shape[1] + positions(idata).shape[1]
+
+
+@quiet
+@EACH
+def test_an_exception_keeps_the_draws_so_far(sampler):
+    target = Counting(NORMAL)
+    reference = run(target, sampler, save_warmup=True)
+    kept = []
+    for k in places(len(target), reference.attrs["n_evaluations_warmup"], seed=1):
+        cause = ZeroDivisionError("a rate of zero")
+        with pytest.raises(kmc.EvaluationError, match=r"ZeroDivisionError: a rate of zero, at x = \[") as caught:
+            run(Failing(k, cause), sampler)
+        error = caught.value
+        assert error.__cause__ is cause
+        np.testing.assert_array_equal(error.position, target.points[k])
+        assert error.idata.attrs["n_evaluations"] == k + 1
+        kept.append(check_prefix(error.idata, reference))
+    total = reference.attrs["tuning_steps"] + 40
+    assert kept[:2] == [0, 0] and kept == sorted(kept) and kept[2] > 0
+    assert kept[3] > reference.attrs["tuning_steps"] and kept[4] == total - 1
+
+
+@quiet
+@EACH
+def test_an_interruption_returns_the_draws_so_far(sampler):
+    target = Counting(NORMAL)
+    reference = run(target, sampler, save_warmup=True)
+    kept = []
+    for k in places(len(target), reference.attrs["n_evaluations_warmup"], seed=2):
+        with pytest.warns(kmc.KmcWarning, match="interrupted"):
+            idata = run(Failing(k, KeyboardInterrupt()), sampler)
+        assert "interrupted" in sentences(idata)[0]
+        assert idata.attrs["n_evaluations"] == k + 1
+        kept.append(check_prefix(idata, reference))
+    assert kept[:2] == [0, 0] and kept == sorted(kept) and kept[-1] == reference.attrs["tuning_steps"] + 39
+
+
+@pytest.mark.parametrize("returned", [None, "a", np.zeros(2), np.nan, np.inf, 1j])
+def test_a_value_that_is_no_density_keeps_the_draws_so_far(returned):
+    target, reference = Failing(10**9, None), run(sampler="random-walk", save_warmup=True)
+
+    def broken(x):
+        value = target(x)
+        return returned if target.calls == 250 else value
+
+    with pytest.raises(kmc.EvaluationError, match="log_density returned") as caught:
+        run(broken, "random-walk")
+    assert caught.value.position.shape == (2,) and caught.value.__cause__ is None
+    assert check_prefix(caught.value.idata, reference) == (250 - 1 - 4) // 4
+
+
+@EACH
+def test_nan_can_be_rejected(sampler):
+    def holes(x):
+        return NORMAL(x) if x[0] < 1 else np.nan
+
+    idata = run(kmc.Model(holes, dim=2, nonfinite="reject"), sampler)
+    assert np.all(positions(idata)[..., 0] < 1)
+    with pytest.raises(kmc.EvaluationError, match=r"NaN.*nonfinite=\"reject\""):
+        run(holes, sampler)
+
+
+@EACH
+def test_a_density_of_zero_is_never_drawn(sampler):
+    idata = run(lambda x: NORMAL(x) if x[0] < 1 else -np.inf, sampler, draws=100)
+    assert np.all(positions(idata)[..., 0] < 1) and np.all(np.isfinite(statistic(idata, "lp")))
+
+
+# Callbacks
+
+
+@quiet
+@EACH
+def test_a_callback_sees_every_sweep_and_can_stop(sampler):
+    records = []
+    reference = run(sampler=sampler, callback=records.append, save_warmup=True)
+    counts = [r.n_evaluations for r in records]
+    assert counts == sorted(counts) and counts[-1] == reference.attrs["n_evaluations"]
+    assert records[-1].phase == "done" and {r.phase for r in records} == {"warmup", "sampling", "done"}
+    drawn = [r.draw for r in records if r.phase != "done"]
+    assert drawn[-1] == 40 and set(np.diff(drawn)) <= {0, 1}
+    assert all(0 <= r.acceptance_rate <= 1 for r in records[5:]) and all(r.draws == 40 for r in records)
+    for stop in (3, len(records) // 2, len(records) - 5):
+        seen = []
+        idata = run(
+            sampler=sampler,
+            callback=lambda r, stop=stop, seen=seen: seen.append(r) or len(seen) == stop,
+            save_warmup=True,
+        )
+        assert len(seen) in (stop, stop + 1)  # and the last word
+        assert seen[-1].n_evaluations == idata.attrs["n_evaluations"] == records[stop - 1].n_evaluations
+        check_prefix(idata, reference)
+        assert positions(idata).shape[1] == records[stop - 1].draw
+
+
+def test_an_interruption_in_a_callback_returns_the_draws_so_far():
+    def callback(record):
+        if record.draw == 10:
+            raise KeyboardInterrupt
+
+    with pytest.warns(kmc.KmcWarning, match="interrupted after 10 draws"):
+        idata = run(sampler="random-walk", callback=callback)
+    assert positions(idata).shape == (4, 10, 2)
+
+
+@pytest.mark.xfail(strict=True, reason="draws are lost when the callback raises")
+def test_an_exception_in_a_callback_keeps_the_draws_so_far():
+    def callback(record):
+        if record.draw == 10:
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full") as caught:
+        run(sampler="random-walk", callback=callback)
+    assert positions(caught.value.idata).shape == (4, 10, 2)
+
+
+# Hard cases
+
+
+@quiet
+def test_one_start_point_of_positive_density_is_enough():
+    initial = np.array([[0.0, 0.0], [50.0, 50.0], [60.0, 60.0], [-50.0, 50.0]])
+    for sampler in ("adaptive-metropolis", "random-walk"):
+        idata = run(lambda x: NORMAL(x) if np.all(np.abs(x) < 3) else -np.inf, sampler, initial=initial, draws=100)
+        assert positions(idata).shape == (4, 100, 2)
+
+
+@quiet
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="the archive shrinks to a single point")
+def test_a_kernel_hmc_run_that_never_moves_ends_with_its_budget():
+    """Every proposal has density zero."""
+    initial = np.array([[0.0, 0.0], [50.0, 50.0], [60.0, 60.0], [-50.0, 50.0]])
+    idata = run(lambda x: 0.0 if np.all(x == 0) else -np.inf, initial=initial, draws=None, max_evaluations=600)
+    assert np.all(positions(idata) == 0)
+
+
+@quiet
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="a fit with a single useful point has no bandwidth")
+def test_a_kernel_hmc_run_from_far_out_ends_with_its_budget():
+    """The start is a million times too wide."""
+    idata = run(lambda x: -0.5e12 * float(x @ x), draws=None, max_evaluations=600)
+    assert np.all(np.isfinite(positions(idata)))
+
+
+@quiet
+@pytest.mark.parametrize(
+    "target",
+    [
+        lambda x: -float(np.floor(x @ x)),
+        lambda x: 0.0 if np.all(np.abs(x) < 1) else -np.inf,
+        lambda x: -float(np.log1p(x**2).sum()),
+        lambda x: 1e12 - 0.5 * float(x @ x),
+    ],
+    ids=["stairs", "box", "cauchy", "a large constant"],
+)
+def test_awkward_densities(target):
+    idata = run(target, draws=50)
+    assert positions(idata).shape == (4, 50, 2) and np.ptp(positions(idata)) > 0.5
+    np.testing.assert_array_equal(statistic(idata, "lp"), [[target(x) for x in c] for c in positions(idata)])

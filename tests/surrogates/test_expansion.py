@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+from kmc.surrogates.expansion import Data, fit_expansion, median_distance
+from tests.oracles import differences
+from tests.oracles import expansion as oracle
+
+JITTER = 1e-6  # moderate, as are the bandwidths: the oracle solves in the raw sections
+METRICS = {"isotropic": np.eye(2), "symmetric": np.array([[1.2, 0.3], [0.3, 0.7]])}
+
+
+def problem(score_weight=0.0, n=40, m=8, n_states=15):
+    rng = np.random.default_rng(14)
+    z, states, weights = rng.standard_normal((n, 2)), rng.standard_normal((n_states, 2)), 0.2 + rng.random(n)
+    return Data(
+        z=z,
+        residual=1.0 + np.sin(1.5 * z[:, 0]) * z[:, 1] + 0.1 * rng.standard_normal(n),
+        weights=weights / weights.sum(),
+        centres=z[:m],
+        score_weight=score_weight,
+        states=states,
+        base_gradient=-states,
+    )
+
+
+@pytest.fixture(params=METRICS.values(), ids=METRICS)
+def metric(request):
+    return request.param
+
+
+@pytest.fixture(params=[0.0, 0.3], ids=["values", "values and scores"])
+def data(request):
+    return problem(request.param)
+
+
+@pytest.fixture(params=[0.3, 0.8], ids=["narrow", "wide"])
+def expansion(request, data, metric):
+    return fit_expansion(data, metric, (request.param,), JITTER)
+
+
+def kernel(expansion):
+    """What the oracle needs to know of the choices that were made."""
+    return expansion.basis.kernel.bandwidth, expansion.basis.metric, expansion.regularization, JITTER
+
+
+def test_solution_is_the_oracles(data, expansion):
+    alpha, constant = oracle.solve(data, kernel(expansion))
+    np.testing.assert_allclose(expansion.coefficients, alpha, atol=1e-8 * np.abs(alpha).max())
+    assert expansion.offset == pytest.approx(constant, rel=1e-8)
+
+
+@pytest.mark.parametrize("score_weight", [0.0, 0.3])
+def test_oracle_minimises_the_objective(score_weight):
+    """J is quadratic, so central differences are exact: rounding is all that is left of its gradient."""
+    data, choices = problem(score_weight, m=4), (0.8, METRICS["symmetric"], 1e-2, JITTER)
+
+    def slope(at):
+        return np.abs(differences.gradient(lambda t: oracle.objective(t[:-1], t[-1], data, choices), at, 1.0)).max()
+
+    alpha, constant = oracle.solve(data, choices)
+    assert slope(np.append(alpha, constant)) < 1e-10 * slope(np.zeros(5))
+
+
+def test_leave_one_out_is_refitting(data, expansion):
+    residuals = oracle.leave_one_out(data, kernel(expansion))
+    np.testing.assert_allclose(expansion.residuals, residuals, atol=1e-8 * np.abs(residuals).max())
+    assert expansion.loo_sd == pytest.approx(np.sqrt(data.weights @ residuals**2), rel=1e-8)
+
+
+def test_values_and_gradients(data, expansion):
+    bandwidth, metric, *_ = kernel(expansion)
+    sections = np.exp(-np.sum(((data.z[:, None] - data.centres) @ metric.T) ** 2, axis=2) / (2 * bandwidth**2))
+    np.testing.assert_allclose(expansion.values(data.z), expansion.offset + sections @ expansion.coefficients)
+    slopes = [differences.gradient(lambda z: expansion.values(z[None])[0], row, 0.002) for row in data.z]
+    np.testing.assert_allclose(expansion.gradients(data.z), slopes, rtol=1e-6, atol=1e-7)
+
+
+def test_a_smooth_residual_is_learned_and_noise_is_not():
+    smooth = problem(n=300, m=60)
+    assert fit_expansion(smooth, np.eye(2), (0.5, 1.2, 3.5), 1e-11).loo_sd < 0.15  # of which .1 is noise
+    noise = smooth._replace(residual=np.random.default_rng(15).standard_normal(300))
+    expansion = fit_expansion(noise, np.eye(2), (0.5, 1.2, 3.5), 1e-11)
+    assert 0.9 < expansion.loo_sd < 1.2
+    assert np.std(expansion.values(noise.z)) < 0.5
+
+
+def test_a_constant_residual_is_the_offset():
+    expansion = fit_expansion(problem()._replace(residual=np.full(40, -3.0)), np.eye(2), (0.5, 2.0), 1e-11)
+    np.testing.assert_allclose(expansion.values(problem().states), -3.0, rtol=1e-12)
+    assert expansion.loo_sd < 1e-12
+
+
+def test_median_distance():
+    points = np.random.default_rng(16).standard_normal((31, 3))
+    assert median_distance(points) == pytest.approx(np.median(pdist(points)))
