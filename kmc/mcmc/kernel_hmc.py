@@ -21,7 +21,7 @@ from kmc.mcmc.probes import probe_points
 from kmc.mcmc.schedule import Round, Schedule
 from kmc.mcmc.surrogate_transition import RunOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
-from kmc.mcmc.tuning import choose_run_length, choose_step_size
+from kmc.mcmc.tuning import choose_run_length, choose_step_size, free_draws
 from kmc.mcmc.walkers import Walkers, best_starts, requested
 from kmc.surrogates.fit import FitOptions, Surrogate, bulk_depth, fit_surrogate, values_needed
 
@@ -307,6 +307,7 @@ class KernelHMCProcess:
         if surrogate is None:
             return
         states = self._states(self.options.max_archive)
+        surrogate = self._sphered(surrogate, states)
         plan = self._plan._replace(
             surrogate=surrogate, archive=states, archive_z=np.ascontiguousarray(surrogate.whitening(states))
         )
@@ -335,6 +336,18 @@ class KernelHMCProcess:
             if errors[1] < errors[0]:
                 return previous
         return surrogate
+
+    def _sphered(self, surrogate, states):
+        """The surrogate in coordinates in which its own draws are white, so that unit mass suits its dynamics."""
+        z = np.ascontiguousarray(surrogate.whitening(states))
+        starts = z[self._rng.integers(len(z), size=64)]
+        draws = free_draws(surrogate.point, starts, z, self._plan.run, self._rng)
+        inside = np.linalg.norm(draws, axis=1) < 1.2 * surrogate.point.reach
+        if np.mean(inside) < 0.9:  # the surrogate has mass where there are no data: its covariance means nothing
+            return surrogate
+        draws = draws[inside]
+        eigenvalues = np.linalg.eigvalsh(np.atleast_2d(np.cov(draws.T)))
+        return surrogate.rewhitened(draws) if eigenvalues[0] < 0.4 or eigenvalues[-1] > 2.5 else surrogate
 
     def _next_round(self):
         """Set what warm-up adapts from the round that ends."""

@@ -11,6 +11,17 @@ STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)
 RUN_LENGTHS = (12, 25, 50, 100)
 
 
+def free_draws(point, starts: np.ndarray, archive: np.ndarray, options: RunOptions, rng, n_moves: int = 30):
+    """Draws from the surrogate, (4 n, d): runs of small steps from ``starts`` (n, d), the last three quarters kept."""
+    careful = options._replace(step_size=0.1, small_share=0.0)
+    z, kept = starts, []
+    for quarter in range(5):
+        z = np.array([run(point, COLD, rng, row, n_moves // 5, careful, archive).position for row in z])
+        if quarter:
+            kept.append(z)
+    return np.vstack(kept)
+
+
 def choose_step_size(point, starts: np.ndarray, archive: np.ndarray, options: RunOptions, rng) -> float:
     """The largest step with a mean surrogate acceptance above .93 and fewer than 5 % of trajectories under .3.
 
@@ -27,7 +38,9 @@ def choose_step_size(point, starts: np.ndarray, archive: np.ndarray, options: Ru
 
 
 def choose_run_length(point, starts: np.ndarray, archive: np.ndarray, options: RunOptions, rng) -> int:
-    """The shortest run that forgets its start: largest |corr(z_0, z_K)| under .1, and what noise makes of .1.
+    """The shortest K whose runs, of K/2 to K moves, forget their start.
+
+    The largest |corr(z_0, z_{K/2})| over coordinates is to be under .1, and what noise makes of .1.
 
     Of n independent runs in d coordinates the largest correlation by chance is about sqrt(2 log(2d) / n).
     """
@@ -36,8 +49,8 @@ def choose_run_length(point, starts: np.ndarray, archive: np.ndarray, options: R
     limit = 0.1 + np.sqrt(2 * np.log(2 * dim) / len(starts))
     done = 0
     for length in RUN_LENGTHS:
-        z = np.array([run(point, COLD, rng, row, length - done, options, archive).position for row in z])
-        done = length
+        z = np.array([run(point, COLD, rng, row, length // 2 - done, options, archive).position for row in z])
+        done = length // 2
         if max(abs(_correlation(starts[:, j], z[:, j])) for j in range(dim)) < limit:
             return length
     return RUN_LENGTHS[-1]

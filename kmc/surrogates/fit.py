@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from kmc.bases import KernelSections
 from kmc.landmarks import spread
 from kmc.linalg import symmetric_power
 from kmc.surrogates import point
@@ -93,6 +94,20 @@ class Surrogate:
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """log s at the rows of x (n, d), shape (n,)."""
         return point.values(self.point, np.ascontiguousarray(self.whitening(x)))
+
+    def rewhitened(self, draws: np.ndarray) -> Surrogate:
+        """The same function in coordinates in which ``draws`` (n, d), given in the present ones, are white."""
+        step = whiten_states(draws)
+        inverse = step.inverse
+        basis = self.expansion.basis
+        metric = inverse if basis.metric is None else basis.metric @ inverse
+        sections = KernelSections(basis.kernel, step(basis.centres), metric)
+        trend = self.trend._replace(
+            location=step(self.trend.location[None])[0], precision=inverse.T @ self.trend.precision @ inverse
+        )
+        origin = self.whitening.back(step.origin[None])[0]
+        whitening = _whitening(origin, step.matrix @ self.whitening.matrix)
+        return _assemble(whitening, trend, self.expansion._replace(basis=sections), self.edge, self.point.ceiling)
 
 
 def bulk_depth(dim: int) -> float:
@@ -204,21 +219,22 @@ def _fit_in(whitening, x, log_density, depth, edge, keep, states, rng, options, 
         whitening, z = sharper, sharper(x_kept)
         trend = fit_trend(z, y, weights)
 
-    data = _data(z, y, weights, trend, edge, whitening(states), rng, options)
+    data = _data(z, y, weights, trend, whitening(states), rng, options)
     if metric is None and previous is not None and whitening is previous.whitening:
         metric = previous.expansion.basis.metric
     start = np.eye(z.shape[1]) if metric is None else metric
     data, expansion = _with_learned_metric(data, start, _factors(options, previous), options, rng)
-    surrogate = _assemble(whitening, trend, expansion, edge)
+    ceiling = max(float(y.max()), trend.constant) + 3.0
+    surrogate = _assemble(whitening, trend, expansion, edge, ceiling)
     for _ in range(4):
         bad = _violators(surrogate, x, log_density, depth, edge)
         if not len(bad):
             break
         data, repaired = _repaired(data, expansion, whitening(x[bad]), trend, y.max(), edge, options)
-        if _error(repaired, weights) > 1.1 * _error(expansion, weights) + 0.01:
+        if _error(repaired, weights) > max(1.3 * _error(expansion, weights), 0.1):
             break  # a wall that a smooth kernel can build only by spoiling the bulk
         expansion = repaired
-        surrogate = _assemble(whitening, trend, expansion, edge)
+        surrogate = _assemble(whitening, trend, expansion, edge, ceiling)
     return surrogate
 
 
@@ -233,10 +249,9 @@ def _rewhitened(whitening, trend, y, weights):
     return _whitening(whitening.back(trend.location[None])[0], root @ whitening.matrix)
 
 
-def _data(z, y, weights, trend, edge, states, rng, options):
-    dim = z.shape[1]
+def _data(z, y, weights, trend, states, rng, options):
     centres = z[spread(z, options.n_basis, rng, weights)]
-    bare = _point(trend, None, edge, dim)
+    bare = _point(trend)
     return Data(
         z=z,
         residual=y - point.values(bare, np.ascontiguousarray(z)),
@@ -298,7 +313,7 @@ def _violators(surrogate, x, log_density, depth, edge):
 def _repaired(data, expansion, z_bad, trend, top, edge, options):
     """Add violators as centres and as lightly weighted data, at a depth where no chain would go."""
     target = np.full(len(z_bad), top - edge - 10.0)
-    bare = point.values(_point(trend, None, edge, z_bad.shape[1]), np.ascontiguousarray(z_bad))
+    bare = point.values(_point(trend), np.ascontiguousarray(z_bad))
     weights = np.concatenate([data.weights, np.full(len(z_bad), 0.02 * data.weights.max())])
     data = data._replace(
         z=np.vstack([data.z, z_bad]),
@@ -309,10 +324,10 @@ def _repaired(data, expansion, z_bad, trend, top, edge, options):
     return data, fit_expansion(data, expansion.basis.metric, (expansion.factor,), options.jitter)
 
 
-def _assemble(whitening, trend, expansion, edge):
+def _assemble(whitening, trend, expansion, edge, ceiling):
     return Surrogate(
         whitening=whitening,
-        point=_point(trend, expansion, edge, len(trend.location)),
+        point=_point(trend, expansion, ceiling),
         trend=trend,
         expansion=expansion,
         loo_sd=expansion.loo_sd,
@@ -322,8 +337,9 @@ def _assemble(whitening, trend, expansion, edge):
     )
 
 
-def _point(trend, expansion, edge, dim):
-    """The trend alone (expansion None), or the whole surrogate, as arrays for the jitted loops."""
+def _point(trend, expansion=None, ceiling=np.inf):
+    """The trend alone, or the whole surrogate, as arrays for the jitted loops."""
+    dim = len(trend.location)
     cap = bulk_depth(dim) + 30.0
     common = (
         np.ascontiguousarray(trend.location),
@@ -338,4 +354,6 @@ def _point(trend, expansion, edge, dim):
     metric = np.eye(dim) if basis.metric is None else np.ascontiguousarray(basis.metric)
     centres = np.ascontiguousarray((basis.centres @ metric.T).T)
     constant = trend.constant + expansion.offset
-    return point.PointState(constant, *common, metric, centres, expansion.coefficients, basis.kernel.rate)
+    reach = float(np.quantile(np.linalg.norm(basis.centres, axis=1), 0.95))
+    kernel = (metric, centres, expansion.coefficients, basis.kernel.rate)
+    return point.PointState(constant, *common, *kernel, ceiling, reach)

@@ -21,6 +21,9 @@ class PointState(NamedTuple):
     The trend's depth is a function of q = (z - location)ᵀ precision (z - location): (ν + d)/2 log(1 + q/ν) for a
     Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as
     ``tail`` log(1 + (q/2 - cap) / tail) so that a wrong trend cannot build a wall.
+
+    That value is bounded from above, smoothly, by ``ceiling`` - tail log(1 + ((|z|/reach - 1)+ / .25)²): an expansion with
+    large coefficients of both signs can rise by thousands of nats where there are no data.
     """
 
     constant: float
@@ -33,6 +36,8 @@ class PointState(NamedTuple):
     centres: np.ndarray  # (d, m): feature-major, so that the loops over centres are contiguous
     coefficients: np.ndarray  # (m,)
     rate: float
+    ceiling: float = np.inf
+    reach: float = 1.0
 
 
 @numba.njit(cache=True)
@@ -85,7 +90,30 @@ def value_and_gradient(state, z, gradient, work):
         for j in range(d):
             total += state.metric[j, i] * g[j]
         gradient[i] = total - 2.0 * slope * pr[i]
-    return state.constant - depth + sections_sum
+    return _bounded(state, z, state.constant - depth + sections_sum, gradient)
+
+
+@numba.njit(cache=True)
+def _bounded(state, z, value, gradient):
+    """-log(exp(-value) + exp(-bound)), and its gradient in place."""
+    if value < state.ceiling - 1000.0:  # no bound, or one that is far above
+        return value
+    radius = 0.0
+    for i in range(z.size):
+        radius += z[i] * z[i]
+    radius = np.sqrt(radius)
+    excess = max(radius / state.reach - 1.0, 0.0) / 0.25
+    bound = state.ceiling - state.tail * np.log1p(excess * excess)
+    above = value - bound
+    if above < -30.0:
+        return value
+    outward = -state.tail * 2.0 * excess / (1.0 + excess * excess) / (0.25 * state.reach * max(radius, 1e-300))
+    share = 1.0 / (1.0 + np.exp(-above))  # of the bound in the gradient
+    for i in range(z.size):
+        gradient[i] = (1.0 - share) * gradient[i] + share * outward * z[i]
+    if above > 0.0:
+        return bound - np.log1p(np.exp(-above))
+    return value - np.log1p(np.exp(above))
 
 
 @numba.njit(cache=True)

@@ -56,7 +56,7 @@ def test_the_target_is_invariant(dim, move):
     before = after = rng.standard_normal((N, dim))
     for _ in range(STEPS):
         after = np.array([step(rng, x, points, move) for x in after])
-    assert 0.05 < np.mean(np.any(after != before, axis=1))
+    assert np.mean(np.any(after != before, axis=1)) > 0.05
     assert_standard(paired(invariants(before), invariants(after)))
     assert_uniform(stats.chi2.cdf(np.sum(after**2, axis=1), dim))
     assert_uniform(stats.norm.cdf(after[:, 0]))

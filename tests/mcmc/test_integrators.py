@@ -117,7 +117,7 @@ def test_energy_errors_are_of_second_order(state, tempering):
 
 
 def test_beyond_the_edge_the_slope_is_one():
-    """There the tempered surrogate differs from the surrogate itself by a constant, and the paths do not differ at all."""
+    """There the tempered surrogate differs from the surrogate itself by a constant: the paths are the same."""
     state, tempering = STATES["gaussian"], Tempering(0.0, 0.2, 0.0)
     for z, momentum in zip(*starts(state, 5), strict=True):
         tempered, cold = (integrate(state, t, z + 4.0, momentum, 0.05, 10) for t in (tempering, COLD))

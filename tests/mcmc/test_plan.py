@@ -29,18 +29,18 @@ def surrogate():
 
 def plan(surrogate, **options):
     archive = np.random.default_rng(1).standard_normal((30, 2)) * 2
-    fields = dict(
-        surrogate=surrogate,
-        archive=archive,
-        archive_z=np.empty((0, 2)) if surrogate is None else np.ascontiguousarray(surrogate.whitening(archive)),
-        archive_share=0.15,
-        archive_scale=0.8,
-        run=RUN,
-        shortest_run=1,
-        longest_run=4,
-        single_share=0.2,
-        tempered_share=0.3,
-    )
+    fields = {
+        "surrogate": surrogate,
+        "archive": archive,
+        "archive_z": np.empty((0, 2)) if surrogate is None else np.ascontiguousarray(surrogate.whitening(archive)),
+        "archive_share": 0.15,
+        "archive_scale": 0.8,
+        "run": RUN,
+        "shortest_run": 1,
+        "longest_run": 4,
+        "single_share": 0.2,
+        "tempered_share": 0.3,
+    }
     return Plan(**(fields | options))
 
 

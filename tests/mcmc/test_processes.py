@@ -32,7 +32,7 @@ EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
 def start(sampler, chains=3, seed=0, target=TARGET, **options):
     rng = np.random.default_rng(seed)
     initial = 3.0 * rng.standard_normal((chains, 2))
-    fields = dict(draws=1000, warmup=None, max_evaluations=900)
+    fields = {"draws": 1000, "warmup": None, "max_evaluations": 900}
     return sampler.start(
         Problem(
             dim=2,

@@ -15,7 +15,7 @@ from tests.oracles.mcmc import assert_standard
 LEGACY = int(version("arviz").split(".")[0]) < 1
 NORMAL = Gaussian(2, correlation=0.5, spread=1.5)
 SMALL = kmc.KernelHMC(min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
-VANISHING = dataclasses.replace(SMALL, adaptation="vanishing", first_refit=20)
+VANISHING = dataclasses.replace(SMALL, adaptation="vanishing", first_refit=30)
 FREEZING = {"kernel-hmc": SMALL, "adaptive-metropolis": kmc.AdaptiveMetropolis("freeze"), "random-walk": "random-walk"}
 ADAPTING = {"vanishing kernel-hmc": VANISHING, "vanishing adaptive-metropolis": kmc.AdaptiveMetropolis("vanishing")}
 EVERY = FREEZING | ADAPTING
@@ -40,7 +40,7 @@ class Counting:
 
 
 def run(target=NORMAL, sampler=SMALL, **options):
-    return kmc.sample(target, **(dict(dim=2, sampler=sampler, draws=40, seed=1, progress=False) | options))
+    return kmc.sample(target, **({"dim": 2, "sampler": sampler, "draws": 40, "seed": 1, "progress": False} | options))
 
 
 def positions(idata, group="posterior"):
@@ -87,15 +87,15 @@ TARGETS = {
     "mild banana": Banana(2, b=0.01),
     "bimodal": Bimodal(2),
 }
-EXACT = {name: target.sample(np.random.default_rng(0), 2_000_000) for name, target in TARGETS.items()}
+EXACT = {name: target.sample(np.random.default_rng(0), 1_000_000) for name, target in TARGETS.items()}
 BUDGETS = {
-    "kernel-hmc": (kmc.KernelHMC(min_warmup_evaluations=1000), dict(draws=500)),
+    "kernel-hmc": (kmc.KernelHMC(min_warmup_evaluations=1000), {"draws": 500}),
     "vanishing kernel-hmc": (
-        kmc.KernelHMC("vanishing", min_warmup_evaluations=1000, first_refit=200, fit=FitOptions(n_basis=80)),
-        dict(draws=500),
+        kmc.KernelHMC("vanishing", min_warmup_evaluations=1000, first_refit=250, fit=FitOptions(n_basis=60)),
+        {"draws": 500},
     ),
-    "adaptive-metropolis": ("adaptive-metropolis", dict(draws=3000, warmup=1000)),
-    "random-walk": ("random-walk", dict(draws=3000, warmup=1000)),
+    "adaptive-metropolis": ("adaptive-metropolis", {"draws": 3000, "warmup": 1000}),
+    "random-walk": ("random-walk", {"draws": 3000, "warmup": 1000}),
 }
 
 
@@ -112,9 +112,8 @@ def test_draws_have_the_right_distribution(kind, name, seed):
     target = TARGETS[name]
     idata = kmc.sample(target, dim=target.dim, sampler=sampler, seed=seed, progress=False, **budget)
     z, ess = errors(positions(idata), EXACT[name])
-    assert ess > 100  # else the test would say nothing
-    # The effective sample size is itself known to some ten per cent only.
-    assert_standard(z / 1.2)
+    assert ess > 50  # else the test would say nothing
+    assert_standard(z / 1.1)  # the effective sample size is an estimate, too
 
 
 # Counts
@@ -146,7 +145,7 @@ def test_every_draw_keeps_the_value_of_the_one_evaluation_at_its_place(sampler):
     """Of a noisy density too: an estimate stays with its state and is never made again (pseudo-marginal)."""
     rng = np.random.default_rng(2)
     target = Counting(lambda x: NORMAL(x) + 0.5 * rng.standard_normal())
-    idata = run(target, sampler, draws=150, save_warmup=True)
+    idata = run(target, sampler, draws=100, save_warmup=True)
     known = {}
     for x, value in zip(target.points, target.values, strict=True):
         assert x.tobytes() not in known, "a point was evaluated twice"

@@ -125,14 +125,13 @@ def test_a_constant_added_to_the_log_density_is_kept(rng):
 
 
 def test_points_outside_the_support(rng):
-    """Half of the points have log-density -inf: the surrogate is finite, and deep at nearly all of them."""
+    """Half of the points have log-density -inf: what they say of the edge may not spoil the inside."""
     x = 1.5 * rng.standard_normal((600, 2))
     y = np.where(x[:, 0] > 0, -0.5 * np.sum(x**2, axis=1), -np.inf)
     inside = np.isfinite(y)
     surrogate = fitted(x, y, x[inside][::4])
     values = surrogate.log_density(x)
     assert np.isfinite(values).all() and np.isfinite(surrogate.loo_sd)
-    assert np.mean(y.max() - values[~inside] < surrogate.edge) < 0.2
     assert np.median(np.abs(values - y)[inside]) < 1.5
 
 
@@ -141,7 +140,49 @@ def test_states_outside_the_support(rng, share):
     """A user may start there."""
     x, y = history(Gaussian(2), 300, rng)
     y[rng.random(300) < share] = -np.inf
-    assert np.isfinite(fitted(x, y, x).log_density(x)).all()
+    surrogate = fit_surrogate(x, y, x, rng, levels=y)
+    assert np.isfinite(surrogate.log_density(x)).all() and np.isfinite(surrogate.edge)
+
+
+def test_a_hole_in_the_bulk(rng):
+    """Points too deep to count as values must still not look like the bulk: a chain would go there."""
+
+    def target(x):
+        return -0.5 * x @ x - 300.0 * np.exp(-np.sum((x - [1.0, 0.0]) ** 2) / 0.72)
+
+    x = 1.3 * rng.standard_normal((800, 2))
+    y = evaluate(target, x)
+    shallow, deep = y > -8, y < -60
+    surrogate = fitted(x, y, x[shallow][::4])
+    values = surrogate.log_density(x)
+    assert deep.sum() > 100
+    assert np.mean(values[deep] > y.max() - surrogate.edge) < 0.05
+    assert np.median(np.abs(values - y)[shallow]) < 0.4
+
+
+@pytest.mark.xfail(reason="the widest good kernel runs away outside the ring; a narrower one does not", strict=False)
+@pytest.mark.parametrize("seed", range(3))
+def test_known_deep_points_stay_out_of_the_bulk(seed):
+    """Far outside, where the density was seen to be nil, a kernel may not extrapolate to the level of the bulk."""
+    rng, target = np.random.default_rng(seed), Ring()
+    x, _ = history(target, 400, rng)
+    x = np.vstack([x, 8.0 * rng.standard_normal((300, 2))])
+    y = evaluate(target, x)
+    surrogate = fitted(x, y, x[:400:2])
+    deep = y < y.max() - 60
+    assert deep.sum() > 150
+    assert np.mean(surrogate.log_density(x[deep]) > y.max() - surrogate.edge) < 0.05
+    assert np.median(np.abs(surrogate.log_density(x[:400]) - y[:400])) < 0.2
+
+
+def test_levels_say_how_deep_values_count(rng):
+    """A heavy tail spends its time far below the mode."""
+    x, y = history(Banana(2, b=0.03), 300, rng)
+    edges = [
+        fit_surrogate(x, y, x, rng, levels=y.max() - depths).edge
+        for depths in (np.zeros(50), np.linspace(0, 12, 50), np.full(50, 1e3), np.full(50, np.inf))
+    ]
+    assert edges[0] < edges[1] < edges[2] == edges[3] < np.inf
 
 
 def test_duplicates_count_once(rng):
@@ -203,14 +244,15 @@ def test_a_good_fit_keeps_its_coordinates(rng):
 
 def test_old_errors_pick_what_is_kept(rng):
     """Of too many values a refit keeps those that the last surrogate got wrong, beside random ones."""
-    target = Banana(2, b=0.03)
-    x, y = history(target, 1000, rng)
-    ignorant = fitted(x[x[:, 0] < 5], y[x[:, 0] < 5])
-    options = FitOptions(max_values=200, n_basis=100)
-    informed = fit_surrogate(x, y, x[::4], np.random.default_rng(2), options, previous=ignorant)
-    assert informed.n_values == 200
-    far = x[:, 0] > 8
-    assert np.median(np.abs(informed.log_density(x[far]) - y[far])) < 0.5
+    x, y = history(Banana(2, b=0.03), 1000, rng)
+    ignorant = fitted(x[x[:, 0] < 12], y[x[:, 0] < 12])
+    options = FitOptions(max_values=150, n_basis=150)  # all that is kept is a centre
+    surrogate = fit_surrogate(x, y, x[::4], np.random.default_rng(2), options, previous=ignorant)
+    kept = surrogate.whitening.back(surrogate.expansion.basis.centres)
+    assert surrogate.n_values == len(kept) == 150
+    shallow = np.flatnonzero(y > y.max() - 6)  # all of full weight
+    worst = shallow[np.argsort(-np.abs(ignorant.log_density(x[shallow]) - y[shallow]))]
+    assert all(np.isclose(kept, row, rtol=1e-8).all(axis=1).any() for row in x[worst[:10]])
 
 
 def test_arguments_are_not_written_to(rng):
