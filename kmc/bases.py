@@ -78,8 +78,8 @@ class KernelSections:
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Sum over x of w <∇φ_a, ∇φ_b>, (m, m), in three matrix products.
 
-        With T = 2 q', S the squared distances |AᵀA(x - y)|^2 and D those between centres, v_a·v_b = (S_a + S_b - D_ab)/2
-        turns the sum over d into products of (n, m) matrices.
+        With T = 2 q', S the squared distances |AᵀA(x - y)|^2 and D those between centres,
+        v_a·v_b = (S_a + S_b - D_ab)/2 turns the sum over d into products of (n, m) matrices.
         """
         _, q1, _ = self.kernel.derivatives(self._distances(x))
         t = 2.0 * np.sqrt(weights)[:, None] * q1

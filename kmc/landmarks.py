@@ -28,7 +28,7 @@ def spread(
     """
     if len(points) <= count:
         return np.arange(len(points))
-    n_random = max(int(round((1 - rim) * count)), 1)
+    n_random = max(round((1 - rim) * count), 1)
     p = None if weights is None else weights / weights.sum()
     sample = rng.choice(len(points), n_random, replace=False, p=p)
     return _farthest(np.ascontiguousarray(points), sample, count)

@@ -44,7 +44,7 @@ STATS: dict[str, type] = {
     "diverging": np.bool_,
     "n_steps": np.int32,  # leapfrog steps on the surrogate
     "step_size": np.float64,
-    "energy": np.float64,  # Hamiltonian on the surrogate at the end of the last trajectory; -log density for other moves
+    "energy": np.float64,  # Hamiltonian on the surrogate after the last trajectory; -log density for other moves
     "n_evaluations": np.int8,  # true evaluations that this draw cost
     "move": np.int8,  # index into MOVES
     "inverse_temperature": np.float64,  # 1 except for tempered chains in warm-up

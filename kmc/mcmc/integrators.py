@@ -24,8 +24,8 @@ def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps,
     energy : float
         H at the end point.
     spread : float
-        Largest minus smallest H along the path, both ends included: the same for the reversed path, so that a divergence
-        test on it keeps reversibility.
+        Largest minus smallest H along the path, both ends included: the same for the reversed path, so that a
+        divergence test on it keeps reversibility.
     """
     d = z.size
     target, slope = tempered(tempering, value)

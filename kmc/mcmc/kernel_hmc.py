@@ -14,17 +14,25 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmc.mcmc.base import MOVES, Problem, Sweep
-from kmc.mcmc.history import History
+from kmc.mcmc.learner import Learner
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.plan import Plan, distinct
-from kmc.mcmc.probes import probe_points
+from kmc.mcmc.plan import Plan
 from kmc.mcmc.schedule import Round, Schedule
 from kmc.mcmc.surrogate_transition import RunOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
-from kmc.mcmc.tuning import choose_run_length, choose_step_size, free_draws
 from kmc.mcmc.walkers import Walkers, best_starts, requested
-from kmc.surrogates.fit import FitOptions, Surrogate, bulk_depth, fit_surrogate, values_needed
+from kmc.surrogates import FitOptions, values_needed
+from kmc.surrogates.depth import bulk_depth
 
+_PROBABILITIES = (
+    "archive_share",
+    "tempered_share",
+    "single_share",
+    "jump_share",
+    "small_share",
+    "probe_rate",
+    "main_probe_rate",
+)
 _SURROGATE_MOVES = (MOVES.index("surrogate"), MOVES.index("tempered-surrogate"))
 
 
@@ -37,9 +45,9 @@ class KernelHMC:
     adaptation : {"freeze", "vanishing"}
         What happens after warm-up. "freeze": nothing changes any more, and the main phase is a Markov chain
         with the target as its stationary distribution. "vanishing": the surrogate is refitted after n, 1.25 n,
-        1.25² n, ... sweeps of the main phase, n being ``first_refit``. The times are fixed in advance and the gaps grow, which is the setting
-        of adapted increasingly rarely MCMC (Chimisov, Łatuszyński and Roberts 2018, arXiv:1801.09299), whose law of large
-        numbers asks for simultaneous drift and minorisation of the kernels; that condition is not checked.
+        1.25² n, ... sweeps of the main phase, n being ``first_refit``. The times are fixed in advance and the gaps
+        grow: that is the setting of "Air Markov chain Monte Carlo" (Chimisov, Łatuszyński and Roberts 2018), whose
+        laws of large numbers ask for a drift condition that all the kernels share; it is not checked.
     archive_share : float
         Probability of a move that does not use the surrogate (differential evolution or snooker) in the main phase.
     tempered_share : float
@@ -95,19 +103,17 @@ class KernelHMC:
     def __post_init__(self):
         if self.adaptation not in ("freeze", "vanishing"):
             raise ValueError(f"adaptation={self.adaptation!r}: expected 'freeze' or 'vanishing'")
-        for share in ("archive_share", "tempered_share", "single_share", "jump_share", "small_share"):
-            if not 0 <= getattr(self, share) <= 1:
-                raise ValueError(f"{share}={getattr(self, share)!r}: expected a probability in [0, 1]")
+        for name in _PROBABILITIES:
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name}={getattr(self, name)!r}: expected a probability in [0, 1]")
         if not self.archive_share > 0:
             raise ValueError(
                 f"archive_share={self.archive_share!r}: must be positive, or a wrong surrogate can trap a chain"
             )
-        for rate in ("probe_rate", "main_probe_rate"):
-            if not 0 <= getattr(self, rate) <= 1:
-                raise ValueError(f"{rate}={getattr(self, rate)!r}: expected a number in [0, 1]")
-        for factor in ("growth",):
-            if not getattr(self, factor) > 1:
-                raise ValueError(f"{factor}={getattr(self, factor)!r}: expected a factor above 1")
+        if not self.growth > 1:
+            raise ValueError(f"growth={self.growth!r}: expected a factor above 1")
+        if not 0 < self.trajectory_length < np.inf:
+            raise ValueError(f"trajectory_length={self.trajectory_length!r}: expected a positive number")
         for count in ("n_temperatures", "min_warmup_evaluations", "settle", "first_refit", "max_archive"):
             if getattr(self, count) < 1:
                 raise ValueError(f"{count}={getattr(self, count)!r}: expected a positive integer")
@@ -126,79 +132,81 @@ class KernelHMCProcess:
         dim, walkers = problem.dim, max(problem.chains, options.n_temperatures)
         *self._rngs, self._rng = (np.random.default_rng(seed) for seed in problem.seed.spawn(walkers + 1))
         self._walkers = self._best_walkers(problem.initial, problem.initial_log_density)
-        self._scouted = False  # whether the surroundings of the start are known
-        self._history = History(dim)
-        self._history.extend(problem.initial, problem.initial_log_density)
-        self._visits: list[tuple[np.ndarray, np.ndarray]] = []  # states and values of all walkers, sweep by sweep
+        self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
+        self._learner = Learner(dim, options.fit, options.max_archive, self._rng)
+        self._learner.history.extend(problem.initial, problem.initial_log_density)
+        self._hot_edge = self._learner.tempering_edge()
         self._schedule = Schedule.of(
             problem, values_needed(dim), options.growth, options.min_warmup_evaluations, options.settle
         )
         self._round = Round()
-        self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
-        self._hot_edge = bulk_depth(dim) + 5.0
-        self._cloud = np.empty((0, dim))
+        self._plan = _first_plan(options, dim)
         self._longest_warm_run = 4.0
         self._sweep = 0  # since the phase began
-        self._settled = 0  # sweeps since the freeze, while still dropped
         self._frozen = False
-        self._next_refit = float(options.first_refit)
-        self._facts = {"n_refits": 0, "n_probes": 0, "probe_surprises": 0}
-        self._plan = self._bare_plan()
+        self._next_refit = float(options.first_refit)  # sweep of the main phase, if adaptation is vanishing
+        self._n_probes = self._n_surprises = 0
+        # of the sweep under way
+        self._cloud = np.empty((0, dim))
         self._proposals: list[Proposal] = []
         self._temperings: list[Tempering] = []
         self._probes = np.empty((0, dim))
 
     def propose(self) -> np.ndarray:
-        """The proposals of this sweep that moved, and then the probes."""
-        if not self._scouted:
+        """The proposals of this sweep that moved, and then the probes; at the very first, a cloud around the start."""
+        if not len(self._cloud):
             self._cloud = self._surroundings()
             return self._cloud
-        self._temperings = [self._tempering(i) for i in range(len(self._walkers))]
+        self._temperings = [self._tempering(beta) for beta in self._betas]
         self._proposals = [
             self._plan.propose(rng, x, tempering)
             for rng, x, tempering in zip(self._walkers.rngs, self._walkers.x, self._temperings, strict=True)
         ]
-        self._probes = self._probe_points()
+        self._probes = self._new_probes()
         return np.vstack([requested(self._proposals, self.problem.dim), self._probes])
 
     def advance(self, values: np.ndarray) -> Sweep | None:
         """Decide, learn from the values, and adapt if it is time."""
-        if not self._scouted:
+        if not self._proposals:
             self._begin(values)
             return None
         n_proposed = len(values) - len(self._probes)
-        self._learn(values[:n_proposed], values[n_proposed:])
+        if self._learning:
+            self._learn(values[:n_proposed], values[n_proposed:])
         stats = self._walkers.decide(self._proposals, values[:n_proposed], self._temperings)
-        self._sweep += 1
         record = self._walkers.sweep(self.warming_up, stats, self.problem.chains)
+        self._sweep += 1
         if not self._frozen:
-            self._tally(stats)
+            self._tally(stats["acceptance_rate"])
             self._walkers.swap_neighbours(self._temperings, self._rng)
-            self._visits.append((self._walkers.x.copy(), self._walkers.log_density.copy()))
-            self._warm_up()
-        elif self.warming_up:
-            self._settled += 1
-            if self._settled >= self.options.settle:
-                self.warming_up, self._sweep = False, 0
-        elif self.options.adaptation == "vanishing":
-            self._visits.append((self._walkers.x.copy(), self._walkers.log_density.copy()))
-            self._refit_rarely()
+        if self._learning:
+            self._learner.visit(self._walkers.x, self._walkers.log_density, self._betas)
+        self._adapt()
         return record
 
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
+        facts = {
+            "n_refits": self._learner.n_fits,
+            "n_probes": self._n_probes,
+            "probe_surprises": self._n_surprises,
+        }
         surrogate = self._plan.surrogate
-        facts: dict[str, Any] = dict(self._facts)
-        if surrogate is not None:
-            facts |= {
-                "surrogate_loo_sd": surrogate.loo_sd,
-                "surrogate_trend_sd": surrogate.trend_sd,
-                "surrogate_bandwidth_factor": surrogate.expansion.factor,
-                "surrogate_n_values": surrogate.n_values,
-                "run_length": self._plan.longest_run,
-                "leapfrog_step_size": self._plan.run.step_size,
-            }
-        return facts
+        if surrogate is None:
+            return facts
+        return facts | {
+            "surrogate_loo_sd": surrogate.loo_sd,
+            "surrogate_trend_sd": surrogate.trend_sd,
+            "surrogate_bandwidth_factor": surrogate.expansion.factor,
+            "surrogate_n_values": surrogate.n_values,
+            "run_length": self._plan.longest_run,
+            "leapfrog_step_size": self._plan.run.step_size,
+        }
+
+    @property
+    def _learning(self):
+        """Whether new evaluations may change later moves."""
+        return not self._frozen or self.options.adaptation == "vanishing"
 
     # Start
 
@@ -212,62 +220,38 @@ class KernelHMCProcess:
         return centres + 0.5 * spread * self._rng.standard_normal(centres.shape)
 
     def _begin(self, values):
-        self._scouted = True
-        self._history.extend(self._cloud, values)
-        x, values = self._history.x.copy(), self._history.log_density.copy()
+        self._learner.history.extend(self._cloud, values)
+        x, values = self._learner.history.x.copy(), self._learner.history.log_density.copy()
         self._walkers = self._best_walkers(x, values)
-        self._visits.append((x, values))
+        self._learner.begin(x)
         self._plan = self._plan._replace(archive=x)
 
     def _best_walkers(self, x, values):
         best = best_starts(x, values, len(self._rngs))
         return Walkers(self._rngs, x[best], values[best])
 
-    def _bare_plan(self):
-        o = self.options
-        return Plan(
-            surrogate=None,
-            archive=np.empty((0, self.problem.dim)),
-            archive_z=np.empty((0, self.problem.dim)),
-            archive_share=1.0,
-            archive_scale=1.0,
-            run=RunOptions(0.1, o.trajectory_length, o.jump_share, o.small_share),
-            shortest_run=1,
-            longest_run=4,
-            single_share=0.0,
-            tempered_share=0.0,
-        )
+    # A sweep
 
-    # Warm-up
-
-    def _tempering(self, walker):
-        if self._frozen or self._betas[walker] == 1.0:
+    def _tempering(self, beta):
+        if beta == 1.0:
             return COLD
-        return Tempering(float(self._history.log_density.max()), float(self._betas[walker]), self._hot_edge)
+        return Tempering(float(self._learner.history.log_density.max()), float(beta), self._hot_edge)
 
-    def _probe_points(self):
-        surrogate = self._plan.surrogate
-        vanishing = self.options.adaptation == "vanishing"
-        rate = self.options.probe_rate if not self._frozen else self.options.main_probe_rate * vanishing
-        count = int(self._rng.binomial(len(self._walkers), rate)) if surrogate is not None else 0
-        if not count:
+    def _new_probes(self):
+        rate = self.options.main_probe_rate if self._frozen else self.options.probe_rate
+        if self._plan.surrogate is None or not self._learning:
             return np.empty((0, self.problem.dim))
-        depth = self._history.log_density.max() - self._history.log_density
-        shallow = np.flatnonzero(depth < self._hot_edge)
-        metric = surrogate.expansion.basis.metric
-        u = surrogate.whitening(self._history.x) @ metric.T
-        return surrogate.whitening.back(np.linalg.solve(metric, probe_points(u, shallow, count, self._rng).T).T)
+        count = int(self._rng.binomial(len(self._walkers), rate))
+        return self._learner.probes(self._plan.surrogate, count, self._hot_edge)
 
     def _learn(self, proposed_values, probe_values):
         """Keep the new values, and note how well the surrogate foretold them."""
-        if self._frozen and self.options.adaptation == "freeze":
-            return
         points = np.vstack([requested(self._proposals, self.problem.dim), self._probes])
         values = np.concatenate([proposed_values, probe_values])
         surrogate = self._plan.surrogate
         if surrogate is not None and len(points):
             foretold = surrogate.log_density(points)
-            top = self._history.log_density.max()
+            top = self._learner.history.log_density.max()
             matters = top - np.maximum(foretold, values) < surrogate.edge
             k = len(proposed_values)
             surprising = int(np.sum((np.abs(values - foretold) > 2.0)[k:] & matters[k:]))
@@ -275,79 +259,43 @@ class KernelHMCProcess:
             self._round.low += int(np.sum((values - foretold)[:k] > 2.0))
             self._round.probes += len(probe_values)
             self._round.surprises += surprising
-            self._facts["n_probes"] += len(probe_values)
-            self._facts["probe_surprises"] += surprising
-        self._history.extend(points, values)
+            self._n_probes += len(probe_values)
+            self._n_surprises += surprising
+        self._learner.history.extend(points, values)
 
-    def _tally(self, stats):
-        for i, proposal in enumerate(self._proposals):
-            cold = self._betas[i] == 1.0
-            runs = self._round.cold if cold else self._round.hot
-            kind = runs if proposal.move in _SURROGATE_MOVES else self._round.archive
-            kind.append(float(stats["acceptance_rate"][i]))
-        if len(self._round.archive) >= 40 and self._plan.surrogate is None:
-            self._rescale_archive_moves()
-            self._round = Round()
+    def _tally(self, acceptance):
+        for beta, proposal, rate in zip(self._betas, self._proposals, acceptance, strict=True):
+            runs = self._round.cold if beta == 1.0 else self._round.hot
+            (runs if proposal.move in _SURROGATE_MOVES else self._round.archive).append(float(rate))
+
+    # Adaptation
+
+    def _adapt(self):
+        if not self._frozen:
+            self._warm_up()
+        elif self.warming_up:
+            if self._sweep >= self.options.settle:
+                self.warming_up, self._sweep = False, 0
+        elif self.options.adaptation == "vanishing" and self._sweep >= self._next_refit:
+            self._next_refit *= 1.25
+            self._plan = self._learner.with_run_length(self._learner.replan(self._plan))
 
     def _warm_up(self):
-        n = len(self._history)
-        fitted = self._schedule.due(n)
+        n = len(self._learner.history)
+        due = self._schedule.due(n)
         done = False
-        if fitted:
-            self._refit()
+        if due:
+            self._plan = self._learner.replan(self._plan)
             done = self._schedule.finish(n, self._round)
             self._next_round()
+        elif self._plan.surrogate is None and len(self._round.archive) >= 40:
+            self._plan = self._plan._replace(archive=self._learner.states())
+            self._rescale_archive_moves()
+            self._round = Round()
         if done or self._schedule.exhausted(self._sweep, n):
-            if not fitted and n >= values_needed(self.problem.dim):
-                self._refit()
+            if not due and n >= values_needed(self.problem.dim):
+                self._plan = self._learner.replan(self._plan)
             self._freeze()
-
-    def _refit(self):
-        surrogate = self._fitted()
-        if surrogate is None:
-            return
-        states = self._states(self.options.max_archive)
-        surrogate = self._sphered(surrogate, states)
-        plan = self._plan._replace(
-            surrogate=surrogate, archive=states, archive_z=np.ascontiguousarray(surrogate.whitening(states))
-        )
-        starts = plan.archive_z[self._rng.integers(len(states), size=64)]
-        step_size = choose_step_size(surrogate.point, starts, plan.archive_z, plan.run, self._rng)
-        self._plan = plan._replace(run=plan.run._replace(step_size=step_size))
-
-    def _fitted(self) -> Surrogate | None:
-        """A new surrogate, or the old one where it is clearly the better of the two; None if no fit was possible."""
-        previous = self._plan.surrogate
-        x, values = self._history.x, self._history.log_density
-        try:
-            surrogate = fit_surrogate(
-                x, values, self._states(), self._rng, self.options.fit, previous, self._cold_levels()
-            )
-        except np.linalg.LinAlgError:
-            return previous
-        self._facts["n_refits"] += 1
-        if previous is not None and surrogate.loo_sd > 1.5 * previous.loo_sd + 0.1:
-            recent = slice(-min(200, len(values)), None)
-            shallow = values.max() - values[recent] < surrogate.edge
-            errors = [
-                np.median(np.abs(s.log_density(x[recent][shallow]) - values[recent][shallow]))
-                for s in (surrogate, previous)
-            ]
-            if errors[1] < errors[0]:
-                return previous
-        return surrogate
-
-    def _sphered(self, surrogate, states):
-        """The surrogate in coordinates in which its own draws are white, so that unit mass suits its dynamics."""
-        z = np.ascontiguousarray(surrogate.whitening(states))
-        starts = z[self._rng.integers(len(z), size=64)]
-        draws = free_draws(surrogate.point, starts, z, self._plan.run, self._rng)
-        inside = np.linalg.norm(draws, axis=1) < 1.2 * surrogate.point.reach
-        if np.mean(inside) < 0.9:  # the surrogate has mass where there are no data: its covariance means nothing
-            return surrogate
-        draws = draws[inside]
-        eigenvalues = np.linalg.eigvalsh(np.atleast_2d(np.cov(draws.T)))
-        return surrogate.rewhitened(draws) if eigenvalues[0] < 0.4 or eigenvalues[-1] > 2.5 else surrogate
 
     def _next_round(self):
         """Set what warm-up adapts from the round that ends."""
@@ -360,7 +308,7 @@ class KernelHMCProcess:
         self._plan = self._plan._replace(
             archive_share=0.5 if acceptance < 0.3 else 0.1, longest_run=int(self._longest_warm_run)
         )
-        self._hot_edge = self._safe_edge()
+        self._hot_edge = self._learner.tempering_edge()
         self._rescue()
         self._round = Round()
 
@@ -369,14 +317,6 @@ class KernelHMCProcess:
             factor = np.clip(np.mean(self._round.archive) / 0.25, 0.6, 1.5)
             scale = float(np.clip(self._plan.archive_scale * factor, 0.05, 2.0))
             self._plan = self._plan._replace(archive_scale=scale)
-        if self._plan.surrogate is None:
-            self._plan = self._plan._replace(archive=self._states(self.options.max_archive))
-
-    def _safe_edge(self):
-        bulk = bulk_depth(self.problem.dim)
-        values = np.concatenate([v for _, v in self._recent_visits()])
-        deep = float(np.quantile(self._history.log_density.max() - values, 0.99))
-        return max(bulk + 5.0, min(2.0 * bulk, deep) + 3.0)
 
     def _rescue(self):
         """Move walkers that are hopelessly deep to the place of another."""
@@ -386,58 +326,34 @@ class KernelHMCProcess:
             j = int(self._rng.choice(np.flatnonzero(~lost)))
             self._walkers.x[i], self._walkers.log_density[i] = self._walkers.x[j], self._walkers.log_density[j]
 
-    def _recent_visits(self):
-        """The last 60 % of the sweeps, all walkers."""
-        return self._visits[int(0.4 * len(self._visits)) :]
-
-    def _cold_levels(self):
-        """Log-densities of the coldest walker over the last third of the sweeps."""
-        late = self._visits[-max(len(self._visits) // 3, 1) :]
-        return np.concatenate([v if self._frozen else v[:1] for _, v in late])
-
-    def _states(self, most: int | None = None):
-        """Distinct states of the coldest walkers that have visited enough of them, in random order."""
-        recent = self._recent_visits()
-        needed = 3 * self.problem.dim + 5
-        for walkers in (1, 2, len(self._walkers)):
-            rows = np.vstack([x if self._frozen or len(x) != len(self._walkers) else x[:walkers] for x, _ in recent])
-            if len(np.unique(rows, axis=0)) >= needed:
-                break
-        return distinct(rows, most or len(rows), self._rng)
-
-    # Main phase
-
     def _freeze(self):
-        self._frozen = True
-        plan = self._plan._replace(
+        """Fix the plan, and put one walker per chain at states of the coldest ones."""
+        self._frozen, self._sweep = True, 0
+        self._plan = self._learner.with_run_length(self._plan)._replace(
             archive_share=self.options.archive_share,
             single_share=self.options.single_share,
             tempered_share=self.options.tempered_share,
         )
-        if plan.surrogate is not None:
-            plan = self._with_run_length(plan)
-        self._plan = plan
-        self._walkers = self._main_walkers()
-        self._betas = np.ones(len(self._walkers))
-
-    def _with_run_length(self, plan):
-        starts = plan.archive_z[self._rng.integers(len(plan.archive_z), size=256)]
-        longest = choose_run_length(plan.surrogate.point, starts, plan.archive_z, plan.run, self._rng)
-        return plan._replace(shortest_run=longest // 2, longest_run=longest)
-
-    def _main_walkers(self):
-        """One walker per chain, at states of the coldest warm-up walker."""
-        cold = [(x[0], v[0]) for x, v in self._recent_visits() if len(x) == len(self._betas)]
-        cold = cold or [(self._walkers.x[0], self._walkers.log_density[0])]
         chains = self.problem.chains
-        rows = self._rng.choice(len(cold), chains, replace=len(cold) < chains)
-        x, values = (np.array([cold[i][part] for i in rows]) for part in (0, 1))
-        return Walkers(self._rngs[:chains], x, values)
+        x, values = self._learner.cold_visits(0.6)
+        if not len(x):
+            x, values = self._walkers.x, self._walkers.log_density
+        rows = self._rng.choice(len(x), chains, replace=len(x) < chains)
+        self._walkers = Walkers(self._rngs[:chains], x[rows], values[rows])
+        self._betas = np.ones(chains)
 
-    def _refit_rarely(self):
-        if self._sweep < self._next_refit:
-            return
-        self._next_refit *= 1.25
-        self._refit()
-        if self._plan.surrogate is not None:
-            self._plan = self._with_run_length(self._plan)
+
+def _first_plan(options, dim):
+    """Archive moves only."""
+    return Plan(
+        surrogate=None,
+        archive=np.empty((0, dim)),
+        archive_z=np.empty((0, dim)),
+        archive_share=1.0,
+        archive_scale=1.0,
+        run=RunOptions(0.1, options.trajectory_length, options.jump_share, options.small_share),
+        shortest_run=1,
+        longest_run=4,
+        single_share=0.0,
+        tempered_share=0.0,
+    )

@@ -2,8 +2,8 @@
 
 Each move leaves the (tempered) surrogate invariant and is reversible; kinds and lengths are drawn independently of the
 state. A run of them therefore satisfies detailed balance with respect to the surrogate, and a proposal made by a run is
-accepted for the true target p with probability min(1, p(x') s(x) / (p(x) s(x'))): Christen and Fox (2005), "Markov chain
-Monte Carlo using an approximation", Journal of Computational and Graphical Statistics 14, with the run as the proposal.
+accepted for the true target p with probability min(1, p(x') s(x) / (p(x) s(x'))): the surrogate transition method of
+Liu (2001), "Monte Carlo Strategies in Scientific Computing", chapter 9.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RunResult(NamedTuple):
 
 @numba.njit(cache=True)
 def run(state, tempering, rng, start, n_moves, options, archive):
-    """``n_moves`` moves from ``start`` (d,); ``archive`` (n, d) feeds the jumps x + a_i - a_j, in whitened coordinates."""
+    """``n_moves`` moves from ``start`` (d,); ``archive`` (n, d) feeds the jumps z + a_i - a_j."""
     d = start.size
     work = workspace(state)
     z = start.copy()

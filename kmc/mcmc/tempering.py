@@ -30,5 +30,5 @@ def tempered(tempering, value):
 
 
 def ladder(dim: int, bulk_depth: float, size: int) -> np.ndarray:
-    """Inverse temperatures from 1 down to where the bulk reaches as deep as ``bulk_depth``, geometric, shape (size,)."""
+    """Inverse temperatures (size,), geometric, from 1 down to where the bulk reaches as deep as ``bulk_depth``."""
     return np.geomspace(1.0, min(0.5 * dim / bulk_depth, 1.0), size)

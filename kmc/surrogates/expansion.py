@@ -33,13 +33,20 @@ class Data(NamedTuple):
 class Expansion(NamedTuple):
     """f(z) = offset + Σ_a coefficients_a k(metric z, metric centres_a)."""
 
-    basis: KernelSections
-    coefficients: np.ndarray
+    kernel: Gaussian
+    centres: np.ndarray  # (m, d)
+    metric: np.ndarray  # (d, d)
+    coefficients: np.ndarray  # (m,)
     offset: float
     factor: float  # bandwidth in median distances between centres
     regularization: float
     loo_sd: float  # weighted root mean square of the leave-one-out residuals
     residuals: np.ndarray  # (n,) leave-one-out residuals
+
+    @property
+    def basis(self) -> KernelSections:
+        """The sections."""
+        return KernelSections(self.kernel, self.centres, self.metric)
 
     def values(self, z: np.ndarray) -> np.ndarray:
         """f at the rows of z, shape (n,)."""
@@ -92,7 +99,9 @@ def _fit(data, metric, factor, jitter):
     chosen = _largest_regularization(errors, float(np.sqrt(data.weights @ (data.residual - value_mean) ** 2)))
     beta = path.coefficients(REGULARIZATIONS[chosen])
     return Expansion(
-        basis=sections,
+        kernel=kernel,
+        centres=data.centres,
+        metric=metric,
         coefficients=whitening @ beta,
         offset=float(value_mean - mean @ beta),
         factor=factor,

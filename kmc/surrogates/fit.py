@@ -7,17 +7,19 @@ repair where the surrogate is shallow and the truth deep.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
-from kmc.bases import KernelSections
 from kmc.landmarks import spread
-from kmc.linalg import symmetric_power
 from kmc.surrogates import point
-from kmc.surrogates.expansion import Data, Expansion, fit_expansion
+from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
+from kmc.surrogates.expansion import Data, fit_expansion
 from kmc.surrogates.metric import gradient_metric, polynomial_metric
-from kmc.surrogates.trend import FLATTEST, Trend, fit_trend
+from kmc.surrogates.surrogate import Surrogate, assemble, point_state
+from kmc.surrogates.trend import FLATTEST, fit_trend
+from kmc.surrogates.whitening import Whitening, whiten_states
 
 
 @dataclass(frozen=True)
@@ -48,71 +50,26 @@ class FitOptions:
     score_weight: float = 0.0
     jitter: float = 1e-11
 
-
-@dataclass(frozen=True)
-class Whitening:
-    """z = matrix (x - origin)."""
-
-    origin: np.ndarray
-    matrix: np.ndarray
-    inverse: np.ndarray
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Whitened coordinates of the rows of x."""
-        return (x - self.origin) @ self.matrix.T
-
-    def back(self, z: np.ndarray) -> np.ndarray:
-        """Original coordinates of the rows of z."""
-        return self.origin + z @ self.inverse.T
+    def __post_init__(self):
+        for name in ("n_basis", "max_values"):
+            if getattr(self, name) < 2:
+                raise ValueError(f"{name}={getattr(self, name)!r}: expected a whole number of at least 2")
+        if not self.bandwidths or not all(0 < b < np.inf for b in self.bandwidths):
+            raise ValueError(f"bandwidths={self.bandwidths!r}: expected positive finite numbers, at least one")
+        if not 0 <= self.score_weight < 1:
+            raise ValueError(f"score_weight={self.score_weight!r}: expected a number in [0, 1)")
+        if not 0 < self.jitter < 1:
+            raise ValueError(f"jitter={self.jitter!r}: expected a number in (0, 1)")
 
 
-@dataclass(frozen=True)
-class Surrogate:
-    """A fitted surrogate log s, up to no constant: it approximates the log-density itself.
+class _Evaluated(NamedTuple):
+    """What the steps of a fit share."""
 
-    Attributes
-    ----------
-    whitening : Whitening
-        Between the user's coordinates x and those of the fit, z.
-    point : PointState
-        The surrogate in z, for jitted loops.
-    loo_sd, trend_sd : float
-        Weighted sd of the leave-one-out residuals, and of the residuals of the trend alone.
-    edge : float
-        Depth below the highest value down to which values have full weight.
-    """
-
-    whitening: Whitening
-    point: point.PointState
-    trend: Trend
-    expansion: Expansion
-    loo_sd: float
-    trend_sd: float
+    x: np.ndarray
+    log_density: np.ndarray
+    depth: np.ndarray  # below the highest value
     edge: float
-    n_values: int
-
-    def log_density(self, x: np.ndarray) -> np.ndarray:
-        """log s at the rows of x (n, d), shape (n,)."""
-        return point.values(self.point, np.ascontiguousarray(self.whitening(x)))
-
-    def rewhitened(self, draws: np.ndarray) -> Surrogate:
-        """The same function in coordinates in which ``draws`` (n, d), given in the present ones, are white."""
-        step = whiten_states(draws)
-        inverse = step.inverse
-        basis = self.expansion.basis
-        metric = inverse if basis.metric is None else basis.metric @ inverse
-        sections = KernelSections(basis.kernel, step(basis.centres), metric)
-        trend = self.trend._replace(
-            location=step(self.trend.location[None])[0], precision=inverse.T @ self.trend.precision @ inverse
-        )
-        origin = self.whitening.back(step.origin[None])[0]
-        whitening = _whitening(origin, step.matrix @ self.whitening.matrix)
-        return _assemble(whitening, trend, self.expansion._replace(basis=sections), self.edge, self.point.ceiling)
-
-
-def bulk_depth(dim: int) -> float:
-    """Depth below the mode within which practically all of a Gaussian's draws lie: d/2 + 2 sqrt(d) + 3."""
-    return dim / 2 + 2 * np.sqrt(dim) + 3
+    states: np.ndarray
 
 
 def values_needed(dim: int) -> int:
@@ -148,69 +105,43 @@ def fit_surrogate(
         deeper below its mode than a Gaussian, and then values count down to there.
     """
     depth = log_density.max() - log_density
-    edge = _edge(log_density.max() - levels if levels is not None else np.empty(0), x.shape[1])
-    keep = _chosen(x, log_density, depth, edge, rng, options, previous)
+    edge = edge_of(log_density.max() - levels if levels is not None else np.empty(0), x.shape[1])
+    evaluated = _Evaluated(x, log_density, depth, edge, states)
+    keep = _chosen(evaluated, rng, options, previous)
 
     whitening = previous.whitening if previous and previous.loo_sd < 0.5 else whiten_states(states)
-    first = _fit_in(whitening, x, log_density, depth, edge, keep, states, rng, options, previous)
+    first = _fit_in(whitening, evaluated, keep, rng, options, previous)
     if first.loo_sd < max(0.5, 0.6 * first.trend_sd):
         return first
-    # The kernel found next to nothing: look at the shallow half alone for coordinates and metric, then come back to the whole.
-    narrow = _fit_in(whiten_states(states), x, log_density, depth, 0.5 * edge, keep, states, rng, options, None)
-    metric = narrow.expansion.basis.metric
-    again = _fit_in(narrow.whitening, x, log_density, depth, edge, keep, states, rng, options, None, metric)
+    # The kernel found next to nothing: take coordinates and metric from the shallow half alone, then fit the whole.
+    shallow = evaluated._replace(edge=0.5 * edge)
+    narrow = _fit_in(whiten_states(states), shallow, keep, rng, options)
+    again = _fit_in(narrow.whitening, evaluated, keep, rng, options, metric=narrow.expansion.metric)
     return min(first, again, key=lambda s: s.loo_sd)
 
 
-def whiten_states(states: np.ndarray) -> Whitening:
-    """Whitening by the mean and covariance of states (k, d), shrunk a little towards their diagonal."""
-    d = states.shape[1]
-    origin = states.mean(axis=0)
-    covariance = np.atleast_2d(np.cov(states.T))
-    share = d / (len(states) + d)
-    covariance = (1 - share) * covariance + share * np.diag(np.diag(covariance))
-    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    correlation = covariance / np.outer(scale, scale)
-    root = symmetric_power(correlation, -0.5, floor=1e-10)
-    return _whitening(origin, root / scale)
-
-
-def _whitening(origin, matrix):
-    return Whitening(origin, matrix, np.linalg.inv(matrix))  # SciPy's warns of mere differences in units
-
-
-def _weights(depth, edge):
-    """Full weight down to the edge, then falling as the fourth power of depth."""
-    return (1.0 + np.maximum(depth - edge, 0.0) / 4.0) ** -4.0
-
-
-def _edge(depths, dim):
-    bulk = bulk_depth(dim)
-    if not len(depths):
-        return bulk
-    return float(max(np.quantile(np.minimum(depths, 2 * bulk), 0.95), bulk))  # some may be infinite
-
-
-def _chosen(x, log_density, depth, edge, rng, options, previous):
+def _chosen(evaluated, rng, options, previous):
     """Indices of distinct points with a weight that counts; at most ``max_values``, the worst known ones among them."""
+    x, log_density, depth, edge, _ = evaluated
     _, unique = np.unique(x, axis=0, return_index=True)
-    useful = unique[_weights(depth[unique], edge) > 1e-4]
+    useful = unique[depth_weights(depth[unique], edge) > NEGLIGIBLE]
     if len(useful) <= options.max_values:
         return useful
     quarter = options.max_values // 4
     if previous is None:
         return rng.permutation(useful)[: options.max_values]
-    error = np.sqrt(_weights(depth[useful], edge)) * np.abs(log_density[useful] - previous.log_density(x[useful]))
+    error = np.sqrt(depth_weights(depth[useful], edge)) * np.abs(log_density[useful] - previous.log_density(x[useful]))
     order = np.argsort(-error)
     rest = rng.permutation(order[quarter:])[: options.max_values - quarter]
     return useful[np.concatenate([order[:quarter], rest])]
 
 
-def _fit_in(whitening, x, log_density, depth, edge, keep, states, rng, options, previous, metric=None):
+def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None):
     """Trend, expansion and repair in given coordinates."""
-    keep = keep[_weights(depth[keep], edge) > 1e-4]
+    x, log_density, depth, edge, states = evaluated
+    keep = keep[depth_weights(depth[keep], edge) > NEGLIGIBLE]
     x_kept, y = x[keep], log_density[keep]
-    weights = _weights(depth[keep], edge)
+    weights = depth_weights(depth[keep], edge)
     weights = weights / weights.sum()
     z = whitening(x_kept)
     trend = fit_trend(z, y, weights)
@@ -221,21 +152,12 @@ def _fit_in(whitening, x, log_density, depth, edge, keep, states, rng, options, 
 
     data = _data(z, y, weights, trend, whitening(states), rng, options)
     if metric is None and previous is not None and whitening is previous.whitening:
-        metric = previous.expansion.basis.metric
+        metric = previous.expansion.metric
     start = np.eye(z.shape[1]) if metric is None else metric
     data, expansion = _with_learned_metric(data, start, _factors(options, previous), options, rng)
     ceiling = max(float(y.max()), trend.constant) + 3.0
-    surrogate = _assemble(whitening, trend, expansion, edge, ceiling)
-    for _ in range(4):
-        bad = _violators(surrogate, x, log_density, depth, edge)
-        if not len(bad):
-            break
-        data, repaired = _repaired(data, expansion, whitening(x[bad]), trend, y.max(), edge, options)
-        if _error(repaired, weights) > max(1.3 * _error(expansion, weights), 0.1):
-            break  # a wall that a smooth kernel can build only by spoiling the bulk
-        expansion = repaired
-        surrogate = _assemble(whitening, trend, expansion, edge, ceiling)
-    return surrogate
+    surrogate = assemble(whitening, trend, expansion, edge, ceiling)
+    return _repaired(surrogate, data, evaluated, options)
 
 
 def _rewhitened(whitening, trend, y, weights):
@@ -246,12 +168,12 @@ def _rewhitened(whitening, trend, y, weights):
         return None
     usable = np.where(np.isclose(eigenvalues, FLATTEST), 1.0, eigenvalues)
     root = (vectors * np.sqrt(usable)) @ vectors.T
-    return _whitening(whitening.back(trend.location[None])[0], root @ whitening.matrix)
+    return Whitening.of(whitening.back(trend.location[None])[0], root @ whitening.matrix)
 
 
 def _data(z, y, weights, trend, states, rng, options):
     centres = z[spread(z, options.n_basis, rng, weights)]
-    bare = _point(trend)
+    bare = point_state(trend)
     return Data(
         z=z,
         residual=y - point.values(bare, np.ascontiguousarray(z)),
@@ -289,71 +211,45 @@ def _with_learned_metric(data, metric, factors, options, rng):
         best = trial
     if best.loo_sd > options.good and len(data.z) > 4 * options.n_basis:
         data = data._replace(centres=data.z[spread(data.z, 2 * options.n_basis, rng, data.weights)])
-        best = fit_expansion(data, best.basis.metric, _neighbours(best.factor, options), options.jitter)
+        best = fit_expansion(data, best.metric, _neighbours(best.factor, options), options.jitter)
         trial = fit_expansion(data, gradient_metric(best, data), (best.factor,), options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
     return data, best
 
 
-def _error(expansion, weights):
-    """Leave-one-out sd over the data proper, which come first."""
-    return float(np.sqrt(weights @ expansion.residuals[: len(weights)] ** 2))
+def _repaired(surrogate, data, evaluated, options):
+    """Take in evaluated points that the surrogate puts in the bulk and the truth far outside, while the bulk allows it.
+
+    They become centres and lightly weighted data at a depth where no chain would go.
+    """
+    n, weights = len(data.z), data.weights
+    target = evaluated.log_density.max() - evaluated.edge - 10.0
+    for _ in range(4):
+        bad = _violators(surrogate, evaluated)
+        if not len(bad):
+            break
+        z = np.ascontiguousarray(surrogate.whitening(evaluated.x[bad]))
+        light = np.concatenate([data.weights, np.full(len(z), 0.02 * data.weights.max())])
+        data = data._replace(
+            z=np.vstack([data.z, z]),
+            residual=np.concatenate([data.residual, target - point.values(point_state(surrogate.trend), z)]),
+            weights=light / light.sum(),
+            centres=np.vstack([data.centres, z]),
+        )
+        old = surrogate.expansion
+        new = fit_expansion(data, old.metric, (old.factor,), options.jitter)
+        error_before, error = (float(np.sqrt(weights @ e.residuals[:n] ** 2)) for e in (old, new))
+        if error > max(1.3 * error_before, 0.1):
+            break  # a wall that a smooth kernel can build only by spoiling the bulk
+        surrogate = surrogate.with_expansion(new)
+    return surrogate
 
 
-def _violators(surrogate, x, log_density, depth, edge):
-    """Evaluated points that the surrogate puts in the bulk and the truth far outside."""
-    deep = np.flatnonzero(_weights(depth, edge) <= 1e-4)
+def _violators(surrogate, evaluated):
+    """Indices of at most fifty points, the worst first."""
+    deep = np.flatnonzero(depth_weights(evaluated.depth, evaluated.edge) <= NEGLIGIBLE)
     if not len(deep):
         return deep
-    claimed = log_density.max() - surrogate.log_density(x[deep])
-    wrong = deep[claimed < edge]
-    return wrong[np.argsort(claimed[claimed < edge])][:50]
-
-
-def _repaired(data, expansion, z_bad, trend, top, edge, options):
-    """Add violators as centres and as lightly weighted data, at a depth where no chain would go."""
-    target = np.full(len(z_bad), top - edge - 10.0)
-    bare = point.values(_point(trend), np.ascontiguousarray(z_bad))
-    weights = np.concatenate([data.weights, np.full(len(z_bad), 0.02 * data.weights.max())])
-    data = data._replace(
-        z=np.vstack([data.z, z_bad]),
-        residual=np.concatenate([data.residual, target - bare]),
-        weights=weights / weights.sum(),
-        centres=np.vstack([data.centres, z_bad]),
-    )
-    return data, fit_expansion(data, expansion.basis.metric, (expansion.factor,), options.jitter)
-
-
-def _assemble(whitening, trend, expansion, edge, ceiling):
-    return Surrogate(
-        whitening=whitening,
-        point=_point(trend, expansion, ceiling),
-        trend=trend,
-        expansion=expansion,
-        loo_sd=expansion.loo_sd,
-        trend_sd=trend.residual_sd,
-        edge=edge,
-        n_values=len(expansion.residuals),
-    )
-
-
-def _point(trend, expansion=None, ceiling=np.inf):
-    """The trend alone, or the whole surrogate, as arrays for the jitted loops."""
-    dim = len(trend.location)
-    cap = bulk_depth(dim) + 30.0
-    common = (
-        np.ascontiguousarray(trend.location),
-        np.ascontiguousarray(trend.precision),
-        trend.dof,
-        cap,
-        dim / 2 + 2.0,
-    )
-    if expansion is None:
-        return point.PointState(trend.constant, *common, np.eye(dim), np.zeros((dim, 1)), np.zeros(1), 1.0)
-    basis = expansion.basis
-    metric = np.eye(dim) if basis.metric is None else np.ascontiguousarray(basis.metric)
-    centres = np.ascontiguousarray((basis.centres @ metric.T).T)
-    constant = trend.constant + expansion.offset
-    reach = float(np.quantile(np.linalg.norm(basis.centres, axis=1), 0.95))
-    kernel = (metric, centres, expansion.coefficients, basis.kernel.rate)
-    return point.PointState(constant, *common, *kernel, ceiling, reach)
+    claimed = evaluated.log_density.max() - surrogate.log_density(evaluated.x[deep])
+    order = np.argsort(claimed)
+    return deep[order[claimed[order] < evaluated.edge]][:50]

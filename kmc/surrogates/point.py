@@ -3,8 +3,8 @@
 All is in the coordinates z in which the surrogate was fitted (whitened), so no method of a Python object is needed:
 the state is a NamedTuple of arrays, which does not recompile after a refit.
 
-No fastmath: with it the code compiled afresh and the code loaded from numba's cache rounded differently, and a seed gave
-other draws on the first run than on the second. Sums over centres go through BLAS instead of reassociated loops.
+No fastmath: with it the code compiled afresh and the code loaded from numba's cache rounded differently, and a seed
+gave other draws on the first run than on the second. Sums over centres go through BLAS, not through reassociated loops.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class PointState(NamedTuple):
     Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as
     ``tail`` log(1 + (q/2 - cap) / tail) so that a wrong trend cannot build a wall.
 
-    That value is bounded from above, smoothly, by ``ceiling`` - tail log(1 + ((|z|/reach - 1)+ / .25)²): an expansion with
-    large coefficients of both signs can rise by thousands of nats where there are no data.
+    That value is bounded from above, smoothly, by ``ceiling`` - tail log(1 + ((|z|/reach - 1)+ / .25)²): an expansion
+    with large coefficients of both signs can rise by thousands of nats where there are no data.
     """
 
     constant: float

@@ -10,6 +10,7 @@ STATES = {
     "gaussian": point_state(3, seed=1),
     "capped": point_state(3, cap=1.0, seed=2),
     "student": point_state(2, dof=4.0, seed=3),
+    "bounded": point_state(2, ceiling=1.5, seed=3),
     "line": point_state(1, seed=4),
     "trend-alone": point_state(4, sections=0, seed=5),
 }

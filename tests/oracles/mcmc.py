@@ -42,7 +42,9 @@ def assert_uniform(u: np.ndarray) -> None:
 # Surrogates
 
 
-def point_state(dim: int, dof: float = 0.0, cap: float = np.inf, sections: int = 6, seed: int = 0) -> PointState:
+def point_state(
+    dim: int, dof: float = 0.0, cap: float = np.inf, ceiling: float = np.inf, sections: int = 6, seed: int = 0
+) -> PointState:
     """A surrogate with a trend and bumps of either sign; ``sections=0``: the trend alone."""
     rng = np.random.default_rng(seed)
     root = np.eye(dim) + 0.3 * rng.standard_normal((dim, dim))
@@ -59,6 +61,8 @@ def point_state(dim: int, dof: float = 0.0, cap: float = np.inf, sections: int =
         centres=np.ascontiguousarray(metric @ rng.uniform(-1.5, 1.5, (dim, m))),
         coefficients=rng.choice([-1.0, 1.0], m) * rng.uniform(0.5, 1.5, m) * (sections > 0),
         rate=0.5 / 0.8**2,
+        ceiling=ceiling,
+        reach=1.0,
     )
 
 
@@ -72,7 +76,9 @@ def log_surrogate(state: PointState, z: np.ndarray) -> np.ndarray:
         excess = np.maximum(0.5 * q - state.cap, 0.0) / state.tail
         depth = np.where(0.5 * q <= state.cap, 0.5 * q, state.cap + state.tail * np.log1p(excess))
     distance = (z @ state.metric.T)[:, :, None] - state.centres
-    return state.constant - depth + np.exp(-state.rate * np.sum(distance**2, axis=1)) @ state.coefficients
+    value = state.constant - depth + np.exp(-state.rate * np.sum(distance**2, axis=1)) @ state.coefficients
+    excess = np.maximum(np.linalg.norm(z, axis=1) / state.reach - 1.0, 0.0) / 0.25
+    return -np.logaddexp(-value, -(state.ceiling - state.tail * np.log1p(excess**2)))
 
 
 def tempered_value(tempering: Tempering, value: np.ndarray) -> np.ndarray:
@@ -106,7 +112,7 @@ def draw_surrogate(state: PointState, tempering: Tempering, rng: np.random.Gener
     t(v) <= -β (top - v), and the bumps add at most the sum of the positive coefficients: β times the trend plus a
     constant is an envelope.
     """
-    assert state.dof == 0 and np.isinf(state.cap)
+    assert state.dof == 0 and np.isinf(state.cap) and np.isinf(state.ceiling)
     most = np.maximum(state.coefficients, 0.0).sum()
     root = np.linalg.cholesky(np.linalg.inv(tempering.beta * state.precision))
     kept = np.empty((0, len(root)))

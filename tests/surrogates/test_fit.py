@@ -144,19 +144,20 @@ def test_states_outside_the_support(rng, share):
     assert np.isfinite(surrogate.log_density(x)).all() and np.isfinite(surrogate.edge)
 
 
-def test_a_hole_in_the_bulk(rng):
+@pytest.mark.parametrize("width", [0.3, 0.6])
+def test_a_hole_in_the_bulk(rng, width):
     """Points too deep to count as values must still not look like the bulk: a chain would go there."""
 
     def target(x):
-        return -0.5 * x @ x - 300.0 * np.exp(-np.sum((x - [1.0, 0.0]) ** 2) / 0.72)
+        return -0.5 * x @ x - 300.0 * np.exp(-0.5 * np.sum((x - [1.0, 0.0]) ** 2) / width**2)
 
     x = 1.3 * rng.standard_normal((800, 2))
     y = evaluate(target, x)
-    shallow, deep = y > -8, y < -60
+    shallow, deep = y > -8, y < -50
     surrogate = fitted(x, y, x[shallow][::4])
     values = surrogate.log_density(x)
-    assert deep.sum() > 100
-    assert np.mean(values[deep] > y.max() - surrogate.edge) < 0.05
+    assert deep.sum() > 40
+    assert np.mean(values[deep] > y.max() - surrogate.edge) < 0.1
     assert np.median(np.abs(values - y)[shallow]) < 0.4
 
 

@@ -1,0 +1,135 @@
+"""What kernel HMC learns from, and how: the pooled history becomes a plan of moves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kmc.mcmc.history import History
+from kmc.mcmc.plan import Plan, distinct
+from kmc.mcmc.probes import probe_points
+from kmc.mcmc.tuning import choose_run_length, choose_step_size, free_draws
+from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
+from kmc.surrogates.depth import bulk_depth
+
+_STARTS = 64  # chains on the surrogate for tuning
+
+
+class Learner:
+    """The evaluations so far, the states visited, and fits to them.
+
+    Attributes
+    ----------
+    history : History
+        Every evaluation, in order.
+    n_fits : int
+        Fits made.
+    """
+
+    def __init__(self, dim: int, fit: FitOptions, max_archive: int, rng: np.random.Generator):
+        self.history = History(dim)
+        self.n_fits = 0
+        self._dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
+        self._cloud = np.empty((0, dim))
+        self._visits: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def begin(self, cloud: np.ndarray) -> None:
+        """Take points (k, d) that stand for the states until the walkers have visited enough of their own."""
+        self._cloud = cloud
+
+    def visit(self, x: np.ndarray, log_density: np.ndarray, inverse_temperatures: np.ndarray) -> None:
+        """Note where the walkers are after a sweep: (w, d), (w,) and (w,)."""
+        self._visits.append((x.copy(), log_density.copy(), inverse_temperatures))
+
+    def cold_visits(self, share: float) -> tuple[np.ndarray, np.ndarray]:
+        """States (n, d) and values (n,) of the walkers at temperature one, over the last ``share`` of the sweeps."""
+        recent = self._recent(share)
+        if not recent:
+            return np.empty((0, self._dim)), np.empty(0)
+        return (
+            np.vstack([x[beta == 1] for x, _, beta in recent]),
+            np.concatenate([values[beta == 1] for _, values, beta in recent]),
+        )
+
+    def states(self) -> np.ndarray:
+        """Distinct recent states (n, d) of the coldest walkers that have visited enough of them, in random order."""
+        recent = self._recent(0.6)
+        if recent:
+            betas = np.unique(np.concatenate([beta for _, _, beta in recent]))[::-1]
+            for coldest in betas[[0, min(1, len(betas) - 1), -1]]:
+                rows = np.vstack([x[beta >= coldest] for x, _, beta in recent])
+                if len(np.unique(rows, axis=0)) >= 3 * self._dim + 5:
+                    return distinct(rows, self._max_archive, self._rng)
+        return distinct(np.vstack([self._cloud, *(x for x, _, _ in recent)]), self._max_archive, self._rng)
+
+    def replan(self, plan: Plan) -> Plan:
+        """Fit anew, and tune what moves on the surrogate depend on; the plan as it was if no fit is possible."""
+        states = self.states()
+        surrogate = self._fitted(states, plan.surrogate)
+        if surrogate is None:
+            return plan
+        surrogate = self._sphered(surrogate, states, plan)
+        z = np.ascontiguousarray(surrogate.whitening(states))
+        starts = z[self._rng.integers(len(z), size=_STARTS)]
+        step_size = choose_step_size(surrogate.point, starts, z, plan.run, self._rng)
+        return plan._replace(
+            surrogate=surrogate, archive=states, archive_z=z, run=plan.run._replace(step_size=step_size)
+        )
+
+    def with_run_length(self, plan: Plan) -> Plan:
+        """The plan with runs that forget their start."""
+        if plan.surrogate is None:
+            return plan
+        starts = plan.archive_z[self._rng.integers(len(plan.archive_z), size=4 * _STARTS)]
+        longest = choose_run_length(plan.surrogate.point, starts, plan.archive_z, plan.run, self._rng)
+        return plan._replace(shortest_run=longest // 2, longest_run=longest)
+
+    def probes(self, surrogate: Surrogate, count: int, edge: float) -> np.ndarray:
+        """Points (count, d) past the edge of the evaluations that lie less deep than ``edge``."""
+        if not count:
+            return np.empty((0, self._dim))
+        depth = self.history.log_density.max() - self.history.log_density
+        metric = surrogate.expansion.metric
+        u = surrogate.whitening(self.history.x) @ metric.T
+        points = probe_points(u, np.flatnonzero(depth < edge), count, self._rng)
+        return surrogate.whitening.back(np.linalg.solve(metric, points.T).T)
+
+    def tempering_edge(self) -> float:
+        """The depth beyond which hot walkers are drawn back: past all but 1 % of the recent states."""
+        bulk = bulk_depth(self._dim)
+        recent = self._recent(0.6)
+        if not recent:
+            return bulk + 5.0
+        deep = self.history.log_density.max() - np.concatenate([values for _, values, _ in recent])
+        return max(bulk + 5.0, min(2.0 * bulk, float(np.quantile(deep, 0.99))) + 3.0)
+
+    def _recent(self, share):
+        return self._visits[-max(int(share * len(self._visits)), 1) :]
+
+    def _fitted(self, states, previous: Surrogate | None) -> Surrogate | None:
+        """A new surrogate, or the old one where it is clearly the better of the two on recent points."""
+        x, values = self.history.x, self.history.log_density
+        _, levels = self.cold_visits(1 / 3)
+        try:
+            surrogate = fit_surrogate(x, values, states, self._rng, self._fit, previous, levels)
+        except np.linalg.LinAlgError:
+            return previous
+        self.n_fits += 1
+        if previous is None or surrogate.loo_sd < 1.5 * previous.loo_sd + 0.1:
+            return surrogate
+        recent = slice(-min(200, len(values)), None)
+        shallow = values.max() - values[recent] < surrogate.edge
+        x, values = x[recent][shallow], values[recent][shallow]
+        if not len(x):
+            return surrogate
+        return min(surrogate, previous, key=lambda s: float(np.median(np.abs(s.log_density(x) - values))))
+
+    def _sphered(self, surrogate, states, plan):
+        """The surrogate in coordinates in which its own draws are white, so that unit mass suits its dynamics."""
+        z = np.ascontiguousarray(surrogate.whitening(states))
+        starts = z[self._rng.integers(len(z), size=_STARTS)]
+        draws = free_draws(surrogate.point, starts, z, plan.run, self._rng)
+        inside = np.linalg.norm(draws, axis=1) < 1.2 * surrogate.point.reach
+        if np.mean(inside) < 0.9:  # the surrogate has mass where there are no data: its covariance means nothing
+            return surrogate
+        eigenvalues = np.linalg.eigvalsh(np.atleast_2d(np.cov(draws[inside].T)))
+        return surrogate.rewhitened(draws[inside]) if eigenvalues[0] < 0.4 or eigenvalues[-1] > 2.5 else surrogate

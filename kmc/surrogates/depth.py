@@ -1,0 +1,25 @@
+"""Depth below the highest log-density seen: how much a value matters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+NEGLIGIBLE = 1e-4  # weight under which a value is left out
+
+
+def bulk_depth(dim: int) -> float:
+    """Depth below the mode within which practically all of a Gaussian's draws lie: d/2 + 2 sqrt(d) + 3."""
+    return dim / 2 + 2 * np.sqrt(dim) + 3
+
+
+def depth_weights(depth: np.ndarray, edge: float) -> np.ndarray:
+    """Full weight down to the edge, then falling as the fourth power of depth."""
+    return (1.0 + np.maximum(depth - edge, 0.0) / 4.0) ** -4.0
+
+
+def edge_of(depths: np.ndarray, dim: int) -> float:
+    """The depth to which values have full weight: the bulk of a Gaussian, or deeper where draws lately were (n,)."""
+    bulk = bulk_depth(dim)
+    if not len(depths):
+        return bulk
+    return float(max(np.quantile(np.minimum(depths, 2 * bulk), 0.95), bulk))  # some may be infinite

@@ -1,0 +1,96 @@
+"""A fitted surrogate: coordinates, trend, expansion, and the arrays that jitted loops take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kmc.surrogates import point
+from kmc.surrogates.depth import bulk_depth
+from kmc.surrogates.expansion import Expansion
+from kmc.surrogates.trend import Trend
+from kmc.surrogates.whitening import Whitening, whiten_states
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A fitted surrogate log s of the log-density, the latter's constant included.
+
+    Attributes
+    ----------
+    whitening : Whitening
+        Between the user's coordinates x and those of the fit, z.
+    point : PointState
+        The surrogate in z, for jitted loops.
+    loo_sd, trend_sd : float
+        Weighted sd of the leave-one-out residuals, and of the residuals of the trend alone.
+    edge : float
+        Depth below the highest value down to which values have full weight.
+    """
+
+    whitening: Whitening
+    point: point.PointState
+    trend: Trend
+    expansion: Expansion
+    loo_sd: float
+    trend_sd: float
+    edge: float
+    n_values: int
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """log s at the rows of x (n, d), shape (n,)."""
+        return point.values(self.point, np.ascontiguousarray(self.whitening(x)))
+
+    def with_expansion(self, expansion: Expansion) -> Surrogate:
+        """The same with another kernel part."""
+        return assemble(self.whitening, self.trend, expansion, self.edge, self.point.ceiling)
+
+    def rewhitened(self, draws: np.ndarray) -> Surrogate:
+        """The same in coordinates in which ``draws`` (n, d), given in the present ones, are white."""
+        step = whiten_states(draws)
+        inverse = step.inverse
+        expansion = self.expansion._replace(
+            centres=step(self.expansion.centres), metric=self.expansion.metric @ inverse
+        )
+        trend = self.trend._replace(
+            location=step(self.trend.location[None])[0], precision=inverse.T @ self.trend.precision @ inverse
+        )
+        origin = self.whitening.back(step.origin[None])[0]
+        whitening = Whitening.of(origin, step.matrix @ self.whitening.matrix)
+        return assemble(whitening, trend, expansion, self.edge, self.point.ceiling)
+
+
+def assemble(whitening: Whitening, trend: Trend, expansion: Expansion, edge: float, ceiling: float) -> Surrogate:
+    """Put the parts together; ``ceiling`` is a log-density that the target does not exceed."""
+    return Surrogate(
+        whitening=whitening,
+        point=point_state(trend, expansion, ceiling),
+        trend=trend,
+        expansion=expansion,
+        loo_sd=expansion.loo_sd,
+        trend_sd=trend.residual_sd,
+        edge=edge,
+        n_values=len(expansion.residuals),
+    )
+
+
+def point_state(trend: Trend, expansion: Expansion | None = None, ceiling: float = np.inf) -> point.PointState:
+    """The trend alone, or the whole surrogate, as arrays for the jitted loops."""
+    dim = len(trend.location)
+    cap = bulk_depth(dim) + 30.0
+    common = (
+        np.ascontiguousarray(trend.location),
+        np.ascontiguousarray(trend.precision),
+        trend.dof,
+        cap,
+        dim / 2 + 2.0,
+    )
+    if expansion is None:
+        return point.PointState(trend.constant, *common, np.eye(dim), np.zeros((dim, 1)), np.zeros(1), 1.0)
+    metric = np.ascontiguousarray(expansion.metric)
+    centres = np.ascontiguousarray((expansion.centres @ metric.T).T)
+    constant = trend.constant + expansion.offset
+    reach = float(np.quantile(np.linalg.norm(expansion.centres, axis=1), 0.95))
+    kernel = (metric, centres, expansion.coefficients, expansion.kernel.rate)
+    return point.PointState(constant, *common, *kernel, ceiling, reach)

@@ -1,0 +1,44 @@
+"""Affine coordinates in which a target is roughly a standard normal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kmc.linalg import symmetric_power
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """z = matrix (x - origin)."""
+
+    origin: np.ndarray
+    matrix: np.ndarray
+    inverse: np.ndarray
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """Whitened coordinates of the rows of x."""
+        return (x - self.origin) @ self.matrix.T
+
+    def back(self, z: np.ndarray) -> np.ndarray:
+        """Original coordinates of the rows of z."""
+        return self.origin + z @ self.inverse.T
+
+    @classmethod
+    def of(cls, origin: np.ndarray, matrix: np.ndarray) -> Whitening:
+        """From the origin and the matrix."""
+        return cls(origin, matrix, np.linalg.inv(matrix))  # SciPy's inverse warns of mere differences in units
+
+
+def whiten_states(states: np.ndarray) -> Whitening:
+    """Whitening by the mean and covariance of states (k, d), shrunk a little towards their diagonal."""
+    d = states.shape[1]
+    origin = states.mean(axis=0)
+    covariance = np.atleast_2d(np.cov(states.T))
+    share = d / (len(states) + d)
+    covariance = (1 - share) * covariance + share * np.diag(np.diag(covariance))
+    scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    correlation = covariance / np.outer(scale, scale)
+    root = symmetric_power(correlation, -0.5, floor=1e-10)
+    return Whitening.of(origin, root / scale)
