@@ -9,12 +9,13 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"errors", "_version"}
+ANYWHERE = {"errors", "_version", "checks"}
 FORMS = {"kernels", "linalg", "bases", "forms"}
 ESTIMATORS = {"scores", "regression", "spectral"}
 RUN = FORMS | {"landmarks", "surrogates", "targets", "mcmc"}
 MAY_IMPORT = {
     "errors": set(),
+    "checks": set(),
     "_version": set(),
     "kernels": set(),
     "linalg": set(),

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kmc.checks import check_choice, check_count, check_number
 from kmc.mcmc.base import MOVES, Problem, Sweep
 from kmc.mcmc.learner import Learner
 from kmc.mcmc.metropolis import Proposal
@@ -24,15 +25,6 @@ from kmc.mcmc.walkers import Walkers, best_starts, requested
 from kmc.surrogates import FitOptions, values_needed
 from kmc.surrogates.depth import bulk_depth
 
-_PROBABILITIES = (
-    "archive_share",
-    "tempered_share",
-    "single_share",
-    "jump_share",
-    "small_share",
-    "probe_rate",
-    "main_probe_rate",
-)
 _SURROGATE_MOVES = (MOVES.index("surrogate"), MOVES.index("tempered-surrogate"))
 
 
@@ -101,22 +93,18 @@ class KernelHMC:
     name: ClassVar[str] = "kernel-hmc"
 
     def __post_init__(self):
-        if self.adaptation not in ("freeze", "vanishing"):
-            raise ValueError(f"adaptation={self.adaptation!r}: expected 'freeze' or 'vanishing'")
-        for name in _PROBABILITIES:
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name}={getattr(self, name)!r}: expected a probability in [0, 1]")
-        if not self.archive_share > 0:
-            raise ValueError(
-                f"archive_share={self.archive_share!r}: must be positive, or a wrong surrogate can trap a chain"
-            )
-        if not self.growth > 1:
-            raise ValueError(f"growth={self.growth!r}: expected a factor above 1")
-        if not 0 < self.trajectory_length < np.inf:
-            raise ValueError(f"trajectory_length={self.trajectory_length!r}: expected a positive number")
-        for count in ("n_temperatures", "min_warmup_evaluations", "settle", "first_refit", "max_archive"):
-            if getattr(self, count) < 1:
-                raise ValueError(f"{count}={getattr(self, count)!r}: expected a positive integer")
+        check_choice(self, "adaptation", ("freeze", "vanishing"))
+        check_number(self, "archive_share", 0, 1, "(]")  # never 0: a wrong surrogate could trap a chain
+        for share in ("tempered_share", "single_share", "jump_share", "small_share", "probe_rate", "main_probe_rate"):
+            check_number(self, share, 0, 1, "[]")
+        check_number(self, "trajectory_length", 0)
+        check_number(self, "growth", 1)
+        for count in ("n_temperatures", "min_warmup_evaluations", "first_refit"):
+            check_count(self, count, 1)
+        check_count(self, "settle", 0)
+        check_count(self, "max_archive", 10)
+        if not isinstance(self.fit, FitOptions):
+            raise TypeError(f"fit={self.fit!r}: expected kmc.surrogates.FitOptions(...)")
 
     def start(self, problem: Problem) -> KernelHMCProcess:
         """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
@@ -136,8 +124,9 @@ class KernelHMCProcess:
         self._learner = Learner(dim, options.fit, options.max_archive, self._rng)
         self._learner.history.extend(problem.initial, problem.initial_log_density)
         self._hot_edge = self._learner.tempering_edge()
+        self._settle = options.settle if problem.warmup is None else min(options.settle, problem.warmup)
         self._schedule = Schedule.of(
-            problem, values_needed(dim), options.growth, options.min_warmup_evaluations, options.settle
+            problem, values_needed(dim), options.growth, options.min_warmup_evaluations, self._settle
         )
         self._round = Round()
         self._plan = _first_plan(options, dim)
@@ -225,6 +214,8 @@ class KernelHMCProcess:
         self._walkers = self._best_walkers(x, values)
         self._learner.begin(x)
         self._plan = self._plan._replace(archive=x)
+        if self._schedule.exhausted(0, len(x)):
+            self._freeze()
 
     def _best_walkers(self, x, values):
         best = best_starts(x, values, len(self._rngs))
@@ -274,7 +265,7 @@ class KernelHMCProcess:
         if not self._frozen:
             self._warm_up()
         elif self.warming_up:
-            if self._sweep >= self.options.settle:
+            if self._sweep >= self._settle:
                 self.warming_up, self._sweep = False, 0
         elif self.options.adaptation == "vanishing" and self._sweep >= self._next_refit:
             self._next_refit *= 1.25
@@ -329,6 +320,7 @@ class KernelHMCProcess:
     def _freeze(self):
         """Fix the plan, and put one walker per chain at states of the coldest ones."""
         self._frozen, self._sweep = True, 0
+        self.warming_up = self._settle > 0
         self._plan = self._learner.with_run_length(self._plan)._replace(
             archive_share=self.options.archive_share,
             single_share=self.options.single_share,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kmc.checks import check_choice, check_number
 from kmc.mcmc.base import MOVES, Problem, Sweep
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.walkers import Walkers, best_starts, requested
@@ -39,8 +40,14 @@ class RandomWalkMetropolis:
     name: ClassVar[str] = "random-walk"
 
     def __post_init__(self):
-        _check_acceptance(self.target_acceptance)
-        if self.scale is not None and not (np.all(np.isfinite(self.scale)) and np.all(np.asarray(self.scale) > 0)):
+        check_number(self, "target_acceptance", 0, 1)
+        if self.scale is None:
+            return
+        try:
+            scale = np.asarray(self.scale, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"scale={self.scale!r}: expected positive standard deviations") from error
+        if not (np.all(np.isfinite(scale)) and np.all(scale > 0)):
             raise ValueError(f"scale={self.scale!r}: expected positive standard deviations")
 
     def start(self, problem: Problem) -> GaussianWalk:
@@ -81,9 +88,8 @@ class AdaptiveMetropolis:
     name: ClassVar[str] = "adaptive-metropolis"
 
     def __post_init__(self):
-        _check_acceptance(self.target_acceptance)
-        if self.adaptation not in ("freeze", "vanishing"):
-            raise ValueError(f"adaptation={self.adaptation!r}: expected 'freeze' or 'vanishing'")
+        check_choice(self, "adaptation", ("vanishing", "freeze"))
+        check_number(self, "target_acceptance", 0, 1)
 
     def start(self, problem: Problem) -> GaussianWalk:
         """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
@@ -182,8 +188,3 @@ def _warmup_sweeps(problem):
 def _root_of_start(problem):
     spread = problem.initial.std(axis=0)
     return np.diag(np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(problem.initial).max(axis=0), 1.0)))
-
-
-def _check_acceptance(value):
-    if not 0 < value < 1:
-        raise ValueError(f"target_acceptance={value!r}: expected a number between 0 and 1")

@@ -46,7 +46,8 @@ class Schedule:
     """Evaluation counts at which warm-up refits, and the rule that ends it.
 
     Warm-up ends after two good rounds in succession and ``earliest`` evaluations; at a third of the budget if
-    acceptance exceeds .4; at half of the budget in any case. A number of warm-up sweeps given by the user overrides all three.
+    acceptance exceeds .4; at half of the budget in any case. A number of warm-up sweeps given by the user overrides
+    all three.
     """
 
     next_fit: int

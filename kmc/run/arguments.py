@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -64,10 +63,13 @@ def as_count(name: str, value: Any, least: int) -> int | None:
 
 def as_initial(initial: Any, chains: int, dim: int) -> np.ndarray:
     """Finite start points, shape (k, d) with k >= chains."""
+    expected = f"expected real numbers of shape ({chains}, {dim})"
+    if np.iscomplexobj(initial):
+        raise TypeError(f"initial={initial!r}: {expected}")
     try:
         points = np.array(initial, dtype=float)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"initial={initial!r}: expected numbers of shape ({chains}, {dim})") from error
+        raise TypeError(f"initial={initial!r}: {expected}") from error
     if points.ndim != 2 or points.shape[1] != dim or len(points) < chains:
         raise ValueError(
             f"initial has shape {points.shape}: expected ({chains}, {dim}), one start point per chain "
@@ -80,4 +82,4 @@ def as_initial(initial: Any, chains: int, dim: int) -> np.ndarray:
 
 
 def _is_whole(value):
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

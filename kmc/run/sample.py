@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.errors import EvaluationError, KmcWarning
+from kmc.errors import KmcWarning
 from kmc.mcmc.base import Problem, Process, Sampler, Sweep
 from kmc.run import arguments
 from kmc.run.display import make_display
@@ -82,8 +82,9 @@ def sample(
     TypeError, ValueError
         A bad argument; the message names it, its value and what was expected.
     EvaluationError
-        The log-density raised an exception or returned something else than a log-density. Its ``idata`` holds the draws
-        so far. After Ctrl-C the draws so far are returned instead, with a warning.
+        The log-density raised an exception or returned something else than a log-density. Its attribute ``idata``
+        holds the draws so far, as it does for an exception that the callback raises. After Ctrl-C the draws so far
+        are returned, with a warning.
 
     Notes
     -----
@@ -123,8 +124,8 @@ def sample(
             run.loop()
         except KeyboardInterrupt:
             run.interrupted = True
-        except EvaluationError as error:
-            error.idata = run.result(save_warmup=True)
+        except Exception as error:  # of the user's function or callback, most likely: the draws so far go with it
+            error.idata = run.result(save_warmup=True)  # type: ignore[attr-defined]
             raise
     result = run.result(save_warmup=save_warmup or run.interrupted)
     for sentence in run.warnings():

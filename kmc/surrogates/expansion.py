@@ -28,6 +28,8 @@ class Data(NamedTuple):
     score_weight: float  # in [0, 1): share of the score terms
     states: np.ndarray  # (k, d) draws from the target
     base_gradient: np.ndarray  # (k, d) gradient of the trend there
+    deep: np.ndarray | None = None  # (l, d) points that are known to be far outside the bulk
+    deep_limit: np.ndarray | None = None  # (l,) what f must not exceed there
 
 
 class Expansion(NamedTuple):
@@ -61,13 +63,16 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], ji
     """The widest kernel, and the largest regularisation, that cost little in leave-one-out error.
 
     Wide kernels with the same error inside the data have a tenth of the error outside (measured on curved targets):
-    narrow ones fall back to the trend there.
+    narrow ones fall back to the trend there. But a wide kernel may also run away upwards: of those that fit well,
+    only the ones that keep the known deep points out of the bulk are considered.
     """
     candidates = [_fit(data, metric, factor, jitter) for factor in factors]
     base = float(np.sqrt(data.weights @ (data.residual - data.weights @ data.residual) ** 2))
     best = min(c.loo_sd for c in candidates)
     allowed = best + 0.3 * min(max(base - best, 0.0), max(best, 0.1))
-    return max((c for c in candidates if c.loo_sd <= allowed), key=lambda c: c.factor)
+    fitting = [c for c in candidates if c.loo_sd <= allowed]
+    runaway = [_runaway(c, data) for c in fitting]
+    return max((c for c, r in zip(fitting, runaway, strict=True) if r <= min(runaway) + 0.02), key=lambda c: c.factor)
 
 
 def median_distance(points: np.ndarray) -> float:
@@ -109,6 +114,13 @@ def _fit(data, metric, factor, jitter):
         loo_sd=float(errors[chosen]),
         residuals=residuals[:, chosen],
     )
+
+
+def _runaway(expansion, data):
+    """Share of the known deep points at which the expansion is too high."""
+    if data.deep is None or not len(data.deep):
+        return 0.0
+    return float(np.mean(expansion.values(data.deep) > data.deep_limit))
 
 
 def _largest_regularization(errors, base):

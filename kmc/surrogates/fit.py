@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
+from kmc.checks import check_count, check_number
 from kmc.landmarks import spread
 from kmc.surrogates import point
 from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
@@ -51,15 +52,13 @@ class FitOptions:
     jitter: float = 1e-11
 
     def __post_init__(self):
-        for name in ("n_basis", "max_values"):
-            if getattr(self, name) < 2:
-                raise ValueError(f"{name}={getattr(self, name)!r}: expected a whole number of at least 2")
+        check_count(self, "n_basis", 2)
+        check_count(self, "max_values", 10)
+        check_number(self, "good", 0, np.inf, "[)")
+        check_number(self, "score_weight", 0, 1, "[)")
+        check_number(self, "jitter", 0, 1)
         if not self.bandwidths or not all(0 < b < np.inf for b in self.bandwidths):
             raise ValueError(f"bandwidths={self.bandwidths!r}: expected positive finite numbers, at least one")
-        if not 0 <= self.score_weight < 1:
-            raise ValueError(f"score_weight={self.score_weight!r}: expected a number in [0, 1)")
-        if not 0 < self.jitter < 1:
-            raise ValueError(f"jitter={self.jitter!r}: expected a number in (0, 1)")
 
 
 class _Evaluated(NamedTuple):
@@ -103,9 +102,15 @@ def fit_surrogate(
     levels : ndarray, shape (l,), optional
         Log-densities at which the chains nearest to the target were lately: a target with heavy tails spends its time
         deeper below its mode than a Gaussian, and then values count down to there.
+
+    Raises
+    ------
+    LinAlgError
+        If hardly any point has a positive density.
     """
     depth = log_density.max() - log_density
     edge = edge_of(log_density.max() - levels if levels is not None else np.empty(0), x.shape[1])
+    edge = max(edge, _depth_of_enough(x, depth))
     evaluated = _Evaluated(x, log_density, depth, edge, states)
     keep = _chosen(evaluated, rng, options, previous)
 
@@ -118,6 +123,16 @@ def fit_surrogate(
     narrow = _fit_in(whiten_states(states), shallow, keep, rng, options)
     again = _fit_in(narrow.whitening, evaluated, keep, rng, options, metric=narrow.expansion.metric)
     return min(first, again, key=lambda s: s.loo_sd)
+
+
+def _depth_of_enough(x, depth):
+    """The depth above which there are enough distinct points for a quadratic; LinAlgError if there are hardly any."""
+    dim = x.shape[1]
+    _, unique = np.unique(x, axis=0, return_index=True)
+    finite = np.sort(depth[unique][np.isfinite(depth[unique])])
+    if len(finite) < 2:
+        raise np.linalg.LinAlgError("a fit needs two distinct points of positive density")
+    return float(finite[min(len(finite), values_needed(dim) // 2) - 1])
 
 
 def _chosen(evaluated, rng, options, previous):
@@ -150,7 +165,7 @@ def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None
         whitening, z = sharper, sharper(x_kept)
         trend = fit_trend(z, y, weights)
 
-    data = _data(z, y, weights, trend, whitening(states), rng, options)
+    data = _data(z, y, weights, trend, whitening(states), whitening(_deep_points(evaluated, rng)), edge, rng, options)
     if metric is None and previous is not None and whitening is previous.whitening:
         metric = previous.expansion.metric
     start = np.eye(z.shape[1]) if metric is None else metric
@@ -171,7 +186,13 @@ def _rewhitened(whitening, trend, y, weights):
     return Whitening.of(whitening.back(trend.location[None])[0], root @ whitening.matrix)
 
 
-def _data(z, y, weights, trend, states, rng, options):
+def _deep_points(evaluated, rng):
+    """At most 200 evaluated points that are too deep to be fitted to."""
+    negligible = np.flatnonzero(depth_weights(evaluated.depth, evaluated.edge) <= NEGLIGIBLE)
+    return evaluated.x[rng.permutation(negligible)[:200]]
+
+
+def _data(z, y, weights, trend, states, deep, edge, rng, options):
     centres = z[spread(z, options.n_basis, rng, weights)]
     bare = point_state(trend)
     return Data(
@@ -182,6 +203,8 @@ def _data(z, y, weights, trend, states, rng, options):
         score_weight=options.score_weight,
         states=states,
         base_gradient=point.gradients(bare, np.ascontiguousarray(states)),
+        deep=deep,
+        deep_limit=y.max() - edge - point.values(bare, np.ascontiguousarray(deep)),
     )
 
 

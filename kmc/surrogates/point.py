@@ -14,6 +14,10 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it nothing of it is left
+
+ABOVE_TREND = 3.0  # nats that the sections may add to the trend anywhere
+
 
 class PointState(NamedTuple):
     """log s(z) = constant - depth(z) + Σ_a coefficients_a exp(-rate |metric z - centres_a|²).
@@ -22,8 +26,9 @@ class PointState(NamedTuple):
     Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as
     ``tail`` log(1 + (q/2 - cap) / tail) so that a wrong trend cannot build a wall.
 
-    That value is bounded from above, smoothly, by ``ceiling`` - tail log(1 + ((|z|/reach - 1)+ / .25)²): an expansion
-    with large coefficients of both signs can rise by thousands of nats where there are no data.
+    That value is bounded from above, smoothly, by ``ceiling`` - tail log(1 + ((|z|/reach - 1)+ / .25)²), or by the
+    trend plus three nats where that is higher: an expansion with large coefficients of both signs can rise by thousands
+    of nats where there are no data.
     """
 
     constant: float
@@ -90,13 +95,14 @@ def value_and_gradient(state, z, gradient, work):
         for j in range(d):
             total += state.metric[j, i] * g[j]
         gradient[i] = total - 2.0 * slope * pr[i]
-    return _bounded(state, z, state.constant - depth + sections_sum, gradient)
+    return _bounded(state, z, sections_sum, state.constant - depth, slope, pr, gradient)
 
 
 @numba.njit(cache=True)
-def _bounded(state, z, value, gradient):
-    """-log(exp(-value) + exp(-bound)), and its gradient in place."""
-    if value < state.ceiling - 1000.0:  # no bound, or one that is far above
+def _bounded(state, z, sections, trend, slope, pr, gradient):
+    """-τ log(exp(-value/τ) + exp(-bound/τ)) with τ = SHARPNESS, and its gradient in place."""
+    value = trend + sections
+    if sections < ABOVE_TREND - 30.0 * SHARPNESS or state.ceiling == np.inf:
         return value
     radius = 0.0
     for i in range(z.size):
@@ -104,16 +110,20 @@ def _bounded(state, z, value, gradient):
     radius = np.sqrt(radius)
     excess = max(radius / state.reach - 1.0, 0.0) / 0.25
     bound = state.ceiling - state.tail * np.log1p(excess * excess)
-    above = value - bound
+    radial = bound > trend + ABOVE_TREND
+    if not radial:
+        bound = trend + ABOVE_TREND
+    above = (value - bound) / SHARPNESS
     if above < -30.0:
         return value
     outward = -state.tail * 2.0 * excess / (1.0 + excess * excess) / (0.25 * state.reach * max(radius, 1e-300))
     share = 1.0 / (1.0 + np.exp(-above))  # of the bound in the gradient
     for i in range(z.size):
-        gradient[i] = (1.0 - share) * gradient[i] + share * outward * z[i]
+        along = outward * z[i] if radial else -2.0 * slope * pr[i]
+        gradient[i] = (1.0 - share) * gradient[i] + share * along
     if above > 0.0:
-        return bound - np.log1p(np.exp(-above))
-    return value - np.log1p(np.exp(above))
+        return bound - SHARPNESS * np.log1p(np.exp(-above))
+    return value - SHARPNESS * np.log1p(np.exp(above))
 
 
 @numba.njit(cache=True)

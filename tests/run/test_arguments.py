@@ -109,7 +109,6 @@ def test_a_bad_argument_is_named(name, value, error, pieces):
     assert not calls  # and nothing was evaluated for it
 
 
-@pytest.mark.xfail(strict=True, reason="imaginary parts are dropped with NumPy's warning")
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 def test_start_points_are_real():
     with pytest.raises(TypeError, match="initial"):
@@ -211,7 +210,6 @@ LENIENT = [
 ]
 
 
-@pytest.mark.xfail(strict=True, reason="not checked, or an error that does not name the option")
 @pytest.mark.parametrize(("sampler", "name", "value"), LENIENT)
 def test_an_option_of_the_wrong_kind_is_named(sampler, name, value):
     with pytest.raises((TypeError, ValueError), match=f"{name}="):

@@ -212,7 +212,7 @@ def test_warm_up_and_draws_are_as_many_as_asked(sampler, warmup):
 @pytest.mark.parametrize("sampler", FREEZING.values(), ids=FREEZING)
 def test_a_short_warm_up_is_as_short_as_asked(sampler, warmup, request):
     if sampler is SMALL:
-        request.applymarker(pytest.mark.xfail(strict=True, reason="kernel HMC settles for 15 sweeps in any case"))
+        pass
     assert run(sampler=sampler, warmup=warmup, draws=20).attrs["tuning_steps"] == warmup
 
 
@@ -498,7 +498,6 @@ def test_an_interruption_in_a_callback_returns_the_draws_so_far():
     assert positions(idata).shape == (4, 10, 2)
 
 
-@pytest.mark.xfail(strict=True, reason="draws are lost when the callback raises")
 def test_an_exception_in_a_callback_keeps_the_draws_so_far():
     def callback(record):
         if record.draw == 10:
@@ -521,7 +520,6 @@ def test_one_start_point_of_positive_density_is_enough():
 
 
 @quiet
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="the archive shrinks to a single point")
 def test_a_kernel_hmc_run_that_never_moves_ends_with_its_budget():
     """Every proposal has density zero."""
     initial = np.array([[0.0, 0.0], [50.0, 50.0], [60.0, 60.0], [-50.0, 50.0]])
@@ -530,7 +528,6 @@ def test_a_kernel_hmc_run_that_never_moves_ends_with_its_budget():
 
 
 @quiet
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="a fit with a single useful point has no bandwidth")
 def test_a_kernel_hmc_run_from_far_out_ends_with_its_budget():
     """The start is a million times too wide."""
     idata = run(lambda x: -0.5e12 * float(x @ x), draws=None, max_evaluations=600)

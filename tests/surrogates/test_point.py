@@ -74,6 +74,21 @@ def test_beyond_the_cap_there_is_no_wall():
     assert 0 < np.linalg.norm(gradient) < 1e-4
 
 
+@pytest.mark.parametrize(("ceiling", "reach"), [(2.0, 5.0), (2.0, 1.0), (10.0, 0.5)])
+def test_a_runaway_expansion_is_bounded(ceiling, reach):
+    """Smoothly: the gradient stays that of the value. A ceiling is three nats above the trend's mode at least."""
+    free = state(0.0)
+    free = free._replace(coefficients=-30.0 * free.coefficients)  # rises by a hundred nats among the centres
+    surrogate = free._replace(ceiling=ceiling, reach=reach)
+    points = np.vstack([free.centres.T, 3.0 * free.centres.T])
+    unbounded, bounded = point.values(free, points), point.values(surrogate, points)
+    assert unbounded.max() > 50.0
+    assert bounded.max() <= ceiling
+    assert (bounded <= unbounded).all()
+    slopes = [differences.gradient(lambda z: evaluate(surrogate, z)[0], z, 1e-3) for z in points]
+    np.testing.assert_allclose(point.gradients(surrogate, points), slopes, rtol=1e-4, atol=1e-4)
+
+
 def test_exponentials_are_exact_to_rounding():
     x = -np.concatenate([np.linspace(0, 700, 100_001), np.logspace(-300, 2, 20_001), [0.0, np.log(2) / 2, np.log(2)]])
     out = np.empty_like(x)
