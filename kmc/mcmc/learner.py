@@ -79,7 +79,7 @@ class Learner:
         """The plan with runs that forget their start."""
         if plan.surrogate is None:
             return plan
-        starts = plan.archive_z[self._rng.integers(len(plan.archive_z), size=4 * _STARTS)]
+        starts = plan.archive_z[self._rng.integers(len(plan.archive_z), size=8 * _STARTS)]
         longest = choose_run_length(plan.surrogate.point, starts, plan.archive_z, plan.run, self._rng)
         return plan._replace(shortest_run=longest // 2, longest_run=longest)
 

@@ -40,13 +40,13 @@ def choose_step_size(point, starts: np.ndarray, archive: np.ndarray, options: Ru
 def choose_run_length(point, starts: np.ndarray, archive: np.ndarray, options: RunOptions, rng) -> int:
     """The shortest K whose runs, of K/2 to K moves, forget their start.
 
-    The largest |corr(z_0, z_{K/2})| over coordinates is to be under .1, and what noise makes of .1.
+    The largest |corr(z_0, z_{K/2})| over coordinates is to be under .05, and what noise makes of .05.
 
     Of n independent runs in d coordinates the largest correlation by chance is about sqrt(2 log(2d) / n).
     """
     z = starts
     dim = starts.shape[1]
-    limit = 0.1 + np.sqrt(2 * np.log(2 * dim) / len(starts))
+    limit = 0.05 + np.sqrt(2 * np.log(2 * dim) / len(starts))
     done = 0
     for length in RUN_LENGTHS:
         z = np.array([run(point, COLD, rng, row, length // 2 - done, options, archive).position for row in z])

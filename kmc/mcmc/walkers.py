@@ -38,7 +38,7 @@ class Walkers:
         remaining = iter(values)
         for i, proposal in enumerate(proposals):
             tempering = temperings[i] if temperings else COLD
-            accepted, probability = False, 1.0
+            accepted, probability = False, 0.0
             if proposal.moved:
                 value = float(next(remaining))
                 accepted, probability = decide(self.rngs[i], self.log_density[i], value, proposal.log_ratio, tempering)

@@ -64,9 +64,9 @@ def as_count(name: str, value: Any, least: int) -> int | None:
 def as_initial(initial: Any, chains: int, dim: int) -> np.ndarray:
     """Finite start points, shape (k, d) with k >= chains."""
     expected = f"expected real numbers of shape ({chains}, {dim})"
-    if np.iscomplexobj(initial):
-        raise TypeError(f"initial={initial!r}: {expected}")
     try:
+        if np.iscomplexobj(initial):
+            raise TypeError("complex numbers")
         points = np.array(initial, dtype=float)
     except (TypeError, ValueError) as error:
         raise TypeError(f"initial={initial!r}: {expected}") from error

@@ -13,6 +13,7 @@ import numpy as np
 from kmc.errors import KmcWarning
 from kmc.mcmc.base import Problem, Process, Sampler, Sweep
 from kmc.run import arguments
+from kmc.run.convergence import worst_rhat
 from kmc.run.display import make_display
 from kmc.run.records import Progress
 from kmc.run.results import to_arviz
@@ -127,10 +128,9 @@ def sample(
         except Exception as error:  # of the user's function or callback, most likely: the draws so far go with it
             error.idata = run.result(save_warmup=True)  # type: ignore[attr-defined]
             raise
-    result = run.result(save_warmup=save_warmup or run.interrupted)
     for sentence in run.warnings():
         warnings.warn(sentence, KmcWarning, stacklevel=2)
-    return result
+    return run.result(save_warmup=save_warmup or run.interrupted)
 
 
 class _Run:
@@ -218,7 +218,8 @@ class _Run:
     def warnings(self) -> list[str]:
         """Sentences about what the user should know."""
         facts = self.process.report() if self.process else {}
-        return verdict(self.sampler.name, self.trace, facts, self.draws, self.interrupted)
+        rhat = worst_rhat(self.trace.positions)
+        return verdict(self.sampler.name, self.trace, facts, self.draws, self.interrupted, rhat)
 
     def _random_start(self):
         """Uniform on [-2, 2]^d, redrawn where the density is zero."""

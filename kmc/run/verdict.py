@@ -10,7 +10,14 @@ import numpy as np
 from kmc.run.trace import Trace
 
 
-def verdict(sampler: str, trace: Trace, facts: Mapping[str, Any], draws: int | None, interrupted: bool) -> list[str]:
+def verdict(
+    sampler: str,
+    trace: Trace,
+    facts: Mapping[str, Any],
+    draws: int | None,
+    interrupted: bool,
+    rhat: float = float("nan"),
+) -> list[str]:
     """Sentences about what the user should know; empty when all is well.
 
     Parameters
@@ -24,6 +31,8 @@ def verdict(sampler: str, trace: Trace, facts: Mapping[str, Any], draws: int | N
     draws : int or None
         Draws per chain that were asked for.
     interrupted : bool
+    rhat : float
+        The worst over coordinates; NaN if unknown.
     """
     sentences = []
     if interrupted:
@@ -40,6 +49,16 @@ def verdict(sampler: str, trace: Trace, facts: Mapping[str, Any], draws: int | N
             sentences.append(
                 f"Only {acceptance:.1%} of the proposals were accepted: allow more evaluations, start nearer to the "
                 "bulk, or reparametrise."
+            )
+        if rhat == np.inf:
+            sentences.append(
+                "A coordinate never moved, in all chains or in a part of one: the draws mean nothing; start nearer to "
+                "the bulk, or reparametrise."
+            )
+        elif rhat > 1.05 + 5.0 / len(trace):  # independent draws stay below for any number of them
+            sentences.append(
+                f"The chains disagree (R-hat {rhat:.2f}): they have not converged; allow more evaluations, start "
+                "nearer to the bulk, or reparametrise."
             )
         if sampler == "kernel-hmc":
             sentences += _about_surrogate(facts)

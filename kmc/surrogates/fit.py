@@ -194,7 +194,7 @@ def _deep_points(evaluated, rng):
 
 def _data(z, y, weights, trend, states, deep, edge, rng, options):
     centres = z[spread(z, options.n_basis, rng, weights)]
-    bare = point_state(trend)
+    bare = point_state(trend, edge)
     return Data(
         z=z,
         residual=y - point.values(bare, np.ascontiguousarray(z)),
@@ -247,6 +247,7 @@ def _repaired(surrogate, data, evaluated, options):
     """
     n, weights = len(data.z), data.weights
     target = evaluated.log_density.max() - evaluated.edge - 10.0
+    bare = point_state(surrogate.trend, evaluated.edge)
     for _ in range(4):
         bad = _violators(surrogate, evaluated)
         if not len(bad):
@@ -255,7 +256,7 @@ def _repaired(surrogate, data, evaluated, options):
         light = np.concatenate([data.weights, np.full(len(z), 0.02 * data.weights.max())])
         data = data._replace(
             z=np.vstack([data.z, z]),
-            residual=np.concatenate([data.residual, target - point.values(point_state(surrogate.trend), z)]),
+            residual=np.concatenate([data.residual, target - point.values(bare, z)]),
             weights=light / light.sum(),
             centres=np.vstack([data.centres, z]),
         )

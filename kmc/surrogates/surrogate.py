@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from kmc.surrogates import point
-from kmc.surrogates.depth import bulk_depth
 from kmc.surrogates.expansion import Expansion
 from kmc.surrogates.trend import Trend
 from kmc.surrogates.whitening import Whitening, whiten_states
@@ -65,7 +64,7 @@ def assemble(whitening: Whitening, trend: Trend, expansion: Expansion, edge: flo
     """Put the parts together; ``ceiling`` is a log-density that the target does not exceed."""
     return Surrogate(
         whitening=whitening,
-        point=point_state(trend, expansion, ceiling),
+        point=point_state(trend, edge, expansion, ceiling),
         trend=trend,
         expansion=expansion,
         loo_sd=expansion.loo_sd,
@@ -75,10 +74,12 @@ def assemble(whitening: Whitening, trend: Trend, expansion: Expansion, edge: flo
     )
 
 
-def point_state(trend: Trend, expansion: Expansion | None = None, ceiling: float = np.inf) -> point.PointState:
+def point_state(
+    trend: Trend, edge: float, expansion: Expansion | None = None, ceiling: float = np.inf
+) -> point.PointState:
     """The trend alone, or the whole surrogate, as arrays for the jitted loops."""
     dim = len(trend.location)
-    cap = bulk_depth(dim) + 30.0
+    cap = edge + 36.0  # deeper than all values that count
     common = (
         np.ascontiguousarray(trend.location),
         np.ascontiguousarray(trend.precision),

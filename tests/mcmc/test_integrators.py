@@ -10,7 +10,7 @@ STATES = {
     "gaussian": point_state(3, seed=1),
     "capped": point_state(3, cap=1.0, seed=2),
     "student": point_state(2, dof=4.0, seed=3),
-    "bounded": point_state(2, ceiling=1.5, seed=3),
+    "bounded": point_state(2, height=6.0, ceiling=2.0, reach=1.0, seed=3),
     "line": point_state(1, seed=4),
     "trend-alone": point_state(4, sections=0, seed=5),
 }
@@ -104,10 +104,10 @@ def test_volume_is_preserved(state, tempering):
         assert abs(np.array(columns) - np.eye(2 * d)).max() > 0.1  # the map is not the identity
 
 
-@EACH
+@pytest.mark.parametrize("name", ["gaussian", "capped", "student", "line", "trend-alone"])  # whose gradients are smooth
 @pytest.mark.parametrize("tempering", [COLD, TEMPERINGS["hot"]], ids=["cold", "hot"])
-def test_energy_errors_are_of_second_order(state, tempering):
-    errors = []
+def test_energy_errors_are_of_second_order(name, tempering):
+    state, errors = STATES[name], []
     for n_steps in (20, 40, 80):
         pairs = list(zip(*starts(state, 40, seed=2), strict=True))
         results = [integrate(state, tempering, *pair, 1.0 / n_steps, n_steps) for pair in pairs]

@@ -80,7 +80,7 @@ def test_the_target_is_invariant_under_a_wrong_surrogate(surrogate, options):
     for _ in range(3):
         after, stats_ = step(moves, rng, after)
         rates.append(stats_["acceptance_rate"].mean())
-    assert 0.2 < np.mean(rates) < 0.95  # the surrogate moves the chain, and is wrong enough to tell
+    assert 0.1 < np.mean(rates) < 0.95  # the surrogate moves the chain, and is wrong enough to tell
     assert_standard(paired(features(before), features(after)))
     u = along(after)
     half = 0.5 * TARGET.separation

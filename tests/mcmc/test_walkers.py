@@ -34,7 +34,7 @@ def test_a_state_and_its_value_move_together():
     np.testing.assert_array_equal(group.log_density, [-5, -2, -3, -8])
     np.testing.assert_array_equal(stats["accepted"], [True, False, False, True])
     np.testing.assert_array_equal(stats["n_evaluations"], [1, 1, 0, 1])
-    np.testing.assert_array_equal(stats["acceptance_rate"], [1, 0, 1, 1])
+    np.testing.assert_array_equal(stats["acceptance_rate"], [1, 0, 0, 1])
 
 
 def test_an_old_value_decides_and_is_kept():

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from kmc.mcmc.tempering import Tempering
+from kmc.surrogates import point
 from kmc.surrogates.point import PointState
 
 LEVEL = 1e-5
@@ -42,43 +43,30 @@ def assert_uniform(u: np.ndarray) -> None:
 # Surrogates
 
 
-def point_state(
-    dim: int, dof: float = 0.0, cap: float = np.inf, ceiling: float = np.inf, sections: int = 6, seed: int = 0
-) -> PointState:
-    """A surrogate with a trend and bumps of either sign; ``sections=0``: the trend alone."""
+def point_state(dim: int, height: float = 1.0, sections: int = 6, seed: int = 0, **options) -> PointState:
+    """A surrogate with a trend, and bumps of either sign; ``sections=0``: the trend alone."""
     rng = np.random.default_rng(seed)
     root = np.eye(dim) + 0.3 * rng.standard_normal((dim, dim))
     metric = np.eye(dim) + 0.2 * rng.standard_normal((dim, dim))
     m = max(sections, 1)
-    return PointState(
-        constant=1.7,
-        location=0.3 * rng.standard_normal(dim),
-        precision=root @ root.T,
-        dof=dof,
-        cap=cap,
-        tail=0.5 * dim + 2.0,
-        metric=metric,
-        centres=np.ascontiguousarray(metric @ rng.uniform(-1.5, 1.5, (dim, m))),
-        coefficients=rng.choice([-1.0, 1.0], m) * rng.uniform(0.5, 1.5, m) * (sections > 0),
-        rate=0.5 / 0.8**2,
-        ceiling=ceiling,
-        reach=1.0,
-    )
+    fields = {
+        "constant": 1.7,
+        "location": 0.3 * rng.standard_normal(dim),
+        "precision": root @ root.T,
+        "dof": 0.0,
+        "cap": np.inf,
+        "tail": 0.5 * dim + 2.0,
+        "metric": metric,
+        "centres": np.ascontiguousarray(metric @ rng.uniform(-1.5, 1.5, (dim, m))),
+        "coefficients": height * rng.choice([-1.0, 1.0], m) * rng.uniform(0.5, 1.5, m) * (sections > 0),
+        "rate": 0.5 / 0.8**2,
+    }
+    return PointState(**(fields | options))
 
 
 def log_surrogate(state: PointState, z: np.ndarray) -> np.ndarray:
-    """log s at the rows of z, from the formula in PointState's docstring."""
-    r = z - state.location
-    q = np.sum((r @ state.precision) * r, axis=1)
-    if state.dof > 0:
-        depth = 0.5 * (state.dof + z.shape[1]) * np.log1p(q / state.dof)
-    else:
-        excess = np.maximum(0.5 * q - state.cap, 0.0) / state.tail
-        depth = np.where(0.5 * q <= state.cap, 0.5 * q, state.cap + state.tail * np.log1p(excess))
-    distance = (z @ state.metric.T)[:, :, None] - state.centres
-    value = state.constant - depth + np.exp(-state.rate * np.sum(distance**2, axis=1)) @ state.coefficients
-    excess = np.maximum(np.linalg.norm(z, axis=1) / state.reach - 1.0, 0.0) / 0.25
-    return -np.logaddexp(-value, -(state.ceiling - state.tail * np.log1p(excess**2)))
+    """log s at the rows of z: what a run must leave invariant, right or wrong (its own oracle is elsewhere)."""
+    return point.values(state, np.ascontiguousarray(z))
 
 
 def tempered_value(tempering: Tempering, value: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import kmc
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.run import arguments
 
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs that do start are very short
 NAN, INF = np.nan, np.inf
 
 
@@ -41,9 +42,9 @@ BAD = [
     ("initial", [[0.0, NAN]] * 4, ValueError, ["[0]=[0.0, nan]", "expected finite"]),
     ("initial", LATE_NAN, ValueError, ["[2]=[0.0, nan]", "expected finite"]),
     ("initial", [[0.0, 0.0]] * 3 + [[INF, 0.0]], ValueError, ["[3]=[inf, 0.0]", "expected finite"]),
-    ("initial", "start", TypeError, ["'start'", "expected numbers", "(4, 2)"]),
-    ("initial", [[0, 0], [1]], TypeError, ["[[0, 0], [1]]", "expected numbers"]),
-    ("initial", [[1j, 0]] * 4, TypeError, ["1j", "expected numbers"]),
+    ("initial", "start", TypeError, ["'start'", "numbers of shape (4, 2)"]),
+    ("initial", [[0, 0], [1]], TypeError, ["[[0, 0], [1]]", "numbers of shape (4, 2)"]),
+    ("initial", [[1j, 0]] * 4, TypeError, ["1j", "numbers of shape (4, 2)"]),
     ("sampler", "hmc", ValueError, ["'hmc'", "'kernel-hmc'", "'adaptive-metropolis'", "'random-walk'"]),
     ("sampler", None, TypeError, ["None", "kmc.KernelHMC()"]),
     ("sampler", 3, TypeError, ["3", "kmc.KernelHMC()"]),
@@ -124,7 +125,6 @@ def test_the_least_budget():
         sample(initial=np.zeros((10, 2)), max_evaluations=19)
 
 
-@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 @pytest.mark.parametrize("sampler", ["kernel-hmc", "adaptive-metropolis", "random-walk"])
 @pytest.mark.parametrize("options", [{"initial": START}, {}, {"max_evaluations": 20}])
 def test_a_density_of_zero_at_every_start(sampler, options):
@@ -163,57 +163,51 @@ def test_what_a_callable_may_not_return(value, named):
 # Options of the samplers
 
 OPTIONS = [
-    (kmc.KernelHMC, "adaptation", "sometimes", ["'sometimes'", "'freeze'", "'vanishing'"]),
-    (kmc.KernelHMC, "adaptation", None, ["None", "'freeze'"]),
-    (kmc.KernelHMC, "archive_share", 0, ["0", "positive"]),
-    (kmc.KernelHMC, "archive_share", 1.5, ["1.5", "[0, 1]"]),
-    (kmc.KernelHMC, "tempered_share", -0.1, ["-0.1", "[0, 1]"]),
-    (kmc.KernelHMC, "single_share", NAN, ["nan", "[0, 1]"]),
-    (kmc.KernelHMC, "jump_share", 2, ["2", "[0, 1]"]),
-    (kmc.KernelHMC, "small_share", INF, ["inf", "[0, 1]"]),
-    (kmc.KernelHMC, "probe_rate", 2, ["2", "[0, 1]"]),
-    (kmc.KernelHMC, "main_probe_rate", -1, ["-1", "[0, 1]"]),
-    (kmc.KernelHMC, "growth", 1.0, ["1.0", "above 1"]),
-    (kmc.KernelHMC, "growth", NAN, ["nan", "above 1"]),
-    (kmc.KernelHMC, "n_temperatures", 0, ["0", "positive"]),
-    (kmc.KernelHMC, "min_warmup_evaluations", 0, ["0", "positive"]),
-    (kmc.KernelHMC, "settle", 0, ["0", "positive"]),
-    (kmc.KernelHMC, "first_refit", -1, ["-1", "positive"]),
-    (kmc.KernelHMC, "max_archive", 0, ["0", "positive"]),
-    (kmc.AdaptiveMetropolis, "adaptation", "sometimes", ["'sometimes'", "'freeze'", "'vanishing'"]),
-    (kmc.AdaptiveMetropolis, "target_acceptance", 0, ["0", "between 0 and 1"]),
-    (kmc.AdaptiveMetropolis, "target_acceptance", NAN, ["nan", "between 0 and 1"]),
-    (kmc.RandomWalkMetropolis, "target_acceptance", 1.0, ["1.0", "between 0 and 1"]),
-    (kmc.RandomWalkMetropolis, "scale", 0, ["0", "positive"]),
-    (kmc.RandomWalkMetropolis, "scale", NAN, ["nan", "positive"]),
-    (kmc.RandomWalkMetropolis, "scale", np.array([1.0, -1.0]), ["-1.", "positive"]),
+    (kmc.KernelHMC, "adaptation", "sometimes", ["'freeze'", "'vanishing'"]),
+    (kmc.KernelHMC, "adaptation", None, ["'freeze'", "'vanishing'"]),
+    (kmc.KernelHMC, "archive_share", 0, ["(0, 1]"]),
+    (kmc.KernelHMC, "archive_share", 1.5, ["(0, 1]"]),
+    (kmc.KernelHMC, "archive_share", "a lot", ["(0, 1]"]),
+    (kmc.KernelHMC, "archive_share", None, ["(0, 1]"]),
+    (kmc.KernelHMC, "tempered_share", -0.1, ["[0, 1]"]),
+    (kmc.KernelHMC, "single_share", NAN, ["[0, 1]"]),
+    (kmc.KernelHMC, "jump_share", 2, ["[0, 1]"]),
+    (kmc.KernelHMC, "small_share", INF, ["[0, 1]"]),
+    (kmc.KernelHMC, "small_share", True, ["[0, 1]"]),
+    (kmc.KernelHMC, "probe_rate", 2, ["[0, 1]"]),
+    (kmc.KernelHMC, "main_probe_rate", -1, ["[0, 1]"]),
+    (kmc.KernelHMC, "trajectory_length", -1.0, ["number in (0, inf"]),
+    (kmc.KernelHMC, "trajectory_length", NAN, ["number in (0, inf"]),
+    (kmc.KernelHMC, "trajectory_length", INF, ["number in (0, inf"]),
+    (kmc.KernelHMC, "growth", 1.0, ["number in (1, inf"]),
+    (kmc.KernelHMC, "growth", NAN, ["number in (1, inf"]),
+    (kmc.KernelHMC, "growth", "fast", ["number in (1, inf"]),
+    (kmc.KernelHMC, "n_temperatures", 0, ["whole number", "at least"]),
+    (kmc.KernelHMC, "n_temperatures", 2.5, ["whole number", "at least"]),
+    (kmc.KernelHMC, "min_warmup_evaluations", 0, ["whole number", "at least"]),
+    (kmc.KernelHMC, "settle", -1, ["whole number", "at least"]),
+    (kmc.KernelHMC, "settle", True, ["whole number", "at least"]),
+    (kmc.KernelHMC, "first_refit", -1, ["whole number", "at least"]),
+    (kmc.KernelHMC, "max_archive", 2, ["whole number", "at least"]),
+    (kmc.KernelHMC, "max_archive", 1e3, ["whole number", "at least"]),
+    (kmc.KernelHMC, "fit", None, ["FitOptions"]),
+    (kmc.AdaptiveMetropolis, "adaptation", "sometimes", ["'freeze'", "'vanishing'"]),
+    (kmc.AdaptiveMetropolis, "target_acceptance", 0, ["(0, 1)"]),
+    (kmc.AdaptiveMetropolis, "target_acceptance", NAN, ["(0, 1)"]),
+    (kmc.AdaptiveMetropolis, "target_acceptance", "high", ["(0, 1)"]),
+    (kmc.RandomWalkMetropolis, "target_acceptance", 1.0, ["(0, 1)"]),
+    (kmc.RandomWalkMetropolis, "scale", 0, ["positive standard deviations"]),
+    (kmc.RandomWalkMetropolis, "scale", NAN, ["positive standard deviations"]),
+    (kmc.RandomWalkMetropolis, "scale", "wide", ["positive standard deviations"]),
+    (kmc.RandomWalkMetropolis, "scale", np.array([1.0, -1.0]), ["positive standard deviations"]),
 ]
 
 
 @pytest.mark.parametrize(("sampler", "name", "value", "pieces"), OPTIONS)
 def test_a_bad_option_is_named(sampler, name, value, pieces):
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises((TypeError, ValueError)) as caught:
         sampler(**{name: value})
-    check(caught, name, [f"{name}=", *pieces])
-
-
-LENIENT = [
-    (kmc.KernelHMC, "archive_share", "a lot"),
-    (kmc.KernelHMC, "growth", "fast"),
-    (kmc.KernelHMC, "n_temperatures", 2.5),
-    (kmc.KernelHMC, "max_archive", 2),
-    (kmc.KernelHMC, "trajectory_length", -1.0),
-    (kmc.KernelHMC, "trajectory_length", NAN),
-    (kmc.KernelHMC, "fit", None),
-    (kmc.AdaptiveMetropolis, "target_acceptance", "high"),
-    (kmc.RandomWalkMetropolis, "scale", "wide"),
-]
-
-
-@pytest.mark.parametrize(("sampler", "name", "value"), LENIENT)
-def test_an_option_of_the_wrong_kind_is_named(sampler, name, value):
-    with pytest.raises((TypeError, ValueError), match=f"{name}="):
-        sampler(**{name: value})
+    check(caught, name, [f"{name}={value!r}", "expected", *pieces])
 
 
 @pytest.mark.parametrize("scale", [np.ones(3), np.ones((2, 2)), np.ones((1, 2))])

@@ -21,7 +21,7 @@ ADAPTING = {"vanishing kernel-hmc": VANISHING, "vanishing adaptive-metropolis": 
 EVERY = FREEZING | ADAPTING
 EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
 
-quiet = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # most runs are too short to be any good
 
 
 class Counting:
@@ -99,7 +99,6 @@ BUDGETS = {
 }
 
 
-@quiet
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("name", ["gaussian", "banana", "bimodal"])
 @pytest.mark.parametrize("kind", BUDGETS)
@@ -119,7 +118,6 @@ def test_draws_have_the_right_distribution(kind, name, seed):
 # Counts
 
 
-@quiet
 @EACH
 @pytest.mark.parametrize("chains", [1, 3, 6])
 def test_evaluations_are_counted_exactly(sampler, chains):
@@ -139,7 +137,6 @@ def test_evaluations_are_counted_exactly(sampler, chains):
         assert warmup == chains + int(sweeps.sum())
 
 
-@quiet
 @EACH
 def test_every_draw_keeps_the_value_of_the_one_evaluation_at_its_place(sampler):
     """Of a noisy density too: an estimate stays with its state and is never made again (pseudo-marginal)."""
@@ -159,7 +156,6 @@ def test_every_draw_keeps_the_value_of_the_one_evaluation_at_its_place(sampler):
     assert 0.05 < moved.mean() < 0.98
 
 
-@quiet
 @pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
 @pytest.mark.parametrize("chains", [1, 2, 4, 7])
 def test_the_budget_is_never_exceeded_and_used_up(sampler, chains):
@@ -175,12 +171,11 @@ def test_the_budget_is_never_exceeded_and_used_up(sampler, chains):
             assert int(statistic(idata, "n_evaluations").sum()) == main
         drawn = positions(idata).shape[1]
         if drawn:
-            assert sentences(idata) == [] or "draws per chain" not in sentences(idata)[0]
+            assert not any("draws per chain" in s or "has no draws" in s for s in sentences(idata))
         else:
             assert "has no draws: raise max_evaluations" in sentences(idata)[0]
 
 
-@quiet
 @EACH
 def test_a_budget_that_ends_early_is_named(sampler):
     target = Counting(NORMAL)
@@ -197,7 +192,6 @@ def test_a_sweep_that_does_not_fit_the_budget_is_not_begun():
         assert idata.attrs["n_evaluations"] == 100
 
 
-@quiet
 @EACH
 @pytest.mark.parametrize("warmup", [20, 75])
 def test_warm_up_and_draws_are_as_many_as_asked(sampler, warmup):
@@ -207,12 +201,9 @@ def test_warm_up_and_draws_are_as_many_as_asked(sampler, warmup):
     assert idata.attrs["tuning_steps"] == warmup
 
 
-@quiet
 @pytest.mark.parametrize("warmup", [0, 5])
 @pytest.mark.parametrize("sampler", FREEZING.values(), ids=FREEZING)
-def test_a_short_warm_up_is_as_short_as_asked(sampler, warmup, request):
-    if sampler is SMALL:
-        pass
+def test_a_short_warm_up_is_as_short_as_asked(sampler, warmup):
     assert run(sampler=sampler, warmup=warmup, draws=20).attrs["tuning_steps"] == warmup
 
 
@@ -226,7 +217,6 @@ def same(one, two):
         assert one.attrs[name] == two.attrs[name]
 
 
-@quiet
 @EACH
 def test_a_seed_reproduces_bit_for_bit_whatever_watches(sampler, capsys):
     alone = run(sampler=sampler, seed=5)
@@ -308,7 +298,7 @@ def test_the_layout_of_the_results(sampler):
     assert attrs["sampler"] == options.name
     assert json.loads(attrs["settings"]) == json.loads(json.dumps(dataclasses.asdict(options)))
     assert (attrs["inference_library"], attrs["inference_library_version"]) == ("kmc", kmc.__version__)
-    assert attrs["seed"] == 1 and attrs["chains"] == 3 and sentences(idata) == []
+    assert attrs["seed"] == 1 and attrs["chains"] == 3 and isinstance(sentences(idata), list)
     assert attrs["sampling_time"] > 0 and attrs["n_refits"] >= 0 and attrs["tuning_steps"] > 0
     if sampler in (SMALL, VANISHING):
         assert attrs["n_refits"] > 0 and attrs["n_probes"] >= attrs["probe_surprises"] >= 0
@@ -329,13 +319,18 @@ def test_warm_up_is_saved_when_asked(sampler):
     )
 
 
-@quiet
 @EACH
 @pytest.mark.parametrize(("chains", "dim"), [(1, 1), (1, 3), (2, 1)])
 def test_few_chains_and_dimensions(sampler, chains, dim):
     idata = run(Gaussian(dim, 0.0, 1.0), sampler, dim=dim, chains=chains)
     assert positions(idata).shape == (chains, 40, dim)
     assert np.ptp(positions(idata)) > 0
+
+
+@pytest.mark.filterwarnings("error::kmc.KmcWarning")
+@pytest.mark.parametrize("sampler", [SMALL, kmc.AdaptiveMetropolis("freeze"), kmc.AdaptiveMetropolis("vanishing")])
+def test_a_good_run_has_no_warnings(sampler):
+    assert sentences(run(sampler=sampler, draws=1500 if sampler is not SMALL else 300)) == []
 
 
 def test_one_draw():
@@ -395,7 +390,6 @@ def check_prefix(idata, reference):
     return positions(idata, "warmup_posterior").shape[1] + positions(idata).shape[1]
 
 
-@quiet
 @EACH
 def test_an_exception_keeps_the_draws_so_far(sampler):
     target = Counting(NORMAL)
@@ -415,7 +409,6 @@ def test_an_exception_keeps_the_draws_so_far(sampler):
     assert kept[3] > reference.attrs["tuning_steps"] and kept[4] == total - 1
 
 
-@quiet
 @EACH
 def test_an_interruption_returns_the_draws_so_far(sampler):
     target = Counting(NORMAL)
@@ -464,7 +457,6 @@ def test_a_density_of_zero_is_never_drawn(sampler):
 # Callbacks
 
 
-@quiet
 @EACH
 def test_a_callback_sees_every_sweep_and_can_stop(sampler):
     records = []
@@ -511,7 +503,6 @@ def test_an_exception_in_a_callback_keeps_the_draws_so_far():
 # Hard cases
 
 
-@quiet
 def test_one_start_point_of_positive_density_is_enough():
     initial = np.array([[0.0, 0.0], [50.0, 50.0], [60.0, 60.0], [-50.0, 50.0]])
     for sampler in ("adaptive-metropolis", "random-walk"):
@@ -519,7 +510,6 @@ def test_one_start_point_of_positive_density_is_enough():
         assert positions(idata).shape == (4, 100, 2)
 
 
-@quiet
 def test_a_kernel_hmc_run_that_never_moves_ends_with_its_budget():
     """Every proposal has density zero."""
     initial = np.array([[0.0, 0.0], [50.0, 50.0], [60.0, 60.0], [-50.0, 50.0]])
@@ -527,14 +517,12 @@ def test_a_kernel_hmc_run_that_never_moves_ends_with_its_budget():
     assert np.all(positions(idata) == 0)
 
 
-@quiet
 def test_a_kernel_hmc_run_from_far_out_ends_with_its_budget():
     """The start is a million times too wide."""
     idata = run(lambda x: -0.5e12 * float(x @ x), draws=None, max_evaluations=600)
     assert np.all(np.isfinite(positions(idata)))
 
 
-@quiet
 @pytest.mark.parametrize(
     "target",
     [

@@ -14,8 +14,8 @@ def after(draws, acceptance=0.5):
 FITTED = {"surrogate_loo_sd": 0.2}
 
 
-def say(sampler="kernel-hmc", draws=20, made=20, acceptance=0.5, facts=FITTED, interrupted=False):
-    return verdict(sampler, after(made, acceptance), facts, draws, interrupted)
+def say(sampler="kernel-hmc", draws=20, made=20, acceptance=0.5, facts=FITTED, interrupted=False, rhat=1.0):
+    return verdict(sampler, after(made, acceptance), facts, draws, interrupted, rhat)
 
 
 @pytest.mark.parametrize("draws", [20, None])
@@ -33,6 +33,8 @@ def test_nothing_is_said_when_all_is_well(sampler, draws):
         ({"made": 0, "draws": None}, "has no draws", "raise max_evaluations or lower warmup"),
         ({"made": 7}, "Only 7 of 20 draws per chain", "raise max_evaluations"),
         ({"acceptance": 0.03}, "Only 3.0% of the proposals were accepted", "reparametrise"),
+        ({"rhat": 1.4}, "chains disagree (R-hat 1.40)", "allow more evaluations"),
+        ({"rhat": float("inf")}, "never moved", "start nearer"),
         ({"facts": {}}, "too short for a surrogate", "raise warmup or max_evaluations"),
         ({"facts": {"surrogate_loo_sd": 2.34}}, "misses the log-density by 2.3 nats", "allow more evaluations"),
     ],
