@@ -29,7 +29,6 @@ from targets import DENSITIES, Problem, problem
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "sampling.csv"
-README = HERE / "README.md"
 KEY = ("target", "method", "seed", "budget")
 
 BARS = {"bimodal-2d": 4, "fitzhugh-nagumo": 4}  # times the best emcee move
@@ -78,6 +77,8 @@ def run_kmc(problem: Problem, seed: int, budget: int, sampler: str) -> list[Run]
     """kmc with default settings, four chains. A tiny run on another target comes first, for numba to compile."""
     import kmc
 
+    if sampler == "vanishing":
+        sampler = kmc.KernelHMC(adaptation="vanishing")
     sample = partial(kmc.sample, sampler=sampler, chains=4, draws=None, seed=seed, progress=False)
     normal = DENSITIES["gaussian-10d"]()
     start = time.perf_counter()
@@ -112,6 +113,7 @@ def run_emcee(problem: Problem, seed: int, budget: int, move: str) -> list[Run]:
 
 METHODS = {
     "kmc": partial(run_kmc, sampler="kernel-hmc"),
+    "kmc vanishing": partial(run_kmc, sampler="vanishing"),
     "kmc adaptive Metropolis": partial(run_kmc, sampler="adaptive-metropolis"),
     "emcee stretch": partial(run_emcee, move="StretchMove"),
     "emcee DE": partial(run_emcee, move="DEMove"),
@@ -230,6 +232,22 @@ def table(grouped) -> str:
     return "\n".join(lines)
 
 
+def short_table(grouped) -> str:
+    """Markdown for the front page: a line per target, a column per method."""
+    targets = dict.fromkeys(target for target, _ in grouped)
+    methods = [m for m in METHODS if any((target, m) in grouped for target in targets)]
+    lines = [f"| target | {' | '.join(methods)} | kmc, × best emcee |", "| --- |" + " ---: |" * (len(methods) + 1)]
+    for target in targets:
+        cells = []
+        for method in methods:
+            group = grouped.get((target, method), [])
+            worst = min((row["ess_per_1000"] for row in group), default=float("nan"))
+            cells.append(f"{_median(group):.3g} ({worst:.3g})" if group else "")
+        times = f"{ratio(grouped, target, 'kmc'):.2g}" if (target, "kmc") in grouped else ""
+        lines.append(f"| {target} | {' | '.join(cells)} | {times} |")
+    return "\n".join(lines)
+
+
 def bars(grouped) -> str:
     """What is asked of the default sampler, and whether it holds."""
     lines = []
@@ -253,14 +271,14 @@ def bars(grouped) -> str:
     return "\n".join(lines)
 
 
-def write_readme(text: str) -> None:
-    """Put the text between the README's markers."""
-    begin, end = "<!-- sampling: begin -->", "<!-- sampling: end -->"
-    before, _, rest = README.read_text().partition(begin)
+def write_between(page: Path, name: str, text: str) -> None:
+    """Put the text between the page's markers of that name."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, _, rest = page.read_text().partition(begin)
     _, _, after = rest.partition(end)
     if not after:
-        sys.exit(f"{README.name} has no lines {begin!r} and {end!r} to write between")
-    README.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+        sys.exit(f"{page} has no lines {begin!r} and {end!r} to write between")
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
 def _median(group):
@@ -275,7 +293,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=6000, help="evaluations, warm-up included")
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
     parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
-    parser.add_argument("--readme", action="store_true", help="write the table into benchmarks/README.md")
+    parser.add_argument("--readme", action="store_true", help="write the tables into both README.md")
     parser.add_argument("--cell", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:
@@ -288,7 +306,8 @@ def main() -> None:
     grouped = groups(rows, options.targets, METHODS, options.seeds, options.budget)
     print("", table(grouped), "", bars(grouped), *failures, sep="\n")
     if options.readme:
-        write_readme(table(grouped))
+        write_between(HERE / "README.md", "sampling", table(grouped))
+        write_between(HERE.parent / "README.md", "sampling-short", short_table(grouped))
     sys.exit(bool(failures))
 
 

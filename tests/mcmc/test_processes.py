@@ -77,7 +77,7 @@ def test_what_a_sweep_says(sampler, chains):
     process = start(sampler, chains)
     last = None
     phases = []
-    for _ in range(320):
+    for _ in range(220):
         points = process.propose()
         assert points.ndim == 2 and points.shape[1] == 2 and np.all(np.isfinite(points))
         values = evaluate(points)
@@ -126,8 +126,8 @@ def test_records_are_copies(sampler):
 
 @EACH
 def test_the_same_seed_gives_the_same_process(sampler):
-    one, two = ([r.position for r in drive(start(sampler, seed=4), 200)] for _ in range(2))
-    other = [r.position for r in drive(start(sampler, seed=5), 200)]
+    one, two = ([r.position for r in drive(start(sampler, seed=4), 170)] for _ in range(2))
+    other = [r.position for r in drive(start(sampler, seed=5), 170)]
     np.testing.assert_array_equal(one, two)
     assert np.all(np.any(np.array(one) != other, axis=(1, 2)))
 

@@ -89,10 +89,10 @@ TARGETS = {
 }
 EXACT = {name: target.sample(np.random.default_rng(0), 1_000_000) for name, target in TARGETS.items()}
 BUDGETS = {
-    "kernel-hmc": (kmc.KernelHMC(min_warmup_evaluations=1000), {"draws": 500}),
+    "kernel-hmc": (kmc.KernelHMC(min_warmup_evaluations=800, fit=FitOptions(n_basis=100)), {"draws": 400}),
     "vanishing kernel-hmc": (
-        kmc.KernelHMC("vanishing", min_warmup_evaluations=1000, first_refit=250, fit=FitOptions(n_basis=60)),
-        {"draws": 500},
+        kmc.KernelHMC("vanishing", min_warmup_evaluations=800, first_refit=200, fit=FitOptions(n_basis=60)),
+        {"draws": 400},
     ),
     "adaptive-metropolis": ("adaptive-metropolis", {"draws": 3000, "warmup": 1000}),
     "random-walk": ("random-walk", {"draws": 3000, "warmup": 1000}),
