@@ -91,7 +91,7 @@ EXACT = {name: target.sample(np.random.default_rng(0), 1_000_000) for name, targ
 BUDGETS = {
     "kernel-hmc": (kmc.KernelHMC(min_warmup_evaluations=800, fit=FitOptions(n_basis=100)), {"draws": 400}),
     "vanishing kernel-hmc": (
-        kmc.KernelHMC("vanishing", min_warmup_evaluations=800, first_refit=200, fit=FitOptions(n_basis=60)),
+        kmc.KernelHMC("vanishing", min_warmup_evaluations=800, first_refit=250, fit=FitOptions(n_basis=60)),
         {"draws": 400},
     ),
     "adaptive-metropolis": ("adaptive-metropolis", {"draws": 3000, "warmup": 1000}),
