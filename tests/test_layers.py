@@ -9,13 +9,14 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"errors", "_version", "checks"}
+ANYWHERE = {"errors", "_version", "checks", "threads"}
 FORMS = {"kernels", "linalg", "bases", "forms"}
 ESTIMATORS = {"scores", "regression", "spectral"}
 RUN = FORMS | {"landmarks", "surrogates", "targets", "mcmc"}
 MAY_IMPORT = {
     "errors": set(),
     "checks": set(),
+    "threads": set(),
     "_version": set(),
     "kernels": set(),
     "linalg": set(),

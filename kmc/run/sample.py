@@ -21,6 +21,7 @@ from kmc.run.trace import Trace
 from kmc.run.verdict import verdict
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.model import Model
+from kmc.threads import single_threaded
 
 _TRIES_PER_START = 100
 
@@ -188,10 +189,13 @@ class _Run:
         process = self.process
         assert process is not None
         while not self.stopped and (self.draws is None or len(self.trace) < self.draws):
-            points = process.propose()
+            with single_threaded():
+                points = process.propose()
             if self.max_evaluations is not None and self.evaluate.n_evaluations + len(points) > self.max_evaluations:
                 break
-            sweep = process.advance(self.evaluate(points))
+            values = self.evaluate(points)  # with whatever threads the user's function has
+            with single_threaded():
+                sweep = process.advance(values)
             if sweep is not None:
                 self._keep(sweep)
             if sweep is None or sweep.warmup:

@@ -1,6 +1,7 @@
 """Processes driven by hand, as :func:`kmc.sample` drives them: propose, evaluate, advance."""
 
 import copy
+import itertools
 import json
 import pickle
 
@@ -219,6 +220,18 @@ def test_frozen_chains_do_not_know_of_each_other(sampler):
     assert np.any(records[0].position[0] != records[1].position[0])
 
 
+@pytest.mark.parametrize("sampler", FROZEN.values(), ids=FROZEN)
+def test_a_frozen_chain_is_never_moved_by_hand(sampler):
+    """However deep it is and however long it stays there."""
+    process, _ = warmed_up(sampler)
+    process._walkers.log_density[0] = -500.0
+    before = process._walkers.x.copy()
+    for _ in range(50):
+        record = process.advance(np.full(len(process.propose()), -np.inf))
+    np.testing.assert_array_equal(record.position, before)
+    assert record.log_density[0] == -500.0
+
+
 # Vanishing adaptation
 
 
@@ -304,6 +317,18 @@ def test_kernel_hmc_bootstraps_with_archive_moves_and_then_runs_on_the_surrogate
     assert set().union(*kinds[: first + 1]) == archive
     assert "surrogate" in set().union(*kinds[first + 1 :]) and archive & set().union(*kinds[-150:])
     assert "tempered-surrogate" in set().union(*kinds[-150:])
+
+
+def test_neighbours_on_the_ladder_swap_in_warm_up():
+    records = drive(start(SMALL, chains=4), 60)
+    swaps = 0
+    for old, new in itertools.pairwise(records):
+        stayed = ~new.stats["accepted"]
+        swaps += sum(
+            stayed[i] and np.any(old.position[i] != old.position[j]) and np.all(new.position[i] == old.position[j])
+            for i, j in [(0, 1), (1, 2), (2, 3), (1, 0), (2, 1), (3, 2)]
+        )
+    assert swaps > 10
 
 
 def test_probes_are_made_in_warm_up_and_counted():

@@ -5,6 +5,7 @@ from importlib.metadata import version
 import arviz
 import numpy as np
 import pytest
+from scipy.linalg import LinAlgWarning
 
 import kmc
 from kmc.mcmc.base import MOVES
@@ -537,3 +538,11 @@ def test_awkward_densities(target):
     idata = run(target, draws=50)
     assert positions(idata).shape == (4, 50, 2) and np.ptp(positions(idata)) > 0.5
     np.testing.assert_array_equal(statistic(idata, "lp"), [[target(x) for x in c] for c in positions(idata)])
+
+
+@pytest.mark.xfail(strict=True, raises=LinAlgWarning, reason="ill-conditioned matrices in the fit of a metric or trend")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_no_warning_of_another_library_reaches_the_user():
+    for seed in (3, 4):
+        run(lambda x: -float(np.log1p(x**2).sum()), seed=seed, chains=3)
