@@ -27,6 +27,7 @@ def test_the_sampler_has_one_thread_and_the_target_its_own(monkeypatch):
         return -0.5 * float(np.dot(x, x))
 
     with threadpool_limits(limits=2, user_api="blas"):
+        usual = threads()
         kmc.sample(target, dim=2, draws=5, warmup=5, seed=1, progress=False)
     assert all(found == {1} for found in inside) and inside
-    assert all(found == {2} for found in outside) and outside
+    assert all(found == usual for found in outside) and outside

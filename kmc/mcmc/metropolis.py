@@ -34,5 +34,7 @@ def decide(
     if proposed == -np.inf:
         return False, 0.0
     log_probability = tempered(tempering, proposed)[0] - tempered(tempering, current)[0] + log_ratio
+    if np.isnan(log_probability):  # of a surrogate that overflowed
+        return False, 0.0
     probability = float(np.exp(min(0.0, log_probability)))
     return uniform < probability, probability

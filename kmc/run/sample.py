@@ -129,9 +129,10 @@ def sample(
         except Exception as error:  # of the user's function or callback, most likely: the draws so far go with it
             error.idata = run.result(save_warmup=True)  # type: ignore[attr-defined]
             raise
+    result = run.result(save_warmup=save_warmup or run.interrupted)
     for sentence in run.warnings():
         warnings.warn(sentence, KmcWarning, stacklevel=2)
-    return run.result(save_warmup=save_warmup or run.interrupted)
+    return result
 
 
 class _Run:
@@ -223,7 +224,8 @@ class _Run:
         """Sentences about what the user should know."""
         facts = self.process.report() if self.process else {}
         rhat = worst_rhat(self.trace.positions)
-        return verdict(self.sampler.name, self.trace, facts, self.draws, self.interrupted, rhat)
+        draws = None if self.stopped else self.draws  # a callback that stops the run knows that it did
+        return verdict(self.sampler.name, self.trace, facts, draws, self.interrupted, rhat)
 
     def _random_start(self):
         """Uniform on [-2, 2]^d, redrawn where the density is zero."""
