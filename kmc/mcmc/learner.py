@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+from scipy.linalg import LinAlgWarning
 
 from kmc.mcmc.history import History
 from kmc.mcmc.plan import Plan, distinct
@@ -110,7 +113,9 @@ class Learner:
         x, values = self.history.x, self.history.log_density
         _, levels = self.cold_visits(1 / 3)
         try:
-            surrogate = fit_surrogate(x, values, states, self._rng, self._fit, previous, levels)
+            with warnings.catch_warnings():  # leave-one-out judges an ill-conditioned candidate; the user cannot
+                warnings.simplefilter("ignore", LinAlgWarning)
+                surrogate = fit_surrogate(x, values, states, self._rng, self._fit, previous, levels)
         except np.linalg.LinAlgError:
             return previous
         self.n_fits += 1

@@ -43,10 +43,12 @@ class Gaussian:
         return self._log_peak - 0.5 * float(z @ z)
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Independent exact draws, shape (n, dim)."""
         return rng.standard_normal((n, self.dim)) @ self._root.T
 
     @cached_property
     def covariance(self) -> np.ndarray:
+        """The covariance matrix, shape (dim, dim)."""
         scales = np.geomspace(1 / self.spread, self.spread, self.dim)
         return toeplitz(float(self.correlation) ** np.arange(self.dim)) * np.outer(scales, scales)
 
@@ -94,6 +96,7 @@ class Banana:
         return -0.5 * (square + self.dim * LOG_2PI) - math.log(10)
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Independent exact draws, shape (n, dim)."""
         x = rng.standard_normal((n, self.dim))
         x[:, 0] *= 10
         x[:, 1] -= self.b * (x[:, 0] ** 2 - 100)
@@ -124,6 +127,7 @@ class Bimodal:
         return float(mixture) - 0.5 * (float(x @ x) + 0.25 * self.separation**2 + self.dim * LOG_2PI)
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Independent exact draws, shape (n, dim)."""
         upper = rng.random((n, 1)) < self.weight
         return rng.standard_normal((n, self.dim)) + np.where(upper, self._shift, -self._shift)
 
@@ -154,6 +158,7 @@ class Ring:
         return self._log_peak - 0.5 * z * z
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Independent exact draws, shape (n, dim)."""
         # The radius has density ~ r N(r; R, w^2), and r / R <= exp(r / R - 1): N(R + w^2 / R, w^2) is an envelope.
         r = np.empty(0)
         while len(r) < n:

@@ -5,7 +5,6 @@ from importlib.metadata import version
 import arviz
 import numpy as np
 import pytest
-from scipy.linalg import LinAlgWarning
 
 import kmc
 from kmc.mcmc.base import MOVES
@@ -540,7 +539,6 @@ def test_awkward_densities(target):
     np.testing.assert_array_equal(statistic(idata, "lp"), [[target(x) for x in c] for c in positions(idata)])
 
 
-@pytest.mark.xfail(strict=True, raises=LinAlgWarning, reason="ill-conditioned matrices in the fit of a metric or trend")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_no_warning_of_another_library_reaches_the_user():
