@@ -18,8 +18,8 @@ class RadialKernel(Protocol):
     def profile(self, s: np.ndarray) -> np.ndarray:
         """q(s) at squared distances of any shape."""
 
-    def derivatives(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """q, q' and q'' at squared distances of any shape."""
+    def derivatives(self, s: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
+        """q, q', ... up to that order (at most 4) at squared distances of any shape."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,7 @@ class Gaussian:
         """q(s) = exp(-rate s)."""
         return np.exp(-self.rate * s)
 
-    def derivatives(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """q, q' = -rate q and q'' = rate^2 q."""
+    def derivatives(self, s: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
+        """q and its derivatives (-rate)^k q."""
         q = self.profile(s)
-        return q, -self.rate * q, self.rate**2 * q
-
-
-def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """|x_i - y_j|^2 for rows of x (n, d) and y (m, d), shape (n, m), never negative.
-
-    Both are centred first, which keeps the digits of data far from the origin.
-    """
-    centre = y.mean(axis=0)
-    x, y = x - centre, y - centre
-    s = x @ (-2.0 * y.T)
-    s += np.einsum("ij,ij->i", x, x)[:, None]
-    s += np.einsum("ij,ij->i", y, y)
-    return np.maximum(s, 0.0, out=s)
+        return tuple((-self.rate) ** k * q for k in range(order + 1))

@@ -1,0 +1,182 @@
+"""What every estimator shares: scikit-learn's conventions, without importing scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+
+class NotFittedError(ValueError, AttributeError):
+    """An estimator was used before ``fit``; scikit-learn's class of that name has the same bases."""
+
+
+class Estimator:
+    """Parameters by name, input checks, and the facts that scikit-learn asks for.
+
+    A subclass lists its parameters in ``__init__`` and only stores them there; ``fit`` checks and uses them.
+    """
+
+    _transformer: ClassVar[bool] = False
+    _regressor: ClassVar[bool] = False
+    _needs_y: ClassVar[bool] = False
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; those of a parameter that is itself an estimator as ``name__parameter``."""
+        params: dict[str, Any] = {}
+        for name in self._parameter_names():
+            value = getattr(self, name)
+            params[name] = value
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                params.update((f"{name}__{key}", inner) for key, inner in value.get_params().items())
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; ValueError for a name that is none."""
+        names = self._parameter_names()
+        nested: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            name, _, inner = key.partition("__")
+            if name not in names:
+                raise ValueError(f"{name!r} is not a parameter of {type(self).__name__}: expected one of {names}")
+            if inner:
+                nested.setdefault(name, {})[inner] = value
+            else:
+                setattr(self, name, value)
+        for name, inner_params in nested.items():
+            getattr(self, name).set_params(**inner_params)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = {name: p.default for name, p in inspect.signature(type(self).__init__).parameters.items()}
+        changed = (
+            f"{name}={value!r}"
+            for name, value in self.get_params(deep=False).items()
+            if not (value is defaults[name] or (np.isscalar(value) and value == defaults[name]))
+        )
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type="regressor" if self._regressor else None,
+            target_tags=TargetTags(required=self._needs_y, multi_output=False, single_output=True),
+            transformer_tags=TransformerTags() if self._transformer else None,
+            regressor_tags=RegressorTags() if self._regressor else None,
+            classifier_tags=None,
+            input_tags=InputTags(),
+        )
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            name = type(self).__name__
+            raise NotFittedError(f"This {name} instance is not fitted yet: call fit with data before using it")
+
+    def _check_points(self, X: Any, *, fitting: bool = False, least: int = 1) -> np.ndarray:
+        """X as a C-contiguous float64 array (n, d); remembers d and the column names when ``fitting``."""
+        names = _column_names(X)
+        if not fitting:
+            self._check_fitted()
+        x = as_points(X, least)
+        if fitting:
+            self.n_features_in_ = x.shape[1]
+            if names is not None:
+                self.feature_names_in_ = names
+            elif hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+            return x
+        _check_names(self, names)
+        if x.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {x.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        return x
+
+
+def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
+    """Points as rows of a C-contiguous float64 array, or an error that says what is wrong with them."""
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise TypeError(f"{name} is a sparse matrix: sparse data are not supported, use {name}.toarray()")
+    x = np.asarray(X)
+    if np.iscomplexobj(x):
+        raise ValueError(f"Complex data not supported: {name} has dtype {x.dtype}, expected real numbers")
+    try:
+        x = np.ascontiguousarray(x, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} does not convert to an array of numbers: {error}") from error
+    if np.ndim(X) != 2 and x.ndim != 2 or np.ndim(X) < 2:
+        raise ValueError(
+            f"Expected 2D array, got {'scalar' if np.ndim(X) == 0 else f'{np.ndim(X)}D'} array instead: {name} has shape "
+            f"{np.shape(X)}. Reshape your data: points are rows, so use {name}.reshape(-1, 1) if it has one column"
+        )
+    if x.shape[1] < 1:
+        raise ValueError(f"0 feature(s) (shape={x.shape}) while a minimum of 1 is required: {name} has no columns")
+    if x.shape[0] < least:
+        raise ValueError(
+            f"Found array with {x.shape[0]} sample(s) (shape={x.shape}) while a minimum of {least} is required: "
+            f"n_samples={x.shape[0]} points in {name} are too few"
+        )
+    if not np.all(np.isfinite(x)):
+        row = int(np.argmax(~np.isfinite(x).all(axis=1)))
+        what = "NaN" if np.isnan(x[row]).any() else "infinity"
+        raise ValueError(f"{name} contains {what} in row {row}: NaN and inf are not allowed, drop such rows first")
+    return x
+
+
+def check_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:
+    """Weights (n,), not negative and not all zero, scaled to mean one; ones if None."""
+    if weights is None:
+        return np.ones(n)
+    w = check_vector(weights, n, name)
+    if np.any(w < 0) or not np.any(w > 0):
+        raise ValueError(f"{name}: expected non-negative numbers, not all of them zero; the least is {w.min():g}")
+    return w * (n / w.sum())
+
+
+def check_vector(values: Any, n: int, name: str) -> np.ndarray:
+    """Finite numbers, one for each of the n rows of X."""
+    v = np.ascontiguousarray(values, dtype=float)
+    if v.shape != (n,):
+        raise ValueError(f"{name} has shape {v.shape}: expected ({n},), one number for each row of X")
+    if not np.all(np.isfinite(v)):
+        raise ValueError(f"{name} contains NaN or infinity, first in row {int(np.argmax(~np.isfinite(v)))}")
+    return v
+
+
+def _column_names(X: Any) -> np.ndarray | None:
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        return None
+    names = np.asarray(columns, dtype=object)
+    strings = [isinstance(name, str) for name in names]
+    if all(strings):
+        return names
+    if any(strings):
+        raise TypeError("Feature names are only supported if all input features have string names")
+    return None
+
+
+def _check_names(estimator: Estimator, names: np.ndarray | None) -> None:
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if names is None or fitted is None or list(names) == list(fitted):
+        return
+    unexpected = sorted(set(names) - set(fitted))
+    missing = sorted(set(fitted) - set(names))
+    message = "The feature names should match those that were passed during fit.\n"
+    if unexpected:
+        message += "Feature names unseen at fit time:\n" + "".join(f"- {name}\n" for name in unexpected[:5])
+    if missing:
+        message += "Feature names seen at fit time, yet now missing:\n" + "".join(f"- {n}\n" for n in missing[:5])
+    if not unexpected and not missing:
+        message += "Feature names must be in the same order as they were in fit.\n"
+    raise ValueError(message)

@@ -1,0 +1,56 @@
+"""A fitted function at one point, inside jitted loops: value and gradient, whatever the function's kind.
+
+numba cannot call methods of Python objects. So a fitted function is a NamedTuple of arrays and numbers, its *state*,
+and each type of state registers two jitted functions. Loops call :func:`value_and_gradient` and :func:`workspace`,
+which numba resolves by the state's type when it compiles them: a new fit does not recompile, a new kind of function
+needs no change in the loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba.extending import overload
+
+_VALUE_AND_GRADIENT: dict[type, Callable[..., Any]] = {}
+_WORKSPACE: dict[type, Callable[..., Any]] = {}
+
+
+def register(state: type, workspace: Callable[..., Any], value_and_gradient: Callable[..., Any]) -> None:
+    """Make a NamedTuple type known to the loops.
+
+    Parameters
+    ----------
+    state : type
+        A NamedTuple class.
+    workspace : jitted function
+        ``workspace(state)`` returns scratch arrays.
+    value_and_gradient : jitted function
+        ``value_and_gradient(state, x, gradient, work)`` returns the value at x (d,), writes the gradient into
+        ``gradient`` (d,), and allocates nothing.
+    """
+    _WORKSPACE[state] = workspace
+    _VALUE_AND_GRADIENT[state] = value_and_gradient
+
+
+def workspace(state: Any) -> Any:
+    """Scratch arrays for :func:`value_and_gradient`."""
+    return _WORKSPACE[type(state)](state)
+
+
+def value_and_gradient(state: Any, x: Any, gradient: Any, work: Any) -> Any:
+    """The value at x (d,); its gradient is written into ``gradient`` (d,)."""
+    return _VALUE_AND_GRADIENT[type(state)](state, x, gradient, work)
+
+
+@overload(workspace)
+def _workspace(state):
+    jitted = _WORKSPACE.get(getattr(state, "instance_class", None))
+    return None if jitted is None else lambda state: jitted(state)
+
+
+@overload(value_and_gradient)
+def _value_and_gradient(state, x, gradient, work):
+    jitted = _VALUE_AND_GRADIENT.get(getattr(state, "instance_class", None))
+    return None if jitted is None else lambda state, x, gradient, work: jitted(state, x, gradient, work)

@@ -1,0 +1,1 @@
+"""Estimators of the score function ∇ log p from samples."""

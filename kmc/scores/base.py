@@ -1,0 +1,57 @@
+"""What every score estimator does once it is fitted."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from kmc.estimator import Estimator
+
+
+class FittedDensity(Protocol):
+    """An unnormalised log-density with its derivatives, at the rows of x (n, d)."""
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """(n,)."""
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """(n, d)."""
+
+    def laplacian(self, x: np.ndarray) -> np.ndarray:
+        """(n,)."""
+
+
+class ScoreEstimator(Estimator):
+    """Base of the score estimators: a subclass's ``fit`` leaves a FittedDensity in ``density_``."""
+
+    density_: FittedDensity
+
+    def log_density(self, X: Any) -> np.ndarray:
+        """Unnormalised log-density at the rows of X (n, d), shape (n,)."""
+        return self.density_.log_density(self._check_points(X))
+
+    def gradient(self, X: Any) -> np.ndarray:
+        """The estimated score function ∇ log p at the rows of X (n, d), shape (n, d)."""
+        return self.density_.gradient(self._check_points(X))
+
+    def laplacian(self, X: Any) -> np.ndarray:
+        """Δ log p at the rows of X (n, d), shape (n,)."""
+        return self.density_.laplacian(self._check_points(X))
+
+    def objective(self, X: Any) -> float:
+        r"""Empirical score-matching objective on X (n, d), lower is better.
+
+        .. math:: \hat J = \frac1n \sum_b \Delta \log p(X_b) + \tfrac12 |\nabla \log p(X_b)|^2
+
+        of the whole density, its base included: the Fisher divergence from the truth but for a constant that depends
+        only on the truth (Hyvärinen 2005, theorem 1). For a uniform base it is the :math:`\hat J(f)` of Sutherland,
+        Strathmann, Arbel and Gretton (2018), section 2.1.
+        """
+        x = self._check_points(X)
+        gradient = self.density_.gradient(x)
+        return float(np.mean(self.density_.laplacian(x) + 0.5 * np.einsum("ij,ij->i", gradient, gradient)))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the objective: higher is better, as scikit-learn's model selection expects."""
+        return -self.objective(X)
