@@ -11,7 +11,7 @@ from kmc._version import __version__
 if TYPE_CHECKING:
     from kmc.errors import EvaluationError, KmcWarning
     from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
-    from kmc.plots import plot_pairs
+    from kmc.plots import plot_pairs, plot_validation
     from kmc.run.sample import sample
     from kmc.targets.model import Model
 
@@ -23,6 +23,7 @@ _HOMES = {
     "Model": "kmc.targets.model",
     "RandomWalkMetropolis": "kmc.mcmc",
     "plot_pairs": "kmc.plots",
+    "plot_validation": "kmc.plots",
     "sample": "kmc.run.sample",
 }
 
@@ -35,6 +36,7 @@ __all__ = [
     "RandomWalkMetropolis",
     "__version__",
     "plot_pairs",
+    "plot_validation",
     "sample",
 ]
 

@@ -1,4 +1,4 @@
-"""Checks of samplers' options: the error names the option, its value and what was expected."""
+"""Checks of options: the error names the option, its value and what was expected."""
 
 from __future__ import annotations
 
@@ -34,3 +34,13 @@ def check_choice(options: Any, name: str, choices: tuple[str, ...]) -> None:
     value = getattr(options, name)
     if value not in choices:
         raise ValueError(f"{name}={value!r}: expected {' or '.join(map(repr, choices))}")
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """A Generator from None, a whole number, a SeedSequence or a Generator, which is used as it is."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state={random_state!r}: expected None, a non-negative whole number, a SeedSequence or a Generator"
+        ) from error

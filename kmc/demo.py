@@ -50,7 +50,7 @@ def run(directory=".", max_evaluations: int = 6000, seed: int = 1900, progress: 
         Without Matplotlib (``pip install "kmc[plots]"``); raised before anything is sampled.
     """
     import kmc
-    from kmc.plots import require_matplotlib
+    from kmc.plots.style import require_matplotlib
 
     require_matplotlib()
     directory = Path(directory)
@@ -137,7 +137,7 @@ def _digits(value: float) -> str:
 
 def _plot_populations(figure, x) -> None:
     """The two series with the posterior of the solution (dark) and of a count (light)."""
-    from kmc.plots import ACCENT, INK, SHADES
+    from kmc.plots.style import ACCENT, INK, SHADES
 
     years = np.linspace(lv.YEARS[0], lv.YEARS[-1], 161)
     solution = np.array([lv.predict(row, years) for row in x])

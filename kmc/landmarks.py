@@ -2,8 +2,89 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
+from scipy.cluster.vq import kmeans2
+
+from kmc.kernels.partials import partial
+
+METHODS = ("uniform", "pivoted-cholesky", "k-means")
+
+
+def choose(
+    method: Any, points: np.ndarray, count: int, rng: np.random.Generator, kernel: Any = None, name: str = "landmarks"
+) -> np.ndarray:
+    """Landmarks by the name of a method, or as the user gives them.
+
+    Parameters
+    ----------
+    method : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
+        "uniform": distinct points of the sample, at random. "pivoted-cholesky": the greedy choice that leaves the least
+        trace of the kernel matrix (Fine and Scheinberg 2001), the most even of the three. "k-means": centres of
+        clusters, which are not points of the sample.
+    points : ndarray, shape (n, d)
+    count : int
+        At most so many; all distinct points if there are fewer.
+    rng : Generator
+    kernel : kernel
+        For "pivoted-cholesky".
+    name : str
+        Of the parameter, in errors.
+
+    Returns
+    -------
+    ndarray, shape (m, d)
+    """
+    if not isinstance(method, str):
+        return _given(method, points.shape[1], name)
+    if method not in METHODS:
+        raise ValueError(f"{name}={method!r}: expected {', '.join(map(repr, METHODS))} or an array of shape (m, d)")
+    _, first = np.unique(points, axis=0, return_index=True)
+    distinct = points[np.sort(first)]
+    if len(distinct) <= count:
+        return distinct
+    if method == "uniform":
+        return distinct[rng.choice(len(distinct), count, replace=False)]
+    if method == "pivoted-cholesky":
+        return distinct[pivots(kernel, distinct, count)]
+    scale = distinct.std(axis=0)
+    centres, labels = kmeans2(distinct / scale, count, minit="++", seed=rng)
+    return centres[np.unique(labels)] * scale
+
+
+def pivots(kernel: Any, points: np.ndarray, count: int) -> np.ndarray:
+    """Indices of the pivots of an incomplete Cholesky factorisation of the kernel matrix, O(n count²) time.
+
+    Fewer than ``count`` are returned where the rest of the matrix has become numerically zero.
+    """
+    residual = _diagonal(kernel, points)
+    floor = 1e-12 * residual.max()
+    factor = np.empty((len(points), count))
+    chosen: list[int] = []
+    for k in range(count):
+        pivot = int(np.argmax(residual))
+        if residual[pivot] <= floor:
+            break
+        column = partial(kernel, "k", points, points[pivot : pivot + 1])[:, 0] - factor[:, :k] @ factor[pivot, :k]
+        factor[:, k] = column / np.sqrt(residual[pivot])
+        residual = np.maximum(residual - factor[:, k] ** 2, 0.0)
+        residual[pivot] = 0.0
+        chosen.append(pivot)
+    return np.array(chosen)
+
+
+def _diagonal(kernel, points, block=64):
+    parts = (points[start : start + block] for start in range(0, len(points), block))
+    return np.concatenate([np.diagonal(partial(kernel, "k", part, part)) for part in parts]).copy()
+
+
+def _given(points, dim, name):
+    given = np.ascontiguousarray(points, dtype=float)
+    if given.ndim != 2 or given.shape[1] != dim or not len(given) or not np.all(np.isfinite(given)):
+        raise ValueError(f"{name} has shape {given.shape}: expected finite points of shape (m, {dim}), m >= 1")
+    return given
 
 
 def spread(

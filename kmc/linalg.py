@@ -56,6 +56,36 @@ def ridge_path(matrix: np.ndarray, target: np.ndarray) -> RidgePath:
     return RidgePath(np.maximum(eigenvalues, 0.0), vectors, vectors.T @ target)
 
 
+def ridge_system(matrix: np.ndarray, penalty: np.ndarray, regularization: float, jitter: float | str) -> np.ndarray:
+    """A + λP + jitter I; "auto" is 1e-9 of the mean diagonal, which costs no digit that matters."""
+    system = matrix + regularization * penalty
+    diagonal = np.einsum("ii->i", system)
+    diagonal += 1e-9 * diagonal.mean() if jitter == "auto" else jitter
+    return system
+
+
+def ridge_solution(
+    matrix: np.ndarray, target: np.ndarray, penalty: np.ndarray, regularization: float, jitter: float | str = "auto"
+) -> np.ndarray:
+    """β with (A + λP + jitter I) β = target, the shortest one where that system is singular to working precision.
+
+    Parameters
+    ----------
+    matrix, penalty : ndarray, shape (p, p)
+        Symmetric, non-negative.
+    target : ndarray, shape (p,)
+    regularization : float
+        λ.
+    jitter : float or "auto"
+    """
+    system = ridge_system(matrix, penalty, regularization, jitter)
+    norm = np.abs(system).sum(axis=0).max()
+    factor, info = linalg.lapack.dpotrf(system, lower=1)
+    if info == 0 and linalg.lapack.dpocon(factor, norm, uplo="L")[0] > np.finfo(float).eps:
+        return linalg.lapack.dpotrs(factor, target, lower=1)[0]
+    return linalg.pinvh(system, check_finite=False) @ target
+
+
 def symmetric_power(matrix: np.ndarray, power: float, floor: float = 0.0) -> np.ndarray:
     """A symmetric matrix to a power, its eigenvalues raised to at least ``floor`` first."""
     eigenvalues, vectors = linalg.eigh(matrix, check_finite=False)

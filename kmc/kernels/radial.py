@@ -1,15 +1,22 @@
 """Radial kernels k(x, y) = q(s), s = |x - y|^2, through their profile q and its derivatives in s.
 
-Everything that an estimator needs of a radial kernel is q, q' and q'' at squared distances: the gradient of a section
+Everything that an estimator needs of a radial kernel is q, q', ... at squared distances: the gradient of a section
 is 2 q' r and its Laplacian is 4 q'' s + 2 d q', with r = x - y.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+
+from kmc.kernels.algebra import Kernel
+from kmc.kernels.checks import length, positive, set_checked
+from kmc.kernels.program import GAUSSIAN, MATERN, POWER, evaluate
+
+if TYPE_CHECKING:
+    from kmc.kernels.program import Instruction
 
 
 class RadialKernel(Protocol):
@@ -22,8 +29,21 @@ class RadialKernel(Protocol):
         """q, q', ... up to that order (at most 4) at squared distances of any shape."""
 
 
+class _BuiltIn(Kernel):
+    """A radial kernel that is one instruction of the machine in :mod:`kmc.kernels.program`."""
+
+    argument = "distance"
+
+    def derivatives(self, s: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
+        """q, q', ... up to that order (at most 4) at squared distances of any shape."""
+        return evaluate(self.postfix(), s, order)
+
+    def postfix(self) -> tuple[Instruction, ...]:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_BuiltIn):
     r"""The Gaussian kernel :math:`k(x, y) = \exp(-|x - y|^2 / (2\,\mathrm{bandwidth}^2))`.
 
     Parameters
@@ -42,19 +62,174 @@ class Gaussian:
     bandwidth: float = 1.0
 
     def __post_init__(self):
-        if not (np.isfinite(self.bandwidth) and self.bandwidth > 0):
-            raise ValueError(f"bandwidth={self.bandwidth!r}: expected a positive finite number")
+        set_checked(self, length, "bandwidth")
 
     @property
     def rate(self) -> float:
         """The factor of s in the exponent, 1 / (2 bandwidth^2)."""
         return 0.5 / self.bandwidth**2
 
-    def profile(self, s: np.ndarray) -> np.ndarray:
-        """q(s) = exp(-rate s)."""
-        return np.exp(-self.rate * s)
+    def postfix(self) -> tuple[Instruction, ...]:
+        """One instruction."""
+        return ((GAUSSIAN, self.rate, 0.0),)
 
-    def derivatives(self, s: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """q and its derivatives (-rate)^k q."""
-        q = self.profile(s)
-        return tuple((-self.rate) ** k * q for k in range(order + 1))
+
+@dataclass(frozen=True)
+class InverseMultiquadric(_BuiltIn):
+    r"""The inverse multiquadric :math:`k(x, y) = (1 + |x - y|^2 / \mathrm{bandwidth}^2)^{-\mathrm{exponent}}`.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Positive, in the units of x.
+    exponent : float
+        Positive. Multiples of 1/2 are the fastest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.kernels import InverseMultiquadric
+    >>> InverseMultiquadric(bandwidth=2.0).profile(np.array([0.0, 12.0]))
+    array([1. , 0.5])
+    """
+
+    bandwidth: float = 1.0
+    exponent: float = 0.5
+
+    def __post_init__(self):
+        set_checked(self, length, "bandwidth")
+        set_checked(self, positive, "exponent")
+
+    def postfix(self) -> tuple[Instruction, ...]:
+        """One instruction."""
+        return ((POWER, 1.0 / self.bandwidth**2, self.exponent),)
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(_BuiltIn):
+    r"""The rational quadratic :math:`k(x, y) = (1 + |x - y|^2 / (2\,\alpha\,\mathrm{bandwidth}^2))^{-\alpha}`.
+
+    A mixture of Gaussian kernels of many bandwidths; it tends to the Gaussian kernel as α grows.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Positive, in the units of x.
+    alpha : float
+        Positive. Multiples of 1/2 are the fastest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.kernels import RationalQuadratic
+    >>> RationalQuadratic(bandwidth=2.0).profile(np.array([0.0, 8.0]))
+    array([1. , 0.5])
+    """
+
+    bandwidth: float = 1.0
+    alpha: float = 1.0
+
+    def __post_init__(self):
+        set_checked(self, length, "bandwidth")
+        set_checked(self, positive, "alpha")
+
+    def postfix(self) -> tuple[Instruction, ...]:
+        """One instruction."""
+        return ((POWER, 0.5 / (self.alpha * self.bandwidth**2), self.alpha),)
+
+
+@dataclass(frozen=True)
+class Matern52(_BuiltIn):
+    r"""The Matérn-5/2 kernel, :math:`a = \sqrt5\,|x - y| / \mathrm{bandwidth}`,
+
+    .. math:: k(x, y) = (1 + a + a^2/3)\,e^{-a}.
+
+    Its sections have four derivatives where x = y. There q''' and q'''' diverge in s and are given as 0.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Positive, in the units of x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.kernels import Matern52
+    >>> Matern52(bandwidth=2.0).profile(np.array([0.0, 4.0])).round(4)
+    array([1.   , 0.524])
+    """
+
+    bandwidth: float = 1.0
+
+    differentiability = 4.0
+
+    def __post_init__(self):
+        set_checked(self, length, "bandwidth")
+
+    def postfix(self) -> tuple[Instruction, ...]:
+        """One instruction: the second shape of the family."""
+        return ((MATERN, 5.0 / self.bandwidth**2, 1.0),)
+
+
+@dataclass(frozen=True)
+class Matern72(_BuiltIn):
+    r"""The Matérn-7/2 kernel, :math:`a = \sqrt7\,|x - y| / \mathrm{bandwidth}`,
+
+    .. math:: k(x, y) = (1 + a + 2a^2/5 + a^3/15)\,e^{-a}.
+
+    Its sections have six derivatives where x = y. There q'''' diverges in s and is given as 0.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Positive, in the units of x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.kernels import Matern72
+    >>> Matern72(bandwidth=2.0).profile(np.array([0.0, 4.0])).round(4)
+    array([1.    , 0.5449])
+    """
+
+    bandwidth: float = 1.0
+
+    differentiability = 6.0
+
+    def __post_init__(self):
+        set_checked(self, length, "bandwidth")
+
+    def postfix(self) -> tuple[Instruction, ...]:
+        """One instruction: the first shape of the family."""
+        return ((MATERN, 7.0 / self.bandwidth**2, 0.0),)
+
+
+@dataclass(frozen=True)
+class Exponential(_BuiltIn):
+    r"""The exponential (Laplace, Matérn-1/2) kernel :math:`k(x, y) = \exp(-|x - y| / \mathrm{bandwidth})`.
+
+    Its sections have a kink where x = y: no gradient exists there, and by convention all derivatives in s are 0 there.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Positive, in the units of x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.kernels import Exponential
+    >>> Exponential(bandwidth=2.0).profile(np.array([0.0, 4.0])).round(4)
+    array([1.    , 0.3679])
+    """
+
+    bandwidth: float = 1.0
+
+    differentiability = 0.0
+
+    def __post_init__(self):
+        set_checked(self, length, "bandwidth")
+
+    def postfix(self) -> tuple[Instruction, ...]:
+        """One instruction: the fourth shape of the Matérn family."""
+        return ((MATERN, 1.0 / self.bandwidth**2, 3.0),)

@@ -1,4 +1,4 @@
-"""Pictures of finished runs. Matplotlib is imported when a picture is asked for."""
+"""Marginal distributions in pairs."""
 
 from __future__ import annotations
 
@@ -8,18 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-INK, ACCENT = "#33373d", "#c8553d"
-SHADES = ("#dcebee", "#b3d3da", "#7fb3bf", "#4a8fa1", "#1f6478")
+from kmc.plots.style import ACCENT, INK, SHADES, require_matplotlib
+
 _MASSES = (0.95, 0.8, 0.6, 0.4, 0.2)  # of the draws inside each contour, from the outermost inwards
 _BINS = 48
-
-
-def require_matplotlib() -> None:
-    """Raise an ImportError that says what to install if there is no Matplotlib."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError('Pictures need Matplotlib. Install it with: pip install "kmc[plots]"') from error
 
 
 def plot_pairs(

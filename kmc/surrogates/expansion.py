@@ -8,7 +8,7 @@ import numpy as np
 
 from kmc.bases import KernelSections, Whitened
 from kmc.forms import accumulate
-from kmc.kernels import Gaussian, squared_distances
+from kmc.kernels import Gaussian, Metric, median_distance
 from kmc.linalg import cholesky_whitening, ridge_path
 
 REGULARIZATIONS = np.logspace(-13, 2, 31)
@@ -48,7 +48,7 @@ class Expansion(NamedTuple):
     @property
     def basis(self) -> KernelSections:
         """The sections."""
-        return KernelSections(self.kernel, self.centres, self.metric)
+        return KernelSections(Metric(self.kernel, self.metric), self.centres)
 
     def values(self, z: np.ndarray) -> np.ndarray:
         """f at the rows of z, shape (n,)."""
@@ -75,15 +75,9 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], ji
     return max((c for c, r in zip(fitting, runaway, strict=True) if r <= min(runaway) + 0.02), key=lambda c: c.factor)
 
 
-def median_distance(points: np.ndarray) -> float:
-    """Median distance between points, the unit of bandwidths."""
-    s = squared_distances(points, points)
-    return float(np.sqrt(np.median(s[np.triu_indices(len(points), 1)])))
-
-
 def _fit(data, metric, factor, jitter):
     kernel = Gaussian(factor * median_distance(data.centres @ metric.T))
-    sections = KernelSections(kernel, data.centres, metric)
+    sections = KernelSections(Metric(kernel, metric), data.centres)
     whitening = cholesky_whitening(sections.gram(), jitter)
     basis = Whitened(sections, whitening)
 

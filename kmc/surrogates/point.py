@@ -14,6 +14,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from kmc.kernels.exponentials import exponential
+from kmc.points import register
+
 SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it nothing of it is left
 
 ABOVE_TREND = 3.0  # nats that the sections may add to the trend anywhere
@@ -49,14 +52,14 @@ class PointState(NamedTuple):
 def workspace(state):
     """Scratch arrays for :func:`value_and_gradient`."""
     d, m = state.centres.shape
-    return np.empty((4, d)), np.empty((2, m)), np.empty(m, np.int64)
+    return np.empty((4, d)), np.empty((2, m))
 
 
 @numba.njit(cache=True)
 def value_and_gradient(state, z, gradient, work):
     """log s(z); its gradient is written into ``gradient`` (d,)."""
     d, m = state.centres.shape
-    vectors, sections, bits = work
+    vectors, sections = work
     r, pr, u, g = vectors[0], vectors[1], vectors[2], vectors[3]
 
     q = 0.0
@@ -82,8 +85,7 @@ def value_and_gradient(state, z, gradient, work):
         for a in range(m):
             exponent[a] += (uj - centres[a]) ** 2
     for a in range(m):
-        exponent[a] *= -state.rate
-    exponentials(exponent, value, bits)
+        value[a] = exponential(-state.rate * exponent[a])
     sections_sum = np.dot(state.coefficients, value)
     for a in range(m):
         value[a] *= state.coefficients[a]
@@ -96,6 +98,9 @@ def value_and_gradient(state, z, gradient, work):
             total += state.metric[j, i] * g[j]
         gradient[i] = total - 2.0 * slope * pr[i]
     return _bounded(state, z, sections_sum, state.constant - depth, slope, pr, gradient)
+
+
+register(PointState, workspace, value_and_gradient)
 
 
 @numba.njit(cache=True)
@@ -157,41 +162,3 @@ def _trend(q, dof, cap, tail, d):
         return depth, 0.5
     excess = (depth - cap) / tail
     return cap + tail * np.log1p(excess), 0.5 / (1.0 + excess)
-
-
-_LOG2E = 1.4426950408889634
-_LN2_HIGH = 0.693147180369123816490
-_LN2_LOW = 1.90821492927058770002e-10
-_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the rounded integer in the low bits
-
-
-@numba.njit(cache=True)
-def exponentials(x, out, bits):
-    """out = exp(x) for x <= 0, to 2.5 ulp, in a loop that the compiler vectorises (libm's exp is not).
-
-    exp(x) = 2^n exp(r), |r| <= ln(2)/2, with a Taylor polynomial of degree 12; below -700 the result is exp(-700).
-    """
-    shifted = bits.view(np.float64)
-    for a in range(x.size):
-        v = max(x[a], -700.0)
-        t = v * _LOG2E + _ROUND
-        shifted[a] = t
-        n = t - _ROUND
-        r = (v - n * _LN2_HIGH) - n * _LN2_LOW
-        p = 1.0 / 479001600.0
-        p = p * r + 1.0 / 39916800.0
-        p = p * r + 1.0 / 3628800.0
-        p = p * r + 1.0 / 362880.0
-        p = p * r + 1.0 / 40320.0
-        p = p * r + 1.0 / 5040.0
-        p = p * r + 1.0 / 720.0
-        p = p * r + 1.0 / 120.0
-        p = p * r + 1.0 / 24.0
-        p = p * r + 1.0 / 6.0
-        p = p * r + 0.5
-        p = p * r + 1.0
-        out[a] = p * r + 1.0
-    for a in range(x.size):
-        bits[a] = (bits[a] << 52) + (1023 << 52)
-    for a in range(x.size):
-        out[a] *= shifted[a]

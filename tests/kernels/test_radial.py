@@ -1,51 +1,187 @@
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
+from sklearn.gaussian_process import kernels as reference
 
-from kmc.kernels import Gaussian, squared_distances
+from kmc.kernels import (
+    Exponential,
+    Gaussian,
+    InverseMultiquadric,
+    Matern52,
+    Matern72,
+    RationalQuadratic,
+    squared_distances,
+)
+from tests.kernels import cases
 from tests.oracles import differences
+from tests.oracles import kernels as oracle
+
+RADIAL = cases.SMOOTH_RADIAL | cases.ROUGH_RADIAL
+BUILT_IN = {name: kernel for name, kernel in RADIAL.items() if name != "radial function"}
 
 
-@pytest.mark.parametrize("bandwidth", [0.5, 1.0, 3.0])
-def test_derivatives_of_the_profile(bandwidth):
-    kernel = Gaussian(bandwidth)
-    s = np.linspace(0, 10, 21)
-    q, q1, q2 = kernel.derivatives(s)
-    unit = 2 * bandwidth**2  # in which the profile varies over a length of one
-    np.testing.assert_allclose(q, np.exp(-s / (2 * bandwidth**2)), rtol=1e-15)
-    np.testing.assert_array_equal(q, kernel.profile(s))
-    for order, (function, derivative) in enumerate([(kernel.profile, q1), (lambda s: kernel.derivatives(s)[1], q2)]):
-        slope = [differences.gradient(lambda t, f=function: f(t)[0], [v], 0.01 * unit)[0] for v in s]
-        np.testing.assert_allclose(derivative, slope, rtol=1e-9, atol=1e-11 / unit ** (order + 1))
+def radial(kernels=RADIAL):
+    return pytest.mark.parametrize("kernel", kernels.values(), ids=kernels)
 
 
-@pytest.mark.parametrize("bandwidth", [0.0, -1.0, np.nan, np.inf])
-def test_bandwidth_must_be_positive_and_finite(bandwidth):
+@radial()
+def test_profile_is_the_kernel(kernel):
+    s = np.linspace(0, 30, 61)
+    expected = [oracle.value(kernel, np.sqrt([v]), np.zeros(1)) for v in s]
+    np.testing.assert_allclose(kernel.profile(s), expected, rtol=1e-14)
+    assert kernel.profile(np.zeros(1)) == 1.0
+
+
+@radial()
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_each_derivative_is_the_slope_of_the_one_before(kernel, order):
+    """Away from s = 0, where some diverge; steps of 1 % of s, in which every profile is smooth."""
+    s = np.linspace(0.5, 30, 30)
+    derivatives = kernel.derivatives(s, order)
+    assert len(derivatives) == order + 1
+    slopes = [
+        differences.gradient(lambda t: kernel.derivatives(t, order - 1)[-1], np.array([v]), 0.01 * v)[0, 0] for v in s
+    ]
+    np.testing.assert_allclose(derivatives[-1], slopes, rtol=1e-8)
+
+
+@radial()
+def test_lower_derivatives_do_not_depend_on_the_order(kernel):
+    s = np.linspace(0, 9, 10)
+    full = kernel.derivatives(s, 4)
+    assert len(kernel.derivatives(s)) == 3
+    for order in range(4):
+        for lower, same in zip(kernel.derivatives(s, order), full):
+            np.testing.assert_allclose(lower, same, rtol=1e-14)
+
+
+@radial(cases.SMOOTH_RADIAL)
+def test_smooth_profiles_at_coincidence(kernel):
+    """Derivatives continue to s = 0: there the Taylor series of each row gives the next one."""
+    at, near = kernel.derivatives(np.array([0.0]), 4), kernel.derivatives(np.array([1e-7]), 4)
+    for k in range(4):
+        assert near[k] == pytest.approx(at[k] + 1e-7 * at[k + 1], rel=1e-12)
+    assert kernel.differentiability == np.inf
+
+
+@pytest.mark.parametrize(
+    ("kernel", "finite"), [(Matern52(2.0), 2), (Matern72(2.0), 3), (Exponential(2.0), 0)], ids=["5/2", "7/2", "1/2"]
+)
+def test_rough_profiles_at_coincidence(kernel, finite):
+    """Up to ``finite`` they are continuous, 2 finite derivatives in x exist, and what diverges is given as 0."""
+    assert kernel.differentiability == 2 * finite
+    at = np.array(kernel.derivatives(np.array([0.0]), 4))[:, 0]
+    near = np.array(kernel.derivatives(np.array([1e-16]), 4))[:, 0]  # a distance of 1e-8
+    np.testing.assert_allclose(at[: finite + 1], near[: finite + 1], rtol=1e-7)
+    assert (at[finite + 1 :] == 0).all()
+    assert (np.abs(near[finite + 1 :]) > 1e5).all()
+    np.testing.assert_array_equal(kernel.derivatives(np.array([1e-200]), 4), at[:, None])
+
+
+def test_values_at_coincidence_of_the_matern_kernels():
+    """q' = -c/6 and q'' = c²/12 for 5/2 with c = 5/h²; -c/10, c²/60 and -c³/120 for 7/2 with c = 7/h²."""
+    h = 1.7
+    c = 5 / h**2
+    np.testing.assert_allclose(np.ravel(Matern52(h).derivatives([0.0], 2)), [1, -c / 6, c**2 / 12], rtol=1e-14)
+    c = 7 / h**2
+    expected = [1, -c / 10, c**2 / 60, -(c**3) / 120]
+    np.testing.assert_allclose(np.ravel(Matern72(h).derivatives([0.0], 3)), expected, rtol=1e-14)
+
+
+@radial(BUILT_IN)
+def test_extreme_distances(kernel):
+    """Nothing overflows, nothing is NaN: far away the kernel is flat."""
+    s = np.array([1e-320, 1e-300, 1e-70, 1e8, 1e30, 1e200, 1e308])
+    for k, row in enumerate(kernel.derivatives(s, 4)):
+        assert np.isfinite(row).all()
+        assert (np.abs(row[-2:]) < 1e-15 * 10.0**-k).all()
+    assert all(np.isnan(row).all() for row in kernel.derivatives(np.array([np.nan]), 4))
+
+
+@radial()
+def test_any_arguments(kernel):
+    """Shapes, orders in memory, types and read-only arrays, and more than a tile of distances."""
+    s = np.random.default_rng(0).random((7, 3, 101)) * 5
+    expected = [np.array([kernel.derivatives(v)[k] for v in s[0, 0, :5]]) for k in range(3)]
+    frozen = s.copy()
+    frozen.flags.writeable = False
+    for other in (s, frozen, np.asfortranarray(s), np.repeat(s, 2, axis=2)[:, :, ::2]):
+        for row, some in zip(kernel.derivatives(other), expected):
+            assert row.shape == s.shape
+            np.testing.assert_allclose(row[0, 0, :5], some, rtol=1e-14)
+    np.testing.assert_allclose(kernel.profile(np.arange(4)), kernel.profile(np.arange(4.0)), rtol=1e-15)
+    assert kernel.profile(np.empty((0, 3))).shape == (0, 3)
+    assert np.ndim(kernel.profile(2.0)) == 0
+
+
+@pytest.mark.parametrize("order", [-1, 5])
+def test_order_is_checked(order):
+    with pytest.raises(ValueError, match=f"order={order}: expected a whole number from 0 to 4"):
+        Gaussian().derivatives(np.ones(2), order)
+
+
+def test_order_is_a_whole_number():
+    with pytest.raises(TypeError, match=r"order=1\.5"):
+        Gaussian().derivatives(np.ones(2), 1.5)
+
+
+@radial(BUILT_IN)
+def test_gram_matrices_are_positive_definite(kernel):
+    x = np.random.default_rng(1).standard_normal((60, 4))
+    assert np.linalg.eigvalsh(kernel.profile(squared_distances(x, x))).min() > -1e-13
+
+
+@radial()
+def test_scaled_multiplies_lengths(kernel):
+    s = np.linspace(0, 5, 6)
+    np.testing.assert_allclose(kernel.scaled(3.0).profile(9.0 * s), kernel.profile(s), rtol=1e-14)
+    assert kernel.scaled(1) == kernel
+
+
+@pytest.mark.parametrize(
+    ("kernel", "other"),
+    [
+        (Gaussian(1.3), reference.RBF(1.3)),
+        (Matern52(1.3), reference.Matern(1.3, nu=2.5)),
+        (Matern72(1.3), reference.Matern(1.3, nu=3.5)),
+        (Exponential(1.3), reference.Matern(1.3, nu=0.5)),
+        (RationalQuadratic(1.3, alpha=0.7), reference.RationalQuadratic(1.3, alpha=0.7)),
+    ],
+    ids=lambda kernel: type(kernel).__name__,
+)
+def test_against_scikit_learn(kernel, other):
+    rng = np.random.default_rng(2)
+    x, y = rng.standard_normal((20, 3)), rng.standard_normal((30, 3))
+    np.testing.assert_allclose(kernel.profile(squared_distances(x, y)), other(x, y), rtol=1e-11)
+
+
+def test_limits():
+    """A rational quadratic tends to the Gaussian, and an inverse multiquadric is one by other names."""
+    s = np.linspace(0, 10, 11)
+    np.testing.assert_allclose(RationalQuadratic(1.5, alpha=1e9).profile(s), Gaussian(1.5).profile(s), rtol=1e-7)
+    same = RationalQuadratic(2.0, alpha=1.5), InverseMultiquadric(2.0 * np.sqrt(3.0), exponent=1.5)
+    np.testing.assert_allclose(same[0].derivatives(s, 4), same[1].derivatives(s, 4), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Gaussian, InverseMultiquadric, RationalQuadratic, Matern52, Matern72, Exponential],
+    ids=lambda k: k.__name__,
+)
+@pytest.mark.parametrize("bandwidth", [0.0, -1.0, np.nan, np.inf, 1e-200])
+def test_bandwidth_must_be_positive_and_finite(kind, bandwidth):
     with pytest.raises(ValueError, match=f"bandwidth={bandwidth!r}: expected a positive"):
+        kind(bandwidth)
+
+
+@pytest.mark.parametrize("bandwidth", ["median", None, True, [1.0]])
+def test_bandwidth_must_be_a_number(bandwidth):
+    with pytest.raises(TypeError, match=r"bandwidth=.*: expected a positive"):
         Gaussian(bandwidth)
 
 
-@pytest.mark.parametrize("dim", [1, 3, 30])
-@pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_squared_distances_keep_their_digits_far_from_the_origin(dim, offset):
-    rng = np.random.default_rng(1)
-    x, y = offset + rng.standard_normal((40, dim)), offset + rng.standard_normal((20, dim))
-    s = squared_distances(x, y)
-    # cdist subtracts first, so the offset costs it nothing; three sums of d squares round to a few eps of their size.
-    np.testing.assert_allclose(s, cdist(x, y, "sqeuclidean"), rtol=0, atol=1e-15 * (10 + dim) * s.max())
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_distance_at_coincidence_is_zero_and_never_negative(offset):
-    rng = np.random.default_rng(2)
-    x = offset + rng.standard_normal((100, 5))
-    s = squared_distances(x, x)
-    assert s.min() == 0.0
-    np.testing.assert_allclose(np.diag(s), 0.0, atol=1e-14)  # |x|² + |x|² - 2 x·x, summed in two orders
-    np.testing.assert_array_equal(squared_distances(x[:, :1], x[:, :1]).diagonal(), 0.0)
-
-
-def test_arguments_are_not_written_to():
-    x, y = np.ones((3, 2)), np.zeros((4, 2))
-    squared_distances(x, y)
-    assert (x == 1).all() and (y == 0).all()
+@pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf])
+def test_exponents_must_be_positive_and_finite(value):
+    with pytest.raises(ValueError, match=f"exponent={value!r}"):
+        InverseMultiquadric(exponent=value)
+    with pytest.raises(ValueError, match=f"alpha={value!r}"):
+        RationalQuadratic(alpha=value)

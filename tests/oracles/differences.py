@@ -22,6 +22,16 @@ def laplacian(function, x, step=0.01):
     return sum(_sum(function, x, i, SECOND, step) / step**2 for i in range(len(x)))
 
 
+def gradients(function, points):
+    """∇f at the rows of ``points`` (n, d), for a function of rows, shape (n, d)."""
+    return np.array([gradient(lambda x: function(x[None])[0], p) for p in points])
+
+
+def laplacians(function, points):
+    """Δf at the rows of ``points`` (n, d), for a function of rows, shape (n,)."""
+    return np.array([laplacian(lambda x: function(x[None])[0], p) for p in points])
+
+
 def _sum(function, x, i, stencil, step):
     total = 0.0
     for k, coefficient in stencil.items():

@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from kmc import plots
+from kmc.plots import pairs as plots
 
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure  # noqa: E402

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
-from scipy.spatial.distance import pdist
 
-from kmc.surrogates.expansion import Data, fit_expansion, median_distance
+from kmc.surrogates.expansion import Data, fit_expansion
 from tests.oracles import differences
 from tests.oracles import expansion as oracle
 
@@ -41,7 +40,7 @@ def expansion(request, data, metric):
 
 def kernel(expansion):
     """What the oracle needs to know of the choices that were made."""
-    return expansion.basis.kernel.bandwidth, expansion.basis.metric, expansion.regularization, JITTER
+    return expansion.kernel.bandwidth, expansion.metric, expansion.regularization, JITTER
 
 
 def test_solution_is_the_oracles(data, expansion):
@@ -89,8 +88,3 @@ def test_a_constant_residual_is_the_offset():
     expansion = fit_expansion(problem()._replace(residual=np.full(40, -3.0)), np.eye(2), (0.5, 2.0), 1e-11)
     np.testing.assert_allclose(expansion.values(problem().states), -3.0, rtol=1e-12)
     assert expansion.loo_sd < 1e-12
-
-
-def test_median_distance():
-    points = np.random.default_rng(16).standard_normal((31, 3))
-    assert median_distance(points) == pytest.approx(np.median(pdist(points)))

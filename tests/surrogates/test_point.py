@@ -89,23 +89,6 @@ def test_a_runaway_expansion_is_bounded(ceiling, reach):
     np.testing.assert_allclose(point.gradients(surrogate, points), slopes, rtol=1e-4, atol=1e-4)
 
 
-def test_exponentials_are_exact_to_rounding():
-    x = -np.concatenate([np.linspace(0, 700, 100_001), np.logspace(-300, 2, 20_001), [0.0, np.log(2) / 2, np.log(2)]])
-    out = np.empty_like(x)
-    point.exponentials(x, out, np.empty(len(x), np.int64))
-    exact = np.exp(x.astype(np.longdouble))
-    assert np.max(np.abs(out - exact) / np.spacing(exact.astype(float))) < 2.5
-    assert (out[x == 0] == 1.0).all()
-
-
-def test_exponentials_bottom_out():
-    x = np.array([-700.0, -701.0, -1e300, -np.inf])
-    out = np.empty(4)
-    point.exponentials(x, out, np.empty(4, np.int64))
-    np.testing.assert_array_equal(out, out[0])
-    assert 0 < out[0] < 1e-300
-
-
 @pytest.fixture
 def allocations():
     """Count of the allocations made by jitted code so far."""

@@ -1,0 +1,223 @@
+"""What all kernels share, and the algebra: sums, products and positive multiples of kernels are kernels.
+
+Two kernels of the same argument (both of |x - y|², or both of <x, y>) combine into one of that argument again, with
+derivatives by Leibniz's rule. Mixed ones are functions of two points only: see :func:`kmc.kernels.partial`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import comb
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from kmc.kernels.checks import derivative_order, is_number, length, positive, set_checked
+from kmc.kernels.program import PRODUCT, SCALE, SUM, evaluate
+
+if TYPE_CHECKING:
+    from kmc.kernels.program import Instruction
+
+Self = TypeVar("Self", bound="Kernel")
+
+
+class Kernel:
+    """A positive-definite kernel k(x, y). Kernels can be added, and multiplied by each other and by positive numbers.
+
+    Attributes
+    ----------
+    argument : {"distance", "inner-product", None}
+        What the kernel is a profile of: s = |x - y|², t = <x, y>, or neither.
+    differentiability : float
+        How many derivatives in x of k(x, y) exist where x = y.
+    """
+
+    argument: str | None = None
+    differentiability: float = np.inf
+
+    __array_ufunc__ = None  # so that a NumPy number times a kernel comes to __rmul__
+
+    def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
+        """The profile and its derivatives up to ``order`` <= 4 at arguments of any shape."""
+        raise TypeError(
+            f"{self!r} is not a function of |x - y|² alone, nor of <x, y> alone: "
+            "use kmc.kernels.partial(kernel, name, x, y)"
+        )
+
+    def profile(self, u: np.ndarray) -> np.ndarray:
+        """The profile at arguments of any shape."""
+        return self.derivatives(u, 0)[0]
+
+    def scaled(self: Self, factor: float) -> Self:
+        """The same kernel with lengths multiplied by a positive factor."""
+        own: Any = self
+        return replace(own, bandwidth=own.bandwidth * length("factor", factor))
+
+    def postfix(self) -> tuple[Instruction, ...] | None:
+        """The instructions of :func:`kmc.kernels.program`, or None where there are none."""
+        return None
+
+    def __add__(self, other: Any) -> Kernel:
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Any) -> Kernel:
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scale(self, other) if is_number(other) else NotImplemented
+
+    __rmul__ = __mul__
+
+
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """k(x, y) = left(x, y) + right(x, y); ``left + right`` makes one.
+
+    Examples
+    --------
+    >>> from kmc.kernels import Gaussian, Polynomial
+    >>> Gaussian(2.0) + Polynomial(degree=1)
+    Sum(left=Gaussian(bandwidth=2.0), right=Polynomial(degree=1, offset=1.0, bandwidth=1.0))
+    """
+
+    left: Kernel
+    right: Kernel
+
+    def __post_init__(self):
+        _check_kernels(self, "left", "right")
+
+    @property
+    def argument(self) -> str | None:  # type: ignore[override]
+        """That of both parts, or None."""
+        return _common_argument(self)
+
+    @property
+    def differentiability(self) -> float:  # type: ignore[override]
+        """The lesser of the parts'."""
+        return min(self.left.differentiability, self.right.differentiability)
+
+    def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
+        """Sums of the parts' derivatives."""
+        if self.argument is None:
+            return super().derivatives(u, order)
+        postfix = self.postfix()
+        if postfix is not None:
+            return evaluate(postfix, u, order)
+        f, g = self.left.derivatives(u, order), self.right.derivatives(u, order)
+        return tuple(a + b for a, b in zip(f, g))
+
+    def scaled(self, factor: float) -> Sum:
+        """The sum of the scaled parts."""
+        return Sum(self.left.scaled(factor), self.right.scaled(factor))
+
+    def postfix(self) -> tuple[Instruction, ...] | None:
+        """Left, right, add."""
+        return _joined(self, SUM)
+
+
+@dataclass(frozen=True)
+class Product(Kernel):
+    """k(x, y) = left(x, y) right(x, y); ``left * right`` makes one.
+
+    Examples
+    --------
+    >>> from kmc.kernels import Gaussian, Matern52
+    >>> Gaussian(2.0) * Matern52()
+    Product(left=Gaussian(bandwidth=2.0), right=Matern52(bandwidth=1.0))
+    """
+
+    left: Kernel
+    right: Kernel
+
+    def __post_init__(self):
+        _check_kernels(self, "left", "right")
+
+    @property
+    def argument(self) -> str | None:  # type: ignore[override]
+        """That of both parts, or None."""
+        return _common_argument(self)
+
+    @property
+    def differentiability(self) -> float:  # type: ignore[override]
+        """The lesser of the parts'."""
+        return min(self.left.differentiability, self.right.differentiability)
+
+    def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
+        """(fg)^(k) = Σ_j C(k, j) f^(j) g^(k-j)."""
+        if self.argument is None:
+            return super().derivatives(u, order)
+        postfix = self.postfix()
+        if postfix is not None:
+            return evaluate(postfix, u, order)
+        f, g = self.left.derivatives(u, order), self.right.derivatives(u, order)
+        orders = range(derivative_order(order) + 1)
+        return tuple(sum(comb(k, j) * f[j] * g[k - j] for j in range(k + 1)) for k in orders)
+
+    def scaled(self, factor: float) -> Product:
+        """The product of the scaled parts."""
+        return Product(self.left.scaled(factor), self.right.scaled(factor))
+
+    def postfix(self) -> tuple[Instruction, ...] | None:
+        """Left, right, multiply."""
+        return _joined(self, PRODUCT)
+
+
+@dataclass(frozen=True)
+class Scale(Kernel):
+    """k(x, y) = factor kernel(x, y) with a positive factor; ``factor * kernel`` makes one.
+
+    Examples
+    --------
+    >>> from kmc.kernels import Gaussian
+    >>> 2 * Gaussian()
+    Scale(kernel=Gaussian(bandwidth=1.0), factor=2.0)
+    """
+
+    kernel: Kernel
+    factor: float
+
+    def __post_init__(self):
+        _check_kernels(self, "kernel")
+        set_checked(self, positive, "factor")
+
+    @property
+    def argument(self) -> str | None:  # type: ignore[override]
+        """That of the kernel."""
+        return self.kernel.argument
+
+    @property
+    def differentiability(self) -> float:  # type: ignore[override]
+        """That of the kernel."""
+        return self.kernel.differentiability
+
+    def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
+        """The kernel's derivatives times the factor."""
+        if self.argument is None:
+            return super().derivatives(u, order)
+        postfix = self.postfix()
+        if postfix is not None:
+            return evaluate(postfix, u, order)
+        return tuple(self.factor * f for f in self.kernel.derivatives(u, order))
+
+    def scaled(self, factor: float) -> Scale:
+        """The multiple of the scaled kernel."""
+        return Scale(self.kernel.scaled(factor), self.factor)
+
+    def postfix(self) -> tuple[Instruction, ...] | None:
+        """Kernel, multiply by the factor."""
+        inner = self.kernel.postfix()
+        return None if inner is None else (*inner, (SCALE, self.factor, 0.0))
+
+
+def _check_kernels(kernel: Kernel, *names: str) -> None:
+    for name in names:
+        if not isinstance(part := getattr(kernel, name), Kernel):
+            raise TypeError(f"{name}={part!r}: expected a kernel of kmc.kernels")
+
+
+def _common_argument(kernel: Sum | Product) -> str | None:
+    return kernel.left.argument if kernel.left.argument == kernel.right.argument else None
+
+
+def _joined(kernel: Sum | Product, code: int) -> tuple[Instruction, ...] | None:
+    left, right = kernel.left.postfix(), kernel.right.postfix()
+    return None if left is None or right is None else (*left, *right, (code, 0.0, 0.0))

@@ -1,0 +1,26 @@
+"""What all pictures share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+INK, ACCENT = "#33373d", "#c8553d"
+SHADES = ("#dcebee", "#b3d3da", "#7fb3bf", "#4a8fa1", "#1f6478")
+
+
+def require_matplotlib() -> None:
+    """Raise an ImportError that says what to install if there is no Matplotlib."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError('Pictures need Matplotlib. Install it with: pip install "kmc[plots]"') from error
+
+
+def axes_or_new(ax: Any, size: tuple[float, float] = (5.0, 4.0)) -> Any:
+    """The user's axes, or new ones in a figure of this size, in inches."""
+    require_matplotlib()
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=size, layout="constrained")[1]
