@@ -1,4 +1,4 @@
-"""What every estimator shares: scikit-learn's conventions, without importing scikit-learn."""
+"""What every estimator shares: scikit-learn's conventions, without depending on scikit-learn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,21 @@ class NotFittedError(ValueError, AttributeError):
 class Estimator:
     """Parameters by name, input checks, and the facts that scikit-learn asks for.
 
-    A subclass lists its parameters in ``__init__`` and only stores them there; ``fit`` checks and uses them.
+    A subclass lists its parameters in ``__init__`` and only stores them there, unchanged; ``fit`` checks and uses them.
+    What a fit leaves has a name that ends in an underscore.
+
+    Examples
+    --------
+    >>> from kmc.estimator import Estimator
+    >>> class Mean(Estimator):
+    ...     def __init__(self, trim=0.0):
+    ...         self.trim = trim
+    ...
+    ...     def fit(self, X, y=None):
+    ...         self.mean_ = self._check_points(X, fitting=True).mean(axis=0)
+    ...         return self
+    >>> Mean(trim=0.1).set_params(trim=0.2).fit([[1.0, 2.0], [3.0, 4.0]])
+    Mean(trim=0.2)
     """
 
     _transformer: ClassVar[bool] = False
@@ -24,6 +38,8 @@ class Estimator:
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
+        if cls.__init__ is object.__init__:  # whose signature takes anything
+            return []
         return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -37,7 +53,7 @@ class Estimator:
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name; ValueError for a name that is none."""
+        """Set parameters, ``name__parameter`` being those of a nested estimator; ValueError for a name that is none."""
         names = self._parameter_names()
         nested: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
@@ -49,7 +65,11 @@ class Estimator:
             else:
                 setattr(self, name, value)
         for name, inner_params in nested.items():
-            getattr(self, name).set_params(**inner_params)
+            value = getattr(self, name)
+            if not hasattr(value, "set_params"):
+                first = next(iter(inner_params))
+                raise ValueError(f"{f'{name}__{first}'!r}: {name}={value!r} has no parameters")
+            value.set_params(**inner_params)
         return self
 
     def __repr__(self) -> str:
@@ -62,7 +82,7 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
+        return bool(_fitted_attributes(self) - {"n_features_in_", "feature_names_in_"})
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags, TransformerTags
@@ -82,17 +102,21 @@ class Estimator:
             raise NotFittedError(f"This {name} instance is not fitted yet: call fit with data before using it")
 
     def _check_points(self, X: Any, *, fitting: bool = False, least: int = 1) -> np.ndarray:
-        """X as a C-contiguous float64 array (n, d); remembers d and the column names when ``fitting``."""
+        """X as a C-contiguous float64 array (n, d).
+
+        When ``fitting``, d and the column names are remembered and what an earlier fit left is forgotten, so that a fit
+        that fails leaves an estimator that is not fitted rather than half of two fits.
+        """
         names = _column_names(X)
         if not fitting:
             self._check_fitted()
         x = as_points(X, least)
         if fitting:
+            for name in _fitted_attributes(self):
+                delattr(self, name)
             self.n_features_in_ = x.shape[1]
             if names is not None:
                 self.feature_names_in_ = names
-            elif hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
             return x
         _check_names(self, names)
         if x.shape[1] != self.n_features_in_:
@@ -104,20 +128,40 @@ class Estimator:
 
 
 def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
-    """Points as rows of a C-contiguous float64 array, or an error that says what is wrong with them."""
+    """Points as rows of a C-contiguous float64 array, or an error that says what is wrong with them.
+
+    Parameters
+    ----------
+    X : array_like, shape (n, d)
+        Anything that ``numpy.asarray`` takes: lists, data frames, lazy arrays.
+    least : int
+        Number of points that are needed.
+    name : str
+        For messages.
+
+    Raises
+    ------
+    ValueError
+        For another number of dimensions, too few points, no columns, complex numbers, NaN or infinity, masked entries.
+    TypeError
+        For a sparse matrix, or entries that are no numbers.
+
+    Examples
+    --------
+    >>> from kmc.estimator import as_points
+    >>> as_points([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise TypeError(f"{name} is a sparse matrix: sparse data are not supported, use {name}.toarray()")
-    x = np.asarray(X)
-    if np.iscomplexobj(x):
-        raise ValueError(f"Complex data not supported: {name} has dtype {x.dtype}, expected real numbers")
-    try:
-        x = np.ascontiguousarray(x, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} does not convert to an array of numbers: {error}") from error
-    if np.ndim(X) != 2 and x.ndim != 2 or np.ndim(X) < 2:
+    if np.ma.is_masked(X):
+        raise ValueError(f"{name} has masked entries: drop such rows first")
+    x = _as_numbers(X, name)
+    if x.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got {'scalar' if np.ndim(X) == 0 else f'{np.ndim(X)}D'} array instead: {name} has shape "
-            f"{np.shape(X)}. Reshape your data: points are rows, so use {name}.reshape(-1, 1) if it has one column"
+            f"Expected 2D array, got {f'{x.ndim}D' if x.ndim else 'scalar'} array instead: {name} has shape {x.shape}. "
+            f"Reshape your data: points are rows, so use {name}.reshape(-1, 1) if it has one column"
         )
     if x.shape[1] < 1:
         raise ValueError(f"0 feature(s) (shape={x.shape}) while a minimum of 1 is required: {name} has no columns")
@@ -145,12 +189,37 @@ def check_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:
 
 def check_vector(values: Any, n: int, name: str) -> np.ndarray:
     """Finite numbers, one for each of the n rows of X."""
-    v = np.ascontiguousarray(values, dtype=float)
+    v = _as_numbers(values, name)
     if v.shape != (n,):
         raise ValueError(f"{name} has shape {v.shape}: expected ({n},), one number for each row of X")
     if not np.all(np.isfinite(v)):
         raise ValueError(f"{name} contains NaN or infinity, first in row {int(np.argmax(~np.isfinite(v)))}")
     return v
+
+
+def values_of(y: Any, values: Any) -> Any:
+    """The second argument of a ``fit(X, y=None, weights=None, *, values=None)``, under whichever name it was given.
+
+    scikit-learn's pipelines and searches pass it as ``y``, and split it along with X.
+    """
+    if y is not None and values is not None:
+        raise TypeError("y and values are two names of the same argument: give one of them")
+    return y if values is None else values
+
+
+def _as_numbers(data: Any, name: str) -> np.ndarray:
+    """A C-contiguous float64 array of any shape."""
+    try:
+        array = np.asarray(data)
+        if not np.iscomplexobj(array):
+            return np.asarray(array, dtype=float, order="C")
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} does not convert to an array of numbers: {error}") from error
+    raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}, expected real numbers")
+
+
+def _fitted_attributes(estimator: Estimator) -> set[str]:
+    return {name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")}
 
 
 def _column_names(X: Any) -> np.ndarray | None:

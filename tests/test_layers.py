@@ -10,7 +10,7 @@ import kmc.errors
 ROOT = Path(kmc.errors.__file__).parent
 
 ANYWHERE = {"errors", "_version", "checks", "threads"}
-FORMS = {"kernels", "linalg", "bases", "forms"}
+FORMS = {"kernels", "linalg", "points", "bases", "forms"}
 ESTIMATORS = {"scores", "regression", "spectral"}
 RUN = FORMS | {"landmarks", "surrogates", "targets", "mcmc"}
 MAY_IMPORT = {
@@ -20,13 +20,16 @@ MAY_IMPORT = {
     "_version": set(),
     "kernels": set(),
     "linalg": set(),
-    "bases": {"kernels", "linalg"},
+    "points": set(),
+    "estimator": set(),
+    "krylov": set(),
+    "bases": {"kernels", "linalg", "points"},
     "forms": {"kernels", "linalg", "bases"},
     "landmarks": {"kernels", "linalg", "bases"},
     "surrogates": FORMS | {"landmarks"},
-    "scores": FORMS | {"landmarks"},
-    "regression": FORMS | {"landmarks"},
-    "spectral": FORMS | {"landmarks"},
+    "scores": FORMS | {"landmarks", "estimator", "krylov"},
+    "regression": FORMS | {"landmarks", "estimator"},
+    "spectral": FORMS | {"landmarks", "estimator"},
     "targets": set(),
     "mcmc": RUN - {"mcmc"},
     "run": RUN,

@@ -1,5 +1,25 @@
-"""Finite bases of functions on R^d."""
+"""Finite bases of functions on R^d, and functions in them."""
 
-from kmc.bases.sections import Basis, KernelSections, Whitened
+from kmc.bases.base import Basis
+from kmc.bases.base_point import BasePoint
+from kmc.bases.contraction import Contraction
+from kmc.bases.expansion import KernelExpansion
+from kmc.bases.fourier import FourierFeatures
+from kmc.bases.functions import UserFunctions
+from kmc.bases.gradients import KernelGradients
+from kmc.bases.monomials import Monomials
+from kmc.bases.sections import KernelSections
+from kmc.bases.whitened import Whitened
 
-__all__ = ["Basis", "KernelSections", "Whitened"]
+__all__ = [
+    "BasePoint",
+    "Basis",
+    "Contraction",
+    "FourierFeatures",
+    "KernelExpansion",
+    "KernelGradients",
+    "KernelSections",
+    "Monomials",
+    "UserFunctions",
+    "Whitened",
+]

@@ -1,56 +1,67 @@
-"""Finite bases of functions on R^d.
-
-A basis gives blocks of values and derivatives at points (the general mode, and the oracle of the others) and may sum
-forms over points directly where a fused expression is faster (``sum_dirichlet``, ``sum_linear``). Contractions at one
-point, for use inside a jitted loop, are functions of arrays: see :mod:`kmc.surrogates.point`.
-"""
+"""Kernel sections as a basis."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
-from kmc.kernels import RadialKernel, squared_distances
+from kmc.bases.section_forms import SectionForms, section_forms
+from kmc.kernels import Kernel
 
 
-class Basis(Protocol):
-    """The general mode of access, which every basis has."""
-
-    @property
-    def size(self) -> int:
-        """Number of functions p."""
-
-    def values(self, x: np.ndarray) -> np.ndarray:
-        """(n, p) values at the rows of x (n, d)."""
-
-    def gradients(self, x: np.ndarray) -> np.ndarray:
-        """(n, p, d) gradients."""
-
-    def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """(n, p) Laplacians."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KernelSections:
-    r"""Sections :math:`\varphi_a(x) = k(A x, A y_a)` of a radial kernel at centres, in a linear metric A.
+    r"""Sections :math:`\varphi_a(x) = k(y_a, x)` of a kernel at centres.
+
+    Sums of forms are matrix products for radial kernels and for dot-product kernels, in any metric; for kernels that
+    mix the two they go through arrays of gradients.
 
     Parameters
     ----------
-    kernel : RadialKernel
-    centres : ndarray, shape (m, d)
-    metric : ndarray, shape (d, d), optional
-        The matrix A; the identity by default. Derivatives are with respect to x.
+    kernel : Kernel
+        For a metric A, ``Metric(kernel, A)``. A kernel with a kink at coincidence (the exponential) has gradients, by
+        convention zero at its own centre, but no Laplacians.
+    centres : array_like, shape (m, d)
+
+    Raises
+    ------
+    ValueError
+        If the centres are not a finite array of points; if a Laplacian is asked of a kernel with a kink.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.bases import KernelSections
+    >>> from kmc.kernels import Gaussian, Metric
+    >>> basis = KernelSections(Metric(Gaussian(), [1.0, 0.5]), np.zeros((1, 2)))
+    >>> basis.values(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])).round(4)
+    array([[1.    ],
+           [0.6065],
+           [0.6065]])
+
+    Notes
+    -----
+    With S and D the squared distances of x to centres and between centres, q' at S and T = 2 √w q', the Dirichlet form
+    of a radial kernel is ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D ∘ TᵀT]: <x - y, x - z> = ½ (|x - y|² + |x - z|² - |y - z|²). That is
+    algorithm 3 of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms",
+    without its loop over samples; for a dot-product kernel it is their algorithm 2.
     """
 
-    kernel: RadialKernel
+    kernel: Kernel
     centres: np.ndarray
-    metric: np.ndarray | None = None
-    _mapped: np.ndarray = field(init=False, repr=False)
+    _forms: SectionForms = field(init=False, repr=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "_mapped", self._map(self.centres))
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(f"kernel={self.kernel!r}: expected a kernel of kmc.kernels")
+        centres = np.ascontiguousarray(self.centres, dtype=float)
+        if centres.ndim != 2 or 0 in centres.shape:
+            raise ValueError(f"centres has shape {centres.shape}: expected (m, d), points are rows")
+        if not np.all(np.isfinite(centres)):
+            raise ValueError("centres contains NaN or infinity: expected finite numbers")
+        object.__setattr__(self, "centres", centres)
+        object.__setattr__(self, "_forms", section_forms(self.kernel, centres))
 
     @property
     def size(self) -> int:
@@ -59,90 +70,45 @@ class KernelSections:
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """(n, m) kernel values."""
-        return self.kernel.profile(self._distances(x))
+        return self._forms.values(x)
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
-        """(n, m, d): 2 q' AᵀA (x - y)."""
-        _, q1, _ = self.kernel.derivatives(self._distances(x))
-        return 2.0 * q1[:, :, None] * self._pull(x[:, None, :] - self.centres)
+        """(n, m, d)."""
+        return self._forms.gradients(x)
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """(n, m): 4 q'' |AᵀA (x - y)|^2 + 2 tr(AᵀA) q'."""
-        _, q1, q2 = self.kernel.derivatives(self._distances(x))
-        return 4.0 * q2 * self._pulled_distances(x) + 2.0 * self._trace() * q1
+        """(n, m)."""
+        self._check_smooth()
+        return self._forms.laplacians(x)
 
     def gram(self) -> np.ndarray:
-        """(m, m) Gram matrix of the reproducing-kernel space, k(A y_a, A y_b)."""
-        return self.kernel.profile(squared_distances(self._mapped, self._mapped))
+        """(m, m) Gram matrix of the reproducing-kernel space, k(y_a, y_b)."""
+        return self._forms.values(self.centres)
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Sum over x of w <∇φ_a, ∇φ_b>, (m, m), in three matrix products.
-
-        With T = 2 q', S the squared distances |AᵀA(x - y)|^2 and D those between centres,
-        v_a·v_b = (S_a + S_b - D_ab)/2 turns the sum over d into products of (n, m) matrices.
-        """
-        _, q1, _ = self.kernel.derivatives(self._distances(x))
-        t = 2.0 * np.sqrt(weights)[:, None] * q1
-        cross = (t * self._pulled_distances(x)).T @ t
-        centres = self._pull(self.centres)
-        return 0.5 * (cross + cross.T - squared_distances(centres, centres) * (t.T @ t))
+        """Sum over x of w <∇φ_a, ∇φ_b>, (m, m)."""
+        return self._forms.sum_dirichlet(x, weights)
 
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
         """Sum over x of w (Δφ_a + <∇φ_a, g>), (m,), with g = ∇log q0 at the rows of x."""
-        _, q1, q2 = self.kernel.derivatives(self._distances(x))
-        total = weights @ (4.0 * q2 * self._pulled_distances(x) + 2.0 * self._trace() * q1)
-        if base_gradient is not None:
-            g = self._pull(base_gradient)  # <AᵀA r, g> = <r, AᵀA g>
-            along = np.einsum("nd,nd->n", x, g)[:, None] - g @ self.centres.T
-            total += weights @ (2.0 * q1 * along)
-        return total
+        self._check_smooth()
+        return self._forms.sum_linear(x, weights, base_gradient)
 
-    def _map(self, x):
-        return x if self.metric is None else x @ self.metric.T
+    def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """The combination with coefficients (m,) at the rows of x, shape (n,)."""
+        return self._forms.values(x) @ coefficients
 
-    def _pull(self, r):
-        return r if self.metric is None else r @ (self.metric.T @ self.metric)
+    def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Its gradients (n, d)."""
+        return self._forms.contract_gradients(x, coefficients)
 
-    def _trace(self):
-        return float(self.centres.shape[1] if self.metric is None else np.sum(self.metric**2))
+    def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Its Laplacians (n,)."""
+        return self.laplacians(x) @ coefficients
 
-    def _distances(self, x):
-        return squared_distances(self._map(x), self._mapped)
-
-    def _pulled_distances(self, x):
-        return squared_distances(self._pull(x), self._pull(self.centres))
-
-
-@dataclass(frozen=True)
-class Whitened:
-    """Linear combinations φᵀW of a basis, orthonormal in its Gram matrix when W whitens it.
-
-    Forms summed in this basis keep the digits that whitening them afterwards would lose: with a jitter of 1e-11 the
-    entries of W reach 1e5, and Wᵀ(Σ φφᵀ)W would amplify rounding by 1e10.
-
-    Parameters
-    ----------
-    basis : Basis
-        Of p functions.
-    matrix : ndarray, shape (p, r)
-    """
-
-    basis: Basis
-    matrix: np.ndarray
-
-    @property
-    def size(self) -> int:
-        """Number of combinations r."""
-        return self.matrix.shape[1]
-
-    def values(self, x: np.ndarray) -> np.ndarray:
-        """(n, r) values."""
-        return self.basis.values(x) @ self.matrix
-
-    def gradients(self, x: np.ndarray) -> np.ndarray:
-        """(n, r, d) gradients."""
-        return np.einsum("npd,pr->nrd", self.basis.gradients(x), self.matrix, optimize=True)
-
-    def laplacians(self, x: np.ndarray) -> np.ndarray:
-        """(n, r) Laplacians."""
-        return self.basis.laplacians(x) @ self.matrix
+    def _check_smooth(self):
+        if self.kernel.differentiability < 2:
+            raise ValueError(
+                f"kernel={self.kernel!r} has no Laplacian at coincident points "
+                f"(differentiability {self.kernel.differentiability:g}): use a smoother one, such as Matern52"
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,6 +22,26 @@ class FittedDensity(Protocol):
         """(n,)."""
 
 
+class FittedExpansion(NamedTuple):
+    """log q0(x) + f(x - centre): a base density times the exponential of a fitted function."""
+
+    centre: np.ndarray  # (d,)
+    base: FittedDensity  # q0, in the user's coordinates
+    function: Any  # f, with values, gradient and laplacian at centred points
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """(n,)."""
+        return self.base.log_density(x) + self.function.values(x - self.centre)
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """(n, d)."""
+        return self.base.gradient(x) + self.function.gradient(x - self.centre)
+
+    def laplacian(self, x: np.ndarray) -> np.ndarray:
+        """(n,)."""
+        return self.base.laplacian(x) + self.function.laplacian(x - self.centre)
+
+
 class ScoreEstimator(Estimator):
     """Base of the score estimators: a subclass's ``fit`` leaves a FittedDensity in ``density_``."""
 
@@ -29,15 +49,18 @@ class ScoreEstimator(Estimator):
 
     def log_density(self, X: Any) -> np.ndarray:
         """Unnormalised log-density at the rows of X (n, d), shape (n,)."""
-        return self.density_.log_density(self._check_points(X))
+        x = self._check_points(X)
+        return self.density_.log_density(x)
 
     def gradient(self, X: Any) -> np.ndarray:
         """The estimated score function ∇ log p at the rows of X (n, d), shape (n, d)."""
-        return self.density_.gradient(self._check_points(X))
+        x = self._check_points(X)
+        return self.density_.gradient(x)
 
     def laplacian(self, X: Any) -> np.ndarray:
         """Δ log p at the rows of X (n, d), shape (n,)."""
-        return self.density_.laplacian(self._check_points(X))
+        x = self._check_points(X)
+        return self.density_.laplacian(x)
 
     def objective(self, X: Any) -> float:
         r"""Empirical score-matching objective on X (n, d), lower is better.

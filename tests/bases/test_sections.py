@@ -1,9 +1,20 @@
+import pickle
+
 import numpy as np
 import pytest
 
-from kmc.bases import KernelSections, Whitened
-from kmc.kernels import Gaussian
-from kmc.linalg import cholesky_whitening
+from kmc.bases import Contraction, KernelSections, general
+from kmc.kernels import (
+    Exponential,
+    ExponentialDotProduct,
+    Gaussian,
+    InverseMultiquadric,
+    Matern52,
+    Matern72,
+    Metric,
+    Polynomial,
+    RationalQuadratic,
+)
 from tests.oracles import differences, sections
 
 BANDWIDTH, DIM = 1.3, 3
@@ -11,13 +22,42 @@ METRICS = {
     "no metric": None,
     "symmetric metric": np.array([[1.5, 0.2, 0.0], [0.2, 0.8, -0.3], [0.0, -0.3, 1.1]]),
     "any metric": np.array([[1.0, 0.7, -0.2], [0.0, 0.5, 0.4], [-0.6, 0.1, 1.2]]),
+    "projection": np.array([[1.0, 0.7, -0.2], [0.0, 0.5, 0.4]]),
+    "diagonal": np.array([0.5, 1.0, 1.5]),
+}
+ANY = METRICS["any metric"]
+SMOOTH = {
+    "inverse multiquadric": InverseMultiquadric(BANDWIDTH),
+    "rational quadratic": RationalQuadratic(BANDWIDTH, alpha=0.7),
+    "matern52": Matern52(2.0),
+    "matern72 in a metric": Metric(Matern72(2.0), ANY),
+    "radial sum and product": Gaussian(BANDWIDTH) * Matern52(2.0) + 0.5 * RationalQuadratic(),
+    "multiple of a metric": 2.0 * Metric(Gaussian(BANDWIDTH), ANY),
+    "metric of a metric": Metric(Metric(Gaussian(BANDWIDTH), METRICS["projection"]), ANY),
+    "polynomial": Polynomial(3, bandwidth=2.0),
+    "polynomial in a metric": Metric(Polynomial(4, bandwidth=2.0), METRICS["projection"]),
+    "exponential dot product": Metric(ExponentialDotProduct(2.0), METRICS["diagonal"]),
+    "sum of both kinds": Gaussian(BANDWIDTH) + Polynomial(2, bandwidth=2.0),
+    "product of both kinds in a metric": Metric(Gaussian(BANDWIDTH) * Polynomial(2, bandwidth=2.0), ANY),
+    "sum of metrics": Metric(Gaussian(BANDWIDTH), ANY) + Metric(Gaussian(), METRICS["diagonal"]),
 }
 
 
-@pytest.fixture(params=METRICS.values(), ids=METRICS)
-def basis(request):
-    centres = np.random.default_rng(3).standard_normal((6, DIM))
-    return KernelSections(Gaussian(BANDWIDTH), centres, request.param)
+def gaussian(metric):
+    return Gaussian(BANDWIDTH) if metric is None else Metric(Gaussian(BANDWIDTH), metric)
+
+
+KERNELS = {name: gaussian(metric) for name, metric in METRICS.items()} | SMOOTH
+
+
+@pytest.fixture
+def centres():
+    return np.random.default_rng(3).standard_normal((6, DIM))
+
+
+@pytest.fixture(params=KERNELS.values(), ids=KERNELS)
+def basis(request, centres):
+    return KernelSections(request.param, centres)
 
 
 @pytest.fixture
@@ -32,70 +72,166 @@ def functions(basis):
     return [lambda x, a=a: basis.values(x[None])[0, a] for a in range(basis.size)]
 
 
+def literal(kernel, x, y):
+    """k(x, y) at one pair, by the definitions of metrics, sums and products."""
+    if isinstance(kernel, Metric):
+        a = np.diag(kernel.matrix) if kernel.matrix.ndim == 1 else kernel.matrix
+        return literal(kernel.kernel, a @ x, a @ y)
+    if hasattr(kernel, "left"):
+        parts = literal(kernel.left, x, y), literal(kernel.right, x, y)
+        return sum(parts) if type(kernel).__name__ == "Sum" else parts[0] * parts[1]
+    if hasattr(kernel, "factor"):
+        return kernel.factor * literal(kernel.kernel, x, y)
+    return float(kernel.profile(x @ y if kernel.argument == "inner-product" else (x - y) @ (x - y)))
+
+
 def test_values_and_gram_are_the_kernel(basis, sample):
     x, *_ = sample
-    metric = np.eye(DIM) if basis.metric is None else basis.metric
-    expected = [[sections.section(row, y, BANDWIDTH, metric) for y in basis.centres] for row in x]
-    np.testing.assert_allclose(basis.values(x), expected, rtol=1e-13)
-    np.testing.assert_allclose(basis.gram(), sections.gram(basis.centres, BANDWIDTH, metric), rtol=1e-13)
+    expected = [[literal(basis.kernel, row, y) for y in basis.centres] for row in x]
+    np.testing.assert_allclose(basis.values(x), expected, rtol=1e-12)
+    gram = [[literal(basis.kernel, y, z) for z in basis.centres] for y in basis.centres]
+    np.testing.assert_allclose(basis.gram(), gram, rtol=1e-12)
 
 
-@pytest.mark.parametrize("whiten", [False, True])
-def test_derivatives_are_those_of_the_values(basis, sample, whiten):
-    x, *_ = sample
-    basis = Whitened(basis, cholesky_whitening(basis.gram(), 1e-8)[:, :4]) if whiten else basis
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_against_the_oracle(metric, centres, sample):
+    """Of the Gaussian kernel, all of it."""
+    x, w, g = sample
+    basis = KernelSections(gaussian(metric), centres)
+    kernel = BANDWIDTH, np.eye(DIM) if metric is None else np.diag(metric) if metric.ndim == 1 else metric
+    values = [[sections.section(row, y, *kernel) for y in centres] for row in x]
+    gradients = [[sections.section_gradient(row, y, *kernel) for y in centres] for row in x]
+    laplacians = [[sections.section_laplacian(row, y, *kernel) for y in centres] for row in x]
+    np.testing.assert_allclose(basis.values(x), values, rtol=1e-13)
+    np.testing.assert_allclose(basis.gram(), sections.gram(centres, *kernel), rtol=1e-13)
+    np.testing.assert_allclose(basis.gradients(x), gradients, atol=1e-13)
+    np.testing.assert_allclose(basis.laplacians(x), laplacians, atol=1e-13)
+    np.testing.assert_allclose(basis.sum_dirichlet(x, w), sections.dirichlet(gradients, w), atol=1e-12)
+    np.testing.assert_allclose(basis.sum_linear(x, w, g), sections.linear(gradients, laplacians, w, g), atol=1e-12)
+
+
+def test_oracle_derivatives_are_those_of_the_section(centres, sample):
+    x, y = sample[0][0], centres[0]
+    gradient = differences.gradient(lambda x: sections.section(x, y, BANDWIDTH, ANY), x)
+    laplacian = differences.laplacian(lambda x: sections.section(x, y, BANDWIDTH, ANY), x)
+    assert sections.section_gradient(x, y, BANDWIDTH, ANY) == pytest.approx(gradient, abs=1e-10)
+    assert sections.section_laplacian(x, y, BANDWIDTH, ANY) == pytest.approx(laplacian, abs=1e-9)
+
+
+def test_derivatives_are_those_of_the_values(basis, sample):
+    x = sample[0][:4]
     gradients = [[differences.gradient(f, row) for f in functions(basis)] for row in x]
     laplacians = [[differences.laplacian(f, row) for f in functions(basis)] for row in x]
-    scale = np.abs(basis.values(x)).max()  # of which the differences are accurate to 1e-10
+    scale = np.abs(basis.laplacians(x)).max()  # of which the differences are accurate to 1e-9
     np.testing.assert_allclose(basis.gradients(x), gradients, atol=1e-9 * scale)
-    np.testing.assert_allclose(basis.laplacians(x), laplacians, atol=1e-9 * scale)
-
-
-def test_oracle_derivatives_are_those_of_the_section(basis, sample):
-    x, y = sample[0][0], basis.centres[0]
-    kernel = BANDWIDTH, np.eye(DIM) if basis.metric is None else basis.metric
-    gradient = differences.gradient(lambda x: sections.section(x, y, *kernel), x)
-    laplacian = differences.laplacian(lambda x: sections.section(x, y, *kernel), x)
-    assert sections.section_gradient(x, y, *kernel) == pytest.approx(gradient, abs=1e-10)
-    assert sections.section_laplacian(x, y, *kernel) == pytest.approx(laplacian, abs=1e-9)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_fused_dirichlet_form(basis, sample, weighted):
-    x, w, _ = sample
-    w = w if weighted else np.ones(len(x))
-    fused = basis.sum_dirichlet(x, w)
-    gradients = basis.gradients(x)
-    slow = sections.dirichlet([[differences.gradient(f, row) for f in functions(basis)] for row in x], w)
-    np.testing.assert_allclose(fused, np.einsum("n,nad,nbd->ab", w, gradients, gradients), atol=1e-12)
-    np.testing.assert_allclose(fused, slow, atol=1e-8 * np.abs(slow).max())
+    np.testing.assert_allclose(basis.laplacians(x), laplacians, atol=1e-8 * scale)
 
 
 @pytest.mark.parametrize("with_base", [False, True])
-def test_fused_linear_form(basis, sample, with_base):
+def test_fused_forms_are_those_of_the_general_mode(basis, sample, with_base):
     x, w, g = sample
-    fused = basis.sum_linear(x, w, g if with_base else None)
-    g = g if with_base else np.zeros_like(g)
-    general = w @ basis.laplacians(x) + np.einsum("n,nad,nd->a", w, basis.gradients(x), g)
-    gradients = [[differences.gradient(f, row) for f in functions(basis)] for row in x]
-    laplacians = [[differences.laplacian(f, row) for f in functions(basis)] for row in x]
-    slow = sections.linear(gradients, laplacians, w, g)
-    np.testing.assert_allclose(fused, general, atol=1e-12)
-    np.testing.assert_allclose(fused, slow, atol=1e-8 * np.abs(slow).max())
+    g = g if with_base else None
+    dirichlet, linear = general.sum_dirichlet(basis, x, w), general.sum_linear(basis, x, w, g)
+    np.testing.assert_allclose(basis.sum_dirichlet(x, w), dirichlet, atol=1e-13 * np.abs(dirichlet).max())
+    np.testing.assert_allclose(basis.sum_linear(x, w, g), linear, atol=1e-13 * np.abs(linear).max())
+    np.testing.assert_allclose(dirichlet, sections.dirichlet(basis.gradients(x), w), rtol=1e-12, atol=1e-14)
 
 
-def test_fused_forms_keep_their_digits_far_from_the_origin(basis, sample):
+def test_contractions_are_those_of_the_general_mode(basis, sample):
+    x, *_ = sample
+    beta = np.random.default_rng(5).standard_normal(basis.size)
+    f = Contraction(basis, beta)
+    for got, expected in (
+        (f.values(x), basis.values(x) @ beta),
+        (f.gradient(x), np.einsum("npd,p->nd", basis.gradients(x), beta)),
+        (f.laplacian(x), basis.laplacians(x) @ beta),
+    ):
+        np.testing.assert_allclose(got, expected, atol=1e-13 * np.abs(expected).max())
+
+
+def test_at_its_own_centre_a_section_has_gradient_zero_and_laplacian_2dq1(centres):
+    basis = KernelSections(Matern52(2.0), centres)
+    own = np.arange(6), np.arange(6)
+    np.testing.assert_allclose(basis.gradients(centres)[own], 0.0, atol=1e-15)
+    np.testing.assert_allclose(basis.laplacians(centres)[own], -DIM * 5 / (3 * 2.0**2), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["no metric", "any metric", "matern52"])
+def test_forms_keep_their_digits_far_from_the_origin(name, centres, sample):
     x, w, g = sample
+    x, centres = (np.rint(a * 2**20) / 2**20 for a in (x, centres))  # so that adding the shift is exact
     shift = 2.0**14
-    x, centres = (np.rint(a * 2**20) / 2**20 for a in (x, basis.centres))  # so that adding the shift is exact
-    near, far = (KernelSections(basis.kernel, centres + s, basis.metric) for s in (0, shift))
-    np.testing.assert_allclose(far.sum_dirichlet(x + shift, w), near.sum_dirichlet(x, w), atol=1e-10)
-    np.testing.assert_allclose(far.sum_linear(x + shift, w, g), near.sum_linear(x, w, g), atol=1e-9)
+    near, far = (KernelSections(KERNELS[name], centres + s) for s in (0, shift))
+    np.testing.assert_allclose(far.values(x + shift), near.values(x), atol=1e-13)
+    np.testing.assert_allclose(far.gradients(x + shift), near.gradients(x), atol=1e-12)
+    np.testing.assert_allclose(far.laplacians(x + shift), near.laplacians(x), atol=1e-12)
+    np.testing.assert_allclose(far.sum_dirichlet(x + shift, w), near.sum_dirichlet(x, w), atol=1e-12)
+    np.testing.assert_allclose(far.sum_linear(x + shift, w, g), near.sum_linear(x, w, g), atol=1e-12)
 
 
-def test_whitened_functions_are_orthonormal_in_the_gram_matrix(basis):
-    matrix = cholesky_whitening(basis.gram(), 1e-8)
-    whitened = Whitened(basis, matrix)
-    assert whitened.size == basis.size == 6
-    np.testing.assert_allclose(matrix.T @ basis.gram() @ matrix, np.eye(6), atol=1e-5)  # the jitter
-    np.testing.assert_allclose(whitened.values(basis.centres), basis.gram() @ matrix, rtol=1e-12, atol=1e-14)
+KINKS = {
+    "exponential": Exponential(1.5),
+    "in a metric": Metric(Exponential(1.5), ANY),
+    "in a sum of both kinds": Exponential(1.5) + Polynomial(1),
+}
+
+
+@pytest.mark.parametrize("kernel", KINKS.values(), ids=KINKS)
+def test_a_kink_has_gradients(kernel, centres, sample):
+    """By convention the kink's own is zero at the centre, in the fused form too, where rounding could undo it."""
+    x, w = np.vstack([sample[0], centres]), np.ones(17)
+    basis = KernelSections(kernel, centres)
+    dirichlet = general.sum_dirichlet(basis, x, w)
+    np.testing.assert_allclose(basis.sum_dirichlet(x, w), dirichlet, atol=1e-12 * np.abs(dirichlet).max())
+    gradients = [[differences.gradient(f, row, 1e-3) for f in functions(basis)] for row in sample[0]]
+    np.testing.assert_allclose(basis.gradients(sample[0]), gradients, atol=1e-8)
+    own = basis.gradients(centres)[np.arange(6), np.arange(6)]
+    np.testing.assert_array_equal(own, centres if kernel is KINKS["in a sum of both kinds"] else 0.0)
+
+
+@pytest.mark.parametrize("kernel", KINKS.values(), ids=KINKS)
+def test_a_kink_has_no_laplacian(kernel, centres, sample):
+    x, basis = sample[0], KernelSections(kernel, centres)
+    with pytest.raises(ValueError, match="no Laplacian at coincident points"):
+        basis.laplacians(x)
+    with pytest.raises(ValueError, match="no Laplacian"):
+        basis.sum_linear(x, np.ones(11))
+    with pytest.raises(ValueError, match="no Laplacian"):
+        Contraction(basis, np.ones(6)).laplacian(x)
+
+
+def test_a_kink_far_from_the_origin(centres):
+    shifted = centres + 1e6
+    basis = KernelSections(Exponential(1.5), shifted)
+    np.testing.assert_array_equal(basis.gradients(shifted)[np.arange(6), np.arange(6)], 0.0)
+    fused = basis.sum_dirichlet(shifted, np.ones(6))
+    np.testing.assert_allclose(fused, general.sum_dirichlet(basis, shifted, np.ones(6)), atol=1e-12)
+
+
+def test_one_centre_and_one_dimension():
+    basis = KernelSections(Gaussian(2.0), [[1.0]])
+    np.testing.assert_allclose(basis.values(np.array([[1.0], [3.0]])), [[1.0], [np.exp(-0.5)]])
+    assert basis.size == 1 and basis.sum_dirichlet(np.array([[3.0]]), np.ones(1)).shape == (1, 1)
+
+
+def test_it_survives_pickling(basis, sample):
+    copy = pickle.loads(pickle.dumps(basis))
+    np.testing.assert_array_equal(copy.values(sample[0]), basis.values(sample[0]))
+
+
+@pytest.mark.parametrize(
+    ("centres", "message"),
+    [
+        (np.ones(3), r"shape \(3,\): expected \(m, d\)"),
+        (np.ones((0, 3)), r"shape \(0, 3\)"),
+        ([[np.nan, 0.0]], "centres contains NaN"),
+    ],
+)
+def test_centres_that_make_no_sense(centres, message):
+    with pytest.raises(ValueError, match=message):
+        KernelSections(Gaussian(), centres)
+
+
+def test_a_kernel_is_expected(centres):
+    with pytest.raises(TypeError, match="kernel='gaussian': expected a kernel"):
+        KernelSections("gaussian", centres)

@@ -1,0 +1,35 @@
+"""What a finite basis of functions on R^d gives."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+
+@runtime_checkable
+class Basis(Protocol):
+    """Blocks of values and derivatives at points: the general mode of access, which every basis has.
+
+    A basis may have faster ways to the same numbers, and then they are used:
+
+    - ``sum_dirichlet(x, weights)`` (p, p) and ``sum_linear(x, weights, base_gradient=None)`` (p,), forms summed over
+      points directly (:mod:`kmc.forms`);
+    - ``contract_values(x, coefficients)`` (n,), ``contract_gradients`` (n, d) and ``contract_laplacians`` (n,), a
+      combination of its functions without the functions (:class:`kmc.bases.Contraction`);
+    - ``point_state(coefficients, base, origin)``, a combination for use inside jitted loops (:mod:`kmc.points`);
+    - ``gram()`` (p, p), inner products of the functions in a reproducing-kernel space.
+    """
+
+    @property
+    def size(self) -> int:
+        """Number of functions p."""
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """(n, p) values at the rows of x (n, d)."""
+
+    def gradients(self, x: np.ndarray) -> np.ndarray:
+        """(n, p, d) gradients."""
+
+    def laplacians(self, x: np.ndarray) -> np.ndarray:
+        """(n, p) Laplacians."""

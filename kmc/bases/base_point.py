@@ -1,0 +1,47 @@
+"""The base density of an exponential family at one point, inside jitted loops."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+
+class BasePoint(NamedTuple):
+    """A Gaussian, Student-t or flat log-density as numbers.
+
+    With r = x - location and q = rᵀ precision r: constant - q/2 where dof = 0, constant - (ν + d)/2 log(1 + q/ν) where
+    ν = dof > 0, and the constant where dof < 0.
+    """
+
+    constant: float
+    location: np.ndarray  # (d,)
+    precision: np.ndarray  # (d, d)
+    dof: float
+
+
+def flat(dim: int) -> BasePoint:
+    """The log-density that is zero everywhere."""
+    return BasePoint(0.0, np.zeros(dim), np.zeros((dim, dim)), -1.0)
+
+
+@numba.njit(cache=True)
+def base_value_and_gradient(constant, location, precision, dof, x, gradient):
+    """The log-density of a :class:`BasePoint` at x (d,); its gradient is written into ``gradient`` (d,)."""
+    d = x.size
+    if dof < 0.0:
+        gradient[:] = 0.0
+        return constant
+    q = 0.0
+    for i in range(d):
+        total = 0.0
+        for j in range(d):
+            total += precision[i, j] * (x[j] - location[j])
+        gradient[i] = -total
+        q += (x[i] - location[i]) * total
+    if dof == 0.0:
+        return constant - 0.5 * q
+    for i in range(d):
+        gradient[i] *= (dof + d) / (dof + q)
+    return constant - 0.5 * (dof + d) * np.log1p(q / dof)

@@ -1,0 +1,94 @@
+"""One function out of a basis: f = Σ_a coefficients_a φ_a, at many points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kmc.bases.base import Basis
+from kmc.bases.base_point import BasePoint
+from kmc.bases.general import slices
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction:
+    r"""The function :math:`f = \sum_a \beta_a \varphi_a` of a basis, with its derivatives.
+
+    A basis that contracts by itself (``contract_values``, ``contract_gradients``, ``contract_laplacians``) is asked to;
+    any other is evaluated in slices of points, so that memory is bounded (16 MB of gradients) whatever their number.
+
+    Parameters
+    ----------
+    basis : Basis
+        Of p functions.
+    coefficients : ndarray, shape (p,)
+
+    Raises
+    ------
+    ValueError
+        If the coefficients are not p finite numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.bases import Contraction, Monomials
+    >>> f = Contraction(Monomials(2, 1), np.array([1.0, 3.0]))  # x + 3x²
+    >>> f.gradient(np.array([[2.0]]))
+    array([[13.]])
+    """
+
+    basis: Basis
+    coefficients: np.ndarray
+
+    def __post_init__(self):
+        coefficients = np.ascontiguousarray(self.coefficients, dtype=float)
+        if coefficients.shape != (self.basis.size,):
+            raise ValueError(f"coefficients has shape {coefficients.shape}: expected ({self.basis.size},)")
+        if not np.all(np.isfinite(coefficients)):
+            raise ValueError("coefficients contains NaN or infinity: expected finite numbers")
+        object.__setattr__(self, "coefficients", coefficients)
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """f at the rows of x (n, d), shape (n,)."""
+        contract = getattr(self.basis, "contract_values", lambda rows, beta: self.basis.values(rows) @ beta)
+        return self._sliced(contract, x, np.empty(len(x)))
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """∇f at the rows of x (n, d), shape (n, d)."""
+        contract = getattr(self.basis, "contract_gradients", self._gradient)
+        return self._sliced(contract, x, np.empty(x.shape))
+
+    def laplacian(self, x: np.ndarray) -> np.ndarray:
+        """Δf at the rows of x (n, d), shape (n,)."""
+        contract = getattr(self.basis, "contract_laplacians", lambda rows, beta: self.basis.laplacians(rows) @ beta)
+        return self._sliced(contract, x, np.empty(len(x)))
+
+    def point_state(self, base: BasePoint | None = None, origin: np.ndarray | None = None) -> Any:
+        """Base(x) + f(x - origin) for jitted loops: a state that :mod:`kmc.points` knows.
+
+        Parameters
+        ----------
+        base : BasePoint, optional
+            A log-density to add; none by default.
+        origin : ndarray, shape (d,), optional
+            Zero by default.
+
+        Raises
+        ------
+        TypeError
+            If the basis has no such state.
+        """
+        state = getattr(self.basis, "point_state", None)
+        if state is None:
+            raise TypeError(f"{type(self.basis).__name__} has no point_state: jitted loops cannot evaluate it")
+        return state(self.coefficients, base, origin)
+
+    def _gradient(self, x, coefficients):
+        return np.einsum("npd,p->nd", self.basis.gradients(x), coefficients, optimize=True)
+
+    def _sliced(self, contract, x, out):
+        for rows in slices(len(x), self.basis.size * x.shape[1]):
+            out[rows] = contract(x[rows], self.coefficients)
+        return out

@@ -1,0 +1,85 @@
+"""A user's own functions as a basis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Evaluator = Callable[[np.ndarray], Any]
+
+
+class UserFunctions:
+    """Functions given by callables, whose answers are checked.
+
+    Parameters
+    ----------
+    values : callable
+        Points (n, d) to values (n, p).
+    gradients : callable, optional
+        To (n, p, d); the forms "dirichlet" and "linear" need it.
+    laplacians : callable, optional
+        To (n, p); the form "linear" needs it.
+    size : int
+        Number of functions p. Leave the constant out: score matching cannot see it.
+
+    Raises
+    ------
+    TypeError
+        If an evaluator is not callable; if one that was not given is needed.
+    ValueError
+        If ``size`` is not positive; if an answer has another shape than above, or is not finite.
+
+    Notes
+    -----
+    Forms and contractions go through the evaluators, slice by slice. Inside jitted loops there is no way to call them:
+    register a jitted state of your own in :mod:`kmc.points` for that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.bases import UserFunctions
+    >>> waves = UserFunctions(np.sin, lambda x: np.cos(x)[:, :, None], lambda x: -np.sin(x), size=1)
+    >>> waves.gradients(np.array([[0.0]]))
+    array([[[1.]]])
+    """
+
+    def __init__(
+        self, values: Evaluator, gradients: Evaluator | None = None, laplacians: Evaluator | None = None, *, size: int
+    ):
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
+            raise ValueError(f"size={size!r}: expected the number of functions, a whole number of at least 1")
+        self._evaluators = {"values": values, "gradients": gradients, "laplacians": laplacians}
+        for name, evaluator in self._evaluators.items():
+            if not callable(evaluator) and (evaluator is not None or name == "values"):
+                raise TypeError(f"{name}={evaluator!r}: expected a callable of points (n, d)")
+        self.size = int(size)
+
+    def __repr__(self) -> str:
+        given = [name for name, evaluator in self._evaluators.items() if evaluator is not None]
+        return f"UserFunctions({', '.join(given)}, size={self.size})"
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """(n, p) values."""
+        return self._evaluate("values", x, (len(x), self.size))
+
+    def gradients(self, x: np.ndarray) -> np.ndarray:
+        """(n, p, d) gradients."""
+        return self._evaluate("gradients", x, (len(x), self.size, x.shape[1]))
+
+    def laplacians(self, x: np.ndarray) -> np.ndarray:
+        """(n, p) Laplacians."""
+        return self._evaluate("laplacians", x, (len(x), self.size))
+
+    def _evaluate(self, name, x, shape):
+        evaluator = self._evaluators[name]
+        if evaluator is None:
+            raise TypeError(f"{name}=None: this needs the {name} of the functions, give UserFunctions(..., {name}=...)")
+        out = np.asarray(evaluator(x), dtype=float)
+        if out.shape != shape:
+            raise ValueError(f"{name}(x) returned shape {out.shape} for {shape[0]} points: expected {shape}")
+        if not np.all(np.isfinite(out)):
+            n, a = np.argwhere(~np.isfinite(out))[0][:2]
+            raise ValueError(f"{name}(x) returned NaN or infinity, first of function {a} at x = {x[n]}")
+        return out

@@ -1,0 +1,39 @@
+"""Forms and contractions of any basis through its general mode, in slices of bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kmc.bases.base import Basis
+
+NUMBERS = 2**21  # in one array of gradients: 16 MB
+
+
+def slices(n: int, numbers_per_row: int) -> Iterator[slice]:
+    """Slices of n rows such that one of them has at most about ``NUMBERS`` numbers."""
+    step = max(NUMBERS // max(numbers_per_row, 1), 1)
+    return (slice(start, start + step) for start in range(0, n, step))
+
+
+def sum_dirichlet(basis: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Sum over the rows of x (n, d) of w <∇φ_a, ∇φ_b>, shape (p, p)."""
+    total = np.zeros((basis.size, basis.size))
+    for rows in slices(len(x), basis.size * x.shape[1]):
+        gradients = np.array(basis.gradients(x[rows]).transpose(1, 0, 2), order="C")  # a copy, which may be changed
+        gradients *= np.sqrt(weights[rows])[:, None]
+        flat = gradients.reshape(basis.size, -1)
+        total += flat @ flat.T
+    return total
+
+
+def sum_linear(basis: Basis, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
+    """Sum over the rows of x (n, d) of w (Δφ_a + <∇φ_a, g>), shape (p,), with g = ∇log q0 there."""
+    total = np.zeros(basis.size)
+    for rows in slices(len(x), basis.size * x.shape[1]):
+        total += weights[rows] @ basis.laplacians(x[rows])
+        if base_gradient is not None:
+            weighted = weights[rows, None] * base_gradient[rows]
+            total += np.einsum("npd,nd->p", basis.gradients(x[rows]), weighted, optimize=True)
+    return total

@@ -1,0 +1,221 @@
+"""Monomials in centred and scaled coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+from typing import Any, Self
+
+import numpy as np
+
+from kmc.bases.base_point import BasePoint, flat
+from kmc.bases.monomial_point import MonomialState
+
+
+@dataclass(frozen=True, eq=False)
+class Monomials:
+    r"""All monomials :math:`\prod_i z_i^{e_i}` of total degree 1 to ``degree`` in z = (x - centre) / scale.
+
+    They are ordered by degree, and within a degree lexicographically with z_0 first: for two variables z0, z1, z0²,
+    z0 z1, z1², ... The constant is left out: no form that kmc solves for can see it. There is no Gram matrix.
+
+    Parameters
+    ----------
+    degree : int
+        At least 1.
+    dim : int
+        Number of variables d.
+    centre, scale : float or array_like, shape (d,)
+        Data should be of order one in z, or the forms are ill-conditioned: :meth:`about` takes mean and standard
+        deviation. The scale is positive.
+
+    Attributes
+    ----------
+    exponents : ndarray of int, shape (p, d)
+        The e_i; p = (d + degree)! / (d! degree!) - 1.
+
+    Raises
+    ------
+    ValueError
+        For a degree or dimension under 1, a centre that is not finite, or a scale that is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.bases import Monomials
+    >>> basis = Monomials(2, 2)
+    >>> basis.exponents.tolist()
+    [[1, 0], [0, 1], [2, 0], [1, 1], [0, 2]]
+    >>> basis.values(np.array([[2.0, 3.0]]))
+    array([[2., 3., 4., 6., 9.]])
+
+    Notes
+    -----
+    A derivative of a monomial is a multiple of a monomial of lower degree, so all forms are sums over the mass form of
+    the monomials up to degree - 1: no array of gradients is needed.
+    """
+
+    degree: int
+    dim: int
+    centre: Any = 0.0
+    scale: Any = 1.0
+    exponents: np.ndarray = field(init=False, repr=False)
+    _parents: np.ndarray = field(init=False, repr=False)  # (1 + p,) a monomial without its last variable
+    _variables: np.ndarray = field(init=False, repr=False)  # (1 + p,) that variable
+    _first: tuple = field(init=False, repr=False)  # of ∂_i: index of the lower monomial and factor, both (p, d)
+    _second: tuple = field(init=False, repr=False)  # of ∂_i²
+
+    def __post_init__(self):
+        for name in ("degree", "dim"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")
+        centre, scale = self._vector("centre"), self._vector("scale")
+        if not np.all(np.isfinite(centre)):
+            raise ValueError(f"centre={self.centre!r}: expected finite numbers")
+        if not np.all(np.isfinite(scale) & (scale > 0)):
+            raise ValueError(f"scale={self.scale!r}: expected positive finite numbers")
+        tables = _tables(int(self.degree), int(self.dim))
+        exponents, parents, variables, lower, twice_lower = tables
+        e = exponents[1:]
+        derived = {
+            "centre": centre,
+            "scale": scale,
+            "exponents": e,
+            "_parents": parents,
+            "_variables": variables,
+            "_first": (lower, e / scale),
+            "_second": (twice_lower, e * (e - 1) / scale**2),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def about(cls, x: np.ndarray, degree: int) -> Self:
+        """Monomials centred and scaled by the mean and standard deviation of the rows of x (n, d).
+
+        A constant column is not scaled.
+        """
+        centre, scale = x.mean(axis=0), x.std(axis=0)
+        return cls(degree, x.shape[1], centre, np.where(scale > 1e-12 * np.abs(centre), scale, 1.0))
+
+    @property
+    def size(self) -> int:
+        """Number of monomials p."""
+        return len(self.exponents)
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """(n, p) values."""
+        return self._powers(x, 1 + self.size)[1:].T
+
+    def gradients(self, x: np.ndarray) -> np.ndarray:
+        """(n, p, d) gradients: e_i z^(e - δ_i) / scale_i."""
+        index, factor = self._first
+        return self._lower(x).T[:, index] * factor
+
+    def laplacians(self, x: np.ndarray) -> np.ndarray:
+        """(n, p) Laplacians: the sum over i of e_i (e_i - 1) z^(e - 2δ_i) / scale_i²."""
+        index, factor = self._second
+        lower = self._lower(x).T
+        return sum(lower[:, index[:, i]] * factor[:, i] for i in range(self.dim))
+
+    def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Sum over x of w <∇φ_a, ∇φ_b>, (p, p): products of derivatives are in the mass of lower monomials."""
+        index, factor = self._first
+        lower = self._lower(x)
+        mass = (lower * weights) @ lower.T
+        total = np.zeros((self.size, self.size))
+        for i in range(self.dim):
+            total += np.outer(factor[:, i], factor[:, i]) * mass[np.ix_(index[:, i], index[:, i])]
+        return total
+
+    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
+        """Sum over x of w (Δφ_a + <∇φ_a, g>), (p,), with g = ∇log q0 at the rows of x."""
+        lower = self._lower(x)
+        index, factor = self._second
+        total = np.sum((lower @ weights)[index] * factor, axis=1)
+        if base_gradient is not None:
+            index, factor = self._first
+            along = lower @ (weights[:, None] * base_gradient)  # (lower, d)
+            total += np.sum(along[index, np.arange(self.dim)] * factor, axis=1)
+        return total
+
+    def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """The combination with coefficients (p,) at the rows of x, shape (n,)."""
+        return coefficients @ self._powers(x, 1 + self.size)[1:]
+
+    def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Its gradients (n, d)."""
+        return (self._gradient_coefficients(coefficients) @ self._lower(x)).T
+
+    def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Its Laplacians (n,)."""
+        index, factor = self._second
+        lower = self._lower(x)
+        return np.bincount(index.ravel(), (factor * coefficients[:, None]).ravel(), len(lower)) @ lower
+
+    def point_state(
+        self, coefficients: np.ndarray, base: BasePoint | None = None, origin: np.ndarray | None = None
+    ) -> MonomialState:
+        """The combination with coefficients (p,) for jitted loops, see :meth:`kmc.bases.Contraction.point_state`."""
+        return MonomialState(
+            *(flat(self.dim) if base is None else base),
+            self.centre + (0.0 if origin is None else np.asarray(origin)),
+            self.scale.copy(),
+            self._parents,
+            self._variables,
+            np.append(0.0, coefficients),
+            self._gradient_coefficients(coefficients),
+        )
+
+    def _gradient_coefficients(self, coefficients):
+        """∂_i Σ_a coefficients_a φ_a in the constant and the monomials of degree under ``degree``, shape (d, q)."""
+        index, factor = self._first
+        return np.stack(
+            [np.bincount(index[:, i], factor[:, i] * coefficients, self._count_lower()) for i in range(self.dim)]
+        )
+
+    def _vector(self, name):
+        given = np.asarray(getattr(self, name), dtype=float)
+        if given.shape not in ((), (self.dim,)):
+            raise ValueError(f"{name}={getattr(self, name)!r}: expected a number or {self.dim} of them")
+        return np.array(np.broadcast_to(given, self.dim))
+
+    def _count_lower(self):
+        return 1 + int(np.count_nonzero(self.exponents.sum(axis=1) < self.degree))
+
+    def _lower(self, x):
+        return self._powers(x, self._count_lower())
+
+    def _powers(self, x, count):
+        """The constant and the first monomials, shape (count, n): each is an earlier one times a variable."""
+        if x.ndim != 2 or x.shape[1] != self.dim:
+            raise ValueError(f"x has shape {x.shape}: expected (n, {self.dim})")
+        z = ((x - self.centre) / self.scale).T
+        out = np.empty((count, len(x)))
+        out[0] = 1.0
+        for a in range(1, count):
+            np.multiply(out[self._parents[a]], z[self._variables[a]], out=out[a])
+        return out
+
+
+def _tables(degree, dim):
+    """Exponents with the constant first, and where the lower monomials of each are; a missing one is the constant."""
+    rows = [()] + [c for k in range(1, degree + 1) for c in combinations_with_replacement(range(dim), k)]
+    place = {row: a for a, row in enumerate(rows)}
+    exponents = np.array([[row.count(i) for i in range(dim)] for row in rows])
+    parents = np.array([place[row[:-1]] for row in rows])
+    variables = np.array([row[-1] if row else 0 for row in rows])
+    lower = np.array([[place.get(_without(row, i, 1), 0) for i in range(dim)] for row in rows[1:]])
+    twice_lower = np.array([[place.get(_without(row, i, 2), 0) for i in range(dim)] for row in rows[1:]])
+    return exponents, parents, variables, lower, twice_lower
+
+
+def _without(row, i, times):
+    """The row with i taken out that often, or None."""
+    if row.count(i) < times:
+        return None
+    out = list(row)
+    for _ in range(times):
+        out.remove(i)
+    return tuple(out)

@@ -1,0 +1,68 @@
+"""Linear combinations of a basis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kmc.bases import general
+from kmc.bases.base import Basis
+from kmc.bases.contraction import Contraction
+
+
+@dataclass(frozen=True)
+class Whitened:
+    """Linear combinations φᵀW of a basis, orthonormal in its Gram matrix when W whitens it.
+
+    Forms summed in this basis keep the digits that whitening them afterwards would lose: with a jitter of 1e-11 the
+    entries of W reach 1e5, and Wᵀ(Σ φφᵀ)W would amplify rounding by 1e10.
+
+    Parameters
+    ----------
+    basis : Basis
+        Of p functions.
+    matrix : ndarray, shape (p, r)
+    """
+
+    basis: Basis
+    matrix: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of combinations r."""
+        return self.matrix.shape[1]
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """(n, r) values."""
+        return self.basis.values(x) @ self.matrix
+
+    def gradients(self, x: np.ndarray) -> np.ndarray:
+        """(n, r, d) gradients."""
+        return np.einsum("npd,pr->nrd", self.basis.gradients(x), self.matrix, optimize=True)
+
+    def laplacians(self, x: np.ndarray) -> np.ndarray:
+        """(n, r) Laplacians."""
+        return self.basis.laplacians(x) @ self.matrix
+
+    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
+        """Sum over x of w (Δφ_a + <∇φ_a, g>), (r,): linear, so nothing is lost by combining the sums."""
+        fused = getattr(self.basis, "sum_linear", None)
+        if fused is None:
+            return general.sum_linear(self.basis, x, weights, base_gradient) @ self.matrix
+        return fused(x, weights, base_gradient) @ self.matrix
+
+    def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """The combination with coefficients (r,) at the rows of x, shape (n,)."""
+        return self._contraction(coefficients).values(x)
+
+    def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Its gradients (n, d)."""
+        return self._contraction(coefficients).gradient(x)
+
+    def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Its Laplacians (n,)."""
+        return self._contraction(coefficients).laplacian(x)
+
+    def _contraction(self, coefficients):
+        return Contraction(self.basis, self.matrix @ coefficients)

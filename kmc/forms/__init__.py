@@ -1,0 +1,11 @@
+"""The accumulator: quadratic and linear forms of a basis, summed over weighted samples.
+
+A form is additive over samples, so the same object serves batch fits, streams, folds and workers: accumulate parts and
+add them, or subtract a fold from the whole.
+"""
+
+from kmc.forms.accumulate import accumulate, accumulate_folds
+from kmc.forms.lagged import Lagged
+from kmc.forms.sums import FORMS, Forms
+
+__all__ = ["FORMS", "Forms", "Lagged", "accumulate", "accumulate_folds"]

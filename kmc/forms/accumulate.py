@@ -1,0 +1,241 @@
+"""One pass over samples that sums forms of a basis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kmc.bases import Basis, general
+from kmc.forms.lagged import Lagged, Pairs, lagged_sums
+from kmc.forms.scatter import centred
+from kmc.forms.stream import Block, blocks, length
+from kmc.forms.sums import FORMS, Forms
+
+
+def accumulate(
+    basis: Basis,
+    x: Any,
+    forms: Sequence[str],
+    *,
+    weights: Any = None,
+    values: Any = None,
+    base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
+    lagtime: int | None = None,
+    block: int = 2048,
+) -> Forms:
+    """Sum forms of a basis over samples, in one pass and in blocks.
+
+    Parameters
+    ----------
+    basis : Basis
+        Of p functions.
+    x : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
+        A list holds one trajectory in each item, which matters to the form "lagged" only.
+    forms : sequence of {"mass", "values", "dirichlet", "linear", "lagged"}
+    weights : array_like, shape (n,), optional
+        Not negative; ones by default. For a list of trajectories also a list of arrays, for a stream also an iterator
+        of blocks, whose lengths need not be those of x; so too the next two.
+    values : array_like, shape (n,), optional
+        The y of the form "values".
+    base_gradient : array_like, shape (n, d), or callable, optional
+        ∇log q0 at the samples, or a function from points (k, d) to (k, d), for the form "linear"; zero by default.
+    lagtime : int, optional
+        The τ of the form "lagged", in samples: all pairs (x_t, x_{t+τ}) within a trajectory, repeated states included.
+    block : int
+        Samples per block.
+
+    Returns
+    -------
+    Forms
+
+    Raises
+    ------
+    ValueError
+        For an unknown form, one whose data are not given, samples that are none, not finite or of different widths,
+        negative weights, weights or values that are not one per sample, trajectories all shorter than the lagtime.
+
+    Notes
+    -----
+    Memory is O(block p + p²), whatever the number of samples: some eight arrays (block, p) and five (p, p). The form
+    "lagged" keeps lagtime more rows of p values. The gradients of a basis without fused forms are taken in slices of
+    16 MB. Of a dask array one chunk at a time is computed; of an iterator two blocks are held at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.bases import KernelSections
+    >>> from kmc.forms import accumulate
+    >>> from kmc.kernels import Gaussian
+    >>> x = np.linspace(-1, 1, 10)[:, None]
+    >>> basis = KernelSections(Gaussian(), x[:3])
+    >>> whole = accumulate(basis, x, ("mass", "dirichlet"))
+    >>> parts = accumulate(basis, x[:4], ("mass", "dirichlet")) + accumulate(basis, x[4:], ("mass", "dirichlet"))
+    >>> bool(np.allclose(whole.mass, parts.mass))
+    True
+    """
+    _check_forms(forms, values, lagtime, block)
+    sums = _Accumulator(basis, forms, lagtime)
+    for part in blocks(x, block, weights, values, base_gradient):
+        sums.add(part)
+    return sums.finish()[0]
+
+
+def accumulate_folds(
+    basis: Basis,
+    x: Any,
+    forms: Sequence[str],
+    folds: Any,
+    *,
+    weights: Any = None,
+    values: Any = None,
+    base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
+    lagtime: int | None = None,
+    block: int = 2048,
+) -> list[Forms]:
+    """Sum forms for each fold apart, in one pass: the sum of all minus a fold is what the rest would give.
+
+    Parameters
+    ----------
+    folds : int or array_like of int, shape (n,)
+        A number K of contiguous folds of equal size (to one sample), which needs a known number of samples; or the
+        number 0, 1, ..., K - 1 of each sample's fold, in any form that ``weights`` may have.
+    basis, x, forms, weights, values, base_gradient, lagtime, block
+        As in :func:`accumulate`. A pair of the form "lagged" is in the fold of its first sample.
+
+    Returns
+    -------
+    list of Forms
+        One for each fold.
+
+    Raises
+    ------
+    ValueError
+        As in :func:`accumulate`; also for folds without samples.
+
+    Notes
+    -----
+    Memory is O(block p + K p²).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.bases import Monomials
+    >>> from kmc.forms import accumulate, accumulate_folds
+    >>> x = np.random.default_rng(0).standard_normal((100, 2))
+    >>> folds = accumulate_folds(Monomials(2, 2), x, ("dirichlet",), 5)
+    >>> whole = accumulate(Monomials(2, 2), x, ("dirichlet",))
+    >>> bool(np.allclose((whole - folds[0]).dirichlet, accumulate(Monomials(2, 2), x[20:], ("dirichlet",)).dirichlet))
+    True
+    """
+    _check_forms(forms, values, lagtime, block)
+    labels = _contiguous(length(x), folds) if isinstance(folds, (int, np.integer)) else folds
+    sums = _Accumulator(basis, forms, lagtime)
+    for part in blocks(x, block, weights, values, base_gradient, labels):
+        sums.add(part)
+    return sums.finish()
+
+
+class _Accumulator:
+    """Sums by label."""
+
+    def __init__(self, basis, forms, lagtime):
+        self._basis, self._forms = basis, forms
+        self._sums: dict[int, Forms] = {}
+        self._lagged: dict[int, Lagged] = {}
+        self._pairs = Pairs(lagtime) if "lagged" in forms else None
+
+    def add(self, part: Block) -> None:
+        phi = self._basis.values(part.x) if {"mass", "values", "lagged"} & set(self._forms) else part.x
+        for label, rows in _groups(part.labels):
+            _add(self._sums, label, _sums(self._basis, self._forms, part.take(rows), phi[rows]))
+        if self._pairs is not None:
+            self._add_pairs(self._pairs, part, phi)
+
+    def finish(self) -> list[Forms]:
+        """The sums of the labels 0, 1, ...; all of them have samples."""
+        if not self._sums:
+            raise ValueError("x has no rows: a form needs at least one sample")
+        count = max(self._sums) + 1
+        for label in range(count):
+            if label not in self._sums:
+                raise ValueError(f"folds: no sample is in fold {label} of {count}, expected some in each")
+        if self._pairs is None:
+            return [self._sums[label] for label in range(count)]
+        if not self._lagged:
+            raise ValueError("lagtime: every trajectory is too short to hold a pair of samples so far apart")
+        nothing = np.empty((0, self._basis.size))
+        none = lagged_sums(nothing, nothing, None)
+        return [replace(self._sums[label], lagged=self._lagged.get(label, none)) for label in range(count)]
+
+    def _add_pairs(self, pairs, part, phi):
+        n = len(phi)
+        weights = np.ones(n) if part.weights is None else part.weights
+        labels = np.zeros(n, int) if part.labels is None else part.labels
+        first, second, weights, labels = pairs.push(part.trajectory, phi, weights, labels)
+        if len(first):
+            for label, rows in _groups(labels):
+                _add(self._lagged, label, lagged_sums(first[rows], second[rows], weights[rows]))
+
+
+def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> Forms:
+    """All forms over a block but the lagged one; ``phi`` are the basis's values if they are needed."""
+    x, w = part.x, part.weights
+    out: dict[str, Any] = {"weight": float(len(x) if w is None else w.sum())}
+    if "mass" in forms or "values" in forms:
+        out["mean"], half = centred(w, phi)
+        if "mass" in forms:
+            out["mass_scatter"] = half.T @ half
+        if "values" in forms and part.values is not None:
+            out["value_sum"], residual = centred(w, part.values)
+            out["value_scatter"], out["square_scatter"] = residual @ half, float(residual @ residual)
+    w = np.ones(len(x)) if w is None else w
+    if "dirichlet" in forms:
+        fused = getattr(basis, "sum_dirichlet", None)
+        out["dirichlet"] = general.sum_dirichlet(basis, x, w) if fused is None else fused(x, w)
+    if "linear" in forms:
+        fused, g = getattr(basis, "sum_linear", None), part.base_gradient
+        out["linear"] = general.sum_linear(basis, x, w, g) if fused is None else fused(x, w, g)
+    return Forms(**out)
+
+
+def _add(sums, label, part):
+    sums[label] = sums[label] + part if label in sums else part
+
+
+def _groups(labels):
+    """Each label of a block, and its rows: a slice if they are all the block, an index array else."""
+    if labels is None:
+        return [(0, slice(None))]
+    if np.all(labels == labels[0]):
+        return [(int(labels[0]), slice(None))]
+    return [(int(label), np.flatnonzero(labels == label)) for label in np.unique(labels)]
+
+
+def _contiguous(n, folds):
+    if n is None:
+        raise ValueError(
+            f"folds={folds}: the number of samples in an iterator is not known before they are read, so give the fold "
+            "of each sample"
+        )
+    if not 2 <= folds <= n:
+        raise ValueError(f"folds={folds}: expected a number from 2 to that of the samples, {n}")
+    return np.arange(n) * int(folds) // n
+
+
+def _check_forms(forms, values, lagtime, block):
+    if isinstance(forms, str) or not len(forms):
+        raise ValueError(f"forms={forms!r}: expected a sequence of names out of {FORMS}")
+    unknown = [name for name in forms if name not in FORMS]
+    if unknown:
+        raise ValueError(f"forms={forms!r}: {unknown[0]!r} is not one of {FORMS}")
+    if "values" in forms and values is None:
+        raise ValueError("values=None: the form 'values' needs an array of shape (n,)")
+    if ("lagged" in forms) != (lagtime is not None):
+        raise ValueError(f"lagtime={lagtime!r}: the form 'lagged' needs a lagtime, and no other form takes one")
+    if lagtime is not None and not (isinstance(lagtime, (int, np.integer)) and lagtime >= 1):
+        raise ValueError(f"lagtime={lagtime!r}: expected a whole number of samples, at least 1")
+    if not (isinstance(block, (int, np.integer)) and block >= 1):
+        raise ValueError(f"block={block!r}: expected a whole number of at least 1")

@@ -1,0 +1,146 @@
+"""Time-lagged moments of a basis along trajectories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kmc.forms.scatter import centred, merged
+
+
+@dataclass(frozen=True, eq=False)
+class Lagged:
+    r"""Moments over the pairs (x_t, x_{t+τ}) of trajectories, each pair with the weight of its first sample.
+
+    Centred in storage; the raw sums are properties. They add and subtract.
+
+    Attributes
+    ----------
+    weight : float
+        Σ w over the pairs.
+    first_sum, second_sum : ndarray, shape (p,)
+        Σ w φ(x_t) and Σ w φ(x_{t+τ}).
+    first_scatter, second_scatter : ndarray, shape (p, p)
+        Σ w (φ - mean)(φ - mean)ᵀ of the first and of the second samples.
+    cross_scatter : ndarray, shape (p, p)
+        The same of first samples (rows) with second samples (columns).
+    """
+
+    weight: float
+    first_sum: np.ndarray
+    second_sum: np.ndarray
+    first_scatter: np.ndarray
+    second_scatter: np.ndarray
+    cross_scatter: np.ndarray
+
+    def __add__(self, other: Lagged) -> Lagged:
+        return self._combine(other, 1.0)
+
+    def __sub__(self, other: Lagged) -> Lagged:
+        return self._combine(other, -1.0)
+
+    @property
+    def cross(self) -> np.ndarray:
+        """Σ w φ(x_t) φ(x_{t+τ})ᵀ, shape (p, p)."""
+        return self.cross_scatter + self._square(self.first_sum, self.second_sum)
+
+    @property
+    def first_mass(self) -> np.ndarray:
+        """Σ w φ(x_t) φ(x_t)ᵀ, shape (p, p)."""
+        return self.first_scatter + self._square(self.first_sum, self.first_sum)
+
+    @property
+    def second_mass(self) -> np.ndarray:
+        """Σ w φ(x_{t+τ}) φ(x_{t+τ})ᵀ, shape (p, p)."""
+        return self.second_scatter + self._square(self.second_sum, self.second_sum)
+
+    def covariances(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Covariances C00, C0τ and Cττ, each sample centred by its own side's mean, as VAMP asks for."""
+        weight = self._positive_weight()
+        return self.first_scatter / weight, self.cross_scatter / weight, self.second_scatter / weight
+
+    def reversible(self) -> tuple[np.ndarray, np.ndarray]:
+        """Covariances C0 and Cτ of the pairs taken in both directions, centred by their common mean.
+
+        Both are symmetric, and |Cτ| <= C0: the estimate of a reversible chain has eigenvalues in [-1, 1].
+        """
+        weight = self._positive_weight()
+        half = 0.5 * (self.first_sum - self.second_sum) / weight
+        apart = np.outer(half, half)  # of either side's mean from the common one
+        mass = 0.5 * (self.first_scatter + self.second_scatter) / weight + apart
+        lagged = 0.5 * (self.cross_scatter + self.cross_scatter.T) / weight - apart
+        return mass, lagged
+
+    def _square(self, a, b):
+        return np.outer(a, b) / self.weight if self.weight > 0 else np.zeros((len(a), len(b)))
+
+    def _positive_weight(self):
+        if not self.weight > 0:
+            raise ValueError(f"weight={self.weight}: there is no pair of samples, all trajectories are too short")
+        return self.weight
+
+    def _combine(self, other, sign):
+        def scatters(of, a, b, both):
+            return of.weight, getattr(of, a), getattr(of, b), getattr(of, both)
+
+        names = {
+            "first_scatter": ("first_sum", "first_sum"),
+            "second_scatter": ("second_sum", "second_sum"),
+            "cross_scatter": ("first_sum", "second_sum"),
+        }
+        return Lagged(
+            weight=self.weight + sign * other.weight,
+            first_sum=self.first_sum + sign * other.first_sum,
+            second_sum=self.second_sum + sign * other.second_sum,
+            **{
+                both: merged(scatters(self, *sums, both), scatters(other, *sums, both), sign)
+                for both, sums in names.items()
+            },
+        )
+
+
+def lagged_sums(first: np.ndarray, second: np.ndarray, weights: np.ndarray | None) -> Lagged:
+    """Moments of n pairs φ(x_t), φ(x_{t+τ}), the rows of ``first`` and ``second`` (n, p); n may be zero."""
+    first_sum, first = centred(weights, first)
+    second_sum, second = centred(weights, second)
+    return Lagged(
+        weight=float(len(first) if weights is None else weights.sum()),
+        first_sum=first_sum,
+        second_sum=second_sum,
+        first_scatter=first.T @ first,
+        second_scatter=second.T @ second,
+        cross_scatter=first.T @ second,
+    )
+
+
+class Pairs:
+    """Pairs of rows a lagtime apart, from consecutive blocks: they cross the blocks' borders, not the trajectories'.
+
+    Memory is that of one block and of ``lagtime`` rows.
+    """
+
+    def __init__(self, lagtime: int):
+        self._lagtime = lagtime
+        self._kept: tuple[np.ndarray, ...] | None = None
+
+    def push(self, trajectory: np.ndarray, phi: np.ndarray, *companions: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Take the next rows and return the new pairs: first and second rows of φ, and companions of the first.
+
+        Parameters
+        ----------
+        trajectory : ndarray of int, shape (n,)
+            Which trajectory each row belongs to.
+        phi : ndarray, shape (n, p)
+        *companions : ndarray, shape (n,)
+            Weights, labels and the like.
+        """
+        rows = (trajectory, phi, *companions)
+        if self._kept is not None:
+            rows = tuple(np.concatenate(both) for both in zip(self._kept, rows, strict=True))
+        self._kept = tuple(array[-self._lagtime :] for array in rows)
+        count = max(len(rows[0]) - self._lagtime, 0)
+        number, phi, *others = rows
+        same = number[:count] == number[self._lagtime : self._lagtime + count]
+        arrays = (phi[:count], phi[self._lagtime : self._lagtime + count], *(other[:count] for other in others))
+        return arrays if np.all(same) else tuple(array[same] for array in arrays)

@@ -1,0 +1,191 @@
+"""Samples in blocks, wherever they are: in memory, on disk, in a list of trajectories, or still to be produced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Block(NamedTuple):
+    """Consecutive samples, and what goes with each."""
+
+    x: np.ndarray  # (n, d)
+    trajectory: np.ndarray  # (n,) int, the number of the trajectory that a sample belongs to
+    weights: np.ndarray | None  # (n,)
+    values: np.ndarray | None  # (n,)
+    base_gradient: np.ndarray | None  # (n, d)
+    labels: np.ndarray | None  # (n,)
+
+    def take(self, rows: slice | np.ndarray) -> Block:
+        """Some of the samples."""
+        return Block(self.x[rows], self.trajectory[rows], *(None if a is None else a[rows] for a in self[2:]))
+
+
+def blocks(
+    x: Any, size: int, weights: Any = None, values: Any = None, base_gradient: Any = None, labels: Any = None
+) -> Iterator[Block]:
+    """Blocks of ``size`` samples; the last may be smaller.
+
+    Parameters
+    ----------
+    x : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
+        A list holds one trajectory in each item; anything else is one trajectory.
+    size : int
+    weights, values, labels : array_like (n,), dask array, iterator of blocks (k,), or list of these, optional
+        For all samples in their order; their blocks need not be those of x.
+    base_gradient : the same (n, d), or a callable from points (k, d) to (k, d), optional
+
+    Raises
+    ------
+    ValueError
+        If a block has the wrong shape or is not finite, a weight is negative, or something has more or fewer rows
+        than x.
+    """
+    points = _Rows(x, 2, "x")
+    companions: dict[str, _Rows | None] = {
+        "weights": _rows(weights, 1, "weights"),
+        "values": _rows(values, 1, "values"),
+        "base_gradient": None if callable(base_gradient) else _rows(base_gradient, 2, "base_gradient"),
+        "labels": _rows(labels, 1, "labels", kind=int),
+    }
+    width = None
+    while True:
+        rows, trajectory = points.take(size)
+        if not len(rows):
+            break
+        width = width or rows.shape[1]
+        if rows.shape[1] != width:
+            raise ValueError(f"x has {rows.shape[1]} columns in one block and {width} in another")
+        parts = {name: None if source is None else source.take_for(len(rows)) for name, source in companions.items()}
+        if callable(base_gradient):
+            parts["base_gradient"] = checked(base_gradient(rows), "base_gradient(x)")
+        _check(rows, parts)
+        yield Block(rows, trajectory, **parts)
+    for source in companions.values():
+        if source is not None:
+            source.check_exhausted()
+
+
+def length(x: Any) -> int | None:
+    """Number of samples in anything that :func:`blocks` takes, if it is known before they are read."""
+    counts = [_length(part) for part in _parts(x, 2)]
+    return None if None in counts else sum(c for c in counts if c is not None)
+
+
+class _Rows:
+    """The rows of a source, in turn."""
+
+    def __init__(self, source: Any, ndim: int, name: str, kind: type = float):
+        self._chunks = _chunks(source, ndim)
+        self._ndim, self._name, self._kind = ndim, name, kind
+        self._trajectory, self._at = 0, 0
+        self._chunk: Any = None
+
+    def take(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The next rows, at most so many, and the number of each one's trajectory."""
+        pieces, numbers = [], []
+        while count > 0 and self._more():
+            piece = checked(self._chunk[self._at : self._at + count], self._name, self._ndim, self._kind)
+            pieces.append(piece)
+            numbers.append(np.full(len(piece), self._trajectory))
+            self._at += len(piece)
+            count -= len(piece)
+        if len(pieces) == 1:
+            return pieces[0], numbers[0]
+        if not pieces:
+            return np.empty((0,) * self._ndim), np.empty(0, int)
+        if len({piece.shape[1:] for piece in pieces}) > 1:
+            raise ValueError(f"{self._name} has blocks of different widths: {[piece.shape for piece in pieces]}")
+        return np.concatenate(pieces), np.concatenate(numbers)
+
+    def take_for(self, count: int) -> np.ndarray:
+        """The next rows, exactly so many."""
+        rows, _ = self.take(count)
+        if len(rows) != count:
+            raise ValueError(f"{self._name} has fewer rows than x: expected one for each sample")
+        return rows
+
+    def check_exhausted(self) -> None:
+        if self._more():
+            raise ValueError(f"{self._name} has more rows than x: expected one for each sample")
+
+    def _more(self):
+        """Whether there is another row; moves on to the next chunk that has one."""
+        while self._chunk is None or self._at >= len(self._chunk):
+            self._chunk = None  # so that it can go before the next one comes
+            following = next(self._chunks, None)
+            if following is None:
+                return False
+            self._trajectory, self._chunk = following
+            self._at = 0
+        return True
+
+
+def checked(rows: Any, name: str, ndim: int = 2, kind: type = float) -> np.ndarray:
+    """Rows as an array of finite numbers, or the error that says what is wrong."""
+    out = np.asarray(rows)
+    if out.ndim != ndim:
+        expected = "(n, d), one row for each sample" if ndim == 2 else "(n,), one number for each sample"
+        raise ValueError(f"{name} has a block of shape {out.shape}: expected {expected}")
+    if kind is int and out.dtype.kind not in "iu":
+        raise ValueError(f"{name} has dtype {out.dtype}: expected whole numbers")
+    if out.dtype.kind not in "fiub":
+        raise ValueError(f"{name} has dtype {out.dtype}: expected real numbers")
+    out = np.ascontiguousarray(out, dtype=kind)
+    if kind is float and not np.all(np.isfinite(out)):
+        raise ValueError(f"{name} contains NaN or infinity: expected finite numbers")
+    return out
+
+
+def _rows(source, ndim, name, kind=float):
+    return None if source is None else _Rows(source, ndim, name, kind)
+
+
+def _check(x, parts):
+    gradient, weights, labels = parts["base_gradient"], parts["weights"], parts["labels"]
+    if gradient is not None and gradient.shape != x.shape:
+        raise ValueError(f"base_gradient has shape {gradient.shape} for samples of shape {x.shape}: expected the same")
+    if weights is not None and np.any(weights < 0):
+        raise ValueError(f"weights: expected no negative number, found {weights.min():g}")
+    if labels is not None and np.any(labels < 0):
+        raise ValueError(f"labels: expected folds 0, 1, ..., found {labels.min()}")
+
+
+def _chunks(source: Any, ndim: int) -> Iterator[tuple[int, Any]]:
+    """Number of the trajectory, and an array or something that slices like one."""
+    for number, part in enumerate(_parts(source, ndim)):
+        if _is_dask(part):
+            yield from ((number, chunk.compute()) for chunk in _dask_blocks(part))
+        elif _is_iterator(part):
+            yield from ((number, np.asarray(chunk)) for chunk in part)
+        else:
+            yield number, part if hasattr(part, "shape") and len(part.shape) else np.asarray(part)
+
+
+def _parts(source, ndim):
+    """The trajectories of a source: the items of a list of them, or the source itself."""
+    if isinstance(source, (list, tuple)):
+        return source if any(_is_iterator(part) or np.ndim(part) == ndim for part in source) else [np.asarray(source)]
+    return [source]
+
+
+def _length(part):
+    if _is_iterator(part):
+        return None
+    count = part.shape[0] if hasattr(part, "shape") else len(part)
+    return int(count) if count == count else None  # dask: nan
+
+
+def _is_iterator(part):
+    return hasattr(part, "__next__") or (hasattr(part, "__iter__") and not hasattr(part, "__len__"))
+
+
+def _is_dask(part):
+    return hasattr(part, "to_delayed") and hasattr(part, "blocks")
+
+
+def _dask_blocks(array):
+    """Blocks of rows, each with all columns."""
+    return (array.blocks[i] for i in range(array.numblocks[0]))

@@ -1,0 +1,116 @@
+"""Large symmetric systems known by their products with vectors only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+Product = Callable[[np.ndarray], np.ndarray]
+
+_RESTARTS = 4
+
+
+class Iterate(NamedTuple):
+    """What :func:`solve_shifted` found."""
+
+    x: np.ndarray  # of the right-hand side's shape
+    error: float  # |residual| / |shift x|
+    iterations: int
+    converged: bool
+
+
+def solve_shifted(
+    product: Product,
+    shift: float,
+    rhs: np.ndarray,
+    *,
+    precondition: Product | None = None,
+    start: np.ndarray | None = None,
+    tolerance: float = 1e-7,
+    most: int = 2000,
+) -> Iterate:
+    r"""Solve (M + shift I) x = b by preconditioned conjugate gradients, M symmetric and non-negative.
+
+    In ridge regression with M = K, a kernel matrix, b - Kx is both the residual of the data and, at the solution,
+    shift x. So the residual r of the system is how far the two are apart, and the fitted values are within
+    :math:`|K (K + \mathrm{shift})^{-1} r| \le |r|` of those of the exact solution. The iteration stops at
+    :math:`|r| \le \mathrm{tolerance}\; |\mathrm{shift}\; x|`: as the shift falls, the tolerance becomes tighter by
+    itself.
+
+    Parameters
+    ----------
+    product : callable
+        M times an array of the shape of ``rhs`` (any shape; inner products are over all entries).
+    shift : float
+        Positive.
+    rhs : ndarray
+        The b.
+    precondition : callable, optional
+        Times an approximate inverse of M + shift I, symmetric and positive.
+    start : ndarray, optional
+        A first guess; zero by default.
+    tolerance : float
+    most : int
+        Products with M.
+
+    Returns
+    -------
+    Iterate
+        ``error`` is of the residual as computed afresh from x: rounding separates it from that of the recurrence, which
+        is restarted then, and gives up where restarting no longer helps.
+
+    References
+    ----------
+    Hestenes and Stiefel (1952), Methods of conjugate gradients for solving linear systems.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.krylov import solve_shifted
+    >>> matrix = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> solve_shifted(lambda v: matrix @ v, 1.0, np.array([4.0, 0.0])).x
+    array([ 1.5, -0.5])
+    """
+    x = np.zeros_like(rhs) if start is None else start
+    used, error = 0, np.inf
+    for _ in range(_RESTARTS):
+        residual = rhs - shift * x
+        if np.any(x):
+            residual -= product(x)
+            used += 1
+        last, error = error, _ratio(residual, shift, x)
+        stuck = last < np.inf and error > 0.5 * last
+        if error <= tolerance or used >= most or stuck:
+            break
+        x, steps = _run(product, shift, x, residual, precondition, 0.5 * tolerance, most - used)
+        used += steps
+        if not steps:
+            break
+    return Iterate(x, error, used, error <= tolerance)
+
+
+def _run(product, shift, x, residual, precondition, tolerance, most):
+    """Conjugate gradients from x until the residual of the recurrence is small; the new x and the number of steps."""
+    x, direction, last, steps = x.copy(), np.zeros_like(x), np.inf, 0
+    while steps < most and _ratio(residual, shift, x) > tolerance:
+        z = residual if precondition is None else precondition(residual)
+        squared = np.vdot(residual, z)
+        if not squared > 0.0:  # the preconditioner has lost its sign to rounding
+            break
+        direction = z + (squared / last) * direction
+        image = product(direction)
+        image += shift * direction
+        steps += 1
+        length = squared / np.vdot(direction, image)
+        x += length * direction
+        residual = residual - length * image
+        last = squared
+    return x, steps
+
+
+def _ratio(residual, shift, x):
+    """|residual| / |shift x|; zero where both are."""
+    above, below = float(np.linalg.norm(residual)), shift * float(np.linalg.norm(x))
+    return above / below if below > 0.0 else (0.0 if above == 0.0 else np.inf)

@@ -1,0 +1,302 @@
+"""The denoising autoencoder as an estimator of the score: the neural baseline of the kernel estimators."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import optimize
+
+from kmc.checks import as_generator, check_count
+from kmc.estimator import check_vector, check_weights, values_of
+from kmc.scores import selection
+from kmc.scores.base import ScoreEstimator
+from kmc.scores.checks import check_samples
+from kmc.scores.network import Denoiser, DenoiserState, flatten, initial, loss, unflatten
+
+LEVELS = (100.0, 10.0, 1.0)
+"""Noise that the network is trained with, one after the other, in units of the final noise σ."""
+
+NOISES = (0.02, 0.05, 0.1, 0.2, 0.5)
+"""Candidates of ``noise="cv"``, in units of the root mean square of the columns' standard deviations."""
+
+HIDDEN = (10, 30, 100)
+"""Candidates of ``n_hidden="cv"``."""
+
+_GROWTH = 1.05  # training on a stream goes on when it has grown by this factor since the last time
+
+
+class DenoisingAutoencoder(ScoreEstimator):
+    r"""Score estimator by a network that is trained to remove noise from the samples.
+
+    The network has two layers, a code of tanh units and a linear decoder, :math:`r(x) = W_2 \tanh(W_1 x + b_1) + b_2`,
+    and minimises :math:`E |r(x + \sigma\varepsilon) - x|^2` for standard normal ε. Then (r(x) - x)/σ² estimates the
+    score (Alain and Bengio 2014, "What regularized auto-encoders learn from the data-generating distribution", theorem
+    1). It is trained with noise 100 σ, 10 σ and σ in turn, each time from the weights before, by L-BFGS: the baseline
+    in section 5 of Sutherland, Strathmann, Arbel and Gretton (2018).
+
+    Parameters
+    ----------
+    n_hidden : int, "cv" or sequence of int
+        Size of the code. "cv" compares 10, 30 and 100.
+    noise : float, "cv" or sequence of float
+        σ, in the units of X and the same for all columns: standardise columns of different units first. It acts as a
+        bandwidth, and the estimate depends on it as much: noise near the width of the narrowest structure, or a little
+        less, is right. "cv" compares .02, .05, .1, .2 and .5 of the root mean square of the columns' standard
+        deviations.
+    max_iter : int
+        Iterations of L-BFGS at each of the three levels of noise.
+    n_corruptions : int
+        Noisy copies of each sample, drawn once for each level, in pairs of noise ε and -ε.
+    tied : bool
+        Whether :math:`W_2 = W_1^\top`. Then the estimate is the gradient of a function, and ``log_density`` exists;
+        without it the network is more flexible, ``log_density`` raises a ValueError, and ``gradient``, ``laplacian``
+        (the divergence of the field), ``objective`` and ``score`` work.
+    cv : int
+        Folds of the selection, which compares the held-out score-matching objective.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    density_ : Denoiser
+        The trained network.
+    n_hidden_, noise_
+        What was used.
+    cv_results_ : dict of ndarray
+        The candidates (n_hidden, noise), their held-out ``objective`` and its ``std_error`` over folds; empty if
+        nothing was left to choose.
+    loss_ : float
+        Mean of :math:`|r(x + \sigma\varepsilon) - x|^2 / \sigma^2` over the noisy copies at the end. A network that
+        returns its input has d.
+    n_iter_ : int
+        Iterations of L-BFGS, over the three levels.
+    n_features_in_, n_samples_seen_ : int
+
+    Notes
+    -----
+    An iteration takes 6 n n_corruptions n_hidden d multiplications and as many tanh as there are codes; a selection
+    trains once for each candidate and fold, and once more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.scores import DenoisingAutoencoder
+    >>> X = np.random.default_rng(0).standard_normal((300, 1))
+    >>> estimator = DenoisingAutoencoder(n_hidden=5, noise=0.3, max_iter=100, random_state=0).fit(X)
+    >>> bool(np.abs(estimator.gradient([[1.0], [-1.0]]) - [[-1.0], [1.0]]).max() < 0.3)
+    True
+    """
+
+    density_: Denoiser
+    _n_fitted: int  # samples at the last fit, and at the last training
+    _n_trained: int
+
+    def __init__(
+        self,
+        n_hidden: Any = 100,
+        noise: Any = 0.1,
+        max_iter: int = 1000,
+        n_corruptions: int = 10,
+        tied: bool = False,
+        cv: int = 5,
+        random_state: Any = None,
+    ):
+        self.n_hidden = n_hidden
+        self.noise = noise
+        self.max_iter = max_iter
+        self.n_corruptions = n_corruptions
+        self.tied = tied
+        self.cv = cv
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
+        """Train on samples.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            Samples of the density, n >= 2.
+        y, values : array_like, shape (n,), optional
+            Log-density at the samples, under either name; checked and not used, because the loss has no place for them.
+        weights : array_like, shape (n,), optional
+            Of the samples in the loss, not negative; only their ratios matter.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For points that are not finite or too few, a constant column, or a parameter out of its range; the message
+            names it.
+        """
+        x = self._check_points(X, fitting=True, least=2)
+        samples = _read(x, values_of(y, values), weights)
+        check_samples(samples.x, self)
+        self._check_parameters()
+        self._seen, self._rng = samples, as_generator(self.random_state)
+        self.n_samples_seen_ = len(x)
+        return self._fit()
+
+    def partial_fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
+        """Train on with one more block of samples; the first call is a :meth:`fit`.
+
+        The samples are kept, O(n d) memory. When they have grown by 5 % since the last time, training goes on from the
+        present weights, with noise σ alone and on all samples so far; when they have doubled, all is done anew, the
+        choice of ``n_hidden`` and ``noise`` too. Weights are comparable across blocks, and a block without weights has
+        ones.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, values_of(y, values), weights)
+        x = self._check_points(X)
+        self._seen = self._seen.joined(_read(x, values_of(y, values), weights))
+        self.n_samples_seen_ += len(x)
+        if self.n_samples_seen_ >= 2 * self._n_fitted:
+            return self._fit()
+        if self.n_samples_seen_ >= _GROWTH * self._n_trained:
+            self._n_trained = self.n_samples_seen_
+            self._set(*self._train(self._seen, self.n_hidden_, self.noise_, self.density_))
+        return self
+
+    def point(self) -> DenoiserState:
+        """The estimate for jitted loops, see :mod:`kmc.points`; its value is 0 everywhere if ``tied=False``."""
+        self._check_fitted()
+        return self.density_.state()
+
+    def _check_parameters(self):
+        for name, least in (("max_iter", 1), ("n_corruptions", 1), ("cv", 2)):
+            check_count(self, name, least)
+        if not isinstance(self.tied, (bool, np.bool_)):
+            raise TypeError(f"tied={self.tied!r}: expected True or False")
+
+    def _fit(self):
+        """To all samples seen."""
+        self._n_fitted = self._n_trained = self.n_samples_seen_
+        self._choose(self._seen)
+        self._set(*self._train(self._seen, self.n_hidden_, self.noise_))
+        return self
+
+    def _choose(self, samples):
+        """Set ``n_hidden_``, ``noise_`` and ``cv_results_``."""
+        candidates = [(h, s) for h in _sizes(self.n_hidden) for s in _noises(self.noise, samples)]
+        self.cv_results_: dict[str, np.ndarray] = {}
+        best = 0
+        if len(candidates) > 1:
+            folds = selection.folds(len(samples.x), self.cv, self._rng)
+            objectives = np.array([[self._held_out(samples, fold, *c) for fold in folds] for c in candidates])
+            mean = objectives.mean(axis=1)
+            if not np.any(np.isfinite(mean)):
+                raise ValueError("no setting of n_hidden and noise has a finite held-out objective")
+            best = int(np.nanargmin(np.where(np.isfinite(mean), mean, np.nan)))
+            self.cv_results_ = {
+                "n_hidden": np.array([h for h, _ in candidates]),
+                "noise": np.array([s for _, s in candidates]),
+                "objective": mean,
+                "std_error": objectives.std(axis=1, ddof=1) / np.sqrt(len(folds)),
+            }
+        self.n_hidden_, self.noise_ = candidates[best]
+
+    def _held_out(self, samples, fold, n_hidden, noise):
+        rest = np.setdiff1d(np.arange(len(samples.x)), fold)
+        density, _, _ = self._train(samples.take(rest), n_hidden, noise)
+        part = samples.take(fold)
+        gradient = density.gradient(part.x)
+        objective = density.laplacian(part.x) + 0.5 * np.einsum("ij,ij->i", gradient, gradient)
+        return float(part.weights @ objective / part.weights.sum())
+
+    def _train(self, samples, n_hidden, noise, start: Denoiser | None = None):
+        """(Denoiser, loss, iterations); from ``start``, if given, at the last level alone."""
+        dim = samples.x.shape[1]
+        if start is None:
+            centre, scale = self._seen.centre_and_scale()
+            network = initial(dim, n_hidden, self.tied, self._rng)
+        else:
+            centre, scale, network = start.centre, start.scale, start.network
+        clean, weights = (samples.x - centre) / scale, samples.weights / samples.weights.sum()
+        parameters, iterations = flatten(network, self.tied), 0
+        for level in LEVELS if start is None else LEVELS[-1:]:
+            parameters, value, count = self._descend(parameters, clean, weights, level * noise / scale)
+            iterations += count
+        return Denoiser(unflatten(parameters, dim, self.tied), centre, scale, noise, self.tied), value, iterations
+
+    def _descend(self, parameters, clean, weights, noise):
+        """L-BFGS on the loss in units of the noise: its value is near d however small the noise is."""
+        k = self.n_corruptions
+        half = self._rng.standard_normal(((k + 1) // 2, *clean.shape))
+        noises = np.concatenate([half, -half])[:k]
+        corrupted = (clean + noise * noises).reshape(-1, clean.shape[1])
+        repeated, shares = np.tile(clean, (k, 1)), np.tile(weights / (k * noise**2), k)
+        found = optimize.minimize(
+            loss,
+            parameters,
+            args=(corrupted, repeated, shares, self.tied),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": self.max_iter, "maxfun": 2 * self.max_iter + 20, "ftol": 1e-12, "gtol": 1e-9},
+        )
+        return found.x, float(found.fun), int(found.nit)
+
+    def _set(self, density, value, iterations):
+        if not np.isfinite(value):
+            raise ValueError(
+                f"noise={self.noise_:g}: the training diverged to a loss of {value}, because the noise is too far from "
+                f"the scale of the samples, {density.scale:g}"
+            )
+        self.density_, self.loss_, self.n_iter_ = density, value, iterations
+
+
+class _Samples(NamedTuple):
+    x: np.ndarray  # (n, d)
+    weights: np.ndarray  # (n,), as they were given
+
+    def take(self, rows):
+        return _Samples(self.x[rows], self.weights[rows])
+
+    def joined(self, other):
+        return _Samples(np.concatenate([self.x, other.x]), np.concatenate([self.weights, other.weights]))
+
+    def centre_and_scale(self):
+        share = self.weights / self.weights.sum()
+        centre = share @ self.x
+        r = self.x - centre
+        return centre, float(np.sqrt(share @ np.einsum("ij,ij->i", r, r) / self.x.shape[1]))
+
+
+def _read(x, values, weights):
+    if values is not None:
+        check_vector(values, len(x), "values")
+    w = check_weights(weights, len(x)) * (1.0 if weights is None else np.mean(weights))
+    return _Samples(x, w).take(w > 0)
+
+
+def _sizes(n_hidden):
+    expected = "expected 'cv', a whole number of at least 1 or a sequence of them"
+    if isinstance(n_hidden, str):
+        if n_hidden != "cv":
+            raise ValueError(f"n_hidden={n_hidden!r}: {expected}")
+        return list(HIDDEN)
+    sizes = np.atleast_1d(np.asarray(n_hidden))
+    if sizes.ndim != 1 or not sizes.size or not np.issubdtype(sizes.dtype, np.integer):
+        raise TypeError(f"n_hidden={n_hidden!r}: {expected}")
+    if np.any(sizes < 1):
+        raise ValueError(f"n_hidden={n_hidden!r}: {expected}")
+    return [int(size) for size in sizes]
+
+
+def _noises(noise, samples):
+    expected = "expected 'cv', a positive finite number or a sequence of them"
+    if isinstance(noise, str):
+        if noise != "cv":
+            raise ValueError(f"noise={noise!r}: {expected}")
+        scale = samples.centre_and_scale()[1]
+        return [factor * scale for factor in NOISES]
+    try:
+        noises = np.atleast_1d(np.asarray(noise, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"noise={noise!r}: {expected}") from error
+    if noises.ndim != 1 or not noises.size or noise is None or isinstance(noise, bool):
+        raise TypeError(f"noise={noise!r}: {expected}")
+    if not np.all(np.isfinite(noises) & (noises > 0)):
+        raise ValueError(f"noise={noise!r}: {expected}")
+    return [float(sigma) for sigma in noises]

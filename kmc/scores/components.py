@@ -1,0 +1,51 @@
+"""Subsampling of the components of a gradient basis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def draw_components(components: Any, m: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Sorted indices a d + i of the components that are used.
+
+    Sutherland et al. (2018), section 3, "Dimension subsampling"; its [n] × [d] is [m] × [d].
+
+    Parameters
+    ----------
+    components : int, float, sequence of int or None
+        How many in all; the probability of each, in (0, 1]; how many of each landmark, a sequence of m numbers, or of
+        one number for all; None for all.
+    m, d : int
+        Landmarks and dimension.
+    rng : Generator
+    """
+    if components is None:
+        return np.arange(m * d)
+    if isinstance(components, (bool, str)):
+        raise TypeError(f"components={components!r}: {_expected(m, d)}")
+    if isinstance(components, (int, np.integer)):
+        if not components >= 1:
+            raise ValueError(f"components={components!r}: {_expected(m, d)}")
+        return np.sort(rng.choice(m * d, min(int(components), m * d), replace=False))
+    if isinstance(components, (float, np.floating)):
+        if not 0 < components <= 1:
+            raise ValueError(f"components={components!r}: {_expected(m, d)}")
+        chosen = np.flatnonzero(rng.random(m * d) < components)
+        return chosen if len(chosen) else rng.integers(m * d, size=1)
+    counts = np.atleast_1d(np.asarray(components))
+    if counts.shape not in ((1,), (m,)) or counts.dtype.kind not in "iu":
+        raise ValueError(f"components={components!r}: {_expected(m, d)}")
+    if counts.min() < 0 or counts.max() > d or counts.max() == 0:
+        raise ValueError(f"components={components!r}: {_expected(m, d)}")
+    order = np.argsort(rng.random((m, d)), axis=1)
+    kept = np.argsort(order, axis=1) < np.broadcast_to(counts, m)[:, None]
+    return np.flatnonzero(kept.ravel())
+
+
+def _expected(m, d):
+    return (
+        f"expected a count of at least 1 out of the {m * d} components, a probability in (0, 1], or how many of each "
+        f"landmark: a sequence of {m} whole numbers (or of one) between 0 and {d}, not all of them zero"
+    )

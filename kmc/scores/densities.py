@@ -1,0 +1,539 @@
+"""Base densities q0: what an exponential family multiplies, and what it falls back to far from the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import lgamma, log, pi
+from typing import Any, NamedTuple, Protocol
+
+import numba
+import numpy as np
+from scipy import linalg
+
+from kmc import points
+
+DOFS = (1.0, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0, 100.0)
+
+_ADVICE = "base='uniform' needs no covariance, or use"
+_NARROWEST = 1e-12  # least eigenvalue of a correlation matrix that is more than rounding
+
+
+class BaseDensity(Protocol):
+    """A log-density and its gradient at the rows of x (n, d); ``laplacian(x)`` (n,) is welcome."""
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """(n,); it need not be normalised."""
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """(n, d)."""
+
+
+@dataclass(frozen=True)
+class Flat:
+    """The improper uniform density on R^d: log-density, gradient and Laplacian are zero.
+
+    It is the uniform q0 of the papers, whose support is large enough to hold everything of interest.
+    """
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Zeros, shape (n,)."""
+        return np.zeros(len(x))
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """Zeros, shape (n, d)."""
+        return np.zeros(np.shape(x))
+
+    def laplacian(self, x: np.ndarray) -> np.ndarray:
+        """Zeros, shape (n,)."""
+        return np.zeros(len(x))
+
+
+@dataclass(frozen=True, eq=False)
+class Uniform:
+    """The uniform density on a box: log-density minus infinity outside, gradient and Laplacian zero everywhere.
+
+    Score matching assumes that the density of the samples vanishes at the border of the box (Hyvärinen 2005): samples
+    that pile up there bias a fit.
+
+    Parameters
+    ----------
+    low, high : float or array_like, shape (d,)
+        Opposite corners; a number stands for all columns.
+
+    Raises
+    ------
+    ValueError
+        If they are not finite, or ``low < high`` fails in some column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.scores.densities import Uniform
+    >>> Uniform(0.0, [1.0, 2.0]).log_density(np.array([[0.5, 0.5], [1.5, 0.5]])).round(4)
+    array([-0.6931,    -inf])
+    """
+
+    low: Any
+    high: Any
+
+    def __post_init__(self):
+        low, high = np.broadcast_arrays(_frozen(self.low), _frozen(self.high))
+        if low.ndim > 1 or not np.all(np.isfinite(low) & np.isfinite(high) & (low < high)):
+            raise ValueError(
+                f"low={self.low!r}, high={self.high!r}: expected finite corners of a box, numbers or one for each "
+                "column, with low < high"
+            )
+        object.__setattr__(self, "low", _frozen(low))
+        object.__setattr__(self, "high", _frozen(high))
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Minus the log-volume of the box inside of it, shape (n,)."""
+        inside = np.all((x >= self.low) & (x <= self.high), axis=1)
+        widths = np.broadcast_to(self.high - self.low, x.shape[1:])
+        return np.where(inside, -np.log(widths).sum(), -np.inf)
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """Zeros, shape (n, d)."""
+        return np.zeros(np.shape(x))
+
+    def laplacian(self, x: np.ndarray) -> np.ndarray:
+        """Zeros, shape (n,)."""
+        return np.zeros(len(x))
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """The normal density, normalised.
+
+    Parameters
+    ----------
+    mean : array_like, shape (d,)
+    covariance : array_like, shape (d, d)
+        Symmetric and positive definite.
+
+    Attributes
+    ----------
+    precision : ndarray, shape (d, d)
+        Inverse of the covariance.
+    constant : float
+        Log-density at the mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.scores.densities import Gaussian
+    >>> q0 = Gaussian(mean=[0.0, 1.0], covariance=[[1.0, 0.0], [0.0, 4.0]])
+    >>> q0.gradient(np.array([[1.0, 3.0]]))
+    array([[-1. , -0.5]])
+    """
+
+    mean: Any
+    covariance: Any
+    precision: np.ndarray = field(init=False, repr=False)
+    constant: float = field(init=False, repr=False)
+
+    def __post_init__(self):
+        mean, covariance, precision, log_det = _ellipsoid(self.mean, self.covariance, "mean", "covariance")
+        object.__setattr__(self, "mean", mean)
+        object.__setattr__(self, "covariance", covariance)
+        object.__setattr__(self, "precision", precision)
+        object.__setattr__(self, "constant", -0.5 * (log_det + len(mean) * log(2.0 * pi)))
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Shape (n,)."""
+        r = x - self.mean
+        return self.constant - 0.5 * np.einsum("ij,ij->i", r @ self.precision, r)
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """Shape (n, d)."""
+        return -((x - self.mean) @ self.precision)
+
+    def laplacian(self, x: np.ndarray) -> np.ndarray:
+        """Minus the trace of the precision everywhere, shape (n,)."""
+        return np.full(len(x), -np.trace(self.precision))
+
+
+@dataclass(frozen=True, eq=False)
+class StudentT:
+    """The multivariate Student-t density, normalised: a base whose score fades far from the data.
+
+    Parameters
+    ----------
+    location : array_like, shape (d,)
+    scale : array_like, shape (d, d)
+        Symmetric and positive definite; the covariance is ``dof / (dof - 2)`` times it.
+    dof : float
+        Degrees of freedom ν, positive.
+
+    Attributes
+    ----------
+    precision : ndarray, shape (d, d)
+        Inverse of the scale matrix.
+    constant : float
+        Log-density at the location.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.scores.densities import StudentT
+    >>> StudentT([0.0], [[1.0]], dof=1.0).gradient(np.array([[1.0], [100.0]])).round(4)
+    array([[-1.  ],
+           [-0.02]])
+    """
+
+    location: Any
+    scale: Any
+    dof: float
+    precision: np.ndarray = field(init=False, repr=False)
+    constant: float = field(init=False, repr=False)
+
+    def __post_init__(self):
+        if not (np.isfinite(self.dof) and self.dof > 0):
+            raise ValueError(f"dof={self.dof!r}: expected a positive finite number of degrees of freedom")
+        location, scale, precision, log_det = _ellipsoid(self.location, self.scale, "location", "scale")
+        object.__setattr__(self, "location", location)
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "dof", float(self.dof))
+        object.__setattr__(self, "precision", precision)
+        object.__setattr__(self, "constant", _student_constant(self.dof, len(location)) - 0.5 * log_det)
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Shape (n,)."""
+        r = x - self.location
+        q = np.einsum("ij,ij->i", r @ self.precision, r)
+        return self.constant - 0.5 * (self.dof + x.shape[1]) * np.log1p(q / self.dof)
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """-(ν + d) P r / (ν + q), shape (n, d), with r = x - location, P the precision and q = rᵀPr."""
+        r = x - self.location
+        pr = r @ self.precision
+        q = np.einsum("ij,ij->i", pr, r)
+        return -((self.dof + x.shape[1]) / (self.dof + q))[:, None] * pr
+
+    def laplacian(self, x: np.ndarray) -> np.ndarray:
+        """-(ν + d) (tr P / (ν + q) - 2 |P r|² / (ν + q)²), shape (n,)."""
+        r = x - self.location
+        pr = r @ self.precision
+        below = self.dof + np.einsum("ij,ij->i", pr, r)
+        curvature = np.trace(self.precision) / below - 2.0 * np.einsum("ij,ij->i", pr, pr) / below**2
+        return -(self.dof + x.shape[1]) * curvature
+
+
+@dataclass(frozen=True, eq=False)
+class UserDensity:
+    """Someone else's density, held to shapes and numbers.
+
+    A density without ``laplacian`` gets one by central differences of fourth order of its gradient: 4 d more calls of
+    ``gradient``, and a relative error near 1e-11 for a gradient that is smooth over a thousand steps.
+
+    Parameters
+    ----------
+    density : object
+        With ``log_density(x)`` (n,), ``gradient(x)`` (n, d), and perhaps ``laplacian(x)`` (n,).
+    step : float or array_like, shape (d,)
+        Of the differences, in the units of each column. :func:`fit_base` takes a thousandth of a column's standard
+        deviation, as a power of two so that adding it to a coordinate does not round.
+
+    Raises
+    ------
+    TypeError
+        If a method is missing.
+    ValueError
+        Upon use, if the density returns an array of another shape, or NaN.
+    """
+
+    density: Any
+    step: Any = 2.0**-10
+
+    def __post_init__(self):
+        for name in ("log_density", "gradient"):
+            if not callable(getattr(self.density, name, None)):
+                raise TypeError(
+                    f"base={self.density!r} has no method {name}: expected 'uniform', 'gaussian', 'student-t', or an "
+                    "object with log_density(x) (n,) and gradient(x) (n, d)"
+                )
+        object.__setattr__(self, "step", _frozen(self.step))
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Shape (n,)."""
+        return self._call("log_density", x, x.shape[:1])
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """Shape (n, d)."""
+        return self._call("gradient", x, x.shape)
+
+    def laplacian(self, x: np.ndarray) -> np.ndarray:
+        """Shape (n,)."""
+        if callable(getattr(self.density, "laplacian", None)):
+            return self._call("laplacian", x, x.shape[:1])
+        total = np.zeros(len(x))
+        for i, step in enumerate(np.broadcast_to(self.step, x.shape[1:])):
+            e = np.zeros(x.shape[1])
+            e[i] = step
+            near = self.gradient(x + e)[:, i] - self.gradient(x - e)[:, i]
+            far = self.gradient(x + 2.0 * e)[:, i] - self.gradient(x - 2.0 * e)[:, i]
+            total += (8.0 * near - far) / (12.0 * step)
+        return total
+
+    def _call(self, name, x, shape):
+        values = np.asarray(getattr(self.density, name)(x), dtype=float)
+        if values.shape != shape:
+            raise ValueError(
+                f"base={self.density!r}: {name} returned shape {values.shape} for x of shape {x.shape}, "
+                f"expected {shape}"
+            )
+        if np.any(np.isnan(values)):
+            row = int(np.argmax(np.isnan(values).reshape(len(x), -1).any(axis=1)))
+            raise ValueError(f"base={self.density!r}: {name} returned NaN at x={x[row]}")
+        return values
+
+
+def fit_base(base: Any, x: np.ndarray, weights: np.ndarray | None = None) -> Any:
+    """The base density that an estimator's parameter ``base`` means for these samples.
+
+    Parameters
+    ----------
+    base : {"uniform", "gaussian", "student-t"} or object
+        "uniform" is :class:`Flat`: uniform on a support large enough to hold everything. "gaussian" has the weighted
+        mean and covariance of the samples (maximum likelihood). "student-t" maximises the likelihood too: location and
+        scale by expectation-maximisation (Kent, Tyler and Vardi 1994), degrees of freedom out of ``DOFS``. An object
+        with ``log_density`` and ``gradient`` is taken as it is.
+    x : ndarray, shape (n, d)
+    weights : ndarray, shape (n,), optional
+        Not negative; ones by default.
+
+    Returns
+    -------
+    object
+        With ``log_density``, ``gradient`` and ``laplacian``.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, samples whose covariance is singular where it is needed, and a density that returns the
+        wrong shape or is not finite at some sample.
+    TypeError
+        For an object without those methods.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.scores.densities import fit_base
+    >>> fit_base("gaussian", np.array([[0.0], [2.0]])).covariance
+    array([[1.]])
+    """
+    if isinstance(base, str):
+        if base not in _FITS:
+            raise ValueError(
+                f"base={base!r}: expected one of {', '.join(map(repr, _FITS))}, or an object with log_density and "
+                "gradient"
+            )
+        return _FITS[base](x, weights)
+    own = isinstance(base, (Flat, Uniform, Gaussian, StudentT, UserDensity))
+    density = base if own else UserDensity(base, _difference_step(x))
+    _check_at(density, base, x)
+    return density
+
+
+def fit_gaussian(x: np.ndarray, weights: np.ndarray | None = None) -> Gaussian:
+    """Weighted mean and covariance (maximum likelihood: divided by Σ w); ValueError if the latter is singular."""
+    w = _shares(x, weights)
+    mean = w @ x
+    r = x - mean
+    mean = mean + w @ r  # the mean of numbers far from zero, to the last digit
+    r = x - mean
+    return gaussian_of_moments(mean, (w[:, None] * r).T @ r, len(x), _ADVICE)
+
+
+def fit_student(x: np.ndarray, weights: np.ndarray | None = None) -> StudentT:
+    """Location, scale and degrees of freedom of greatest likelihood; ValueError if the covariance is singular."""
+    w = _shares(x, weights)
+    start = fit_gaussian(x, w)
+    lower = linalg.cholesky(start.covariance, lower=True)
+    z = linalg.solve_triangular(lower, (x - start.mean).T, lower=True).T
+    fits = [fit for dof in DOFS if (fit := _student_em(z, w, dof)) is not None]
+    if not fits:
+        raise ValueError(
+            f"base='student-t': so many of the {len(x)} samples coincide that the likelihood has no maximum. "
+            "Use base='uniform' or base='gaussian', or give each point once with its count in weights"
+        )
+    _, location, scale, dof = max(fits, key=lambda fit: fit[0])
+    return StudentT(start.mean + lower @ location, lower @ scale @ lower.T, dof)
+
+
+def gaussian_of_moments(mean: np.ndarray, covariance: np.ndarray, n: int, advice: str = "use") -> Gaussian:
+    """The Gaussian of the moments of n samples, or a ValueError that says why there is none and what to do."""
+    sd = np.sqrt(np.diag(covariance))
+    singular = not np.all(sd > 0)
+    if not singular:
+        singular = linalg.eigvalsh(covariance / np.outer(sd, sd))[0] <= _NARROWEST * len(mean)
+    if singular:
+        raise ValueError(
+            f"the covariance of the {n} samples in {len(mean)} dimensions is singular (too few distinct samples, or a "
+            "column that is constant or a linear combination of others), and a Gaussian needs a spread in every "
+            f"direction: {advice} more samples, or leave such columns out"
+        )
+    return Gaussian(mean, covariance)
+
+
+def point_parameters(base: Any, dim: int = 0) -> tuple[float, np.ndarray, np.ndarray, float] | None:
+    """A base density as numbers for jitted loops, see :func:`base_value_and_gradient`; None if it is no such density.
+
+    Parameters
+    ----------
+    base : object
+        A fitted base density.
+    dim : int
+        Size of the arrays, unused, of a flat base.
+
+    Returns
+    -------
+    constant : float
+        Log-density at the location.
+    location : ndarray, shape (d,)
+    precision : ndarray, shape (d, d)
+    dof : float
+        Degrees of freedom of a Student-t density, 0 for a Gaussian, -1 for a flat one.
+    """
+    if isinstance(base, Flat):
+        return 0.0, np.zeros(dim), np.zeros((dim, dim)), -1.0
+    if isinstance(base, Gaussian):
+        return base.constant, base.mean.copy(), base.precision.copy(), 0.0
+    if isinstance(base, StudentT):
+        return base.constant, base.location.copy(), base.precision.copy(), base.dof
+    return None
+
+
+@numba.njit(cache=True)
+def base_value_and_gradient(constant, location, precision, dof, x, gradient):
+    """Log-density of a base with these :func:`point_parameters` at x (d,); its gradient goes into ``gradient`` (d,)."""
+    d = x.size
+    if dof < 0.0:
+        gradient[:] = 0.0
+        return constant
+    q = 0.0
+    for i in range(d):
+        total = 0.0
+        for j in range(d):
+            total += precision[i, j] * (x[j] - location[j])
+        gradient[i] = -total
+        q += (x[i] - location[i]) * total
+    if dof == 0.0:
+        return constant - 0.5 * q
+    shrink = (dof + d) / (dof + q)
+    for i in range(d):
+        gradient[i] *= shrink
+    return constant - 0.5 * (dof + d) * np.log1p(q / dof)
+
+
+class BaseState(NamedTuple):
+    """A base density alone, for the loops of :mod:`kmc.points`: its :func:`point_parameters`."""
+
+    constant: float
+    location: np.ndarray  # (d,)
+    precision: np.ndarray  # (d, d)
+    dof: float
+
+
+@numba.njit(cache=True)
+def _workspace(state):
+    return 0
+
+
+@numba.njit(cache=True)
+def _value_and_gradient(state, x, gradient, work):
+    return base_value_and_gradient(state.constant, state.location, state.precision, state.dof, x, gradient)
+
+
+points.register(BaseState, _workspace, _value_and_gradient)
+
+
+def _student_em(z, w, dof, iterations=1000):
+    """(mean log-likelihood, location, scale, dof) of white points, or None where the likelihood has no maximum.
+
+    The scale is divided by the sum of the weights u rather than by n (parameter expansion), which leaves the fixed
+    point as it is and gets there several times sooner. With few degrees of freedom and enough coincident points the
+    likelihood grows without bound as the scale shrinks on them.
+    """
+    d = z.shape[1]
+    location, scale = np.zeros(d), np.eye(d)
+    before = -np.inf
+    for _ in range(iterations):
+        if linalg.eigvalsh(scale)[0] < 1e-24:
+            return None
+        lower = linalg.cholesky(scale, lower=True)
+        q = np.sum(linalg.solve_triangular(lower, (z - location).T, lower=True) ** 2, axis=0)
+        likelihood = -np.log(np.diag(lower)).sum() - 0.5 * (dof + d) * (w @ np.log1p(q / dof))
+        if likelihood - before < 1e-9:
+            return likelihood + _student_constant(dof, d), location, scale, dof
+        before = likelihood
+        u = w / (dof + q)
+        u /= u.sum()
+        location = u @ z
+        r = z - location
+        scale = (u[:, None] * r).T @ r
+    return None
+
+
+def _student_constant(dof, d):
+    return lgamma(0.5 * (dof + d)) - lgamma(0.5 * dof) - 0.5 * d * log(dof * pi)
+
+
+def _ellipsoid(centre, matrix, centre_name, matrix_name):
+    """Centre (d,), matrix (d, d), its inverse and its log-determinant."""
+    centre, matrix = np.atleast_1d(_frozen(centre)), np.atleast_2d(_frozen(matrix))
+    if centre.ndim != 1 or matrix.shape != (len(centre), len(centre)):
+        raise ValueError(
+            f"{centre_name} has shape {centre.shape} and {matrix_name} has shape {matrix.shape}: "
+            "expected (d,) and (d, d)"
+        )
+    if not (np.all(np.isfinite(centre)) and np.all(np.isfinite(matrix))):
+        raise ValueError(f"{centre_name}={centre}, {matrix_name}={matrix}: expected finite numbers")
+    if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-8 * np.abs(np.diag(matrix)).max()):
+        raise ValueError(f"{matrix_name}={matrix}: expected a symmetric matrix")
+    sd = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    try:
+        if not np.all(sd > 0):
+            raise linalg.LinAlgError
+        lower = linalg.cholesky(matrix / np.outer(sd, sd), lower=True)
+    except linalg.LinAlgError:
+        raise ValueError(f"{matrix_name}={matrix}: expected a positive definite matrix") from None
+    half = linalg.solve_triangular(lower, np.diag(1.0 / sd), lower=True)
+    return centre, matrix, _frozen(half.T @ half), 2.0 * float(np.log(sd * np.diag(lower)).sum())
+
+
+def _check_at(density, base, x):
+    """A base given by the user must have the dimension of the samples, and be finite at every one of them."""
+    centres: list[Any] = [getattr(density, name, 0.0) for name in ("mean", "location", "low")]
+    dim = next((np.size(centre) for centre in centres if np.ndim(centre)), None)
+    if dim is not None and dim != x.shape[1]:
+        raise ValueError(f"base={base!r} is a density in {dim} dimensions, but X has {x.shape[1]} columns")
+    for start in range(0, len(x), 4096):
+        part = x[start : start + 4096]
+        for name in ("log_density", "gradient"):
+            values = getattr(density, name)(part)
+            finite = np.isfinite(values).reshape(len(part), -1).all(axis=1)
+            if not np.all(finite):
+                row = int(np.argmin(finite))
+                raise ValueError(
+                    f"base={base!r}: {name} is {values[row]} at row {start + row} of X, {part[row]}: expected a base "
+                    "density that is positive and smooth wherever there are samples"
+                )
+
+
+def _difference_step(x):
+    sd = x.std(axis=0)
+    return 2.0 ** np.round(np.log2(1e-3 * np.where(sd > 0, sd, 1.0)))
+
+
+def _shares(x, weights):
+    return np.full(len(x), 1.0 / len(x)) if weights is None else weights / np.sum(weights)
+
+
+def _frozen(array):
+    copy = np.array(array, dtype=float)
+    copy.flags.writeable = False
+    return copy
+
+
+_FITS: dict[str, Any] = {"uniform": lambda x, weights: Flat(), "gaussian": fit_gaussian, "student-t": fit_student}

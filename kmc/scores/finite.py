@@ -1,0 +1,80 @@
+"""The finite kernel exponential family: random Fourier features as the basis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kmc.bases import Basis, Contraction, FourierFeatures
+from kmc.checks import check_count
+from kmc.scores.in_basis import BasisEstimator
+from kmc.scores.sums import Samples
+
+
+class FiniteKEF(BasisEstimator):
+    r"""Score estimator in random Fourier features, whose number does not depend on the samples.
+
+    The "finite" estimator of Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), with features
+    :math:`\sqrt{2/p}\cos(\omega_j^\top x + b_j)` (Rahimi and Recht 2008) whose frequencies have the kernel's spectral
+    density. The penalty is λ|β|². A stream (:meth:`partial_fit`) needs no memory of its samples.
+
+    Parameters
+    ----------
+    kernel, bandwidth, regularization, base, jitter, value_weight, cv, random_state
+        As in :class:`NystromKEF`; the kernel must be a built-in radial one, or sums and products of them.
+    n_basis : int
+        Number of features p.
+
+    Attributes
+    ----------
+    coefficients_ : ndarray, shape (p,)
+        β. The others as in :class:`NystromKEF`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.scores import FiniteKEF
+    >>> X = np.random.default_rng(0).standard_normal((400, 1))
+    >>> estimator = FiniteKEF(random_state=0).fit(X)
+    >>> bool(np.all(np.abs(estimator.gradient([[-1.0], [1.0]]).ravel() - [1.0, -1.0]) < 0.3))
+    True
+    """
+
+    _basis_follows_data = False
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        bandwidth: Any = "median",
+        regularization: Any = "cv",
+        n_basis: int = 200,
+        base: Any = "gaussian",
+        jitter: Any = "auto",
+        value_weight: float = 1.0,
+        cv: Any = 5,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.regularization = regularization
+        self.n_basis = n_basis
+        self.base = base
+        self.jitter = jitter
+        self.value_weight = value_weight
+        self.cv = cv
+        self.random_state = random_state
+
+    def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
+        check_count(self, "n_basis", 1)
+        self._frequency_seed = int(rng.integers(2**63))  # the same draw, rescaled, for every bandwidth
+
+    def _basis(self, kernel: Any) -> Basis:
+        rng = np.random.default_rng(self._frequency_seed)
+        return FourierFeatures.draw(kernel, self.n_basis, self.n_features_in_, rng)
+
+    def _penalties(self, basis: Any) -> dict[str, np.ndarray]:
+        return {"norm": basis.gram()}
+
+    def _function(self, basis: Any, coefficients: np.ndarray) -> Contraction:
+        return Contraction(basis, coefficients)

@@ -1,0 +1,204 @@
+"""The Gram matrix of all kernel gradients at n samples, as a matrix and without it.
+
+Its rows and columns stand for the functions ∂_i k(x_a, ·) of the full estimator (G of Sutherland, Strathmann, Arbel and
+Gretton 2018, equation 4) and, on request, for the sections k(x_a, ·). It has (n d)² entries; a product with a vector
+needs O((n + tile) d) memory and O(n² d) time, by computing the kernel anew in square tiles.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from kmc.bases import KernelExpansion
+from kmc.bases.section_forms import profile_and_metric
+from kmc.kernels import Kernel, partial, program, run_program, stack_for
+
+TILE = 128  # samples: five arrays of a tile's pairs stay in the second-level cache
+
+_PARTIALS = 2**22  # numbers in a strip of the matrix
+
+
+class GradientGram:
+    """Inner products of ∂_i k(x_a, ·), and of k(x_a, ·) where ``sections`` are wanted.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : ndarray, shape (n, d)
+    sections : bool
+        Whether k(x_a, ·) follows ∂_1 k(x_a, ·), ..., ∂_d k(x_a, ·).
+
+    Attributes
+    ----------
+    shape : tuple
+        Of the vectors that the matrix multiplies, (n, d) or (n, d + 1).
+    """
+
+    def __init__(self, kernel: Kernel, points: np.ndarray, sections: bool = False):
+        self.kernel, self.points, self.sections = kernel, points, sections
+        self.shape = (points.shape[0], points.shape[1] + sections)
+        profile, self._metric = profile_and_metric(kernel)
+        self._program = program(profile) if profile.argument == "distance" else None
+        origin = np.median(points, axis=0)  # tiles lose no digits to an outlier that drags the mean along
+        mapped = points - origin if self._metric is None else (points - origin) @ self._metric.T
+        self._mapped = np.ascontiguousarray(mapped)
+
+    def __call__(self, vector: np.ndarray) -> np.ndarray:
+        """The matrix times a vector, both of ``shape``."""
+        d = self.points.shape[1]
+        if self._program is None:
+            return self._expanded(vector)
+        if self._metric is not None:  # ∂_i k(Ax, Ay) = Σ_k A_ki ∂_k k at the images
+            vector = np.hstack([vector[:, :d] @ self._metric.T, vector[:, d:]])
+        out = tiled_product(self._program, self._mapped, np.ascontiguousarray(vector))
+        if self._metric is not None:
+            k = len(self._metric)
+            out = np.hstack([out[:, :k] @ self._metric, out[:, k:]])
+        return out
+
+    def dense(self) -> np.ndarray:
+        """The matrix, (n d, n d) or (n (d + 1), n (d + 1)), sample by sample."""
+        n, width = self.shape
+        out = np.empty((n, width, n, width))
+        step = max(_PARTIALS // (n * width * width), 1)
+        for start in range(0, n, step):
+            rows, stop = slice(start, start + step), min(start + step, n)
+            out[rows, :, :stop] = self._strip(rows, stop)
+            out[:start, :, rows] = out[rows, :, :start].transpose(2, 3, 0, 1)
+        return out.reshape(n * width, n * width)
+
+    def _strip(self, rows, stop):
+        """Rows of the matrix up to a column, (rows, width, stop, width)."""
+        d, x, y = self.points.shape[1], self.points[rows], self.points[:stop]
+        gradients = partial(self.kernel, "xy", x, y).transpose(0, 2, 1, 3)
+        if not self.sections:
+            return gradients
+        out = np.empty((len(x), d + 1, stop, d + 1))
+        out[:, :d, :, :d] = gradients
+        out[:, :d, :, d] = partial(self.kernel, "x", x, y).transpose(0, 2, 1)
+        out[:, d, :, :d] = partial(self.kernel, "y", x, y)
+        out[:, d, :, d] = partial(self.kernel, "k", x, y)
+        return out
+
+    def _expanded(self, vector):
+        """By evaluating the expansion at its own centres: any kernel, half the speed."""
+        d = self.points.shape[1]
+        sections = vector[:, d] if self.sections else None
+        expansion = KernelExpansion(self.kernel, self.points, sections=sections, gradients=vector[:, :d])
+        gradients = expansion.gradient(self.points)
+        return np.column_stack([gradients, expansion.values(self.points)]) if self.sections else gradients
+
+
+@numba.njit(cache=True, error_model="numpy")
+def tiled_product(program, x, vector):
+    r"""The Gram matrix of a radial kernel at x (n, d) times a vector (n, d) or (n, d + 1), of the same shape.
+
+    With r = x_a - x_b, s = |r|², v the gradient part and c the section part of the vector,
+
+    .. math::
+        out_a &= \sum_b -2 q' v_b + \bigl[-4 q'' \langle r, v_b \rangle + 2 q' c_b\bigr] r, \\
+        out_a &= \sum_b q\, c_b - 2 q' \langle r, v_b \rangle .
+
+    <r, v_b> = <x_a, v_b> - <x_b, v_b>, and what multiplies r splits into r = x_a - x_b: so a tile of pairs needs matrix
+    products only, and one evaluation of the kernel serves it and its mirror image.
+    """
+    n, d = x.shape
+    sections = vector.shape[1] > d
+    v, c = np.ascontiguousarray(vector[:, :d]), vector[:, d:].copy().reshape(-1)
+    left, distance, along, ones = _augmented(x, v)
+    first, second, values = np.zeros((n, d)), np.zeros((n, d + 1)), np.zeros(n)
+    tiles = np.empty((3, TILE * TILE))
+    part = np.empty(TILE * (d + 1))
+    stack = stack_for(program, TILE)
+    for i in range(0, n, TILE):
+        rows = slice(i, min(i + TILE, n))
+        ni = rows.stop - i
+        for j in range(0, i + 1, TILE):
+            columns = slice(j, min(j + TILE, n))
+            nj = columns.stop - j
+            size = ni * nj
+            s, t, u = tiles[0, :size], tiles[1, :size], tiles[2, :size]
+            s, t, u = s.reshape(ni, nj), t.reshape(ni, nj), u.reshape(ni, nj)
+            np.dot(left[rows], distance[columns].T, s)
+            np.dot(ones[rows], along[columns].T, t)
+            np.dot(along[rows], ones[columns].T, u)
+            if i == j:
+                for a in range(ni):
+                    s[a, a] = 0.0
+            if sections:
+                _with_sections(program, stack, s, t, u, c[rows], c[columns], values[rows], values[columns], i != j)
+            else:
+                _without_sections(program, stack, s, t, u)
+            _add_product(s, v[columns], first[rows], part)
+            _add_product(t, ones[columns], second[rows], part)
+            if i != j:
+                _add_product(s.T, v[rows], first[columns], part)
+                _add_product(u.T, ones[rows], second[columns], part)
+    out = np.empty(vector.shape)
+    for a in range(n):
+        for k in range(d):
+            out[a, k] = -2.0 * first[a, k] - 4.0 * (second[a, d] * x[a, k] - second[a, k])
+        if sections:
+            out[a, d] = values[a]
+    return out
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _augmented(x, v):
+    """Rows whose inner products are |x_a - x_b|² (first two) and <x_a - x_b, v_b> (last with third)."""
+    n, d = x.shape
+    left, distance = np.ones((n, d + 2)), np.ones((n, d + 2))
+    ones, along = np.ones((n, d + 1)), np.empty((n, d + 1))
+    for a in range(n):
+        square, inner = 0.0, 0.0
+        for k in range(d):
+            left[a, k], distance[a, k] = x[a, k], -2.0 * x[a, k]
+            ones[a, k], along[a, k] = x[a, k], v[a, k]
+            square += x[a, k] * x[a, k]
+            inner += x[a, k] * v[a, k]
+        left[a, d], distance[a, d + 1] = square, square
+        along[a, d] = -inner
+    return left, distance, along, ones
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _without_sections(program, stack, s, t, u):
+    """q' over s, and q'' times t and u in place."""
+    for a in range(s.shape[0]):
+        row, straight, mirrored = s[a], t[a], u[a]
+        for b in range(row.size):
+            row[b] = max(row[b], 0.0)
+        run_program(program, row, 2, stack)
+        q1, q2 = stack[0, 1], stack[0, 2]
+        for b in range(row.size):
+            row[b] = q1[b]
+            straight[b] *= q2[b]
+            mirrored[b] *= q2[b]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _with_sections(program, stack, s, t, u, c_rows, c_columns, rows, columns, mirror):
+    """The same, less ½ q' c; and the values that the sections and gradients of a tile have at its points."""
+    for a in range(s.shape[0]):
+        row, straight, mirrored = s[a], t[a], u[a]
+        for b in range(row.size):
+            row[b] = max(row[b], 0.0)
+        run_program(program, row, 2, stack)
+        q, q1, q2 = stack[0, 0, : row.size], stack[0, 1, : row.size], stack[0, 2, : row.size]
+        rows[a] += np.dot(q, c_columns) - 2.0 * np.dot(q1, straight)
+        own = c_rows[a]
+        for b in range(row.size):
+            if mirror:
+                columns[b] += q[b] * own - 2.0 * q1[b] * mirrored[b]
+            row[b] = q1[b]
+            straight[b] = q2[b] * straight[b] - 0.5 * q1[b] * c_columns[b]
+            mirrored[b] = q2[b] * mirrored[b] - 0.5 * q1[b] * own
+
+
+@numba.njit(cache=True)
+def _add_product(matrix, columns, out, part):
+    """Add a matrix product; ``part`` is scratch."""
+    product = part[: out.size].reshape(out.shape)
+    np.dot(matrix, columns, product)
+    out += product

@@ -1,0 +1,124 @@
+"""Choice of kernel, bandwidth, base density and regularisation of the full estimator, by folds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.checks import as_generator
+from kmc.kernels import kernel_of, median_distance
+from kmc.scores import selection
+from kmc.scores.base import FittedDensity, FittedExpansion
+from kmc.scores.densities import fit_base
+from kmc.scores.full_system import FullSystem
+from kmc.scores.in_basis import check_smooth
+from kmc.scores.selection import Candidate, Search
+from kmc.scores.sums import Samples
+
+SELECTION = 1000
+"""Samples at most that candidates are compared on."""
+
+TOLERANCE, PRODUCTS = 1e-3, 300
+"""Of conjugate gradients while candidates are compared: errors are far below the noise of the comparison."""
+
+
+class Choice(NamedTuple):
+    """What the parameters left open."""
+
+    kernel: Any
+    bandwidth: float
+    base: Any
+    regularization: float
+    table: dict[str, np.ndarray]  # cv_results_
+
+
+class Setting(NamedTuple):
+    """A candidate, with its kernel and its fitted base density."""
+
+    candidate: Candidate
+    kernel: Any
+    base: Any
+
+
+def choose(model: Any, samples: Samples) -> Choice:
+    """Settle a FullKEF's parameters for samples of positive weight.
+
+    With more than ``SELECTION`` samples candidates are compared on so many, at random; the λ that is best for n₁ of n
+    samples becomes λ (n₁/n)^(1/3), the slowest decay of Sutherland, Strathmann, Arbel and Gretton (2018), theorem 2.
+    """
+    selection.check_folds(model.cv)
+    if model.cv == "loo":
+        raise ValueError("cv='loo': the full estimator has no shortcut to leave-one-out, use a number of folds")
+    rng, median = as_generator(model.random_state), median_distance(samples.x)
+    search = Search(_regularizations(model.regularization, median))
+    settings = list(_settings(model, samples, median))
+    chosen, shrinkage = settings[0], 1.0
+    if len(settings) * len(search.regularizations) > 1:
+        shrinkage = min(SELECTION / len(samples.x), 1.0) ** (1.0 / 3.0)
+        chosen = _best(model, _subset(samples, rng), settings, search, rng)
+    regularization = shrinkage * search.regularization
+    return Choice(chosen.kernel, chosen.candidate.bandwidth, chosen.base, regularization, search.table())
+
+
+def held_out_objective(density: FittedDensity, samples: Samples) -> float:
+    """The mean objective of a density on samples, the value terms included, as in :class:`kmc.scores.sums.Sums`."""
+    share = samples.weights / samples.weights.sum()
+    gradient = density.gradient(samples.x)
+    total = share @ (density.laplacian(samples.x) + 0.5 * np.einsum("nd,nd->n", gradient, gradient))
+    if samples.values is not None:
+        residual = samples.values - density.log_density(samples.x)
+        total += 0.5 * samples.value_weight * (share @ (residual - share @ residual) ** 2)
+    return float(total)
+
+
+def _regularizations(regularization, median):
+    candidates = selection.regularizations(regularization, median)
+    if not np.all(candidates > 0):
+        raise ValueError(
+            f"regularization={regularization!r}: expected positive numbers; the full estimator divides by λ, and does "
+            "not exist with zero"
+        )
+    return candidates
+
+
+def _settings(model, samples, median) -> Iterator[Setting]:
+    bases = [(base, fit_base(base, samples.x, samples.weights)) for base in selection.listed(model.base)]
+    for kernel in selection.listed(model.kernel):
+        for bandwidth in selection.bandwidths(model.bandwidth, median, isinstance(kernel, str)):
+            built = kernel_of(kernel, bandwidth)
+            check_smooth(built, 4)
+            for base, fitted in bases:
+                yield Setting(Candidate(kernel, bandwidth, base, "norm"), built, fitted)
+
+
+def _subset(samples, rng):
+    n = len(samples.x)
+    return samples if n <= SELECTION else samples.take(np.sort(rng.choice(n, SELECTION, replace=False)))
+
+
+def _best(model, samples, settings, search, rng) -> Setting:
+    """The setting with the best regularisation, which stays in ``search``."""
+    folds = selection.folds(len(samples.x), model.cv, rng)
+    best = None
+    for setting in settings:
+        if search.add(setting.candidate, _held_out(model, samples, setting, folds, search.regularizations)):
+            best = setting
+    if best is None:
+        raise ValueError("no setting of kernel, bandwidth and regularization has a finite held-out objective")
+    return best
+
+
+def _held_out(model, samples, setting, folds, regularizations):
+    """Objective (folds, l) of each part under the fits to the rest."""
+    descending = np.argsort(-regularizations)
+    out = np.empty((len(folds), len(regularizations)))
+    for k, fold in enumerate(folds):
+        rest = np.ones(len(samples.x), bool)
+        rest[fold] = False
+        system, part = FullSystem(setting.kernel, samples.take(rest), setting.base), samples.take(fold)
+        path = system.path(model.solver, regularizations[descending], max(model.tolerance, TOLERANCE), PRODUCTS)
+        for j, solved in zip(descending, path, strict=True):
+            out[k, j] = held_out_objective(FittedExpansion(samples.centre, setting.base, solved.function), part)
+    return out

@@ -1,0 +1,86 @@
+"""The lite kernel exponential family: kernel sections as the basis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kmc.bases import Basis, KernelExpansion, KernelSections
+from kmc.checks import check_choice
+from kmc.scores.in_basis import BasisEstimator, check_smooth, draw_landmarks
+from kmc.scores.sums import Samples
+
+PENALTIES = ("norm", "norm+coefficients", "cv")
+
+
+class LiteKEF(BasisEstimator):
+    r"""Score estimator in sections of a kernel, :math:`f = \sum_a \alpha_a k(Y_a, \cdot)`.
+
+    Lemma 4 of Sutherland, Strathmann, Arbel and Gretton (2018) for any landmarks, kernel and base density; with
+    ``penalty="norm+coefficients"`` the regulariser of the original "lite" estimator of Strathmann et al. (2015). With
+    all samples as landmarks it is often the best of the family in ten dimensions and more.
+
+    Parameters
+    ----------
+    kernel, bandwidth, regularization, n_basis, landmarks, base, jitter, value_weight, cv, random_state
+        As in :class:`NystromKEF`.
+    penalty : {"cv", "norm", "norm+coefficients"}
+        λ αᵀKα, or λ αᵀ(K + I)α, or whichever of the two has the better held-out objective.
+
+    Attributes
+    ----------
+    coefficients_ : ndarray, shape (m,)
+        α. The others as in :class:`NystromKEF`, and ``penalty_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.scores import LiteKEF
+    >>> X = np.random.default_rng(0).standard_normal((300, 1))
+    >>> estimator = LiteKEF(random_state=0).fit(X)
+    >>> bool(np.all(np.abs(estimator.gradient([[-1.0], [1.0]]).ravel() - [1.0, -1.0]) < 0.3))
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        bandwidth: Any = "median",
+        regularization: Any = "cv",
+        n_basis: int = 100,
+        landmarks: Any = "uniform",
+        base: Any = "gaussian",
+        penalty: str = "cv",
+        jitter: Any = "auto",
+        value_weight: float = 1.0,
+        cv: Any = 5,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.regularization = regularization
+        self.n_basis = n_basis
+        self.landmarks = landmarks
+        self.base = base
+        self.penalty = penalty
+        self.jitter = jitter
+        self.value_weight = value_weight
+        self.cv = cv
+        self.random_state = random_state
+
+    def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
+        check_choice(self, "penalty", PENALTIES)
+        draw_landmarks(self, samples, kernel, rng)
+
+    def _basis(self, kernel: Any) -> Basis:
+        check_smooth(kernel, 2)
+        return KernelSections(kernel, self.landmarks_ - self.centre_)
+
+    def _penalties(self, basis: Any) -> dict[str, np.ndarray]:
+        gram = basis.gram()
+        penalties = {"norm": gram, "norm+coefficients": gram + np.eye(len(gram))}
+        return penalties if self.penalty == "cv" else {self.penalty: penalties[self.penalty]}
+
+    def _function(self, basis: Any, coefficients: np.ndarray) -> KernelExpansion:
+        return KernelExpansion(basis.kernel, basis.centres, sections=coefficients)

@@ -1,0 +1,128 @@
+"""Score matching in a finite basis: accumulate the forms, choose what is open by held-out objective, solve one ridge.
+
+f = Σ β_i φ_i minimises ½ βᵀ A β + hᵀ β + ½ λ βᵀ P β, with A = E[<∇φ, ∇φᵀ>] and h = E[Δφ + <∇φ, ∇log q0>] over weighted
+samples and P the penalty, as a rule the Gram matrix of the reproducing-kernel space: β = -(A + λP)⁻¹ h. Sutherland,
+Strathmann, Arbel and Gretton (2018), theorem 1 and lemma 4. With log-density values y at the samples,
+½ γ E[(f + c - (y - log q0))²] is added for the best constant c: A gains γ Cov(φ, φ), and h gains -γ Cov(φ, y - log q0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from kmc.bases import Basis
+from kmc.checks import as_generator, check_number
+from kmc.estimator import check_vector, check_weights
+from kmc.kernels import median_distance
+from kmc.kernels.names import kernel_of
+from kmc.linalg import ridge_solution
+from kmc.scores import selection
+from kmc.scores.base import FittedExpansion
+from kmc.scores.checks import check_samples
+from kmc.scores.densities import fit_base
+from kmc.scores.held_out import Folds, HeldOut, LeaveOneOut
+from kmc.scores.selection import Candidate, Search
+from kmc.scores.sums import Samples, Sums, accumulate_sums
+
+
+class Model(Protocol):
+    """An estimator in a finite basis. Its parameters are attributes, and so is all that a fit leaves."""
+
+    kernel: Any
+    bandwidth: Any
+    regularization: Any
+    base: Any
+    value_weight: float
+    jitter: Any
+    cv: Any
+    random_state: Any
+
+    def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
+        """Draw what all candidates share: landmarks, components, the seed of the frequencies."""
+
+    def _basis(self, kernel: Any) -> Basis:
+        """The basis with this kernel, in centred coordinates."""
+
+    def _penalties(self, basis: Basis) -> dict[str, np.ndarray]:
+        """Penalty matrices (p, p) by name: candidates, if there are several."""
+
+    def _function(self, basis: Basis, coefficients: np.ndarray) -> Any:
+        """f in centred coordinates, with ``values``, ``gradient`` and ``laplacian`` at points."""
+
+
+def read_samples(model: Any, x: np.ndarray, values: Any, weights: Any) -> Samples:
+    """Checked data of a fit or of a block of a stream, between which the scale of the weights matters."""
+    check_number(model, "value_weight", 0)
+    w = check_weights(weights, len(x))
+    if weights is not None:
+        w = w * float(np.mean(weights))
+    y = None if values is None else check_vector(values, len(x), "values")
+    return Samples(x, w @ x / w.sum(), w, y, float(model.value_weight))
+
+
+def fit(model: Any, samples: Samples) -> Sums:
+    """Choose what the parameters leave open, solve, and set the estimator's fitted attributes."""
+    check_samples(samples.x, samples.weights, getattr(model, "feature_names_in_", None))
+    if model.jitter != "auto":
+        check_number(model, "jitter", 0, ends="[)")
+    selection.check_folds(model.cv)
+    rng = as_generator(model.random_state)
+    median = median_distance(samples.x)
+    first = selection.listed(model.kernel)[0]
+    model.centre_ = samples.centre
+    model._draw(samples, kernel_of(first, median if isinstance(first, str) else 1.0), rng)
+    search = Search(selection.regularizations(model.regularization, median))
+    total = _searched(model, samples, list(_settings(model, samples, median)), search, rng)
+    model.regularization_ = search.regularization
+    model.cv_results_ = search.table()
+    solve(model, total)
+    return total
+
+
+def solve(model: Any, total: Sums) -> None:
+    """The ridge system, everything being chosen: sets ``coefficients_`` and ``density_``."""
+    objective = total.objective()
+    penalty = model._penalties(model.basis_)[model.penalty_]
+    model.coefficients_ = ridge_solution(
+        objective.matrix, -objective.linear, penalty, model.regularization_, model.jitter
+    )
+    function = model._function(model.basis_, model.coefficients_)
+    model.density_ = FittedExpansion(model.centre_, model.base_density_, function)
+
+
+def _settings(model, samples, median) -> Iterator[tuple[Candidate, Any, Any]]:
+    """Candidates, their kernels and their base densities."""
+    bases = [(base, fit_base(base, samples.x, samples.weights)) for base in selection.listed(model.base)]
+    for kernel in selection.listed(model.kernel):
+        for bandwidth in selection.bandwidths(model.bandwidth, median, isinstance(kernel, str)):
+            for base, fitted in bases:
+                yield Candidate(kernel, bandwidth, base, ""), kernel_of(kernel, bandwidth), fitted
+
+
+def _searched(model, samples, settings, search, rng) -> Sums:
+    """Set what is chosen but the regularisation, which is in ``search``; the sums over all samples."""
+    folds = selection.folds(len(samples.x), model.cv, rng) if model.cv != "loo" else None
+    chosen: Sums | None = None
+    for candidate, kernel, base in settings:
+        basis = model._basis(kernel)
+        penalties = model._penalties(basis)
+        if len(settings) * len(penalties) * len(search.regularizations) == 1:
+            _choose(model, candidate._replace(penalty=next(iter(penalties))), kernel, base, basis)
+            return accumulate_sums(basis, samples, base)
+        held_out: HeldOut = LeaveOneOut(basis, samples, base) if folds is None else Folds(basis, samples, base, folds)
+        for name, penalty in penalties.items():
+            this = candidate._replace(penalty=name)
+            if search.add(this, held_out.objectives(penalty, search.regularizations, model.jitter)):
+                _choose(model, this, kernel, base, basis)
+                chosen = held_out.total
+    if chosen is None:
+        raise ValueError("no setting of kernel, bandwidth and regularization has a finite held-out objective")
+    return chosen
+
+
+def _choose(model, candidate, kernel, base, basis):
+    model.kernel_, model.bandwidth_, model.penalty_ = kernel, candidate.bandwidth, candidate.penalty
+    model.base_density_, model.basis_ = base, basis

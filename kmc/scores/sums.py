@@ -1,0 +1,105 @@
+"""What score matching needs of samples, as sums: the forms of a basis, and the parts that do not depend on f."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.bases import Basis
+from kmc.forms import Forms, accumulate
+
+
+class Samples(NamedTuple):
+    """Samples of the density to be estimated."""
+
+    x: np.ndarray  # (n, d)
+    centre: np.ndarray  # (d,) taken off before anything is computed: an offset must not cost digits
+    weights: np.ndarray  # (n,) not negative
+    values: np.ndarray | None  # (n,) log-density at x, if it is known
+    value_weight: float  # γ of the value terms
+
+    @property
+    def z(self) -> np.ndarray:
+        """Centred points (n, d)."""
+        return self.x - self.centre
+
+    def take(self, rows: np.ndarray) -> Samples:
+        """Some of the samples."""
+        values = None if self.values is None else self.values[rows]
+        return self._replace(x=self.x[rows], weights=self.weights[rows], values=values)
+
+    def joined(self, other: Samples) -> Samples:
+        """These samples and others, about their common mean."""
+        x, w = np.concatenate([self.x, other.x]), np.concatenate([self.weights, other.weights])
+        values = None
+        if self.values is not None and other.values is not None:
+            values = np.concatenate([self.values, other.values])
+        return self._replace(x=x, centre=w @ x / w.sum(), weights=w, values=values)
+
+
+class Quadratic(NamedTuple):
+    """The objective ½ βᵀ matrix β + linearᵀ β + constant."""
+
+    matrix: np.ndarray  # (p, p)
+    linear: np.ndarray  # (p,)
+    constant: float
+
+    def __call__(self, coefficients: np.ndarray) -> float:
+        """At coefficients (p,)."""
+        return float(coefficients @ (0.5 * (self.matrix @ coefficients) + self.linear) + self.constant)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over samples; they add and subtract, as forms do.
+
+    Attributes
+    ----------
+    forms : Forms
+        dirichlet and linear, with values also mass and values.
+    base : float
+        Σ w (Δ log q0 + ½ |∇ log q0|²).
+    square : float
+        Σ w (y - log q0)².
+    value_weight : float
+    """
+
+    forms: Forms
+    base: float
+    square: float
+    value_weight: float
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(self.forms + other.forms, self.base + other.base, self.square + other.square, self.value_weight)
+
+    def __sub__(self, other: Sums) -> Sums:
+        return Sums(self.forms - other.forms, self.base - other.base, self.square - other.square, self.value_weight)
+
+    def objective(self) -> Quadratic:
+        """The mean objective over the samples, the density's base and the value terms included."""
+        forms, weight = self.forms, self.forms.weight
+        matrix, linear, constant = forms.get("dirichlet") / weight, forms.get("linear") / weight, self.base / weight
+        if forms.values is None:
+            return Quadratic(matrix, linear, constant)
+        variance = self.square / weight - (forms.get("value_sum") / weight) ** 2
+        return Quadratic(
+            matrix + self.value_weight * forms.centred_mass(),
+            linear - self.value_weight * forms.centred_values(),
+            constant + 0.5 * self.value_weight * variance,
+        )
+
+
+def accumulate_sums(basis: Basis, samples: Samples, base: Any) -> Sums:
+    """Sum over samples for one basis, in centred coordinates, and one base density, in the user's."""
+    gradient, w = base.gradient(samples.x), samples.weights
+    base_sum = w @ (base.laplacian(samples.x) + 0.5 * np.einsum("ij,ij->i", gradient, gradient))
+    names: tuple[str, ...] = ("dirichlet", "linear")
+    target, square = None, 0.0
+    if samples.values is not None:
+        names = (*names, "mass", "values")
+        target = samples.values - base.log_density(samples.x)
+        square = float(w @ target**2)
+    forms = accumulate(basis, samples.z, names, weights=w, values=target, base_gradient=gradient)
+    return Sums(forms, float(base_sum), square, samples.value_weight)

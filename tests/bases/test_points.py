@@ -1,0 +1,121 @@
+"""Bases at one point, inside jitted loops."""
+
+import numba
+import numpy as np
+import pytest
+from numba.core.runtime import _nrt_python, rtsys
+from scipy import stats
+
+from kmc import points
+from kmc.bases import Contraction, FourierFeatures, Monomials, UserFunctions
+from kmc.bases.base_point import BasePoint, base_value_and_gradient, flat
+from kmc.bases.trigonometry import cosines_and_sines
+from tests.oracles import differences
+
+DIM = 3
+LOCATION = np.array([0.5, -1.0, 0.2])
+SCALE = np.array([[1.0, 0.3, 0.0], [0.3, 0.8, -0.2], [0.0, -0.2, 1.2]])
+PRECISION = np.linalg.inv(SCALE)
+
+
+def peak(density):
+    return float(density.logpdf(LOCATION))
+
+
+NORMAL, STUDENT = stats.multivariate_normal(LOCATION, SCALE), stats.multivariate_t(LOCATION, SCALE, df=3.5)
+BASES = {
+    "none": (None, lambda x: 0.0),
+    "gaussian": (BasePoint(peak(NORMAL), LOCATION, PRECISION, 0.0), NORMAL.logpdf),
+    "student": (BasePoint(peak(STUDENT), LOCATION, PRECISION, 3.5), STUDENT.logpdf),
+}
+RNG = np.random.default_rng(70)
+FUNCTIONS = {
+    "fourier": FourierFeatures(RNG.standard_normal((12, DIM)), RNG.uniform(0, 6, 12), RNG.uniform(0.5, 2.0, 12)),
+    "monomials": Monomials(4, DIM, RNG.standard_normal(DIM), RNG.uniform(1.0, 2.0, DIM)),
+    "straight": Monomials(1, DIM),
+}
+
+
+@pytest.fixture(params=FUNCTIONS.values(), ids=FUNCTIONS)
+def function(request):
+    return Contraction(request.param, np.random.default_rng(71).standard_normal(request.param.size))
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(72).standard_normal((5, DIM))
+
+
+def evaluate(state, x):
+    gradient = np.empty(DIM)
+    return points.value_and_gradient(state, x, gradient, points.workspace(state)), gradient
+
+
+@numba.njit
+def evaluate_all(state, x, gradients):
+    work = points.workspace(state)
+    total = 0.0
+    for i in range(len(x)):
+        total += points.value_and_gradient(state, x[i], gradients[i], work)
+    return total
+
+
+@pytest.mark.parametrize(("base", "log_density"), BASES.values(), ids=BASES)
+def test_a_point_is_the_base_and_the_contraction(function, x, base, log_density):
+    origin = np.array([0.1, -0.2, 0.3])
+    state = function.point_state(base, origin)
+    for row in x:
+        value, gradient = evaluate(state, row)
+        assert value == pytest.approx(log_density(row) + function.values(row[None] - origin)[0], rel=1e-12, abs=1e-13)
+        slope = differences.gradient(log_density, row) + function.gradient(row[None] - origin)[0]
+        np.testing.assert_allclose(gradient, slope, atol=1e-9 * max(np.abs(slope).max(), 1.0))
+
+
+def test_inside_a_loop_it_is_the_same_and_allocates_nothing(function, x):
+    state = function.point_state(BASES["student"][0])
+    gradients = np.empty((5, DIM))
+    assert evaluate_all(state, x, gradients) == pytest.approx(sum(evaluate(state, row)[0] for row in x), rel=1e-13)
+    np.testing.assert_allclose(gradients, [evaluate(state, row)[1] for row in x], rtol=1e-13)
+    enabled = _nrt_python.memsys_stats_enabled()
+    _nrt_python.memsys_enable_stats()
+    counts = []
+    for some in (x[:1], x):
+        before = rtsys.get_allocation_stats().alloc
+        evaluate_all(state, some, gradients)
+        counts.append(rtsys.get_allocation_stats().alloc - before)
+    if not enabled:
+        _nrt_python.memsys_disable_stats()
+    assert counts[0] == counts[1] > 0  # the workspace
+
+
+def test_a_basis_without_points():
+    with pytest.raises(TypeError, match="UserFunctions has no point_state"):
+        Contraction(UserFunctions(np.sin, size=1), np.ones(1)).point_state()
+
+
+def test_a_flat_base_has_no_gradient():
+    gradient = np.ones(DIM)
+    assert base_value_and_gradient(*flat(DIM), np.ones(DIM), gradient) == 0.0
+    np.testing.assert_array_equal(gradient, 0.0)
+
+
+def test_sines_and_cosines_are_exact_to_rounding():
+    quarters = np.arange(-40, 41) * (np.pi / 4)
+    angles = np.concatenate(
+        [np.linspace(-1e3, 1e3, 200_001), quarters, np.random.default_rng(73).uniform(-1e6, 1e6, 1000)]
+    )
+    cosines, sines = np.empty((2, len(angles)))
+    cosines_and_sines(angles, cosines, sines)
+    exact = angles.astype(np.longdouble)
+    assert np.abs(cosines - np.cos(exact)).max() < 2e-16
+    assert np.abs(sines - np.sin(exact)).max() < 2e-16
+
+
+@pytest.mark.parametrize("angle", [1e7, -1e300, np.inf, np.nan])
+def test_huge_angles_are_left_to_the_library(angle):
+    angles = np.array([1.0, angle])
+    cosines, sines = np.empty((2, 2))
+    cosines_and_sines(angles, cosines, sines)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(cosines, np.cos(angles), rtol=1e-15)
+        np.testing.assert_allclose(sines, np.sin(angles), rtol=1e-15)

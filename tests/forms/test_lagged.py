@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from kmc.bases import KernelSections
+from kmc.forms import accumulate, accumulate_folds
+from kmc.kernels import Gaussian
+from tests.forms.common import assert_same
+from tests.oracles import forms as oracle
+
+LENGTHS = 30, 4, 0, 1, 25, 5, 12
+
+
+@pytest.fixture
+def basis():
+    return KernelSections(Gaussian(1.5), np.random.default_rng(5).standard_normal((4, 2)))
+
+
+@pytest.fixture
+def trajectories():
+    """Walks that often stay where they are."""
+    rng = np.random.default_rng(6)
+    steps = [rng.standard_normal((n, 2)) * rng.integers(0, 2, (n, 1)) for n in LENGTHS]
+    return [np.cumsum(step, axis=0) for step in steps]
+
+
+@pytest.fixture
+def weights():
+    rng = np.random.default_rng(7)
+    return [rng.random(n) for n in LENGTHS]
+
+
+@pytest.mark.parametrize("block", [1, 3, 17, 1000])
+@pytest.mark.parametrize("lagtime", [1, 4, 20])
+def test_moments_are_those_of_all_pairs(basis, trajectories, weights, lagtime, block):
+    got = accumulate(basis, trajectories, ("lagged",), weights=weights, lagtime=lagtime, block=block).get("lagged")
+    found = oracle.pairs([basis.values(x) for x in trajectories], weights, lagtime)
+    first, second, w = (np.array(column) for column in zip(*found))
+    assert got.weight == pytest.approx(sum(w))
+    np.testing.assert_allclose(got.cross, oracle.lagged(found), rtol=1e-12)
+    np.testing.assert_allclose(got.first_mass, oracle.mass(first, w), rtol=1e-12)
+    np.testing.assert_allclose(got.second_mass, oracle.mass(second, w), rtol=1e-12)
+    np.testing.assert_allclose(got.first_sum, w @ first, rtol=1e-12)
+    np.testing.assert_allclose(got.second_sum, w @ second, rtol=1e-12)
+    for mine, (a, b) in zip(got.covariances(), [(first, first), (first, second), (second, second)]):
+        np.testing.assert_allclose(mine, oracle.covariance(a, b, w), rtol=0, atol=1e-15)
+    for mine, literal in zip(got.reversible(), oracle.reversible(found)):
+        np.testing.assert_allclose(mine, literal, rtol=0, atol=1e-15)
+
+
+def test_against_numpy(basis, trajectories):
+    """One trajectory, no weights: NumPy's covariance of the joined samples, and a Cτ that is below C0."""
+    phi = basis.values(trajectories[0])
+    got = accumulate(basis, trajectories[0], ("lagged",), lagtime=5).get("lagged")
+    joint = np.cov(np.hstack([phi[:-5], phi[5:]]).T, ddof=0)
+    for mine, part in zip(got.covariances(), (joint[:4, :4], joint[:4, 4:], joint[4:, 4:])):
+        np.testing.assert_allclose(mine, part, rtol=0, atol=1e-15)
+    mass, lagged = got.reversible()
+    assert np.linalg.eigvalsh(mass - lagged).min() > -1e-15
+    assert np.linalg.eigvalsh(mass + lagged).min() > -1e-15
+
+
+def test_folds_have_the_pairs_that_begin_in_them(basis, trajectories, weights):
+    labels = [np.random.default_rng(k).integers(0, 3, n) for k, n in enumerate(LENGTHS)]
+    folds = accumulate_folds(basis, trajectories, ("lagged", "mass"), labels, weights=weights, lagtime=3, block=10)
+    whole = accumulate(basis, trajectories, ("lagged", "mass"), weights=weights, lagtime=3)
+    for fold, part in enumerate(folds):
+        mine = [w * (label == fold) for w, label in zip(weights, labels)]
+        assert_same(part, accumulate(basis, trajectories, ("lagged", "mass"), weights=mine, lagtime=3))
+    assert_same(folds[0] + folds[1] + folds[2], whole)
+    assert_same(whole - folds[0], folds[1] + folds[2])
+
+
+def test_a_fold_may_be_without_pairs(basis, trajectories):
+    labels = np.repeat([0, 1], [sum(LENGTHS) - 3, 3])  # the end of the last trajectory
+    one, none = accumulate_folds(basis, trajectories, ("lagged",), labels, lagtime=5)
+    assert none.weight == 3 and none.lagged.weight == 0
+    np.testing.assert_array_equal(none.lagged.cross, 0.0)
+    assert_same(one.lagged, accumulate(basis, trajectories, ("lagged",), lagtime=5).lagged)
+    assert_same((one + none).lagged, one.lagged)
+    with pytest.raises(ValueError, match="no pair of samples"):
+        none.lagged.reversible()

@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+
+from kmc.bases import KernelGradients, KernelSections
+from kmc.kernels import Gaussian
+from kmc.linalg import ridge_solution
+from kmc.scores.densities import fit_base
+from kmc.scores.held_out import Folds, LeaveOneOut
+from kmc.scores.sums import Samples, accumulate_sums
+from tests.oracles.selection import leave_one_out
+
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((25, 2)) @ [[1.0, 0.3], [0.0, 0.6]]
+WEIGHTS = RNG.uniform(0.2, 2.0, 25)
+LAMBDAS = np.array([1e-3, 1e-1])
+
+
+def samples(weights=None, values=None):
+    weights = np.ones(len(X)) if weights is None else weights
+    return Samples(X, np.zeros(2), weights, values, 0.7)
+
+
+def pointwise(basis, base, x):
+    gradients, g = basis.gradients(x), base.gradient(x)
+    linear = basis.laplacians(x) + np.einsum("npd,nd->np", gradients, g)
+    return gradients, linear, base.laplacian(x) + 0.5 * np.sum(g**2, axis=1)
+
+
+@pytest.fixture(params=[KernelSections, KernelGradients])
+def basis(request):
+    return request.param(Gaussian(1.2), X[:4])
+
+
+@pytest.mark.parametrize("kind", ["uniform", "gaussian"])
+def test_leave_one_out_is_a_fit_without_the_sample(basis, kind):
+    base = fit_base(kind, X)
+    gradients, linear, constant = pointwise(basis, base, X)
+    fast = LeaveOneOut(basis, samples(), base, block=7).objectives(basis.gram(), LAMBDAS, 0.0)
+    for j, regularization in enumerate(LAMBDAS):
+        slow = leave_one_out(gradients, linear, basis.gram(), regularization) + constant
+        np.testing.assert_allclose(fast[:, j], slow, rtol=1e-8, atol=1e-8)
+
+
+def test_leave_one_out_with_weights_counts_copies(basis):
+    """A sample of weight 2 acts on the fits of the others as two samples do."""
+    base = fit_base("uniform", X)
+    weights = np.ones(25)
+    weights[3] = 2.0
+    penalty = basis.gram()
+    weighted = LeaveOneOut(basis, samples(weights), base).objectives(penalty, LAMBDAS[:1], 0.0)[:, 0]
+    x = np.vstack([X, X[3:4]])
+    copied = LeaveOneOut(basis, samples(np.ones(26))._replace(x=x), base)
+    others = np.delete(np.arange(25), 3)
+    expected = copied.objectives(penalty, LAMBDAS[:1], 0.0)[others, 0]
+    np.testing.assert_allclose(weighted[others], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("values", [None, -0.5 * np.sum(X**2, axis=1)])
+def test_folds_are_fits_without_the_fold(basis, values):
+    base = fit_base("gaussian", X)
+    parts = [np.arange(0, 25, 3), np.setdiff1d(np.arange(25), np.arange(0, 25, 3))]
+    data = samples(WEIGHTS, values)
+    folds = Folds(basis, data, base, parts)
+    objectives = folds.objectives(basis.gram(), LAMBDAS, "auto")
+    for k in range(2):
+        training = accumulate_sums(basis, data.take(parts[1 - k]), base).objective()
+        gradients, linear, constant = pointwise(basis, base, X[parts[k]])
+        phi, w = basis.values(X[parts[k]]), WEIGHTS[parts[k]]
+        for j, regularization in enumerate(LAMBDAS):
+            beta = ridge_solution(training.matrix, -training.linear, basis.gram(), regularization)
+            score = np.einsum("npd,p->nd", gradients, beta)
+            expected = np.average(0.5 * np.sum(score**2, axis=1) + linear @ beta + constant, weights=w)
+            if values is not None:
+                residual = values[parts[k]] - base.log_density(X[parts[k]]) - phi @ beta
+                residual -= np.average(residual, weights=w)
+                expected += 0.5 * 0.7 * np.average(residual**2, weights=w)
+            assert objectives[k, j] == pytest.approx(expected, rel=1e-8)
+
+
+def test_leave_one_out_has_no_values():
+    with pytest.raises(ValueError, match="cv='loo'.*without values"):
+        LeaveOneOut(KernelSections(Gaussian(), X[:3]), samples(values=np.zeros(25)), fit_base("uniform", X))

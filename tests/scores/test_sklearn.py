@@ -1,0 +1,157 @@
+"""The estimators as scikit-learn sees them; kmc itself does not import it but to state an estimator's tags."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import kmc.scores
+from kmc.estimator import NotFittedError
+from kmc.kernels import Gaussian, RationalQuadratic
+from kmc.scores import DenoisingAutoencoder, FiniteKEF, FullKEF, GaussianScore, LiteKEF, NystromKEF
+from kmc.scores.densities import StudentT
+
+X = np.random.default_rng(0).standard_normal((60, 2)) @ np.array([[1.0, 0.5], [0.0, 3.0]]) + [10.0, 0.0]
+
+SMALL = [
+    GaussianScore(),
+    DenoisingAutoencoder(n_hidden=5, noise=0.3, max_iter=20, n_corruptions=2),
+    DenoisingAutoencoder(n_hidden=[2, 4], noise=0.3, max_iter=5, n_corruptions=2, cv=2, tied=True),
+    NystromKEF(n_basis=8),
+    NystromKEF(n_basis=8, kernel=RationalQuadratic(), components=0.5, base="uniform", regularization=1e-2),
+    LiteKEF(n_basis=8, base="student-t"),
+    FiniteKEF(n_basis=8),
+    FullKEF(regularization=1e-2),
+    FullKEF(bandwidth=[0.5, 2.0], regularization=[1e-3, 1e-1], cv=2),
+]
+
+
+def conventions():
+    """scikit-learn's own tests of every estimator."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of estimators that do not inherit from its own base
+        for estimator in SMALL:
+            for one, check in estimator_checks_generator(estimator):
+                yield pytest.param(one, check, id=f"{estimator!r}-{check.func.__name__}")
+
+
+SMALL_ESTIMATORS = [pytest.param(estimator, id=repr(estimator)) for estimator in SMALL]
+
+
+def test_every_estimator_is_tried():
+    assert {type(estimator).__name__ for estimator in SMALL} == set(kmc.scores.__all__)
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(conventions()))
+def test_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", SMALL_ESTIMATORS)
+def test_clones_are_unfitted_and_fit_the_same(estimator):
+    one = clone(estimator)
+    if "random_state" in one.get_params():
+        one.set_params(random_state=0)
+    two = clone(one.fit(X))
+    assert not two.__sklearn_is_fitted__()
+    with pytest.raises(NotFittedError):
+        two.gradient(X)
+    assert repr(two) == repr(one)
+    np.testing.assert_array_equal(two.fit(X).gradient(X), one.gradient(X))
+
+
+@pytest.mark.parametrize("estimator", SMALL_ESTIMATORS)
+def test_fitted_estimators_survive_pickling(estimator):
+    fitted = clone(estimator).fit(X)
+    copied = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(copied.gradient(X), fitted.gradient(X))
+    assert copied.score(X) == fitted.score(X)
+    if hasattr(copied, "partial_fit"):
+        assert copied.partial_fit(X[:20]).n_samples_seen_ == 80
+
+
+def test_objects_and_arrays_are_parameters_like_any_other():
+    options = {
+        "kernel": Gaussian(2.0),
+        "landmarks": X[:5],
+        "base": StudentT([0.0, 0.0], np.eye(2), 3.0),
+        "random_state": np.random.default_rng(0),
+        "regularization": np.array([1e-3, 1e-2]),
+    }
+    estimator = NystromKEF(**options)
+    assert all(estimator.get_params()[name] is value for name, value in options.items())
+    np.testing.assert_array_equal(clone(estimator).fit(X).gradient(X), estimator.fit(X).gradient(X))
+
+
+@pytest.mark.parametrize("estimator", SMALL_ESTIMATORS)
+def test_a_pipeline_scores_in_the_units_of_its_last_step(estimator):
+    pipeline = make_pipeline(StandardScaler(), clone(estimator)).fit(X)
+    scaled = StandardScaler().fit_transform(X)
+    assert pipeline.score(X) == pipeline[-1].score(scaled)
+    assert pipeline[-1].n_features_in_ == 2
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (NystromKEF(base="uniform", regularization=1e-2, random_state=0), {"bandwidth": [1e-3, 4.0]}),
+        (LiteKEF(base="uniform", regularization=1e-2, random_state=0), {"kernel": [Gaussian(1e-3), Gaussian(4.0)]}),
+        (FiniteKEF(base="uniform", regularization=1e-2, random_state=0), {"bandwidth": [1e-3, 4.0]}),
+        (FullKEF(base="uniform", regularization=1e-2), {"bandwidth": [1e-3, 4.0]}),
+        (DenoisingAutoencoder(n_hidden=4, max_iter=30, random_state=0), {"noise": [1e-3, 0.5]}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_grid_search_by_score_finds_the_setting_that_is_not_absurd(estimator, grid):
+    """Sections that are narrower than the distances between samples say nothing of the ones left out."""
+    search = GridSearchCV(estimator, grid, cv=KFold(3, shuffle=True, random_state=0)).fit(X)
+    assert search.best_index_ == 1
+    assert search.best_score_ == pytest.approx(search.cv_results_["mean_test_score"][1])
+    assert search.best_estimator_.gradient(X).shape == X.shape
+    assert np.isfinite(search.score(X))
+
+
+def test_a_grid_search_through_a_pipeline_splits_values_and_weights_too():
+    values, weights = -0.5 * np.sum((X - [10.0, 0.0]) ** 2, axis=1), np.linspace(0.5, 1.5, 60)
+    pipeline = make_pipeline(StandardScaler(), NystromKEF(n_basis=6, random_state=0))
+    grid = {"nystromkef__base": ["uniform", "gaussian"], "nystromkef__value_weight": [0.1, 1.0]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X, values, nystromkef__weights=weights)
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+
+
+def test_cross_validation_is_the_held_out_objective():
+    folds = KFold(4)
+    scores = cross_val_score(GaussianScore(), X, cv=folds)
+    expected = [GaussianScore().fit(X[rest]).score(X[part]) for rest, part in folds.split(X)]
+    np.testing.assert_array_equal(scores, expected)
+
+
+def test_data_frames_bring_their_names():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b"])
+    estimator = GaussianScore().fit(frame)
+    np.testing.assert_array_equal(estimator.feature_names_in_, ["a", "b"])
+    np.testing.assert_array_equal(estimator.gradient(frame), GaussianScore().fit(X).gradient(X))
+    with pytest.raises(ValueError, match="same order"):
+        estimator.gradient(frame[["b", "a"]])
+    with pytest.raises(ValueError, match=r"column 1 \('b'\) of X is constant"):
+        GaussianScore().fit(frame.assign(b=1.0))
+    missing = frame.astype("Float64")
+    missing.iloc[3, 0] = None
+    with pytest.raises((ValueError, TypeError), match=r"NaN in row 3|does not convert"):
+        GaussianScore().fit(missing)
+
+
+@pytest.mark.parametrize(
+    ("package", "of"),
+    [("polars", lambda p: p.DataFrame(X, schema=["a", "b"])), ("dask.array", lambda p: p.from_array(X))],
+)
+def test_other_containers_are_converted(package, of):
+    data = of(pytest.importorskip(package))
+    np.testing.assert_array_equal(GaussianScore().fit(data).gradient(data), GaussianScore().fit(X).gradient(X))
