@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kmc._version import __version__
 
 if TYPE_CHECKING:
+    from kmc import bases, forms, kernels, scores
     from kmc.errors import EvaluationError, KmcWarning
     from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
     from kmc.plots import plot_pairs, plot_validation
@@ -27,6 +28,8 @@ _HOMES = {
     "sample": "kmc.run.sample",
 }
 
+_MODULES = ("bases", "forms", "kernels", "scores")
+
 __all__ = [
     "AdaptiveMetropolis",
     "EvaluationError",
@@ -35,13 +38,19 @@ __all__ = [
     "Model",
     "RandomWalkMetropolis",
     "__version__",
+    "bases",
+    "forms",
+    "kernels",
     "plot_pairs",
     "plot_validation",
     "sample",
+    "scores",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"kmc.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'kmc' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -46,11 +46,11 @@ def value_and_gradient(state: Any, x: Any, gradient: Any, work: Any) -> Any:
 
 @overload(workspace)
 def _workspace(state):
-    jitted = _WORKSPACE.get(getattr(state, "instance_class", None))
+    jitted = _WORKSPACE.get(getattr(state, "instance_class", object))
     return None if jitted is None else lambda state: jitted(state)
 
 
 @overload(value_and_gradient)
 def _value_and_gradient(state, x, gradient, work):
-    jitted = _VALUE_AND_GRADIENT.get(getattr(state, "instance_class", None))
+    jitted = _VALUE_AND_GRADIENT.get(getattr(state, "instance_class", object))
     return None if jitted is None else lambda state, x, gradient, work: jitted(state, x, gradient, work)

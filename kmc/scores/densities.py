@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import lgamma, log, pi
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numba
 import numpy as np
 from scipy import linalg
 
 from kmc import points
+from kmc.bases.base_point import BasePoint, base_value_and_gradient, flat
 
 DOFS = (1.0, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0, 100.0)
 
@@ -376,63 +377,23 @@ def gaussian_of_moments(mean: np.ndarray, covariance: np.ndarray, n: int, advice
     return Gaussian(mean, covariance)
 
 
-def point_parameters(base: Any, dim: int = 0) -> tuple[float, np.ndarray, np.ndarray, float] | None:
-    """A base density as numbers for jitted loops, see :func:`base_value_and_gradient`; None if it is no such density.
+def point_parameters(base: Any, dim: int = 0) -> BasePoint | None:
+    """A base density as numbers for jitted loops; None for one that is neither flat nor Gaussian nor Student-t.
 
     Parameters
     ----------
     base : object
         A fitted base density.
     dim : int
-        Size of the arrays, unused, of a flat base.
-
-    Returns
-    -------
-    constant : float
-        Log-density at the location.
-    location : ndarray, shape (d,)
-    precision : ndarray, shape (d, d)
-    dof : float
-        Degrees of freedom of a Student-t density, 0 for a Gaussian, -1 for a flat one.
+        Size of the arrays of a flat base, which are not used.
     """
     if isinstance(base, Flat):
-        return 0.0, np.zeros(dim), np.zeros((dim, dim)), -1.0
+        return flat(dim)
     if isinstance(base, Gaussian):
-        return base.constant, base.mean.copy(), base.precision.copy(), 0.0
+        return BasePoint(base.constant, base.mean.copy(), base.precision.copy(), 0.0)
     if isinstance(base, StudentT):
-        return base.constant, base.location.copy(), base.precision.copy(), base.dof
+        return BasePoint(base.constant, base.location.copy(), base.precision.copy(), base.dof)
     return None
-
-
-@numba.njit(cache=True)
-def base_value_and_gradient(constant, location, precision, dof, x, gradient):
-    """Log-density of a base with these :func:`point_parameters` at x (d,); its gradient goes into ``gradient`` (d,)."""
-    d = x.size
-    if dof < 0.0:
-        gradient[:] = 0.0
-        return constant
-    q = 0.0
-    for i in range(d):
-        total = 0.0
-        for j in range(d):
-            total += precision[i, j] * (x[j] - location[j])
-        gradient[i] = -total
-        q += (x[i] - location[i]) * total
-    if dof == 0.0:
-        return constant - 0.5 * q
-    shrink = (dof + d) / (dof + q)
-    for i in range(d):
-        gradient[i] *= shrink
-    return constant - 0.5 * (dof + d) * np.log1p(q / dof)
-
-
-class BaseState(NamedTuple):
-    """A base density alone, for the loops of :mod:`kmc.points`: its :func:`point_parameters`."""
-
-    constant: float
-    location: np.ndarray  # (d,)
-    precision: np.ndarray  # (d, d)
-    dof: float
 
 
 @numba.njit(cache=True)
@@ -445,7 +406,7 @@ def _value_and_gradient(state, x, gradient, work):
     return base_value_and_gradient(state.constant, state.location, state.precision, state.dof, x, gradient)
 
 
-points.register(BaseState, _workspace, _value_and_gradient)
+points.register(BasePoint, _workspace, _value_and_gradient)
 
 
 def _student_em(z, w, dof, iterations=1000):

@@ -7,10 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from kmc.bases.base_point import BasePoint
 from kmc.estimator import check_vector, check_weights, values_of
 from kmc.scores.base import ScoreEstimator
 from kmc.scores.checks import check_samples
-from kmc.scores.densities import BaseState, Gaussian, gaussian_of_moments
+from kmc.scores.densities import Gaussian, gaussian_of_moments, point_parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +94,10 @@ class GaussianScore(ScoreEstimator):
         x = self._check_points(X)
         return self._set(self._seen + _moments(x, _raw_weights(values_of(y, values), weights, len(x))))
 
-    def point(self) -> BaseState:
+    def point(self) -> BasePoint | None:
         """The fitted log-density for jitted loops, see :mod:`kmc.points`."""
         self._check_fitted()
-        return BaseState(self.density_.constant, self.mean_.copy(), self.density_.precision.copy(), 0.0)
+        return point_parameters(self.density_)
 
     def _set(self, moments):
         self.density_ = gaussian_of_moments(moments.mean, moments.scatter / moments.weight, moments.count)

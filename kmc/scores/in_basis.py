@@ -7,10 +7,11 @@ from typing import Any, Self
 import numpy as np
 
 from kmc import landmarks
+from kmc.bases import Basis
 from kmc.checks import check_count
 from kmc.estimator import values_of
 from kmc.scores import ridge
-from kmc.scores.base import ScoreEstimator
+from kmc.scores.base import FittedDensity, ScoreEstimator
 from kmc.scores.sums import Samples, Sums, accumulate_sums
 
 SOLVE_GROWTH = 1.05  # a stream is solved anew when it has grown by this factor since it was solved last
@@ -20,6 +21,11 @@ class BasisEstimator(ScoreEstimator):
     """Base of the estimators that are linear in a finite basis; see :class:`kmc.scores.ridge.Model`."""
 
     _basis_follows_data = True
+
+    centre_: np.ndarray
+    landmarks_: np.ndarray
+    basis_: Basis
+    base_density_: FittedDensity
 
     def fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
         """Fit to samples.
@@ -72,14 +78,15 @@ class _Stream:
     def __init__(self, samples: Samples, total: Sums, keep: bool):
         self.n = self.n_solved = self.n_chosen = len(samples.x)
         self.with_values = samples.values is not None
-        self.samples = samples if keep else None
-        self.total = None if keep else total  # O(p²) memory that a fit alone does not need: summed again if it goes on
+        self.samples: Any = samples if keep else None
+        self.total: Sums | None = (
+            None if keep else total
+        )  # O(p²) memory that a fit alone does not need: summed again if it goes on
 
     def add(self, model: Any, block: Samples) -> None:
         if (block.values is not None) != self.with_values:
             raise ValueError("values: give log-densities for every block of a stream, or for none")
-        if self.total is None:
-            self.total = accumulate_sums(model.basis_, self.samples, model.base_density_)
+        total = accumulate_sums(model.basis_, self.samples, model.base_density_) if self.total is None else self.total
         self.n += len(block.x)
         if self.samples is not None:
             self.samples = self.samples.joined(block)
@@ -87,9 +94,7 @@ class _Stream:
                 self.total = ridge.fit(model, self.samples)
                 self.n_solved = self.n_chosen = self.n
                 return
-        self.total = self.total + accumulate_sums(
-            model.basis_, block._replace(centre=model.centre_), model.base_density_
-        )
+        self.total = total + accumulate_sums(model.basis_, block._replace(centre=model.centre_), model.base_density_)
         if self.n >= SOLVE_GROWTH * self.n_solved:
             ridge.solve(model, self.total)
             self.n_solved = self.n
@@ -108,6 +113,6 @@ def check_smooth(kernel: Any, derivatives: int) -> None:
     """ValueError for a kernel whose sections have fewer derivatives than the estimator takes."""
     if kernel.differentiability < derivatives:
         raise ValueError(
-            f"kernel={kernel!r} has {kernel.differentiability:g} derivatives at coincident points: this estimator "
-            f"takes {derivatives}, use 'gaussian', 'rational-quadratic', 'inverse-multiquadric', 'matern52' or 'matern72'"
+            f"kernel={kernel!r} has {kernel.differentiability:g} derivatives at coincident points: this "
+            f"estimator takes {derivatives}, use 'gaussian', 'rational-quadratic', 'inverse-multiquadric', 'matern52' or 'matern72'"
         )

@@ -105,7 +105,7 @@ class NystromKEF(BasisEstimator):
 
     def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
         draw_landmarks(self, samples, kernel, rng)
-        self.components_ = draw_components(self.components, *self.landmarks_.shape, rng)
+        self.components_ = draw_components(self.components, len(self.landmarks_), self.n_features_in_, rng)
 
     def _basis(self, kernel: Any) -> Basis:
         check_smooth(kernel, 3)
