@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 
-from kmc.bases.base import Basis
-
 NUMBERS = 2**21  # in one array of gradients: 16 MB
+
+
+class Differentiable(Protocol):
+    """The part of :class:`kmc.bases.Basis` that forms of derivatives take."""
+
+    @property
+    def size(self) -> int: ...
+    def gradients(self, x: np.ndarray) -> np.ndarray: ...
+    def laplacians(self, x: np.ndarray) -> np.ndarray: ...
 
 
 def slices(n: int, numbers_per_row: int) -> Iterator[slice]:
@@ -17,7 +25,7 @@ def slices(n: int, numbers_per_row: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, n, step))
 
 
-def sum_dirichlet(basis: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def sum_dirichlet(basis: Differentiable, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Sum over the rows of x (n, d) of w <∇φ_a, ∇φ_b>, shape (p, p)."""
     total = np.zeros((basis.size, basis.size))
     for rows in slices(len(x), basis.size * x.shape[1]):
@@ -28,7 +36,9 @@ def sum_dirichlet(basis: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarra
     return total
 
 
-def sum_linear(basis: Basis, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
+def sum_linear(
+    basis: Differentiable, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None
+) -> np.ndarray:
     """Sum over the rows of x (n, d) of w (Δφ_a + <∇φ_a, g>), shape (p,), with g = ∇log q0 there."""
     total = np.zeros(basis.size)
     for rows in slices(len(x), basis.size * x.shape[1]):

@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from kmc.bases import general
-from kmc.kernels import Kernel, Metric, Scale, partial, squared_distances
+from kmc.bases.geometry import RadialGeometry
+from kmc.kernels import Kernel, Metric, Scale, partial
 
 
 class SectionForms(Protocol):
@@ -48,75 +49,56 @@ class RadialForms:
     """Sections of q(|A(x - y)|²), by the derivatives of q. Points are centred: an offset costs no digits."""
 
     def __init__(self, kernel: Kernel, metric: np.ndarray | None, centres: np.ndarray):
-        self._kernel, self._metric = kernel, None if metric is None else Metric(kernel, metric)
-        self._pulling = None if metric is None else metric.T @ metric
-        self._trace = float(centres.shape[1] if metric is None else np.sum(metric**2))
-        self._origin = centres.mean(axis=0)
-        self._centres = centres - self._origin
-        self._mapped = self._map(self._centres)
+        self._kernel, self._geometry = kernel, RadialGeometry(metric, centres)
 
     def values(self, x):
-        return self._kernel.profile(self._distances(x - self._origin))
+        return self._kernel.profile(self._geometry.distances(self._geometry.centred(x)))
 
     def gradients(self, x):
         """2 q' AᵀA (x - y)."""
-        x = x - self._origin
-        _, q1 = self._kernel.derivatives(self._distances(x), 1)
-        return 2.0 * q1[:, :, None] * self._pull(x[:, None, :] - self._centres)
+        x, _, (_, q1) = self._profiles(x, 1)
+        return 2.0 * q1[:, :, None] * self._geometry.pull(x[:, None, :] - self._geometry.centres)
 
     def laplacians(self, x):
         """4 q'' |AᵀA (x - y)|² + 2 tr(AᵀA) q'."""
-        x = x - self._origin
-        s = self._distances(x)
-        _, q1, q2 = self._kernel.derivatives(s, 2)
-        return 4.0 * q2 * self._pulled_distances(x, s) + 2.0 * self._trace * q1
+        x, s, (_, q1, q2) = self._profiles(x, 2)
+        return 4.0 * q2 * self._geometry.pulled_distances(x, s) + 2.0 * self._geometry.trace * q1
 
     def sum_dirichlet(self, x, weights):
         """½ [(T∘S)ᵀT + Tᵀ(T∘S) - D ∘ TᵀT] with T = 2 √w q', S and D the distances of points pulled by AᵀA."""
-        x = x - self._origin
-        s = self._distances(x)
-        _, t = self._kernel.derivatives(s, 1)
+        x, s, (_, t) = self._profiles(x, 1)
         t *= 2.0 * np.sqrt(weights)[:, None]
-        s = self._pulled_distances(x, s)
+        s = self._geometry.pulled_distances(x, s)
         s *= t
         cross = s.T @ t
         return 0.5 * (cross + cross.T - self._between * (t.T @ t))
 
     def sum_linear(self, x, weights, base_gradient):
-        x = x - self._origin
-        s = self._distances(x)
-        _, q1, q2 = self._kernel.derivatives(s, 2)
-        q2 *= self._pulled_distances(x, s)
-        total = 4.0 * (weights @ q2) + 2.0 * self._trace * (weights @ q1)
+        x, s, (_, q1, q2) = self._profiles(x, 2)
+        q2 *= self._geometry.pulled_distances(x, s)
+        total = 4.0 * (weights @ q2) + 2.0 * self._geometry.trace * (weights @ q1)
         if base_gradient is not None:
-            g = weights[:, None] * self._pull(base_gradient)  # <AᵀA r, g> = <r, AᵀA g>
-            along = np.einsum("nd,nd->n", x, g) @ q1 - np.einsum("md,md->m", q1.T @ g, self._centres)
-            total += 2.0 * along
+            g = weights[:, None] * self._geometry.pull(base_gradient)  # <AᵀA r, g> = <r, AᵀA g>
+            along = np.einsum("nd,nd->n", x, g) @ q1
+            total += 2.0 * (along - np.einsum("md,md->m", q1.T @ g, self._geometry.centres))
         return total
 
     def contract_gradients(self, x, coefficients):
-        x = x - self._origin
-        _, q1 = self._kernel.derivatives(self._distances(x), 1)
+        x, _, (_, q1) = self._profiles(x, 1)
         q1 *= 2.0 * coefficients
-        return self._pull(x * q1.sum(axis=1)[:, None] - q1 @ self._centres)
+        return self._geometry.pull(self._geometry.sum_over_centres(q1, x))
 
     @cached_property
     def _between(self):
         """Distances between centres, both pulled."""
-        centres = self._pull(self._centres)
-        return squared_distances(centres, centres)
+        centres = self._geometry.centres
+        return self._geometry.pulled_distances(centres, self._geometry.distances(centres))
 
-    def _map(self, x):
-        return x if self._metric is None else self._metric.map(x)
-
-    def _pull(self, r):
-        return r if self._pulling is None else r @ self._pulling
-
-    def _distances(self, x):
-        return squared_distances(self._map(x), self._mapped)
-
-    def _pulled_distances(self, x, distances):
-        return distances if self._pulling is None else squared_distances(self._pull(x), self._pull(self._centres))
+    def _profiles(self, x, order):
+        """Centred points, squared distances, and derivatives of q there."""
+        x = self._geometry.centred(x)
+        s = self._geometry.distances(x)
+        return x, s, self._kernel.derivatives(s, order)
 
 
 class DotProductForms:

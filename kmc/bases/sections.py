@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kmc.bases.base_point import BasePoint
+from kmc.bases.expansion import KernelExpansion, check_centres
+from kmc.bases.expansion_point import ExpansionState
 from kmc.bases.section_forms import SectionForms, section_forms
 from kmc.kernels import Kernel
 
@@ -55,11 +58,7 @@ class KernelSections:
     def __post_init__(self):
         if not isinstance(self.kernel, Kernel):
             raise TypeError(f"kernel={self.kernel!r}: expected a kernel of kmc.kernels")
-        centres = np.ascontiguousarray(self.centres, dtype=float)
-        if centres.ndim != 2 or 0 in centres.shape:
-            raise ValueError(f"centres has shape {centres.shape}: expected (m, d), points are rows")
-        if not np.all(np.isfinite(centres)):
-            raise ValueError("centres contains NaN or infinity: expected finite numbers")
+        centres = check_centres(self.centres)
         object.__setattr__(self, "centres", centres)
         object.__setattr__(self, "_forms", section_forms(self.kernel, centres))
 
@@ -105,6 +104,12 @@ class KernelSections:
     def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Its Laplacians (n,)."""
         return self.laplacians(x) @ coefficients
+
+    def point_state(
+        self, coefficients: np.ndarray, base: BasePoint | None = None, origin: np.ndarray | None = None
+    ) -> ExpansionState:
+        """The combination with coefficients (m,) for jitted loops, see :meth:`kmc.bases.Contraction.point_state`."""
+        return KernelExpansion(self.kernel, self.centres, sections=coefficients).point_state(base, origin)
 
     def _check_smooth(self):
         if self.kernel.differentiability < 2:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kmc.bases import general
 from kmc.bases.base import Basis
+from kmc.bases.base_point import BasePoint
 from kmc.bases.contraction import Contraction
 
 
@@ -63,6 +65,12 @@ class Whitened:
     def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Its Laplacians (n,)."""
         return self._contraction(coefficients).laplacian(x)
+
+    def point_state(
+        self, coefficients: np.ndarray, base: BasePoint | None = None, origin: np.ndarray | None = None
+    ) -> Any:
+        """The combination for jitted loops, see :meth:`kmc.bases.Contraction.point_state`."""
+        return self._contraction(coefficients).point_state(base, origin)
 
     def _contraction(self, coefficients):
         return Contraction(self.basis, self.matrix @ coefficients)

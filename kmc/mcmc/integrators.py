@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from kmc.mcmc.tempering import tempered
-from kmc.surrogates.point import value_and_gradient
+from kmc.points import value_and_gradient
 
 HOPELESS = 1e6  # an energy spread far beyond any use
 

@@ -4,21 +4,28 @@ Warm-up moves walkers on a ladder of temperatures, first by differential evoluti
 refitted at geometric counts of evaluations. The main phase is an exact Metropolis–Hastings chain for the target: all
 that adapts is frozen (``adaptation="freeze"``), or is refitted at sweeps fixed in advance and ever rarer
 (``adaptation="vanishing"``).
+
+With an estimator of the user's choice as ``surrogate`` all this is warm-up, and the main phase is the algorithm of the
+papers: :mod:`kmc.mcmc.score_hmc`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
-from kmc.mcmc.base import MOVES, Problem, Sweep
+from kmc.mcmc.base import MOVES, Problem, Process, Sweep
 from kmc.mcmc.learner import Learner
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.plan import Plan
 from kmc.mcmc.schedule import Round, Schedule
+from kmc.mcmc.score_field import GradientEstimator
+from kmc.mcmc.score_fitter import check_estimator
+from kmc.mcmc.score_hmc import ScoreHMCProcess
 from kmc.mcmc.surrogate_transition import RunOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
 from kmc.mcmc.walkers import Walkers, best_starts, requested
@@ -34,14 +41,16 @@ class KernelHMC:
 
     Parameters
     ----------
-    adaptation : {"freeze", "vanishing"}
+    adaptation : {"freeze", "vanishing", "static"}
         What happens after warm-up. "freeze": nothing changes any more, and the main phase is a Markov chain
         with the target as its stationary distribution. "vanishing": the surrogate is refitted after n, 1.25 n,
         1.25² n, ... sweeps of the main phase, n being ``first_refit``. The times are fixed in advance and the gaps
         grow: that is the setting of "Air Markov chain Monte Carlo" (Chimisov, Łatuszyński and Roberts 2018), whose
-        laws of large numbers ask for a drift condition that all the kernels share; it is not checked.
+        laws of large numbers ask for a drift condition that all the kernels share; it is not checked. "static" is the
+        papers' word for "freeze" and means the same; it is refused without ``surrogate``.
     archive_share : float
-        Probability of a move that does not use the surrogate (differential evolution or snooker) in the main phase.
+        Probability of a move that does not use the surrogate (differential evolution or snooker; with an
+        estimator as ``surrogate``, a random walk) in the main phase.
     tempered_share : float
         Of the surrogate's runs, the share on a flattened surrogate s^b, b uniform on [1 / (1 + 2/sqrt(d)), 1].
     single_share : float
@@ -62,9 +71,51 @@ class KernelHMC:
     first_refit : int
         Sweeps before the first refit of the main phase, with vanishing adaptation.
     max_archive : int
-        States kept for the archive moves.
+        States kept for the archive moves, or that an estimator is fitted to.
     fit : FitOptions
-        The surrogate's own options.
+        The options of the built-in surrogate.
+    surrogate : estimator, optional
+        A score estimator for the algorithm of the papers, see the notes: an object with ``fit(X)`` and ``gradient(X)``,
+        such as ``kmc.scores.NystromKEF()``. It is copied and never changed.
+    values : bool, optional
+        Whether the estimator is also told the log-densities of the states, ``fit(X, values=...)``. By default it is
+        not.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An option of the wrong kind or out of range; ``values`` or "static" without ``surrogate``; upon the start of a
+        run, an estimator that was fitted to points of another dimension.
+
+    Notes
+    -----
+    With ``surrogate`` the draws come from Kernel Hamiltonian Monte Carlo as it was published [1]_, [2]_: the estimator
+    is fitted to states of the chains, and a proposal is the end of a leapfrog path through its gradient, with a fresh
+    standard normal momentum. The *true* density and the momenta decide about it, so that no surrogate, however wrong,
+    leads to a wrong target. Paths have 5 to 20 steps that reach no further than ``trajectory_length``. A share
+    ``archive_share`` of the moves is a random walk: away from the states the gradient may say nothing.
+
+    The papers assume that the chains have burnt in. That is what the sampler without ``surrogate`` is for: it warms up
+    as usual, and as many of its draws as ``max_archive`` says are collected (a quarter of the sweeps, if ``warmup``
+    says how many). The estimator is fitted to them, and in 100 sweeps (a quarter) the step size that makes the longest
+    accepted jumps is found. Only then do draws count. A few sweeps of warm-up, under four, are too few for all that:
+    then a random walk starts, and vanishing adaptation does the rest.
+
+    The estimator is fitted in coordinates in which the states are white: a bandwidth, a base density or landmarks that
+    are given as numbers are meant for data of mean zero and unit covariance. An estimator that is fitted already is
+    used as it is, in the coordinates of the target, unless ``adaptation="vanishing"``.
+
+    The papers refit with a probability that tends to zero; "vanishing" refits at the fixed times above instead, to
+    ``max_archive`` random states out of the later half of all. A fit that fails leaves the last good one in place and
+    is counted in the result's attributes, ``n_failed_refits`` and ``refit_error``. Parameters ``random_state`` of the
+    estimator that are None are drawn from the seed of the run.
+
+    References
+    ----------
+    .. [1] Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), "Gradient-free Hamiltonian Monte Carlo with
+       efficient kernel exponential families", Advances in Neural Information Processing Systems 28.
+    .. [2] Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score estimation with Nyström
+       kernel exponential families", AISTATS, section 5.2.
 
     Examples
     --------
@@ -89,11 +140,13 @@ class KernelHMC:
     first_refit: int = 100
     max_archive: int = 1000
     fit: FitOptions = field(default_factory=FitOptions)
+    surrogate: GradientEstimator | None = None
+    values: bool | None = None
 
     name: ClassVar[str] = "kernel-hmc"
 
     def __post_init__(self):
-        check_choice(self, "adaptation", ("freeze", "vanishing"))
+        check_choice(self, "adaptation", ("freeze", "vanishing", "static"))
         check_number(self, "archive_share", 0, 1, "(]")  # never 0: a wrong surrogate could trap a chain
         for share in ("tempered_share", "single_share", "jump_share", "small_share", "probe_rate", "main_probe_rate"):
             check_number(self, share, 0, 1, "[]")
@@ -105,10 +158,24 @@ class KernelHMC:
         check_count(self, "max_archive", 10)
         if not isinstance(self.fit, FitOptions):
             raise TypeError(f"fit={self.fit!r}: expected kmc.surrogates.FitOptions(...)")
+        if self.surrogate is None:
+            self._check_no_estimator()
+        else:
+            check_estimator(self.surrogate, self.values)
 
-    def start(self, problem: Problem) -> KernelHMCProcess:
+    def start(self, problem: Problem) -> Process:
         """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
-        return KernelHMCProcess(self, problem)
+        if self.surrogate is None:
+            return KernelHMCProcess(self, problem)
+        built_in = replace(self, surrogate=None, values=None, adaptation="freeze")
+        return ScoreHMCProcess(self, problem, explore=partial(KernelHMCProcess, built_in))
+
+    def _check_no_estimator(self):
+        expected = "expected an estimator beside it, such as surrogate=kmc.scores.NystromKEF()"
+        if self.adaptation == "static":
+            raise ValueError(f"adaptation='static' and no surrogate: {expected}, or adaptation='freeze'")
+        if self.values is not None:
+            raise ValueError(f"values={self.values!r} and no surrogate: {expected}")
 
 
 class KernelHMCProcess:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kmc.mcmc.integrators import leapfrog
 from kmc.mcmc.tempering import tempered
-from kmc.surrogates.point import value_and_gradient, workspace
+from kmc.points import value_and_gradient, workspace
 
 DIVERGENCE = 1000.0  # spread of H along a path, in nats
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kmc.estimator import Estimator
+from kmc.scores.densities import point_parameters
 
 
 class FittedDensity(Protocol):
@@ -26,7 +27,7 @@ class FittedExpansion(NamedTuple):
     """log q0(x) + f(x - centre): a base density times the exponential of a fitted function."""
 
     centre: np.ndarray  # (d,)
-    base: FittedDensity  # q0, in the user's coordinates
+    base: Any  # q0, in the user's coordinates
     function: Any  # f, with values, gradient and laplacian at centred points
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
@@ -40,6 +41,11 @@ class FittedExpansion(NamedTuple):
     def laplacian(self, x: np.ndarray) -> np.ndarray:
         """(n,)."""
         return self.base.laplacian(x) + self.function.laplacian(x - self.centre)
+
+    def point(self) -> Any:
+        """The same for jitted loops; None if the base density is the user's own, or the kernel is."""
+        base = point_parameters(self.base, len(self.centre))
+        return None if base is None else self.function.point_state(base, self.centre)
 
 
 class ScoreEstimator(Estimator):

@@ -11,7 +11,7 @@ from kmc.bases import Basis
 from kmc.checks import check_count
 from kmc.estimator import values_of
 from kmc.scores import ridge
-from kmc.scores.base import FittedDensity, ScoreEstimator
+from kmc.scores.base import FittedExpansion, ScoreEstimator
 from kmc.scores.sums import Samples, Sums, accumulate_sums
 
 SOLVE_GROWTH = 1.05  # a stream is solved anew when it has grown by this factor since it was solved last
@@ -25,7 +25,8 @@ class BasisEstimator(ScoreEstimator):
     centre_: np.ndarray
     landmarks_: np.ndarray
     basis_: Basis
-    base_density_: FittedDensity
+    base_density_: Any
+    density_: FittedExpansion
 
     def fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
         """Fit to samples.
@@ -71,6 +72,11 @@ class BasisEstimator(ScoreEstimator):
         self.n_samples_seen_ = self._stream.n
         return self
 
+    def point(self) -> Any:
+        """The estimated log-density for jitted loops, see :mod:`kmc.points`; None if it has no such form."""
+        self._check_fitted()
+        return self.density_.point()
+
 
 class _Stream:
     """The blocks so far: as samples where the basis will follow them, and as sums."""
@@ -114,5 +120,6 @@ def check_smooth(kernel: Any, derivatives: int) -> None:
     if kernel.differentiability < derivatives:
         raise ValueError(
             f"kernel={kernel!r} has {kernel.differentiability:g} derivatives at coincident points: this "
-            f"estimator takes {derivatives}, use 'gaussian', 'rational-quadratic', 'inverse-multiquadric', 'matern52' or 'matern72'"
+            f"estimator takes {derivatives}, use 'gaussian', 'rational-quadratic', 'inverse-multiquadric', 'matern52' "
+            "or 'matern72'"
         )

@@ -61,21 +61,18 @@ class Sums:
         dirichlet and linear, with values also mass and values.
     base : float
         Σ w (Δ log q0 + ½ |∇ log q0|²).
-    square : float
-        Σ w (y - log q0)².
     value_weight : float
     """
 
     forms: Forms
     base: float
-    square: float
     value_weight: float
 
     def __add__(self, other: Sums) -> Sums:
-        return Sums(self.forms + other.forms, self.base + other.base, self.square + other.square, self.value_weight)
+        return Sums(self.forms + other.forms, self.base + other.base, self.value_weight)
 
     def __sub__(self, other: Sums) -> Sums:
-        return Sums(self.forms - other.forms, self.base - other.base, self.square - other.square, self.value_weight)
+        return Sums(self.forms - other.forms, self.base - other.base, self.value_weight)
 
     def objective(self) -> Quadratic:
         """The mean objective over the samples, the density's base and the value terms included."""
@@ -83,11 +80,10 @@ class Sums:
         matrix, linear, constant = forms.get("dirichlet") / weight, forms.get("linear") / weight, self.base / weight
         if forms.values is None:
             return Quadratic(matrix, linear, constant)
-        variance = self.square / weight - (forms.get("value_sum") / weight) ** 2
         return Quadratic(
             matrix + self.value_weight * forms.centred_mass(),
             linear - self.value_weight * forms.centred_values(),
-            constant + 0.5 * self.value_weight * variance,
+            constant + 0.5 * self.value_weight * forms.value_variance(),
         )
 
 
@@ -96,10 +92,9 @@ def accumulate_sums(basis: Basis, samples: Samples, base: Any) -> Sums:
     gradient, w = base.gradient(samples.x), samples.weights
     base_sum = w @ (base.laplacian(samples.x) + 0.5 * np.einsum("ij,ij->i", gradient, gradient))
     names: tuple[str, ...] = ("dirichlet", "linear")
-    target, square = None, 0.0
+    target = None
     if samples.values is not None:
         names = (*names, "mass", "values")
         target = samples.values - base.log_density(samples.x)
-        square = float(w @ target**2)
     forms = accumulate(basis, samples.z, names, weights=w, values=target, base_gradient=gradient)
-    return Sums(forms, float(base_sum), square, samples.value_weight)
+    return Sums(forms, float(base_sum), samples.value_weight)

@@ -7,9 +7,10 @@ from numba.core.runtime import _nrt_python, rtsys
 from scipy import stats
 
 from kmc import points
-from kmc.bases import Contraction, FourierFeatures, Monomials, UserFunctions
+from kmc.bases import Contraction, FourierFeatures, KernelSections, Monomials, UserFunctions, Whitened
 from kmc.bases.base_point import BasePoint, base_value_and_gradient, flat
 from kmc.bases.trigonometry import cosines_and_sines
+from kmc.kernels import Gaussian, Metric
 from tests.oracles import differences
 
 DIM = 3
@@ -33,6 +34,8 @@ FUNCTIONS = {
     "fourier": FourierFeatures(RNG.standard_normal((12, DIM)), RNG.uniform(0, 6, 12), RNG.uniform(0.5, 2.0, 12)),
     "monomials": Monomials(4, DIM, RNG.standard_normal(DIM), RNG.uniform(1.0, 2.0, DIM)),
     "straight": Monomials(1, DIM),
+    "sections": KernelSections(Metric(Gaussian(1.5), [1.0, 0.5, 2.0]), RNG.standard_normal((7, DIM))),
+    "combinations": Whitened(Monomials(2, DIM), RNG.standard_normal((9, 4))),
 }
 
 

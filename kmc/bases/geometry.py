@@ -1,0 +1,97 @@
+"""Points and centres in a metric: what derivatives of radial kernels are made of."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from kmc.kernels import squared_distances
+from kmc.kernels.metric import mapped
+
+
+class RadialGeometry:
+    """Differences between points x and centres y in a metric A, with M = AᵀA.
+
+    Everything is centred at the mean of the centres: an offset costs no digits.
+
+    Parameters
+    ----------
+    metric : ndarray, shape (k, d), or None for the identity
+    centres : ndarray, shape (m, d)
+
+    Attributes
+    ----------
+    origin : ndarray, shape (d,)
+    centres : ndarray, shape (m, d)
+        Relative to the origin.
+    trace : float
+        tr M.
+    """
+
+    def __init__(self, metric: np.ndarray | None, centres: np.ndarray):
+        self.origin = centres.mean(axis=0)
+        self.centres = centres - self.origin
+        self.trace = float(centres.shape[1] if metric is None else np.sum(metric**2))
+        self._metric = metric
+
+    @cached_property
+    def principal(self) -> tuple[np.ndarray | None, np.ndarray]:
+        """A' (k', d) with orthogonal rows and A'ᵀA' = M, and their squared lengths (k',); None stands for the identity."""
+        if self._metric is None:
+            return None, np.ones(self.centres.shape[1])
+        _, lengths, rows = np.linalg.svd(self._metric, full_matrices=False)
+        kept = lengths > lengths[0] * np.finfo(float).eps
+        return lengths[kept, None] * rows[kept], lengths[kept] ** 2
+
+    @cached_property
+    def isotropic(self) -> bool:
+        """Whether the metric has the same unit of length in every direction that it sees."""
+        spread = self.principal[1]
+        return bool(np.ptp(spread) <= 1e-14 * spread[0])
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """M, (d, d)."""
+        return np.eye(len(self.origin)) if self._metric is None else self._metric.T @ self._metric
+
+    def centred(self, x: np.ndarray) -> np.ndarray:
+        """X relative to the origin; all methods below take such points."""
+        return x - self.origin
+
+    def distances(self, x: np.ndarray) -> np.ndarray:
+        """|A(x - y)|², (n, m)."""
+        return self._distances(x, self._metric)
+
+    def pulled_distances(self, x: np.ndarray, distances: np.ndarray) -> np.ndarray:
+        """|M(x - y)|², (n, m), given ``distances(x)``."""
+        return distances if self._metric is None else self._distances(x, self.matrix)
+
+    def twice_pulled_distances(self, x: np.ndarray, distances: np.ndarray) -> np.ndarray:
+        """|AM(x - y)|², (n, m), given ``distances(x)``."""
+        return distances if self._metric is None else self._distances(x, self._metric @ self.matrix)
+
+    def pull(self, r: np.ndarray) -> np.ndarray:
+        """M r for the rows of r."""
+        return r if self._metric is None else r @ self.matrix
+
+    def inner(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """<x_b - y_a, g_b>, (n, m), for vectors g (n, d) at the points."""
+        return np.einsum("nd,nd->n", x, g)[:, None] - g @ self.centres.T
+
+    def inner_at_centres(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """<x_b - y_a, g_a>, (n, m), for vectors g (m, d) at the centres."""
+        return x @ g.T - np.einsum("md,md->m", self.centres, g)
+
+    def sum_over_points(self, coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Σ_b coefficients_ba (x_b - y_a), (m, d)."""
+        return coefficients.T @ x - coefficients.sum(axis=0)[:, None] * self.centres
+
+    def sum_over_centres(self, coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Σ_a coefficients_ba (x_b - y_a), (n, d)."""
+        return coefficients.sum(axis=1)[:, None] * x - coefficients @ self.centres
+
+    def _distances(self, x, matrix):
+        if matrix is None:
+            return squared_distances(x, self.centres)
+        return squared_distances(mapped(x, matrix), mapped(self.centres, matrix))

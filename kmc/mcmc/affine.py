@@ -1,0 +1,46 @@
+"""A registered function in other coordinates: h(z) = f(origin + root z), for jitted loops."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from kmc import points
+
+
+class Affine(NamedTuple):
+    """The state of h, made from the state of f; see :mod:`kmc.points`."""
+
+    inner: Any  # a registered state
+    origin: np.ndarray  # (d,)
+    root: np.ndarray  # (d, d)
+
+
+@numba.njit(cache=True)
+def workspace(state):
+    """Scratch arrays for :func:`value_and_gradient`."""
+    return np.empty((2, state.origin.size)), points.workspace(state.inner)
+
+
+@numba.njit(cache=True)
+def value_and_gradient(state, z, gradient, work):
+    """h(z); its gradient, rootᵀ ∇f, is written into ``gradient`` (d,)."""
+    (x, inner_gradient), inner_work = work
+    d = z.size
+    for i in range(d):
+        total = state.origin[i]
+        for j in range(d):
+            total += state.root[i, j] * z[j]
+        x[i] = total
+    value = points.value_and_gradient(state.inner, x, inner_gradient, inner_work)
+    for j in range(d):
+        total = 0.0
+        for i in range(d):
+            total += state.root[i, j] * inner_gradient[i]
+        gradient[j] = total
+    return value
+
+
+points.register(Affine, workspace, value_and_gradient)

@@ -1,0 +1,133 @@
+"""A score estimator as a sampler sees it: a gradient field in whitened coordinates, and leapfrog paths through it.
+
+A kick shifts the momentum by a function of the position, a drift shifts the position by a function of the momentum:
+both preserve volume, and half a kick, a drift and half a kick are undone by the same three with the momentum turned
+round. None of that asks the field to be the gradient of anything, or to be near the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numba
+import numpy as np
+
+from kmc import points
+from kmc.mcmc.affine import Affine
+from kmc.mcmc.integrators import HOPELESS, leapfrog
+from kmc.mcmc.tempering import COLD
+from kmc.surrogates.whitening import Whitening
+
+
+class GradientEstimator(Protocol):
+    """What :class:`kmc.KernelHMC` asks of a surrogate; every estimator of ``kmc.scores`` has it.
+
+    ``weights`` may be missing from ``fit``, which then gets rows as often as the chains visited them, and so may
+    ``values``, which only ``KernelHMC(values=True)`` passes. A method ``point()`` that returns a state registered with
+    :func:`kmc.points.register` (or None), in the same coordinates as ``gradient``, makes paths run in jitted code.
+    """
+
+    def fit(self, X: np.ndarray, values: Any = None, weights: Any = None) -> Any:
+        """Fit to points (n, d), log-densities (n,) if they are wanted, and weights (n,)."""
+
+    def gradient(self, X: np.ndarray) -> np.ndarray:
+        """The estimated gradient of the log-density at the rows of X (n, d), shape (n, d)."""
+
+
+class Path(NamedTuple):
+    """Where a leapfrog path ended."""
+
+    z: np.ndarray  # (d,)
+    momentum: np.ndarray  # (d,)
+    energy: float  # on the surrogate; NaN where only its gradient is known
+    diverging: bool
+
+
+@dataclass(frozen=True)
+class Field:
+    """The gradient field of a fitted estimator in the coordinates z in which momenta are standard normal.
+
+    Attributes
+    ----------
+    estimator : GradientEstimator
+    whitening : Whitening
+        From the target's coordinates x to z.
+    in_z : bool
+        Whether the estimator was fitted to z; else to x.
+    state : NamedTuple or None
+        The fitted function in z, for jitted paths.
+    """
+
+    estimator: GradientEstimator
+    whitening: Whitening
+    in_z: bool
+    state: Any = None
+
+    @classmethod
+    def of(cls, estimator: GradientEstimator, whitening: Whitening, in_z: bool) -> Field:
+        """The field of an estimator, jitted if it can be; TypeError for a ``point()`` of unknown type."""
+        state = _registered(estimator)
+        if state is not None and not in_z:
+            state = Affine(state, whitening.origin, np.ascontiguousarray(whitening.inverse))
+        return cls(estimator, whitening, in_z, state)
+
+    def gradient(self, z: np.ndarray) -> np.ndarray:
+        """The field at z (d,), shape (d,)."""
+        if self.in_z:
+            return np.asarray(self.estimator.gradient(z[None]))[0]
+        return np.asarray(self.estimator.gradient(self.whitening.back(z[None])))[0] @ self.whitening.inverse
+
+    def path(self, z: np.ndarray, momentum: np.ndarray, step_size: float, n_steps: int) -> Path:
+        """Leapfrog from z (d,) with a momentum (d,); whether it diverges is the same for the reversed path."""
+        if self.state is None:
+            return plain_path(self.gradient, z, momentum, step_size, n_steps)
+        z, momentum = z.copy(), momentum.copy()
+        energy, spread = _path(self.state, COLD, z, momentum, step_size, n_steps)
+        return Path(z, momentum, energy if spread < np.inf else np.nan, not spread < np.inf)
+
+
+def plain_path(
+    gradient: Callable[[np.ndarray], np.ndarray], z: np.ndarray, momentum: np.ndarray, step_size: float, n_steps: int
+) -> Path:
+    """The same through any function z (d,) -> (d,); a path diverges where its kinetic energy is beyond any use."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        diverging = _hopeless(momentum)
+        kick = 0.5 * step_size * gradient(z)
+        for _ in range(n_steps):
+            momentum = momentum + kick
+            if _hopeless(momentum):  # before the drift, so that z stays finite
+                return Path(z, momentum, np.nan, True)
+            z = z + step_size * momentum
+            kick = 0.5 * step_size * gradient(z)
+            momentum = momentum + kick
+        return Path(z, momentum, np.nan, diverging or _hopeless(momentum))
+
+
+def _hopeless(momentum):
+    return not 0.5 * momentum @ momentum < HOPELESS  # NaN too
+
+
+@numba.njit(cache=True)
+def _path(state, tempering, z, momentum, step_size, n_steps):
+    gradient = np.empty(z.size)
+    work = points.workspace(state)
+    value = points.value_and_gradient(state, z, gradient, work)
+    _, energy, spread = leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps, work)
+    return energy, spread
+
+
+def _registered(estimator):
+    """The estimator's state for jitted loops, or None if it has none."""
+    point = getattr(estimator, "point", None)
+    state = point() if callable(point) else None
+    if state is not None:
+        try:
+            points.workspace(state)
+        except KeyError:
+            raise TypeError(
+                f"{type(estimator).__name__}.point() returned a {type(state).__name__}: expected None, or a NamedTuple "
+                "whose type is known to kmc.points.register"
+            ) from None
+    return state

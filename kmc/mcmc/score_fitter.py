@@ -1,0 +1,145 @@
+"""Fits of the estimator that a user gave as a surrogate, on copies of it."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgWarning
+
+from kmc.mcmc.score_field import Field, GradientEstimator
+from kmc.surrogates.whitening import Whitening
+
+
+def check_estimator(surrogate: Any, values: bool | None) -> None:
+    """TypeError unless the object can be fitted and has a gradient."""
+    expected = "expected an estimator with methods fit(X) and gradient(X), such as kmc.scores.NystromKEF()"
+    if isinstance(surrogate, type):
+        raise TypeError(f"surrogate={surrogate!r} is a class: {expected}")
+    for method in ("fit", "gradient"):
+        if not callable(getattr(surrogate, method, None)):
+            raise TypeError(f"surrogate={surrogate!r} has no method {method}: {expected}")
+    if values is not None and not isinstance(values, (bool, np.bool_)):
+        raise TypeError(f"values={values!r}: expected True, False or None")
+    if values and not _takes(surrogate, "values"):
+        raise TypeError(f"values=True, but fit of surrogate={surrogate!r} takes no values: leave values out")
+
+
+class Fitter:
+    """Fits the user's estimator to states of the chains.
+
+    Parameters
+    ----------
+    estimator : GradientEstimator
+        Copied here, and before each fit, so that neither the user's object nor an earlier fit changes.
+    values : bool
+        Whether fits are told log-densities.
+    refit : bool
+        Fit the estimator even if it is fitted already.
+    rng : Generator
+        For parameters ``random_state`` that are None: a run's seed decides all.
+
+    Attributes
+    ----------
+    name : str
+        Of the estimator's class.
+    n_fits, n_failed : int
+    error : str
+        Of the last failure.
+    """
+
+    def __init__(self, estimator: GradientEstimator, values: bool, refit: bool, rng: np.random.Generator):
+        self.name = type(estimator).__name__
+        self.n_fits = self.n_failed = 0
+        self.error = ""
+        self._estimator = copy.deepcopy(estimator)
+        self._values, self._rng = values, rng
+        self._as_it_is = not refit and _is_fitted(estimator)
+
+    def given(self, whitening: Whitening, x: np.ndarray) -> Field | None:
+        """The field of an estimator that came fitted, else None; ValueError if it is not one for points x (n, d)."""
+        if not self._as_it_is:
+            return None
+        expected = f"expected a target of dimension {x.shape[1]}, or an estimator that is not fitted"
+        try:
+            shape = np.shape(self._estimator.gradient(x))
+        except ValueError as error:
+            raise ValueError(f"surrogate: the {self.name} is fitted, {expected}: {error}") from error
+        if shape != x.shape:
+            raise ValueError(f"surrogate: the {self.name} is fitted and has gradients of shape {shape[1:]}: {expected}")
+        return Field.of(self._estimator, whitening, in_z=False)
+
+    def fitted(self, x: np.ndarray, values: np.ndarray, visits: np.ndarray, whitening: Whitening) -> Field | None:
+        """The field of a fit to whitened states, or None if that failed.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n, d)
+            Distinct.
+        values, visits : ndarray, shape (n,)
+            Log-density of each, and number of times that the chains were there.
+        """
+        if self._as_it_is:
+            return Field.of(self._estimator, whitening, in_z=False)
+        estimator = copy.deepcopy(self._estimator)
+        _seed(estimator, self._rng)
+        z = np.ascontiguousarray(whitening(x))
+        try:
+            with warnings.catch_warnings():  # the user can do nothing about the states of a chain
+                warnings.simplefilter("ignore", LinAlgWarning)
+                self._fit(estimator, z, values, visits)
+                _check_gradient(estimator, z)
+        except (ValueError, ArithmeticError, RuntimeError, np.linalg.LinAlgError) as error:
+            self.n_failed += 1
+            self.error = f"{type(error).__name__}: {error}"
+            return None
+        self.n_fits += 1
+        return Field.of(estimator, whitening, in_z=True)
+
+    def _fit(self, estimator, z, values, visits):
+        weights = {}
+        if _takes(estimator, "weights"):
+            weights["weights"] = visits.astype(float)
+        else:
+            z, values = np.repeat(z, visits, axis=0), np.repeat(values, visits)
+        if self._values:
+            estimator.fit(z, values=values, **weights)
+        else:
+            estimator.fit(z, **weights)
+
+
+def _check_gradient(estimator, z):
+    """What the fit says at its own points: numbers, one for each of theirs."""
+    gradient = np.asarray(estimator.gradient(z))
+    if gradient.shape != z.shape:
+        raise TypeError(
+            f"surrogate: {type(estimator).__name__}.gradient returned shape {gradient.shape} for points of shape "
+            f"{z.shape}: expected the same shape"
+        )
+    if not np.all(np.isfinite(gradient)):
+        raise ValueError("the gradient is not finite at the points that the estimator was fitted to")
+
+
+def _takes(estimator, name):
+    """Whether ``fit`` has an argument of that name."""
+    parameters = inspect.signature(estimator.fit).parameters
+    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def _is_fitted(estimator):
+    """Whether it says so, in the manner of kmc.scores or of scikit-learn."""
+    says = getattr(estimator, "__sklearn_is_fitted__", None)
+    return hasattr(estimator, "density_") or bool(says and says())
+
+
+def _seed(estimator, rng):
+    """Numbers for all parameters ``random_state`` that are None, those of nested estimators too."""
+    if hasattr(estimator, "get_params") and hasattr(estimator, "set_params"):
+        parameters = sorted(estimator.get_params().items(), key=lambda item: item[0])
+        names = [name for name, value in parameters if name.split("__")[-1] == "random_state" and value is None]
+        estimator.set_params(**{name: int(rng.integers(2**31)) for name in names})
+    elif getattr(estimator, "random_state", 0) is None:
+        estimator.random_state = int(rng.integers(2**31))

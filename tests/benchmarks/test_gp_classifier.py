@@ -1,0 +1,66 @@
+"""The pseudo-marginal target against quadrature."""
+
+import numpy as np
+import pytest
+from gp_classifier import GaussianProcessClassifier, laplace_mode, log_likelihood, read_glass
+from scipy import integrate, stats
+
+INPUTS = np.array([[0.0, 0.0], [0.6, -0.4]])
+LABELS = np.array([1.0, -1.0])
+
+
+def quadrature(weights, ridge):
+    """p(labels | weights) for two points, by a product rule over the whitened latent values."""
+    gap = np.sum((weights * (INPUTS[0] - INPUTS[1])) ** 2)
+    kernel = np.array([[1.0 + ridge, np.exp(-0.5 * gap)], [np.exp(-0.5 * gap), 1.0 + ridge]])
+    root = np.linalg.cholesky(kernel)
+
+    def integrand(b, a):
+        f = root @ [a, b]
+        return np.exp(log_likelihood(f, LABELS)) * stats.norm.pdf(a) * stats.norm.pdf(b)
+
+    return integrate.dblquad(integrand, -8, 8, -8, 8, epsabs=1e-9)[0]
+
+
+@pytest.mark.parametrize("weights", [[1.0, 1.0], [0.1, 3.0]])
+def test_estimate_is_right(weights):
+    weights = np.array(weights)
+    target = GaussianProcessClassifier(INPUTS, LABELS, draws=20_000)
+    estimate = target.log_marginal(weights, np.random.default_rng(0))
+    # importance weights vary by less than a tenth, so 20,000 draws leave under .001
+    assert estimate == pytest.approx(np.log(quadrature(weights, 1e-3)), abs=2e-3)
+
+
+def test_prior_is_normal_in_the_log_weights():
+    target = GaussianProcessClassifier(INPUTS, LABELS)
+    at = np.array([0.5, -1.0])
+    likelihood = target.log_marginal(np.exp(at), np.random.default_rng(4))
+    assert target(at, np.random.default_rng(4)) == pytest.approx(likelihood - 0.5 * 1.25 / 5)
+
+
+def test_mode_is_stationary_where_newton_needs_short_steps():
+    """Labels against the grain of a large kernel: ∇ = K⁻¹f − ∇log likelihood is zero at the mode."""
+    rng = np.random.default_rng(5)
+    x = np.sort(rng.uniform(0, 3, 30))
+    kernel = 50 * np.exp(-0.5 * (x[:, None] - x) ** 2) + 1e-3 * np.eye(30)
+    labels = rng.choice([-1.0, 1.0], 30)
+    mode = laplace_mode(kernel, labels, tolerance=1e-12)
+    slope = labels / (1 + np.exp(labels * mode))
+    assert np.allclose(mode, kernel @ slope, atol=1e-4 * np.abs(mode).max())
+
+
+def test_glass_is_whitened(tmp_path):
+    rng = np.random.default_rng(6)
+    table = np.column_stack([np.arange(40), rng.normal(size=(40, 9)) @ rng.normal(size=(9, 9)), rng.integers(1, 8, 40)])
+    path = tmp_path / "glass.data"
+    np.savetxt(path, table, delimiter=",")
+    inputs, labels = read_glass(path)
+    assert np.allclose(np.cov(inputs.T), np.eye(9)) and np.allclose(inputs.mean(0), 0)
+    assert np.array_equal(labels == 1, table[:, -1] <= 4)
+
+
+def test_other_tables_are_refused(tmp_path):
+    path = tmp_path / "other.csv"
+    np.savetxt(path, np.zeros((3, 4)), delimiter=",")
+    with pytest.raises(ValueError, match="11 columns"):
+        read_glass(path)

@@ -1,0 +1,229 @@
+"""Paths through a gradient field, whatever the field is."""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pytest
+
+from kmc import points
+from kmc.mcmc.affine import Affine
+from kmc.mcmc.score_field import Field, plain_path
+from kmc.scores.gaussian import GaussianScore
+from kmc.surrogates.whitening import Whitening
+from tests.oracles.kmc_paper import leapfrog
+from tests.oracles.mcmc import point_state
+
+ROTATION = np.array([[0.6, 1.1, 0.0], [-1.3, 0.9, 0.2], [0.3, -0.4, 0.5]])
+SHIFT = np.array([0.4, -1.0, 2.0])
+SHEAR = np.array([[2.0, 0.0, 0.0], [0.7, 0.5, 0.0], [-0.3, 0.2, 1.5]])
+WHITENING = Whitening.of(SHIFT, SHEAR)
+
+
+class Swirl:
+    """A field that is the gradient of nothing."""
+
+    def fit(self, X):
+        raise AssertionError("not to be fitted")
+
+    def gradient(self, X):
+        return -X @ ROTATION.T + np.sin(2.0 * X[:, [1, 2, 0]])
+
+
+class Jitted:
+    """The built-in surrogate's function as an estimator, with a point and without."""
+
+    def __init__(self, with_point=True):
+        self.state = point_state(3, seed=5)
+        if with_point:
+            self.point = lambda: self.state
+
+    def fit(self, X):
+        raise AssertionError("not to be fitted")
+
+    def gradient(self, X):
+        out = np.empty(X.shape)
+        work = points.workspace(self.state)
+        for x, row in zip(X, out, strict=True):
+            points.value_and_gradient(self.state, x, row, work)
+        return out
+
+
+FIELDS = {
+    "plain": Field.of(Swirl(), WHITENING, in_z=True),
+    "plain in x": Field.of(Swirl(), WHITENING, in_z=False),
+    "jitted": Field.of(Jitted(), WHITENING, in_z=True),
+    "jitted in x": Field.of(Jitted(), WHITENING, in_z=False),
+}
+EACH = pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS)
+
+
+def starts(count, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((count, 3)), rng.standard_normal((count, 3))
+
+
+def test_the_swirl_is_no_gradient():
+    jacobian = [(Swirl().gradient(e[None]) - Swirl().gradient(-e[None]))[0] / 2e-5 for e in 1e-5 * np.eye(3)]
+    assert np.abs(np.array(jacobian) - np.array(jacobian).T).max() > 0.5
+
+
+@EACH
+def test_a_path_is_reversible(field):
+    for z, momentum in zip(*starts(20), strict=True):
+        there = field.path(z, momentum, 0.11, 25)
+        back = field.path(there.z, -there.momentum, 0.11, 25)
+        np.testing.assert_allclose(back.z, z, atol=1e-9)
+        np.testing.assert_allclose(-back.momentum, momentum, atol=1e-9)
+        assert not there.diverging and not back.diverging
+        assert np.linalg.norm(there.z - z) > 0.1
+
+
+@EACH
+def test_a_path_preserves_volume(field):
+    step = 1e-5
+    for z, momentum in zip(*starts(5, seed=1), strict=True):
+        columns = []
+        for e in step * np.eye(6):
+            up, down = (field.path(z + s * e[:3], momentum + s * e[3:], 0.15, 8) for s in (1, -1))
+            columns.append(np.concatenate([up.z - down.z, up.momentum - down.momentum]) / (2 * step))
+        assert abs(np.linalg.det(columns) - 1) < 1e-6
+        assert abs(np.array(columns) - np.eye(6)).max() > 0.1  # the map is not the identity
+
+
+@EACH
+def test_a_path_is_that_of_the_literal_scheme(field):
+    """In x with a mass matrix, and in z without."""
+
+    def gradient(x):
+        seen = WHITENING(x[None]) if field.in_z else x[None]
+        g = field.estimator.gradient(np.ascontiguousarray(seen))[0]
+        return SHEAR.T @ g if field.in_z else g
+
+    inverse_mass = np.linalg.inv(SHEAR.T @ SHEAR)
+    for z, momentum in zip(*starts(10), strict=True):
+        path = field.path(z, momentum, 0.1, 9)
+        x, p = leapfrog(gradient, inverse_mass, WHITENING.back(z[None])[0], SHEAR.T @ momentum, 0.1, 9)
+        np.testing.assert_allclose(WHITENING.back(path.z[None])[0], x, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(SHEAR.T @ path.momentum, p, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("in_z", [True, False])
+def test_a_jitted_path_is_the_plain_one(in_z):
+    jitted, plain = (Field.of(Jitted(with_point), WHITENING, in_z) for with_point in (True, False))
+    assert jitted.state is not None and plain.state is None
+    for z, momentum in zip(*starts(10), strict=True):
+        one, other = jitted.path(z, momentum, 0.2, 12), plain.path(z, momentum, 0.2, 12)
+        np.testing.assert_allclose(one.z, other.z, atol=1e-10)
+        np.testing.assert_allclose(one.momentum, other.momentum, atol=1e-10)
+        assert np.isfinite(one.energy) and np.isnan(other.energy)
+
+
+def test_the_energy_is_that_on_the_surrogate():
+    state = point_state(3, seed=5)
+    gradient, work = np.empty(3), points.workspace(state)
+    for z, momentum in zip(*starts(5), strict=True):
+        path = FIELDS["jitted in x"].path(z, momentum, 0.1, 7)
+        value = points.value_and_gradient(state, WHITENING.back(path.z[None])[0], gradient, work)
+        np.testing.assert_allclose(path.energy, 0.5 * path.momentum @ path.momentum - value, rtol=1e-10)
+
+
+def test_a_path_leaves_its_start_alone():
+    for field in FIELDS.values():
+        z, momentum = np.ones(3), np.ones(3)
+        field.path(z, momentum, 0.1, 5)
+        np.testing.assert_array_equal([z, momentum], np.ones((2, 3)))
+
+
+# Where there is nothing to follow
+
+
+@pytest.mark.parametrize("value", [1e200, np.nan, np.inf])
+def test_a_hopeless_path_diverges_at_a_finite_place(value):
+    seen = []
+
+    def gradient(z):
+        seen.append(z)
+        return np.full(3, value if z[0] > 1.0 else 5.0)
+
+    path = plain_path(gradient, np.zeros(3), np.ones(3), 0.3, 20)
+    assert path.diverging and np.all(np.isfinite(seen))
+    assert not plain_path(gradient, np.zeros(3), -50 * np.ones(3), 0.3, 20).diverging
+
+
+@pytest.mark.parametrize("in_z", [True, False])
+def test_a_hopeless_jitted_path_diverges(in_z):
+    path = Field.of(Jitted(), WHITENING, in_z).path(np.ones(3), np.ones(3), 1e3, 10)
+    assert path.diverging and np.isnan(path.energy)
+
+
+# A function in other coordinates
+
+
+def test_affine_value_and_gradient():
+    state, z, step = point_state(3, seed=6), np.array([0.3, -0.2, 0.5]), 1e-6
+    affine = Affine(state, SHIFT, SHEAR)
+
+    def value(z):
+        return points.value_and_gradient(affine, z, np.empty(3), points.workspace(affine))
+
+    gradient = np.empty(3)
+    at_x = points.value_and_gradient(state, SHIFT + SHEAR @ z, np.empty(3), points.workspace(state))
+    result = points.value_and_gradient(affine, z, gradient, points.workspace(affine))
+    np.testing.assert_allclose(result, at_x, rtol=1e-12)
+    numeric = [(value(z + e) - value(z - e)) / (2 * step) for e in step * np.eye(3)]
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-6)
+
+
+# What an estimator may offer
+
+
+class Constant(NamedTuple):
+    """A state of somebody else's making."""
+
+    slope: np.ndarray
+
+
+@numba.njit
+def _nothing(state):
+    return 0
+
+
+@numba.njit
+def _constant(state, x, gradient, work):
+    gradient[:] = state.slope
+    return np.dot(state.slope, x)
+
+
+class Slope(Jitted):
+    def __init__(self, state):
+        self.point = lambda: state
+
+    def gradient(self, X):
+        return np.broadcast_to([1.0, 2.0, 3.0], X.shape)
+
+
+def test_any_registered_state_will_do():
+    points.register(Constant, _nothing, _constant)
+    slope = np.array([1.0, 2.0, 3.0])
+    path = Field.of(Slope(Constant(slope)), WHITENING, in_z=True).path(np.zeros(3), np.ones(3), 0.1, 10)
+    np.testing.assert_allclose(path.momentum, 1 + slope, rtol=1e-12)  # uniform acceleration for a unit of time
+    np.testing.assert_allclose(path.z, 1 + 0.5 * slope, rtol=1e-12)
+
+
+def test_no_state_means_plain_paths():
+    assert Field.of(Slope(None), WHITENING, in_z=True).state is None
+
+
+@pytest.mark.parametrize("state", [(1.0, 2.0), 3.0])
+def test_an_unknown_state_is_refused(state):
+    with pytest.raises(TypeError, match=r"Slope.point\(\) returned a (tuple|float)"):
+        Field.of(Slope(state), WHITENING, in_z=True)
+
+
+def test_the_field_of_a_gaussian():
+    x = np.random.default_rng(1).standard_normal((50, 3)) @ SHEAR.T
+    estimator = GaussianScore().fit(x)
+    z = np.array([0.5, -1.0, 0.2])
+    expected = WHITENING.inverse.T @ np.linalg.solve(estimator.covariance_, estimator.mean_ - WHITENING.back(z[None])[0])
+    np.testing.assert_allclose(Field.of(estimator, WHITENING, in_z=False).gradient(z), expected, rtol=1e-9)
