@@ -1,4 +1,7 @@
-"""A registered function in other coordinates: h(z) = f(origin + root z), for jitted loops."""
+"""A registered function in other coordinates: h(z) = f(origin + root z), for jitted loops.
+
+Its functions are not cached by themselves but with the loops that use them: see :mod:`kmc.mcmc.score_field`.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,17 @@ class Affine(NamedTuple):
     root: np.ndarray  # (d, d)
 
 
-@numba.njit(cache=True)
+@numba.njit
 def workspace(state):
     """Scratch arrays for :func:`value_and_gradient`."""
-    return np.empty((2, state.origin.size)), points.workspace(state.inner)
+    d = state.origin.size
+    return np.empty(d), np.empty(d), points.workspace(state.inner)
 
 
-@numba.njit(cache=True)
+@numba.njit
 def value_and_gradient(state, z, gradient, work):
     """h(z); its gradient, rootᵀ ∇f, is written into ``gradient`` (d,)."""
-    (x, inner_gradient), inner_work = work
+    x, inner_gradient, inner_work = work
     d = z.size
     for i in range(d):
         total = state.origin[i]

@@ -7,8 +7,10 @@ round. None of that asks the field to be the gradient of anything, or to be near
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numba
@@ -56,22 +58,25 @@ class Field:
         From the target's coordinates x to z.
     in_z : bool
         Whether the estimator was fitted to z; else to x.
-    state : NamedTuple or None
+    state : Affine or None
         The fitted function in z, for jitted paths.
     """
 
     estimator: GradientEstimator
     whitening: Whitening
     in_z: bool
-    state: Any = None
+    state: Affine | None = None
 
     @classmethod
     def of(cls, estimator: GradientEstimator, whitening: Whitening, in_z: bool) -> Field:
         """The field of an estimator, jitted if it can be; TypeError for a ``point()`` of unknown type."""
-        state = _registered(estimator)
-        if state is not None and not in_z:
-            state = Affine(state, whitening.origin, np.ascontiguousarray(whitening.inverse))
-        return cls(estimator, whitening, in_z, state)
+        inner = _registered(estimator)
+        if inner is None:
+            return cls(estimator, whitening, in_z)
+        origin, root = whitening.origin, np.ascontiguousarray(whitening.inverse)
+        if in_z:
+            origin, root = np.zeros_like(origin), np.eye(len(origin))  # one type of state, compiled once
+        return cls(estimator, whitening, in_z, Affine(inner, origin, root))
 
     def gradient(self, z: np.ndarray) -> np.ndarray:
         """The field at z (d,), shape (d,)."""
@@ -84,7 +89,8 @@ class Field:
         if self.state is None:
             return plain_path(self.gradient, z, momentum, step_size, n_steps)
         z, momentum = z.copy(), momentum.copy()
-        energy, spread = _path(self.state, COLD, z, momentum, step_size, n_steps)
+        integrate = _jitted_path(type(self.state.inner))
+        energy, spread = integrate(self.state, COLD, z, momentum, step_size, n_steps)
         return Path(z, momentum, energy if spread < np.inf else np.nan, not spread < np.inf)
 
 
@@ -109,13 +115,26 @@ def _hopeless(momentum):
     return not 0.5 * momentum @ momentum < HOPELESS  # NaN too
 
 
-@numba.njit(cache=True)
-def _path(state, tempering, z, momentum, step_size, n_steps):
-    gradient = np.empty(z.size)
-    work = points.workspace(state)
-    value = points.value_and_gradient(state, z, gradient, work)
-    _, energy, spread = leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps, work)
-    return energy, spread
+@cache
+def _jitted_path(kind: type) -> Callable[..., Any]:
+    """A function for each type of state, with a file of its own in numba's cache.
+
+    numba cannot read a file that knows a type which is gone since, by another version of kmc or with the script that
+    defined it. In a common file that would be the end for all the other types; hence also the leapfrog below.
+    """
+
+    def path(state, tempering, z, momentum, step_size, n_steps):
+        gradient = np.empty(z.size)
+        work = points.workspace(state)
+        value = points.value_and_gradient(state, z, gradient, work)
+        _, energy, spread = _leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps, work)
+        return energy, spread
+
+    path.__qualname__ = "path_" + re.sub(r"\W", "_", f"{kind.__module__}.{kind.__qualname__}")
+    return numba.njit(cache=True)(path)
+
+
+_leapfrog = numba.njit(leapfrog.py_func)  # not cached by itself: it is in the file of the path
 
 
 def _registered(estimator):

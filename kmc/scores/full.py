@@ -80,7 +80,7 @@ class FullKEF(ScoreEstimator):
     -----
     With p = n d unknowns (n (d + 1) with values) "dense" takes O(p³) time and 8 p² bytes, thrice that to choose the
     regularisation; "cg" O(n² d) time for each of ten to a hundred products, twice that for kernels that are not made of
-    the radial ones in :mod:`kmc.kernels`, and O(n d) memory besides a few (2 √p)². A gradient at a point takes O(n d).
+    the radial ones in :mod:`kmc.kernels`, and O(n d) memory besides a few (3 √p)². A gradient at a point takes O(n d).
 
     Candidates are compared by K-fold cross-validation, on 1000 samples at random if there are more; the λ that is best
     for n₁ of n samples becomes λ (n₁/n)^{1/3}, the slowest decay in theorem 2 of the paper.

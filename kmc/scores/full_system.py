@@ -103,9 +103,9 @@ class FullSystem:
         """Solve for each regularisation by conjugate gradients, each from the solution before it: descending is fast.
 
         ``tolerance`` bounds the error of E f relative to E f - ȳ, ``most`` the number of products. Memory is O(n d) and
-        the square of the preconditioner's rank, about 2 √size.
+        the square of the preconditioner's rank, about 3 √size.
         """
-        preconditioner = Preconditioner(self._evaluation, round(2.0 * np.sqrt(self.size)))
+        preconditioner = Preconditioner(self._evaluation, round(3.0 * np.sqrt(self.size)))
         start, last = None, 1.0
         for regularization in regularizations:
             shift = self._total * regularization

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from kmc import points
+from kmc.mcmc import score_field
 from kmc.mcmc.affine import Affine
 from kmc.mcmc.score_field import Field, plain_path
 from kmc.scores.gaussian import GaussianScore
+from kmc.surrogates.point import PointState
 from kmc.surrogates.whitening import Whitening
 from tests.oracles.kmc_paper import leapfrog
 from tests.oracles.mcmc import point_state
@@ -192,7 +194,7 @@ def _nothing(state):
 @numba.njit
 def _constant(state, x, gradient, work):
     gradient[:] = state.slope
-    return np.dot(state.slope, x)
+    return np.dot(state.slope, x)  # numba warns if either is not contiguous
 
 
 class Slope(Jitted):
@@ -209,6 +211,14 @@ def test_any_registered_state_will_do():
     path = Field.of(Slope(Constant(slope)), WHITENING, in_z=True).path(np.zeros(3), np.ones(3), 0.1, 10)
     np.testing.assert_allclose(path.momentum, 1 + slope, rtol=1e-12)  # uniform acceleration for a unit of time
     np.testing.assert_allclose(path.z, 1 + 0.5 * slope, rtol=1e-12)
+
+
+def test_each_type_of_state_has_its_own_jitted_path():
+    """And a name of its own, that of the file in which numba keeps it: another type cannot spoil it."""
+    paths = [score_field._jitted_path(kind) for kind in (Constant, PointState)]
+    names = [path.py_func.__qualname__ for path in paths]
+    assert len(set(names)) == 2 and all(name.isidentifier() for name in names)
+    assert score_field._jitted_path(Constant) is paths[0]
 
 
 def test_no_state_means_plain_paths():

@@ -1,0 +1,453 @@
+"""Kernel HMC with an estimator of the user's: exact whatever the surrogate, and as the papers have it."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import kmc
+from kmc.mcmc import AdaptiveMetropolis, KernelHMC
+from kmc.mcmc.base import MOVES, STATS
+from kmc.mcmc.score_field import Field
+from kmc.mcmc.score_hmc import LEAST_STEPS, MOST_STEPS, ScorePlan, Stages
+from kmc.mcmc.walkers import Walkers, requested
+from kmc.scores.finite import FiniteKEF
+from kmc.scores.full import FullKEF
+from kmc.scores.gaussian import GaussianScore
+from kmc.scores.lite import LiteKEF
+from kmc.scores.nystrom import NystromKEF
+from kmc.surrogates import FitOptions
+from kmc.surrogates.whitening import Whitening
+from kmc.targets.toys import Banana, Bimodal, Gaussian
+from tests.mcmc.test_processes import drive, evaluate, learns_from_rejections, start, warmed_up
+from tests.oracles import kmc_paper
+from tests.oracles.mcmc import assert_standard, assert_uniform, paired, point_state
+
+TARGET = Bimodal(2, separation=3.0, weight=0.7)
+WHITENING = Whitening.of(np.array([0.3, -0.2]), np.array([[0.8, 0.1], [-0.2, 1.1]]))
+QUICK = {"min_warmup_evaluations": 300, "max_archive": 200, "fit": FitOptions(n_basis=25, bandwidths=(1.2, 2.0))}
+
+
+class Swirl:
+    """A wrong field, and the gradient of nothing."""
+
+    def fit(self, X):
+        raise AssertionError("not to be fitted")
+
+    def gradient(self, X):
+        return -0.7 * X @ np.array([[1.0, 0.8], [-0.6, 1.0]]).T + 0.8 * np.sin(2.0 * X[:, ::-1])
+
+
+class Bumps(Swirl):
+    """A wrong surrogate in jitted code."""
+
+    def point(self):
+        return point_state(2, seed=8)
+
+
+class Normal:
+    """A fitted Gaussian, and a count of its fits in ``fits``, which copies share."""
+
+    def __init__(self, fits):
+        self.fits = fits
+
+    def __deepcopy__(self, memo):
+        twin = copy.copy(self)
+        twin.__dict__.update({n: v.copy() for n, v in vars(self).items() if isinstance(v, np.ndarray)})
+        return twin
+
+    def fit(self, X, values=None, weights=None):
+        self.fits.append((len(X), values is not None))
+        self.mean_ = np.average(X, axis=0, weights=weights)
+        self.precision_ = np.linalg.inv(np.atleast_2d(np.cov(X.T, aweights=weights)))
+        return self
+
+    def gradient(self, X):
+        return -(X - self.mean_) @ self.precision_
+
+
+def quick(surrogate=None, **options):
+    return KernelHMC(surrogate=Normal([]) if surrogate is None else surrogate, **(QUICK | options))
+
+
+STATIC = quick(adaptation="static")
+VANISHING = quick(adaptation="vanishing", first_refit=40)
+GIVEN = quick(GaussianScore().fit(ELLIPSE := np.random.default_rng(0).standard_normal((50, 2)) * [9.0, 1.0]))
+EVERY = {"static": STATIC, "vanishing": VANISHING, "fitted before": GIVEN, "freeze": quick(Swirl2 := GaussianScore())}
+EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
+
+
+# Exact, whatever the field
+
+
+def plan(estimator, in_z=True, **options):
+    fields = {"walk_share": 0.15, "step_size": 0.3, "whitening": WHITENING}
+    return ScorePlan(field=Field.of(estimator, WHITENING, in_z), **(fields | options))
+
+
+def step(moves, rng, x):
+    """One sweep of independent walkers."""
+    group = Walkers([rng] * len(x), x, evaluate(x, TARGET))
+    proposals = [moves.propose(rng, row) for row in x]
+    stats_ = group.decide(proposals, evaluate(requested(proposals, 2), TARGET))
+    return group.x, stats_
+
+
+def along(x):
+    """The coordinate that tells the modes, and the one across."""
+    return x @ np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
+
+
+def features(x):
+    u = along(x)
+    return np.column_stack([u, u**2, u[:, 0] > 0, np.abs(u[:, 0]) > 2.5, u[:, 0] * u[:, 1], np.sin(x[:, 0])])
+
+
+PLANS = {
+    "swirl": plan(Swirl()),
+    "swirl in x": plan(Swirl(), in_z=False),
+    "swirl alone": plan(Swirl(), walk_share=0.0, step_size=0.15),
+    "jitted": plan(Bumps()),
+    "jitted in x": plan(Bumps(), in_z=False),
+    "walk": plan(Swirl())._replace(field=None),
+}
+
+
+@pytest.mark.parametrize("moves", PLANS.values(), ids=PLANS)
+def test_the_target_is_invariant_under_a_wrong_field(moves):
+    rng = np.random.default_rng(2)
+    before = after = TARGET.sample(rng, 2500)
+    rates, moved = [], []
+    for _ in range(2):
+        after, stats_ = step(moves, rng, after)
+        rates.append(stats_["acceptance_rate"].mean())
+        moved.append(stats_["accepted"].mean())
+    assert 0.1 < np.mean(rates) < 0.95 and np.mean(moved) > 0.1  # the field moves the chain, and is wrong
+    assert_standard(paired(features(before), features(after)))
+    u, half = along(after), 0.5 * TARGET.separation
+    assert_uniform(stats.norm.cdf(u[:, 1]))
+    assert_uniform(0.7 * stats.norm.cdf(u[:, 0] - half) + 0.3 * stats.norm.cdf(u[:, 0] + half))
+
+
+@pytest.mark.parametrize("name", ["swirl", "jitted"])
+def test_a_step_is_reversible(name):
+    rng = np.random.default_rng(3)
+    a = TARGET.sample(rng, 4000)
+    b, _ = step(PLANS[name], rng, a)
+    u, v = along(a), along(b)
+    first = np.column_stack([u**2 * v, (u > 0) * v, u[:, 0] * v[:, 1]])
+    second = np.column_stack([v**2 * u, (v > 0) * u, v[:, 0] * u[:, 1]])
+    assert_standard(paired(first, second))
+
+
+def test_kinds_and_lengths_do_not_depend_on_the_state():
+    for seed in range(100):
+        proposals = [PLANS["swirl"].propose(np.random.default_rng(seed), x) for x in (np.zeros(2), np.array([2.0, -1]))]
+        assert len({(p.move, p.n_steps, p.step_size) for p in proposals}) == 1
+
+
+def test_what_moves_say():
+    rng = np.random.default_rng(4)
+    proposals = [PLANS["jitted"].propose(rng, np.zeros(2)) for _ in range(3000)]
+    paths = [p for p in proposals if p.move == MOVES.index("surrogate")]
+    walks = [p for p in proposals if p.move == MOVES.index("random-walk")]
+    assert len(paths) + len(walks) == 3000
+    assert_standard((len(walks) / 3000 - 0.15) / np.sqrt(0.15 * 0.85 / 3000))
+    assert {p.n_steps for p in paths} == set(range(LEAST_STEPS, MOST_STEPS + 1))
+    assert all(0.21 <= p.step_size <= 0.3 and np.isfinite(p.energy) for p in paths)
+    assert all(p.n_steps == 0 and p.log_ratio == 0 for p in walks)
+
+
+def test_a_diverging_path_is_not_evaluated():
+    class Wall(Swirl):
+        def gradient(self, X):
+            return np.full(X.shape, np.nan)
+
+    proposal = plan(Wall(), walk_share=0.0).propose(np.random.default_rng(0), np.ones(2))
+    assert proposal.diverging and not proposal.moved
+    np.testing.assert_array_equal(proposal.position, np.ones(2))
+
+
+# The algorithm of the paper, draw for draw
+
+
+@pytest.mark.parametrize(("estimator", "in_z"), [(Swirl(), True), (Swirl(), False), (GaussianScore().fit(ELLIPSE), False)])
+def test_draw_for_draw_the_algorithm_of_the_paper(estimator, in_z):
+    target, x = Banana(2, b=0.03), np.array([1.0, -2.0])
+    moves, n = plan(estimator, in_z, walk_share=0.2), 150
+
+    def gradient(x):
+        return WHITENING.matrix.T @ estimator.gradient(WHITENING(x[None]))[0] if in_z else estimator.gradient(x[None])[0]
+
+    rng = np.random.default_rng(11)
+    draws, probabilities = kmc_paper.chain(target, gradient, WHITENING.matrix, x, rng, n, 0.2, 0.3)
+    walkers = Walkers([np.random.default_rng(11)], x[None], evaluate(x[None], target))
+    for draw, probability in zip(draws, probabilities, strict=True):
+        proposals = [moves.propose(walkers.rngs[0], walkers.x[0])]
+        said = walkers.decide(proposals, evaluate(requested(proposals, 2), target))
+        np.testing.assert_allclose(walkers.x[0], draw, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(said["acceptance_rate"][0], probability, rtol=1e-6, atol=1e-9)
+    assert 0.2 < np.mean(probabilities) < 0.98 and len(np.unique(draws, axis=0)) > 20
+
+
+# The process
+
+
+@EACH
+def test_what_a_sweep_says(sampler):
+    process, phases = start(sampler), []
+    while phases.count(False) < 60:
+        points = process.propose()
+        assert points.ndim == 2 and points.shape[1] == 2 and np.all(np.isfinite(points))
+        record = process.advance(evaluate(points))
+        if record is None:
+            assert not phases
+            continue
+        phases.append(record.warmup)
+        np.testing.assert_array_equal(record.log_density, evaluate(record.position))
+        assert {n: (s.shape, s.dtype) for n, s in record.stats.items()} == {
+            n: ((3,), np.dtype(t)) for n, t in STATS.items()
+        }
+        if not record.warmup:
+            assert set(record.stats["move"]) <= {MOVES.index("random-walk"), MOVES.index("surrogate")}
+            assert record.stats["n_evaluations"].sum() == len(points)
+        assert np.all(np.isfinite(record.stats["energy"]))
+    assert phases == sorted(phases, reverse=True) and not process.warming_up
+    json.dumps(process.report())
+
+
+@EACH
+@pytest.mark.parametrize("warmup", [0, 1, 3, 4, 16, 41, 120])
+def test_warm_up_lasts_as_long_as_asked(sampler, warmup):
+    assert warmed_up(sampler, warmup=warmup, max_evaluations=None)[1] == warmup
+
+
+@EACH
+def test_the_same_seed_gives_the_same_process(sampler):
+    one, two = ([r.position for r in drive(start(sampler, seed=4), 250)] for _ in range(2))
+    other = [r.position for r in drive(start(sampler, seed=5), 250)]
+    np.testing.assert_array_equal(one, two)
+    assert np.all(np.any(np.array(one) != other, axis=(1, 2)))
+
+
+@pytest.mark.parametrize("max_evaluations", [60, 200, 900, 3000])
+def test_warm_up_leaves_a_third_of_the_budget(max_evaluations):
+    process = start(STATIC, draws=None, max_evaluations=max_evaluations)
+    n = 3
+    while process.warming_up:
+        points = process.propose()
+        n += len(points)
+        process.advance(evaluate(points))
+    assert n <= 2 * max_evaluations / 3 + 20
+
+
+def test_the_stages_of_warm_up():
+    def stages(chains=4, warmup=None, max_evaluations=None, **options):
+        process = start(quick(**options), chains, warmup=warmup, max_evaluations=max_evaluations)
+        return Stages.of(process.options, process.problem)
+
+    assert stages(max_archive=1000) == (None, 250, 100)
+    assert stages(max_archive=1000, chains=3) == (None, 334, 100)
+    assert stages(max_archive=1000, max_evaluations=6000) == (None, 166, 83)
+    assert stages(warmup=100) == (50, 25, 25)
+    assert stages(warmup=3) == (0, 0, 3)
+
+
+# Frozen means frozen
+
+
+def test_the_surrogate_stays_after_warm_up():
+    sampler = quick(adaptation="static")
+    process, _ = warmed_up(sampler)
+    plan_, fits = process._plan, list(sampler.surrogate.fits)
+    frozen, at = pickle.dumps(plan_), process._plan.field.gradient(np.ones(2))
+    rates = [r.stats["acceptance_rate"].mean() for r in drive(process, 300)]
+    assert process._plan is plan_ and pickle.dumps(process._plan) == frozen
+    np.testing.assert_array_equal(process._plan.field.gradient(np.ones(2)), at)
+    assert sampler.surrogate.fits == fits and len(fits) == process.report()["n_refits"] == 1
+    assert 0.1 < np.mean(rates) < 1
+
+
+@pytest.mark.parametrize("sampler", [STATIC, GIVEN, EVERY["freeze"]])
+def test_a_frozen_chain_forgets_what_it_rejects(sampler):
+    assert not learns_from_rejections(sampler, 150)
+
+
+def test_frozen_chains_do_not_know_of_each_other():
+    process, _ = warmed_up(STATIC)
+    twin = copy.deepcopy(process)
+    for _ in range(60):
+        records = []
+        for one, spoilt in ((process, False), (twin, True)):
+            values = evaluate(one.propose())
+            if spoilt:
+                values[: int(one._proposals[0].moved)] = -np.inf
+            records.append(one.advance(values))
+        np.testing.assert_array_equal(records[0].position[1:], records[1].position[1:])
+    assert np.any(records[0].position[0] != records[1].position[0])
+
+
+def test_a_fitted_estimator_serves_from_the_first_draw():
+    process, _ = warmed_up(GIVEN)
+    assert process.report()["n_refits"] == 0 and not process._plan.field.in_z
+    np.testing.assert_allclose(process._plan.field.estimator.mean_, GIVEN.surrogate.mean_)
+    early = start(GIVEN, warmup=0, max_evaluations=None)
+    moves = np.concatenate([r.stats["move"] for r in drive(early, 40)])
+    assert np.mean(moves == MOVES.index("surrogate")) > 0.8
+
+
+def test_a_fitted_estimator_of_another_dimension():
+    sampler = quick(GaussianScore().fit(np.random.default_rng(0).standard_normal((20, 3))))
+    with pytest.raises(ValueError, match="GaussianScore is fitted, expected a target of dimension 2"):
+        start(sampler)
+
+
+# Vanishing adaptation
+
+
+def test_refits_come_at_sweeps_fixed_in_advance():
+    process, _ = warmed_up(VANISHING)
+    before, at = process.report()["n_refits"], []
+    for sweep in range(1, 101):
+        drive(process, 1)
+        now = process.report()["n_refits"]
+        at += [sweep] * (now - before)
+        before = now
+    expected, due = [], 40.0
+    while due <= 100:
+        expected.append(int(np.ceil(due)))
+        due *= 1.25
+    assert at == expected
+
+
+def test_a_fitted_estimator_is_refitted_when_adaptation_goes_on():
+    process, _ = warmed_up(quick(GIVEN.surrogate, adaptation="vanishing"))
+    assert process.report()["n_refits"] == 1 and process._plan.field.in_z
+
+
+def test_without_warm_up_a_random_walk_starts_and_refits_take_over():
+    process = start(VANISHING, warmup=0, draws=400, max_evaluations=None)
+    moves = [{MOVES[m] for m in r.stats["move"]} for r in drive(process, 200)]
+    assert set().union(*moves[:40]) == {"random-walk"} and process.report()["n_refits"] > 0
+    assert "surrogate" in set().union(*moves[-20:])
+
+
+# Fits
+
+
+@pytest.mark.parametrize("values", [None, False, True])
+def test_the_estimator_is_told_values_if_asked(values):
+    sampler = quick(values=values, adaptation="vanishing", first_refit=30)
+    process, _ = warmed_up(sampler)
+    drive(process, 60)
+    sizes, told = zip(*sampler.surrogate.fits, strict=True)
+    assert set(told) == {bool(values)} and len(sizes) > 2
+    assert max(sizes) <= 200 and sizes[-1] == 200  # max_archive distinct states
+    assert set(vars(sampler.surrogate)) == {"fits"}
+
+
+class Moody(Normal):
+    """Fits fail but for the first."""
+
+    def fit(self, X, values=None, weights=None):
+        super().fit(X, values, weights)
+        if len(self.fits) > 1:
+            raise np.linalg.LinAlgError("singular")
+
+
+def test_a_fit_that_fails_leaves_the_last_good_one():
+    process, _ = warmed_up(quick(Moody([]), adaptation="vanishing", first_refit=20))
+    field = process._plan.field
+    rates = [r.stats["acceptance_rate"].mean() for r in drive(process, 60)]
+    report = process.report()
+    assert process._plan.field is field and np.mean(rates) > 0.1
+    assert report["n_refits"] == 1 and report["n_failed_refits"] > 2
+    assert report["refit_error"] == "LinAlgError: singular"
+
+
+def test_fits_that_always_fail_leave_a_random_walk():
+    process, _ = warmed_up(quick(Moody([None])))
+    moves = np.concatenate([r.stats["move"] for r in drive(process, 30)])
+    assert set(moves) == {MOVES.index("random-walk")}
+    assert process.report()["n_refits"] == 0 and process.report()["n_failed_refits"] == 1
+
+
+def test_reports():
+    process, _ = warmed_up(STATIC)
+    report = process.report()
+    assert report["surrogate"] == "Normal" and "surrogate_acceptance_rate" not in report
+    rates = []
+    for record in drive(process, 50):
+        rates += list(record.stats["acceptance_rate"][record.stats["move"] == MOVES.index("surrogate")])
+    np.testing.assert_allclose(process.report()["surrogate_acceptance_rate"], np.mean(rates))
+
+
+def test_the_step_size_is_tuned():
+    """A surrogate that is too steep in one direction asks for shorter steps than a good one."""
+
+    class Steep(Normal):
+        def gradient(self, X):
+            return super().gradient(X) @ np.diag([1.0, 400.0])
+
+    ellipse = Gaussian(2, correlation=0.5, spread=3.0)
+    sizes = {}
+    for kind in (Normal, Steep):
+        process, _ = warmed_up(quick(kind([])), ellipse, max_evaluations=3000)
+        sizes[kind] = process.report()["leapfrog_step_size"]
+    assert sizes[Normal] == 2.5 / MOST_STEPS and sizes[Steep] < sizes[Normal]
+
+
+# End to end
+
+
+ESTIMATORS = {
+    "normal": Normal([]),
+    "gaussian": GaussianScore(),
+    "nystrom": NystromKEF(n_basis=30, bandwidth=2.0, regularization=1e-4),
+    "lite": LiteKEF(n_basis=100, bandwidth=1.5, regularization=1e-4),
+    "finite": FiniteKEF(n_basis=100, bandwidth=2.0, regularization=1e-4),
+    "full": FullKEF(bandwidth=2.0, regularization=1e-4),
+}
+
+
+def sampled(sampler, seed=1, **options):
+    fields = {"draws": 150, "chains": 4, "progress": False, "max_evaluations": 4000}
+    return kmc.sample(Banana(2, b=0.03), dim=2, sampler=sampler, seed=seed, **(fields | options))
+
+
+@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_sampling_with_every_estimator(name):
+    sampler = KernelHMC(surrogate=ESTIMATORS[name], values=False, adaptation="static", **(QUICK | {"max_archive": 300}))
+    idata = sampled(sampler)
+    attrs = idata.posterior.attrs
+    assert attrs["surrogate"] == type(ESTIMATORS[name]).__name__ and attrs["n_refits"] == 1
+    assert attrs["n_failed_refits"] == 0 and attrs["n_evaluations"] <= 4000
+    least = 0.15 if name in ("normal", "gaussian") else 0.5  # no Gaussian knows of a bend
+    assert attrs["surrogate_acceptance_rate"] > least
+    np.testing.assert_array_equal(idata.posterior["x"], sampled(sampler).posterior["x"])
+    x = idata.posterior["x"].values
+    assert abs(x[..., 0].std() - 10.0) < 5.0
+
+
+@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+def test_the_budget_is_kept():
+    for max_evaluations in (50, 301, 1000):
+        idata = sampled(STATIC, draws=None, max_evaluations=max_evaluations)
+        assert max_evaluations - 4 < idata.posterior.attrs["n_evaluations"] <= max_evaluations
+
+
+@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+def test_a_good_surrogate_beats_a_random_walk():
+    """Moments of an ellipse, to be known better by four standard errors of the walk's own."""
+    ellipse = Gaussian(4, correlation=0.8, spread=4.0)
+    errors = []
+    for sampler in (KernelHMC(surrogate=GaussianScore()), AdaptiveMetropolis()):
+        idata = kmc.sample(ellipse, dim=4, sampler=sampler, seed=3, draws=500, progress=False)
+        x = idata.posterior["x"].values
+        means = x.reshape(4, 5, 100, 4).mean(axis=2) / np.sqrt(np.diag(ellipse.covariance))
+        errors.append(means.std())
+    assert errors[0] < 0.5 * errors[1]
