@@ -73,7 +73,7 @@ class _Evaluated(NamedTuple):
 
 def values_needed(dim: int) -> int:
     """Evaluations before a first fit makes sense: a quadratic must be determined."""
-    return int(max(10 * dim + 100, 1.15 * (1 + dim + dim * (dim + 1) / 2)))
+    return int(max(10 * dim + 100, 1.15 * _quadratics(dim)))
 
 
 def fit_surrogate(
@@ -132,7 +132,12 @@ def _depth_of_enough(x, depth):
     finite = np.sort(depth[unique][np.isfinite(depth[unique])])
     if len(finite) < 2:
         raise np.linalg.LinAlgError("a fit needs two distinct points of positive density")
-    return float(finite[min(len(finite), values_needed(dim) // 2) - 1])
+    enough = max(values_needed(dim) // 2, int(1.1 * _quadratics(dim)))
+    return float(finite[min(len(finite), enough) - 1])
+
+
+def _quadratics(dim):
+    return 1 + dim + dim * (dim + 1) // 2
 
 
 def _chosen(evaluated, rng, options, previous):

@@ -53,9 +53,28 @@ def fit_gaussian(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
     path = ridge_path((weights[:, None] * features).T @ features, (weights * target) @ features)
     grid = np.logspace(-8, 2, 21)
     loo = weights @ path.leave_one_out(features, target, weights, grid) ** 2
-    solution = path.coefficients(float(grid[np.argmin(loo)]))
+    best = float(grid[np.argmin(loo)])
+    exact = _exact(path, features, target, weights)
+    solution = path.coefficients(best if exact is None else exact)
     linear, quadratic = solution[:d], _symmetric(solution[d:], d)
     return _completed(np.eye(d) - 2.0 * quadratic, linear, 0.0, z, y, weights)
+
+
+def _exact(path, features, target, weights):
+    """The best ridge where the values are a quadratic beyond doubt; None where they are not.
+
+    Leave-one-out says nothing of points that determine a direction alone, and in many dimensions most of the first
+    points do. Generalised cross-validation, RSS / (1 - tr H / n)², does, given some values beyond those that it takes
+    to determine a quadratic.
+    """
+    grid = np.logspace(-14, 2, 33)
+    n = 1.0 / np.sum(weights**2)
+    spare = n - 1.0 - np.sum(path.eigenvalues[:, None] / (path.eigenvalues[:, None] + grid), axis=0)
+    residuals = target[:, None] - features @ np.stack([path.coefficients(float(r)) for r in grid], axis=1)
+    error = np.sqrt(weights @ residuals**2) / np.maximum(spare / n, 1e-300)
+    error[spare < max(0.05 * n, 5.0)] = np.inf
+    best = int(np.argmin(error))
+    return float(grid[best]) if error[best] < 1e-3 * np.sqrt(weights @ target**2) else None
 
 
 def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, dof: float, iterations: int = 20) -> Trend:

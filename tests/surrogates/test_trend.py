@@ -92,3 +92,25 @@ def test_curved_and_split_densities_get_a_finite_trend(rng, target, n):
     residual = y - trend.constant + depth(q, trend.dof, target.dim)
     assert trend.residual_sd == pytest.approx(np.sqrt(w @ residual**2))
     assert trend.residual_sd < 1.5 * np.sqrt(w @ (y - w @ y) ** 2)
+
+
+@pytest.mark.parametrize("spare", [15, 200])
+def test_a_quadratic_is_recognised_from_far_away(spare):
+    """In 30 dimensions, with hardly more values than unknowns, tens of standard deviations from the mode."""
+    rng = np.random.default_rng(12)
+    d, sd = 30, np.geomspace(0.3, 10.0, 30)
+    z = 25.0 + rng.standard_normal((1 + d + d * (d + 1) // 2 + spare, d)) * rng.choice([0.3, 1.0, 3.0], d)
+    y = -0.5 * np.sum((z / sd) ** 2, axis=1)
+    trend = fit_gaussian(z, y, np.full(len(z), 1.0 / len(z)))
+    np.testing.assert_allclose(np.diag(trend.precision), sd**-2.0, rtol=1e-2)
+    assert np.abs(trend.location / sd).max() < 0.1
+
+
+def test_noise_is_no_quadratic():
+    """Residuals of one per cent are no proof: leave-one-out goes on to choose the ridge."""
+    rng = np.random.default_rng(13)
+    z = rng.standard_normal((200, 3))
+    y = -0.5 * np.sum(z**2, axis=1)
+    exact, noisy = (fit_gaussian(z, v, np.full(200, 1 / 200)) for v in (y, y + 0.05 * rng.standard_normal(200)))
+    assert exact.residual_sd < 1e-6
+    assert noisy.residual_sd > 0.03
