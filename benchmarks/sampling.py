@@ -1,124 +1,55 @@
-"""Samplers at a fixed budget of evaluations: ``python benchmarks/sampling.py --help``.
+"""Samplers at fixed budgets of evaluations: ``python benchmarks/sampling.py --help``.
 
-Every cell (target, method, seed) runs in a process of its own with one thread, and its row goes to
-results/sampling.csv; rows that are there are not run again. Evaluations are counted by the benchmark, all of them:
-starts, warm-up and burn-in too.
+A cell is (target, method, seed, budget). Cells that differ by their seed alone run one after the other in a process of
+their own with one thread, and each row is appended to results/sampling.csv as soon as it is there; rows that are there
+are not run again. Evaluations are counted by the benchmark, all of them: starts, warm-up and burn-in too.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import itertools
 import json
+import math
 import os
 import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 import warnings
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
-from functools import partial
+from functools import cache
+from importlib import metadata
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import numpy as np
-from metrics import quality
-from targets import DENSITIES, Problem, problem
+from metrics import bars, best_peer, bulk_ess, quality, summarise, times
+from peers import EMCEE, METHODS, NO_NOISE, OURS, PEERS, Unavailable
+from targets import NOISY, TARGETS, problem
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "sampling.csv"
 KEY = ("target", "method", "seed", "budget")
+COLUMNS = (
+    *KEY,
+    *("dim", "evaluations", "ess_per_1000", "tail_ess_per_1000", "seconds", "overhead_ms", "compile_seconds"),
+    *("memory_mb", "warnings", "setting", "ess", "tail_ess", "rhat"),
+    *("mean_error", "sd_error", "q05_error", "q95_error"),
+    *("bias", "sd_ratio_error", "q05_shift", "q95_shift", "width_min", "width_max", "bias_excess", "width_excess"),
+    *("version", "said"),
+)
 
-BARS = {"bimodal-2d": 4, "fitzhugh-nagumo": 4}  # times the best emcee move
-BAR, OVERHEAD_BAR_MS, MEMORY_BAR_MB = 10, 2, 600
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a method did with its budget."""
-
-    draws: np.ndarray  # (chains, n, d), warm-up or burn-in left out
-    evaluations: int
-    seconds: float  # wall time
-    overhead: float  # seconds of processor time outside the log-density
-    setting: str = ""
-    compile_seconds: float = 0.0  # before the run, and not in its seconds
-    warnings: int = 0
-
-
-class Counted:
-    """A log-density that counts its evaluations, and tells its own time from the sampler's.
-
-    Overhead is processor time (of one thread, see :func:`run_cells`), so that a busy machine does not add to it.
-    """
-
-    def __init__(self, log_density):
-        self.log_density, self.evaluations, self._inside = log_density, 0, 0.0
-        self._wall, self._processor = time.perf_counter(), time.process_time()
-
-    def __call__(self, x):
-        self.evaluations += 1
-        start = time.process_time()
-        value = self.log_density(x)
-        self._inside += time.process_time() - start
-        return value
-
-    def times(self) -> tuple[float, float]:
-        """Wall time since the beginning, and processor time outside the log-density."""
-        return time.perf_counter() - self._wall, time.process_time() - self._processor - self._inside
-
-
-# Methods: (problem, seed, budget) -> the runs of which the one with the largest ESS is reported.
-
-
-def run_kmc(problem: Problem, seed: int, budget: int, sampler: str) -> list[Run]:
-    """kmc with default settings, four chains. A tiny run on another target comes first, for numba to compile."""
-    import kmc
-
-    if sampler == "vanishing":
-        sampler = kmc.KernelHMC(adaptation="vanishing")
-    sample = partial(kmc.sample, sampler=sampler, chains=4, draws=None, seed=seed, progress=False)
-    normal = DENSITIES["gaussian-10d"]()
-    start = time.perf_counter()
-    sample(normal, dim=10, initial=normal.sample(np.random.default_rng(seed), 4), max_evaluations=600)
-    compile_seconds = time.perf_counter() - start
-    initial, target = problem.initial(np.random.default_rng(seed), 4), Counted(problem.log_density)
-    idata = sample(target, dim=problem.dim, initial=initial, max_evaluations=budget)
-    times = target.times()
-    said = json.loads(idata.posterior.attrs.get("warnings", "[]"))
-    draws = idata.posterior["x"].transpose("chain", "draw", ...).values
-    return [Run(draws, target.evaluations, *times, compile_seconds=compile_seconds, warnings=len(said))]
-
-
-def run_emcee(problem: Problem, seed: int, budget: int, move: str) -> list[Run]:
-    """One emcee move alone, with two numbers of walkers and three burn-ins. The best of six, in hindsight, flatters."""
-    import emcee
-
-    runs = []
-    for walkers in (2 * problem.dim + 2, max(4 * problem.dim + 4, 20)):
-        initial, target = problem.initial(np.random.default_rng(seed), walkers), Counted(problem.log_density)
-        sampler = emcee.EnsembleSampler(walkers, problem.dim, target, moves=getattr(emcee.moves, move)())
-        state = emcee.State(initial, random_state=np.random.RandomState(seed).get_state())
-        sampler.run_mcmc(state, budget // walkers - 1)
-        times = target.times()
-        chain = sampler.get_chain().swapaxes(0, 1)
-        for burn_in in (1 / 6, 1 / 3, 1 / 2):
-            draws = chain[:, round(burn_in * chain.shape[1]) :]
-            setting = f"{walkers} walkers, burn-in {burn_in:.0%}"
-            runs.append(Run(draws, target.evaluations, *times, setting))
-    return runs
-
-
-METHODS = {
-    "kmc": partial(run_kmc, sampler="kernel-hmc"),
-    "kmc vanishing": partial(run_kmc, sampler="vanishing"),
-    "kmc adaptive Metropolis": partial(run_kmc, sampler="adaptive-metropolis"),
-    "emcee stretch": partial(run_emcee, move="StretchMove"),
-    "emcee DE": partial(run_emcee, move="DEMove"),
-}
-EMCEE = ("emcee stretch", "emcee DE")
+DEFAULT_METHODS = ("kmc", "kmc adaptive Metropolis", "emcee stretch", "emcee DE", "zeus")
+FRONT_TARGETS = ("banana-2d", "gaussian-10d", "ring", "bimodal-2d", "logistic", "fitzhugh-nagumo", "demo")
+FRONT_METHODS = ("kmc", "kmc vanishing", "kmc adaptive Metropolis", "emcee stretch", "emcee DE")
+FRONT_SEEDS, FRONT_BUDGET = 3, 6000
 
 
 # Cells
@@ -129,7 +60,8 @@ def run_cell(target: str, method: str, seed: int, budget: int) -> dict:
     task = problem(target)
     runs = METHODS[method](task, seed, budget)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
-    found, run = max(((quality(run.draws, task.truth), run) for run in runs), key=lambda pair: pair[0]["ess"])
+    run = max(runs, key=lambda run: bulk_ess(run.draws)) if len(runs) > 1 else runs[0]
+    found = quality(run.draws, task.truth)
     facts = {
         "dim": task.dim,
         "evaluations": run.evaluations,
@@ -139,53 +71,130 @@ def run_cell(target: str, method: str, seed: int, budget: int) -> dict:
         "overhead_ms": 1000 * run.overhead / run.evaluations,
         "compile_seconds": run.compile_seconds,
         "memory_mb": memory,
-        "warnings": run.warnings,
+        "warnings": len(run.warnings),
         "setting": run.setting,
+        "version": _version(method),
+        "said": " ".join(run.warnings),
     }
     numbers = {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in (facts | found).items()}
     return {"target": target, "method": method, "seed": seed, "budget": budget} | numbers
 
 
-def run_cells(cells, jobs: int, rows: dict[tuple, dict]) -> list[str]:
-    """Fill in the rows, each from a fresh process, and save after each; return what went wrong."""
+@cache
+def _version(method: str) -> str:
+    """Of the peer; for kmc the beginning of a hash over its sources, which change faster than its version."""
+    package = method.partition(" ")[0]
+    if package != "kmc":
+        return metadata.version({"zeus": "zeus-mcmc"}.get(package, package))
+    import kmc
+
+    sources = sorted(path for folder in kmc.__path__ for path in Path(folder).rglob("*.py"))
+    return "sha1 " + hashlib.sha1(b"".join(source.read_bytes() for source in sources)).hexdigest()[:10]
+
+
+def run_here(target: str, method: str, budget: int, seeds: list[int]) -> None:
+    """Cells of one process: a line of JSON on standard output for each."""
+    warnings.simplefilter("ignore")
+    for seed in seeds:
+        said: dict[str, Any]
+        try:
+            said = {"row": run_cell(target, method, seed, budget)}
+        except Unavailable as reason:
+            said = {"unavailable": str(reason)}
+        except Exception:
+            said = {"seed": seed, "error": traceback.format_exc()}
+        print("\n" + json.dumps(said), flush=True)
+
+
+def run_cells(cells, jobs: int, store: Store) -> list[str]:
+    """Run them, a process for each (target, method, budget), and store each row; return what went wrong."""
+    batches: dict[tuple, list[int]] = {}
+    for target, method, seed, budget in cells:
+        batches.setdefault((target, method, budget), []).append(seed)
     environment = os.environ | {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+    failures, done = [], itertools.count(1)
+    unavailable: dict[tuple, bool] = {}
 
-    def launch(cell):
-        command = [sys.executable, __file__, "--cell", json.dumps(cell)]
-        return cell, subprocess.run(command, capture_output=True, text=True, env=environment)
+    def launch(batch, seeds):
+        command = [sys.executable, __file__, "--cells", json.dumps([*batch, seeds])]
+        name, heard = " ".join(map(str, batch)), 0
+        with tempfile.TemporaryFile("w+") as errors:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
+            for line in process.stdout or ():
+                if not line.startswith('{"'):
+                    continue
+                said, heard = json.loads(line), heard + 1
+                if "row" in said:
+                    row = said["row"]
+                    store.append(row)
+                    outcome = f"{row['ess_per_1000']:.3g} per 1000 in {row['seconds']:.1f} s"
+                elif "unavailable" in said:
+                    outcome = f"not available: {said['unavailable']}"
+                    unavailable[batch[1], said["unavailable"]] = True
+                else:
+                    outcome = "failed"
+                    failures.append(f"{name}, seed {said['seed']}\n{said['error']}")
+                print(f"[{next(done)}/{len(cells)}] {name}: {outcome}", flush=True)
+            if process.wait() or heard < len(seeds):
+                errors.seek(0)
+                failures.append(f"{name}: ended after {heard} of {len(seeds)} seeds\n{errors.read()[-2000:]}")
 
-    failures = []
     with ThreadPoolExecutor(jobs) as pool:
-        for done, future in enumerate(as_completed([pool.submit(launch, cell) for cell in cells]), 1):
-            cell, process = future.result()
-            if process.returncode:
-                failures.append(f"{cell}\n{process.stderr}")
-                outcome = "failed"
-            else:
-                rows[cell] = row = json.loads(process.stdout.splitlines()[-1])
-                save(rows)
-                outcome = f"{row['ess_per_1000']:.3g} per 1000 in {row['seconds']:.1f} s"
-            print(f"[{done}/{len(cells)}] {' '.join(map(str, cell))}: {outcome}", flush=True)
-    return failures
+        for future in as_completed([pool.submit(launch, batch, seeds) for batch, seeds in batches.items()]):
+            future.result()
+    return [f"{method}: not available: {reason}" for method, reason in unavailable] + failures
 
 
-def load() -> dict[tuple, dict]:
-    """The rows of the CSV by their key."""
-    if not RESULTS.exists():
-        return {}
-    with RESULTS.open(newline="") as file:
-        rows = [{name: _number(text) for name, text in row.items()} for row in csv.DictReader(file)]
-    return {tuple(row[name] for name in KEY): row for row in rows}
+class Store:
+    """The rows of a CSV by their key; the last one wins. Rows of an older format lack columns, and count as not run."""
 
+    def __init__(self, path: Path):
+        self.path, self.rows = path, {}
+        self._columns: tuple[str, ...] = ()
+        self._lock = Lock()  # several processes are listened to at once
+        if not path.exists():
+            return
+        with path.open(newline="") as file:
+            reader = csv.DictReader(file)
+            for texts in reader:
+                row = {name: _number(texts.get(name) or "") for name in COLUMNS}
+                self.rows[tuple(row[name] for name in KEY)] = row
+            self._columns = tuple(reader.fieldnames or ())
 
-def save(rows: dict[tuple, dict]) -> None:
-    RESULTS.parent.mkdir(exist_ok=True)
-    scratch = RESULTS.with_suffix(".tmp")
-    with scratch.open("w", newline="") as file:
-        writer = csv.DictWriter(file, next(iter(rows.values())))
-        writer.writeheader()
-        writer.writerows(rows[key] for key in sorted(rows))
-    scratch.replace(RESULTS)
+    def append(self, row: dict) -> None:
+        """Keep a row, in the file too."""
+        with self._lock:
+            self._append(row)
+
+    def _append(self, row: dict) -> None:
+        self.rows[tuple(row[name] for name in KEY)] = row
+        if self._columns == COLUMNS:
+            with self.path.open("a", newline="") as file:
+                csv.DictWriter(file, COLUMNS).writerow(row)
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)  # a new file, or one of an older format
+        scratch = self.path.with_suffix(".tmp")
+        with scratch.open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(self.rows.values())
+        scratch.replace(self.path)
+        self._columns = COLUMNS
+
+    def has(self, cell: tuple) -> bool:
+        return cell in self.rows and self.rows[cell]["bias_excess"] != ""
+
+    def summaries(self, targets, methods, seeds, budget, old: bool = False) -> dict[tuple[str, str], dict]:
+        """Of each (target, method) that has rows: `seeds` is a function of the method."""
+        found = {}
+        for target, method in itertools.product(targets, methods):
+            cells = [(target, method, seed, budget) for seed in range(seeds(method))]
+            group = [self.rows[cell] for cell in cells if self.has(cell)]
+            if old and not group:
+                group = [self.rows[cell] for cell in cells if cell in self.rows]
+            if group:
+                found[target, method] = summarise(group)
+        return found
 
 
 def _number(text: str):
@@ -197,78 +206,140 @@ def _number(text: str):
     return text
 
 
+# The plan: what a run will take
+
+OVERHEAD_MS = {  # of one evaluation, where no row says it
+    "kmc": 0.35,
+    "kmc vanishing": 2.0,
+    "kmc adaptive Metropolis": 0.04,
+    "emcee stretch": 0.009,
+    "emcee DE": 0.011,
+    "zeus": 0.008,
+    "pints ACMC": 0.055,
+    "pints DREAM": 0.055,
+    "pymc DEMetropolisZ": 0.045,
+}
+LEARNING_SECONDS = 3.5  # of a kmc run; some targets keep it learning, and cost this many times as much:
+HARD = {"funnel-5d-sd3": 9, "gaussian-50d": 2.5, "eight-schools": 2.5, "twisted-gaussian-10d": 4}
+START_SECONDS = {"kmc": 4, "pymc": 10}  # of a process, by package
+SCORE_SECONDS = 0.7  # of a cell
+
+
+def plan(cells, jobs: int, store: Store) -> str:
+    """How long these cells would take, by method and budget."""
+    price = {target: _price(target) for target in {cell[0] for cell in cells}}
+    groups: dict[tuple, list] = {}
+    for cell in cells:
+        groups.setdefault((cell[1], cell[3]), []).append(cell)
+    lines, total = ["| method | budget | cells | minutes of one core |", "| --- | ---: | ---: | ---: |"], 0.0
+    for (method, budget), group in groups.items():
+        batches = len({cell[0] for cell in group})
+        seconds = batches * START_SECONDS.get(method.partition(" ")[0], 3) + SCORE_SECONDS * len(group)
+        seconds += sum(_cell_seconds(store, price, *cell) for cell in group)
+        total += seconds
+        lines.append(f"| {method} | {budget} | {len(group)} | {seconds / 60:.1f} |")
+    lines.append(f"\nAbout {total / 60 / jobs:.0f} minutes with --jobs {jobs}, on cores that nothing else uses.")
+    return "\n".join(lines)
+
+
+def _cell_seconds(store, price, target, method, _, budget):
+    cells = [(target, method, other, budget) for other in range(10)]
+    same = [store.rows[cell]["overhead_ms"] for cell in cells if cell in store.rows]
+    runs = 2 if method in (*EMCEE, "zeus") else 1  # both sizes of an ensemble are run
+    own = budget * (statistics.median(same) if same else OVERHEAD_MS[method]) / 1000
+    if method == "kmc" and not same:
+        own = HARD.get(target, 1) * (own + LEARNING_SECONDS)
+    return runs * (own + budget * price[target])
+
+
+def _price(target) -> float:
+    """Seconds of one evaluation."""
+    task = problem(target)
+    points = task.initial(np.random.default_rng(0), 100)
+    start = time.perf_counter()
+    for x in points:
+        task.log_density(x)
+    return (time.perf_counter() - start) / len(points)
+
+
 # Reports
 
 
-def groups(rows, targets, methods, seeds, budget) -> dict[tuple[str, str], list[dict]]:
-    """The rows of each (target, method) that has any."""
-    found = {}
-    for target, method in itertools.product(targets, methods):
-        keys = [(target, method, seed, budget) for seed in range(seeds)]
-        if group := [rows[key] for key in keys if key in rows]:
-            found[target, method] = group
-    return found
-
-
-def ratio(grouped, target: str, method: str) -> float:
-    """Median ESS per evaluation over that of the better emcee move; NaN where emcee was not run."""
-    best = max((_median(grouped[target, move]) for move in EMCEE if (target, move) in grouped), default=float("nan"))
-    return _median(grouped[target, method]) / best
-
-
-def table(grouped) -> str:
+def table(found) -> str:
     """Markdown: a line per target and method, over seeds."""
     head = "target|method|ESS per 1000 (worst seed)|× best emcee|tail ESS per 1000|mean|sd|5 %|95 %|5–95 % width|ms|MB"
     lines = [f"| {head.replace('|', ' | ')} |", "| --- | --- |" + " ---: |" * 10]
-    for (target, method), group in grouped.items():
-        column = {name: [row[name] for row in group] for name in group[0]}
-        errors = " | ".join(f"{max(column[f'{name}_error']):.1f}" for name in ("mean", "sd", "q05", "q95"))
+    for (target, method), s in found.items():
+        best = best_peer(found, target, EMCEE)
+        ratio = s["ess_per_1000"] / best["ess_per_1000"] if best else float("nan")
+        errors = " | ".join(f"{s[f'{name}_error']:.1f}" for name in ("mean", "sd", "q05", "q95"))
         lines.append(
-            f"| {target} | {method} | {_median(group):.3g} ({min(column['ess_per_1000']):.3g}) "
-            f"| {ratio(grouped, target, method):.2g} | {statistics.median(column['tail_ess_per_1000']):.3g} | {errors} "
-            f"| {min(column['width_min']):.2f}–{max(column['width_max']):.2f} "
-            f"| {statistics.median(column['overhead_ms']):.2g} | {max(column['memory_mb']):.0f} |"
+            f"| {target} | {method} | {s['ess_per_1000']:.3g} ({s['worst_ess_per_1000']:.3g}) | {ratio:.2g} "
+            f"| {s['tail_ess_per_1000']:.3g} | {errors} | {s['width_min']:.2f}–{s['width_max']:.2f} "
+            f"| {s['overhead_ms']:.2g} | {s['memory_mb']:.0f} |"
         )
     return "\n".join(lines)
 
 
-def short_table(grouped) -> str:
-    """Markdown for the front page: a line per target, a column per method."""
-    targets = dict.fromkeys(target for target, _ in grouped)
-    methods = [m for m in METHODS if any((target, m) in grouped for target in targets)]
+def methods_table(found) -> str:
+    """Markdown: a line per target, a column per method, median ESS per 1000 (and the worst seed)."""
+    targets, there = (dict.fromkeys(names) for names in zip(*found, strict=True))
+    methods = [method for method in METHODS if method in there]
     lines = [f"| target | {' | '.join(methods)} | kmc, × best emcee |", "| --- |" + " ---: |" * (len(methods) + 1)]
     for target in targets:
-        cells = []
-        for method in methods:
-            group = grouped.get((target, method), [])
-            worst = min((row["ess_per_1000"] for row in group), default=float("nan"))
-            cells.append(f"{_median(group):.3g} ({worst:.3g})" if group else "")
-        times = f"{ratio(grouped, target, 'kmc'):.2g}" if (target, "kmc") in grouped else ""
-        lines.append(f"| {target} | {' | '.join(cells)} | {times} |")
+        row = [found.get((target, method)) for method in methods]
+        cells = [f"{s['ess_per_1000']:.3g} ({s['worst_ess_per_1000']:.3g})" if s else "" for s in row]
+        lines.append(f"| {target} | {' | '.join(cells)} | {_known(times(found, target, EMCEE), 2)} |")
     return "\n".join(lines)
 
 
-def bars(grouped) -> str:
-    """What is asked of the default sampler, and whether it holds."""
-    lines = []
-
-    def line(holds, text):
-        lines.append(f"{'pass' if holds else 'FAIL'}  {text}")
-
-    for (target, method), group in grouped.items():
+def safety_table(found) -> str:
+    """Markdown: a line per target, on the default sampler."""
+    head = (
+        "target|seeds|× best peer|best peer|× best right peer|mean|sd|5 %|95 %|mean, sd units|5–95 % width"
+        "|wrong, unwarned|wrong, warned|right, warned|worst seed|s"
+    )
+    lines = [f"| {head.replace('|', ' | ')} |", "| --- |" + " ---: |" * head.count("|")]
+    for (target, method), s in found.items():
         if method != "kmc":
             continue
-        column = {name: [row[name] for row in group] for name in group[0]}
-        bar, times = BARS.get(target, BAR), ratio(grouped, target, method)
-        line(times >= bar, f"{target}: {times:.3g} times the best emcee move (at least {bar})")
-        low, high = min(column["width_min"]), max(column["width_max"])
-        holds = max(column["width_excess"]) <= 0
-        line(holds, f"{target}: 5–95 % widths {low:.2f}–{high:.2f} (.93–1.07, give or take three standard errors)")
-        memory, overhead = max(column["memory_mb"]), max(column["overhead_ms"])
-        line(memory < MEMORY_BAR_MB, f"{target}: {memory:.0f} MB (under {MEMORY_BAR_MB})")
-        if column["dim"][0] == 10:
-            line(overhead < OVERHEAD_BAR_MS, f"{target}: {overhead:.2f} ms an evaluation (under {OVERHEAD_BAR_MS})")
+        best = best_peer(found, target, PEERS)
+        errors = " | ".join(f"{s[f'{name}_error']:.1f}" for name in ("mean", "sd", "q05", "q95"))
+        lines.append(
+            f"| {target} | {s['seeds']} | {_known(times(found, target, PEERS))} | {best['method'] if best else ''} "
+            f"| {_known(times(found, target, PEERS, right=True))} | {errors} | {s['bias']:.2g} "
+            f"| {s['width_min']:.2f}–{s['width_max']:.2f} | {s['wrong_unwarned']} | {s['wrong_warned']} "
+            f"| {s['right_warned']} | {s['worst_seed']} | {s['seconds']:.3g} |"
+        )
     return "\n".join(lines)
+
+
+def _known(ratio: float, digits: int = 3) -> str:
+    return "" if math.isnan(ratio) else f"{ratio:.{digits}g}"
+
+
+def report(by_budget: dict[int, dict]) -> str:
+    """Markdown: tables and bars of every budget."""
+    parts = []
+    for budget, found in by_budget.items():
+        asked = "\n".join(bars(found, budget, PEERS, NOISY))
+        parts += [f"### {budget:,} evaluations", methods_table(found), safety_table(found), f"```text\n{asked}\n```"]
+    return "\n\n".join(parts)
+
+
+def write_summary(path: Path, by_budget: dict[int, dict]) -> None:
+    """All summaries as a CSV."""
+    rows = [summary for found in by_budget.values() for summary in found.values()]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows({k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows)
+
+
+def versions(store: Store) -> list[str]:
+    """A sentence where rows of several versions of kmc are in one table."""
+    found = {row["version"] for row in store.rows.values() if row["method"] == "kmc"}
+    return [f"The rows of kmc come from {len(found)} versions of its sources: --rerun."] if len(found) > 1 else []
 
 
 def write_between(page: Path, name: str, text: str) -> None:
@@ -281,33 +352,72 @@ def write_between(page: Path, name: str, text: str) -> None:
     page.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
-def _median(group):
-    return statistics.median(row["ess_per_1000"] for row in group)
+def _options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--targets", nargs="+", default=list(TARGETS), choices=TARGETS, metavar="TARGET")
+    methods = ", ".join(METHODS)
+    parser.add_argument(
+        "--methods", nargs="+", default=list(DEFAULT_METHODS), choices=[*METHODS, "all"], metavar="METHOD", help=methods
+    )
+    parser.add_argument("--budget", nargs="+", type=int, default=[6000, 20_000], help="evaluations, warm-up included")
+    parser.add_argument("--seeds", type=int, default=10, help="how many for kmc")
+    parser.add_argument("--peer-seeds", type=int, default=3, help="how many for each of the others")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
+    parser.add_argument("--plan", action="store_true", help="say how long the run would take, and stop")
+    parser.add_argument("--front", action="store_true", help="the cells of the front page's table, and no others")
+    parser.add_argument("--readme", action="store_true", help="write the tables into both README.md")
+    parser.add_argument("--plots", action="store_true", help="draw the pictures beside the CSV")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
+    parser.add_argument("--cells", type=json.loads, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if "all" in options.methods:
+        options.methods = list(METHODS)
+    if options.front:
+        options.targets, options.methods, options.budget = list(FRONT_TARGETS), list(FRONT_METHODS), [FRONT_BUDGET]
+        options.seeds = options.peer_seeds = FRONT_SEEDS
+    return options
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--targets", nargs="+", default=list(DENSITIES), choices=DENSITIES, metavar="TARGET")
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS, metavar="METHOD")
-    parser.add_argument("--seeds", type=int, default=3, help="how many")
-    parser.add_argument("--budget", type=int, default=6000, help="evaluations, warm-up included")
-    parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
-    parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
-    parser.add_argument("--readme", action="store_true", help="write the tables into both README.md")
-    parser.add_argument("--cell", type=json.loads, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.cell:
-        warnings.simplefilter("ignore")
-        print(json.dumps(run_cell(*options.cell)))
+    options = _options()
+    if options.cells:
+        run_here(*options.cells)
         return
-    rows = load()
-    cells = itertools.product(options.targets, options.methods, range(options.seeds), [options.budget])
-    failures = run_cells([cell for cell in cells if options.rerun or cell not in rows], options.jobs, rows)
-    grouped = groups(rows, options.targets, METHODS, options.seeds, options.budget)
-    print("", table(grouped), "", bars(grouped), *failures, sep="\n")
+
+    def seeds(method):
+        return options.seeds if method in OURS else options.peer_seeds
+
+    store = Store(options.results)
+    cells = [
+        (target, method, seed, budget)
+        for budget, method, target in itertools.product(options.budget, options.methods, options.targets)
+        if not (target in NOISY and method in NO_NOISE)
+        for seed in range(seeds(method))
+        if options.rerun or not store.has((target, method, seed, budget))
+    ]
+    if options.plan:
+        print(plan(cells, options.jobs, store))
+        return
+    failures = run_cells(cells, options.jobs, store)
+    by_budget = {b: store.summaries(options.targets, options.methods, seeds, b) for b in options.budget}
+    by_budget = {budget: found for budget, found in by_budget.items() if found}
+    if by_budget:
+        whole = report(by_budget)
+        options.results.with_suffix(".md").write_text(whole + "\n")
+        write_summary(options.results.with_name(f"{options.results.stem}-summary.csv"), by_budget)
+        print("", whole, *versions(store), sep="\n")
+    print("", *failures, sep="\n")
+    if options.plots:
+        import sampling_plots
+
+        sampling_plots.draw(by_budget, options.results.parent)
     if options.readme:
-        write_between(HERE / "README.md", "sampling", table(grouped))
-        write_between(HERE.parent / "README.md", "sampling-short", short_table(grouped))
+        front = store.summaries(FRONT_TARGETS, FRONT_METHODS, lambda _: FRONT_SEEDS, FRONT_BUDGET, old=True)
+        write_between(HERE / "README.md", "sampling", table(front))
+        write_between(HERE.parent / "README.md", "sampling-short", methods_table(front))
+        if by_budget and not options.front:
+            write_between(HERE / "README.md", "sampling-full", whole)
     sys.exit(bool(failures))
 
 

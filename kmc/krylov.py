@@ -27,7 +27,6 @@ def solve_shifted(
     rhs: np.ndarray,
     *,
     precondition: Product | None = None,
-    start: np.ndarray | None = None,
     tolerance: float = 1e-7,
     most: int = 2000,
 ) -> Iterate:
@@ -49,8 +48,6 @@ def solve_shifted(
         The b.
     precondition : callable, optional
         Times an approximate inverse of M + shift I, symmetric and positive.
-    start : ndarray, optional
-        A first guess; zero by default.
     tolerance : float
     most : int
         Products with M.
@@ -73,8 +70,7 @@ def solve_shifted(
     >>> solve_shifted(lambda v: matrix @ v, 1.0, np.array([4.0, 0.0])).x
     array([ 1.5, -0.5])
     """
-    x = np.zeros_like(rhs) if start is None else start
-    used, error = 0, np.inf
+    x, used, error = np.zeros_like(rhs), 0, np.inf
     for _ in range(_RESTARTS):
         residual = rhs - shift * x
         if np.any(x):
@@ -88,7 +84,7 @@ def solve_shifted(
         used += steps
         if not steps:
             break
-    return Iterate(x, error, used, error <= tolerance)
+    return Iterate(x, error, used, bool(error <= tolerance))
 
 
 def _run(product, shift, x, residual, precondition, tolerance, most):
@@ -112,5 +108,5 @@ def _run(product, shift, x, residual, precondition, tolerance, most):
 
 def _ratio(residual, shift, x):
     """|residual| / |shift x|; zero where both are."""
-    above, below = float(np.linalg.norm(residual)), shift * float(np.linalg.norm(x))
+    above, below = float(np.linalg.norm(residual)), float(shift * np.linalg.norm(x))
     return above / below if below > 0.0 else (0.0 if above == 0.0 else np.inf)

@@ -36,19 +36,6 @@ def test_a_preconditioner_saves_products():
     assert solve_shifted(product, 1e-4, RHS, precondition=deflated(1e-4)).iterations < 0.3 * plain.iterations
 
 
-def test_a_start_at_the_solution_takes_one_product():
-    found = solve_shifted(product, 0.1, RHS, tolerance=1e-10)
-    again = solve_shifted(product, 0.1, RHS, start=found.x, tolerance=1e-9)
-    assert again.iterations == 1
-    np.testing.assert_array_equal(again.x, found.x)
-
-
-def test_a_start_is_left_alone():
-    start = np.ones(80)
-    solve_shifted(product, 0.1, RHS, start=start)
-    np.testing.assert_array_equal(start, np.ones(80))
-
-
 def test_any_shape():
     found = solve_shifted(lambda v: product(v.reshape(-1)).reshape(20, 4), 0.1, RHS.reshape(20, 4))
     np.testing.assert_allclose(found.x.reshape(-1), solve_shifted(product, 0.1, RHS).x, rtol=1e-9, atol=1e-12)

@@ -44,7 +44,7 @@ class KernelExpansion:
 
     Notes
     -----
-    For radial kernels in any metric memory is some 20 MB, whatever the number of points; others need arrays of partial
+    For radial kernels in any metric memory is some 30 MB, whatever the number of points; others need arrays of partial
     derivatives, in slices of 16 MB.
 
     Examples
@@ -54,9 +54,10 @@ class KernelExpansion:
     >>> from kmc.kernels import Gaussian
     >>> f = KernelExpansion(Gaussian(), [[0.0, 0.0]], gradients=[[1.0, 0.0]])  # x_1 exp(-|x|²/2)
     >>> x = np.array([[0.0, 0.0], [1.0, 0.0]])
-    >>> f.values(x).round(4), f.gradient(x)
-    (array([0.    , 0.6065]), array([[1., 0.],
-           [0., 0.]]))
+    >>> f.values(x).round(4)
+    array([0.    , 0.6065])
+    >>> f.gradient(x[:1])
+    array([[1., 0.]])
     """
 
     kernel: Kernel
@@ -71,7 +72,8 @@ class KernelExpansion:
             raise TypeError(f"kernel={self.kernel!r}: expected a kernel of kmc.kernels")
         centres = check_centres(self.centres)
         object.__setattr__(self, "centres", centres)
-        for name, shape in [("sections", centres.shape[:1]), ("gradients", centres.shape), ("laplacians", centres.shape[:1])]:
+        for name in ("sections", "gradients", "laplacians"):
+            shape = centres.shape if name == "gradients" else centres.shape[:1]
             object.__setattr__(self, name, _check_coefficients(name, getattr(self, name), shape))
         profile, metric = profile_and_metric(self.kernel)
         forms: _Forms = _GeneralForms(self)
@@ -160,12 +162,12 @@ class _Forms(Protocol):
 
 
 class _RadialForms:
-    """q(|A(x - y)|²): with M = AᵀA, v = M(x - y), u = |v|², T = tr M, every partial is made of v and M (kmc.kernels)."""
+    """q(|A(x - y)|²): all partials are made of M = AᵀA, v = M(x - y), u = |v|² and T = tr M (:mod:`kmc.kernels`)."""
 
     def __init__(self, expansion: KernelExpansion, profile: Kernel, geometry: RadialGeometry):
         self._profile, self._geometry = profile, geometry
         self._alpha, self._beta, self._gamma = expansion.sections, expansion.gradients, expansion.laplacians
-        self._pulled = None if expansion.gradients is None else geometry.pull(expansion.gradients)
+        self._pulled: Any = None if expansion.gradients is None else geometry.pull(expansion.gradients)
         self.numbers_per_point = len(expansion.centres) * (general.NUMBERS // _NUMBERS)
 
     def values(self, x):

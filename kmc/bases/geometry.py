@@ -37,7 +37,7 @@ class RadialGeometry:
 
     @cached_property
     def principal(self) -> tuple[np.ndarray | None, np.ndarray]:
-        """A' (k', d) with orthogonal rows and A'ᵀA' = M, and their squared lengths (k',); None stands for the identity."""
+        """A' (k', d) with orthogonal rows and A'ᵀA' = M, None for the identity, and their squared lengths (k',)."""
         if self._metric is None:
             return None, np.ones(self.centres.shape[1])
         _, lengths, rows = np.linalg.svd(self._metric, full_matrices=False)

@@ -1,8 +1,6 @@
-"""How the forms of kernel gradients are computed: by the kind of argument that the kernel is a profile of."""
+"""How kernel gradients and their forms are computed: in general, and faster for radial kernels."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import numpy as np
 
@@ -12,34 +10,69 @@ from kmc.bases.section_forms import profile_and_metric
 from kmc.kernels import Kernel, partial
 
 
-class GradientForms(Protocol):
-    """What :class:`kmc.bases.KernelGradients` sums; shapes are given there."""
-
-    def gram(self) -> np.ndarray: ...
-    def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray: ...
-    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray: ...
-
-
 def gradient_forms(kernel: Kernel, centres: np.ndarray, selected: np.ndarray) -> GradientForms:
     """The fastest way for the selected gradients, out of range(m d), of this kernel at centres (m, d)."""
     profile, metric = profile_and_metric(kernel)
     if profile.argument == "distance":
-        return RadialForms(profile, metric, centres, selected)
-    return GeneralForms(kernel, centres, selected)
+        return RadialForms(kernel, centres, selected, profile, metric)
+    return GradientForms(kernel, centres, selected)
 
 
-class RadialForms:
-    """Gradients of q(|A(x - y)|²): with v = AᵀA(x - y), ∂_x ∂_y k = pM + w v vᵀ, M = AᵀA, p = -2q', w = -4q''."""
+class GradientForms:
+    """What :class:`kmc.bases.KernelGradients` computes, by partial derivatives of any kernel, in slices of points."""
 
-    def __init__(self, profile: Kernel, metric: np.ndarray | None, centres: np.ndarray, selected: np.ndarray):
-        self._profile, self._selected = profile, selected
+    def __init__(self, kernel: Kernel, centres: np.ndarray, selected: np.ndarray):
+        self._kernel, self._centres, self._selected = kernel, centres, selected
+        self.size = len(selected)
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        return self._kept(partial(self._kernel, "y", x, self._centres))
+
+    def gradients(self, x: np.ndarray) -> np.ndarray:
+        return self._kept(partial(self._kernel, "xy", x, self._centres).transpose(0, 1, 3, 2))
+
+    def laplacians(self, x: np.ndarray) -> np.ndarray:
+        return self._kept(partial(self._kernel, "xxy", x, self._centres))
+
+    def gram(self) -> np.ndarray:
+        block = partial(self._kernel, "xy", self._centres, self._centres).transpose(0, 2, 1, 3)
+        return block.reshape(self._centres.size, -1)[np.ix_(self._selected, self._selected)]
+
+    def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        total = np.zeros((self.size, self.size))
+        for rows in self._slices(x):
+            total += general.sum_dirichlet(self, x[rows], weights[rows])
+        return total
+
+    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray:
+        total = np.zeros(self.size)
+        for rows in self._slices(x):
+            total += general.sum_linear(self, x[rows], weights[rows], _part(base_gradient, rows))
+        return total
+
+    def _kept(self, block):
+        """The kept components of an array (n, m, d, ...) of all."""
+        flat = block.reshape(len(block), self._centres.size, *block.shape[3:])
+        return flat if self.size == self._centres.size else flat[:, self._selected]
+
+    def _slices(self, x):
+        """Of points such that one has about general.NUMBERS mixed second derivatives, kept or not."""
+        return general.slices(len(x), self._centres.size * x.shape[1])
+
+
+class RadialForms(GradientForms):
+    """Gradients of q(|A(x - y)|²): with M = AᵀA, v = M(x - y), ∂_x ∂_y k = pM + w v vᵀ, p = -2q', w = -4q''."""
+
+    def __init__(self, kernel, centres, selected, profile: Kernel, metric: np.ndarray | None):
+        super().__init__(kernel, centres, selected)
+        self._profile = profile
         self._geometry = RadialGeometry(metric, centres)
 
     def gram(self):
         geometry = self._geometry
         columns = gradient_columns.columns(self._profile, geometry, geometry.centres, self._selected)
-        rows = columns.transpose(2, 1, 0).reshape(-1, len(self._selected))
-        return np.ascontiguousarray(rows if len(rows) == len(self._selected) else rows[self._selected])
+        rows = columns.transpose(2, 1, 0).reshape(-1, self.size)
+        return np.ascontiguousarray(rows if len(rows) == self.size else rows[self._selected])
 
     def sum_dirichlet(self, x, weights):
         """By columns of B or by moments about the centres, whichever is cheaper."""
@@ -48,7 +81,7 @@ class RadialForms:
         return sums.sum_dirichlet(self._profile, self._geometry, self._selected, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
-        """Σ c v + M Σ d v + M Σ p g, v = M(x - y), c = -(8q'''u + 4 tr(M) q'') + w v·g, d = -8q'', u = |v|²."""
+        """Σ c v + M Σ d v + M Σ p g with c = -(8q'''u + 4Tq'') + w v·g, d = -8q'', u = |v|², T = tr M."""
         geometry = self._geometry
         total = np.zeros(geometry.centres.shape)
         for rows in general.slices(len(x), 4 * len(total)):
@@ -56,7 +89,7 @@ class RadialForms:
         return geometry.pull(total).reshape(-1)[self._selected]
 
     def _linear(self, x, weights, g):
-        """The sums that M is still to be applied to, (m, d)."""
+        """The sum that M is still to be applied to, (m, d)."""
         geometry, weights = self._geometry, weights[:, None]
         s = geometry.distances(x)
         _, q1, q2, q3 = self._profile.derivatives(s, 3)
@@ -72,34 +105,7 @@ class RadialForms:
         m, d = self._geometry.centres.shape
         quadratics = 1 if self._geometry.isotropic else 3
         moments = m**2 * (quadratics * 0.7 * d**2 + 3.5 * d + 20.0)
-        return moments < d * len(self._selected) ** 2
-
-
-class GeneralForms:
-    """Gradients of any kernel, by its partial derivatives, in slices of bounded memory."""
-
-    def __init__(self, kernel: Kernel, centres: np.ndarray, selected: np.ndarray):
-        self._kernel, self._centres, self._selected = kernel, centres, selected
-        self.size = len(selected)
-
-    def gram(self):
-        block = partial(self._kernel, "xy", self._centres, self._centres).transpose(0, 2, 1, 3)
-        return block.reshape(self._centres.size, -1)[np.ix_(self._selected, self._selected)]
-
-    def sum_dirichlet(self, x, weights):
-        slices = general.slices(len(x), self._centres.size * x.shape[1])
-        return sum(general.sum_dirichlet(self, x[rows], weights[rows]) for rows in slices)
-
-    def sum_linear(self, x, weights, base_gradient):
-        slices = general.slices(len(x), self._centres.size * x.shape[1])
-        return sum(general.sum_linear(self, x[rows], weights[rows], _part(base_gradient, rows)) for rows in slices)
-
-    def gradients(self, x):
-        block = partial(self._kernel, "xy", x, self._centres).transpose(0, 1, 3, 2)
-        return block.reshape(len(x), -1, x.shape[1])[:, self._selected]
-
-    def laplacians(self, x):
-        return partial(self._kernel, "xxy", x, self._centres).reshape(len(x), -1)[:, self._selected]
+        return moments < d * self.size**2
 
 
 def _part(array, rows):

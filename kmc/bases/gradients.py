@@ -10,7 +10,7 @@ import numpy as np
 from kmc.bases.base_point import BasePoint
 from kmc.bases.expansion import KernelExpansion, check_centres
 from kmc.bases.gradient_forms import GradientForms, gradient_forms
-from kmc.kernels import Kernel, partial
+from kmc.kernels import Kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class KernelGradients:
     -----
     For radial kernels in any metric ``sum_dirichlet`` takes O(n m² d²) operations where a product BᵀB takes
     O(n m² d³), or O(n d p²) for p components if that is less; see :mod:`kmc.bases.gradient_moments`. Memory is that of
-    the result and some 60 MB, whatever n.
+    the result and some 60 MB, whatever n; ``gram`` takes that of its result twice.
 
     Examples
     --------
@@ -88,17 +88,16 @@ class KernelGradients:
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """(n, p): ∂/∂y_ai k(x, y_a)."""
-        return self._kept(partial(self.kernel, "y", x, self._used))
+        return self._forms.values(self._points(x))
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
         """(n, p, d)."""
-        block = partial(self.kernel, "xy", x, self._used).transpose(0, 1, 3, 2)
-        return self._kept(block)
+        return self._forms.gradients(self._points(x))
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
         """(n, p)."""
         self._check_smooth()
-        return self._kept(partial(self.kernel, "xxy", x, self._used))
+        return self._forms.laplacians(self._points(x))
 
     def gram(self) -> np.ndarray:
         """(p, p) Gram matrix of the reproducing-kernel space, ∂_i ∂_{j+d} k(y_a, y_b)."""
@@ -106,13 +105,12 @@ class KernelGradients:
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Sum over x of w <∇φ, ∇φ'>, (p, p)."""
-        return self._forms.sum_dirichlet(_array(x), _array(weights))
+        return self._forms.sum_dirichlet(self._points(x), np.asarray(weights, dtype=float))
 
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
         """Sum over x of w (Δφ + <∇φ, g>), (p,), with g = ∇log q0 at the rows of x."""
         self._check_smooth()
-        g = None if base_gradient is None else _array(base_gradient)
-        return self._forms.sum_linear(_array(x), _array(weights), g)
+        return self._forms.sum_linear(self._points(x), np.asarray(weights, dtype=float), base_gradient)
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The combination with coefficients (p,) at the rows of x, shape (n,)."""
@@ -138,10 +136,11 @@ class KernelGradients:
         spread[self._selected] = coefficients
         return KernelExpansion(self.kernel, self._used, gradients=spread.reshape(self._used.shape))
 
-    def _kept(self, block):
-        """The kept components of an array (n, m, d, ...) of all."""
-        flat = block.reshape(len(block), self._used.size, *block.shape[3:])
-        return flat if self.size == self._used.size else flat[:, self._selected]
+    def _points(self, x):
+        points = np.ascontiguousarray(x, dtype=float)
+        if points.ndim != 2 or points.shape[1] != self.centres.shape[1]:
+            raise ValueError(f"x has shape {points.shape}: expected (n, {self.centres.shape[1]}), points are rows")
+        return points
 
     def _check_smooth(self):
         if self.kernel.differentiability < 3:
@@ -149,10 +148,6 @@ class KernelGradients:
                 f"kernel={self.kernel!r} has no third derivatives at coincident points "
                 f"(differentiability {self.kernel.differentiability:g}): use a smoother one, such as Matern52"
             )
-
-
-def _array(a):
-    return np.ascontiguousarray(a, dtype=float)
 
 
 def _check_components(components, total):

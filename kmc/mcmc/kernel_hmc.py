@@ -122,6 +122,12 @@ class KernelHMC:
     >>> import kmc
     >>> kmc.KernelHMC(archive_share=0.1).adaptation
     'freeze'
+
+    The algorithm of the papers, with one of their estimators:
+
+    >>> sampler = kmc.KernelHMC(surrogate=kmc.scores.NystromKEF(n_basis=50), values=False, adaptation="static")
+    >>> sampler.surrogate
+    NystromKEF(n_basis=50)
     """
 
     adaptation: str = "freeze"

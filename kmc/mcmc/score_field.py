@@ -89,7 +89,8 @@ class Field:
         if self.state is None:
             return plain_path(self.gradient, z, momentum, step_size, n_steps)
         z, momentum = z.copy(), momentum.copy()
-        integrate = _jitted_path(type(self.state.inner))
+        kind: Any = type(self.state.inner)
+        integrate = _jitted_path(kind)
         energy, spread = integrate(self.state, COLD, z, momentum, step_size, n_steps)
         return Path(z, momentum, energy if spread < np.inf else np.nan, not spread < np.inf)
 

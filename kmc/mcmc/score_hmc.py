@@ -184,11 +184,16 @@ class ScoreHMCProcess:
             self._plan = self._plan._replace(step_size=self._largest_step * STEP_SIZES[best])
 
     def _refit(self):
-        """New coordinates and a new surrogate, from the later half of the states; the old ones if there are too few."""
+        """New coordinates and a new surrogate, unless there are too few states.
+
+        They come from the later half of all states, or from all if the half does not hold as many as a fit takes.
+        """
         most, n = self.options.max_archive, len(self._history)
-        first = max(min(n // 2, n - most), 0)  # half, or as many as a fit takes
-        x, values = self._history.x[first:], self._history.log_density[first:]
-        distinct, rows, visits = np.unique(x, axis=0, return_index=True, return_counts=True)
+        for first in (n // 2, 0):
+            x, values = self._history.x[first:], self._history.log_density[first:]
+            distinct, rows, visits = np.unique(x, axis=0, return_index=True, return_counts=True)
+            if len(distinct) >= most:
+                break
         if len(distinct) < 3 * self.problem.dim + 10:
             return
         whitening = whiten_states(x)

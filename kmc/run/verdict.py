@@ -61,7 +61,7 @@ def verdict(
                 "nearer to the bulk, or reparametrise."
             )
         if sampler == "kernel-hmc":
-            sentences += _about_surrogate(facts)
+            sentences += _about_estimator(facts) if "surrogate" in facts else _about_surrogate(facts)
     return sentences
 
 
@@ -76,5 +76,17 @@ def _about_surrogate(facts):
         return [
             f"The surrogate misses the log-density by {error:.1f} nats (leave-one-out sd): expect slow mixing in "
             "places, and allow more evaluations or reparametrise."
+        ]
+    return []
+
+
+def _about_estimator(facts):
+    if "surrogate_acceptance_rate" not in facts:
+        why = facts.get("refit_error", "warm-up was too short for a fit")
+        return [f"There was no surrogate, so that all draws came from a random walk: {why}."]
+    if facts["n_failed_refits"]:
+        return [
+            f"{facts['n_failed_refits']} fits of the {facts['surrogate']} failed, and the last good one stayed in use "
+            f"({facts['refit_error']})."
         ]
     return []

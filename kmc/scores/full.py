@@ -66,7 +66,7 @@ class FullKEF(ScoreEstimator):
         What was used.
     cv_results_ : dict of ndarray
         The candidates (kernel, bandwidth, base, penalty, regularization), their held-out ``objective`` and its
-        ``std_error``; empty if nothing was left to choose.
+        ``std_error``; empty if nothing was left to choose. NaN where "cg" needs more than 100 products, at low λ.
     n_iter_ : int
         Products with the matrix that "cg" took, 0 for "dense".
     n_features_in_, n_samples_seen_ : int

@@ -50,6 +50,12 @@ class Evaluation:
         gradients = function.gradient(self.points)
         return self.rows(gradients, gradients[:, 0] if self.value_weight is None else function.values(self.points))
 
+    def moment(self, gradients: np.ndarray, laplacians: np.ndarray) -> np.ndarray:
+        """E f for f = Σ_a <g_a, ∂k(x_a, ·)> + l_a Δk(x_a, ·), with g (n, d) and l (n,)."""
+        out = self._gram.moment(gradients, laplacians)
+        out *= self._scale
+        return out if self.value_weight is None else self._centred(out)
+
     def coefficients(self, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """E* u for u in the range of E: coefficients (n, d) of ∂_i k(x_a, ·) and, with values, (n,) of k(x_a, ·)."""
         scaled = self._scale * dual

@@ -17,6 +17,7 @@ from kmc.kernels import Kernel, partial, program, run_program, stack_for
 TILE = 128  # samples: five arrays of a tile's pairs stay in the second-level cache
 
 _PARTIALS = 2**22  # numbers in a strip of the matrix
+_NONE = np.empty(0)
 
 
 class GradientGram:
@@ -51,11 +52,22 @@ class GradientGram:
             return self._expanded(vector)
         if self._metric is not None:  # ∂_i k(Ax, Ay) = Σ_k A_ki ∂_k k at the images
             vector = np.hstack([vector[:, :d] @ self._metric.T, vector[:, d:]])
-        out = tiled_product(self._program, self._mapped, np.ascontiguousarray(vector))
+        out = tiled_product(self._program, self._mapped, np.ascontiguousarray(vector), _NONE)
         if self._metric is not None:
             k = len(self._metric)
             out = np.hstack([out[:, :k] @ self._metric, out[:, k:]])
         return out
+
+    def moment(self, gradients: np.ndarray, laplacians: np.ndarray) -> np.ndarray:
+        """Gradients and, with ``sections``, values of Σ_a <g_a, ∂k(x_a, ·)> + l_a Δk(x_a, ·) at the points.
+
+        ``gradients`` g are (n, d), ``laplacians`` l (n,), of which one is not zero; the result is of ``shape``.
+        """
+        if self._program is None or self._metric is not None:
+            return self._expanded(gradients, laplacians)
+        vector = np.zeros(self.shape)
+        vector[:, : gradients.shape[1]] = gradients
+        return tiled_product(self._program, self._mapped, vector, np.ascontiguousarray(laplacians))
 
     def dense(self) -> np.ndarray:
         """The matrix, (n d, n d) or (n (d + 1), n (d + 1)), sample by sample."""
@@ -81,17 +93,18 @@ class GradientGram:
         out[:, d, :, d] = partial(self.kernel, "k", x, y)
         return out
 
-    def _expanded(self, vector):
+    def _expanded(self, vector, laplacians=None):
         """By evaluating the expansion at its own centres: any kernel, half the speed."""
         d = self.points.shape[1]
-        sections = vector[:, d] if self.sections else None
-        expansion = KernelExpansion(self.kernel, self.points, sections=sections, gradients=vector[:, :d])
+        sections = vector[:, d] if vector.shape[1] > d else None
+        gradients = vector[:, :d] if np.any(vector[:, :d]) else None
+        expansion = KernelExpansion(self.kernel, self.points, sections, gradients, laplacians)
         gradients = expansion.gradient(self.points)
         return np.column_stack([gradients, expansion.values(self.points)]) if self.sections else gradients
 
 
 @numba.njit(cache=True, error_model="numpy")
-def tiled_product(program, x, vector):
+def tiled_product(program, x, vector, laplacians):
     r"""The Gram matrix of a radial kernel at x (n, d) times a vector (n, d) or (n, d + 1), of the same shape.
 
     With r = x_a - x_b, s = |r|², v the gradient part and c the section part of the vector,
@@ -99,6 +112,9 @@ def tiled_product(program, x, vector):
     .. math::
         out_a &= \sum_b -2 q' v_b + \bigl[-4 q'' \langle r, v_b \rangle + 2 q' c_b\bigr] r, \\
         out_a &= \sum_b q\, c_b - 2 q' \langle r, v_b \rangle .
+
+    With ``laplacians`` l (n,) instead of c, those of the kernel are added: (8q'''s + 4(d + 2)q'') l_b to the bracket,
+    (4q''s + 2dq') l_b to the values. They are empty otherwise.
 
     <r, v_b> = <x_a, v_b> - <x_b, v_b>, and what multiplies r splits into r = x_a - x_b: so a tile of pairs needs matrix
     products only, and one evaluation of the kernel serves it and its mirror image.
@@ -126,7 +142,10 @@ def tiled_product(program, x, vector):
             if i == j:
                 for a in range(ni):
                     s[a, a] = 0.0
-            if sections:
+            if laplacians.size > 0:
+                l_rows, l_columns = laplacians[rows], laplacians[columns]
+                _with_laplacians(program, stack, s, t, u, d, l_rows, l_columns, values[rows], values[columns], i != j)
+            elif sections:
                 _with_sections(program, stack, s, t, u, c[rows], c[columns], values[rows], values[columns], i != j)
             else:
                 _without_sections(program, stack, s, t, u)
@@ -194,6 +213,29 @@ def _with_sections(program, stack, s, t, u, c_rows, c_columns, rows, columns, mi
             row[b] = q1[b]
             straight[b] = q2[b] * straight[b] - 0.5 * q1[b] * c_columns[b]
             mirrored[b] = q2[b] * mirrored[b] - 0.5 * q1[b] * own
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _with_laplacians(program, stack, s, t, u, d, l_rows, l_columns, rows, columns, mirror):
+    """The same with Laplacians of the kernel in place of its sections."""
+    for a in range(s.shape[0]):
+        row, straight, mirrored = s[a], t[a], u[a]
+        for b in range(row.size):
+            row[b] = max(row[b], 0.0)
+        run_program(program, row, 3, stack)
+        q1, q2, q3 = stack[0, 1, : row.size], stack[0, 2, : row.size], stack[0, 3, : row.size]
+        laplacian = stack[0, 4, : row.size]
+        own = l_rows[a]
+        for b in range(row.size):
+            laplacian[b] = 4.0 * q2[b] * row[b] + 2.0 * d * q1[b]
+        rows[a] += np.dot(laplacian, l_columns) - 2.0 * np.dot(q1, straight)
+        for b in range(row.size):
+            if mirror:
+                columns[b] += laplacian[b] * own - 2.0 * q1[b] * mirrored[b]
+            slope = 2.0 * q3[b] * row[b] + (d + 2.0) * q2[b]
+            row[b] = q1[b]
+            straight[b] = q2[b] * straight[b] - slope * l_columns[b]
+            mirrored[b] = q2[b] * mirrored[b] - slope * own
 
 
 @numba.njit(cache=True)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kmc.checks import as_generator
-from kmc.kernels import kernel_of, median_distance
+from kmc.kernels import median_distance
 from kmc.scores import selection
 from kmc.scores.base import FittedDensity, FittedExpansion
-from kmc.scores.densities import fit_base
 from kmc.scores.full_system import FullSystem
 from kmc.scores.in_basis import check_smooth
-from kmc.scores.selection import Candidate, Search
+from kmc.scores.selection import Search, Setting
 from kmc.scores.sums import Samples
 
 SELECTION = 1000
 """Samples at most that candidates are compared on."""
 
-TOLERANCE, PRODUCTS = 1e-3, 300
-"""Of conjugate gradients while candidates are compared: errors are far below the noise of the comparison."""
+TOLERANCE, PRODUCTS = 1e-3, 100
+"""Of conjugate gradients while candidates are compared: where λ needs more products, it and lower ones are not."""
 
 
 class Choice(NamedTuple):
@@ -32,14 +30,6 @@ class Choice(NamedTuple):
     base: Any
     regularization: float
     table: dict[str, np.ndarray]  # cv_results_
-
-
-class Setting(NamedTuple):
-    """A candidate, with its kernel and its fitted base density."""
-
-    candidate: Candidate
-    kernel: Any
-    base: Any
 
 
 def choose(model: Any, samples: Samples) -> Choice:
@@ -53,7 +43,9 @@ def choose(model: Any, samples: Samples) -> Choice:
         raise ValueError("cv='loo': the full estimator has no shortcut to leave-one-out, use a number of folds")
     rng, median = as_generator(model.random_state), median_distance(samples.x)
     search = Search(_regularizations(model.regularization, median))
-    settings = list(_settings(model, samples, median))
+    settings = list(selection.settings(model, samples, median))
+    for setting in settings:
+        check_smooth(setting.kernel, 4)
     chosen, shrinkage = settings[0], 1.0
     if len(settings) * len(search.regularizations) > 1:
         shrinkage = min(SELECTION / len(samples.x), 1.0) ** (1.0 / 3.0)
@@ -83,16 +75,6 @@ def _regularizations(regularization, median):
     return candidates
 
 
-def _settings(model, samples, median) -> Iterator[Setting]:
-    bases = [(base, fit_base(base, samples.x, samples.weights)) for base in selection.listed(model.base)]
-    for kernel in selection.listed(model.kernel):
-        for bandwidth in selection.bandwidths(model.bandwidth, median, isinstance(kernel, str)):
-            built = kernel_of(kernel, bandwidth)
-            check_smooth(built, 4)
-            for base, fitted in bases:
-                yield Setting(Candidate(kernel, bandwidth, base, "norm"), built, fitted)
-
-
 def _subset(samples, rng):
     n = len(samples.x)
     return samples if n <= SELECTION else samples.take(np.sort(rng.choice(n, SELECTION, replace=False)))
@@ -111,14 +93,16 @@ def _best(model, samples, settings, search, rng) -> Setting:
 
 
 def _held_out(model, samples, setting, folds, regularizations):
-    """Objective (folds, l) of each part under the fits to the rest."""
+    """Objective (folds, l) of each part under the fits to the rest; NaN where they take too long."""
     descending = np.argsort(-regularizations)
-    out = np.empty((len(folds), len(regularizations)))
+    out = np.full((len(folds), len(regularizations)), np.nan)
     for k, fold in enumerate(folds):
         rest = np.ones(len(samples.x), bool)
         rest[fold] = False
         system, part = FullSystem(setting.kernel, samples.take(rest), setting.base), samples.take(fold)
         path = system.path(model.solver, regularizations[descending], max(model.tolerance, TOLERANCE), PRODUCTS)
         for j, solved in zip(descending, path, strict=True):
+            if not solved.converged:
+                break
             out[k, j] = held_out_objective(FittedExpansion(samples.centre, setting.base, solved.function), part)
     return out

@@ -60,8 +60,7 @@ class FullSystem:
         self._total = float(samples.weights.sum())
         self._share = samples.weights / self._total
         self._drift = self._share[:, None] * base.gradient(samples.x)
-        moment = KernelExpansion(kernel, samples.z, gradients=self._drift, laplacians=self._share)  # ξ, equation 3
-        self._moment = self._evaluation.of(moment)
+        self._moment = self._evaluation.moment(self._drift, self._share)  # E ξ, equation 3
         nothing, target = np.zeros(samples.x.shape), np.zeros(len(samples.x))
         if samples.values is not None:
             target = samples.values - base.log_density(samples.x)
@@ -100,13 +99,12 @@ class FullSystem:
             yield self._solved(vectors @ (rotated / (eigenvalues + self._total * regularization)), regularization)
 
     def iterative(self, regularizations: np.ndarray, tolerance: float, most: int) -> Iterator[Solved]:
-        """Solve for each regularisation by conjugate gradients, each from the solution before it: descending is fast.
+        """Solve for each regularisation by conjugate gradients, with one preconditioner.
 
         ``tolerance`` bounds the error of E f relative to E f - ȳ, ``most`` the number of products. Memory is O(n d) and
         the square of the preconditioner's rank, about 3 √size.
         """
         preconditioner = Preconditioner(self._evaluation, round(3.0 * np.sqrt(self.size)))
-        start, last = None, 1.0
         for regularization in regularizations:
             shift = self._total * regularization
             found = solve_shifted(
@@ -114,11 +112,9 @@ class FullSystem:
                 shift,
                 self._rhs(regularization),
                 precondition=preconditioner.at(shift),
-                start=None if start is None else start * (last / regularization),  # u is nearly in proportion to 1 / λ
                 tolerance=tolerance,
                 most=most,
             )
-            start, last = found.x, regularization
             yield self._solved(found.x, regularization)._replace(
                 error=found.error, iterations=found.iterations, converged=found.converged
             )
@@ -129,15 +125,15 @@ class FullSystem:
     def _by_cholesky(self, regularization):
         matrix = self._evaluation.dense()
         np.einsum("ii->i", matrix)[:] += self._total * regularization
+        norm = max(np.abs(row).sum() for row in matrix)
         factor, info = linalg.lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
-        if info:
+        if info or linalg.lapack.dpocon(factor, norm, uplo="L")[0] < np.finfo(float).eps:
             raise ValueError(
                 f"regularization={regularization:g}: the system of {self.size} equations is singular to working "
                 "precision, use a larger one"
             )
-        return self._solved(
-            linalg.lapack.dpotrs(factor, self._rhs(regularization).reshape(-1), lower=1)[0], regularization
-        )
+        dual, _ = linalg.lapack.dpotrs(factor, self._rhs(regularization).reshape(-1), lower=1)
+        return self._solved(dual, regularization)
 
     def _solved(self, dual, regularization):
         coefficients, sections = self._evaluation.coefficients(dual.reshape(self._target.shape))

@@ -8,7 +8,6 @@ Strathmann, Arbel and Gretton (2018), theorem 1 and lemma 4. With log-density va
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,9 +21,8 @@ from kmc.linalg import ridge_solution
 from kmc.scores import selection
 from kmc.scores.base import FittedExpansion
 from kmc.scores.checks import check_samples
-from kmc.scores.densities import fit_base
 from kmc.scores.held_out import Folds, HeldOut, LeaveOneOut
-from kmc.scores.selection import Candidate, Search
+from kmc.scores.selection import Search
 from kmc.scores.sums import Samples, Sums, accumulate_sums
 
 
@@ -65,7 +63,7 @@ def read_samples(model: Any, x: np.ndarray, values: Any, weights: Any) -> Sample
 
 def fit(model: Any, samples: Samples) -> Sums:
     """Choose what the parameters leave open, solve, and set the estimator's fitted attributes."""
-    check_samples(samples.x, samples.weights, getattr(model, "feature_names_in_", None))
+    check_samples(samples.x, model, samples.weights)
     if model.jitter != "auto":
         check_number(model, "jitter", 0, ends="[)")
     selection.check_folds(model.cv)
@@ -75,7 +73,7 @@ def fit(model: Any, samples: Samples) -> Sums:
     model.centre_ = samples.centre
     model._draw(samples, kernel_of(first, median if isinstance(first, str) else 1.0), rng)
     search = Search(selection.regularizations(model.regularization, median))
-    total = _searched(model, samples, list(_settings(model, samples, median)), search, rng)
+    total = _searched(model, samples, list(selection.settings(model, samples, median)), search, rng)
     model.regularization_ = search.regularization
     model.cv_results_ = search.table()
     solve(model, total)
@@ -91,15 +89,6 @@ def solve(model: Any, total: Sums) -> None:
     )
     function = model._function(model.basis_, model.coefficients_)
     model.density_ = FittedExpansion(model.centre_, model.base_density_, function)
-
-
-def _settings(model, samples, median) -> Iterator[tuple[Candidate, Any, Any]]:
-    """Candidates, their kernels and their base densities."""
-    bases = [(base, fit_base(base, samples.x, samples.weights)) for base in selection.listed(model.base)]
-    for kernel in selection.listed(model.kernel):
-        for bandwidth in selection.bandwidths(model.bandwidth, median, isinstance(kernel, str)):
-            for base, fitted in bases:
-                yield Candidate(kernel, bandwidth, base, ""), kernel_of(kernel, bandwidth), fitted
 
 
 def _searched(model, samples, settings, search, rng) -> Sums:

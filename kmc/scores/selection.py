@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from kmc.kernels import kernel_of
+from kmc.scores.densities import fit_base
+from kmc.scores.sums import Samples
 
 BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Candidates of ``bandwidth="cv"``, in median distances between samples."""
@@ -20,6 +25,24 @@ class Candidate(NamedTuple):
     bandwidth: float
     base: Any
     penalty: str
+
+
+class Setting(NamedTuple):
+    """A candidate, with its kernel and its fitted base density."""
+
+    candidate: Candidate
+    kernel: Any
+    base: Any
+
+
+def settings(model: Any, samples: Samples, median: float) -> Iterator[Setting]:
+    """All combinations of an estimator's kernels, bandwidths and base densities; the penalty is still "norm"."""
+    bases = [(base, fit_base(base, samples.x, samples.weights)) for base in listed(model.base)]
+    for kernel in listed(model.kernel):
+        for bandwidth in bandwidths(model.bandwidth, median, isinstance(kernel, str)):
+            built = kernel_of(kernel, bandwidth)
+            for base, fitted in bases:
+                yield Setting(Candidate(kernel, bandwidth, base, "norm"), built, fitted)
 
 
 class Search:

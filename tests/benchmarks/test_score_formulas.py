@@ -48,6 +48,7 @@ def test_nystrom_agrees():
     estimator = NystromKEF(landmarks=Y, jitter=1e-5, **OPTIONS).fit(X)
     for point, gradient in zip(POINTS, estimator.gradient(POINTS)):
         assert np.allclose(gradient, formulas.nystrom_gradient(point, Y, SIGMA, beta), rtol=1e-8, atol=1e-10)
+        assert np.allclose(gradient, formulas.looped_gradient(point, Y, SIGMA, beta), rtol=1e-8, atol=1e-10)
         assert np.allclose(gradient, formulas.contracted_gradient(point, Y, SIGMA, beta), rtol=1e-8, atol=1e-10)
 
 

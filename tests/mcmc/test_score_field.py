@@ -153,6 +153,18 @@ def test_a_hopeless_path_diverges_at_a_finite_place(value):
     assert not plain_path(gradient, np.zeros(3), -50 * np.ones(3), 0.3, 20).diverging
 
 
+def test_a_path_and_its_reverse_diverge_together():
+    """Though one of them is hopeless at its end alone, and the other at its start."""
+
+    def gradient(z):
+        return np.full(3, -2e4 if z[0] > 1.0 else 0.0)
+
+    there = plain_path(gradient, np.zeros(3), np.ones(3), 1.5, 1)
+    back = plain_path(gradient, there.z, -there.momentum, 1.5, 1)
+    np.testing.assert_allclose(back.z, 0.0, atol=1e-9)
+    assert there.diverging and back.diverging
+
+
 @pytest.mark.parametrize("in_z", [True, False])
 def test_a_hopeless_jitted_path_diverges(in_z):
     path = Field.of(Jitted(), WHITENING, in_z).path(np.ones(3), np.ones(3), 1e3, 10)
@@ -235,5 +247,7 @@ def test_the_field_of_a_gaussian():
     x = np.random.default_rng(1).standard_normal((50, 3)) @ SHEAR.T
     estimator = GaussianScore().fit(x)
     z = np.array([0.5, -1.0, 0.2])
-    expected = WHITENING.inverse.T @ np.linalg.solve(estimator.covariance_, estimator.mean_ - WHITENING.back(z[None])[0])
+    expected = WHITENING.inverse.T @ np.linalg.solve(
+        estimator.covariance_, estimator.mean_ - WHITENING.back(z[None])[0]
+    )
     np.testing.assert_allclose(Field.of(estimator, WHITENING, in_z=False).gradient(z), expected, rtol=1e-9)

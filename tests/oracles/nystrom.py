@@ -1,6 +1,6 @@
 """Theorem 1 of Sutherland et al. (2018) for a Gaussian kernel, literally: equations 5 to 9, one entry at a time.
 
-∂_i stands for the derivative in coordinate i of the first argument of k, ∂_{j+d} for that in coordinate j of the second.
+∂_i is the derivative in coordinate i of the first argument of k, ∂_{j+d} that in coordinate j of the second one.
 Equation 5 needs Y_a where it prints Y_b.
 """
 

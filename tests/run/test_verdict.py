@@ -12,6 +12,7 @@ def after(draws, acceptance=0.5):
 
 
 FITTED = {"surrogate_loo_sd": 0.2}
+ESTIMATOR = {"surrogate": "LiteKEF", "surrogate_acceptance_rate": 0.8, "n_failed_refits": 0}
 
 
 def say(sampler="kernel-hmc", draws=20, made=20, acceptance=0.5, facts=FITTED, interrupted=False, rhat=1.0):
@@ -36,6 +37,9 @@ def test_nothing_is_said_when_all_is_well(sampler, draws):
         ({"rhat": 1.4}, "chains disagree (R-hat 1.40)", "allow more evaluations"),
         ({"rhat": float("inf")}, "never moved", "start nearer"),
         ({"facts": {}}, "too short for a surrogate", "raise warmup or max_evaluations"),
+        ({"facts": ESTIMATOR | {"n_failed_refits": 2, "refit_error": "singular"}}, "2 fits of the LiteKEF", "good one"),
+        ({"facts": {"surrogate": "LiteKEF", "refit_error": "singular"}}, "no surrogate", "random walk: singular"),
+        ({"facts": {"surrogate": "LiteKEF"}}, "no surrogate", "warm-up was too short"),
         ({"facts": {"surrogate_loo_sd": 2.34}}, "misses the log-density by 2.3 nats", "allow more evaluations"),
     ],
 )
@@ -43,6 +47,10 @@ def test_one_sentence_with_its_remedy(options, sentence, remedy):
     (said,) = say(**options)
     assert sentence in said and remedy in said
     assert said.endswith(".") and said[0].isupper() and "\n" not in said
+
+
+def test_a_fitted_estimator_says_nothing():
+    assert say(facts=ESTIMATOR) == []
 
 
 def test_surrogates_are_the_business_of_kernel_hmc_alone():

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from kmc.bases import KernelExpansion
 from kmc.kernels import Gaussian
 from kmc.scores import full_operator
 from kmc.scores.full_operator import GradientGram
@@ -26,6 +27,20 @@ def test_products_are_those_of_the_dense_matrix(name, sections, monkeypatch):
     np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12, atol=1e-14 * np.abs(matrix).max())
     expected = (matrix @ vector.reshape(-1)).reshape(operator.shape)
     np.testing.assert_allclose(operator(vector), expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("sections", [False, True])
+@pytest.mark.parametrize(
+    "name", ["gaussian", "rq 2.5", "matern52", "matern product", "polynomial", "mixed sum", "tall"]
+)
+def test_moments_are_those_of_the_expansion(name, sections):
+    x, g, l = RNG.standard_normal((140, DIM)), RNG.standard_normal((140, DIM)), RNG.uniform(size=140)
+    kernel = SMOOTH_ENOUGH[name]
+    for gradients in (g, np.zeros_like(g)):
+        expansion = KernelExpansion(kernel, x, gradients=gradients, laplacians=l)
+        expected = np.column_stack([expansion.gradient(x), expansion.values(x)])[:, : DIM + sections]
+        out = GradientGram(kernel, x, sections).moment(gradients, l)
+        np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("name", ["gaussian", "matern52", "polynomial", "mixed product", "tall"])

@@ -1,0 +1,140 @@
+"""Pictures of what sampling.py found: ``python benchmarks/sampling.py --plots``.
+
+- ``ess-dimension.png``: ESS per evaluation against the dimension, for the targets that come in several.
+- ``ess-budget.png``: the same against the budget, a panel per target.
+- ``break-even.png``: the time for 1,000 effective samples against the price of one evaluation. A method that spends
+  a time :math:`o` of its own on an evaluation, and gets :math:`e` effective samples out of it, needs
+  :math:`1000 (o + c) / e` where one evaluation takes :math:`c`; kmc pays beyond the price at which its line meets the
+  lowest of emcee's.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from peers import EMCEE, METHODS
+
+FAMILIES = {
+    "Gaussian": {10: "gaussian-10d", 30: "gaussian-30d", 50: "gaussian-50d"},
+    "banana, b = .03": {2: "banana-2d", 8: "banana-8d"},
+    "banana, b = .1": {2: "banana-2d-b.1", 8: "banana-8d-b.1", 10: "twisted-gaussian-10d"},
+    "bimodal": {2: "bimodal-2d", 5: "bimodal-5d"},
+}
+STYLES: dict[str, dict[str, Any]] = {
+    "kmc": {"color": "#c8553d", "linewidth": 2.2},
+    "kmc vanishing": {"color": "#c8553d", "linestyle": ":"},
+    "kmc adaptive Metropolis": {"color": "#33373d", "linestyle": "--"},
+    "emcee stretch": {"color": "#1f6478"},
+    "emcee DE": {"color": "#1f6478", "linestyle": "--"},
+    "zeus": {"color": "#8a6d3b"},
+    "pints ACMC": {"color": "#6a4c93"},
+    "pints DREAM": {"color": "#6a4c93", "linestyle": "--"},
+    "pymc DEMetropolisZ": {"color": "#7a7f87"},
+}
+PRICES = np.geomspace(1e-6, 10, 200)  # seconds
+BREAK_EVEN_COLUMNS = 4
+
+
+def draw(by_budget: dict[int, dict], folder: Path) -> None:
+    """All pictures of these summaries, by budget and by (target, method)."""
+    if not by_budget:
+        return
+    for name, figure in (
+        ("ess-dimension", against_dimension(by_budget)),
+        ("ess-budget", against_budget(by_budget)),
+        ("break-even", break_even(by_budget[min(by_budget)])),
+    ):
+        figure.savefig(folder / f"{name}.png", dpi=120)
+        plt.close(figure)
+
+
+def against_dimension(by_budget):
+    """A row of panels per budget, a column per family."""
+    figure, axes = _grid(len(by_budget), len(FAMILIES), sharey=True)
+    for row, (budget, found) in zip(axes, by_budget.items(), strict=True):
+        for ax, (family, members) in zip(row, FAMILIES.items(), strict=True):
+            _lines(ax, found, members)
+            ax.set(title=f"{family}; {budget:,} evaluations", yscale="log", xticks=list(members), xlabel="dimension")
+        row[0].set_ylabel("ESS per evaluation")
+    return _with_legend(figure, axes)
+
+
+def against_budget(by_budget):
+    """A panel per target."""
+    targets = list(dict.fromkeys(target for found in by_budget.values() for target, _ in found))
+    figure, axes = _grid(math.ceil(len(targets) / 4), 4, sharex=True, sharey=True)
+    for ax, target in zip(axes.flat, targets):
+        found = {(b, m): s for b, cells in by_budget.items() for (t, m), s in cells.items() if t == target}
+        _lines(ax, found, {budget: budget for budget in by_budget})
+        ax.set(title=target, xscale="log", yscale="log")
+    for ax in axes.flat[len(targets) :]:
+        ax.set_axis_off()
+    figure.supxlabel("evaluations")
+    figure.supylabel("ESS per evaluation")
+    return _with_legend(figure, axes)
+
+
+def break_even(found):
+    """A panel per target, with the price of an evaluation beyond which kmc is faster than emcee."""
+    targets = list(dict.fromkeys(target for target, _ in found))
+    figure, axes = _grid(math.ceil(len(targets) / BREAK_EVEN_COLUMNS), BREAK_EVEN_COLUMNS, sharex=True, sharey=True)
+    for ax, target in zip(axes.flat, targets):
+        for method in METHODS:
+            if s := found.get((target, method)):
+                ax.plot(1000 * PRICES, seconds_per_thousand(s, PRICES), label=method, **STYLES[method])
+        ax.set(title=target, xscale="log", yscale="log")
+        price = break_even_price(found, target)
+        if price > 0:
+            ax.axvline(1000 * price, color="#7a7f87", linewidth=0.8)
+            ax.annotate(f" {1000 * price:.2g} ms", (1000 * price, 0.02), xycoords=("data", "axes fraction"), fontsize=8)
+    for ax in axes.flat[len(targets) :]:
+        ax.set_axis_off()
+    figure.supxlabel("milliseconds for one evaluation of the log-density")
+    figure.supylabel("seconds for 1,000 effective samples")
+    return _with_legend(figure, axes)
+
+
+def seconds_per_thousand(summary: dict, price):
+    """Time for a thousand effective samples where one evaluation takes `price` seconds."""
+    return 1e6 * (summary["overhead_ms"] / 1000 + price) / summary["ess_per_1000"]
+
+
+def break_even_price(found: dict, target: str) -> float:
+    """Seconds per evaluation beyond which kmc is faster than every emcee move; 0 if always, NaN if never or unknown."""
+    ours, prices = found.get((target, "kmc")), []
+    for move in EMCEE:
+        theirs = found.get((target, move))
+        if ours is None or theirs is None:
+            continue
+        if ours["ess_per_1000"] <= theirs["ess_per_1000"]:
+            return math.nan
+        own, other = seconds_per_thousand(ours, 0.0), seconds_per_thousand(theirs, 0.0)
+        prices.append((own - other) / (1e6 / theirs["ess_per_1000"] - 1e6 / ours["ess_per_1000"]))
+    return max(0.0, *prices) if prices else math.nan
+
+
+def _grid(rows, columns, **options):
+    size = (3.2 * columns, 2.4 * rows + 0.6)
+    return plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
+
+
+def _lines(ax, found, members):
+    """One line per method over the members, from the horizontal coordinate to the first part of a summary's key."""
+    for method in METHODS:
+        there = [(x, found[name, method]) for x, name in members.items() if (name, method) in found]
+        if there:
+            x, ess = zip(*((x, s["ess_per_1000"] / 1000) for x, s in there), strict=True)
+            ax.plot(x, ess, marker="o", markersize=3, label=method, **STYLES[method])
+
+
+def _with_legend(figure, axes):
+    handles = {label: line for ax in axes.flat for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=5, frameon=False)
+    return figure

@@ -1,0 +1,161 @@
+"""Figure 3: how well leapfrog trajectories along each model's gradient are accepted by a posterior without gradients.
+
+The target is the marginal posterior of a Gaussian-process classifier's length scales on UCI Glass; the samples are a
+sketch of it (``--data``), of which 500 fit the models and 1500 choose their parameters by the score objective.
+From a random point of the sketch with a standard normal momentum run 100 leapfrog steps of size 0.1. The hypothetical
+acceptance probability min(1, exp(H₀ - H_t)), with the target's true (estimated) log-density in H, is averaged over the
+steps, the start excluded. Every fifth step is looked at, symmetrically within the trajectory.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import numpy as np
+from gp_classifier import GaussianProcessClassifier, read_glass
+from score_models import (
+    AUTOENCODER,
+    FULL,
+    Model,
+    best,
+    lite_model,
+    nystrom_model,
+    original_lite_model,
+)
+from score_results import grouped, markdown, mean_and_spread, median, number
+
+from kmc.scores import GaussianScore
+
+KEY = ("inputs", "seed", "model")
+INPUTS = ("whitened", "standardised")
+TRAINING, STEPS, STEP = 500, 100, 0.1
+STRIDE, FIRST = 5, 3
+BANDWIDTHS = 2.0 ** np.arange(0.0, 3.5, 0.5)
+MODELS: dict[str, Model] = {
+    "full": FULL,
+    **{f"nyström m={m}": nystrom_model(m) for m in (42, 100, 200)},
+    **{f"lite λ(K+I) n={n}": original_lite_model(n) for n in (100, 500)},
+    "lite m=100": lite_model(100),
+    "autoencoder": AUTOENCODER,
+}
+ORDER = {"model": ["zero", "Gaussian", *MODELS], "inputs": list(INPUTS)}
+REFERENCE = {
+    "zero": 0.09,
+    "Gaussian": 0.47,
+    "full": 0.68,
+    "nyström m=42": 0.62,
+    "nyström m=100": 0.66,
+    "nyström m=200": 0.71,
+    "lite λ(K+I) n=100": 0.41,
+    "lite λ(K+I) n=500": 0.63,
+}
+"""What an independent correct implementation gets, each ± .05 over splits."""
+
+
+def cells(options) -> list[tuple]:
+    """(inputs, seed, model); none without the two files."""
+    if not (options.data and options.glass):
+        print("figure3 needs --data (the sketch) and --glass (glass.data): nothing new is run")
+        return []
+    return [(options.inputs, seed, model) for seed in range(options.seeds) for model in ORDER["model"]]
+
+
+def run(group: tuple, names: list[str], options):
+    """Rows of one split; all models start their trajectories alike."""
+    inputs, seed = group
+    fitting, validation = split(options.data, seed)
+    target = GaussianProcessClassifier(*read_glass(options.glass, whiten=inputs == "whitened"))
+    for name in names:
+        begin = time.process_time()
+        gradient, setting = tuned(name, fitting, validation, seed)
+        row = {"inputs": inputs, "seed": seed, "model": name, "tuning_seconds": time.process_time() - begin} | setting
+        begin = time.process_time()
+        found = acceptances(gradient, target, np.vstack([fitting, validation]), options.repetitions, seed)
+        low, high = np.quantile(found, [0.05, 0.95])
+        seconds = {"trajectory_seconds": time.process_time() - begin}
+        yield row | {"acceptance": float(found.mean()), "low": float(low), "high": float(high)} | seconds
+
+
+def split(path, seed) -> tuple[np.ndarray, np.ndarray]:
+    """Samples to fit to, and the rest."""
+    sketch = np.load(path)
+    order = np.random.default_rng(seed).permutation(len(sketch))
+    return sketch[order[:TRAINING]], sketch[order[TRAINING:]]
+
+
+def tuned(name, fitting, validation, seed):
+    """The gradient of a model at its best setting by the held-out objective, and the setting."""
+    if name == "zero":
+        return np.zeros_like, {}
+    if name == "Gaussian":
+        return GaussianScore().fit(fitting).gradient, {}
+    model = MODELS[name]
+    _, setting = best(model, fitting, BANDWIDTHS, seed, partial(objective, validation))
+    estimator = model.make(seed, fitting.shape[1], **setting).fit(model.samples(fitting))
+    return estimator.gradient, setting
+
+
+def objective(points, density) -> float:
+    """The score-matching objective of a fitted density on points."""
+    return float(np.mean(density.laplacian(points) + 0.5 * np.sum(density.gradient(points) ** 2, axis=1)))
+
+
+def acceptances(gradient, target, sketch, repetitions: int, seed: int) -> np.ndarray:
+    """Mean acceptance probability of each trajectory, shape (repetitions,)."""
+    rng = np.random.default_rng([seed, 1])
+    x = sketch[rng.integers(len(sketch), size=repetitions)]
+    p = rng.standard_normal(x.shape)
+    start = np.array([target(row, rng) for row in x]) - 0.5 * np.sum(p**2, axis=1)
+    total, looked_at = np.zeros(repetitions), range(FIRST, STEPS + 1, STRIDE)
+    for step in range(1, STEPS + 1):
+        p = p + 0.5 * STEP * gradient(x)
+        x = x + STEP * p
+        p = p + 0.5 * STEP * gradient(x)
+        if step in looked_at:
+            energies = [_height(target, row, rng) for row in x] - 0.5 * np.sum(p**2, axis=1)
+            total += np.exp(np.minimum(energies - start, 0.0))
+    return total / len(looked_at)
+
+
+def _height(target, x, rng) -> float:
+    """The target's log-density; where weights overflow it is nil."""
+    return target(x, rng) if np.all(np.abs(x) < 30) else -np.inf
+
+
+def tables(rows) -> dict[str, str]:
+    """Markdown by title."""
+    kinds = [inputs for (inputs,) in grouped(rows, "inputs")]
+    lines = []
+    for (model,), group in grouped(rows, "model").items():
+        by_inputs = grouped(group, "inputs")
+        first = by_inputs.get((kinds[0],), [])
+        acceptances = [mean_and_spread(by_inputs.get((inputs,), []), "acceptance") for inputs in kinds]
+        quantiles = "–".join(mean_and_spread(first, name).split(" ± ")[0] for name in ("low", "high"))
+        reference = f"{REFERENCE[model]:.2f}" if model in REFERENCE else ""
+        settings = ", ".join(sorted({_setting(row) for row in first}))
+        lines.append([model, *acceptances, reference, quantiles, number(median(first, "tuning_seconds")), settings])
+    head = ["model", *(f"{inputs} inputs" for inputs in kinds), "reference (± .05)", "90 % of trajectories", "tuning s"]
+    return {"acceptance": markdown([*head, "bandwidth / λ"], lines)}
+
+
+def _setting(row) -> str:
+    names = ("bandwidth", "regularization", "noise", "n_hidden")
+    return "/".join(f"{row[name]:g}" for name in names if row.get(name, "") != "")
+
+
+def pictures(rows, folder) -> None:
+    """figure3.png: acceptance, with 90 % of the trajectories."""
+    from score_plots import curves, look, save
+
+    figure, (panel,) = curves(1, width=6.5, height=3.6)
+    rows = [row for row in rows if row["inputs"] == "whitened"]
+    for i, ((model,), group) in enumerate(grouped(rows, "model").items()):
+        mean, low, high = (np.mean([row[name] for row in group]) for name in ("acceptance", "low", "high"))
+        bars = [[max(mean - low, 0)], [max(high - mean, 0)]]
+        panel.axis.errorbar([i], [mean], yerr=bars, color=look(model)[0], marker="o", capsize=3, linestyle="")
+    names = [model for (model,) in grouped(rows, "model")]
+    panel.label("Glass: acceptance along trajectories, with 90 % quantiles", "", "acceptance probability", log="")
+    panel.axis.set_xticks(range(len(names)), names, rotation=30, ha="right")
+    panel.axis.set_ylim(0, 1)
+    save(figure, [panel], folder / "scores_figure3.png")

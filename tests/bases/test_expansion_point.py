@@ -1,0 +1,155 @@
+import numba
+import numpy as np
+import pytest
+from numba.core.runtime import _nrt_python, rtsys
+
+from kmc import points
+from kmc.bases import KernelExpansion, KernelGradients, expansion_point
+from kmc.bases.base_point import BasePoint, base_value_and_gradient
+from kmc.kernels import Gaussian, InverseMultiquadric, Matern52, Matern72, Metric, Polynomial, RadialFunction
+from tests.kernels import cases
+
+KERNELS = {
+    "gaussian": Gaussian(1.9),
+    "imq": InverseMultiquadric(2.3),
+    "matern52": Matern52(2.5),
+    "multiple": 0.3 * Gaussian(2.0),
+    "sum and product": Gaussian(3.0) * InverseMultiquadric(2.0) + 0.5 * Matern72(2.0),
+}
+METRICS = {"no metric": None, "diagonal": cases.DIAGONAL, "tall": cases.TALL, "wide": cases.WIDE}
+PARTS = {
+    "sections": ("sections",),
+    "gradients": ("gradients",),
+    "laplacians": ("laplacians",),
+    "gradients and laplacians": ("gradients", "laplacians"),
+    "all": ("sections", "gradients", "laplacians"),
+}
+
+
+def expansion(kernel, names=("sections", "gradients", "laplacians"), m=7, dim=cases.DIM):
+    rng = np.random.default_rng(50)
+    shapes = {"sections": m, "gradients": (m, dim), "laplacians": m}
+    return KernelExpansion(
+        kernel, rng.standard_normal((m, dim)), **{name: rng.standard_normal(shapes[name]) for name in names}
+    )
+
+
+def at(centres, n=4):
+    """Points, one of them a centre."""
+    return np.vstack([centres[:1], np.random.default_rng(51).standard_normal((n - 1, centres.shape[1]))])
+
+
+def evaluate(state, x):
+    gradient = np.full(len(x), np.nan)
+    return points.value_and_gradient(state, x, gradient, points.workspace(state)), gradient
+
+
+@numba.njit
+def evaluate_all(state, x, gradients):
+    work = points.workspace(state)
+    total = 0.0
+    for i in range(len(x)):
+        total += points.value_and_gradient(state, x[i], gradients[i], work)
+    return total
+
+
+def assert_same(f, state, x, shift=0.0):
+    values, gradients = f.values(x), f.gradient(x)
+    for row, value, gradient in zip(x, values, gradients):
+        found = evaluate(state, row + shift)
+        assert found[0] == pytest.approx(value, rel=1e-11, abs=1e-12 * np.abs(values).max())
+        np.testing.assert_allclose(found[1], gradient, atol=1e-11 * np.abs(gradients).max())
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_a_point_is_many_points_with_one(kernel, parts, metric):
+    f = expansion(kernel if metric is None else Metric(kernel, metric), parts)
+    assert_same(f, f.point_state(), at(f.centres))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4, 5, 8, 11])
+@pytest.mark.parametrize("names", [("sections",), ("gradients",)])
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern52(3.0)])
+def test_any_dimension(kernel, names, dim):
+    f = expansion(kernel, names, 9, dim)
+    assert_same(f, f.point_state(), at(f.centres))
+
+
+def test_an_offset_costs_no_digits():
+    near = expansion(Metric(Gaussian(2.0), cases.WIDE))
+    shift = 2.0**20
+    grid = np.rint(near.centres * 2**20) / 2**20  # so that adding the shift is exact
+    parts = {"sections": near.sections, "gradients": near.gradients, "laplacians": near.laplacians}
+    near, far = (KernelExpansion(near.kernel, grid + s, **parts) for s in (0.0, shift))
+    x = np.rint(at(grid) * 2**20) / 2**20
+    assert_same(near, far.point_state(), x, shift)
+    assert_same(near, near.point_state(origin=np.full(cases.DIM, shift)), x, shift)
+
+
+@pytest.mark.parametrize("dof", [-1.0, 0.0, 2.5])
+def test_the_base_density_is_added(dof):
+    rng = np.random.default_rng(52)
+    root = rng.standard_normal((cases.DIM, cases.DIM))
+    base = BasePoint(-1.3, rng.standard_normal(cases.DIM), root @ root.T, dof)
+    f, origin = expansion(Gaussian(2.0), ("gradients",)), np.array([0.1, -0.2, 0.3])
+    state = KernelGradients(f.kernel, f.centres).point_state(f.gradients.ravel(), base, origin)
+    for row in at(f.centres):
+        slope = np.empty(cases.DIM)
+        value = base_value_and_gradient(*base, row, slope)
+        found = evaluate(state, row)
+        assert found[0] == pytest.approx(value + f.values(row[None] - origin)[0], rel=1e-12)
+        np.testing.assert_allclose(found[1], slope + f.gradient(row[None] - origin)[0], rtol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Metric(Matern52(2.0), cases.TALL)])
+def test_inside_a_loop_it_is_the_same_and_allocates_nothing(kernel):
+    f = expansion(kernel)
+    state, x = f.point_state(), at(f.centres, 8)
+    gradients = np.empty(x.shape)
+    assert evaluate_all(state, x, gradients) == pytest.approx(f.values(x).sum(), rel=1e-11)
+    np.testing.assert_allclose(gradients, f.gradient(x), atol=1e-11)
+    enabled = _nrt_python.memsys_stats_enabled()
+    _nrt_python.memsys_enable_stats()
+    counts = []
+    for some in (x[:1], x):
+        before = rtsys.get_allocation_stats().alloc
+        evaluate_all(state, some, gradients)
+        counts.append(rtsys.get_allocation_stats().alloc - before)
+    if not enabled:
+        _nrt_python.memsys_disable_stats()
+    assert counts[0] == counts[1] > 0  # the workspace
+
+
+def test_another_expansion_does_not_recompile():
+    """A second signature would cost seconds in the middle of a run."""
+    readonly = np.zeros(cases.DIM)
+    readonly.flags.writeable = False
+    base = BasePoint(0.0, readonly, np.asfortranarray(np.eye(cases.DIM)[:, ::-1]), 0.0)
+    compiled = []
+    for kernel, names, m in [
+        (Gaussian(), ("gradients",), 5),
+        (Metric(Matern52(), cases.DIAGONAL), ("sections",), 9),
+        (Gaussian() + 0.5 * InverseMultiquadric(), ("gradients", "laplacians"), 4),
+    ]:
+        f = expansion(kernel, names, m)
+        for state in (f.point_state(), f.point_state(base, readonly)):
+            evaluate(state, f.centres[0])
+        functions = expansion_point.value_and_gradient, expansion_point.workspace
+        compiled.append([len(function.signatures) for function in functions])
+    assert compiled == [[1, 1]] * 3
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Polynomial(2),
+        Gaussian() + Polynomial(1),
+        Metric(Gaussian(), cases.TALL) + Gaussian(),
+        RadialFunction(cases.PROFILES),
+    ],
+)
+def test_a_kernel_that_loops_do_not_know(kernel):
+    with pytest.raises(TypeError, match="cannot be evaluated inside jitted loops"):
+        expansion(kernel).point_state()

@@ -1,0 +1,286 @@
+import pickle
+
+import numpy as np
+import pytest
+
+from kmc.bases import KernelGradients, general, gradient_columns, gradient_moments
+from kmc.bases.geometry import RadialGeometry
+from kmc.bases.section_forms import profile_and_metric
+from kmc.forms import accumulate
+from kmc.kernels import (
+    Exponential,
+    Gaussian,
+    InverseMultiquadric,
+    Matern52,
+    Metric,
+    Polynomial,
+    RadialFunction,
+    partial,
+)
+from tests.kernels import cases
+from tests.oracles import differences, nystrom
+
+BANDWIDTH, DIM, CENTRES = 1.3, cases.DIM, 6
+KERNELS = {name: kernel for name, kernel in cases.ALL.items() if kernel.differentiability >= 3}
+KERNELS |= {
+    "units": Metric(Matern52(2.0), [0.5, 0.5, 0.5]),
+    "rotation": Metric(Gaussian(2.0), 0.7 * np.linalg.qr(cases.TALL[:3])[0]),
+}
+RADIAL = {name: kernel for name, kernel in KERNELS.items() if profile_and_metric(kernel)[0].argument == "distance"}
+SUBSETS = {"all": None, "some": np.array([0, 1, 4, 9, 10, 11, 17]), "one centre": np.array([13])}
+
+
+@pytest.fixture
+def centres():
+    return np.random.default_rng(30).standard_normal((CENTRES, DIM))
+
+
+@pytest.fixture
+def sample(centres):
+    """Points, some of them centres, weights, some of them zero, and gradients of a base density."""
+    rng = np.random.default_rng(31)
+    x, w = np.vstack([centres[:3], rng.standard_normal((80, DIM))]), rng.random(83)  # more than one step of 64
+    w[5:8] = 0.0
+    return x, w, rng.standard_normal(x.shape)
+
+
+@pytest.fixture(params=KERNELS.values(), ids=KERNELS)
+def kernel(request):
+    return request.param
+
+
+@pytest.fixture(params=RADIAL.values(), ids=RADIAL)
+def radial(request):
+    return request.param
+
+
+def assert_close(actual, expected, digits=12):
+    """To so many digits of the largest entry."""
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=10.0**-digits * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("components", SUBSETS.values(), ids=SUBSETS)
+def test_against_the_equations_of_the_paper(centres, sample, components):
+    x, _, g = (a[:12] for a in sample)
+    kept = np.arange(CENTRES * DIM) if components is None else components
+    basis = KernelGradients(Gaussian(BANDWIDTH), centres, components)
+    b = nystrom.b_matrix(x, centres, BANDWIDTH)[:, kept]
+    ones = np.ones(len(x))
+    assert basis.size == len(kept)
+    assert_close(basis.gradients(x).transpose(0, 2, 1).reshape(b.shape), b)
+    assert_close(basis.sum_dirichlet(x, ones), b.T @ b)
+    assert_close(basis.gram(), nystrom.gram(centres, BANDWIDTH)[np.ix_(kept, kept)])
+    assert_close(basis.sum_linear(x, ones, g), len(x) * nystrom.h(x, centres, BANDWIDTH, g)[kept])
+    without = len(x) * nystrom.h(x, centres, BANDWIDTH, np.zeros_like(x))[kept]
+    assert_close(basis.sum_linear(x, ones), without)
+
+
+def test_theorem_1(centres, sample):
+    """The minimiser, out of the forms, and the function that it stands for."""
+    x, _, g = (a[:12] for a in sample)
+    basis = KernelGradients(Gaussian(BANDWIDTH), centres)
+    forms = accumulate(basis, x, ("dirichlet", "linear"), base_gradient=g)
+    beta = -np.linalg.solve(forms.dirichlet / 12 + 0.1 * basis.gram(), forms.linear / 12)
+    assert_close(beta, nystrom.coefficients(x, centres, BANDWIDTH, 0.1, g), 10)
+    expected = [nystrom.function(beta, centres, BANDWIDTH, row) for row in x]
+    assert_close(basis.expansion(beta).values(x), expected)
+    assert_close(basis.contract_values(x, beta), expected)
+
+
+def test_oracle_derivatives_are_those_of_the_kernel(centres, sample):
+    x, y = sample[0][10], centres[0]
+
+    def laplacian(y):
+        return differences.laplacian(lambda x: nystrom.kernel(x, y, BANDWIDTH), x, 0.02)
+
+    gradient = [nystrom.first(i, y, x, BANDWIDTH) for i in range(DIM)]
+    np.testing.assert_allclose(gradient, differences.gradient(lambda y: nystrom.kernel(y, x, BANDWIDTH), y), atol=1e-10)
+    for i in range(DIM):
+        slope = differences.gradient(lambda x, i=i: nystrom.first(i, y, x, BANDWIDTH), x)
+        np.testing.assert_allclose([nystrom.mixed(i, j, y, x, BANDWIDTH) for j in range(DIM)], slope, atol=1e-10)
+    thirds = [sum(nystrom.third(i, j, y, x, BANDWIDTH) for j in range(DIM)) for i in range(DIM)]
+    np.testing.assert_allclose(thirds, differences.gradient(laplacian, y, 0.02), atol=1e-7)
+
+
+@pytest.mark.parametrize("components", SUBSETS.values(), ids=SUBSETS)
+def test_forms_are_those_of_the_general_mode(kernel, centres, sample, components):
+    x, w, g = sample
+    basis = KernelGradients(kernel, centres, components)
+    dirichlet = general.sum_dirichlet(basis, x, w)
+    assert_close(basis.sum_dirichlet(x, w), dirichlet)
+    np.testing.assert_array_equal(basis.sum_dirichlet(x, w), basis.sum_dirichlet(x, w).T)
+    assert_close(basis.sum_linear(x, w, g), general.sum_linear(basis, x, w, g), 11)
+    assert_close(basis.sum_linear(x, w), general.sum_linear(basis, x, w), 11)
+    gradients = basis.gradients(basis._used).reshape(len(basis._used), basis.size, DIM)
+    gram = gradients.transpose(0, 2, 1).reshape(-1, basis.size)[basis._selected]
+    assert_close(basis.gram(), gram)
+
+
+@pytest.mark.parametrize("way", [gradient_moments, gradient_columns])
+@pytest.mark.parametrize("components", SUBSETS.values(), ids=SUBSETS)
+def test_both_ways_to_the_dirichlet_form(radial, centres, sample, components, way):
+    x, w, _ = sample
+    basis = KernelGradients(radial, centres, components)
+    profile, metric = profile_and_metric(radial)
+    geometry = RadialGeometry(metric, basis._used)
+    total = way.sum_dirichlet(profile, geometry, basis._selected, geometry.centred(x), w)
+    assert_close(total, general.sum_dirichlet(basis, x, w))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern52(2.0)])
+@pytest.mark.parametrize("dim", [1, 2, 9])
+def test_sizes_that_do_not_divide_the_blocks(kernel, dim, monkeypatch):
+    rng = np.random.default_rng(32)
+    x, w = rng.standard_normal((131, dim)), rng.random(131)
+    basis = KernelGradients(kernel, x[:7])
+    expected = general.sum_dirichlet(basis, x, w)
+    geometry = RadialGeometry(None, basis.centres)
+    arguments = kernel, geometry, basis._selected, geometry.centred(x), w
+    monkeypatch.setattr(general, "NUMBERS", 2000)  # a few dozen points at a time
+    for way in (gradient_moments, gradient_columns):
+        assert_close(way.sum_dirichlet(*arguments), expected)
+    assert_close(basis.sum_linear(x, w), general.sum_linear(basis, x, w))
+
+
+def test_the_cheaper_way_is_chosen():
+    rng = np.random.default_rng(33)
+
+    def moments(m, d, kernel, components=None):
+        return KernelGradients(kernel, rng.standard_normal((m, d)), components)._forms._moments_are_cheaper()
+
+    assert moments(100, 10, Gaussian()) and moments(10, 5, Gaussian())
+    assert moments(50, 10, Metric(Gaussian(), np.arange(1.0, 11.0)))
+    assert not moments(100, 2, Gaussian()) and not moments(100, 10, Gaussian(), np.arange(0, 1000, 10))
+
+
+def test_derivatives_are_those_of_the_values(kernel, centres, sample):
+    """Of each function, by differences that are accurate to 1e-9 of the largest Laplacian."""
+    x = sample[0][[0, 10]] + 0.1
+    basis = KernelGradients(kernel, centres[:2], [0, 2, 4])
+    functions = [lambda x, a=a: basis.values(x[None])[0, a] for a in range(basis.size)]
+    gradients = [[differences.gradient(f, row) for f in functions] for row in x]
+    laplacians = [[differences.laplacian(f, row) for f in functions] for row in x]
+    scale = max(np.abs(basis.laplacians(x)).max(), np.abs(gradients).max())
+    np.testing.assert_allclose(basis.gradients(x), gradients, atol=1e-8 * scale)
+    np.testing.assert_allclose(basis.laplacians(x), laplacians, atol=1e-7 * scale)
+
+
+def test_values_are_derivatives_of_sections_in_their_centres(kernel, centres, sample):
+    x = sample[0][10:11]
+    slope = differences.gradient(lambda y: partial(kernel, "k", x, y[None])[0, 0], centres[0])
+    np.testing.assert_allclose(KernelGradients(kernel, centres[:1]).values(x)[0], slope, atol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Metric(InverseMultiquadric(2.0), cases.TALL)])
+@pytest.mark.parametrize("shift", [2.0**20, -(2.0**14)])
+def test_an_offset_costs_no_digits(kernel, centres, sample, shift):
+    x, w, g = sample
+    x, centres = (np.rint(a * 2**20) / 2**20 for a in (x, centres))  # so that adding the shift is exact
+    near, far = KernelGradients(kernel, centres), KernelGradients(kernel, centres + shift)
+    assert_close(far.sum_dirichlet(x + shift, w), near.sum_dirichlet(x, w))
+    assert_close(far.sum_linear(x + shift, w, g), near.sum_linear(x, w, g))
+    assert_close(far.gram(), near.gram())
+    for name in ("values", "gradients", "laplacians"):
+        assert_close(getattr(far, name)(x + shift), getattr(near, name)(x))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.02), InverseMultiquadric(0.05), Matern52(0.1), Gaussian(1e4)])
+def test_moments_keep_the_digits_of_every_entry(kernel):
+    """Of narrow and wide kernels, close and remote centres: to 1e-12 of the diagonal entries of its row and column."""
+    rng = np.random.default_rng(34)
+    y = rng.standard_normal((12, 5))
+    y[:2], y[-1] = y[2] + 1e-9 * rng.standard_normal((2, 5)), 50.0
+    x, w = np.vstack([y, y + 0.01 * rng.standard_normal(y.shape), rng.standard_normal((50, 5))]), rng.random(74)
+    geometry = RadialGeometry(None, y)
+    ways = [
+        way.sum_dirichlet(kernel, geometry, np.arange(60), geometry.centred(x), w)
+        for way in (gradient_moments, gradient_columns)
+    ]
+    diagonal = np.sqrt(np.diag(ways[1]))
+    assert np.all(np.abs(ways[0] - ways[1]) <= 1e-12 * np.outer(diagonal, diagonal))
+
+
+def test_a_smaller_basis_is_a_part_of_the_whole(centres, sample):
+    x, w, g = sample
+    kernel, kept = Gaussian(BANDWIDTH), np.array([2, 3, 4, 12, 16])
+    whole, part = KernelGradients(kernel, centres), KernelGradients(kernel, centres, kept)
+    pair = np.ix_(kept, kept)
+    assert_close(part.sum_dirichlet(x, w), whole.sum_dirichlet(x, w)[pair])
+    assert_close(part.sum_linear(x, w, g), whole.sum_linear(x, w, g)[kept])
+    assert_close(part.gram(), whole.gram()[pair])
+    beta = np.random.default_rng(35).standard_normal(5)
+    spread = np.zeros(whole.size)
+    spread[kept] = beta
+    assert_close(part.contract_gradients(x, beta), whole.contract_gradients(x, spread))
+
+
+def test_contractions_are_those_of_the_general_mode(kernel, centres, sample):
+    x, *_ = sample
+    basis = KernelGradients(kernel, centres, SUBSETS["some"])
+    beta = np.random.default_rng(36).standard_normal(basis.size)
+    assert_close(basis.contract_values(x, beta), basis.values(x) @ beta, 11)
+    assert_close(basis.contract_gradients(x, beta), np.einsum("npd,p->nd", basis.gradients(x), beta), 11)
+    assert_close(basis.contract_laplacians(x, beta), basis.laplacians(x) @ beta, 11)
+
+
+def test_no_samples_and_samples_without_weight_add_nothing(centres):
+    basis = KernelGradients(Gaussian(), centres)
+    zeros = np.zeros((18, 18))
+    np.testing.assert_array_equal(basis.sum_dirichlet(centres, np.zeros(CENTRES)), zeros)
+    np.testing.assert_array_equal(basis.sum_dirichlet(np.empty((0, DIM)), np.empty(0)), zeros)
+    np.testing.assert_array_equal(basis.sum_linear(np.empty((0, DIM)), np.empty(0)), zeros[0])
+
+
+def test_any_array_of_points_will_do(centres, sample):
+    x, w, g = sample
+    basis = KernelGradients(Gaussian(), centres)
+    expected = basis.sum_dirichlet(x, w), basis.sum_linear(x, w, g)
+    readonly = x.copy()
+    readonly.flags.writeable = False
+    for other in (np.asfortranarray(x), readonly, x.tolist()):
+        np.testing.assert_array_equal(basis.sum_dirichlet(other, w), expected[0])
+        np.testing.assert_array_equal(basis.sum_linear(other, w, g), expected[1])
+
+
+def test_it_pickles(centres, sample):
+    x, w, _ = sample
+    basis = KernelGradients(Metric(Gaussian(), cases.TALL), centres, [1, 2])
+    again = pickle.loads(pickle.dumps(basis))
+    np.testing.assert_array_equal(again.sum_dirichlet(x, w), basis.sum_dirichlet(x, w))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((Gaussian(), np.zeros(3)), r"centres has shape \(3,\)"),
+        ((Gaussian(), [[np.nan]]), "centres contains NaN"),
+        ((Gaussian(), np.zeros((2, 2)), [0, 4]), "components=.* from 0 to 3"),
+        ((Gaussian(), np.zeros((2, 2)), [1, 1]), "components=.* increasing"),
+        ((Gaussian(), np.zeros((2, 2)), []), r"components has shape \(0,\)"),
+        ((Gaussian(), np.zeros((2, 2)), [True, False, True, True]), "components has .* dtype bool"),
+        ((Exponential(), np.zeros((2, 2))), "no gradients at coincident points .* Matern52"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        KernelGradients(*arguments)
+
+
+def test_a_kernel_is_expected(centres):
+    with pytest.raises(TypeError, match="kernel='gaussian'"):
+        KernelGradients("gaussian", centres)
+
+
+def test_points_of_another_width(centres):
+    basis = KernelGradients(Polynomial(2), centres)
+    with pytest.raises(ValueError, match=r"x has shape \(4, 2\): expected \(n, 3\)"):
+        basis.sum_dirichlet(np.zeros((4, 2)), np.ones(4))
+
+
+def test_third_derivatives_of_a_kernel_that_has_none(centres, sample):
+    rough = RadialFunction(cases.PROFILES, differentiability=2)  # as a Matérn-3/2 kernel
+    basis = KernelGradients(rough, centres)
+    assert np.all(np.isfinite(basis.sum_dirichlet(sample[0], sample[1])))
+    for call in (lambda: basis.laplacians(sample[0]), lambda: basis.sum_linear(sample[0], sample[1])):
+        with pytest.raises(ValueError, match="no third derivatives at coincident points"):
+            call()

@@ -1,0 +1,308 @@
+"""From exact draws, a few sweeps of a move: does the distribution stay what it was?
+
+Targets with exact draws, moves with everything that they depend on held fixed, and the comparison. They are used by
+``test_ranks.py``, and by ``test_mutations.py``, where the comparison must fail.
+
+Where the tolerances come from. All functions f of a state are bounded: they are made of its ranks among 10,000 exact
+draws. A reversible move leaves the pair of states (x, x') before and after exchangeable, any number of sweeps apart, so
+that each antisymmetric function D of it (f(x') - f(x), or f(x) g(x') - g(x) f(x')) has a symmetric distribution, and
+
+    P(|Σ D_i| > z sqrt(Σ D_i²)) <= 2 exp(-z²/2)
+
+over independent pairs, for any number of them (Hoeffding, given the |D_i|). No normal approximation is made. The states
+after are also compared with other exact draws (Kolmogorov and Smirnov). All comparisons of a test together raise a
+false alarm with probability ``LEVEL`` (Bonferroni).
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from benchmarks.targets import Cone, Funnel, LogGamma, StudentT
+from kmc.mcmc import archive_moves
+from kmc.mcmc.base import Problem
+from kmc.mcmc.kernel_hmc import KernelHMC
+from kmc.mcmc.plan import Plan
+from kmc.mcmc.random_walk import RandomWalkMetropolis
+from kmc.mcmc.score_field import Field
+from kmc.mcmc.score_hmc import ScorePlan
+from kmc.mcmc.surrogate_transition import RunOptions
+from kmc.mcmc.walkers import Walkers, requested
+from kmc.scores import GaussianScore
+from kmc.surrogates import FitOptions, fit_surrogate
+from kmc.surrogates.whitening import whiten_states
+from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
+from tests.oracles import mcmc
+
+LEVEL = mcmc.LEVEL / 10  # as there are a hundred tests of this kind
+SIZE, SWEEPS = 1200, 3
+FIT = FitOptions(n_basis=30, bandwidths=(1.2, 2.0))
+RUN = RunOptions(step_size=0.5, trajectory_length=2.0, jump_share=0.2, small_share=0.4)
+
+
+@dataclass(frozen=True)
+class Wedge:
+    """Two exponential variables in order, x_2 > x_1 > 0: densities of zero on two sides."""
+
+    dim: int = 2
+
+    def __call__(self, x) -> float:
+        return -float(x[0] + x[1]) if x[1] > x[0] > 0 else -np.inf
+
+    def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Independent exact draws, shape (n, 2)."""
+        return np.sort(rng.exponential(size=(n, 2)), axis=1)
+
+
+TARGETS: dict[str, Any] = {
+    "gaussian": Gaussian(10),
+    "banana": Banana(2, b=0.03),
+    "long banana": Banana(4, b=0.05),
+    "bimodal": Bimodal(2, separation=4.0, weight=0.3),
+    "ring": Ring(),
+    "funnel": Funnel(1.0, dim=4),
+    "student-t": StudentT(),
+    "log-gamma": LogGamma(),
+    "cone": Cone(),
+    "wedge": Wedge(),
+}
+
+
+# The comparison
+
+
+class Case:
+    """A target, what moves need on it, and functions of a state.
+
+    Everything is made from exact draws of a seed of its own, and then held fixed.
+    """
+
+    def __init__(self, target: Any, seed: int = 0):
+        self.target, self.dim = target, target.dim
+        self._rng = np.random.default_rng([seed, self.dim])
+        draws = target.sample(self._rng, 10_000)
+        self._centre = np.median(draws, axis=0)
+        self.scale = np.subtract(*np.quantile(draws, [0.75, 0.25], axis=0))
+        self._sorted = np.sort(self.functions(draws), axis=0)
+        self.states = draws[:400]
+        # Off-centre and too wide, as archives are; an exact move does not mind.
+        self.archive = self._centre + 0.2 * self.scale + 1.1 * (draws[400:440] - self._centre)
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """Log-densities at the rows of x."""
+        return np.array([self.target(row) for row in x])
+
+    def functions(self, x: np.ndarray) -> np.ndarray:
+        """First and last coordinate, distance from the centre, a product, the log-density: shape (n, 5)."""
+        z = (x - self._centre) / self.scale
+        return np.column_stack([z[:, 0], z[:, -1], np.sum(z**2, axis=1), z[:, 0] * z[:, 1], self.values(x)])
+
+    def ranks(self, x: np.ndarray) -> np.ndarray:
+        """Their ranks among exact draws, on [-1, 1]."""
+        columns = zip(self._sorted.T, self.functions(x).T, strict=True)
+        return 2.0 * np.column_stack([np.searchsorted(s, f) for s, f in columns]) / len(self._sorted) - 1.0
+
+    def check(self, step: Callable[[np.random.Generator, np.ndarray], np.ndarray], seed: int = 1, size=SIZE) -> None:
+        """``step(rng, x)`` moves every row of x by itself: AssertionError unless it leaves the target invariant.
+
+        See the head of this file for what is compared and for the tolerances.
+        """
+        rng = np.random.default_rng([seed, self.dim])
+        before = self.target.sample(rng, size)
+        after = step(rng, before)
+        assert after.shape == before.shape
+        moved = np.mean(np.any(after != before, axis=1))
+        assert moved > 0.1, f"only {moved:.0%} of the walkers moved: the comparison says nothing"
+        a, b = self.ranks(before), self.ranks(after)
+        differences = np.hstack([_features(b) - _features(a), _crossed(a, b) - _crossed(b, a)])
+        z = _self_normalised(differences)
+        p = [stats.ks_2samp(f, s).pvalue for f, s in zip(self.functions(after).T, self._sorted.T, strict=True)]
+        level = LEVEL / (len(z) + len(p))
+        limit = np.sqrt(2.0 * np.log(2.0 / level))
+        assert np.max(np.abs(z)) < limit and min(p) > level, (
+            f"the distribution has changed: by up to {np.max(np.abs(z)):.1f} standard errors (allowed: {limit:.1f}), "
+            f"p-values of ranks from {min(p):.1e} (allowed: {level:.1e})"
+        )
+
+    # What moves need
+
+    def seen_wrongly(self, x: np.ndarray) -> np.ndarray:
+        """Log-densities elsewhere than at x: a surrogate that learns these is wrong everywhere."""
+        return self.values(self._centre + 0.85 * (x - self._centre) + 0.15 * self.scale)
+
+    @cached_property
+    def right(self) -> Any:
+        """A surrogate of the target, as good as thirty sections make it."""
+        return self._fitted(self.values)
+
+    @cached_property
+    def wrong(self) -> Any:
+        """A surrogate of something else."""
+        return self._fitted(self.seen_wrongly)
+
+    def _fitted(self, function):
+        x = np.vstack([self.states, self._centre + 1.5 * (self.states - self._centre)])
+        return fit_surrogate(x, function(x), self.states, np.random.default_rng(2), FIT)
+
+    def plan(self, surrogate: Any, **options) -> Plan:
+        """A plan of short runs, all kinds of moves among them unless the options say otherwise."""
+        fields = {
+            "surrogate": surrogate,
+            "archive": self.archive,
+            "archive_z": np.ascontiguousarray(surrogate.whitening(self.archive)),
+            "archive_share": 0.3,
+            "archive_scale": 0.7,
+            "run": RUN,
+            "shortest_run": 1,
+            "longest_run": 3,
+            "single_share": 0.2,
+            "tempered_share": 0.3,
+        }
+        return Plan(**(fields | options))
+
+    def score_plan(self, walk_share: float) -> ScorePlan:
+        """Paths through the score of a Gaussian that fits something else."""
+        whitening = whiten_states(self.states)
+        estimator = GaussianScore().fit(0.9 * whitening(self.states) + 0.2)
+        return ScorePlan(Field.of(estimator, whitening, in_z=True), whitening, walk_share, 0.15)
+
+
+@cache
+def case(name: str) -> Case:
+    """The case of a target, made once."""
+    return Case(TARGETS[name])
+
+
+def _features(u):
+    """Of ranks u on [-1, 1]: location, spread, and the shares in the tails."""
+    return np.hstack([u, u**2, u < -0.9, u > 0.9])
+
+
+def _crossed(a, b):
+    """f(x) g(x') for functions f, g that tell detailed balance from mere invariance."""
+    first, second = np.triu_indices(a.shape[1], 1)
+    return np.hstack([a[:, first] * b[:, second], a**2 * b])
+
+
+def _self_normalised(differences):
+    """Σ D / sqrt(Σ D²) of each column."""
+    norm = np.sqrt(np.sum(differences**2, axis=0))
+    return np.sum(differences, axis=0) / np.where(norm > 0, norm, 1.0)
+
+
+# Moves: functions of (rng, x) for rows x that move by themselves
+
+
+def proposals_of(case: Case, propose, sweeps: int = SWEEPS):
+    """Sweeps of walkers that propose by ``propose(rng, x)``."""
+
+    def step(rng, x):
+        group = Walkers([rng] * len(x), x, case.values(x))
+        for _ in range(sweeps):
+            proposals = [propose(rng, row) for row in group.x]
+            group.decide(proposals, case.values(requested(proposals, case.dim)))
+        return group.x
+
+    return step
+
+
+def evolution(case: Case):
+    """Differential evolution alone."""
+    return proposals_of(case, lambda rng, x: archive_moves.differential_evolution(rng, x, case.archive, 0.7))
+
+
+def snookers(case: Case):
+    """The snooker alone, looked up at each call so that a test can replace it."""
+    return proposals_of(case, lambda rng, x: archive_moves.snooker(rng, x, case.archive))
+
+
+def runs(case: Case, surrogate: Any, **options):
+    """Moves of a plan; the options are its shares."""
+    return proposals_of(case, case.plan(surrogate, **options).propose)
+
+
+def random_walk(case: Case):
+    """The process of random-walk Metropolis, with as many chains as there are rows."""
+
+    def step(rng, x):
+        scale = 0.8 * case.scale / np.sqrt(case.dim)
+        problem = Problem(
+            dim=case.dim,
+            chains=len(x),
+            initial=x,
+            initial_log_density=case.values(x),
+            draws=SWEEPS,
+            warmup=0,
+            max_evaluations=None,
+            seed=np.random.SeedSequence(int(rng.integers(2**31))),
+        )
+        process = RandomWalkMetropolis(scale=scale).start(problem)
+        for _ in range(SWEEPS):
+            record = process.advance(case.values(process.propose()))
+        after = np.empty_like(x)
+        after[np.argsort(-problem.initial_log_density, kind="stable")] = record.position  # chains begin at the best
+        return after
+
+    return step
+
+
+@cache
+def frozen_process(case: Case):
+    """The default sampler after a warm-up of some 600 evaluations; it has one chain."""
+    starts = case.archive[:6]
+    starts = starts[np.isfinite(case.values(starts))][:4]
+    problem = Problem(
+        dim=case.dim,
+        chains=1,
+        initial=starts,
+        initial_log_density=case.values(starts),
+        draws=None,
+        warmup=None,
+        max_evaluations=1200,
+        seed=np.random.SeedSequence(3),
+    )
+    process = KernelHMC(archive_share=0.2, tempered_share=0.3, fit=FIT).start(problem)
+    while process.warming_up:
+        process.advance(case.values(process.propose()))
+    assert process._plan.surrogate is not None
+    process._plan = process._plan._replace(shortest_run=1, longest_run=4)  # runs that do not hide what is wrong
+    return process
+
+
+def frozen_chains(case: Case, sweeps: int = SWEEPS):
+    """Copies of that process, each with its one chain at one of the rows."""
+
+    def step(rng, x):
+        after = np.empty_like(x)
+        for i, value in enumerate(case.values(x)):
+            one = copy.copy(frozen_process(case))
+            one._walkers = Walkers([rng], x[i : i + 1], np.array([value]))
+            for _ in range(sweeps):
+                record = one.advance(case.values(one.propose()))
+            after[i] = record.position[0]
+        return after
+
+    return step
+
+
+ONLY_RUNS = {"archive_share": 0.0, "tempered_share": 0.0}
+ONLY_TEMPERED_RUNS = {"archive_share": 0.0, "tempered_share": 1.0}
+
+MOVES: dict[str, Callable[[Case], Any]] = {
+    "random walk": random_walk,
+    "differential evolution": evolution,
+    "snooker": snookers,
+    "runs on a right surrogate": lambda c: runs(c, c.right, **ONLY_RUNS),
+    "runs on a wrong surrogate": lambda c: runs(c, c.wrong, **ONLY_RUNS),
+    "tempered runs on a right surrogate": lambda c: runs(c, c.right, **ONLY_TEMPERED_RUNS),
+    "tempered runs on a wrong surrogate": lambda c: runs(c, c.wrong, **ONLY_TEMPERED_RUNS),
+    "mixture on a wrong surrogate": lambda c: runs(c, c.wrong),
+    "paths and walks on a wrong score": lambda c: proposals_of(c, c.score_plan(0.2).propose),
+    "frozen process": frozen_chains,
+}
+"""Functions of a case that return its ``step``."""

@@ -1,0 +1,308 @@
+"""Moves on finite lattices: checks that enumerate one step of the package's own code from every state.
+
+Each check builds the transition matrix of the chain and compares its stationary distribution with the target, to
+rounding. They are called by ``test_enumeration.py``, and by ``test_mutations.py``, where they must fail.
+"""
+
+import copy
+from typing import NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+
+from kmc.mcmc.archive_moves import differential_evolution, snooker
+from kmc.mcmc.base import Problem
+from kmc.mcmc.kernel_hmc import KernelHMC
+from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.plan import Plan
+from kmc.mcmc.surrogate_transition import RunOptions, run
+from kmc.mcmc.tempering import COLD, Tempering
+from kmc.mcmc.walkers import Walkers, requested
+from kmc.surrogates.point import PointState
+from kmc.surrogates.whitening import Whitening
+from tests.oracles.bookkeeping import EXACT, ForkingGenerator, assert_stationary, transition_matrix
+from tests.oracles.mcmc import point_state, tempered_value
+
+JUMPS = RunOptions(step_size=0.1, trajectory_length=1.0, jump_share=1.0, small_share=0.0)  # a lattice has no momenta
+HOT = Tempering(top=0.5, beta=0.4, edge=1.5)
+
+
+class Lattice(NamedTuple):
+    """Points with integer coordinates, and their log-densities; the density is zero everywhere else."""
+
+    points: np.ndarray  # (n, d)
+    log_density: np.ndarray  # (n,)
+
+    def index(self, x) -> int | None:
+        """Which point x is, None if it is another one."""
+        x = np.asarray(x)
+        assert np.max(np.abs(x - np.rint(x))) < 1e-9, f"{x} is not on the lattice"
+        found = np.flatnonzero(np.all(self.points == np.rint(x), axis=1))
+        return int(found[0]) if len(found) else None
+
+    def value(self, x) -> float:
+        """The log-density at x."""
+        at = self.index(x)
+        return -np.inf if at is None else float(self.log_density[at])
+
+    def values(self, x) -> np.ndarray:
+        """The same at the rows of x."""
+        return np.array([self.value(row) for row in x])
+
+    def mass(self, tempering: Tempering = COLD) -> np.ndarray:
+        """The tempered density at the points."""
+        inside = np.isfinite(self.log_density)
+        return np.where(inside, np.exp(tempered_value(tempering, np.where(inside, self.log_density, 0.0))), 0.0)
+
+
+class Frozen(NamedTuple):
+    """What a plan asks of a surrogate."""
+
+    whitening: Whitening
+    point: PointState
+
+
+def line(size: int = 7) -> Lattice:
+    """Points 0 .. size - 1 on a line, the fourth of density zero."""
+    values = np.random.default_rng(1).normal(0.0, 1.0, size)
+    values[3] = -np.inf
+    return Lattice(np.arange(float(size))[:, None], values)
+
+
+def grid() -> Lattice:
+    """Twelve points in the plane, one of density zero."""
+    points = np.array([(float(i), float(j)) for i in range(4) for j in range(3)])
+    values = np.random.default_rng(2).normal(0.0, 1.0, len(points))
+    values[5] = -np.inf
+    return Lattice(points, values)
+
+
+def plan(lattice: Lattice, **options) -> Plan:
+    """A plan whose moves stay on integers, with a surrogate that knows nothing of the lattice's values."""
+    dim = lattice.points.shape[1]
+    archive = {1: np.array([[1.0], [2.0], [4.0]]), 2: np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])}[dim]
+    surrogate = Frozen(Whitening.of(lattice.points.mean(axis=0), 0.5 * np.eye(dim)), point_state(dim, seed=5))
+    fields = {
+        "surrogate": surrogate,
+        "archive": archive,
+        "archive_z": np.ascontiguousarray(surrogate.whitening(archive)),
+        "archive_share": 0.3,
+        "archive_scale": 2.0 * np.sqrt(2 * dim) / 2.38,  # γ = 2, as its random factor is 1 below
+        "run": JUMPS,
+        "shortest_run": 1,
+        "longest_run": 2,
+        "single_share": 0.2,
+        "tempered_share": 0.4,
+    }
+    return Plan(**(fields | options))
+
+
+def nodes(dim: int) -> dict:
+    """Values that keep differential evolution and (in one dimension) the snooker on integers, and two temperatures."""
+    flattest = float(1.0 / (1.0 + 2.0 / np.sqrt(dim)))
+    return {(0.7, 1.3): (1.0,), (1.2, 2.2): (2.0,), (flattest, 1.0): (flattest, 0.8)}
+
+
+def walker_step(lattice: Lattice, propose, tempering: Tempering = COLD):
+    """One move of one walker, as a function of the index of its point; what the walker keeps is checked on the way."""
+
+    def step(rng, i):
+        x, value = lattice.points[i], lattice.log_density[i]
+        group = Walkers([rng], x[None], np.array([value]))
+        proposal = propose(rng, x, tempering)
+        asked = requested([proposal], len(x))
+        assert len(asked) == proposal.moved
+        stats = group.decide([proposal], lattice.values(asked), [tempering])
+        j = lattice.index(group.x[0])
+        assert j is not None and group.log_density[0] == lattice.log_density[j]
+        np.testing.assert_array_equal(group.x[0], proposal.position if stats["accepted"][0] else x)
+        assert stats["n_evaluations"][0] == len(asked) >= stats["accepted"][0]
+        return j
+
+    return step
+
+
+def check_plan(lattice: Lattice, tempering: Tempering = COLD, **options) -> None:
+    """``Plan.propose`` and ``Walkers.decide``: the tempered target is stationary, and a step is reversible."""
+    moves, dim = plan(lattice, **options), lattice.points.shape[1]
+    with patch("kmc.mcmc.plan.run", run.py_func):  # the same code without the compiler
+        matrix = transition_matrix(walker_step(lattice, moves.propose, tempering), len(lattice.points), nodes(dim))
+    assert_stationary(matrix, lattice.mass(tempering))
+
+
+def check_evolution(lattice: Lattice, tempering: Tempering = COLD) -> None:
+    """The same of differential evolution alone."""
+    moves, dim = plan(lattice), lattice.points.shape[1]
+
+    def propose(rng, x, _):
+        return differential_evolution(rng, x, moves.archive, moves.archive_scale)
+
+    matrix = transition_matrix(walker_step(lattice, propose, tempering), len(lattice.points), nodes(dim))
+    assert_stationary(matrix, lattice.mass(tempering))
+
+
+class _CentreFirst(ForkingGenerator):
+    """Draws the first point of an archive as the centre of every snooker."""
+
+    def choice(self, count, size, replace):
+        return np.append(0, 1 + super().choice(count - 1, size - 1, replace))
+
+
+def check_snooker_on_rays(dim: int, move=None) -> None:
+    """A snooker whose centre is the origin, on the points ±1 .. ±4 of a line through it.
+
+    Each of them stands for the cell of a polar grid, whose volume grows as |x|^(d-1): the stationary mass is p(x) times
+    that. The archive's differences are even along the line, so that γ of 3/2 and 2 make integer steps.
+    """
+    t = np.array([-4.0, -3.0, -2.0, -1.0, 1.0, 2.0, 3.0, 4.0])
+    rng = np.random.default_rng(dim)
+    ray = Lattice(np.hstack([t[:, None], np.zeros((len(t), dim - 1))]), rng.normal(0.0, 1.0, len(t)))
+    archive = np.vstack([np.zeros(dim), rng.integers(-2, 3, (3, dim))])
+    archive[1:, 0] = [0, 2, 4]
+
+    def propose(rng, x, _):
+        return (move or snooker)(rng, x, archive)
+
+    matrix = transition_matrix(walker_step(ray, propose), len(t), {(1.2, 2.2): (1.5, 2.0)}, _CentreFirst)
+    assert_stationary(matrix, ray.mass() * np.abs(t) ** (dim - 1))
+
+
+def check_volumes(move, dim: int) -> None:
+    """The move is a map x -> x' drawn independently of x: its log_ratio is log |det ∂x'/∂x| (Green 1995).
+
+    The derivatives are central differences with steps of 1e-5: their error, and that of a determinant of them, is
+    about 1e-9 times the curvature of the map, which is at most (distance / distance to the centre)² here.
+    """
+    rng = np.random.default_rng(dim)
+    archive, h = 2.0 * rng.standard_normal((8, dim)), 1e-5
+    for seed in range(40):
+        x = rng.standard_normal(dim)
+        ends = [
+            [move(np.random.default_rng(seed), x + sign * h * e, archive).position for e in np.eye(dim)]
+            for sign in (1, -1)
+        ]
+        jacobian = (np.array(ends[0]) - np.array(ends[1])) / (2 * h)
+        volume = np.linalg.slogdet(jacobian)[1]
+        log_ratio = move(np.random.default_rng(seed), x, archive).log_ratio
+        np.testing.assert_allclose(log_ratio, volume, rtol=0, atol=1e-5)
+
+
+# A whole process
+
+
+def frozen_process(lattice: Lattice, moves: Plan):
+    """A kernel-HMC process of one chain that is past its warm-up (the shortest there is), with a plan of our own."""
+    first = lattice.points[:1]
+    problem = Problem(
+        dim=first.shape[1],
+        chains=1,
+        initial=first,
+        initial_log_density=lattice.values(first),
+        draws=10,
+        warmup=1,
+        max_evaluations=None,
+        seed=np.random.SeedSequence(1),
+    )
+    process = KernelHMC().start(problem)
+    while process.warming_up:
+        process.advance(np.zeros(len(process.propose())))
+    process._plan = moves
+    return process
+
+
+def check_process(lattice: Lattice, **options) -> None:
+    """``KernelHMCProcess`` after the freeze: a chain knows its state alone.
+
+    Before the step that is enumerated the chain is told to stay where it is. If that changes how it moves, its moves
+    depend on its state in a way that the acceptance does not know of, and the target is not stationary.
+    """
+    process = frozen_process(lattice, plan(lattice, **options))
+
+    def step(rng, i):
+        one = copy.copy(process)
+        one._walkers = Walkers([np.random.default_rng(i)], lattice.points[i : i + 1], lattice.log_density[i : i + 1])
+        one.advance(np.full(len(one.propose()), -np.inf))
+        one._walkers.rngs = [rng]
+        record = one.advance(lattice.values(one.propose()))
+        j = lattice.index(record.position[0])
+        assert j is not None and record.log_density[0] == lattice.log_density[j] and not record.warmup
+        return j
+
+    with patch("kmc.mcmc.plan.run", run.py_func):
+        matrix = transition_matrix(step, len(lattice.points), nodes(lattice.points.shape[1]))
+    assert_stationary(matrix, lattice.mass())
+
+
+# A noisy target
+
+NOISE = np.array([-2.0, -0.5, 1.0])
+NOISE_SHARES = np.array([0.25, 0.5, 0.25])
+NOISE = NOISE - np.log(NOISE_SHARES @ np.exp(NOISE))  # the estimate exp(log p + noise) is unbiased
+
+
+def check_noisy_target() -> None:
+    """Estimates that are kept with their state: the joint mass is p(x) g(w) e^w, and so p(x) without the noise w.
+
+    Andrieu and Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo computations", Annals of
+    Statistics 37. A state is a point and the noise of its estimate.
+    """
+    lattice = line()
+    points, archive = lattice.points[np.isfinite(lattice.log_density)], np.array([[1.0], [2.0], [4.0]])
+    lattice = Lattice(points, lattice.values(points))
+    levels = len(NOISE)
+
+    def step(rng, state):
+        i, level = divmod(state, levels)
+        group = Walkers([rng], points[i : i + 1], lattice.log_density[i : i + 1] + NOISE[level])
+        proposal = differential_evolution(rng, points[i], archive, 2.0 * np.sqrt(2) / 2.38)
+        group.decide([proposal], np.array([lattice.value(proposal.position) + NOISE[rng.fork(NOISE_SHARES)]]))
+        j = lattice.index(group.x[0])
+        return j * levels + int(np.argmin(np.abs(group.log_density[0] - lattice.log_density[j] - NOISE)))
+
+    matrix = transition_matrix(step, len(points) * levels, nodes(1))
+    joint = lattice.mass()[:, None] * NOISE_SHARES * np.exp(NOISE)
+    np.testing.assert_allclose(joint.sum(axis=1), lattice.mass(), rtol=1e-14)
+    assert_stationary(matrix, joint.ravel())
+
+
+# A ladder of temperatures
+
+
+def check_ladder(temperings, moves: bool) -> None:
+    """Swaps of neighbours, after a move of every walker if ``moves``, keep the product of the tempered targets.
+
+    Swaps alone are reversible, but reach only the orders of the same states: then only the balance of the flows is
+    compared.
+    """
+    lattice = Lattice(np.arange(3.0)[:, None], np.array([-0.1, -1.2, -6.0]))
+    archive = np.array([[0.0], [1.0], [3.0]])
+    shape = (len(lattice.points),) * len(temperings)
+
+    def step(rng, state):
+        rows = list(np.unravel_index(state, shape))
+        group = Walkers([rng] * len(rows), lattice.points[rows], lattice.log_density[rows])
+        if moves:
+            proposals = [differential_evolution(rng, x, archive, np.sqrt(2) / 2.38) for x in group.x]
+            group.decide(proposals, lattice.values(requested(proposals, 1)), temperings)
+        group.swap_neighbours(temperings, rng)
+        after = [lattice.index(x) for x in group.x]
+        np.testing.assert_array_equal(group.log_density, lattice.log_density[after])
+        return int(np.ravel_multi_index(after, shape))
+
+    matrix = transition_matrix(step, int(np.prod(shape)), nodes(1))
+    mass = lattice.mass(temperings[0])
+    for tempering in temperings[1:]:
+        mass = np.multiply.outer(mass, lattice.mass(tempering))
+    target = mass.ravel() / mass.sum()
+    if moves:
+        assert_stationary(matrix, target, reversible=False)
+    else:
+        np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=EXACT)
+        flow = target[:, None] * matrix
+        np.testing.assert_allclose(flow, flow.T, rtol=0, atol=EXACT)
+        assert np.trace(matrix) < 0.9 * len(matrix)
+
+
+def to_five(log_ratio: float, **options) -> Proposal:
+    """A proposal to go to (5, 5)."""
+    return Proposal(np.full(2, 5.0), log_ratio, 1, **options)

@@ -1,0 +1,183 @@
+"""The bookkeeping of accept and reject, enumerated: every branch from every state, to rounding."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from kmc.mcmc.archive_moves import differential_evolution, snooker
+from kmc.mcmc.metropolis import decide
+from kmc.mcmc.tempering import COLD, Tempering
+from kmc.mcmc.walkers import Walkers, requested
+from tests.correctness.lattices import (
+    HOT,
+    check_evolution,
+    check_ladder,
+    check_noisy_target,
+    check_plan,
+    check_process,
+    check_snooker_on_rays,
+    check_volumes,
+    grid,
+    line,
+    to_five,
+)
+from tests.oracles.bookkeeping import EXACT, ForkingGenerator, outcomes
+from tests.oracles.mcmc import tempered_value
+
+TEMPERED = pytest.mark.parametrize("tempering", [COLD, HOT], ids=["cold", "hot"])
+RUNS = {"archive_share": 0.0, "tempered_share": 0.0, "single_share": 0.0, "shortest_run": 2}
+
+
+# The enumeration itself
+
+
+def test_branches_of_a_function():
+    def function(rng):
+        return (rng.random() < 0.25, rng.integers(2, 4), int(rng.random() * 2), tuple(rng.choice(3, 2, replace=False)))
+
+    leaves = list(outcomes(function))
+    assert len(leaves) == len({leaf for _, leaf in leaves}) == 2 * 2 * 2 * 6
+    assert sum(p for p, _ in leaves) == pytest.approx(1.0, abs=EXACT)
+    assert sum(p for p, leaf in leaves if leaf[0]) == pytest.approx(0.25, abs=EXACT)
+
+
+def test_impossible_branches_are_not_taken():
+    assert [leaf for _, leaf in outcomes(lambda rng: rng.random() < 1.0)] == [True]
+    assert [leaf for _, leaf in outcomes(lambda rng: rng.random() < np.nan)] == [False]
+    assert [leaf for _, leaf in outcomes(lambda rng: np.log(rng.random()) < -np.inf)] == [False]
+
+
+def test_a_uniform_number_is_not_used_twice():
+    uniform = ForkingGenerator([], {}).random()
+    assert uniform < 1.0
+    with pytest.raises(AssertionError, match="twice"):
+        uniform < 0.5  # noqa: B015
+
+
+# Moves on lattices
+
+
+@TEMPERED
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"archive_share": 1.0},
+        RUNS,
+        RUNS | {"single_share": 1.0},
+        RUNS | {"tempered_share": 1.0},
+        {"surrogate": None, "archive_share": 0.0},
+    ],
+    ids=["mixture", "archive moves", "runs", "single moves", "tempered runs", "no surrogate"],
+)
+def test_moves_of_a_plan_on_a_line(options, tempering):
+    """Differential evolution, the snooker (in one dimension it has lattices), and runs of archive jumps.
+
+    The runs also leave the lattice and come back, as the surrogate does not know that the density is zero outside.
+    """
+    check_plan(line(), tempering, **options)
+
+
+@TEMPERED
+def test_runs_in_the_plane(tempering):
+    check_plan(grid(), tempering, archive_share=0.0, single_share=0.3, tempered_share=0.0)
+
+
+@TEMPERED
+def test_differential_evolution_in_the_plane(tempering):
+    check_evolution(grid(), tempering)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 6])
+def test_a_snooker_on_a_line_through_its_centre(dim):
+    check_snooker_on_rays(dim)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 6])
+def test_log_ratios_are_the_volumes_of_maps(dim):
+    check_volumes(snooker, dim)
+    check_volumes(lambda rng, x, archive: differential_evolution(rng, x, archive, 0.7), dim)
+
+
+def test_a_frozen_process():
+    check_process(line())
+
+
+def test_a_noisy_target():
+    check_noisy_target()
+
+
+@pytest.mark.parametrize(("size", "moves"), [(2, False), (3, False), (2, True)])
+def test_a_ladder(size, moves):
+    check_ladder([COLD, Tempering(0.0, 0.4, 3.0), Tempering(0.0, 0.15, 3.0)][:size], moves)
+
+
+# Every branch of a decision
+
+CURRENT = [0.0, -3.0, -np.inf]
+PROPOSED = [1.5, -0.3, -40.0, -1e300, -np.inf, np.nan]
+LOG_RATIOS = [0.0, 2.0, -2.0, 800.0, np.inf, -np.inf, np.nan]
+
+
+def acceptance(current, proposed, log_ratio, tempering):
+    """What the probability of Metropolis and Hastings must be: zero for a density of zero and for what is no number."""
+    if np.isnan(proposed) or proposed == -np.inf:
+        return 0.0
+    before, after = (tempered_value(tempering, np.array(v)) if v > -np.inf else v for v in (current, proposed))
+    exponent = float(after - before) + log_ratio
+    return 0.0 if np.isnan(exponent) else float(np.exp(min(0.0, exponent)))
+
+
+@TEMPERED
+def test_every_branch_of_a_decision(tempering):
+    """State, value and statistics of both branches, and the probability of each."""
+    options = {"n_steps": 4, "step_size": 0.3, "energy": 2.5, "diverging": True}
+    for current, proposed, log_ratio in itertools.product(CURRENT, PROPOSED, LOG_RATIOS):
+
+        def step(rng, current=current, proposed=proposed, log_ratio=log_ratio):
+            group = Walkers([rng], np.zeros((1, 2)), np.array([current]))
+            stats = group.decide([to_five(log_ratio, **options)], np.array([proposed]), [tempering])
+            return group, {name: value[0] for name, value in stats.items()}
+
+        expected, total = acceptance(current, proposed, log_ratio, tempering), 0.0
+        for probability, (group, stats) in outcomes(step):
+            total += probability * stats["accepted"]
+            np.testing.assert_array_equal(group.x[0], 5.0 if stats["accepted"] else 0.0)
+            np.testing.assert_array_equal(group.log_density, [proposed if stats["accepted"] else current])
+            assert stats["acceptance_rate"] == pytest.approx(expected, rel=1e-12)
+            assert (stats["n_evaluations"], stats["n_steps"], stats["step_size"], stats["energy"]) == (1, 4, 0.3, 2.5)
+            assert stats["diverging"] and stats["move"] == 1 and stats["inverse_temperature"] == tempering.beta
+        assert total == pytest.approx(expected, rel=1e-12)
+
+
+@TEMPERED
+def test_a_proposal_that_did_not_move(tempering):
+    """No branch, no evaluation, and its neighbours in the same sweep get the values that are theirs."""
+
+    def step(rng):
+        group = Walkers([rng] * 3, np.arange(6.0).reshape(3, 2), np.array([-1.0, -2.0, -3.0]))
+        proposals = [to_five(np.inf), to_five(np.inf, moved=False), to_five(0.0)]
+        assert len(requested(proposals, 2)) == 2
+        stats = group.decide(proposals, np.array([-7.0, -9.0]), [tempering] * 3)
+        return group, stats
+
+    leaves = list(outcomes(step))
+    assert len(leaves) == 2
+    for probability, (group, stats) in leaves:
+        third = bool(stats["accepted"][2])
+        np.testing.assert_array_equal(stats["accepted"], [True, False, third])
+        np.testing.assert_array_equal(stats["n_evaluations"], [1, 0, 1])
+        np.testing.assert_array_equal(group.x, [[5, 5], [2, 3], [5, 5] if third else [4, 5]])
+        np.testing.assert_array_equal(group.log_density, [-7.0, -2.0, -9.0 if third else -3.0])
+        expected = acceptance(-3.0, -9.0, 0.0, tempering)
+        assert probability == pytest.approx(expected if third else 1 - expected, rel=1e-12)
+        np.testing.assert_allclose(stats["acceptance_rate"], [1.0, 0.0, expected], rtol=1e-12)
+
+
+def test_a_decision_takes_one_number_in_every_case():
+    for proposed in PROPOSED:
+        rng, twin = np.random.default_rng(1), np.random.default_rng(1)
+        decide(rng, -1.0, proposed, 0.0)
+        twin.random()
+        assert rng.bit_generator.state == twin.bit_generator.state

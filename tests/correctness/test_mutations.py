@@ -1,0 +1,243 @@
+"""The checks can see: with a known mistake in the package, each of them fails.
+
+A mistake is made by a patch. What is deterministic must disagree with the target beyond rounding; what is random has
+the seeds of ``test_ranks.py``, and beyond its limits by so much that other seeds would do.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from kmc.mcmc import archive_moves
+from kmc.mcmc.kernel_hmc import KernelHMCProcess
+from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.plan import Plan
+from kmc.mcmc.tempering import COLD
+from kmc.mcmc.walkers import Walkers
+from kmc.surrogates import point
+from tests.correctness.invariance import (
+    ONLY_RUNS,
+    ONLY_TEMPERED_RUNS,
+    case,
+    frozen_chains,
+    runs,
+    snookers,
+)
+from tests.correctness.lattices import (
+    HOT,
+    NOISE,
+    NOISE_SHARES,
+    check_noisy_target,
+    check_plan,
+    check_process,
+    check_snooker_on_rays,
+    check_volumes,
+    line,
+)
+
+NOT_EXACT = {"expected_exception": AssertionError, "match": "Not equal to tolerance"}
+CHANGED = {"expected_exception": AssertionError, "match": "the distribution has changed"}
+
+
+# The snooker's Jacobian
+
+
+@pytest.fixture
+def no_jacobian(monkeypatch):
+    """emcee's mistake, or one much like it: volume does not grow along a line through the centre."""
+    right = archive_moves.snooker
+
+    def snooker(rng, x, archive):
+        return right(rng, x, archive)._replace(log_ratio=0.0)
+
+    monkeypatch.setattr(archive_moves, "snooker", snooker)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 6])
+def test_a_snooker_without_its_jacobian_is_seen_by_enumeration(no_jacobian, dim):
+    with pytest.raises(**NOT_EXACT):
+        check_snooker_on_rays(dim, archive_moves.snooker)
+    with pytest.raises(**NOT_EXACT):
+        check_volumes(archive_moves.snooker, dim)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "cone", "student-t", "log-gamma"])
+def test_a_snooker_without_its_jacobian_is_seen_from_exact_draws(no_jacobian, name):
+    with pytest.raises(**CHANGED):
+        case(name).check(snookers(case(name)))
+
+
+# The surrogate's ratio
+
+
+def patched_runs(monkeypatch, change):
+    """Every proposal of a run goes through ``change(proposal, plan, x)``."""
+    right = Plan._surrogate_run
+
+    def surrogate_run(self, surrogate, rng, x, *rest):
+        return change(right(self, surrogate, rng, x, *rest), surrogate, x)
+
+    monkeypatch.setattr(Plan, "_surrogate_run", surrogate_run)
+
+
+@pytest.fixture
+def swapped_ratio(monkeypatch):
+    """s(x') / s(x) in place of s(x) / s(x')."""
+    patched_runs(monkeypatch, lambda proposal, *_: proposal._replace(log_ratio=-proposal.log_ratio))
+
+
+@pytest.fixture
+def no_ratio(monkeypatch):
+    """A run taken for a symmetric proposal."""
+    patched_runs(monkeypatch, lambda proposal, *_: proposal._replace(log_ratio=0.0))
+
+
+@pytest.fixture
+def ratio_at_temperature_one(monkeypatch):
+    """A run on a flattened surrogate s^b, corrected by s."""
+
+    def change(proposal, surrogate, x):
+        return proposal._replace(log_ratio=_log_surrogate(surrogate, x) - _log_surrogate(surrogate, proposal.position))
+
+    patched_runs(monkeypatch, change)
+
+
+def _log_surrogate(surrogate, x):
+    return point.values(surrogate.point, np.ascontiguousarray(surrogate.whitening(x[None])))[0]
+
+
+@pytest.mark.parametrize("mistake", ["swapped_ratio", "no_ratio", "ratio_at_temperature_one"])
+@pytest.mark.parametrize("tempering", [COLD, HOT], ids=["cold", "hot"])
+def test_a_wrong_ratio_is_seen_by_enumeration(request, mistake, tempering):
+    request.getfixturevalue(mistake)
+    with pytest.raises(**NOT_EXACT):
+        check_plan(line(), tempering, archive_share=0.3, tempered_share=1.0)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "bimodal", "student-t", "cone"])
+def test_a_swapped_ratio_is_seen_from_exact_draws(swapped_ratio, name):
+    """Also on a surrogate that is nearly right, where s(x') p(x') / (s(x) p(x)) makes the chain sink to the mode."""
+    one = case(name)
+    for surrogate in (one.right, one.wrong):
+        with pytest.raises(**CHANGED):
+            one.check(runs(one, surrogate, **ONLY_RUNS))
+
+
+@pytest.mark.parametrize("name", ["gaussian", "student-t"])
+def test_a_missing_ratio_is_seen_from_exact_draws(no_ratio, name):
+    with pytest.raises(**CHANGED):
+        case(name).check(runs(case(name), case(name).wrong, **ONLY_RUNS))
+
+
+@pytest.mark.parametrize("name", ["gaussian", "student-t"])
+def test_a_ratio_at_the_wrong_temperature_is_seen_from_exact_draws(ratio_at_temperature_one, name):
+    with pytest.raises(**CHANGED):
+        case(name).check(runs(case(name), case(name).right, **ONLY_TEMPERED_RUNS))
+
+
+# Frozen means frozen
+
+
+@pytest.fixture
+def thawed(monkeypatch):
+    """After each sweep of the main phase the surrogate's trend is moved halfway to where the chain is."""
+    right = KernelHMCProcess._adapt
+
+    def adapt(self):
+        right(self)
+        surrogate = self._plan.surrogate
+        if not self.warming_up and surrogate is not None:
+            here = surrogate.whitening(self._walkers.x)[0]
+            self._plan = self._plan._replace(surrogate=_moved(surrogate, here))
+
+    monkeypatch.setattr(KernelHMCProcess, "_adapt", adapt)
+
+
+def _moved(surrogate, here):
+    state = surrogate.point._replace(location=0.5 * (surrogate.point.location + here))
+    change = dataclasses.replace if dataclasses.is_dataclass(surrogate) else type(surrogate)._replace
+    return change(surrogate, point=state)
+
+
+def test_a_surrogate_that_changes_after_the_freeze_is_seen_by_enumeration(thawed):
+    with pytest.raises(**NOT_EXACT):
+        check_process(line())
+
+
+@pytest.mark.parametrize("name", ["gaussian", "cone", "funnel"])
+def test_a_surrogate_that_changes_after_the_freeze_is_seen_from_exact_draws(thawed, name):
+    with pytest.raises(**CHANGED):
+        case(name).check(frozen_chains(case(name), sweeps=5))
+
+
+# Noisy estimates
+
+
+VARIANCE = 2.0
+
+
+def fresh_noise(rng, n):
+    """Of estimates that are unbiased on the scale of the density."""
+    return rng.normal(-0.5 * VARIANCE, VARIANCE**0.5, n)
+
+
+def noisy_walks(one, rng_of_noise, sweeps=10):
+    """Random walks that see log p + w with normal w and E e^w = 1, from the joint stationary distribution.
+
+    The noise of a stationary state has the density g(w) e^w: it is N(+v/2, v) where fresh noise is N(-v/2, v).
+    """
+
+    def step(rng, x):
+        group = Walkers([rng] * len(x), x, one.values(x) + rng_of_noise.normal(0.5 * VARIANCE, VARIANCE**0.5, len(x)))
+        for _ in range(sweeps):
+            steps = 0.5 * one.scale * rng.standard_normal(x.shape)
+            proposals = [Proposal(row, 0.0, 0) for row in group.x + steps]
+            points = np.array([p.position for p in proposals])
+            group.decide(proposals, one.values(points) + fresh_noise(rng_of_noise, len(x)))
+        return group.x
+
+    return step
+
+
+@pytest.fixture
+def recomputed(monkeypatch):
+    """The value of the present state is estimated anew before each decision ("Monte Carlo within Metropolis")."""
+    right = Walkers.decide
+
+    def decide(self, *arguments):
+        self.log_density = self.estimate(self)
+        return right(self, *arguments)
+
+    monkeypatch.setattr(Walkers, "decide", decide)
+
+
+NOISY = pytest.mark.parametrize("name", ["bimodal", "wedge", "log-gamma"])
+
+
+@NOISY
+def test_estimates_that_are_kept_leave_the_target_invariant(name):
+    case(name).check(noisy_walks(case(name), np.random.default_rng(4)))
+
+
+@NOISY
+def test_a_noisy_estimate_that_is_recomputed_is_seen_from_exact_draws(recomputed, monkeypatch, name):
+    one, rng = case(name), np.random.default_rng(5)
+
+    def estimate(group):
+        return one.values(group.x) + fresh_noise(rng, len(group.x))
+
+    monkeypatch.setattr(Walkers, "estimate", staticmethod(estimate), raising=False)
+    with pytest.raises(**CHANGED):
+        one.check(noisy_walks(one, np.random.default_rng(4)))
+
+
+def test_a_noisy_estimate_that_is_recomputed_is_seen_by_enumeration(recomputed, monkeypatch):
+    lattice = line()
+
+    def estimate(group):
+        return lattice.values(group.x) + NOISE[group.rngs[0].fork(NOISE_SHARES)]
+
+    monkeypatch.setattr(Walkers, "estimate", staticmethod(estimate), raising=False)
+    with pytest.raises(**NOT_EXACT):
+        check_noisy_target()

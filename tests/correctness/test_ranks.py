@@ -1,0 +1,16 @@
+"""Each move alone and the mixtures, from exact draws of ten targets.
+
+A test makes some forty comparisons and is wrong with probability 5e-7: the hundred tests together would raise a false
+alarm with one seed in twenty thousand. What they can see is shown in ``test_mutations.py``.
+"""
+
+import pytest
+
+from tests.correctness.invariance import MOVES, TARGETS, case
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("move", MOVES)
+def test_the_target_is_invariant_and_the_move_reversible(move, target):
+    one = case(target)
+    one.check(MOVES[move](one))
