@@ -83,10 +83,13 @@ def _about_surrogate(facts):
 def _about_estimator(facts):
     if "surrogate_acceptance_rate" not in facts:
         why = facts.get("refit_error", "warm-up was too short for a fit")
-        return [f"There was no surrogate, so that all draws came from a random walk: {why}."]
+        return [
+            f"There was no surrogate ({why}), so that all draws came from a random walk: raise warmup or "
+            "max_evaluations, or use another surrogate."
+        ]
     if facts["n_failed_refits"]:
         return [
-            f"{facts['n_failed_refits']} fits of the {facts['surrogate']} failed, and the last good one stayed in use "
-            f"({facts['refit_error']})."
+            f"Of the {facts['surrogate']}, {facts['n_failed_refits']} fits failed, and the last good one stayed in use "
+            f"({facts['refit_error']}): regularise it more, or use another one."
         ]
     return []
