@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 from scipy import optimize
 
 from kmc.checks import as_generator, check_count
-from kmc.estimator import check_vector, check_weights, values_of
 from kmc.scores import selection
-from kmc.scores.base import ScoreEstimator
-from kmc.scores.checks import check_samples
+from kmc.scores.base import REFIT_GROWTH, ScoreEstimator
 from kmc.scores.network import Denoiser, DenoiserState, flatten, initial, loss, unflatten
+from kmc.scores.sums import Samples
 
 LEVELS = (100.0, 10.0, 1.0)
 """Noise that the network is trained with, one after the other, in units of the final noise σ."""
@@ -22,8 +21,6 @@ NOISES = (0.02, 0.05, 0.1, 0.2, 0.5)
 
 HIDDEN = (10, 30, 100)
 """Candidates of ``n_hidden="cv"``."""
-
-_GROWTH = 1.05  # training on a stream goes on when it has grown by this factor since the last time
 
 
 class DenoisingAutoencoder(ScoreEstimator):
@@ -74,6 +71,10 @@ class DenoisingAutoencoder(ScoreEstimator):
 
     Notes
     -----
+    Log-density values do not enter the loss. A stream's samples are kept, O(n d) memory: when they have grown by 5 %
+    since the last time, training goes on from the present weights, with noise σ alone and on all samples so far; when
+    they have doubled, all is done anew, the choice of ``n_hidden`` and ``noise`` too.
+
     An iteration takes 6 n n_corruptions n_hidden d multiplications and as many tanh as there are codes; a selection
     trains once for each candidate and fold, and once more.
 
@@ -109,55 +110,18 @@ class DenoisingAutoencoder(ScoreEstimator):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
-        """Train on samples.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d)
-            Samples of the density, n >= 2.
-        y, values : array_like, shape (n,), optional
-            Log-density at the samples, under either name; checked and not used, because the loss has no place for them.
-        weights : array_like, shape (n,), optional
-            Of the samples in the loss, not negative; only their ratios matter.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            For points that are not finite or too few, a constant column, or a parameter out of its range; the message
-            names it.
-        """
-        x = self._check_points(X, fitting=True, least=2)
-        samples = _read(x, values_of(y, values), weights)
-        check_samples(samples.x, self)
+    def _fit(self, samples: Samples) -> None:
         self._check_parameters()
-        self._seen, self._rng = samples, as_generator(self.random_state)
-        self.n_samples_seen_ = len(x)
-        return self._fit()
+        self._seen, self._rng = _counted(samples), as_generator(self.random_state)
+        self._fit_seen()
 
-    def partial_fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
-        """Train on with one more block of samples; the first call is a :meth:`fit`.
-
-        The samples are kept, O(n d) memory. When they have grown by 5 % since the last time, training goes on from the
-        present weights, with noise σ alone and on all samples so far; when they have doubled, all is done anew, the
-        choice of ``n_hidden`` and ``noise`` too. Weights are comparable across blocks, and a block without weights has
-        ones.
-        """
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X, values_of(y, values), weights)
-        x = self._check_points(X)
-        self._seen = self._seen.joined(_read(x, values_of(y, values), weights))
-        self.n_samples_seen_ += len(x)
+    def _extend(self, block: Samples) -> None:
+        self._seen = self._seen.joined(_counted(block))
         if self.n_samples_seen_ >= 2 * self._n_fitted:
-            return self._fit()
-        if self.n_samples_seen_ >= _GROWTH * self._n_trained:
+            self._fit_seen()
+        elif self.n_samples_seen_ >= REFIT_GROWTH * self._n_trained:
             self._n_trained = self.n_samples_seen_
             self._set(*self._train(self._seen, self.n_hidden_, self.noise_, self.density_))
-        return self
 
     def point(self) -> DenoiserState:
         """The estimate for jitted loops, see :mod:`kmc.points`; its value is 0 everywhere if ``tied=False``."""
@@ -170,12 +134,11 @@ class DenoisingAutoencoder(ScoreEstimator):
         if not isinstance(self.tied, (bool, np.bool_)):
             raise TypeError(f"tied={self.tied!r}: expected True or False")
 
-    def _fit(self):
+    def _fit_seen(self):
         """To all samples seen."""
         self._n_fitted = self._n_trained = self.n_samples_seen_
         self._choose(self._seen)
         self._set(*self._train(self._seen, self.n_hidden_, self.noise_))
-        return self
 
     def _choose(self, samples):
         """Set ``n_hidden_``, ``noise_`` and ``cv_results_``."""
@@ -209,7 +172,7 @@ class DenoisingAutoencoder(ScoreEstimator):
         """(Denoiser, loss, iterations); from ``start``, if given, at the last level alone."""
         dim = samples.x.shape[1]
         if start is None:
-            centre, scale = self._seen.centre_and_scale()
+            centre, scale = _centre_and_scale(self._seen)
             network = initial(dim, n_hidden, self.tied, self._rng)
         else:
             centre, scale, network = start.centre, start.scale, start.network
@@ -246,28 +209,16 @@ class DenoisingAutoencoder(ScoreEstimator):
         self.density_, self.loss_, self.n_iter_ = density, value, iterations
 
 
-class _Samples(NamedTuple):
-    x: np.ndarray  # (n, d)
-    weights: np.ndarray  # (n,), as they were given
-
-    def take(self, rows):
-        return _Samples(self.x[rows], self.weights[rows])
-
-    def joined(self, other):
-        return _Samples(np.concatenate([self.x, other.x]), np.concatenate([self.weights, other.weights]))
-
-    def centre_and_scale(self):
-        share = self.weights / self.weights.sum()
-        centre = share @ self.x
-        r = self.x - centre
-        return centre, float(np.sqrt(share @ np.einsum("ij,ij->i", r, r) / self.x.shape[1]))
+def _counted(samples):
+    """The samples of positive weight."""
+    return samples.take(samples.weights > 0)
 
 
-def _read(x, values, weights):
-    if values is not None:
-        check_vector(values, len(x), "values")
-    w = check_weights(weights, len(x)) * (1.0 if weights is None else np.mean(weights))
-    return _Samples(x, w).take(w > 0)
+def _centre_and_scale(samples):
+    share = samples.weights / samples.weights.sum()
+    centre = share @ samples.x
+    r = samples.x - centre
+    return centre, float(np.sqrt(share @ np.einsum("ij,ij->i", r, r) / samples.x.shape[1]))
 
 
 def _sizes(n_hidden):
@@ -289,7 +240,7 @@ def _noises(noise, samples):
     if isinstance(noise, str):
         if noise != "cv":
             raise ValueError(f"noise={noise!r}: {expected}")
-        scale = samples.centre_and_scale()[1]
+        scale = _centre_and_scale(samples)[1]
         return [factor * scale for factor in NOISES]
     try:
         noises = np.atleast_1d(np.asarray(noise, dtype=float))

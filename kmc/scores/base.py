@@ -1,13 +1,18 @@
-"""What every score estimator does once it is fitted."""
+"""What every score estimator does: reading samples, and what a fitted density gives."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from kmc.estimator import Estimator
+from kmc.checks import check_number
+from kmc.estimator import Estimator, check_vector, check_weights, values_of
+from kmc.scores.checks import check_samples
 from kmc.scores.densities import point_parameters
+from kmc.scores.sums import Samples
+
+REFIT_GROWTH = 1.05  # what a stream goes into is solved anew when it has grown by this factor since the last time
 
 
 class FittedDensity(Protocol):
@@ -49,9 +54,75 @@ class FittedExpansion(NamedTuple):
 
 
 class ScoreEstimator(Estimator):
-    """Base of the score estimators: a subclass's ``fit`` leaves a FittedDensity in ``density_``."""
+    """Base of the score estimators: a subclass's ``_fit`` leaves a FittedDensity in ``density_``."""
 
     density_: FittedDensity
+    n_samples_seen_: int
+    _with_values: bool
+
+    def fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
+        """Fit to samples.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            Samples of the density, n >= 2.
+        y, values : array_like, shape (n,), optional
+            Log-density at the samples, up to a constant, where it is known, under either name: the kernel estimators
+            then also ask that the model agrees with them. The baselines check them and do without.
+        weights : array_like, shape (n,), optional
+            Not negative; only their ratios matter.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For points that are not finite or too few, a constant column, or a parameter out of its range; the message
+            names it.
+        """
+        x = self._check_points(X, fitting=True, least=2)
+        samples = self._read(x, values_of(y, values), weights)
+        check_samples(x, self, samples.weights)
+        self.n_samples_seen_, self._with_values = len(x), samples.values is not None
+        self._fit(samples)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
+        """Fit to one more block of samples; the first call is a :meth:`fit`.
+
+        Parameters and errors as in :meth:`fit`, but that a later block may have a single row. Weights are comparable
+        across blocks, and a block without weights has ones. What is kept of a stream, and when it is fitted anew, is in
+        the notes on the class.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, weights, values=values)
+        block = self._read(self._check_points(X), values_of(y, values), weights)
+        if (block.values is not None) != self._with_values:
+            raise ValueError("values: give log-densities for every block of a stream, or for none")
+        self.n_samples_seen_ += len(block.x)
+        self._extend(block)
+        return self
+
+    def _fit(self, samples: Samples) -> None:
+        """Fit to checked samples; ``n_samples_seen_`` is set."""
+        raise NotImplementedError
+
+    def _extend(self, block: Samples) -> None:
+        """Take in one more block; ``n_samples_seen_`` counts it already."""
+        raise NotImplementedError
+
+    def _read(self, x: np.ndarray, values: Any, weights: Any) -> Samples:
+        """Checked data, weights in their own scale."""
+        value_weight = 0.0
+        if hasattr(self, "value_weight"):
+            check_number(self, "value_weight", 0)
+            value_weight = float(self.value_weight)
+        w = check_weights(weights, len(x)) * (1.0 if weights is None else float(np.mean(weights)))
+        y = None if values is None else check_vector(values, len(x), "values")
+        return Samples(x, w @ x / w.sum(), w, y, value_weight)
 
     def log_density(self, X: Any) -> np.ndarray:
         """Unnormalised log-density at the rows of X (n, d), shape (n,)."""

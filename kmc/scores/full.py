@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from kmc.checks import check_choice, check_number
 from kmc.errors import KmcWarning
-from kmc.estimator import values_of
-from kmc.scores.base import FittedExpansion, ScoreEstimator
-from kmc.scores.checks import check_samples
+from kmc.scores.base import REFIT_GROWTH, FittedExpansion, ScoreEstimator
 from kmc.scores.full_selection import Choice, choose
 from kmc.scores.full_system import FullSystem
-from kmc.scores.in_basis import SOLVE_GROWTH
-from kmc.scores.ridge import read_samples
 from kmc.scores.sums import Samples
 
 PRODUCTS = 1000
@@ -82,6 +78,9 @@ class FullKEF(ScoreEstimator):
     regularisation; "cg" O(n² d) time for each of ten to a hundred products, twice that for kernels that are not made of
     the radial ones in :mod:`kmc.kernels`, and O(n d) memory besides a few (3 √p)². A gradient at a point takes O(n d).
 
+    The full estimator does not stream: its function needs every sample, so all are kept, and the system is solved from
+    scratch when they have grown by 5 % since the last time, with all choices made anew when they have doubled.
+
     Candidates are compared by K-fold cross-validation, on 1000 samples at random if there are more; the λ that is best
     for n₁ of n samples becomes λ (n₁/n)^{1/3}, the slowest decay in theorem 2 of the paper.
 
@@ -122,69 +121,27 @@ class FullKEF(ScoreEstimator):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
-        """Fit to samples.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d)
-            Samples of the density, n >= 2.
-        y, values : array_like, shape (n,), optional
-            Log-density at the samples, up to a constant, where it is known, under either name: the objective then also
-            asks that the model agrees with them.
-        weights : array_like, shape (n,), optional
-            Not negative; only their ratios matter.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            For points that are not finite or too few, a constant column, or a parameter out of its range; the message
-            names it.
-        """
-        x = self._check_points(X, fitting=True, least=2)
-        self._fit(read_samples(self, x, values_of(y, values), weights))
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
-        """Fit to more samples, besides those so far.
-
-        Parameters and errors as in :meth:`fit`. The full estimator does not stream: its function needs every sample, so
-        all are kept, and the system is solved from scratch whenever they have grown by 5 % since the last time; kernel,
-        bandwidth, regularisation and base density are chosen again at each doubling. :class:`NystromKEF` streams.
-        """
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, weights, values=values)
-        block = read_samples(self, self._check_points(X), values_of(y, values), weights)
-        if (block.values is None) != (self._seen.values is None):
-            raise ValueError("values: give log-densities for every block of samples, or for none")
-        seen = _joined(self._seen, block)
-        n = len(seen.x)
-        if n >= 2 * self._n_chosen:
-            self._fit(seen)
-        elif n >= SOLVE_GROWTH * self._n_solved:
-            self._solve(seen, self._choice)
-        self._seen, self.n_samples_seen_ = seen, n
-        return self
-
-    def _fit(self, seen: Samples) -> None:
+    def _fit(self, samples: Samples) -> None:
         """Choose what the parameters leave open, and solve."""
         check_choice(self, "solver", ("auto", "dense", "cg"))
         check_number(self, "tolerance", 0, 1)
-        check_samples(seen.x, self, seen.weights)
-        self._solve(seen, choose(self, _counted(seen)))
-        self._n_chosen = len(seen.x)
+        self._solve(samples, choose(self, _counted(samples)))
+        self._n_chosen = len(samples.x)
+
+    def _extend(self, block: Samples) -> None:
+        seen = self._seen.joined(block)
+        if len(seen.x) >= 2 * self._n_chosen:
+            self._fit(seen)
+        elif len(seen.x) >= REFIT_GROWTH * self._n_solved:
+            self._solve(seen, self._choice)
+        self._seen = seen
 
     def _solve(self, seen: Samples, choice: Choice) -> None:
         system = FullSystem(choice.kernel, _counted(seen), choice.base)
         solved = next(system.path(self.solver, np.array([choice.regularization]), self.tolerance, PRODUCTS))
         if not solved.converged:
             warnings.warn(_unfinished(solved, self.tolerance, choice), KmcWarning, stacklevel=4)
-        self._seen, self._choice, self.n_samples_seen_ = seen, choice, len(seen.x)
-        self._n_solved = self.n_samples_seen_
+        self._seen, self._choice, self._n_solved = seen, choice, len(seen.x)
         self.kernel_, self.bandwidth_, self.base_density_, self.regularization_, self.cv_results_ = choice
         self.solver_, self.n_iter_ = system.solver(self.solver), solved.iterations
         self.centre_, self.coefficients_ = seen.centre, solved.coefficients
@@ -197,13 +154,6 @@ def _unfinished(solved, tolerance, choice):
         f"{solved.error:.1e} in the gradient, tolerance={tolerance:g}: use a regularization above "
         f"{choice.regularization:.1e}, a smaller bandwidth than {choice.bandwidth:.3g}, or solver='dense'"
     )
-
-
-def _joined(first, second):
-    """Both sets of samples, about their common mean."""
-    x, w = np.concatenate([first.x, second.x]), np.concatenate([first.weights, second.weights])
-    y = None if first.values is None else np.concatenate([first.values, second.values])
-    return first._replace(x=x, weights=w, values=y, centre=w @ x / w.sum())
 
 
 def _counted(samples):

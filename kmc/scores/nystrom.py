@@ -65,7 +65,9 @@ class NystromKEF(BasisEstimator):
     Notes
     -----
     Assembly takes O(n m² d²) time in blocks of bounded memory, the solution O(m³ d³) for each regularisation and fold,
-    memory O(m² d²).
+    memory O(m² d²). Of a stream, a block's forms are added to those so far, O(block) work, and the system is solved
+    anew once the stream has grown by 5 % since the last time; landmarks, bandwidth, regularisation and base density
+    are chosen again when it has doubled, from all of it: it is kept, O(n d) memory.
 
     Examples
     --------

@@ -14,13 +14,11 @@ import numpy as np
 
 from kmc.bases import Basis
 from kmc.checks import as_generator, check_number
-from kmc.estimator import check_vector, check_weights
 from kmc.kernels import median_distance
 from kmc.kernels.names import kernel_of
 from kmc.linalg import ridge_solution
 from kmc.scores import selection
 from kmc.scores.base import FittedExpansion
-from kmc.scores.checks import check_samples
 from kmc.scores.held_out import Folds, HeldOut, LeaveOneOut
 from kmc.scores.selection import Search
 from kmc.scores.sums import Samples, Sums, accumulate_sums
@@ -51,19 +49,8 @@ class Model(Protocol):
         """f in centred coordinates, with ``values``, ``gradient`` and ``laplacian`` at points."""
 
 
-def read_samples(model: Any, x: np.ndarray, values: Any, weights: Any) -> Samples:
-    """Checked data of a fit or of a block of a stream, between which the scale of the weights matters."""
-    check_number(model, "value_weight", 0)
-    w = check_weights(weights, len(x))
-    if weights is not None:
-        w = w * float(np.mean(weights))
-    y = None if values is None else check_vector(values, len(x), "values")
-    return Samples(x, w @ x / w.sum(), w, y, float(model.value_weight))
-
-
 def fit(model: Any, samples: Samples) -> Sums:
     """Choose what the parameters leave open, solve, and set the estimator's fitted attributes."""
-    check_samples(samples.x, model, samples.weights)
     if model.jitter != "auto":
         check_number(model, "jitter", 0, ends="[)")
     selection.check_folds(model.cv)
