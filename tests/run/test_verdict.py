@@ -37,7 +37,11 @@ def test_nothing_is_said_when_all_is_well(sampler, draws):
         ({"rhat": 1.4}, "chains disagree (R-hat 1.40)", "allow more evaluations"),
         ({"rhat": float("inf")}, "never moved", "start nearer"),
         ({"facts": {}}, "too short for a surrogate", "raise warmup or max_evaluations"),
-        ({"facts": ESTIMATOR | {"n_failed_refits": 2, "refit_error": "singular"}}, "LiteKEF, 2 fits failed", "regularise it more"),
+        (
+            {"facts": ESTIMATOR | {"n_failed_refits": 2, "refit_error": "singular"}},
+            "LiteKEF, 2 fits failed",
+            "regularise it more",
+        ),
         ({"facts": {"surrogate": "LiteKEF", "refit_error": "singular"}}, "no surrogate (singular)", "raise warmup"),
         ({"facts": {"surrogate": "LiteKEF"}}, "was too short for a fit", "raise warmup"),
         ({"facts": {"surrogate_loo_sd": 2.34}}, "misses the log-density by 2.3 nats", "allow more evaluations"),

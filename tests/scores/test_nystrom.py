@@ -4,7 +4,6 @@ import pytest
 from kmc.kernels import Gaussian, Metric, Polynomial, RationalQuadratic
 from kmc.scores.nystrom import NystromKEF
 from tests.oracles import differences
-
 from tests.oracles import nystrom as oracle
 
 BANDWIDTH, LAMBDA = 1.3, 1e-2
