@@ -13,6 +13,7 @@ def after(draws, acceptance=0.5):
 
 FITTED = {"surrogate_loo_sd": 0.2}
 ESTIMATOR = {"surrogate": "LiteKEF", "surrogate_acceptance_rate": 0.8, "n_failed_refits": 0}
+TWICE_FAILED = ESTIMATOR | {"n_failed_refits": 2, "refit_error": "singular"}
 
 
 def say(sampler="kernel-hmc", draws=20, made=20, acceptance=0.5, facts=FITTED, interrupted=False, rhat=1.0):
@@ -38,7 +39,7 @@ def test_nothing_is_said_when_all_is_well(sampler, draws):
         ({"rhat": float("inf")}, "never moved", "start nearer"),
         ({"facts": {}}, "too short for a surrogate", "raise warmup or max_evaluations"),
         (
-            {"facts": ESTIMATOR | {"n_failed_refits": 2, "refit_error": "singular"}},
+            {"facts": TWICE_FAILED},
             "LiteKEF, 2 fits failed",
             "regularise it more",
         ),
