@@ -4,7 +4,10 @@ import numpy as np
 
 
 def system(x, landmarks, bandwidth, base_gradient):
-    """A = BᵀB/n with B_(b,i),a = ∂_i k(Y_a, X_b), h_a = mean_b Σ_i ∂_i² k(Y_a, X_b) + ∂_i k(Y_a, X_b) ∂_i log q0, and K."""
+    """A = BᵀB/n, h and K.
+
+    B_(b,i),a = ∂_i k(Y_a, X_b) and h_a = mean_b Σ_i ∂_i² k(Y_a, X_b) + ∂_i k(Y_a, X_b) ∂_i log q0(X_b).
+    """
     n, d = x.shape
     m = len(landmarks)
     b = np.zeros((n, d, m))
