@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmc.bases import KernelSections, Whitened
+from kmc.bases import Contraction, KernelSections, Whitened
 from kmc.forms import accumulate
 from kmc.kernels import Gaussian, Metric, median_distance
 from kmc.linalg import cholesky_whitening, ridge_path
@@ -56,7 +56,7 @@ class Expansion(NamedTuple):
 
     def gradients(self, z: np.ndarray) -> np.ndarray:
         """∇f at the rows of z, shape (n, d)."""
-        return np.einsum("nmd,m->nd", self.basis.gradients(z), self.coefficients)
+        return Contraction(self.basis, self.coefficients).gradient(z)
 
 
 def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], jitter: float) -> Expansion:
