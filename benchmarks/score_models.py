@@ -18,7 +18,8 @@ from kmc.scores import DenoisingAutoencoder, FullKEF, LiteKEF, NystromKEF
 from kmc.scores.base import FittedExpansion
 from kmc.scores.densities import Flat
 from kmc.scores.full_system import FullSystem
-from kmc.scores.ridge import fit, read_samples, solve
+from kmc.scores.ridge import fit, solve
+from kmc.scores.sums import Samples
 
 REGULARIZATIONS = tuple(10.0**k for k in range(-7, 1))
 JITTER = 1e-5
@@ -72,7 +73,7 @@ def grid(model: Model, bandwidths) -> list[tuple[dict, list]]:
 def in_basis(make, x, setting, regularizations) -> Iterator[Any]:
     """Fits in a finite basis: one assembly, a solution for each regularisation."""
     estimator = make(**setting, regularization=regularizations[0])
-    samples = read_samples(estimator, estimator._check_points(x, fitting=True), None, None)
+    samples = unweighted(estimator._check_points(x, fitting=True))
     total = fit(estimator, samples)
     for regularization in regularizations:
         estimator.regularization_ = regularization
@@ -82,11 +83,16 @@ def in_basis(make, x, setting, regularizations) -> Iterator[Any]:
 
 def in_all(make, x, setting, regularizations) -> Iterator[Any]:
     """Full fits to the precision that a comparison needs, the regularisations by one system, each from the last."""
-    samples = read_samples(make(**setting), x, None, None)
+    samples = unweighted(x)
     system = FullSystem(kernel_of("gaussian", setting["bandwidth"]), samples, Flat())
     descending = np.sort(regularizations)[::-1]
     for solved in reversed(list(system.path("auto", descending, tolerance=1e-3, most=300))):
         yield FittedExpansion(samples.centre, Flat(), solved.function)
+
+
+def unweighted(x) -> Samples:
+    """Samples of weight one without values."""
+    return Samples(x, x.mean(axis=0), np.ones(len(x)), None, 0.0)
 
 
 def single(make, x, setting, regularizations) -> Iterator[Any]:
