@@ -52,7 +52,7 @@ def quality(draws: np.ndarray, truth: Truth) -> dict[str, float]:
     width_error = np.hypot(low_share[1] * truth.slopes[0], high_share[1] * truth.slopes[1]) / true_width
     return {
         "ess": bulk_ess(draws),
-        "tail_ess": _per_coordinate(draws, az.ess, method="tail").min(),
+        "tail_ess": _per_coordinate(draws, az.ess, method="tail", prob=(0.05, 0.95)).min(),
         "rhat": _per_coordinate(draws, az.rhat).max(),
         "mean_error": (mean_deviation * np.sqrt(mean_ess)).max(),
         "sd_error": (sd_deviation / spread).max(),

@@ -165,10 +165,10 @@ def test_a_surrogate_that_changes_after_the_freeze_is_seen_by_enumeration(thawed
         check_process(line())
 
 
-@pytest.mark.parametrize("name", ["gaussian", "cone", "funnel"])
+@pytest.mark.parametrize("name", ["gaussian", "cone", "log-gamma"])
 def test_a_surrogate_that_changes_after_the_freeze_is_seen_from_exact_draws(thawed, name):
     with pytest.raises(**CHANGED):
-        case(name).check(frozen_chains(case(name), sweeps=5))
+        case(name).check(frozen_chains(case(name), sweeps=8))
 
 
 # Noisy estimates
