@@ -194,7 +194,7 @@ class KernelHMCProcess:
         *self._rngs, self._rng = (np.random.default_rng(seed) for seed in problem.seed.spawn(walkers + 1))
         self._walkers = self._best_walkers(problem.initial, problem.initial_log_density)
         self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
-        self._learner = Learner(dim, options.fit, options.max_archive, self._rng)
+        self._learner = Learner(dim, options.fit, options.max_archive, self._rng, problem.noisy)
         self._learner.history.extend(problem.initial, problem.initial_log_density)
         self._hot_edge = self._learner.tempering_edge()
         self._settle = options.settle if problem.warmup is None else min(options.settle, problem.warmup)
@@ -258,6 +258,7 @@ class KernelHMCProcess:
             return facts
         return facts | {
             "surrogate_loo_sd": surrogate.loo_sd,
+            "noise_sd": surrogate.noise_sd if self.problem.noisy else None,
             "surrogate_trend_sd": surrogate.trend_sd,
             "surrogate_bandwidth_factor": surrogate.expansion.factor,
             "surrogate_n_values": surrogate.n_values,
@@ -299,7 +300,7 @@ class KernelHMCProcess:
     def _tempering(self, beta):
         if beta == 1.0:
             return COLD
-        return Tempering(float(self._learner.history.log_density.max()), float(beta), self._hot_edge)
+        return Tempering(self._learner.top, float(beta), self._hot_edge)
 
     def _new_probes(self):
         rate = self.options.main_probe_rate if self._frozen else self.options.probe_rate
@@ -315,12 +316,11 @@ class KernelHMCProcess:
         surrogate = self._plan.surrogate
         if surrogate is not None and len(points):
             foretold = surrogate.log_density(points)
-            top = self._learner.history.log_density.max()
-            matters = top - np.maximum(foretold, values) < surrogate.edge
+            matters = self._learner.top - np.maximum(foretold, values) < surrogate.edge
             k = len(proposed_values)
-            surprising = int(np.sum((np.abs(values - foretold) > 2.0)[k:] & matters[k:]))
+            surprising = int(np.sum((np.abs(values - foretold) > self._round.surprising)[k:] & matters[k:]))
             self._round.n_points += k
-            self._round.low += int(np.sum((values - foretold)[:k] > 2.0))
+            self._round.low += int(np.sum((values - foretold)[:k] > self._round.surprising))
             self._round.probes += len(probe_values)
             self._round.surprises += surprising
             self._n_probes += len(probe_values)
@@ -374,11 +374,11 @@ class KernelHMCProcess:
         )
         self._hot_edge = self._learner.tempering_edge()
         self._rescue()
-        self._round = Round()
+        self._round = Round(noise_sd=self._learner.noise_sd)
 
     def _rescale_archive_moves(self):
         if self._round.archive:
-            factor = np.clip(np.mean(self._round.archive) / 0.25, 0.6, 1.5)
+            factor = np.clip(self._round.served(self._round.archive) / 0.25, 0.6, 1.5)
             scale = float(np.clip(self._plan.archive_scale * factor, 0.05, 2.0))
             self._plan = self._plan._replace(archive_scale=scale)
 

@@ -26,11 +26,15 @@ class Learner:
         Every evaluation, in order.
     n_fits : int
         Fits made.
+    noise_sd : float
+        Of the values, as the last fit has it; 0 before the first, and if they are exact.
     """
 
-    def __init__(self, dim: int, fit: FitOptions, max_archive: int, rng: np.random.Generator):
+    def __init__(self, dim: int, fit: FitOptions, max_archive: int, rng: np.random.Generator, noisy: bool = False):
         self.history = History(dim)
         self.n_fits = 0
+        self.noise_sd = 0.0
+        self._noisy, self._top = noisy, -np.inf
         self._dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
         self._cloud = np.empty((0, dim))
         self._visits: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -64,6 +68,11 @@ class Learner:
                     return distinct(rows, self._max_archive, self._rng)
         return distinct(np.vstack([self._cloud, *(x for x, _, _ in recent)]), self._max_archive, self._rng)
 
+    @property
+    def top(self) -> float:
+        """The highest log-density; of noisy values the last fit's, which a lucky estimate does not raise."""
+        return self._top if np.isfinite(self._top) else float(self.history.log_density.max())
+
     def replan(self, plan: Plan) -> Plan:
         """Fit anew, and tune what moves on the surrogate depend on; the plan as it was if no fit is possible."""
         states = self.states()
@@ -90,7 +99,7 @@ class Learner:
         """Points (count, d) past the edge of the evaluations that lie less deep than ``edge``."""
         if not count:
             return np.empty((0, self._dim))
-        depth = self.history.log_density.max() - self.history.log_density
+        depth = self.top - self.history.log_density
         metric = surrogate.expansion.metric
         u = surrogate.whitening(self.history.x) @ metric.T
         points = probe_points(u, np.flatnonzero(depth < edge), count, self._rng)
@@ -102,7 +111,7 @@ class Learner:
         recent = self._recent(0.6)
         if not recent:
             return bulk + 5.0
-        deep = self.history.log_density.max() - np.concatenate([values for _, values, _ in recent])
+        deep = self.top - np.concatenate([values for _, values, _ in recent])
         return max(bulk + 5.0, min(2.0 * bulk, float(np.quantile(deep, 0.99))) + 3.0)
 
     def _recent(self, share):
@@ -115,11 +124,13 @@ class Learner:
         try:
             with warnings.catch_warnings():  # leave-one-out judges an ill-conditioned candidate; the user cannot
                 warnings.simplefilter("ignore", LinAlgWarning)
-                surrogate = fit_surrogate(x, values, states, self._rng, self._fit, previous, levels)
+                surrogate = fit_surrogate(x, values, states, self._rng, self._fit, previous, levels, self._noisy)
         except np.linalg.LinAlgError:
             return previous
         self.n_fits += 1
-        if previous is None or surrogate.loo_sd < 1.5 * previous.loo_sd + 0.1:
+        if self._noisy:
+            self._top, self.noise_sd = surrogate.top, surrogate.noise_sd
+        if previous is None or surrogate.error_sd < 1.5 * previous.error_sd + 0.1:
             return surrogate
         recent = slice(-min(200, len(values)), None)
         shallow = values.max() - values[recent] < surrogate.edge

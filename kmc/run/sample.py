@@ -181,6 +181,7 @@ class _Run:
                 warmup=self.warmup,
                 max_evaluations=self.max_evaluations,
                 seed=self.process_seed,
+                noisy=self.evaluate.model.noisy,
             )
         )
         self.n_evaluations_warmup = self.evaluate.n_evaluations

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.run.trace import Trace
+from kmc.surrogates.noise import beyond_noise
 
 
 def verdict(
@@ -72,6 +73,7 @@ def _about_surrogate(facts):
             "Warm-up was too short for a surrogate, so that all draws came from differential evolution: raise warmup "
             "or max_evaluations."
         ]
+    error = beyond_noise(error, facts.get("noise_sd") or 0.0)
     if error > 1.0:
         return [
             f"The surrogate misses the log-density by {error:.1f} nats (leave-one-out sd): expect slow mixing in "

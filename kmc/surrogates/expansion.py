@@ -10,6 +10,7 @@ from kmc.bases import Contraction, KernelSections, Whitened
 from kmc.forms import accumulate
 from kmc.kernels import Gaussian, Metric, median_distance
 from kmc.linalg import cholesky_whitening, ridge_path
+from kmc.surrogates.noise import no_worse
 
 REGULARIZATIONS = np.logspace(-13, 2, 31)
 
@@ -30,6 +31,7 @@ class Data(NamedTuple):
     base_gradient: np.ndarray  # (k, d) gradient of the trend there
     deep: np.ndarray | None = None  # (l, d) points that are known to be far outside the bulk
     deep_limit: np.ndarray | None = None  # (l,) what f must not exceed there
+    noisy: bool = False
 
 
 class Expansion(NamedTuple):
@@ -67,10 +69,13 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], ji
     only the ones that keep the known deep points out of the bulk are considered.
     """
     candidates = [_fit(data, metric, factor, jitter) for factor in factors]
-    base = float(np.sqrt(data.weights @ (data.residual - data.weights @ data.residual) ** 2))
-    best = min(c.loo_sd for c in candidates)
-    allowed = best + 0.3 * min(max(base - best, 0.0), max(best, 0.1))
-    fitting = [c for c in candidates if c.loo_sd <= allowed]
+    if data.noisy:
+        fits = no_worse(np.stack([c.residuals for c in candidates], axis=1), data.weights)
+    else:
+        base = float(np.sqrt(data.weights @ (data.residual - data.weights @ data.residual) ** 2))
+        best = min(c.loo_sd for c in candidates)
+        fits = [c.loo_sd <= best + 0.3 * min(max(base - best, 0.0), max(best, 0.1)) for c in candidates]
+    fitting = [c for c, good in zip(candidates, fits, strict=True) if good]
     runaway = [_runaway(c, data) for c in fitting]
     return max((c for c, r in zip(fitting, runaway, strict=True) if r <= min(runaway) + 0.02), key=lambda c: c.factor)
 
@@ -95,7 +100,10 @@ def _fit(data, metric, factor, jitter):
         basis.values(data.z) - mean, data.residual - value_mean, data.weights * (1 - data.score_weight), REGULARIZATIONS
     )
     errors = np.sqrt(data.weights @ residuals**2)
-    chosen = _largest_regularization(errors, float(np.sqrt(data.weights @ (data.residual - value_mean) ** 2)))
+    if data.noisy:
+        chosen = int(np.flatnonzero(no_worse(residuals, data.weights))[-1])
+    else:
+        chosen = _largest_regularization(errors, float(np.sqrt(data.weights @ (data.residual - value_mean) ** 2)))
     beta = path.coefficients(REGULARIZATIONS[chosen])
     return Expansion(
         kernel=kernel,

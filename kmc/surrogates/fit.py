@@ -18,6 +18,7 @@ from kmc.surrogates import point
 from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
 from kmc.surrogates.expansion import Data, fit_expansion
 from kmc.surrogates.metric import gradient_metric, polynomial_metric
+from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, no_worse, settled
 from kmc.surrogates.surrogate import Surrogate, assemble, point_state
 from kmc.surrogates.trend import FLATTEST, fit_trend
 from kmc.surrogates.whitening import Whitening, whiten_states
@@ -66,9 +67,11 @@ class _Evaluated(NamedTuple):
 
     x: np.ndarray
     log_density: np.ndarray
-    depth: np.ndarray  # below the highest value
+    depth: np.ndarray  # below the top
     edge: float
     states: np.ndarray
+    top: float  # the highest value, noise taken off
+    noise_sd: float | None = None  # as far as it is known; None: there is no noise
 
 
 def values_needed(dim: int) -> int:
@@ -84,6 +87,7 @@ def fit_surrogate(
     options: FitOptions = FitOptions(),
     previous: Surrogate | None = None,
     levels: np.ndarray | None = None,
+    noisy: bool = False,
 ) -> Surrogate:
     """Fit a surrogate to evaluated points.
 
@@ -102,21 +106,34 @@ def fit_surrogate(
     levels : ndarray, shape (l,), optional
         Log-densities at which the chains nearest to the target were lately: a target with heavy tails spends its time
         deeper below its mode than a Gaussian, and then values count down to there.
+    noisy : bool
+        Whether the values are logs of unbiased estimates. Depths are then those of a smoothed log-density (the previous
+        fit's, or a first one's), and fits are chosen by what they gain beyond chance.
 
     Raises
     ------
     LinAlgError
         If hardly any point has a positive density.
     """
-    depth = log_density.max() - log_density
-    edge = edge_of(log_density.max() - levels if levels is not None else np.empty(0), x.shape[1])
+    if not noisy:
+        return _fit(x, log_density, log_density, states, rng, options, previous, levels, None)
+    known = previous or _fit(x, log_density, log_density, states, rng, options, None, levels, 0.0)
+    smooth = settled(log_density, known.log_density(x), known.noise_sd)
+    return _fit(x, log_density, smooth, states, rng, options, previous, levels, known.noise_sd)
+
+
+def _fit(x, log_density, smooth, states, rng, options, previous, levels, noise_sd):
+    """A surrogate of the values, which count by the depth of the smooth ones."""
+    top = float(smooth.max())
+    depth = top - smooth
+    edge = edge_of(top - levels if levels is not None else np.empty(0), x.shape[1])
     edge = max(edge, _depth_of_enough(x, depth))
-    evaluated = _Evaluated(x, log_density, depth, edge, states)
+    evaluated = _Evaluated(x, log_density, depth, edge, states, top, noise_sd)
     keep = _chosen(evaluated, rng, options, previous)
 
-    whitening = previous.whitening if previous and previous.loo_sd < 0.5 else whiten_states(states)
+    whitening = previous.whitening if previous and previous.error_sd < 0.5 else whiten_states(states)
     first = _fit_in(whitening, evaluated, keep, rng, options, previous)
-    if first.loo_sd < max(0.5, 0.6 * first.trend_sd):
+    if first.error_sd < max(0.5, 0.6 * beyond_noise(first.trend_sd, first.noise_sd)):
         return first
     # The kernel found next to nothing: take coordinates and metric from the shallow half alone, then fit the whole.
     shallow = evaluated._replace(edge=0.5 * edge)
@@ -142,13 +159,14 @@ def _quadratics(dim):
 
 def _chosen(evaluated, rng, options, previous):
     """Indices of distinct points with a weight that counts; at most ``max_values``, the worst known ones among them."""
-    x, log_density, depth, edge, _ = evaluated
-    _, unique = np.unique(x, axis=0, return_index=True)
-    useful = unique[depth_weights(depth[unique], edge) > NEGLIGIBLE]
+    x, log_density, depth, edge = evaluated[:4]
+    noisy = evaluated.noise_sd is not None
+    distinct = np.arange(len(x)) if noisy else np.unique(x, axis=0, return_index=True)[1]
+    useful = distinct[depth_weights(depth[distinct], edge) > NEGLIGIBLE]
     if len(useful) <= options.max_values:
         return useful
     quarter = options.max_values // 4
-    if previous is None:
+    if previous is None or noisy:  # the largest errors are those of the luckiest estimates
         return rng.permutation(useful)[: options.max_values]
     error = np.sqrt(depth_weights(depth[useful], edge)) * np.abs(log_density[useful] - previous.log_density(x[useful]))
     order = np.argsort(-error)
@@ -158,33 +176,39 @@ def _chosen(evaluated, rng, options, previous):
 
 def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None):
     """Trend, expansion and repair in given coordinates."""
-    x, log_density, depth, edge, states = evaluated
+    x, log_density, depth, edge, states, top, noise_sd = evaluated
     keep = keep[depth_weights(depth[keep], edge) > NEGLIGIBLE]
     x_kept, y = x[keep], log_density[keep]
     weights = depth_weights(depth[keep], edge)
     weights = weights / weights.sum()
     z = whitening(x_kept)
     trend = fit_trend(z, y, weights)
-    sharper = _rewhitened(whitening, trend, y, weights)
+    sharper = _rewhitened(whitening, trend, y, weights, noise_sd or 0.0)
     if sharper is not None:
         whitening, z = sharper, sharper(x_kept)
         trend = fit_trend(z, y, weights)
 
-    data = _data(z, y, weights, trend, whitening(states), whitening(_deep_points(evaluated, rng)), edge, rng, options)
+    data = _data(z, y, weights, trend, whitening, evaluated, rng, options)
     if metric is None and previous is not None and whitening is previous.whitening:
         metric = previous.expansion.metric
     start = np.eye(z.shape[1]) if metric is None else metric
-    data, expansion = _with_learned_metric(data, start, _factors(options, previous), options, rng)
-    ceiling = max(float(y.max()), trend.constant) + 3.0
-    surrogate = assemble(whitening, trend, expansion, edge, ceiling)
+    data, expansion = _with_learned_metric(data, start, _factors(options, previous), options, rng, noise_sd or 0.0)
+    noise_sd = 0.0 if noise_sd is None else _noise_sd(data, expansion)
+    surrogate = assemble(whitening, trend, expansion, edge, max(top, trend.constant) + 3.0, top, noise_sd)
     return _repaired(surrogate, data, evaluated, options)
 
 
-def _rewhitened(whitening, trend, y, weights):
+def _noise_sd(data, expansion):
+    inside = data.residual - expansion.values(data.z)
+    return estimate_noise_sd(data.z @ expansion.metric.T, inside, expansion.residuals, data.weights)
+
+
+def _rewhitened(whitening, trend, y, weights, noise_sd):
     """Coordinates in which the fitted precision is the identity, where it is far from that and describes the values."""
     eigenvalues, vectors = linalg.eigh(trend.precision)
-    sd = np.sqrt(weights @ (y - weights @ y) ** 2)
-    if (eigenvalues.min() > 0.2 and eigenvalues.max() < 20) or trend.residual_sd > 0.5 * sd:
+    sd = beyond_noise(np.sqrt(weights @ (y - weights @ y) ** 2), noise_sd)
+    missed = beyond_noise(trend.residual_sd, noise_sd)
+    if (eigenvalues.min() > 0.2 and eigenvalues.max() < 20) or missed > 0.5 * sd:
         return None
     usable = np.where(np.isclose(eigenvalues, FLATTEST), 1.0, eigenvalues)
     root = (vectors * np.sqrt(usable)) @ vectors.T
@@ -197,9 +221,11 @@ def _deep_points(evaluated, rng):
     return evaluated.x[rng.permutation(negligible)[:200]]
 
 
-def _data(z, y, weights, trend, states, deep, edge, rng, options):
+def _data(z, y, weights, trend, whitening, evaluated, rng, options):
+    deep = np.ascontiguousarray(whitening(_deep_points(evaluated, rng)))
+    states = np.ascontiguousarray(whitening(evaluated.states))
     centres = z[spread(z, options.n_basis, rng, weights)]
-    bare = point_state(trend, edge)
+    bare = point_state(trend, evaluated.edge)
     return Data(
         z=z,
         residual=y - point.values(bare, np.ascontiguousarray(z)),
@@ -207,15 +233,16 @@ def _data(z, y, weights, trend, states, deep, edge, rng, options):
         centres=centres,
         score_weight=options.score_weight,
         states=states,
-        base_gradient=point.gradients(bare, np.ascontiguousarray(states)),
+        base_gradient=point.gradients(bare, states),
         deep=deep,
-        deep_limit=y.max() - edge - point.values(bare, np.ascontiguousarray(deep)),
+        deep_limit=evaluated.top - evaluated.edge - point.values(bare, deep),
+        noisy=evaluated.noise_sd is not None,
     )
 
 
 def _factors(options, previous):
     """All bandwidths at first; the neighbours of the last choice once a fit is good."""
-    if previous is None or previous.loo_sd > 0.5:
+    if previous is None or previous.error_sd > 0.5:
         return options.bandwidths
     return _neighbours(previous.expansion.factor, options)
 
@@ -226,23 +253,29 @@ def _neighbours(factor, options):
     return tuple(order[max(at - 1, 0) : at + 2])
 
 
-def _with_learned_metric(data, metric, factors, options, rng):
+def _with_learned_metric(data, metric, factors, options, rng, noise_sd):
     """The expansion in the better of the given metric and those learned from gradients; more centres if it is poor."""
     best = fit_expansion(data, metric, factors, options.jitter)
-    if best.loo_sd > options.good:
+    if beyond_noise(best.loo_sd, noise_sd) > options.good:
         trial = fit_expansion(data, polynomial_metric(data, rng), options.bandwidths, options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
     for _ in range(2):
         trial = fit_expansion(data, gradient_metric(best, data), factors, options.jitter)
-        if not trial.loo_sd < 0.95 * best.loo_sd:
+        if not _clearly_better(trial, best, data):
             break
         best = trial
-    if best.loo_sd > options.good and len(data.z) > 4 * options.n_basis:
+    if beyond_noise(best.loo_sd, noise_sd) > options.good and len(data.z) > 4 * options.n_basis:
         data = data._replace(centres=data.z[spread(data.z, 2 * options.n_basis, rng, data.weights)])
         best = fit_expansion(data, best.metric, _neighbours(best.factor, options), options.jitter)
         trial = fit_expansion(data, gradient_metric(best, data), (best.factor,), options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
     return data, best
+
+
+def _clearly_better(trial, best, data):
+    if data.noisy:
+        return not no_worse(np.stack([trial.residuals, best.residuals], axis=1), data.weights)[1]
+    return trial.loo_sd < 0.95 * best.loo_sd
 
 
 def _repaired(surrogate, data, evaluated, options):
@@ -251,7 +284,7 @@ def _repaired(surrogate, data, evaluated, options):
     They become centres and lightly weighted data at a depth where no chain would go.
     """
     n, weights = len(data.z), data.weights
-    target = evaluated.log_density.max() - evaluated.edge - 10.0
+    target = evaluated.top - evaluated.edge - 10.0
     bare = point_state(surrogate.trend, evaluated.edge)
     for _ in range(4):
         bad = _violators(surrogate, evaluated)
@@ -267,7 +300,9 @@ def _repaired(surrogate, data, evaluated, options):
         )
         old = surrogate.expansion
         new = fit_expansion(data, old.metric, (old.factor,), options.jitter)
-        error_before, error = (float(np.sqrt(weights @ e.residuals[:n] ** 2)) for e in (old, new))
+        error_before, error = (
+            beyond_noise(float(np.sqrt(weights @ e.residuals[:n] ** 2)), surrogate.noise_sd) for e in (old, new)
+        )
         if error > max(1.3 * error_before, 0.1):
             break  # a wall that a smooth kernel can build only by spoiling the bulk
         surrogate = surrogate.with_expansion(new)
@@ -279,6 +314,6 @@ def _violators(surrogate, evaluated):
     deep = np.flatnonzero(depth_weights(evaluated.depth, evaluated.edge) <= NEGLIGIBLE)
     if not len(deep):
         return deep
-    claimed = evaluated.log_density.max() - surrogate.log_density(evaluated.x[deep])
+    claimed = evaluated.top - surrogate.log_density(evaluated.x[deep])
     order = np.argsort(claimed)
     return deep[order[claimed[order] < evaluated.edge]][:50]
