@@ -258,6 +258,7 @@ class KernelHMCProcess:
             return facts
         return facts | {
             "surrogate_loo_sd": surrogate.loo_sd,
+            "surrogate_score_weight": surrogate.expansion.score_weight,
             "noise_sd": surrogate.noise_sd if self.problem.noisy else None,
             "surrogate_trend_sd": surrogate.trend_sd,
             "surrogate_bandwidth_factor": surrogate.expansion.factor,

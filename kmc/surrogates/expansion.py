@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.bases import Contraction, KernelSections, Whitened
-from kmc.forms import accumulate
+from kmc.forms import Forms, accumulate
 from kmc.kernels import Gaussian, Metric, median_distance
 from kmc.linalg import cholesky_whitening, ridge_path
 from kmc.surrogates.noise import no_worse
@@ -46,6 +46,7 @@ class Expansion(NamedTuple):
     regularization: float
     loo_sd: float  # weighted root mean square of the leave-one-out residuals
     residuals: np.ndarray  # (n,) leave-one-out residuals
+    score_weight: float = 0.0  # share of the score terms
 
     @property
     def basis(self) -> KernelSections:
@@ -68,7 +69,7 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], ji
     narrow ones fall back to the trend there. But a wide kernel may also run away upwards: of those that fit well,
     only the ones that keep the known deep points out of the bulk are considered.
     """
-    candidates = [_fit(data, metric, factor, jitter) for factor in factors]
+    candidates = [fit_kernel(data, metric, factor, jitter) for factor in factors]
     if data.noisy:
         fits = no_worse(np.stack([c.residuals for c in candidates], axis=1), data.weights)
     else:
@@ -80,31 +81,31 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], ji
     return max((c for c, r in zip(fitting, runaway, strict=True) if r <= min(runaway) + 0.02), key=lambda c: c.factor)
 
 
-def _fit(data, metric, factor, jitter):
+def fit_kernel(
+    data: Data, metric: np.ndarray, factor: float, jitter: float, regularization: float | None = None
+) -> Expansion:
+    """The expansion in sections of one bandwidth; its ridge by leave-one-out if it is not given."""
     kernel = Gaussian(factor * median_distance(data.centres @ metric.T))
     sections = KernelSections(Metric(kernel, metric), data.centres)
     whitening = cholesky_whitening(sections.gram(), jitter)
     basis = Whitened(sections, whitening)
 
     forms = accumulate(basis, data.z, ("mass", "values"), weights=data.weights, values=data.residual)
-    matrix, target = forms.centred_mass(), forms.centred_values()
+    scores = None
     if data.score_weight > 0:
         scores = accumulate(sections, data.states, ("dirichlet", "linear"), base_gradient=data.base_gradient)
-        share, per_state = data.score_weight, data.score_weight / scores.weight
-        matrix = (1 - share) * matrix + per_state * (whitening.T @ scores.dirichlet @ whitening)
-        target = (1 - share) * target - per_state * (whitening.T @ scores.linear)
-
-    path = ridge_path(matrix, target)
+    path = ridge_path(*system(forms, scores, whitening, data.score_weight))
     mean, value_mean = forms.get("mean") / forms.weight, forms.get("value_sum") / forms.weight
+    grid = REGULARIZATIONS if regularization is None else np.array([regularization])
     residuals = path.leave_one_out(
-        basis.values(data.z) - mean, data.residual - value_mean, data.weights * (1 - data.score_weight), REGULARIZATIONS
+        basis.values(data.z) - mean, data.residual - value_mean, data.weights * (1 - data.score_weight), grid
     )
     errors = np.sqrt(data.weights @ residuals**2)
     if data.noisy:
         chosen = int(np.flatnonzero(no_worse(residuals, data.weights))[-1])
     else:
         chosen = _largest_regularization(errors, float(np.sqrt(data.weights @ (data.residual - value_mean) ** 2)))
-    beta = path.coefficients(REGULARIZATIONS[chosen])
+    beta = path.coefficients(float(grid[chosen]))
     return Expansion(
         kernel=kernel,
         centres=data.centres,
@@ -112,9 +113,27 @@ def _fit(data, metric, factor, jitter):
         coefficients=whitening @ beta,
         offset=float(value_mean - mean @ beta),
         factor=factor,
-        regularization=float(REGULARIZATIONS[chosen]),
+        regularization=float(grid[chosen]),
         loo_sd=float(errors[chosen]),
         residuals=residuals[:, chosen],
+        score_weight=data.score_weight,
+    )
+
+
+def system(
+    forms: Forms, scores: Forms | None, whitening: np.ndarray, share: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Matrix (m, m) and right-hand side (m,) of the objective in the whitened basis, without the ridge.
+
+    ``forms`` holds mass and values of that basis, and ``scores`` the forms of score matching of the sections.
+    """
+    matrix, target = forms.centred_mass(), forms.centred_values()
+    if scores is None or share == 0:
+        return matrix, target
+    per_state = share / scores.weight
+    return (
+        (1 - share) * matrix + per_state * (whitening.T @ scores.dirichlet @ whitening),
+        (1 - share) * target - per_state * (whitening.T @ scores.linear),
     )
 
 

@@ -6,7 +6,7 @@ repair where the surrogate is shallow and the truth deep.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from kmc.surrogates import point
 from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
 from kmc.surrogates.expansion import Data, fit_expansion
 from kmc.surrogates.metric import gradient_metric, polynomial_metric
+from kmc.surrogates.shares import make_folds, with_best_share
 from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, no_worse, settled
 from kmc.surrogates.surrogate import Surrogate, assemble, point_state
 from kmc.surrogates.trend import FLATTEST, fit_trend
@@ -31,16 +32,17 @@ class FitOptions:
     Attributes
     ----------
     n_basis : int
-        Kernel sections; twice as many where the leave-one-out sd stays above ``good``.
+        Kernel sections; twice as many where the leave-one-out sd stays above ``good``. For noisy values half as many:
+        the noise hides what the others would show.
     good : float
-        Leave-one-out sd, in nats, that calls for no further effort.
+        Leave-one-out sd, in nats and beyond the noise, that calls for no further effort.
     max_values : int
         Values kept for a fit; a quarter of them are the largest old residuals.
     bandwidths : tuple of float
         Candidates, in median distances between centres.
-    score_weight : float
-        Share of the score-matching terms in the objective, in [0, 1); the rest goes to the values. Zero is best for a
-        deterministic log-density.
+    score_weight : float or "cv", optional
+        Share of the score-matching terms in the objective, in [0, 1); the rest goes to the values. "cv" is a share
+        chosen by cross-validation, and what noisy values get by default; exact ones get none, which is best for them.
     jitter : float
         Added to the diagonal of the Gram matrix.
     """
@@ -49,14 +51,17 @@ class FitOptions:
     good: float = 0.2
     max_values: int = 2000
     bandwidths: tuple[float, ...] = (0.5, 0.8, 1.2, 2.0, 3.5, 7.0, 14.0)
-    score_weight: float = 0.0
+    score_weight: float | str | None = None
     jitter: float = 1e-11
 
     def __post_init__(self):
         check_count(self, "n_basis", 2)
         check_count(self, "max_values", 10)
         check_number(self, "good", 0, np.inf, "[)")
-        check_number(self, "score_weight", 0, 1, "[)")
+        if self.score_weight is not None and self.score_weight != "cv":
+            if isinstance(self.score_weight, str):
+                raise ValueError(f"score_weight={self.score_weight!r}: expected 'cv' or a number in [0, 1)")
+            check_number(self, "score_weight", 0, 1, "[)")
         check_number(self, "jitter", 0, 1)
         if not self.bandwidths or not all(0 < b < np.inf for b in self.bandwidths):
             raise ValueError(f"bandwidths={self.bandwidths!r}: expected positive finite numbers, at least one")
@@ -115,8 +120,11 @@ def fit_surrogate(
     LinAlgError
         If hardly any point has a positive density.
     """
+    if options.score_weight is None:
+        options = replace(options, score_weight="cv" if noisy else 0.0)
     if not noisy:
         return _fit(x, log_density, log_density, states, rng, options, previous, levels, None)
+    options = replace(options, n_basis=max(options.n_basis // 2, 2))
     known = previous or _fit(x, log_density, log_density, states, rng, options, None, levels, 0.0)
     smooth = settled(log_density, known.log_density(x), known.noise_sd)
     return _fit(x, log_density, smooth, states, rng, options, previous, levels, known.noise_sd)
@@ -193,6 +201,9 @@ def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None
         metric = previous.expansion.metric
     start = np.eye(z.shape[1]) if metric is None else metric
     data, expansion = _with_learned_metric(data, start, _factors(options, previous), options, rng, noise_sd or 0.0)
+    if options.score_weight == "cv":
+        folds = make_folds(x_kept, states, rng)
+        expansion = with_best_share(data, expansion, folds, _neighbours(expansion.factor, options), options.jitter)
     noise_sd = 0.0 if noise_sd is None else _noise_sd(data, expansion)
     surrogate = assemble(whitening, trend, expansion, edge, max(top, trend.constant) + 3.0, top, noise_sd)
     return _repaired(surrogate, data, evaluated, options)
@@ -231,7 +242,7 @@ def _data(z, y, weights, trend, whitening, evaluated, rng, options):
         residual=y - point.values(bare, np.ascontiguousarray(z)),
         weights=weights,
         centres=centres,
-        score_weight=options.score_weight,
+        score_weight=0.0 if options.score_weight == "cv" else options.score_weight,
         states=states,
         base_gradient=point.gradients(bare, states),
         deep=deep,
@@ -297,6 +308,7 @@ def _repaired(surrogate, data, evaluated, options):
             residual=np.concatenate([data.residual, target - point.values(bare, z)]),
             weights=light / light.sum(),
             centres=np.vstack([data.centres, z]),
+            score_weight=surrogate.expansion.score_weight,
         )
         old = surrogate.expansion
         new = fit_expansion(data, old.metric, (old.factor,), options.jitter)
