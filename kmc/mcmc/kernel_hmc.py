@@ -249,6 +249,7 @@ class KernelHMCProcess:
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         facts = {
+            "noisy": self.problem.noisy,
             "n_refits": self._learner.n_fits,
             "n_probes": self._n_probes,
             "probe_surprises": self._n_surprises,

@@ -10,6 +10,9 @@ import numpy as np
 from kmc.run.trace import Trace
 from kmc.surrogates.noise import beyond_noise
 
+LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
+LONG = 0.2  # of a chain in one state: with noise of sd 1, one run in several hundred
+
 
 def verdict(
     sampler: str,
@@ -61,9 +64,37 @@ def verdict(
                 f"The chains disagree (R-hat {rhat:.2f}): they have not converged; allow more evaluations, start "
                 "nearer to the bulk, or reparametrise."
             )
+        if facts.get("noisy"):
+            sentences += _about_noise(trace, facts.get("noise_sd", 0.0))
         if sampler == "kernel-hmc":
             sentences += _about_estimator(facts) if "surrogate" in facts else _about_surrogate(facts)
     return sentences
+
+
+def _about_noise(trace, noise_sd):
+    sentences = []
+    if noise_sd > LOUD:
+        times = int(np.ceil(np.expm1(noise_sd**2) / np.expm1(1.0)))
+        sentences.append(
+            f"The noise of log_density has a sd of about {noise_sd:.1f} nats, so that few proposals can be accepted: "
+            f"average about {times} times as many simulations in each estimate, for a sd near 1."
+        )
+    longest = longest_stay(trace.stats["accepted"])
+    if longest > max(LONG * len(trace), 50):
+        sentences.append(
+            f"A chain stayed {longest} draws in one state, whose estimate was lucky: average more simulations in each "
+            "estimate, or allow more evaluations."
+        )
+    return sentences
+
+
+def longest_stay(accepted: np.ndarray) -> int:
+    """The largest number of draws in a row that a chain spent in one state; ``accepted`` is (chains, draws)."""
+    longest = 0
+    for moves in accepted:
+        ends = np.flatnonzero(moves)
+        longest = max(longest, int(np.max(np.diff(np.concatenate([[0], ends, [len(moves)]])))))
+    return longest
 
 
 def _about_surrogate(facts):
