@@ -19,7 +19,7 @@ from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
 from kmc.surrogates.expansion import Data, fit_expansion
 from kmc.surrogates.metric import gradient_metric, polynomial_metric
 from kmc.surrogates.shares import make_folds, with_best_share
-from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, no_worse, settled
+from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, highest, no_worse, settled
 from kmc.surrogates.surrogate import Surrogate, assemble, point_state
 from kmc.surrogates.trend import FLATTEST, fit_trend
 from kmc.surrogates.whitening import Whitening, whiten_states
@@ -132,7 +132,7 @@ def fit_surrogate(
 
 def _fit(x, log_density, smooth, states, rng, options, previous, levels, noise_sd):
     """A surrogate of the values, which count by the depth of the smooth ones."""
-    top = float(smooth.max())
+    top = float(smooth.max()) if noise_sd is None else highest(smooth)
     depth = top - smooth
     edge = edge_of(top - levels if levels is not None else np.empty(0), x.shape[1])
     edge = max(edge, _depth_of_enough(x, depth))

@@ -41,6 +41,12 @@ def settled(values: np.ndarray, foretold: np.ndarray, noise_sd: float) -> np.nda
     return foretold + np.sign(apart) * np.maximum(np.abs(apart) - _EXPLAINED * noise_sd, 0.0)
 
 
+def highest(values: np.ndarray) -> float:
+    """The third largest of settled values (n,): one or two estimates that luck has raised do not decide."""
+    finite = np.sort(values[np.isfinite(values)])
+    return float(finite[-min(3, len(finite))]) if len(finite) else -np.inf
+
+
 def estimate_noise_sd(u: np.ndarray, inside: np.ndarray, left_out: np.ndarray, weights: np.ndarray) -> float:
     """The sd of the noise, from differences between the residuals of nearest neighbours.
 

@@ -20,7 +20,7 @@ from kmc.linalg import cholesky_whitening, ridge_path
 from kmc.surrogates.expansion import REGULARIZATIONS, Data, Expansion, fit_kernel, system
 from kmc.surrogates.noise import no_worse
 
-SHARES = (0.0, 0.03, 0.1, 0.3)
+SHARES = (0.0, 0.05, 0.2, 0.6)
 FOLDS = 5
 
 
