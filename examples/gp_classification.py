@@ -1,9 +1,9 @@
 """Which inputs matter to a Gaussian-process classifier? ``python examples/gp_classification.py --help``.
 
-The kernel of the classifier is exp(-½ Σ w_i² (x_i - x'_i)²), one weight per input: where w_i is near zero, input i plays
-no part. The posterior of the log weights has no closed form, because the latent values must be integrated out of the
-likelihood, but importance sampling estimates that integral without bias. Two evaluations at the same point differ, and
-no gradient is to be had: ``kmc.Model(..., noisy=True)`` says so, and the draws are exact all the same.
+The kernel of the classifier is exp(-½ Σ w_i² (x_i - x'_i)²), one weight per input: where w_i is near zero, input i
+plays no part. The posterior of the log weights has no closed form, because the latent values must be integrated out of
+the likelihood, but importance sampling estimates that integral without bias. Two evaluations at the same point differ,
+and no gradient is to be had: ``kmc.Model(..., noisy=True)`` says so, and the draws are exact all the same.
 
 Without ``--data`` the inputs are five measurements of cell nuclei in 80 of the breast-cancer cases that come with
 scikit-learn, and the question is whether the tumour is benign. ``--data glass.data`` takes UCI's Glass Identification:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.run.trace import Trace
-from kmc.surrogates.noise import beyond_noise
+from kmc.surrogates.noise import attainable_acceptance, beyond_noise
 
 LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
 LONG = 0.2  # of a chain in one state: with noise of sd 1, one run in several hundred
@@ -49,7 +49,7 @@ def verdict(
         )
     if len(trace):
         acceptance = float(np.mean(trace.stats["acceptance_rate"]))
-        if acceptance < 0.1:
+        if acceptance < 0.1 * attainable_acceptance(facts.get("noise_sd") or 0.0):
             sentences.append(
                 f"Only {acceptance:.1%} of the proposals were accepted: allow more evaluations, start nearer to the "
                 "bulk, or reparametrise."
@@ -65,7 +65,7 @@ def verdict(
                 "nearer to the bulk, or reparametrise."
             )
         if facts.get("noisy"):
-            sentences += _about_noise(trace, facts.get("noise_sd", 0.0))
+            sentences += _about_noise(trace, facts.get("noise_sd") or 0.0)
         if sampler == "kernel-hmc":
             sentences += _about_estimator(facts) if "surrogate" in facts else _about_surrogate(facts)
     return sentences

@@ -75,7 +75,7 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], ji
     else:
         base = float(np.sqrt(data.weights @ (data.residual - data.weights @ data.residual) ** 2))
         best = min(c.loo_sd for c in candidates)
-        fits = [c.loo_sd <= best + 0.3 * min(max(base - best, 0.0), max(best, 0.1)) for c in candidates]
+        fits = np.array([c.loo_sd for c in candidates]) <= best + 0.3 * min(max(base - best, 0.0), max(best, 0.1))
     fitting = [c for c, good in zip(candidates, fits, strict=True) if good]
     runaway = [_runaway(c, data) for c in fitting]
     return max((c for c, r in zip(fitting, runaway, strict=True) if r <= min(runaway) + 0.02), key=lambda c: c.factor)
@@ -120,9 +120,7 @@ def fit_kernel(
     )
 
 
-def system(
-    forms: Forms, scores: Forms | None, whitening: np.ndarray, share: float
-) -> tuple[np.ndarray, np.ndarray]:
+def system(forms: Forms, scores: Forms | None, whitening: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
     """Matrix (m, m) and right-hand side (m,) of the objective in the whitened basis, without the ridge.
 
     ``forms`` holds mass and values of that basis, and ``scores`` the forms of score matching of the sections.

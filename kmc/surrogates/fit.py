@@ -18,8 +18,8 @@ from kmc.surrogates import point
 from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
 from kmc.surrogates.expansion import Data, fit_expansion
 from kmc.surrogates.metric import gradient_metric, polynomial_metric
-from kmc.surrogates.shares import make_folds, with_best_share
 from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, highest, no_worse, settled
+from kmc.surrogates.shares import make_folds, with_best_share
 from kmc.surrogates.surrogate import Surrogate, assemble, point_state
 from kmc.surrogates.trend import FLATTEST, fit_trend
 from kmc.surrogates.whitening import Whitening, whiten_states

@@ -55,9 +55,7 @@ class Surrogate:
 
     def with_expansion(self, expansion: Expansion) -> Surrogate:
         """The same with another kernel part."""
-        return assemble(
-            self.whitening, self.trend, expansion, self.edge, self.point.ceiling, self.top, self.noise_sd
-        )
+        return assemble(self.whitening, self.trend, expansion, self.edge, self.point.ceiling, self.top, self.noise_sd)
 
     def rewhitened(self, draws: np.ndarray) -> Surrogate:
         """The same in coordinates in which ``draws`` (n, d), given in the present ones, are white."""

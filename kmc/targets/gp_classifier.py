@@ -59,7 +59,7 @@ class GaussianProcessClassifier:
         factor = linalg.cholesky(precision, lower=True, check_finite=False)
         log_det = float(np.log(np.diag(factor)).sum())
         if not self.draws:
-            return log_likelihood(mode, self.labels) - 0.5 * float(v @ v) - log_det
+            return float(log_likelihood(mode, self.labels)) - 0.5 * float(v @ v) - log_det
         z = rng.standard_normal((len(v), self.draws))
         drawn = v[:, None] + linalg.solve_triangular(factor, z, lower=True, trans="T", check_finite=False)
         likelihood = log_likelihood(root @ drawn, self.labels[:, None])

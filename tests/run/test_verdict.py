@@ -1,6 +1,7 @@
+import numpy as np
 import pytest
 
-from kmc.run.verdict import verdict
+from kmc.run.verdict import longest_stay, verdict
 from tests.run.sweeps import trace
 
 
@@ -69,3 +70,58 @@ def test_several_sentences():
 
 def test_an_interrupted_run_is_not_told_to_raise_its_budget():
     assert not any("max_evaluations" in s for s in say("random-walk", interrupted=True, made=3))
+
+
+# Noisy targets
+
+
+NOISY = FITTED | {"noisy": True, "noise_sd": 1.0}
+
+
+def stays(draws, longest):
+    """A trace of chains that move at every draw, but for one stay."""
+    made = after(draws)
+    made.stats["accepted"][:] = True
+    made.stats["accepted"][1, 5 : 4 + longest] = False
+    return made
+
+
+def about_noise(facts, draws=400, longest=30):
+    return verdict("kernel-hmc", stays(draws, longest), facts, draws, False, 1.0)
+
+
+def test_a_usual_noise_is_not_mentioned():
+    assert about_noise(NOISY) == []
+    assert about_noise(NOISY, longest=80) == []
+
+
+def test_loud_noise_and_how_many_simulations_cure_it():
+    """(e^4 - 1) / (e - 1) = 31.2 times as many, as the variance of the average of log-normal estimates falls with n."""
+    (said,) = about_noise(NOISY | {"noise_sd": 2.0, "surrogate_loo_sd": 2.01})
+    assert "sd of about 2.0 nats" in said and "about 32 times as many simulations" in said
+
+
+def test_a_chain_that_sticks():
+    (said,) = about_noise(NOISY, longest=81)
+    assert "stayed 81 draws in one state" in said and "average more simulations" in said
+
+
+def test_sticking_is_seen_where_nothing_estimates_the_noise():
+    (said,) = verdict("random-walk", stays(400, 90), {"noisy": True}, 400, False, 1.0)
+    assert "stayed 90 draws" in said
+
+
+def test_noise_is_not_held_against_the_surrogate_nor_the_proposals():
+    loud = NOISY | {"noise_sd": 2.5, "surrogate_loo_sd": 2.6}
+    assert len(say(facts=loud, acceptance=0.05, made=20)) == 1  # of what the noise allows, .077, it is most
+    assert any("proposals were accepted" in said for said in say(facts=loud, acceptance=0.005))
+    (said,) = about_noise(NOISY | {"surrogate_loo_sd": 1.6})
+    assert "misses the log-density by 1.2 nats" in said
+
+
+@pytest.mark.parametrize(
+    ("accepted", "longest"),
+    [([[1, 1, 1]], 1), ([[0, 0, 0]], 3), ([[1, 0, 0, 1], [1, 1, 1, 1]], 3), ([[0, 0, 1, 0]], 2)],
+)
+def test_the_longest_stay(accepted, longest):
+    assert longest_stay(np.array(accepted, bool)) == longest
