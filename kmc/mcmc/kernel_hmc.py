@@ -32,6 +32,7 @@ from kmc.mcmc.walkers import Walkers, best_starts, requested
 from kmc.surrogates import FitOptions, values_needed
 from kmc.surrogates.depth import bulk_depth
 
+_LONG_STAY = 40  # sweeps of warm-up in one state
 _SURROGATE_MOVES = (MOVES.index("surrogate"), MOVES.index("tempered-surrogate"))
 
 
@@ -385,9 +386,13 @@ class KernelHMCProcess:
             self._plan = self._plan._replace(archive_scale=scale)
 
     def _rescue(self):
-        """Move walkers that are hopelessly deep to the place of another."""
+        """Move walkers that are hopelessly deep, or stuck with a lucky estimate, to the place of another."""
         values = self._walkers.log_density
         lost = values < np.median(values) - (self.problem.dim + 15.0) / self._betas
+        if self.problem.noisy:
+            lost |= self._learner.stays(self._walkers.x, _LONG_STAY)
+        if np.all(lost):
+            return
         for i in np.flatnonzero(lost):
             j = int(self._rng.choice(np.flatnonzero(~lost)))
             self._walkers.x[i], self._walkers.log_density[i] = self._walkers.x[j], self._walkers.log_density[j]
@@ -405,6 +410,9 @@ class KernelHMCProcess:
         x, values = self._learner.cold_visits(0.6)
         if not len(x):
             x, values = self._walkers.x, self._walkers.log_density
+        elif self.problem.noisy:  # where a lucky estimate has held a walker for long is no place to begin
+            _, first = np.unique(x, axis=0, return_index=True)
+            x, values = x[first], values[first]
         rows = self._rng.choice(len(x), chains, replace=len(x) < chains)
         self._walkers = Walkers(self._rngs[:chains], x[rows], values[rows])
         self._betas = np.ones(chains)

@@ -57,6 +57,14 @@ class Learner:
             np.concatenate([values[beta == 1] for _, values, beta in recent]),
         )
 
+    def stays(self, x: np.ndarray, sweeps: int) -> np.ndarray:
+        """Which of the points (k, d) some walker has been at after each of the last sweeps, shape (k,)."""
+        recent = self._visits[-sweeps:]
+        held = np.full(len(x), len(recent) == sweeps)
+        for visited, _, _ in recent:
+            held &= (x[:, None] == visited).all(axis=2).any(axis=1)
+        return held
+
     def states(self) -> np.ndarray:
         """Distinct recent states (n, d) of the coldest walkers that have visited enough of them, in random order."""
         recent = self._recent(0.6)

@@ -68,8 +68,8 @@ def estimate_noise_sd(u: np.ndarray, inside: np.ndarray, left_out: np.ndarray, w
     return float(np.sqrt(0.5 * pair_weights @ differences**2 / pair_weights.sum()))
 
 
-def no_worse(residuals: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Which columns of residuals (n, k) have a weighted mean square within a standard error of the smallest, (k,).
+def no_worse(residuals: np.ndarray, weights: np.ndarray, errors: float = 1.0) -> np.ndarray:
+    """Which columns of residuals (n, k) have a weighted mean square near the smallest: within standard errors, (k,).
 
     The standard error is that of the difference from the best column: the noise of the values is the same in both, so
     that far smaller differences show than in either mean square.
@@ -79,4 +79,4 @@ def no_worse(residuals: np.ndarray, weights: np.ndarray) -> np.ndarray:
     differences = squares - squares[:, [best]]
     mean = weights @ differences
     spread = np.sqrt(weights**2 @ (differences - mean) ** 2)
-    return mean <= spread
+    return mean <= errors * spread

@@ -22,6 +22,7 @@ from kmc.surrogates.noise import no_worse
 
 SHARES = (0.0, 0.05, 0.2, 0.6)
 FOLDS = 5
+_ERRORS = 2.0  # standard errors of the gain that score terms must bring
 
 
 class Folds(NamedTuple):
@@ -42,8 +43,10 @@ def make_folds(x: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> F
 def with_best_share(
     data: Data, expansion: Expansion, folds: Folds, factors: tuple[float, ...], jitter: float
 ) -> Expansion:
-    """The expansion as it is, or one with score terms if held-out values say that it is better beyond chance.
+    """The expansion as it is, or one with score terms if held-out values say that it is better beyond doubt.
 
+    Score terms push the surrogate down wherever the chains have not been, which values seldom contradict, for there are
+    few of them there: a chain that finds such a place stays for long. A gain that could be chance is not worth that.
     Share, bandwidth and ridge are chosen together, out of :data:`SHARES`, ``factors`` and REGULARIZATIONS.
     """
     if any(len(np.unique(labels)) < FOLDS for labels in folds):
@@ -54,7 +57,7 @@ def with_best_share(
     errors = data.weights @ flat**2
     values_only = int(np.argmin(errors.reshape(residuals.shape[1:])[0]))
     best = int(np.argmin(errors))
-    if no_worse(flat[:, [values_only, best]], data.weights)[0]:
+    if no_worse(flat[:, [values_only, best]], data.weights, _ERRORS)[0]:
         return expansion
     share, factor, at = np.unravel_index(best, residuals.shape[1:])
     chosen = data._replace(score_weight=SHARES[share])

@@ -48,10 +48,10 @@ def error(expansion):
 
 
 def test_states_help_where_the_noise_is_large():
-    """Forty values with noise of three nats, and 2,000 states."""
+    """Sixty values with noise of two nats, and 2,000 states: not always beyond doubt, and then a clear gain."""
     gains = []
-    for seed in range(4):
-        values_only, mixed = best(problem(40, 2000, 3.0, seed=seed))
+    for seed in range(6):
+        values_only, mixed = best(problem(60, 2000, 2.0, seed=seed))
         if mixed.score_weight > 0:
             gains.append(error(mixed) / error(values_only))
     assert len(gains) >= 2 and np.median(gains) < 0.8
