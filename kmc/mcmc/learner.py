@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgWarning
 
 from kmc.mcmc.history import History
 from kmc.mcmc.plan import Plan, distinct
-from kmc.mcmc.probes import probe_points
+from kmc.mcmc.probes import probe_points, probes_near
 from kmc.mcmc.tuning import choose_run_length, choose_step_size, free_draws
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
 from kmc.surrogates.depth import bulk_depth
@@ -110,7 +110,18 @@ class Learner:
         depth = self.top - self.history.log_density
         metric = surrogate.expansion.metric
         u = surrogate.whitening(self.history.x) @ metric.T
-        points = probe_points(u, np.flatnonzero(depth < edge), count, self._rng)
+        shallow = np.flatnonzero(depth < edge)
+        if self._noisy:
+            excess = self.history.log_density[shallow] - surrogate.log_density(self.history.x[shallow])
+            near = int(self._rng.binomial(count, 0.5))
+            points = np.vstack(
+                [
+                    probe_points(u, shallow, count - near, self._rng),
+                    probes_near(u, shallow, excess, near, self._rng),
+                ]
+            )
+        else:
+            points = probe_points(u, shallow, count, self._rng)
         return surrogate.whitening.back(np.linalg.solve(metric, points.T).T)
 
     def tempering_edge(self) -> float:

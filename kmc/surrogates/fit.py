@@ -313,7 +313,7 @@ def _repaired(surrogate, data, evaluated, options):
         old = surrogate.expansion
         new = fit_expansion(data, old.metric, (old.factor,), options.jitter)
         error_before, error = (float(np.sqrt(weights @ e.residuals[:n] ** 2)) for e in (old, new))
-        if error > max(1.3 * error_before, 0.1):
+        if error > max((1.2 if data.noisy else 1.3) * error_before, 0.1):
             break  # a wall that a smooth kernel can build only by spoiling the bulk
         surrogate = surrogate.with_expansion(new)
     return surrogate
