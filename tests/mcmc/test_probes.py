@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull, Delaunay
 
-from kmc.mcmc.probes import probe_points
+from kmc.mcmc.probes import probe_points, probes_near
 
 
 def disc(n, seed=0):
@@ -57,3 +57,20 @@ def test_only_shallow_points_are_left():
     z = np.vstack([disc(50), disc(50) + 100.0])
     probes = probe_points(z, np.arange(50), 50, np.random.default_rng(6))
     assert np.linalg.norm(probes, axis=1).max() < 10.0
+
+
+def test_probes_beside_values_far_above_the_surrogate():
+    rng = np.random.default_rng(5)
+    z = rng.standard_normal((300, 2))
+    excess = rng.standard_normal(300)
+    excess[7] = 9.0
+    points = probes_near(z, np.arange(300), excess, 400, rng)
+    near = np.linalg.norm(points - z[7], axis=1) < np.sort(np.linalg.norm(z - z[7], axis=1))[12]
+    assert 0.08 < near.mean() < 0.4  # a sixth of the time it is among the fifty that are looked at
+    nearest = np.min(np.linalg.norm(points[:, None] - z, axis=2), axis=1)
+    assert np.quantile(nearest, 0.9) < 0.5 and np.all(nearest > 0)
+
+
+def test_no_probes_are_none():
+    z = np.zeros((5, 2))
+    assert probes_near(z, np.arange(5), np.zeros(5), 0, np.random.default_rng(0)).shape == (0, 2)
