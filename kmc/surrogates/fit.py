@@ -32,8 +32,7 @@ class FitOptions:
     Attributes
     ----------
     n_basis : int
-        Kernel sections; twice as many where the leave-one-out sd stays above ``good``. For noisy values half as many:
-        the noise hides what the others would show.
+        Kernel sections; twice as many where the leave-one-out sd stays above ``good``.
     good : float
         Leave-one-out sd, in nats and beyond the noise, that calls for no further effort.
     max_values : int
@@ -124,7 +123,6 @@ def fit_surrogate(
         options = replace(options, score_weight="cv" if noisy else 0.0)
     if not noisy:
         return _fit(x, log_density, log_density, states, rng, options, previous, levels, None)
-    options = replace(options, n_basis=max(options.n_basis // 2, 2))
     known = previous or _fit(x, log_density, log_density, states, rng, options, None, levels, 0.0)
     smooth = settled(log_density, known.log_density(x), known.noise_sd)
     return _fit(x, log_density, smooth, states, rng, options, previous, levels, known.noise_sd)
@@ -205,7 +203,8 @@ def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None
         folds = make_folds(x_kept, states, rng)
         expansion = with_best_share(data, expansion, folds, _neighbours(expansion.factor, options), options.jitter)
     noise_sd = 0.0 if noise_sd is None else _noise_sd(data, expansion)
-    surrogate = assemble(whitening, trend, expansion, edge, max(top, trend.constant) + 3.0, top, noise_sd)
+    ceiling = max(float(y.max()), trend.constant) + 3.0
+    surrogate = assemble(whitening, trend, expansion, edge, ceiling, top, noise_sd)
     return _repaired(surrogate, data, evaluated, options)
 
 
