@@ -252,6 +252,7 @@ class KernelHMCProcess:
             "n_refits": self._learner.n_fits,
             "n_probes": self._n_probes,
             "probe_surprises": self._n_surprises,
+            "surrogate_settled_at": self._learner.settled_at,
         }
         surrogate = self._plan.surrogate
         if surrogate is None:
@@ -350,7 +351,7 @@ class KernelHMCProcess:
         done = False
         if due:
             self._plan = self._learner.replan(self._plan)
-            done = self._schedule.finish(n, self._round)
+            done = self._schedule.finish(n, self._round, self._learner.settled_at)
             self._next_round()
         elif self._plan.surrogate is None and len(self._round.archive) >= 40:
             self._plan = self._plan._replace(archive=self._learner.states())

@@ -10,6 +10,7 @@ from scipy.linalg import LinAlgWarning
 from kmc.mcmc.history import History
 from kmc.mcmc.plan import Plan, distinct
 from kmc.mcmc.probes import probe_points
+from kmc.mcmc.tempering import COLD, flattened, flattest
 from kmc.mcmc.tuning import choose_run_length, choose_step_size, free_draws
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
 from kmc.surrogates.depth import bulk_depth
@@ -26,11 +27,13 @@ class Learner:
         Every evaluation, in order.
     n_fits : int
         Fits made.
+    settled_at : int
+        Evaluations at which a fit last changed the surrogate much: more than a tenth of flattened draws by two nats.
     """
 
     def __init__(self, dim: int, fit: FitOptions, max_archive: int, rng: np.random.Generator):
         self.history = History(dim)
-        self.n_fits = 0
+        self.n_fits = self.settled_at = 0
         self._dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
         self._cloud = np.empty((0, dim))
         self._visits: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -71,6 +74,8 @@ class Learner:
         if surrogate is None:
             return plan
         surrogate = self._sphered(surrogate, states, plan)
+        if self._changed(surrogate, states, plan) > 0.1:
+            self.settled_at = len(self.history)
         z = np.ascontiguousarray(surrogate.whitening(states))
         starts = z[self._rng.integers(len(z), size=_STARTS)]
         step_size = choose_step_size(surrogate.point, starts, z, plan.run, self._rng)
@@ -91,10 +96,9 @@ class Learner:
         if not count:
             return np.empty((0, self._dim))
         depth = self.history.log_density.max() - self.history.log_density
-        metric = surrogate.expansion.metric
-        u = surrogate.whitening(self.history.x) @ metric.T
-        points = probe_points(u, np.flatnonzero(depth < edge), count, self._rng)
-        return surrogate.whitening.back(np.linalg.solve(metric, points.T).T)
+        z = surrogate.whitening(self.history.x)
+        points = probe_points(z, surrogate.expansion.metric, np.flatnonzero(depth < edge), count, self._rng)
+        return surrogate.whitening.back(points)
 
     def tempering_edge(self) -> float:
         """The depth beyond which hot walkers are drawn back: past all but 1 % of the recent states."""
@@ -128,11 +132,26 @@ class Learner:
             return surrogate
         return min(surrogate, previous, key=lambda s: float(np.median(np.abs(s.log_density(x) - values))))
 
-    def _sphered(self, surrogate, states, plan):
-        """The surrogate in coordinates in which its own draws are white, so that unit mass suits its dynamics."""
+    def _changed(self, surrogate, states, plan):
+        """Share of the flattened surrogate's draws that the last one held for two nats deeper or less deep."""
+        if plan.surrogate is None:
+            return 1.0
+        draws = surrogate.whitening.back(self._free_draws(surrogate, states, plan, flattened(flattest(self._dim))))
+        new = surrogate.log_density(draws)
+        difference = new - plan.surrogate.log_density(draws)
+        matters = self.history.log_density.max() - new < surrogate.edge
+        if not matters.any():
+            return 1.0
+        return float(np.mean(np.abs(difference - np.median(difference))[matters] > 2.0))
+
+    def _free_draws(self, surrogate, states, plan, tempering=COLD):
         z = np.ascontiguousarray(surrogate.whitening(states))
         starts = z[self._rng.integers(len(z), size=_STARTS)]
-        draws = free_draws(surrogate.point, starts, z, plan.run, self._rng)
+        return free_draws(surrogate.point, starts, z, plan.run, self._rng, tempering)
+
+    def _sphered(self, surrogate, states, plan):
+        """The surrogate in coordinates in which its own draws are white, so that unit mass suits its dynamics."""
+        draws = self._free_draws(surrogate, states, plan)
         inside = np.linalg.norm(draws, axis=1) < 1.2 * surrogate.point.reach
         if np.mean(inside) < 0.9:  # the surrogate has mass where there are no data: its covariance means nothing
             return surrogate

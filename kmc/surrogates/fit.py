@@ -22,6 +22,8 @@ from kmc.surrogates.surrogate import Surrogate, assemble, point_state
 from kmc.surrogates.trend import FLATTEST, fit_trend
 from kmc.surrogates.whitening import Whitening, whiten_states
 
+_DEEPER = 16.0  # times the edge: values that show how the target bends
+
 
 @dataclass(frozen=True)
 class FitOptions:
@@ -36,7 +38,7 @@ class FitOptions:
     max_values : int
         Values kept for a fit; a quarter of them are the largest old residuals.
     bandwidths : tuple of float
-        Candidates, in median distances between centres.
+        Candidates, in median distances between centres; infinity stands for polynomials of degree four.
     score_weight : float
         Share of the score-matching terms in the objective, in [0, 1); the rest goes to the values. Zero is best for a
         deterministic log-density.
@@ -47,7 +49,7 @@ class FitOptions:
     n_basis: int = 200
     good: float = 0.2
     max_values: int = 2000
-    bandwidths: tuple[float, ...] = (0.5, 0.8, 1.2, 2.0, 3.5, 7.0, 14.0)
+    bandwidths: tuple[float, ...] = (0.5, 0.8, 1.2, 2.0, 3.5, 7.0, 14.0, np.inf)
     score_weight: float = 0.0
     jitter: float = 1e-11
 
@@ -57,8 +59,8 @@ class FitOptions:
         check_number(self, "good", 0, np.inf, "[)")
         check_number(self, "score_weight", 0, 1, "[)")
         check_number(self, "jitter", 0, 1)
-        if not self.bandwidths or not all(0 < b < np.inf for b in self.bandwidths):
-            raise ValueError(f"bandwidths={self.bandwidths!r}: expected positive finite numbers, at least one")
+        if not self.bandwidths or not all(b > 0 for b in self.bandwidths):
+            raise ValueError(f"bandwidths={self.bandwidths!r}: expected positive numbers, at least one")
 
 
 class _Evaluated(NamedTuple):
@@ -171,10 +173,10 @@ def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None
         trend = fit_trend(z, y, weights)
 
     data = _data(z, y, weights, trend, whitening(states), whitening(_deep_points(evaluated, rng)), edge, rng, options)
-    if metric is None and previous is not None and whitening is previous.whitening:
-        metric = previous.expansion.metric
-    start = np.eye(z.shape[1]) if metric is None else metric
-    data, expansion = _with_learned_metric(data, start, _factors(options, previous), options, rng)
+    metrics = _known_metrics(whitening, previous) if metric is None else [metric]
+    polynomial = _polynomial_metrics(whitening, data, evaluated, rng)
+    poor = max(options.good, 0.25 * trend.residual_sd)
+    data, expansion = _with_learned_metric(data, metrics, polynomial, poor, _factors(options, previous), options, rng)
     ceiling = max(float(y.max()), trend.constant) + 3.0
     surrogate = assemble(whitening, trend, expansion, edge, ceiling)
     return _repaired(surrogate, data, evaluated, options)
@@ -226,11 +228,32 @@ def _neighbours(factor, options):
     return tuple(order[max(at - 1, 0) : at + 2])
 
 
-def _with_learned_metric(data, metric, factors, options, rng):
-    """The expansion in the better of the given metric and those learned from gradients; more centres if it is poor."""
-    best = fit_expansion(data, metric, factors, options.jitter)
-    if best.loo_sd > options.good:
-        trial = fit_expansion(data, polynomial_metric(data, rng), options.bandwidths, options.jitter)
+def _known_metrics(whitening, previous):
+    """What is known before the fit: nothing, or the last metric, which other coordinates do not make obsolete."""
+    isotropic = np.eye(len(whitening.matrix))
+    if previous is None:
+        return [isotropic]
+    if whitening is previous.whitening:
+        return [previous.expansion.metric]
+    return [isotropic, previous.expansion.metric @ previous.whitening.matrix @ whitening.inverse]
+
+
+def _polynomial_metrics(whitening, data, evaluated, rng):
+    """Metrics of quartic polynomials, dear ones: of the values that the fit is to, and of many deeper ones too."""
+    yield polynomial_metric(data.z, data.residual, data.weights, rng)
+    edge = _DEEPER * evaluated.edge
+    weights = depth_weights(evaluated.depth, edge)
+    rows = np.flatnonzero(weights > NEGLIGIBLE)
+    z, y, weights = whitening(evaluated.x[rows]), evaluated.log_density[rows], weights[rows] / weights[rows].sum()
+    trend = point_state(fit_trend(z, y, weights), edge)
+    yield polynomial_metric(z, y - point.values(trend, np.ascontiguousarray(z)), weights, rng)
+
+
+def _with_learned_metric(data, metrics, polynomial, poor, factors, options, rng):
+    """The expansion in the best of the given and the learned metrics; more centres if it is poor."""
+    best = min((fit_expansion(data, metric, factors, options.jitter) for metric in metrics), key=lambda e: e.loo_sd)
+    while best.loo_sd > poor and (metric := next(polynomial, None)) is not None:
+        trial = fit_expansion(data, metric, options.bandwidths, options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
     for _ in range(2):
         trial = fit_expansion(data, gradient_metric(best, data), factors, options.jitter)

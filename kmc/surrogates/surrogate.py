@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kmc.kernels import Gaussian
 from kmc.surrogates import point
 from kmc.surrogates.expansion import Expansion
 from kmc.surrogates.trend import Trend
@@ -50,7 +51,9 @@ class Surrogate:
         step = whiten_states(draws)
         inverse = step.inverse
         expansion = self.expansion._replace(
-            centres=step(self.expansion.centres), metric=self.expansion.metric @ inverse
+            centres=step(self.expansion.centres),
+            origin=step(self.expansion.origin[None])[0],
+            metric=self.expansion.metric @ inverse,
         )
         trend = self.trend._replace(
             location=step(self.trend.location[None])[0], precision=inverse.T @ self.trend.precision @ inverse
@@ -88,10 +91,12 @@ def point_state(
         dim / 2 + 2.0,
     )
     if expansion is None:
-        return point.PointState(trend.constant, *common, np.eye(dim), np.zeros((dim, 1)), np.zeros(1), 1.0)
+        no_sections = (np.eye(dim), np.zeros(dim), np.zeros((dim, 1)), np.zeros(1), 1.0)
+        return point.PointState(trend.constant, *common, *no_sections)
     metric = np.ascontiguousarray(expansion.metric)
-    centres = np.ascontiguousarray((expansion.centres @ metric.T).T)
+    centres = np.ascontiguousarray(((expansion.centres - expansion.origin) @ metric.T).T)
     constant = trend.constant + expansion.offset
     reach = float(np.quantile(np.linalg.norm(expansion.centres, axis=1), 0.95))
-    kernel = (metric, centres, expansion.coefficients, expansion.kernel.rate)
-    return point.PointState(constant, *common, *kernel, ceiling, reach)
+    radial = isinstance(expansion.kernel, Gaussian)
+    sections = (metric, metric @ expansion.origin, centres, expansion.coefficients, expansion.rate)
+    return point.PointState(constant, *common, *sections, ceiling, reach, radial)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -107,6 +109,39 @@ def test_score_matching_agrees_with_the_values(rng, score_weight, bound):
     states, fresh = target.sample(rng, 1000), target.sample(rng, 500)
     surrogate = fitted(x, y, states, score_weight=score_weight)
     assert np.median(np.abs(surrogate.log_density(fresh) - evaluate(target, fresh))) < bound
+
+
+def test_quartics_may_be_left_out(rng):
+    x, y = history(Banana(2, b=0.03), 300, rng)
+    assert fitted(x, y).expansion.factor == np.inf
+    assert fitted(x, y, bandwidths=(1.2, 3.5)).expansion.factor < np.inf
+
+
+@pytest.mark.parametrize("bandwidths", [(1.2, 3.5), (np.inf,)], ids=["gaussian", "polynomial"])
+def test_other_coordinates_do_not_change_the_surrogate(rng, bandwidths):
+    target = Banana(3, b=0.1)
+    x, y = history(target, 600, rng)
+    surrogate = fitted(x, y, bandwidths=bandwidths)
+    draws = 3.0 + rng.standard_normal((100, 3)) @ np.diag([0.2, 1.0, 5.0])
+    other = surrogate.rewhitened(draws)
+    inside = np.linalg.norm(surrogate.whitening(x), axis=1) < surrogate.point.reach
+    np.testing.assert_allclose(other.log_density(x[inside]), surrogate.log_density(x[inside]), rtol=1e-6, atol=1e-6)
+
+
+def test_a_metric_outlives_its_coordinates(rng):
+    """A fit that is not good enough to keep its whitening hands its metric on to the next, in the new coordinates."""
+    target = Banana(8, b=0.1)
+    x = target.sample(rng, 3000)
+    x, y = x, evaluate(target, x)
+    first = fitted(x, y, bandwidths=(3.5,))
+    assert first.loo_sd < 0.5  # of all draws, it finds the two directions that matter
+    poor = replace(first, loo_sd=1.0)
+    few = rng.permutation(3000)[:150]
+    states = x[few[:60]] * np.linspace(1.0, 2.0, 8)
+    options = FitOptions(bandwidths=(3.5,))
+    alone = fit_surrogate(x[few], y[few], states, np.random.default_rng(1), options)
+    after = fit_surrogate(x[few], y[few], states, np.random.default_rng(1), options, previous=poor)
+    assert after.loo_sd < 0.5 * alone.loo_sd
 
 
 def test_same_seed_same_surrogate(rng):
