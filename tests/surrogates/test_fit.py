@@ -130,17 +130,14 @@ def test_other_coordinates_do_not_change_the_surrogate(rng, bandwidths):
 
 def test_a_metric_outlives_its_coordinates(rng):
     """A fit that is not good enough to keep its whitening hands its metric on to the next, in the new coordinates."""
-    target = Banana(8, b=0.1)
-    x = target.sample(rng, 3000)
-    x, y = x, evaluate(target, x)
-    first = fitted(x, y, bandwidths=(3.5,))
-    assert first.loo_sd < 0.5  # of all draws, it finds the two directions that matter
-    poor = replace(first, loo_sd=1.0)
-    few = rng.permutation(3000)[:150]
-    states = x[few[:60]] * np.linspace(1.0, 2.0, 8)
-    options = FitOptions(bandwidths=(3.5,))
-    alone = fit_surrogate(x[few], y[few], states, np.random.default_rng(1), options)
-    after = fit_surrogate(x[few], y[few], states, np.random.default_rng(1), options, previous=poor)
+    x, y = history(Banana(8, b=0.1), 2000, rng)
+    good = fitted(x, y)
+    assert good.loo_sd < 0.5  # with all values it finds the two directions that matter
+    few = slice(None, 200)
+    states = x[:60] * np.linspace(1.0, 2.0, 8)
+    alone = fitted(x[few], y[few], states, bandwidths=(3.5,))
+    options, seeded = FitOptions(bandwidths=(3.5,)), np.random.default_rng(1)
+    after = fit_surrogate(x[few], y[few], states, seeded, options, previous=replace(good, loo_sd=1.0))
     assert after.loo_sd < 0.5 * alone.loo_sd
 
 

@@ -12,7 +12,8 @@ def metrics(residual):
     rng = np.random.default_rng(17)
     z = rng.standard_normal((300, 3))
     data = Data(z, residual(z), np.full(300, 1 / 300), z[:80], 0.0, z[:5], -z[:5])
-    return gradient_metric(fit_expansion(data, np.eye(3), (1.2,), 1e-11), data), polynomial_metric(z, data.residual, data.weights, rng)
+    fitted = fit_expansion(data, np.eye(3), (1.2,), 1e-11)
+    return gradient_metric(fitted, data), polynomial_metric(z, data.residual, data.weights, rng)
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["gradient", "polynomial"])
