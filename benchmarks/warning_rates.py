@@ -1,12 +1,13 @@
 """How often the warnings of a run are right: ``python benchmarks/warning_rates.py --help``.
 
-The default sampler runs on the targets of the benchmark of samplers, from the same starts. A row of results/warnings.csv
-has what was wrong with a run by that benchmark's own measure (``metrics.py``), and the numbers that the warnings look
-at. Which of them fire is worked out when the table is made, by the limits in ``kmc/run/verdict.py``: limits can be set
-anew without running anything again. Limits were set on the seeds 0-9; state rates on others.
+The default sampler runs on the targets of ``sampling.py``, from the same starts. A row of results/warnings.csv has what
+was wrong with a run by that benchmark's own measure (``metrics.py``), and the numbers that the warnings look at. Which
+of them fire is worked out when the tables are made, by the limits in ``kmc/run/verdict.py``: limits can be set anew
+without running anything again. They were set on seeds under 100; the rates to state are those of others.
 
-A run is *wrong* where a mean is off by more than .1 sd or a 5-95 % width outside .93-1.07 of the truth, and that by more
-than three standard errors; *off* where it is so by less, so that its own effective sample size excuses it; else *right*.
+A run is *wrong* where a mean is off by more than .1 sd or a 5-95 % width outside .93-1.07 of the truth, and that by
+more than three standard errors; *off* where it is so by less, which its own effective sample size excuses; else
+*right*.
 """
 
 from __future__ import annotations
@@ -24,9 +25,6 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-
-for name in ("OMP", "OPENBLAS", "MKL", "NUMBA"):  # before numpy is imported, here and in the processes to come
-    os.environ[f"{name}_NUM_THREADS"] = "1"
 
 import numpy as np
 from metrics import BIAS_TOLERANCE, WIDTH_TOLERANCE, quality, wrong
@@ -119,6 +117,7 @@ def _number(text: str):
 
 def run_cells(cells, jobs: int, path: Path) -> list[str]:
     """Run them in that many processes, append each row to the CSV, and return what went wrong."""
+    os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")})  # of the processes
     failures = []
     new = not path.exists()
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool, path.open("a", newline="") as file:

@@ -91,7 +91,7 @@ def _log10_p(means, variance):
 
 
 def _pieces(columns):
-    """(chains, draws, k) -> (_PIECES * chains, draws // _PIECES, k); the first draws are left out if they do not divide."""
+    """(chains, draws, k) -> (_PIECES * chains, draws // _PIECES, k), without the first draws if they do not divide."""
     chains, draws, k = columns.shape
     length = draws // _PIECES
     return columns[:, draws - _PIECES * length :].reshape(_PIECES * chains, length, k)

@@ -55,7 +55,7 @@ class Replica:
         return self._process is None or self._process.warming_up
 
     def random_start(self, evaluate: Evaluate) -> tuple[np.ndarray, np.ndarray]:
-        """Points (k, d) uniform on [-2, 2]^d and their values (k,): k is what one per chain of positive density takes."""
+        """Points (k, d) uniform on [-2, 2]^d and values (k,), until there is one per chain of positive density."""
         rng = np.random.default_rng(self._start_seed)
         allowed = _TRIES_PER_START * self.chains
         if self.max_evaluations is not None:

@@ -96,8 +96,8 @@ def _about_chains(found, made):
         )
     if found["drift"] < LEAST_P:
         said["drift"] = (
-            f"The draws still change from one fifth of the run to the next (p = {10 ** found['drift']:.0e}): allow more "
-            "evaluations, so that warm-up is longer, or start nearer to the bulk."
+            f"The draws still change from one fifth of the run to the next (p = {10 ** found['drift']:.0e}): allow "
+            "more evaluations, so that warm-up is longer, or start nearer to the bulk."
         )
     if found["stay"] > LONGEST_STAY:
         said["sojourn"] = (
