@@ -19,7 +19,7 @@ LARGEST_RHAT = 1.05
 LONGEST_STAY = 7.0
 LEAST_TAIL_ESS = 100.0
 LEAST_P = -4.0  # log10
-CURVED = 1.2  # nats by which the best quadratic misses the log-density
+CURVED = 1.2, 100.0  # nats by which the best quadratic misses the log-density; spread of the learned metric
 FEWEST_ACCEPTED_FROM_TAILS = 0.15
 FEWEST_ACCEPTED_FROM_CURVED_TAILS = 0.6
 LARGEST_LOO = 1.0
@@ -130,11 +130,11 @@ def _about_surrogate(found, facts):
             f"Only {found['acceptance']:.0%} of the proposals were accepted, where a surrogate that fits has 80 %: "
             "allow more evaluations, or reparametrise."
         )
-    accepted, curvature = found["tail_acceptance"], facts["surrogate_trend_sd"]
-    if accepted < FEWEST_ACCEPTED_FROM_CURVED_TAILS and curvature > CURVED:
+    accepted, missed = found["tail_acceptance"], facts["surrogate_trend_sd"]
+    curved = missed > CURVED[0] and facts["surrogate_metric_spread"] > CURVED[1]
+    if curved and accepted < FEWEST_ACCEPTED_FROM_CURVED_TAILS:
         said["budget"] = (
-            f"The evaluations were too few for so curved a log-density (a quadratic misses it by {curvature:.1f} nats, "
-            f"and only {accepted:.0%} of the proposals from a tail were accepted): tails may be cut short; allow "
+            f"The evaluations were too few for so curved a ridge (a quadratic misses it by {missed:.1f} nats, and only {accepted:.0%} of the proposals from a tail were accepted): tails may be cut short; allow "
             "several times as many, or reparametrise."
         )
     elif accepted < FEWEST_ACCEPTED_FROM_TAILS:

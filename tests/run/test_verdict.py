@@ -11,7 +11,7 @@ WELL = {
     "drift": -0.5,
     "disagreement": -0.5,
 }
-FITTED = {"surrogate_loo_sd": 0.2, "surrogate_trend_sd": 1.9}
+FITTED = {"surrogate_loo_sd": 0.2, "surrogate_trend_sd": 1.9, "surrogate_metric_spread": 300.0}
 ESTIMATOR = {"surrogate": "LiteKEF", "surrogate_acceptance_rate": 0.8, "n_failed_refits": 0}
 TWICE_FAILED = ESTIMATOR | {"n_failed_refits": 2, "refit_error": "singular"}
 NAN = float("nan")
@@ -44,7 +44,7 @@ def test_nothing_is_said_of_what_could_not_be_measured(name):
         ("acceptance", {"acceptance": 0.3}, "Only 30% of the proposals were accepted", "allow more evaluations"),
         ("rhat", {"rhat": 1.4}, "chains disagree (R-hat 1.40)", "allow more evaluations"),
         ("stuck", {"rhat": float("inf")}, "never moved", "start nearer"),
-        ("replicas", {"disagreement": -6.3}, "replicas disagree on a mean or a tail (p = 5e-07)", "allow several times"),
+        ("replicas", {"disagreement": -6.3}, "disagree on a mean or a tail (p = 5e-07)", "allow several times"),
         ("drift", {"drift": -5.0}, "still change from one fifth of the run to the next (p = 1e-05)", "allow more"),
         ("sojourn", {"stay": 12.0}, "in one state 12 times as long as its acceptance", "allow more evaluations"),
         ("tail ess", {"tail_ess": 43.0}, "quantiles rest on 43 effective draws", "make more draws"),
@@ -66,7 +66,7 @@ def test_nothing_is_said_of_what_could_not_be_measured(name):
         ("no surrogate", {"facts": {"surrogate": "LiteKEF"}}, "was too short for a fit", "raise warmup"),
         (
             "surrogate",
-            {"facts": {"surrogate_loo_sd": 2.34, "surrogate_trend_sd": 3.0}},
+            {"facts": FITTED | {"surrogate_loo_sd": 2.34}},
             "misses the log-density by 2.3 nats",
             "allow more evaluations",
         ),
@@ -79,9 +79,10 @@ def test_one_sentence_with_its_remedy(name, options, sentence, remedy):
 
 
 def test_tails_are_judged_by_the_curvature():
-    """A quadratic surrogate is right beyond the data where the target is nearly quadratic."""
+    """Beyond the data, a surrogate is right where the target is nearly quadratic, and worst along a curved ridge."""
     assert "budget" in say(tail_acceptance=0.3)
     assert say(tail_acceptance=0.3, facts=FITTED | {"surrogate_trend_sd": 0.3}) == {}
+    assert say(tail_acceptance=0.3, facts=FITTED | {"surrogate_metric_spread": 9.0}) == {}
 
 
 def test_a_fitted_estimator_says_nothing():
