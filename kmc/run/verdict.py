@@ -134,8 +134,9 @@ def _about_surrogate(found, facts):
     curved = missed > CURVED[0] and facts["surrogate_metric_spread"] > CURVED[1]
     if curved and accepted < FEWEST_ACCEPTED_FROM_CURVED_TAILS:
         said["budget"] = (
-            f"The evaluations were too few for so curved a ridge (a quadratic misses it by {missed:.1f} nats, and only {accepted:.0%} of the proposals from a tail were accepted): tails may be cut short; allow "
-            "several times as many, or reparametrise."
+            f"The evaluations were too few for so curved a ridge (a quadratic misses it by {missed:.1f} nats, and only "
+            f"{accepted:.0%} of the proposals from a tail were accepted): tails may be cut short; allow several times "
+            "as many, or reparametrise."
         )
     elif accepted < FEWEST_ACCEPTED_FROM_TAILS:
         said["tails"] = (
