@@ -57,7 +57,8 @@ def drift(columns: np.ndarray) -> float:
     m, draws, k = pieces.shape
     if draws < 10:
         return float("nan")
-    variance = pieces.var(axis=1).mean(axis=0) * _autocorrelation_time(pieces) * _PIECES / (m * draws)
+    times = np.array([_autocorrelation_time(pieces[:, :, j]) for j in range(k)])
+    variance = pieces.var(axis=1).mean(axis=0) * times * _PIECES / (m * draws)
     means = pieces.reshape(-1, _PIECES, draws, k).mean(axis=(0, 2))
     return _log10_p(means, variance)
 
@@ -73,9 +74,8 @@ def disagreement(columns: np.ndarray, replicas: int) -> float:
     groups = columns.astype(float).reshape(replicas, -1, draws, columns.shape[2])
     means = groups.mean(axis=(1, 2))
     sizes = np.array([_by_arviz("ess", group, method="mean") for group in groups])
-    # A replica that never was in a tail has no effective size of its own there.
-    sizes = np.where(groups.var(axis=(1, 2)) > 0, sizes, np.nan)
-    size = np.nanmin(sizes, axis=0)
+    # The smallest counts; a replica that never was in a tail has none of its own there.
+    size = np.where(groups.var(axis=(1, 2)) > 0, sizes, np.inf).min(axis=0)
     return _log10_p(means, columns.var(axis=(0, 1)) / size)
 
 
@@ -98,19 +98,19 @@ def _pieces(columns):
 
 
 def _autocorrelation_time(pieces):
-    """Geyer's initial monotone sequence on autocovariances about the pieces' own means, averaged over pieces (k,).
+    """Geyer's initial monotone sequence on autocovariances about the pieces' own means, averaged over pieces (m, n).
 
     At least 1/log10(n), as in Stan: antithetic chains are not believed more than that.
     """
-    _, n, _ = pieces.shape
+    n = pieces.shape[1]
     centred = pieces - pieces.mean(axis=1, keepdims=True)
-    size = 1 << (2 * n - 1).bit_length()
-    spectrum = np.abs(np.fft.rfft(centred, size, axis=1)) ** 2
-    covariance = np.fft.irfft(spectrum.mean(axis=0), size, axis=0)[:n]
-    correlation = covariance / np.where(covariance[0] > 0, covariance[0], 1.0)
-    pairs = correlation[0 : n - n % 2 : 2] + correlation[1::2]
-    pairs = np.minimum.accumulate(np.maximum(pairs, 0.0), axis=0)
-    return np.maximum(2.0 * pairs.sum(axis=0) - 1.0, 1.0 / np.log10(n))
+    spectrum = np.abs(np.fft.rfft(centred, 1 << (2 * n - 1).bit_length(), axis=1)) ** 2
+    covariance = np.fft.irfft(spectrum.mean(axis=0))[:n]
+    if covariance[0] <= 0:
+        return 1.0
+    correlation = covariance / covariance[0]
+    pairs = np.minimum.accumulate(np.maximum(correlation[0 : n - n % 2 : 2] + correlation[1::2], 0.0))
+    return max(2.0 * pairs.sum() - 1.0, 1.0 / np.log10(n))
 
 
 def _by_arviz(statistic: str, columns: np.ndarray, **options: Any) -> np.ndarray:
