@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 from metrics import BIAS_TOLERANCE, WIDTH_TOLERANCE, quality, wrong
+from sampling import version
 from targets import NOISY, TARGETS, problem
 
 import kmc
@@ -42,7 +43,7 @@ FOUND = ("acceptance", "tail_acceptance", "stay", "rhat", "tail_ess", "drift", "
 CANDIDATES = ("piece_rhat", "free_acceptance")  # no warning looks at these
 FACTS = ("surrogate_loo_sd", "surrogate_trend_sd", "surrogate_metric_spread", "run_length", "n_evaluations_warmup")
 QUALITY = ("bias", "width_min", "width_max", "bias_excess", "width_excess", "ess")
-COLUMNS = (*KEY, "dim", "draws", "seconds", *QUALITY, *FOUND, *CANDIDATES, *FACTS)
+COLUMNS = (*KEY, "dim", "draws", "seconds", *QUALITY, *FOUND, *CANDIDATES, *FACTS, "version")
 CHAINS = 4
 
 
@@ -65,7 +66,7 @@ def run_cell(target: str, budget: int, replicas: int, seed: int) -> dict[str, An
     stats = {name: idata["sample_stats"][name].values for name in ("lp", "acceptance_rate", "accepted", "move")}
     x = idata["posterior"]["x"].values
     row = dict(zip(KEY, (target, budget, replicas, seed), strict=True))
-    row |= {"dim": task.dim, "draws": x.shape[1], "seconds": seconds}
+    row |= {"dim": task.dim, "draws": x.shape[1], "seconds": seconds, "version": version("kmc")}
     row |= {name: _worst(idata.attrs.get(name)) for name in FACTS}
     if x.shape[1] >= 10:
         row |= quality(x, task.truth)
@@ -232,6 +233,8 @@ def main() -> None:
     rows = [latest[cell] for cell in cells if cell in latest]
     if rows:
         print("", report(rows), sep="\n")
+        if len(found := {row["version"] for row in rows}) > 1:
+            failures.append(f"The rows come from {len(found)} versions of kmc's sources: --rerun.")
     print("", *failures, sep="\n")
     sys.exit(bool(failures))
 
