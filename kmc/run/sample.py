@@ -74,7 +74,8 @@ def sample(
     arviz.InferenceData or xarray.DataTree
         The first with ArviZ < 1, the second with ArviZ >= 1. Group ``posterior`` holds ``x`` (chain, draw, x_dim_0),
         ``sample_stats`` what happened at each draw; the attributes say what was run and at what price, and "warnings"
-        is a JSON list of sentences, empty when all is well.
+        is a JSON list of sentences, empty when all is well. Of several replicas, what the sampler reports ("n_refits",
+        "surrogate_loo_sd", ...) is a JSON list with an entry for each.
 
     Raises
     ------
