@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from metrics import BIAS_TOLERANCE, WIDTH_TOLERANCE, quality, wrong
-from sampling import version
+from sampling import version, write_between
 from targets import NOISY, TARGETS, problem
 
 import kmc
@@ -37,7 +37,8 @@ from kmc.run.convergence import worst_rhat
 from kmc.run.symptoms import symptoms
 from kmc.run.verdict import verdict
 
-RESULTS = Path(__file__).parent / "results" / "warnings.csv"
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "warnings.csv"
 KEY = ("target", "budget", "replicas", "seed")
 FOUND = ("acceptance", "tail_acceptance", "stay", "rhat", "tail_ess", "drift", "disagreement")
 CANDIDATES = ("piece_rhat", "free_acceptance")  # no warning looks at these
@@ -221,6 +222,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs=2, type=int, default=[100, 110], metavar=("FIRST", "END"))
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
+    parser.add_argument("--readme", action="store_true", help="write the tables into README.md here")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     options = parser.parse_args()
 
@@ -232,7 +234,10 @@ def main() -> None:
     latest = {tuple(row[name] for name in KEY): row for row in read(options.results)}  # the last one wins
     rows = [latest[cell] for cell in cells if cell in latest]
     if rows:
-        print("", report(rows), sep="\n")
+        whole = report(rows)
+        print("", whole, sep="\n")
+        if options.readme:
+            write_between(HERE / "README.md", "warnings", whole)
         if len(found := {row["version"] for row in rows}) > 1:
             failures.append(f"The rows come from {len(found)} versions of kmc's sources: --rerun.")
     print("", *failures, sep="\n")
