@@ -260,6 +260,7 @@ class KernelHMCProcess:
         return facts | {
             "surrogate_loo_sd": surrogate.loo_sd,
             "surrogate_trend_sd": surrogate.trend_sd,
+            "surrogate_metric_spread": surrogate.metric_spread,
             "surrogate_bandwidth_factor": surrogate.expansion.factor,
             "surrogate_n_values": surrogate.n_values,
             "run_length": self._plan.longest_run,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,6 +38,11 @@ class Surrogate:
     trend_sd: float
     edge: float
     n_values: int
+
+    @cached_property
+    def metric_spread(self) -> float:
+        """Largest over smallest mean square of the surrogate's gradient along a direction: large on a curved ridge."""
+        return float(np.linalg.cond(self.expansion.metric) ** 2)
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """log s at the rows of x (n, d), shape (n,)."""

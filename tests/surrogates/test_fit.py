@@ -315,3 +315,10 @@ def test_whitening_goes_back(rng):
     z = whitening(x)
     np.testing.assert_allclose(whitening.back(z), x, rtol=1e-9, atol=1e-9 * np.abs(x).max())
     np.testing.assert_allclose(np.cov(z.T), np.eye(3), atol=0.3)
+
+
+def test_a_curved_ridge_spreads_the_metric(rng):
+    """The log-density bends in two of the five directions; a Gaussian's does in none."""
+    curved = fitted(*history(Banana(5, b=0.1), 900, rng), n_basis=100)
+    assert curved.metric_spread > 30
+    assert fitted(*history(Gaussian(5), 900, rng), n_basis=100).metric_spread < 2
