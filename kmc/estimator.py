@@ -101,6 +101,11 @@ class Estimator:
             name = type(self).__name__
             raise NotFittedError(f"This {name} instance is not fitted yet: call fit with data before using it")
 
+    def _forget_fit(self) -> None:
+        """Remove what an earlier fit left."""
+        for name in _fitted_attributes(self):
+            delattr(self, name)
+
     def _check_points(self, X: Any, *, fitting: bool = False, least: int = 1) -> np.ndarray:
         """X as a C-contiguous float64 array (n, d).
 
@@ -112,8 +117,7 @@ class Estimator:
             self._check_fitted()
         x = as_points(X, least)
         if fitting:
-            for name in _fitted_attributes(self):
-                delattr(self, name)
+            self._forget_fit()
             self.n_features_in_ = x.shape[1]
             if names is not None:
                 self.feature_names_in_ = names

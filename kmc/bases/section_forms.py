@@ -20,6 +20,7 @@ class SectionForms(Protocol):
     def laplacians(self, x: np.ndarray) -> np.ndarray: ...
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray: ...
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray: ...
+    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray: ...
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray: ...
 
 
@@ -83,6 +84,12 @@ class RadialForms:
             total += 2.0 * (along - np.einsum("md,md->m", q1.T @ g, self._geometry.centres))
         return total
 
+    def directional(self, x, vectors):
+        """2 q' <A(x - y), Av>."""
+        x, _, (_, q1) = self._profiles(x, 1)
+        q1 *= self._geometry.inner(x, 2.0 * self._geometry.pull(vectors))
+        return q1
+
     def contract_gradients(self, x, coefficients):
         x, _, (_, q1) = self._profiles(x, 1)
         q1 *= 2.0 * coefficients
@@ -131,6 +138,10 @@ class DotProductForms:
             total += np.einsum("md,md->m", q1.T @ (weights[:, None] * base_gradient), self._pulled)
         return total
 
+    def directional(self, x, vectors):
+        _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
+        return q1 * (vectors @ self._pulled.T)
+
     def contract_gradients(self, x, coefficients):
         _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
         return (q1 * coefficients) @ self._pulled
@@ -157,6 +168,9 @@ class MixedForms:
 
     def sum_linear(self, x, weights, base_gradient):
         return general.sum_linear(self, x, weights, base_gradient)
+
+    def directional(self, x, vectors):
+        return general.directional_slices(self, x, vectors)
 
     def contract_gradients(self, x, coefficients):
         return np.einsum("nmd,m->nd", self.gradients(x), coefficients, optimize=True)

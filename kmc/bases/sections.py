@@ -93,6 +93,10 @@ class KernelSections:
         self._check_smooth()
         return self._forms.sum_linear(x, weights, base_gradient)
 
+    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """(n, m) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        return self._forms.directional(x, vectors)
+
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The combination with coefficients (m,) at the rows of x, shape (n,)."""
         return self._forms.values(x) @ coefficients

@@ -1,0 +1,23 @@
+"""Spectra of operators from samples: a basis, its forms, and one eigenproblem.
+
+Names are imported when they are first used.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOMES: dict[str, str] = {}
+
+__all__: list[str] = []
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kmc.spectral' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
