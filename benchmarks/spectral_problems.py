@@ -96,7 +96,9 @@ class DoubleWell:
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Independent draws (n, 1), exact but for the grid's width of 1e-4."""
-        return _inverse_cdf(lambda x: self.barrier * (x**2 - 1) ** 2, _reach(self.barrier), rng.uniform(size=n))[:, None]
+        return _inverse_cdf(lambda x: self.barrier * (x**2 - 1) ** 2, _reach(self.barrier), rng.uniform(size=n))[
+            :, None
+        ]
 
     def score(self, x: np.ndarray) -> np.ndarray:
         """∇ log p at the rows of x."""
@@ -146,13 +148,13 @@ class BentDoubleWell:
 
         |∇f|² is (∂_x f - x ∂_z f)² + (∂_z f)².
         """
-        x, p, dp = _orthonormal_polynomials(self.barrier, 60)
-        k = np.arange(40)
+        x, p, dp = _orthonormal_polynomials(self.barrier, 40)
+        k = np.arange(26)
         dz = np.diag(np.sqrt(2 * self.stiffness * k[1:]), 1)  # ∫ h_k h_l'
         dzz = np.diag(2 * self.stiffness * k)  # ∫ h_k' h_l'
         mixed = np.kron((dp * x[:, None]).T @ p, dz)
         energy = np.kron(dp.T @ dp, np.eye(len(k))) - mixed - mixed.T
-        energy += np.kron(np.eye(60) + (p * x[:, None] ** 2).T @ p, dzz)
+        energy += np.kron(np.eye(40) + (p * x[:, None] ** 2).T @ p, dzz)
         return linalg.eigvalsh(energy, subset_by_index=[0, 40])
 
 

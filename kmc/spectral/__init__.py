@@ -4,11 +4,18 @@ Names are imported when they are first used.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_HOMES: dict[str, str] = {}
+if TYPE_CHECKING:
+    from kmc.spectral.diffusion_map import DiffusionMap
 
-__all__: list[str] = []
+_HOMES = {
+    "DiffusionMap": "kmc.spectral.diffusion_map",
+}
+
+__all__ = [
+    "DiffusionMap",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -29,6 +29,10 @@ class Sample(NamedTuple):
         """The points of positive weight."""
         return self.x if self.weights is None else self.x[self.weights > 0]
 
+    def source(self) -> Source:
+        """The same, to be read."""
+        return Source(self.x, self.weights, len(self.x), False)
+
 
 class Source(NamedTuple):
     """All samples, as :func:`kmc.forms.accumulate` takes them."""
@@ -99,7 +103,8 @@ def look(source: Source, most: int, rng: np.random.Generator) -> tuple[Sample, S
 def folds(source: Source, count: int) -> tuple[Any, Any]:
     """The samples, and the fold of each: parts of a sample in turn, see ``SEGMENTS`` and ``BLOCK``."""
     if source.rows is not None:
-        return source.x, np.arange(source.rows) * SEGMENTS // source.rows % count
+        segments = min(SEGMENTS, source.rows)
+        return source.x, np.arange(source.rows) * segments // source.rows % count
     lengths: deque[int] = deque()
     parts = [_counted(part, lengths) for part in trajectories(source.x, 2)]
     return parts, _labels(lengths, count)
