@@ -70,14 +70,13 @@ def refined(pencil: Pencil, space: np.ndarray, count: int) -> Modes:
     return Modes(eigenvalues[order].real, linalg.solve_triangular(lower, vectors.T, lower=True).T)
 
 
-def residuals(modes: Modes, held_out: Pencil) -> np.ndarray:
-    """E |L f - λ f|² / (λ² E f²) of each mode on other samples, at most one."""
+def residuals(modes: Modes, held_out: Pencil) -> tuple[np.ndarray, np.ndarray]:
+    """Whether other samples know each mode, and its E |L f - λ f|² / (λ² E f²) there, at most one."""
     v, eigenvalues = modes.vectors, modes.eigenvalues
-    assert held_out.cross is not None and held_out.square is not None
     mass = _quadratic(held_out.mass, v)
     residual = _quadratic(held_out.square, v) - 2 * eigenvalues * _quadratic(held_out.cross, v) + eigenvalues**2 * mass
     known = (mass > LEAST_MASS) & (eigenvalues > 0)
-    return np.where(known, np.minimum(residual / np.where(known, eigenvalues**2 * mass, 1.0), 1.0), 1.0)
+    return known, np.minimum(np.where(known, residual / np.where(known, eigenvalues**2 * mass, 1.0), 1.0), 1.0)
 
 
 def _quadratic(form, vectors):

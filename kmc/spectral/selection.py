@@ -27,7 +27,8 @@ REGULARIZATIONS = tuple(10.0 ** np.arange(-10, -1))
 N_FOLDS = 4
 
 SPACE = 8
-"""Functions of the subspace that the generator is applied in, for each mode that is asked for."""
+LEAST_SPACE = 128
+"""Functions of the subspace that the generator is applied in: so many for each mode, and no fewer than these."""
 
 
 class Row(NamedTuple):
@@ -136,7 +137,7 @@ class Search:
             )
         if self.sums.whole.cross is None:
             return ritz(self.sums.whole, subspace(self.sums.whole, self.best.regularization, self.best.n_modes))
-        space = subspace(self.sums.whole, self.best.regularization, SPACE * self._count)
+        space = subspace(self.sums.whole, self.best.regularization, _space(self._count))
         return refined(self.sums.whole, space, self.best.n_modes)
 
     def table(self) -> dict[str, np.ndarray]:
@@ -145,31 +146,44 @@ class Search:
 
     def _compare(self, sums: Sums, bandwidth: float, least: int) -> list[Row]:
         rank = len(sums.whole.mass)
-        judge = _by_quotients if sums.whole.cross is None else _by_residuals
-        return [Row(bandwidth, eps, rank, *judge(sums, eps, self._count, least)) for eps in self._candidates]
+        scored = sums.whole.cross is not None
+        if scored and rank <= _space(self._count):  # the subspace is the whole space
+            return [Row(bandwidth, self._candidates[0], rank, *_by_residuals(sums, self._candidates[0], self._count))]
+        least = 0 if scored else least
+        rows = [Row(bandwidth, eps, rank, *_by_quotients(sums, eps, self._count, least)) for eps in self._candidates]
+        if not scored:
+            return rows
+        best = max(rows, key=Row.order)  # has the best subspace
+        return [Row(bandwidth, best.regularization, rank, *_by_residuals(sums, best.regularization, self._count))]
 
 
 def _by_quotients(sums, regularization, count, least):
     """Modes that all folds support, none if fewer than ``least``, and Σ 1/λ held out."""
     spaces = [subspace(fitted, regularization, count) for fitted, _ in sums.parts]
-    for k in range(spaces[0].shape[1], least - 1, -1):
-        verdicts = [
-            supported(ritz(fitted, space[:, :k]), held_out) for (fitted, held_out), space in zip(sums.parts, spaces)
-        ]
-        if all(known for known, _ in verdicts):
+    for k in range(spaces[0].shape[1], max(least, 1) - 1, -1):
+        verdicts = []
+        for (fitted, held_out), space in zip(sums.parts, spaces):
+            verdicts.append(supported(ritz(fitted, space[:, :k]), held_out))
+            if not verdicts[-1][0]:
+                break
+        else:
             return k, float(np.mean([quotients for _, quotients in verdicts]))
     return 0, -np.inf
 
 
-def _by_residuals(sums, regularization, count, least):
-    """The same, and minus the sum of residuals held out."""
-    errors = np.ones((len(sums.parts), count))
-    for row, (fitted, held_out) in zip(errors, sums.parts):
+def _by_residuals(sums, regularization, count):
+    """Modes that all folds support, and minus the sum of residuals held out, where a mode that is missing has one."""
+    errors, known = np.ones((len(sums.parts), count)), np.zeros((len(sums.parts), count), bool)
+    for row, support, (fitted, held_out) in zip(errors, known, sums.parts):
         try:
-            modes = refined(fitted, subspace(fitted, regularization, SPACE * count), count)
+            modes = refined(fitted, subspace(fitted, regularization, _space(count)), count)
         except linalg.LinAlgError:
             return 0, -np.inf
-        found = residuals(modes, held_out)
-        row[: len(found)] = found
-    known = np.all(errors < 1.0, axis=0)
-    return int(np.argmin(known)) if not known.all() else count, -float(errors.mean(axis=0).sum())
+        found = len(modes.eigenvalues)
+        support[:found], row[:found] = residuals(modes, held_out)
+    missing = np.flatnonzero(~np.all(known, axis=0))
+    return int(missing[0]) if len(missing) else count, -float(errors.mean(axis=0).sum())
+
+
+def _space(count):
+    return max(SPACE * count, LEAST_SPACE)
