@@ -9,6 +9,7 @@ import numpy as np
 
 from kmc.bases import general
 from kmc.bases.geometry import RadialGeometry
+from kmc.bases.radial_moments import mass_and_dirichlet
 from kmc.kernels import Kernel, Metric, Scale, partial
 
 
@@ -73,6 +74,9 @@ class RadialForms:
         s *= t
         cross = s.T @ t
         return 0.5 * (cross + cross.T - self._between * (t.T @ t))
+
+    def sum_mass_and_dirichlet(self, x, weights):
+        return mass_and_dirichlet(self._kernel, self._geometry, self._between, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
         x, s, (_, q1, q2) = self._profiles(x, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -87,6 +88,11 @@ class KernelSections:
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Sum over x of w <∇φ_a, ∇φ_b>, (m, m)."""
         return self._forms.sum_dirichlet(x, weights)
+
+    @property
+    def sum_mass_and_dirichlet(self) -> Any:
+        """Both forms from one evaluation, see :mod:`kmc.bases.radial_moments`; None if the kernel is not radial."""
+        return getattr(self._forms, "sum_mass_and_dirichlet", None)
 
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
         """Sum over x of w (Δφ_a + <∇φ_a, g>), (m,), with g = ∇log q0 at the rows of x."""

@@ -148,7 +148,8 @@ class _Accumulator:
         self._pairs = Pairs(lagtime) if "lagged" in forms else None
 
     def add(self, part: Block) -> None:
-        phi = self._basis.values(part.x) if {"mass", "values", "lagged"} & set(self._forms) else part.x
+        needed = {"values", "lagged"} if _together(self._basis, self._forms) else {"mass", "values", "lagged"}
+        phi = self._basis.values(part.x) if needed & set(self._forms) else part.x
         for label, rows in _groups(part.labels):
             _add(self._sums, label, _sums(self._basis, self._forms, part.take(rows), phi[rows]))
         if self._pairs is not None:
@@ -184,6 +185,10 @@ def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> For
     """All forms over a block but the lagged one; ``phi`` are the basis's values if they are needed."""
     x, w = part.x, part.weights
     out: dict[str, Any] = {"weight": float(len(x) if w is None else w.sum())}
+    together = _together(basis, forms)
+    if together is not None:
+        out["mean"], out["mass_scatter"], out["dirichlet"] = together(x, w)
+        forms = [name for name in forms if name not in ("mass", "dirichlet")]
     if "mass" in forms or "values" in forms:
         out["mean"], half = centred(w, phi)
         if "mass" in forms:
@@ -199,6 +204,11 @@ def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> For
         fused, g = getattr(basis, "sum_linear", None), part.base_gradient
         out["linear"] = general.sum_linear(basis, x, w, g) if fused is None else fused(x, w, g)
     return Forms(**out)
+
+
+def _together(basis, forms):
+    """What sums mass and Dirichlet form at once, if both are asked for and the basis can."""
+    return getattr(basis, "sum_mass_and_dirichlet", None) if {"mass", "dirichlet"} <= set(forms) else None
 
 
 def _add(sums, label, part):

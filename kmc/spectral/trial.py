@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -56,12 +57,20 @@ class TrialSpace:
         """Sum over x of w <∇φ_a, ∇φ_b>, (p, p), of the tangential parts if there are normals."""
         fused = getattr(self.basis, "sum_dirichlet", None)
         total = general.sum_dirichlet(self.basis, x, weights) if fused is None else fused(x, weights)
-        if self.normals is None:
-            return total
-        for normal in np.moveaxis(orthonormal(self.normals, x), 2, 0):
-            along = np.sqrt(weights)[:, None] * general.directional(self.basis, x, normal)
-            total -= along.T @ along
-        return total
+        return total - self._across(x, weights)
+
+    @property
+    def sum_mass_and_dirichlet(self) -> Any:
+        """Both forms from one evaluation, where the basis can and there is no score; None else."""
+        together = getattr(self.basis, "sum_mass_and_dirichlet", None)
+        if together is None or self.score is not None:
+            return None
+
+        def both(x, weights):
+            total, scatter, dirichlet = together(x, weights)
+            return total, scatter, dirichlet - self._across(x, np.ones(len(x)) if weights is None else weights)
+
+        return both
 
     def pencil(self, forms: Forms) -> Pencil:
         """The forms in the combinations, as means."""
@@ -71,6 +80,16 @@ class TrialSpace:
             cross, square = w.T @ mass[:p, p:] @ w, _symmetric(w.T @ mass[p:, p:] @ w)
         dirichlet = _symmetric(w.T @ (forms.get("dirichlet") / forms.weight) @ w)
         return Pencil(_symmetric(w.T @ mass[:p, :p] @ w), dirichlet, cross, square)
+
+    def _across(self, x, weights):
+        """The part of the Dirichlet form along normals."""
+        if self.normals is None:
+            return 0.0
+        total = np.zeros((self.basis.size, self.basis.size))
+        for normal in np.moveaxis(orthonormal(self.normals, x), 2, 0):
+            along = np.sqrt(weights)[:, None] * general.directional(self.basis, x, normal)
+            total += along.T @ along
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +103,8 @@ class Pencil:
 
     def within(self, a: np.ndarray) -> Pencil:
         """The forms of combinations of the functions, the columns of a (r, k)."""
-        return Pencil(*(None if form is None else a.T @ form @ a for form in vars(self).values()))
+        forms = (None if form is None else a.T @ form @ a for form in vars(self).values())
+        return Pencil(*forms)  # type: ignore[arg-type]
 
     def scaled(self, unit: float) -> Pencil:
         """The same in another unit of length."""
