@@ -7,20 +7,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kmc.spectral.clustering import KernelClusters, kernel_kmeans
     from kmc.spectral.diffusion_map import DiffusionMap
+    from kmc.spectral.kernel_jl import KernelJL
+    from kmc.spectral.kernel_pca import KernelPCA
+    from kmc.spectral.nystrom_embedding import NystromEmbedding
     from kmc.spectral.timescales import implied_timescales
     from kmc.spectral.transition import TransitionOperator
 
 _HOMES = {
     "DiffusionMap": "kmc.spectral.diffusion_map",
+    "KernelClusters": "kmc.spectral.clustering",
+    "KernelJL": "kmc.spectral.kernel_jl",
+    "KernelPCA": "kmc.spectral.kernel_pca",
+    "NystromEmbedding": "kmc.spectral.nystrom_embedding",
     "TransitionOperator": "kmc.spectral.transition",
     "implied_timescales": "kmc.spectral.timescales",
+    "kernel_kmeans": "kmc.spectral.clustering",
 }
 
 __all__ = [
     "DiffusionMap",
+    "KernelClusters",
+    "KernelJL",
+    "KernelPCA",
+    "NystromEmbedding",
     "TransitionOperator",
     "implied_timescales",
+    "kernel_kmeans",
 ]
 
 
