@@ -70,7 +70,7 @@ def test_data_frames_bring_their_names():
 
 
 def test_in_a_pipeline():
-    blobs = np.concatenate([X, X + [20.0, 0.0]])
+    blobs = np.concatenate([X, X + np.array([20.0, 0.0])])
     pipeline = make_pipeline(StandardScaler(), NystromEmbedding(4, random_state=0), KMeans(2, n_init=3, random_state=0))
     labels = pipeline.fit_predict(blobs)
     assert np.all(labels[:80] == labels[0]) and np.all(labels[80:] == labels[80]) and labels[0] != labels[80]
