@@ -101,9 +101,9 @@ def kernel_kmeans(
     options = SimpleNamespace(n_clusters=n_clusters, n_init=n_init)
     check_count(options, "n_clusters", 1)
     check_count(options, "n_init", 1)
-    rng = as_generator(random_state)
-    fitted = _fitted(embedding, X, n_clusters, rng)
-    partition = kmeans(fitted.transform(X), n_clusters, rng, n_init)
+    for_embedding, for_starts = as_generator(random_state).spawn(2)
+    fitted = _fitted(embedding, X, n_clusters, for_embedding)
+    partition = kmeans(fitted.transform(X), n_clusters, for_starts, n_init)
     return KernelClusters(*partition, embedding=fitted)
 
 

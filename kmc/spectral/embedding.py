@@ -72,7 +72,8 @@ class KernelEmbedding(Estimator):
         """
         check_count(self, "n_components", 1)
         check_count(self, "n_basis", 2)
-        rng = as_generator(self.random_state)
+        # a child of its own: data that were made with the same seed must not choose the subsample, or be the sketch
+        rng = as_generator(self.random_state).spawn(1)[0]
         if is_stream(X):
             drawn = draw((block.x for block in blocks(X, BLOCK)), self.n_basis, rng)
             subsample = self._check_points(drawn, fitting=True, least=2)

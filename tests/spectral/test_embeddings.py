@@ -156,6 +156,16 @@ def test_every_row_is_drawn_as_often():
     assert np.abs(counts - expected).max() < 4.5 * np.sqrt(expected * (1 - 3 / 12))
 
 
+def test_data_made_with_the_same_seed_do_not_choose_the_subsample():
+    uniform = np.random.default_rng(0).random((4000, 1))
+    model = KernelJL(n_components=2, n_basis=100, random_state=0).fit(uniform)
+    assert abs(model.landmarks_.mean() - 0.5) < 4 * np.sqrt(1 / 1200)
+    normal = np.random.default_rng(0).standard_normal((400, 1))
+    sketch = KernelJL(n_components=4, n_basis=400, random_state=0).fit(normal).sketch_
+    numbers = np.concatenate([normal[:, 0], sketch.ravel()])
+    assert len(np.unique(numbers)) == len(numbers)
+
+
 @pytest.mark.parametrize("embedding", EMBEDDINGS)
 @pytest.mark.parametrize("kind", CONTAINERS)
 def test_the_container_of_the_data_does_not_matter(embedding, kind, tmp_path):
