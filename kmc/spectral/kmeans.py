@@ -24,7 +24,7 @@ class Partition(NamedTuple):
 def kmeans(points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init: int = 10) -> Partition:
     """The partition of least inertia out of several runs of Lloyd's algorithm.
 
-    Every run starts from centres drawn with k-means++ (Arthur and Vassilvitskii 2007), and ends when no label changes
+    Every run starts from centres drawn with greedy k-means++ (Arthur and Vassilvitskii 2007), and ends when no label changes
     or the inertia falls by less than 1e-6 of itself. A cluster that loses all its points takes the point that is
     farthest from its centre.
 
@@ -97,20 +97,29 @@ def _means(points, labels, distances, count):
 
 
 def _seeds(points, count, rng):
-    """k-means++: each further centre is a point drawn in proportion to its squared distance from those so far."""
-    centres = np.empty((count, points.shape[1]))
-    nearest_squared = np.full(len(points), np.inf)
-    for k in range(count):
-        if k == 0:
-            chosen = rng.integers(len(points))
-        else:
-            cumulative = np.cumsum(nearest_squared)
-            if not cumulative[-1] > 0:
-                raise ValueError(
-                    f"n_clusters={count}: the points have only {k} distinct places, ask for fewer clusters"
-                )
-            chosen = min(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"), len(points) - 1)
-        centres[k] = points[chosen]
-        apart = points - centres[k]
-        np.minimum(nearest_squared, np.einsum("ij,ij->i", apart, apart), out=nearest_squared)
-    return centres
+    """Greedy k-means++: each further centre is the best of a few points, drawn in proportion to the squared distance
+    from the centres so far.
+    """
+    norms = np.einsum("ij,ij->i", points, points)
+    chosen = [int(rng.integers(len(points)))]
+    squared = _apart(points, norms, chosen)[0]
+    for k in range(1, count):
+        cumulative = np.cumsum(squared)
+        if not cumulative[-1] > 0:
+            raise ValueError(f"n_clusters={count}: the points have only {k} distinct places, ask for fewer")
+        drawn = np.searchsorted(cumulative, rng.random(2 + int(np.log(count))) * cumulative[-1], side="right")
+        candidates = np.minimum(drawn, len(points) - 1)
+        trials = np.minimum(_apart(points, norms, candidates), squared)
+        best = int(np.argmin(trials.sum(axis=1)))
+        chosen.append(int(candidates[best]))
+        squared = trials[best]
+    return points[chosen]
+
+
+def _apart(points, norms, chosen):
+    """Squared distances of all points to some of them, (len(chosen), n); 0 to themselves and to equal ones."""
+    out = (-2.0 * points[chosen]) @ points.T
+    out += norms
+    out += norms[chosen][:, None]
+    out[out < 1e-13 * norms.max()] = 0.0
+    return out
