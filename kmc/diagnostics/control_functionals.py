@@ -9,9 +9,8 @@ import numpy as np
 from scipy import linalg
 
 from kmc.checks import as_generator, check_count
-from kmc.diagnostics.draws import read_draws
-from kmc.diagnostics.mixing import effective_sizes, mean_errors
-from kmc.diagnostics.scores import scores_at
+from kmc.diagnostics.mixing import mean_errors
+from kmc.diagnostics.scores import read_points, scores_at
 from kmc.diagnostics.stein_kernel import SteinSections, stein_kernel
 from kmc.forms import Forms, accumulate_folds
 from kmc.kernels import Kernel, Polynomial, candidate_bandwidths, kernel_of, median_distance
@@ -24,7 +23,8 @@ BANDWIDTHS = (0.5, 1.0, 2.0, 4.0)
 REGULARIZATIONS = np.logspace(-10, 0, 11)
 """Candidates of the ridge parameter, as a share of the greatest eigenvalue of the mass."""
 
-FOLDS = 5
+BLOCKS = 20
+"""Contiguous parts of the draws, the folds of the selection and of the jackknife."""
 
 
 class ControlFunctional(NamedTuple):
@@ -67,15 +67,15 @@ def control_functional(
     r"""Variance-reduced expectation of a function under a density whose score is known, with its standard error.
 
     f is approximated by a constant and sections of a Stein kernel (:mod:`kmc.diagnostics.stein_kernel`), which have
-    mean zero under the density: the mean of what is left of f has the same expectation and less variance (Oates,
-    Girolami and Chopin 2017, "Control functionals for Monte Carlo integration"). The approximation is ridge regression
-    on ``n_basis`` sections, and each fifth of the draws, contiguous, is judged by a fit to the others, so that what is
-    averaged does not depend on its own fit.
+    mean zero under the density, in ridge regression on ``n_basis`` sections: the constant estimates the expectation,
+    and what is left of f has less variance than f (Oates, Girolami and Chopin 2017, "Control functionals for Monte
+    Carlo integration", the simplified estimator of section 2.4). Its standard error is that of the delete-a-group
+    jackknife over twenty contiguous blocks of draws, which allows for their correlation and for the fit.
 
     Parameters
     ----------
-    data : InferenceData, DataTree or array_like, shape (n, d) or (chains, draws, d)
-        Draws; the rows of an array (n, d) are one chain, in its order.
+    data : InferenceData, DataTree, Dataset, mapping of arrays or array_like, shape (n, d) or (chains, draws, d)
+        Draws, at least four in each chain; the rows of an array (n, d) are one chain, in its order.
     f : callable or array_like
         A function from points (n, d) to (n,) or (n, k), or its values at the draws, chain after chain.
     score : callable or estimator
@@ -101,17 +101,16 @@ def control_functional(
     Raises
     ------
     ValueError, TypeError
-        For draws, scores or values of f that are not finite or of the wrong shape, fewer than ten draws, parameters
+        For draws, scores or values of f that are not finite or of the wrong shape, fewer than forty draws, parameters
         that are constant or linear combinations of others.
 
     Notes
     -----
-    O(n n_basis (n_basis + d)) time for each bandwidth, memory O(n d + n_basis²). Standard errors are by ArviZ's
-    effective sample size, of f and of what is left of it. What is left is large in the tails only, so that its variance
-    is itself uncertain: the standard error is that of a variance two of its own standard errors above the estimate (on
-    Gaussian, banana-shaped and Student-t densities, twice of it then covered the truth in .82 to 1 of all runs). For the
-    mean zero of the sections the density must vanish at the edge of its support fast enough: transform bounded
-    parameters.
+    O(n n_basis (n_basis + d)) time for each bandwidth, memory O(n d + n_basis²). Blocks must be longer than the chain's
+    memory. On Gaussian, banana-shaped and Student-t densities the error was about one standard error in root mean
+    square; two to three, where the function has heavy tails, or where a hundredth of the variance of correlated draws
+    was left: the error then lies in tails that hardly a draw has seen. For the mean zero of the sections the density
+    must vanish at the edge of its support fast enough: transform bounded parameters.
 
     Examples
     --------
@@ -123,72 +122,79 @@ def control_functional(
     True
     """
     check_count(SimpleNamespace(n_basis=n_basis), "n_basis", 1)
-    draws = read_draws(data, var_names)
-    points = draws.points
-    n, d = points.shape
-    if n < 2 * FOLDS:
-        raise ValueError(f"data: {n} draws, expected at least {2 * FOLDS}")
+    draws = read_points(data, var_names)
+    points = draws.reshape(-1, draws.shape[2])
+    n, shape = len(points), draws.shape[:2]
+    if n < 2 * BLOCKS:
+        raise ValueError(f"data: {n} draws, expected at least {2 * BLOCKS}")
     check_samples(points)
     values, scalar = _values(f, points)
-    whitened, whitened_scores = _whitened(points, scores_at(score, points))
-    columns = np.concatenate([whitened, whitened_scores, values], axis=1)
-    centres = _centres(whitened, n_basis, as_generator(random_state))
-    labels = np.arange(n) * FOLDS // n
+    z, z_scores = _whitened(points, scores_at(score, points))
+    columns = np.concatenate([z, z_scores, values], axis=1)
+    centres = _centres(z, n_basis, as_generator(random_state))
+    labels = np.arange(n) * BLOCKS // n
     fits = []
-    for candidate in _bandwidths(kernel, bandwidth, whitened):
-        basis = _basis(_with_linear(kernel, candidate), whitened[centres], whitened_scores[centres], values.shape[1])
-        folds = accumulate_folds(basis, columns, ("mass",), labels)
-        fits.append(_select(basis, folds, candidate))
+    for candidate in _bandwidths(kernel, bandwidth, z):
+        basis = _basis(_with_linear(kernel, candidate), z[centres], z_scores[centres], values.shape[1])
+        fits.append(_fit(basis, accumulate_folds(basis, columns, ("mass",), labels), candidate))
     best = min(fits, key=lambda fit: fit.share)
-    left = values - best.fitted(columns, labels)
-    shape = draws.values.shape[:2]
-    errors = mean_errors(left, shape) * _heavy_tails(left, shape), mean_errors(values, shape)
-    results = (left.mean(axis=0), errors[0], values.mean(axis=0), errors[1], best.regularizations)
-    estimate, error, plain, plain_error, chosen = (r[0].item() if scalar else r for r in results)
+    plain = values.mean(axis=0), mean_errors(values, shape)
+    estimate, error, mean, mean_error, chosen = (
+        array.item() if scalar else array for array in (best.estimate, best.error, *plain, best.regularization)
+    )
     rank = best.basis.size - values.shape[1]
-    return ControlFunctional(estimate, error, plain, plain_error, best.bandwidth, chosen, rank)
+    return ControlFunctional(estimate, error, mean, mean_error, best.bandwidth, chosen, rank)
 
 
 class _Fit(NamedTuple):
-    """Ridge regressions of all functions on one basis, one for each fold that is left out."""
+    """Ridge regressions of k functions on one basis."""
 
     basis: SteinSections
-    coefficients: np.ndarray  # (folds, r, k)
-    regularizations: np.ndarray  # (k,)
-    share: float  # of the variance of the functions that is left in the folds, mean over the functions
     bandwidth: float
-
-    def fitted(self, columns: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """(n, k) values at each draw of the fit without its fold."""
-        return np.concatenate(
-            [self.basis.contract(columns[labels == fold], own) for fold, own in enumerate(self.coefficients)]
-        )
+    estimate: np.ndarray  # (k,) constants of the fit to all draws
+    error: np.ndarray  # (k,) their standard errors
+    regularization: np.ndarray  # (k,)
+    share: float  # of the variance of the functions that is left in blocks held out, mean over the functions
 
 
-def _select(basis: SteinSections, folds: list[Forms], bandwidth: float) -> _Fit:
-    """Ridge parameters by the variance that is left in the folds."""
-    total = folds[0]
-    for fold in folds[1:]:
-        total = total + fold
-    r = basis.matrix.shape[1]
-    scale = linalg.eigvalsh(total.centred_mass()[:r, :r], subset_by_index=[r - 1, r - 1])[0]
-    regularizations = scale * REGULARIZATIONS
-    coefficients = np.empty((len(folds), len(regularizations), r, basis.functions))
-    variances = np.zeros((len(regularizations), basis.functions))
-    for own, fold in zip(coefficients, folds):
-        rest, held_out = (total - fold).centred_mass(), fold.centred_mass()
-        path = ridge_path(rest[:r, :r], rest[:r, r])
-        for k in range(basis.functions):
-            of_function = path._replace(target=path.vectors.T @ rest[:r, r + k])
-            for i, regularization in enumerate(regularizations):
-                own[i, :, k] = beta = of_function.coefficients(regularization)
-                weights = np.concatenate([-beta, np.eye(basis.functions)[k]])
-                variances[i, k] += weights @ held_out @ weights / len(folds)
-    best = variances.argmin(axis=0)
-    each = np.arange(basis.functions)
-    plain = np.diagonal(total.centred_mass())[r:]
-    share = float(np.mean(variances[best, each] / np.where(plain > 0, plain, 1.0)))
-    return _Fit(basis, coefficients[:, best, :, each].transpose(1, 2, 0), regularizations[best], share, bandwidth)
+def _fit(basis: SteinSections, blocks: list[Forms], bandwidth: float) -> _Fit:
+    """Ridge parameters by the variance that is left in blocks held out, and the jackknife over the same fits."""
+    total = blocks[0]
+    for block in blocks[1:]:
+        total = total + block
+    r, k = basis.matrix.shape[1], basis.functions
+    mass = total.centred_mass()
+    grid = linalg.eigvalsh(mass[:r, :r], subset_by_index=[r - 1, r - 1])[0] * REGULARIZATIONS
+    variances, constants = np.zeros((len(grid), k)), []
+    for block in blocks:
+        rest, held_out = total - block, block.centred_mass()
+        combinations = _left(rest.centred_mass(), r, grid)
+        variances += np.einsum("gap,pq,gaq->ga", combinations, held_out, combinations) / len(blocks)
+        constants.append(combinations @ (rest.get("mean") / rest.weight))
+    best, each = variances.argmin(axis=0), np.arange(k)
+    plain = np.diagonal(mass)[r:]
+    without = np.array(constants)[:, best, each]  # (blocks, k)
+    spread = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
+    return _Fit(
+        basis=basis,
+        bandwidth=bandwidth,
+        estimate=(_left(mass, r, grid) @ (total.get("mean") / total.weight))[best, each],
+        error=np.sqrt(spread * (len(blocks) - 1) / len(blocks)),
+        regularization=grid[best],
+        share=float(np.mean(variances[best, each] / np.where(plain > 0, plain, 1.0))),
+    )
+
+
+def _left(mass: np.ndarray, r: int, grid: np.ndarray) -> np.ndarray:
+    """Combinations of basis and functions that are f - Σ β φ for each ridge parameter and function, (g, k, r + k)."""
+    k = len(mass) - r
+    out = np.tile(np.eye(k, r + k, r), (len(grid), 1, 1))
+    path = ridge_path(mass[:r, :r], mass[:r, r])
+    for j in range(k):
+        own = path._replace(target=path.vectors.T @ mass[:r, r + j])
+        for i, regularization in enumerate(grid):
+            out[i, j, :r] = -own.coefficients(regularization)
+    return out
 
 
 def _basis(kernel: Kernel, centres: np.ndarray, scores: np.ndarray, functions: int) -> SteinSections:
@@ -208,7 +214,7 @@ def _bandwidths(kernel, bandwidth, points):
 def _centres(points, count, rng):
     """Rows of some distinct points: draws of a Metropolis chain repeat."""
     _, first = np.unique(points, axis=0, return_index=True)
-    return np.sort(rng.permutation(first)[:count])
+    return np.sort(rng.permutation(np.sort(first))[:count])
 
 
 def _values(f, points):
@@ -232,16 +238,3 @@ def _whitened(points, scores):
     if variances[0] <= 1e-10 * variances[-1]:
         raise ValueError("the draws lie in a plane: some parameters are linear combinations of others, leave them out")
     return standard @ (axes / np.sqrt(variances)), (scores * deviation) @ (axes * np.sqrt(variances))
-
-
-def _heavy_tails(values, shape):
-    """Factors (k,) from standard errors to ones with the variance at two of its own standard errors above its estimate.
-
-    The relative standard error of a variance is √((κ - 1)/n) with the kurtosis κ, which is 3 for a Gaussian. Hardly
-    anything is left of f where the draws are dense, and much in the tails: κ is often above 100.
-    """
-    deviations = values - values.mean(axis=0)
-    variances = np.mean(deviations**2, axis=0)
-    kurtosis = np.mean(deviations**4, axis=0) / np.where(variances > 0, variances**2, 1.0)
-    sizes = effective_sizes(values.reshape(*shape, -1))
-    return np.sqrt(1.0 + 2.0 * np.sqrt(np.maximum(kurtosis - 1.0, 0.0) / sizes))

@@ -1,10 +1,22 @@
-"""The score at draws, from a function or an estimator."""
+"""Draws as points, and the score there, from a function or an estimator."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
+from kmc.diagnostics.draws import read_draws
+
+
+def read_points(data: Any, var_names: Any = None) -> np.ndarray:
+    """Draws (chains, draws, d) out of whatever :func:`kmc.diagnostics.draws.read_draws` takes, or of points (n, d).
+
+    An array with two dimensions, or a list like one, is the points of one chain.
+    """
+    if isinstance(data, (np.ndarray, list, tuple)) and np.ndim(data) == 2:
+        data = np.asarray(data)[None]
+    return read_draws(data, var_names).values
 
 
 def scores_at(score: Any, points: np.ndarray) -> np.ndarray:

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from kmc.bases import general
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.section_forms import profile_and_metric
 from kmc.kernels import Kernel, Metric, Scale, Sum
@@ -99,18 +98,9 @@ class SteinSections:
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """(n, r + k) values at rows (x, s(x), f(x))."""
-        return np.concatenate([self._sections(x) @ self.matrix, x[:, 2 * self.centres.shape[1] :]], axis=1)
-
-    def contract(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Combinations of the r functions with coefficients (r, q) at rows (x, s(x), ...), shape (n, q)."""
-        out, sections = np.empty((len(x), coefficients.shape[1])), self.matrix @ coefficients
-        for rows in general.slices(len(x), len(self.centres)):
-            out[rows] = self._sections(x[rows]) @ sections
-        return out
-
-    def _sections(self, x):
         d = self.centres.shape[1]
-        return stein_kernel(self.kernel, x[:, :d], x[:, d : 2 * d], self.centres, self.scores)
+        sections = stein_kernel(self.kernel, x[:, :d], x[:, d : 2 * d], self.centres, self.scores)
+        return np.concatenate([sections @ self.matrix, x[:, 2 * d :]], axis=1)
 
     def gradients(self, x: np.ndarray) -> Any:
         """They would need derivatives of the score."""

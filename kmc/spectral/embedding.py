@@ -105,8 +105,7 @@ class KernelEmbedding(Estimator):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of the embedding, the class and a number; shape (n_components,)."""
         self._check_fitted()
-        check_input_names(self, input_features)
-        return np.array([f"{type(self).__name__.lower()}{k}" for k in range(self.projection_.shape[1])], dtype=object)
+        return self._names_out(self.projection_.shape[1], input_features)
 
     def _project(self, gram: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """P (m, c) and the constant (c,), from the kernel matrix (m, m) of the subsample."""
@@ -133,20 +132,6 @@ def check_repeatable(X: Any) -> None:
         raise ValueError(
             "X is an iterator, which can be read only once, and is needed twice: fit with one, transform another"
         )
-
-
-def check_input_names(estimator: Estimator, names: Any) -> None:
-    """ValueError for names of input columns that are not those of the fit, as scikit-learn has it."""
-    if names is None:
-        return
-    if len(names) != estimator.n_features_in_:
-        raise ValueError(
-            f"input_features should have length equal to number of features ({estimator.n_features_in_}), "
-            f"got {len(names)}"
-        )
-    fitted = getattr(estimator, "feature_names_in_", None)
-    if fitted is not None and list(names) != list(fitted):
-        raise ValueError("input_features is not equal to feature_names_in_")
 
 
 def draw(parts: Any, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -24,9 +24,9 @@ class Partition(NamedTuple):
 def kmeans(points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init: int = 10) -> Partition:
     """The partition of least inertia out of several runs of Lloyd's algorithm.
 
-    Every run starts from centres drawn with greedy k-means++ (Arthur and Vassilvitskii 2007), and ends when no label changes
-    or the inertia falls by less than 1e-6 of itself. A cluster that loses all its points takes the point that is
-    farthest from its centre.
+    Every run starts from centres drawn with greedy k-means++ (Arthur and Vassilvitskii 2007), and ends when no label
+    changes or the inertia falls by less than 1e-6 of itself. A cluster that loses all its points takes the point that
+    is farthest from its centre.
 
     Parameters
     ----------
