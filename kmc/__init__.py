@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kmc._version import __version__
 
 if TYPE_CHECKING:
-    from kmc import bases, forms, kernels, scores
+    from kmc import bases, forms, kernels, scores, spectral
     from kmc.errors import EvaluationError, KmcWarning
     from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
     from kmc.plots import plot_pairs, plot_validation
@@ -28,7 +28,7 @@ _HOMES = {
     "sample": "kmc.run.sample",
 }
 
-_MODULES = ("bases", "forms", "kernels", "scores")
+_MODULES = ("bases", "forms", "kernels", "scores", "spectral")
 
 __all__ = [
     "AdaptiveMetropolis",
@@ -45,6 +45,7 @@ __all__ = [
     "plot_validation",
     "sample",
     "scores",
+    "spectral",
 ]
 
 

@@ -101,6 +101,27 @@ class Estimator:
             name = type(self).__name__
             raise NotFittedError(f"This {name} instance is not fitted yet: call fit with data before using it")
 
+    def _forget_fit(self) -> None:
+        """Remove what an earlier fit left."""
+        for name in _fitted_attributes(self):
+            delattr(self, name)
+
+    def _names_out(self, count: int, input_features: Any = None) -> np.ndarray:
+        """Names of the columns that a fitted transformer makes: that of the class and a number.
+
+        ``input_features`` are only checked against those of the fit, as scikit-learn does.
+        """
+        self._check_fitted()
+        if input_features is not None and len(input_features) != self.n_features_in_:
+            raise ValueError(
+                f"input_features should have length equal to number of features ({self.n_features_in_}), "
+                f"got {len(input_features)}"
+            )
+        fitted = getattr(self, "feature_names_in_", None)
+        if input_features is not None and fitted is not None and list(input_features) != list(fitted):
+            raise ValueError(f"input_features is not equal to feature_names_in_, {list(fitted)}")
+        return np.array([f"{type(self).__name__.lower()}{k}" for k in range(count)], dtype=object)
+
     def _check_points(self, X: Any, *, fitting: bool = False, least: int = 1) -> np.ndarray:
         """X as a C-contiguous float64 array (n, d).
 
@@ -112,8 +133,7 @@ class Estimator:
             self._check_fitted()
         x = as_points(X, least)
         if fitting:
-            for name in _fitted_attributes(self):
-                delattr(self, name)
+            self._forget_fit()
             self.n_features_in_ = x.shape[1]
             if names is not None:
                 self.feature_names_in_ = names

@@ -120,6 +120,10 @@ class FourierFeatures:
             total -= np.einsum("pd,pd->p", along, self.frequencies)
         return total
 
+    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """(n, p) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        return -self._cosines_and_sines(x)[1] * (vectors @ self.frequencies.T)
+
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The combination with coefficients (p,) at the rows of x, shape (n,)."""
         return self.values(x) @ coefficients

@@ -47,3 +47,17 @@ def sum_linear(
             weighted = weights[rows, None] * base_gradient[rows]
             total += np.einsum("npd,nd->p", basis.gradients(x[rows]), weighted, optimize=True)
     return total
+
+
+def directional(basis: Differentiable, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Derivatives <∇φ_a, v>, (n, p), along a vector at each row of x, ``vectors`` (n, d); fused where the basis can."""
+    fused = getattr(basis, "directional", None)
+    return directional_slices(basis, x, vectors) if fused is None else fused(x, vectors)
+
+
+def directional_slices(basis: Differentiable, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """The same from arrays of gradients."""
+    out = np.empty((len(x), basis.size))
+    for rows in slices(len(x), basis.size * x.shape[1]):
+        out[rows] = np.einsum("npd,nd->np", basis.gradients(x[rows]), vectors[rows], optimize=True)
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -88,10 +89,19 @@ class KernelSections:
         """Sum over x of w <∇φ_a, ∇φ_b>, (m, m)."""
         return self._forms.sum_dirichlet(x, weights)
 
+    @property
+    def sum_mass_and_dirichlet(self) -> Any:
+        """Both forms from one evaluation, see :mod:`kmc.bases.radial_moments`; None if the kernel is not radial."""
+        return getattr(self._forms, "sum_mass_and_dirichlet", None)
+
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
         """Sum over x of w (Δφ_a + <∇φ_a, g>), (m,), with g = ∇log q0 at the rows of x."""
         self._check_smooth()
         return self._forms.sum_linear(x, weights, base_gradient)
+
+    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """(n, m) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        return self._forms.directional(x, vectors)
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The combination with coefficients (m,) at the rows of x, shape (n,)."""

@@ -54,6 +54,10 @@ class Whitened:
             return general.sum_linear(self.basis, x, weights, base_gradient) @ self.matrix
         return fused(x, weights, base_gradient) @ self.matrix
 
+    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """(n, r) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        return general.directional(self.basis, x, vectors) @ self.matrix
+
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The combination with coefficients (r,) at the rows of x, shape (n,)."""
         return self._contraction(coefficients).values(x)

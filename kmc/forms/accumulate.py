@@ -130,12 +130,39 @@ def accumulate_folds(
     >>> bool(np.allclose((whole - folds[0]).dirichlet, accumulate(Monomials(2, 2), x[20:], ("dirichlet",)).dirichlet))
     True
     """
+    return accumulate_folds_each(
+        [basis],
+        x,
+        forms,
+        folds,
+        weights=weights,
+        values=values,
+        base_gradient=base_gradient,
+        lagtime=lagtime,
+        block=block,
+    )[0]
+
+
+def accumulate_folds_each(
+    bases: Sequence[Basis],
+    x: Any,
+    forms: Sequence[str],
+    folds: Any,
+    *,
+    weights: Any = None,
+    values: Any = None,
+    base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
+    lagtime: int | None = None,
+    block: int = 2048,
+) -> list[list[Forms]]:
+    """The same for each of several bases, in the one pass that an iterator allows: candidates to choose from."""
     _check_forms(forms, values, lagtime, block)
     labels = _contiguous(length(x), folds) if isinstance(folds, (int, np.integer)) else folds
-    sums = _Accumulator(basis, forms, lagtime)
+    sums = [_Accumulator(basis, forms, lagtime) for basis in bases]
     for part in blocks(x, block, weights, values, base_gradient, labels):
-        sums.add(part)
-    return sums.finish()
+        for each in sums:
+            each.add(part)
+    return [each.finish() for each in sums]
 
 
 class _Accumulator:
@@ -148,7 +175,8 @@ class _Accumulator:
         self._pairs = Pairs(lagtime) if "lagged" in forms else None
 
     def add(self, part: Block) -> None:
-        phi = self._basis.values(part.x) if {"mass", "values", "lagged"} & set(self._forms) else part.x
+        needed = {"values", "lagged"} if _together(self._basis, self._forms) else {"mass", "values", "lagged"}
+        phi = self._basis.values(part.x) if needed & set(self._forms) else part.x
         for label, rows in _groups(part.labels):
             _add(self._sums, label, _sums(self._basis, self._forms, part.take(rows), phi[rows]))
         if self._pairs is not None:
@@ -184,6 +212,10 @@ def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> For
     """All forms over a block but the lagged one; ``phi`` are the basis's values if they are needed."""
     x, w = part.x, part.weights
     out: dict[str, Any] = {"weight": float(len(x) if w is None else w.sum())}
+    together = _together(basis, forms)
+    if together is not None:
+        out["mean"], out["mass_scatter"], out["dirichlet"] = together(x, w)
+        forms = [name for name in forms if name not in ("mass", "dirichlet")]
     if "mass" in forms or "values" in forms:
         out["mean"], half = centred(w, phi)
         if "mass" in forms:
@@ -199,6 +231,11 @@ def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> For
         fused, g = getattr(basis, "sum_linear", None), part.base_gradient
         out["linear"] = general.sum_linear(basis, x, w, g) if fused is None else fused(x, w, g)
     return Forms(**out)
+
+
+def _together(basis, forms):
+    """What sums mass and Dirichlet form at once, if both are asked for and the basis can."""
+    return getattr(basis, "sum_mass_and_dirichlet", None) if {"mass", "dirichlet"} <= set(forms) else None
 
 
 def _add(sums, label, part):

@@ -70,7 +70,7 @@ def blocks(
 
 def length(x: Any) -> int | None:
     """Number of samples in anything that :func:`blocks` takes, if it is known before they are read."""
-    counts = [_length(part) for part in _parts(x, 2)]
+    counts = [_length(part) for part in trajectories(x, 2)]
     return None if None in counts else sum(c for c in counts if c is not None)
 
 
@@ -155,34 +155,36 @@ def _check(x, parts):
 
 def _chunks(source: Any, ndim: int) -> Iterator[tuple[int, Any]]:
     """Number of the trajectory, and an array or something that slices like one."""
-    for number, part in enumerate(_parts(source, ndim)):
-        if _is_dask(part):
+    for number, part in enumerate(trajectories(source, ndim)):
+        if is_dask(part):
             yield from ((number, chunk.compute()) for chunk in _dask_blocks(part))
-        elif _is_iterator(part):
+        elif is_iterator(part):
             yield from ((number, np.asarray(chunk)) for chunk in part)
         else:
             yield number, part if hasattr(part, "shape") and len(part.shape) else np.asarray(part)
 
 
-def _parts(source, ndim):
+def trajectories(source: Any, ndim: int) -> Any:
     """The trajectories of a source: the items of a list of them, or the source itself."""
     if isinstance(source, (list, tuple)):
-        return source if any(_is_iterator(part) or np.ndim(part) == ndim for part in source) else [np.asarray(source)]
+        return source if any(is_iterator(part) or np.ndim(part) == ndim for part in source) else [np.asarray(source)]
     return [source]
 
 
 def _length(part):
-    if _is_iterator(part):
+    if is_iterator(part):
         return None
     count = part.shape[0] if hasattr(part, "shape") else len(part)
     return int(count) if count == count else None  # dask: nan
 
 
-def _is_iterator(part):
+def is_iterator(part: Any) -> bool:
+    """Whether it gives blocks in turn, and has no length."""
     return hasattr(part, "__next__") or (hasattr(part, "__iter__") and not hasattr(part, "__len__"))
 
 
-def _is_dask(part):
+def is_dask(part: Any) -> bool:
+    """Whether it is a lazy array of dask."""
     return hasattr(part, "to_delayed") and hasattr(part, "blocks")
 
 

@@ -12,6 +12,7 @@ of points; ``program(kernel)`` takes radial ones into jitted loops; ``frequencie
 """
 
 from kmc.kernels.algebra import Kernel, Product, Scale, Sum
+from kmc.kernels.bandwidths import candidate_bandwidths
 from kmc.kernels.distances import squared_distances
 from kmc.kernels.dot_product import ExponentialDotProduct, Polynomial
 from kmc.kernels.exponentials import exponential, exponentials
@@ -50,6 +51,7 @@ __all__ = [
     "RationalQuadratic",
     "Scale",
     "Sum",
+    "candidate_bandwidths",
     "exponential",
     "exponentials",
     "frequencies",

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.kernels import kernel_of
+from kmc.checks import numbers
+from kmc.kernels import candidate_bandwidths, kernel_of
 from kmc.scores.densities import fit_base
 from kmc.scores.sums import Samples
 
@@ -99,19 +100,8 @@ def folds(n: int, count: int, rng: np.random.Generator) -> list[np.ndarray]:
 
 
 def bandwidths(bandwidth: Any, median: float, named: bool) -> list[float]:
-    """What a kernel is built with, for each candidate.
-
-    A kernel given by name takes a bandwidth in the units of x. A kernel object has its own scale, and takes factors
-    of it: "median" leaves it as it is.
-    """
-    unit = median if named else 1.0
-    if isinstance(bandwidth, str):
-        if bandwidth == "median":
-            return [unit]
-        if bandwidth == "cv":
-            return [factor * unit for factor in BANDWIDTHS]
-        raise ValueError(f"bandwidth={bandwidth!r}: expected 'median', 'cv', a positive number or a sequence of them")
-    return _positive("bandwidth", bandwidth, zero=False)
+    """What a kernel is built with, for each candidate: :func:`kmc.kernels.candidate_bandwidths`."""
+    return candidate_bandwidths(bandwidth, median, named, BANDWIDTHS)
 
 
 def regularizations(regularization: Any, median: float) -> np.ndarray:
@@ -122,7 +112,7 @@ def regularizations(regularization: Any, median: float) -> np.ndarray:
         raise ValueError(
             f"regularization={regularization!r}: expected 'cv', a non-negative number or a sequence of them"
         )
-    return np.array(_positive("regularization", regularization, zero=True))
+    return np.array(numbers("regularization", regularization, zero=True))
 
 
 def listed(value: Any) -> list[Any]:
@@ -141,19 +131,6 @@ def check_folds(cv: Any) -> None:
         return
     if not isinstance(cv, (int, np.integer)) or isinstance(cv, bool) or cv < 2:
         raise ValueError(f"cv={cv!r}: expected 'loo' or a whole number of folds, at least 2")
-
-
-def _positive(name, value, zero):
-    expected = f"expected a {'non-negative' if zero else 'positive'} finite number or a sequence of them"
-    try:
-        numbers = np.atleast_1d(np.asarray(value, dtype=float))
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name}={value!r}: {expected}") from error
-    if value is None or isinstance(value, bool) or numbers.ndim != 1 or not numbers.size:
-        raise TypeError(f"{name}={value!r}: {expected}")
-    if not (np.all(np.isfinite(numbers)) and np.all(numbers >= 0 if zero else numbers > 0)):
-        raise ValueError(f"{name}={value!r}: {expected}")
-    return [float(number) for number in numbers]
 
 
 def _column(values, repeats):
