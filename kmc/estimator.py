@@ -46,7 +46,7 @@ class Estimator:
         """Parameters by name; those of a parameter that is itself an estimator as ``name__parameter``."""
         params: dict[str, Any] = {}
         for name in self._parameter_names():
-            value = getattr(self, name)
+            value = vars(self)[name]
             params[name] = value
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
                 params.update((f"{name}__{key}", inner) for key, inner in value.get_params().items())
