@@ -1,8 +1,8 @@
 """Partial derivatives ∂^α in the first argument of any kernel, α a multi-index of order up to four.
 
 With M = AᵀA of the metric A and v = M (x - y), a radial kernel q(s), s = (x - y)ᵀM(x - y), has ∂_i s = 2 v_i,
-∂_i ∂_j s = 2 M_ij and nothing beyond. By Faà di Bruno's formula ∂_i ∂_j ... q is the sum, over all ways to leave some of
-the axes single and to pair the others, of q^(singles + pairs) ∏ 2 v_i ∏ 2 M_ij. For a dot-product kernel q(t),
+∂_i ∂_j s = 2 M_ij and nothing beyond. By Faà di Bruno's formula ∂_i ∂_j ... q is the sum, over all ways to leave some
+of the axes single and to pair the others, of q^(singles + pairs) ∏ 2 v_i ∏ 2 M_ij. For a dot-product kernel q(t),
 t = xᵀMy, it is q^(k) ∏ (My)_i.
 """
 

@@ -8,13 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kmc.spectral.diffusion_map import DiffusionMap
+    from kmc.spectral.galerkin_method import Decomposition, galerkin
+    from kmc.spectral.operators import AugmentationPairs, Bilinear, DifferentialOperator, DirichletForm, TangentProp
 
 _HOMES = {
+    "AugmentationPairs": "kmc.spectral.operators",
+    "Bilinear": "kmc.spectral.operators",
+    "Decomposition": "kmc.spectral.galerkin_method",
+    "DifferentialOperator": "kmc.spectral.operators",
     "DiffusionMap": "kmc.spectral.diffusion_map",
+    "DirichletForm": "kmc.spectral.operators",
+    "TangentProp": "kmc.spectral.operators",
+    "galerkin": "kmc.spectral.galerkin_method",
 }
 
 __all__ = [
+    "AugmentationPairs",
+    "Bilinear",
+    "Decomposition",
+    "DifferentialOperator",
     "DiffusionMap",
+    "DirichletForm",
+    "TangentProp",
+    "galerkin",
 ]
 
 
