@@ -18,6 +18,7 @@ _HOMES = {
     "DifferentialOperator": "kmc.spectral.operators",
     "DiffusionMap": "kmc.spectral.diffusion_map",
     "DirichletForm": "kmc.spectral.operators",
+    "GraphLaplacian": "kmc.spectral.graph_laplacian",
     "TangentProp": "kmc.spectral.operators",
     "galerkin": "kmc.spectral.galerkin_method",
 }
@@ -29,6 +30,7 @@ __all__ = [
     "DifferentialOperator",
     "DiffusionMap",
     "DirichletForm",
+    "GraphLaplacian",
     "TangentProp",
     "galerkin",
 ]

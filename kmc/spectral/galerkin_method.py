@@ -137,7 +137,7 @@ def galerkin(
     _check(left, right, n_components, which, tolerance)
     total, masses = _sums(operator, left, right, X, weights, block)
     centred = operator.annihilates_constants
-    spaces = [_whitening(basis, mass, centred, tolerance) for basis, mass in masses]
+    spaces = [whitening(basis, mass, centred, tolerance) for basis, mass in masses]
     whitened = spaces[0].T @ total @ spaces[-1]
     count = _count(n_components, min(whitened.shape))
     ranks = (spaces[0].shape[1], spaces[-1].shape[1])
@@ -172,7 +172,7 @@ def _sums(form, left, right, X, weights, block) -> tuple[np.ndarray, list[tuple[
     return total / masses[0].weight, list(zip(bases, masses, strict=True))
 
 
-def _whitening(basis, forms, centred, tolerance) -> np.ndarray:
+def whitening(basis, forms, centred, tolerance) -> np.ndarray:
     """W (p, r) with Wᵀ Φ W = I.
 
     First orthonormal in the space of a kernel, if the basis is of one: digits of functions that are nearly the same are
