@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kmc.spectral.diffusion_map import DiffusionMap
     from kmc.spectral.galerkin_method import Decomposition, galerkin
+    from kmc.spectral.graph_laplacian import GraphLaplacian
     from kmc.spectral.operators import AugmentationPairs, Bilinear, DifferentialOperator, DirichletForm, TangentProp
 
 _HOMES = {

@@ -15,7 +15,7 @@ from kmc.errors import KmcWarning
 from kmc.forms import Forms, accumulate
 from kmc.forms.stream import blocks
 from kmc.linalg import eigen_whitening
-from kmc.spectral.modes import Modes
+from kmc.spectral.combinations import Combinations
 from kmc.spectral.operators import Bilinear, Form
 
 ROUNDING = 1e-28
@@ -32,7 +32,7 @@ class Decomposition:
         λ, not negative.
     eigenvalues_ : ndarray, shape (k,), or None
         Of a self-adjoint operator in one basis.
-    left, right : Modes
+    left, right : Combinations
         f and g, orthonormal over the weighted samples, with ``values`` (n, k), ``gradients`` (n, k, d) and
         ``laplacians`` anywhere; for eigenvalues, the eigenfunctions under both names.
     ranks_ : tuple of int
@@ -41,8 +41,8 @@ class Decomposition:
 
     singular_values_: np.ndarray
     eigenvalues_: np.ndarray | None
-    left: Modes
-    right: Modes
+    left: Combinations
+    right: Combinations
     ranks_: tuple[int, int]
 
 
@@ -144,12 +144,12 @@ def galerkin(
     if operator.symmetric and left is right:
         eigenvalues, vectors = linalg.eigh(0.5 * (whitened + whitened.T), check_finite=False)
         order = np.arange(count) if which == "smallest" else np.arange(len(eigenvalues))[::-1][:count]
-        modes = _modes(left, spaces[0] @ vectors[:, order], masses[0][1], centred)
+        modes = _combined(left, spaces[0] @ vectors[:, order], masses[0][1], centred)
         return Decomposition(np.abs(eigenvalues[order]), eigenvalues[order], modes, modes, ranks)
     a, values, b = linalg.svd(whitened, full_matrices=False, check_finite=False)
     order = np.arange(count) if which == "largest" else np.arange(len(values))[::-1][:count]
-    one = _modes(left, spaces[0] @ a[:, order], masses[0][1], centred)
-    other = _modes(right, spaces[-1] @ b[order].T, masses[-1][1], centred)
+    one = _combined(left, spaces[0] @ a[:, order], masses[0][1], centred)
+    other = _combined(right, spaces[-1] @ b[order].T, masses[-1][1], centred)
     return Decomposition(values[order], None, one, other, ranks)
 
 
@@ -192,9 +192,9 @@ def whitening(basis, forms, centred, tolerance) -> np.ndarray:
         raise ValueError(f"{basis!r}: all its functions are {'constant' if centred else 'zero'} over X") from error
 
 
-def _modes(basis, coefficients, forms, centred):
+def _combined(basis, coefficients, forms, centred):
     offset = forms.mean @ coefficients / forms.weight if centred else np.zeros(coefficients.shape[1])
-    return Modes(basis, coefficients, offset)
+    return Combinations(basis, coefficients, offset)
 
 
 def _count(n_components, rank):

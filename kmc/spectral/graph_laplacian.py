@@ -13,18 +13,17 @@ from scipy.sparse.linalg import eigsh
 from kmc.bases import Basis
 from kmc.checks import check_count, check_number
 from kmc.errors import KmcWarning
-from kmc.estimator import Estimator
 from kmc.forms import accumulate
 from kmc.kernels.checks import length
+from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.galerkin_method import whitening
-from kmc.spectral.modes import Modes
 from kmc.spectral.neighbours import Neighbours, automatic_bandwidth, gaussian
 
 DENSE = 500
 """Points up to which all eigenvectors are computed."""
 
 
-class GraphLaplacian(Estimator):
+class GraphLaplacian(EigenfunctionMap):
     r"""Eigenfunctions of the Laplacian from finite differences between neighbours.
 
     With Gaussian weights :math:`k_{ij} = \exp(-|x_i - x_j|^2 / 2h^2)`, degrees :math:`q_i = \sum_j k_{ij}` and
@@ -56,7 +55,7 @@ class GraphLaplacian(Estimator):
     bandwidth_ : float
         h.
     embedding_ : ndarray, shape (n, k)
-        The eigenfunctions at the points of the fit.
+        The eigenfunctions at the points of the fit: mean zero and variance one, in the weights that α leads to.
     n_features_in_ : int
 
     Notes
@@ -75,8 +74,6 @@ class GraphLaplacian(Estimator):
     >>> GraphLaplacian(n_components=4, bandwidth=0.1).fit(circle).eigenvalues_.round(2)  # 1, 1, 4, 4
     array([1.  , 1.  , 3.98, 3.98])
     """
-
-    _transformer = True
 
     def __init__(
         self,
@@ -143,19 +140,15 @@ class GraphLaplacian(Estimator):
             )
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Eigenfunctions at the rows of X (n, d), shape (n, k): of mean square one over the points of the fit."""
-        x = self._check_points(X)
-        return self._extension(x) if self.basis is None else self._modes.values(x)
-
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:  # type: ignore[override]
         """:meth:`fit`, and the embedding."""
         return self.fit(X).embedding_
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns of :meth:`transform`."""
-        self._check_fitted()
-        return np.array([f"graphlaplacian{j}" for j in range(len(self.eigenvalues_))], dtype=object)
+    def gradient(self, X: Any) -> np.ndarray:
+        """Gradients of the eigenfunctions at the rows of X (n, d), shape (n, k, d); only with a ``basis``."""
+        if self.basis is None:
+            raise TypeError("basis=None: eigenvectors of a graph have no gradients, fit with a basis")
+        return super().gradient(X)
 
     def _fit_graph(self, graph):
         """Eigenvectors of D^-1/2 W D^-1/2, which is similar to D^-1 W."""
@@ -184,11 +177,14 @@ class GraphLaplacian(Estimator):
         matrix = w.T @ energy @ w / (0.5 * self.bandwidth_**2 * mass.weight)
         values, vectors = linalg.eigh(0.5 * (matrix + matrix.T), check_finite=False)
         coefficients = w @ vectors[:, : self.n_components]
-        self._modes = Modes(basis, coefficients, mass.get("mean") @ coefficients / mass.weight)
-        self.eigenvalues_, self.embedding_ = values[: self.n_components], self._modes.values(graph.points)
+        self.basis_, self.coefficients_ = basis, coefficients
+        self.means_ = mass.get("mean") @ coefficients / mass.weight
+        self.eigenvalues_, self.embedding_ = values[: self.n_components], phi @ coefficients - self.means_
 
-    def _extension(self, x):
-        """f(x) = Σ_j P(x, x_j) f(x_j) / μ; of a point of the fit, its own value."""
+    def _eigenfunctions(self, x):
+        """With a basis as it says; without, f(x) = Σ_j P(x, x_j) f(x_j) / μ; of a point of the fit, its own value."""
+        if self.basis is not None:
+            return super()._eigenfunctions(x)
         s, indices = self._graph.nearest(x)
         weights = gaussian(s - s.min(axis=1, keepdims=True), self.bandwidth_) * self._degree_powers[indices]
         weights /= weights.sum(axis=1, keepdims=True)

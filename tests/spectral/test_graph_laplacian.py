@@ -154,6 +154,20 @@ def test_fewer_components_than_asked_for():
         assert GraphLaplacian(10, bandwidth=0.5, basis=Monomials(3, 1)).fit(X[:, :1]).embedding_.shape == (40, 3)
 
 
+def test_what_all_eigenfunctions_have():
+    basis = Monomials(2, 1)
+    found = GraphLaplacian(2, bandwidth=0.3, n_neighbors=None, basis=basis).fit(X[:, :1])
+    z = np.linspace(-1.0, 1.0, 5)[:, None]
+    numeric = (found.transform(z + 1e-5) - found.transform(z - 1e-5)) / 2e-5
+    np.testing.assert_allclose(found.gradient(z)[:, :, 0], numeric, atol=1e-6)
+    assert list(found.get_feature_names_out()) == ["graphlaplacian0", "graphlaplacian1"]
+    distance = found.diffusion_distance(z[:1], z[-1:], 0.5)
+    decay = np.exp(-0.5 * found.eigenvalues_)
+    assert distance == pytest.approx(np.linalg.norm(decay * (found.transform(z[:1]) - found.transform(z[-1:]))))
+    with pytest.raises(TypeError, match="basis=None"):
+        GraphLaplacian(2, bandwidth=0.3).fit(X).gradient(X)
+
+
 def test_pickles():
     one = GraphLaplacian(2, bandwidth=0.5).fit(X)
     two = pickle.loads(pickle.dumps(one))

@@ -12,7 +12,7 @@ from kmc.estimator import as_points
 
 
 @dataclass(frozen=True, eq=False)
-class Modes:
+class Combinations:
     """k combinations Σ_a coefficients_aj φ_a - offset_j of a basis; itself a :class:`kmc.bases.Basis`.
 
     Attributes
