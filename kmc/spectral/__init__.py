@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kmc.spectral.diffusion_map import DiffusionMap
     from kmc.spectral.galerkin_method import Decomposition, galerkin
     from kmc.spectral.graph_laplacian import GraphLaplacian
+    from kmc.spectral.neural import NeuralEigenfunctions
     from kmc.spectral.operators import AugmentationPairs, Bilinear, DifferentialOperator, DirichletForm, TangentProp
 
 _HOMES = {
@@ -20,6 +21,7 @@ _HOMES = {
     "DiffusionMap": "kmc.spectral.diffusion_map",
     "DirichletForm": "kmc.spectral.operators",
     "GraphLaplacian": "kmc.spectral.graph_laplacian",
+    "NeuralEigenfunctions": "kmc.spectral.neural",
     "TangentProp": "kmc.spectral.operators",
     "galerkin": "kmc.spectral.galerkin_method",
 }
@@ -32,6 +34,7 @@ __all__ = [
     "DiffusionMap",
     "DirichletForm",
     "GraphLaplacian",
+    "NeuralEigenfunctions",
     "TangentProp",
     "galerkin",
 ]

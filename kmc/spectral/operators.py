@@ -6,7 +6,7 @@ rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -153,7 +153,7 @@ class TangentProp:
 
     def sum(self, left: Basis, right: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """One matrix product for each tangent."""
-        vectors = self._at(x)
+        vectors = self.vectors(x)
         total = np.zeros((left.size, right.size))
         for along in np.moveaxis(vectors, 1, 0):
             one = general.directional(left, x, along)
@@ -161,7 +161,8 @@ class TangentProp:
             total += (one * weights[:, None]).T @ other
         return total / vectors.shape[1]
 
-    def _at(self, x):
+    def vectors(self, x: np.ndarray) -> np.ndarray:
+        """The tangents (n, k, d) at the rows of x (n, d)."""
         vectors = np.asarray(self.tangents(x) if callable(self.tangents) else self.tangents, dtype=float)
         if not callable(self.tangents):
             vectors = np.broadcast_to(vectors, (len(x), *vectors.shape))
@@ -197,12 +198,16 @@ class AugmentationPairs:
     def sum(self, left: Basis, right: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """One matrix product for each pair."""
         total = np.zeros((left.size, right.size))
-        for _ in range(self.n_pairs):
-            first, second = (_answer("augment", self.augment(x), x.shape) for _ in range(2))
+        for first, second in self.pairs(x):
             one = left.values(first) - left.values(second)
             other = one if left is right else right.values(first) - right.values(second)
             total += (one * weights[:, None]).T @ other
         return total / self.n_pairs
+
+    def pairs(self, x: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Two augmentations (n, d) of the rows of x (n, d), ``n_pairs`` times."""
+        for _ in range(self.n_pairs):
+            yield _answer("augment", self.augment(x), x.shape), _answer("augment", self.augment(x), x.shape)
 
 
 @dataclass(frozen=True)
