@@ -32,29 +32,37 @@ Row = dict
 
 
 def half_moons(rng: np.random.Generator, n: int, noise: float = 0.05) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points (n, 2) of two half-moons of radius one, the moon of each, and its place in [0, π] along the moon."""
-    moon, place = rng.integers(2, size=n), rng.uniform(0.0, np.pi, n)
-    x = np.column_stack([np.cos(place), np.sin(place)])
+    """Points (n, 2) of two half-moons of radius one, the moon of each, and its angle, in [0, π] but for the noise."""
+    moon, angle = rng.integers(2, size=n), rng.uniform(0.0, np.pi, n)
+    x = np.column_stack([np.cos(angle), np.sin(angle)]) + noise * rng.standard_normal((n, 2))
+    angle = np.arctan2(x[:, 1], x[:, 0])
     x[moon == 1] = [1.0, 0.5] - x[moon == 1]
-    return x + noise * rng.standard_normal((n, 2)), moon, place
+    return x, moon, angle
 
 
 def figure1(size: str) -> tuple[list[Row], Callable]:
-    """Sixteen eigenfunctions of two half-moons: cosines along each of them."""
+    """Sixteen eigenfunctions of two half-moons: cosines along each of them.
+
+    With the paper's exponential kernel and with a Gaussian one. Eigenvalues in a span are upper bounds but for the
+    noise of the samples: the picture is of the kernel that has the lower ones.
+    """
     n, p = {"small": (5_000, 100), "full": (100_000, 200)}[size]
-    x, moon, place = half_moons(np.random.default_rng(0), n)
-    start = time.perf_counter()
-    found = galerkin(DirichletForm(), KernelSections(Exponential(1.0), x[:p]), None, x, n_components=16)
-    seconds = time.perf_counter() - start
-    rows = []
-    cosines = np.cos(np.outer(place, np.arange(10)))
+    x, moon, angle = half_moons(np.random.default_rng(0), n)
+    cosines = np.cos(np.outer(angle, np.arange(10)))
     design = np.hstack([cosines * (moon == k)[:, None] for k in (0, 1)])
-    for k, mode in enumerate(found.left.values(x).T):
-        residual = mode - design @ np.linalg.lstsq(design, mode)[0]
-        theory = float(((k + 1) // 2) ** 2)  # m² on each moon of length π; 0 tells them apart
-        share = float(1.0 - residual @ residual / (mode @ mode))
-        rows.append({"n": n, "p": p, "mode": k + 1, "eigenvalue": float(found.eigenvalues_[k]), "moons apart": theory})
-        rows[-1] |= {"share in cosines": share, "seconds": seconds}
+    rows, decompositions = [], []
+    for kernel in (Exponential(1.0), Gaussian(0.2)):
+        start = time.perf_counter()
+        decompositions.append(galerkin(DirichletForm(), KernelSections(kernel, x[:p]), None, x, n_components=16))
+        head = {"kernel": repr(kernel), "n": n, "p": p, "seconds": time.perf_counter() - start}
+        modes = decompositions[-1].left.values(x)
+        residuals = modes - design @ np.linalg.lstsq(design, modes)[0]
+        shares = 1.0 - np.mean(residuals**2, axis=0)
+        for k in range(16):
+            theory = ((k + 1) // 2) ** 2  # m² on each moon of length π; 0 tells them apart
+            row = head | {"mode": k + 1, "eigenvalue": float(decompositions[-1].eigenvalues_[k])}
+            rows.append(row | {"moons apart": theory, "share in cosines": float(shares[k])})
+    found = min(decompositions, key=lambda one: one.eigenvalues_.sum())
 
     def picture(path: Path) -> None:
         import matplotlib.pyplot as plt
@@ -245,7 +253,7 @@ def figure4(size: str) -> tuple[list[Row], Callable]:
 
 
 FIGURES: dict[str, tuple[Callable, tuple[str, ...]]] = {
-    "figure1": (figure1, ("mode",)),
+    "figure1": (figure1, ("kernel", "mode")),
     "figure2": (figure2, ("form", "mode")),
     "figure3": (figure3, ("method", "dim", "n", "kernel", "p", "width")),
     "figure4": (figure4, ("target", "method", "bandwidth")),
