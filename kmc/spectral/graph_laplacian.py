@@ -22,6 +22,9 @@ from kmc.spectral.neighbours import Neighbours, automatic_bandwidth, gaussian
 DENSE = 500
 """Points up to which all eigenvectors are computed."""
 
+NO_EDGE = 1e-10
+"""Weights, over the roots of the two degrees, that are taken as none."""
+
 
 class GraphLaplacian(EigenfunctionMap):
     r"""Eigenfunctions of the Laplacian from finite differences between neighbours.
@@ -152,13 +155,13 @@ class GraphLaplacian(EigenfunctionMap):
 
     def _fit_graph(self, graph):
         """Eigenvectors of D^-1/2 W D^-1/2, which is similar to D^-1 W."""
-        weights = sparse.csr_array(graph.matrix(self.bandwidth_)) if graph.count else graph.matrix(self.bandwidth_)
+        weights = graph.matrix(self.bandwidth_)
         self._degree_powers = weights.sum(axis=1) ** -self.alpha  # q^-α
         weights = _scaled(weights, self._degree_powers)
         degrees = weights.sum(axis=1)
-        self._warn_of_parts(weights)
-        count = min(self.n_components + 1, len(degrees) - 1)
-        values, vectors = _greatest(_scaled(weights, degrees**-0.5), count)
+        similar = _scaled(weights, degrees**-0.5)
+        _warn_of_parts(similar)
+        values, vectors = _greatest(similar, min(self.n_components + 1, len(degrees) - 1))
         functions = vectors * np.sqrt(degrees.sum() / degrees)[:, None]
         self.eigenvalues_ = (1.0 - values[1:]) / (0.5 * self.bandwidth_**2)
         self.embedding_, self._transition_eigenvalues = functions[:, 1:], values[1:]
@@ -194,15 +197,17 @@ class GraphLaplacian(EigenfunctionMap):
         out[known] = self.embedding_[own[known]]
         return out
 
-    def _warn_of_parts(self, weights):
-        parts = csgraph.connected_components(sparse.csr_array(weights), directed=False)[0]
-        if parts > 1:
-            warnings.warn(
-                f"the graph has {parts} parts that are not connected: the first {parts - 1} eigenfunctions only say "
-                "which part a point is in; raise n_neighbors or the bandwidth",
-                KmcWarning,
-                stacklevel=4,
-            )
+
+def _warn_of_parts(similar):
+    """Weights that are nothing beside the degrees connect nothing."""
+    parts = csgraph.connected_components(sparse.csr_array(similar > NO_EDGE), directed=False)[0]
+    if parts > 1:
+        warnings.warn(
+            f"the graph has {parts} parts that are not connected: the first {parts - 1} eigenfunctions only say which "
+            "part a point is in; raise n_neighbors or the bandwidth",
+            KmcWarning,
+            stacklevel=4,
+        )
 
 
 def _scaled(weights, factors):

@@ -60,7 +60,7 @@ class Neighbours:
         if self.distances is None:
             return gaussian(squared_distances(self.points, self.points), bandwidth)
         n, k = self.distances.shape
-        values = np.maximum(gaussian(self.distances, bandwidth), np.finfo(float).tiny)  # an edge stays an edge
+        values = gaussian(self.distances, bandwidth)
         directed = sparse.csr_array((values.ravel(), self._indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
         return directed.maximum(directed.T).tocsr()
 

@@ -149,6 +149,12 @@ def test_parts_that_are_not_connected():
     np.testing.assert_allclose(found.eigenvalues_[0], 0.0, atol=1e-9)
 
 
+@pytest.mark.parametrize("n_neighbors", [10, None])
+def test_a_bandwidth_that_is_too_narrow_connects_nothing(n_neighbors):
+    with pytest.warns(KmcWarning, match="40 parts that are not connected"):
+        GraphLaplacian(2, bandwidth=1e-3, n_neighbors=n_neighbors).fit(X)
+
+
 def test_fewer_components_than_asked_for():
     with pytest.warns(KmcWarning, match="there are only 3 eigenfunctions"):
         assert GraphLaplacian(10, bandwidth=0.5, basis=Monomials(3, 1)).fit(X[:, :1]).embedding_.shape == (40, 3)
