@@ -10,7 +10,7 @@ import numpy as np
 from kmc.bases import Contraction
 from kmc.checks import as_generator, check_count, check_number
 from kmc.estimator import DataConversionWarning, Estimator, as_points, check_vector, check_weights, values_of
-from kmc.forms import accumulate
+from kmc.forms import accumulate_folds
 from kmc.kernels import median_distance
 from kmc.regression.loss import HermiteLoss
 from kmc.regression.settings import settings
@@ -27,11 +27,6 @@ class Samples(NamedTuple):
     values: np.ndarray  # (n,)
     gradients: np.ndarray | None  # (n, d)
     weights: np.ndarray  # (n,)
-
-    def take(self, rows: np.ndarray) -> Samples:
-        """Some of the samples."""
-        gradients = None if self.gradients is None else self.gradients[rows]
-        return Samples(self.x[rows], self.values[rows], gradients, self.weights[rows])
 
 
 class HermiteRegression(Estimator):
@@ -214,32 +209,30 @@ class HermiteRegression(Estimator):
         unit = 1.0 + (0.0 if samples.gradients is None else self.gradient_weight / median**2)
         search = Search(numbers_or("regularization", self.regularization, unit * np.array(REGULARIZATIONS)))
         compared = settings(self, samples.x, median, rng)
-        if len(compared) * len(search.regularizations) == 1:
-            self._set(compared[0], self._loss(compared[0], samples), search.regularization)
-        else:
-            folds = folds_of(len(samples.x), self.cv, rng)
-            for setting in compared:
-                parts = [self._loss(setting, samples.take(fold)) for fold in folds]
-                total = sum(parts[1:], parts[0])
-                if search.add(setting.candidate, _held_out(parts, total, setting.penalty(), search.regularizations)):
-                    self._set(setting, total, search.regularization)
+        labels = np.zeros(len(samples.x), int)
+        open_choice = len(compared) * len(search.regularizations) > 1
+        if open_choice:
+            for k, fold in enumerate(folds_of(len(labels), self.cv, rng)):
+                labels[fold] = k
+        for setting in compared:
+            parts = self._losses(setting, samples, labels)
+            total = sum(parts[1:], parts[0])
+            if not open_choice or search.add(
+                setting.candidate, _held_out(parts, total, setting.penalty(), search.regularizations)
+            ):
+                self._set(setting, total, search.regularization)
         if not hasattr(self, "basis_"):
             raise ValueError("no setting of kernel, bandwidth and regularization has a finite held-out loss")
         self.cv_results_ = search.table()
 
-    def _loss(self, setting, samples):
+    def _losses(self, setting, samples, labels):
+        """The loss over each fold, in one pass."""
         forms: tuple[str, ...] = ("mass", "values")
         if samples.gradients is not None:
             forms = (*forms, "dirichlet", "gradients")
-        sums = accumulate(
-            setting.basis,
-            samples.x,
-            forms,
-            weights=samples.weights,
-            values=samples.values,
-            gradients=samples.gradients,
-        )
-        return HermiteLoss(sums, float(self.gradient_weight), bool(self.fit_intercept))
+        data = {"weights": samples.weights, "values": samples.values, "gradients": samples.gradients}
+        sums = accumulate_folds(setting.basis, samples.x, forms, labels, **data)
+        return [HermiteLoss(one, float(self.gradient_weight), bool(self.fit_intercept)) for one in sums]
 
     def _set(self, setting, loss, regularization):
         self.kernel_, self.basis_, self.regularization_ = setting.kernel, setting.basis, regularization
