@@ -294,3 +294,17 @@ def test_forms_are_checked(make, message):
 def test_callables_are_expected(make):
     with pytest.raises(TypeError, match="expected a callable"):
         make()
+
+
+def test_samples_in_blocks(tmp_path):
+    """An iterator of blocks is read once, and a memory map is not read into memory first."""
+    w = np.random.default_rng(5).random(25)
+    whole = galerkin(DirichletForm(), LEFT, RIGHT, X, weights=w)
+    blocks = {"X": (X[start : start + 10] for start in range(0, 25, 10)), "weights": iter([w[:20], w[20:]])}
+    np.testing.assert_allclose(
+        galerkin(DirichletForm(), LEFT, RIGHT, **blocks).singular_values_, whole.singular_values_
+    )
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    found = galerkin(DirichletForm(), LEFT, RIGHT, mapped, weights=w, block=7)
+    np.testing.assert_allclose(found.singular_values_, whole.singular_values_)
