@@ -195,7 +195,7 @@ def _line(reach: float, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _orthonormal_polynomials(barrier: float, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points of a quadrature, polynomials orthonormal for exp(-b (x² - 1)²), and their derivatives there, both times √w."""
+    """Points of a quadrature, polynomials orthonormal for exp(-b (x² - 1)²) and their derivatives there, times √w."""
     reach = _reach(barrier)
     x, w = np.polynomial.legendre.leggauss(400)
     root = np.sqrt(w * np.exp(-barrier * ((reach * x) ** 2 - 1) ** 2))[:, None]

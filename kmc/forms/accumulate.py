@@ -22,6 +22,7 @@ def accumulate(
     *,
     weights: Any = None,
     values: Any = None,
+    gradients: Any = None,
     base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
     lagtime: int | None = None,
     block: int = 2048,
@@ -34,12 +35,14 @@ def accumulate(
         Of p functions.
     x : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
         A list holds one trajectory in each item, which matters to the form "lagged" only.
-    forms : sequence of {"mass", "values", "dirichlet", "linear", "lagged"}
+    forms : sequence of {"mass", "values", "dirichlet", "gradients", "linear", "lagged"}
     weights : array_like, shape (n,), optional
         Not negative; ones by default. For a list of trajectories also a list of arrays, for a stream also an iterator
-        of blocks, whose lengths need not be those of x; so too the next two.
+        of blocks, whose lengths need not be those of x; so too the next three.
     values : array_like, shape (n,), optional
         The y of the form "values".
+    gradients : array_like, shape (n, d), optional
+        The t of the form "gradients".
     base_gradient : array_like, shape (n, d), or callable, optional
         ∇log q0 at the samples, or a function from points (k, d) to (k, d), for the form "linear"; zero by default.
     lagtime : int, optional
@@ -76,9 +79,9 @@ def accumulate(
     >>> bool(np.allclose(whole.mass, parts.mass))
     True
     """
-    _check_forms(forms, values, lagtime, block)
+    _check_forms(forms, values, gradients, lagtime, block)
     sums = _Accumulator(basis, forms, lagtime)
-    for part in blocks(x, block, weights, values, base_gradient):
+    for part in blocks(x, block, weights, values, gradients, base_gradient):
         sums.add(part)
     return sums.finish()[0]
 
@@ -91,6 +94,7 @@ def accumulate_folds(
     *,
     weights: Any = None,
     values: Any = None,
+    gradients: Any = None,
     base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
     lagtime: int | None = None,
     block: int = 2048,
@@ -102,7 +106,7 @@ def accumulate_folds(
     folds : int or array_like of int, shape (n,)
         A number K of contiguous folds of equal size (to one sample), which needs a known number of samples; or the
         number 0, 1, ..., K - 1 of each sample's fold, in any form that ``weights`` may have.
-    basis, x, forms, weights, values, base_gradient, lagtime, block
+    basis, x, forms, weights, values, gradients, base_gradient, lagtime, block
         As in :func:`accumulate`. A pair of the form "lagged" is in the fold of its first sample.
 
     Returns
@@ -137,6 +141,7 @@ def accumulate_folds(
         folds,
         weights=weights,
         values=values,
+        gradients=gradients,
         base_gradient=base_gradient,
         lagtime=lagtime,
         block=block,
@@ -151,15 +156,16 @@ def accumulate_folds_each(
     *,
     weights: Any = None,
     values: Any = None,
+    gradients: Any = None,
     base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
     lagtime: int | None = None,
     block: int = 2048,
 ) -> list[list[Forms]]:
     """The same for each of several bases, in the one pass that an iterator allows: candidates to choose from."""
-    _check_forms(forms, values, lagtime, block)
+    _check_forms(forms, values, gradients, lagtime, block)
     labels = _contiguous(length(x), folds) if isinstance(folds, (int, np.integer)) else folds
     sums = [_Accumulator(basis, forms, lagtime) for basis in bases]
-    for part in blocks(x, block, weights, values, base_gradient, labels):
+    for part in blocks(x, block, weights, values, gradients, base_gradient, labels):
         for each in sums:
             each.add(part)
     return [each.finish() for each in sums]
@@ -227,6 +233,10 @@ def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> For
     if "dirichlet" in forms:
         fused = getattr(basis, "sum_dirichlet", None)
         out["dirichlet"] = general.sum_dirichlet(basis, x, w) if fused is None else fused(x, w)
+    if "gradients" in forms and part.gradients is not None:
+        weighted = w[:, None] * part.gradients
+        out["gradients"] = general.directional(basis, x, weighted).sum(axis=0)
+        out["gradient_square"] = float(np.sum(weighted * part.gradients))
     if "linear" in forms:
         fused, g = getattr(basis, "sum_linear", None), part.base_gradient
         out["linear"] = general.sum_linear(basis, x, w, g) if fused is None else fused(x, w, g)
@@ -262,7 +272,7 @@ def _contiguous(n, folds):
     return np.arange(n) * int(folds) // n
 
 
-def _check_forms(forms, values, lagtime, block):
+def _check_forms(forms, values, gradients, lagtime, block):
     if isinstance(forms, str) or not len(forms):
         raise ValueError(f"forms={forms!r}: expected a sequence of names out of {FORMS}")
     unknown = [name for name in forms if name not in FORMS]
@@ -270,6 +280,8 @@ def _check_forms(forms, values, lagtime, block):
         raise ValueError(f"forms={forms!r}: {unknown[0]!r} is not one of {FORMS}")
     if "values" in forms and values is None:
         raise ValueError("values=None: the form 'values' needs an array of shape (n,)")
+    if "gradients" in forms and gradients is None:
+        raise ValueError("gradients=None: the form 'gradients' needs an array of shape (n, d)")
     if ("lagged" in forms) != (lagtime is not None):
         raise ValueError(f"lagtime={lagtime!r}: the form 'lagged' needs a lagtime, and no other form takes one")
     if lagtime is not None and not (isinstance(lagtime, (int, np.integer)) and lagtime >= 1):

@@ -1,7 +1,7 @@
 """What a finished run says about itself: one sentence each, with the remedy.
 
-``benchmarks/warnings.py`` measures how many wrong runs these warnings name and how many right ones; the limits were set
-there.
+``benchmarks/warning_rates.py`` measures how many wrong runs these warnings name and how many right ones; the limits
+were set there.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 FEWEST_ACCEPTED = 0.1  # of any sampler's proposals
-FEWEST_ACCEPTED_RUNS = (
-    0.4  # of those of the surrogate, which the default sampler does not freeze below .4 unless it must
-)
+FEWEST_ACCEPTED_RUNS = 0.4  # of the surrogate's: below it the default sampler does not freeze unless it must
 LARGEST_RHAT = 1.05
 LONGEST_STAY = 7.0
 LEAST_TAIL_ESS = 100.0

@@ -24,6 +24,9 @@ from kmc.spectral.trial import TrialSpace, orthonormal
 SELECTION = 50_000
 """Samples that bandwidths are compared on; the one that is chosen goes through all samples."""
 
+SAMPLES_PER_FUNCTION = 10
+"""At least: more functions could step across every gap between samples, which would be modes of eigenvalue zero."""
+
 BASES = ("nystrom", "fourier", "representer")
 
 
@@ -66,7 +69,7 @@ class DiffusionMap(EigenfunctionMap):
     spectral_gap_, poincare_constant_ : float
         The least eigenvalue, and its inverse.
     rank_ : int
-        Functions that the kernel matrix tells apart, of p.
+        Functions that are used: those of p that the kernel matrix tells apart, one for ten samples at most.
     bandwidth_, regularization_ : float
     kernel_ : Kernel
     landmarks_ : ndarray, shape (m, d)
@@ -90,7 +93,9 @@ class DiffusionMap(EigenfunctionMap):
     maps, lists of arrays, dask arrays and iterators of blocks. Landmarks and bandwidth are chosen on at most 50,000
     rows drawn at random (the first ones of an iterator: shuffle it, or give landmarks), then all rows are read once.
 
-    Modes that samples held out do not know are not reported: with too narrow a kernel there would be modes that vary
+    At most one function for ten samples is used, those of the greatest eigenvalues of the kernel matrix (but as many
+    as there are components): more could step across every gap between samples, at no cost in energy. Modes that samples
+    held out do not know are not reported: with too narrow a kernel there would be modes that vary
     only between a landmark and its neighbours, and a falsely small gap. If not all ``n_components`` are supported there
     are fewer, with a :class:`kmc.KmcWarning`. What no sample shows cannot be seen: samples that are all in one of two
     wells have the spectrum of that well.
@@ -133,6 +138,20 @@ class DiffusionMap(EigenfunctionMap):
         self.tolerance = tolerance
         self.random_state = random_state
 
+    @property
+    def score(self) -> Any:
+        """The score that was given; without one, the method by which scikit-learn compares settings.
+
+        ``score(X, y=None)`` is the sum over modes of variance by mean squared gradient on X (n, d), greater is better:
+        what the selection of bandwidth and regularisation holds out.
+        """
+        given = vars(self)["score"]
+        return self._inverse_quotients if given is None else given
+
+    @score.setter
+    def score(self, given: Any) -> None:
+        vars(self)["score"] = given
+
     def fit(self, X: Any, y: Any = None, weights: Any = None) -> Self:
         """Estimate the spectrum.
 
@@ -152,7 +171,7 @@ class DiffusionMap(EigenfunctionMap):
         """
         check_section_parameters(self)
         check_choice(self, "basis", BASES)
-        if self.score is not None and self.normals is not None:
+        if vars(self)["score"] is not None and self.normals is not None:
             raise ValueError(
                 "score and normals: give one of them, a generator on a manifold needs its curvature as well"
             )
@@ -174,7 +193,7 @@ class DiffusionMap(EigenfunctionMap):
         return self
 
     def schrodinger(self, X: Any, log_density: Any) -> tuple[np.ndarray, np.ndarray]:
-        r"""Eigenpairs of the Schrödinger operator :math:`-\Delta + \tfrac14|\nabla V|^2 - \tfrac12\Delta V`, V = -log p.
+        r"""Eigenpairs of the Schrödinger operator :math:`-\Delta + |\nabla V|^2/4 - \Delta V/2`, with V = -log p.
 
         It is conjugate to L: its eigenvalues are those of L, and its eigenfunctions :math:`\sqrt{p} f_j`, the ground
         state :math:`\sqrt p` first (Pillaud-Vivien and Bach 2023, section 2.2, whose potential has the other sign).
@@ -220,21 +239,27 @@ class DiffusionMap(EigenfunctionMap):
                 self.kernel, bandwidth, draw_landmarks(self, sample, bandwidth, rng), self.tolerance
             )
             basis, matrix = whitened.basis, whitened.matrix
-        return TrialSpace(basis, matrix, score, self.normals)
+        most = max(len(np.unique(points, axis=0)) // SAMPLES_PER_FUNCTION, self.n_components + 2)
+        return TrialSpace(basis, matrix[:, :most], score, self.normals)
 
     def _fit_score(self, source: Source) -> Any:
         """∇log p as a function, of an estimator that is fitted first if it is not."""
-        if self.score is None:
+        given = vars(self)["score"]
+        if given is None:
             return None
-        self.score_ = self.score
-        if hasattr(self.score, "fit") and not getattr(self.score, "__sklearn_is_fitted__", lambda: True)():
+        self.score_ = given
+        if hasattr(given, "fit") and not getattr(given, "__sklearn_is_fitted__", lambda: True)():
             if not isinstance(source.x, np.ndarray):
                 raise ValueError("score is not fitted: fit it first, where X is not an array in memory")
-            self.score_ = copy.deepcopy(self.score).fit(source.x, weights=source.weights)
+            self.score_ = copy.deepcopy(given).fit(source.x, weights=source.weights)
         gradient = getattr(self.score_, "gradient", self.score_)
         if not callable(gradient):
-            raise TypeError(f"score={self.score!r}: expected a callable, or an object with a method gradient")
+            raise TypeError(f"score={given!r}: expected a callable, or an object with a method gradient")
         return gradient
+
+    def _inverse_quotients(self, X: Any, y: Any = None) -> float:
+        modes, gradients = self.transform(X), self.gradient(X)
+        return float(np.sum(modes.var(axis=0) / np.mean(np.sum(gradients**2, axis=2), axis=0)))
 
     def _keep(self, search: selection.Search, unit: float) -> None:
         """Set what a fit leaves."""
@@ -263,7 +288,7 @@ class DiffusionMap(EigenfunctionMap):
 def _fourier(
     kernel: Any, count: int, points: np.ndarray, tolerance: float, rng: np.random.Generator
 ) -> tuple[FourierFeatures, np.ndarray]:
-    """Features that are centred at the points' mean, and orthonormal combinations of those that the points tell apart."""
+    """Features centred at the points' mean, and orthonormal combinations of those that the points tell apart."""
     drawn = FourierFeatures.draw(kernel, count, points.shape[1], rng)
     phases = (drawn.phases - drawn.frequencies @ points.mean(axis=0)) % (2 * np.pi)
     features = FourierFeatures(drawn.frequencies, phases, drawn.amplitudes)

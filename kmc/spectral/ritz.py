@@ -31,7 +31,10 @@ def subspace(pencil: Pencil, regularization: float, count: int) -> np.ndarray:
     size = len(pencil.mass)
     system = pencil.dirichlet + pencil.mass
     system[np.diag_indices(size)] += max(regularization * np.trace(pencil.dirichlet) / size, 1e-14 * np.trace(system))
-    return generalized_eigh(pencil.mass, system, min(count, size))[1]
+    try:
+        return generalized_eigh(pencil.mass, system, min(count, size))[1]
+    except linalg.LinAlgError:  # no function varies over these samples
+        return np.eye(size)[:, : min(count, size)]
 
 
 def ritz(pencil: Pencil, space: np.ndarray) -> Modes:
@@ -46,13 +49,11 @@ def ritz(pencil: Pencil, space: np.ndarray) -> Modes:
     return Modes(eigenvalues, whiten @ vectors)
 
 
-def supported(modes: Modes, held_out: Pencil) -> tuple[bool, float]:
-    """Whether samples that were held out know all modes, and Σ 1/λ of their Rayleigh quotients there."""
+def quotient(modes: Modes, held_out: Pencil) -> tuple[bool, np.ndarray, np.ndarray]:
+    """Whether samples that were held out know all modes, and each mode's variance and energy there."""
     mass = _quadratic(held_out.mass, modes.vectors)
     energy = _quadratic(held_out.dirichlet, modes.vectors)
-    if not np.all((mass > LEAST_MASS) & (energy > 0) & (modes.eigenvalues > 0)):
-        return False, -np.inf
-    return True, float(np.sum(mass / energy))
+    return bool(np.all((mass > LEAST_MASS) & (energy > 0) & (modes.eigenvalues > 0))), mass, energy
 
 
 def refined(pencil: Pencil, space: np.ndarray, count: int) -> Modes:

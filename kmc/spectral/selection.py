@@ -17,7 +17,7 @@ from scipy import linalg
 
 from kmc.checks import numbers
 from kmc.forms import Forms, accumulate_folds
-from kmc.spectral.ritz import Modes, refined, residuals, ritz, subspace, supported
+from kmc.spectral.ritz import Modes, quotient, refined, residuals, ritz, subspace
 from kmc.spectral.source import Source, folds
 from kmc.spectral.trial import Pencil, TrialSpace
 
@@ -49,7 +49,7 @@ class Sums(NamedTuple):
     """The forms of one trial space: of all samples, and of all but a fold with the fold's own."""
 
     whole: Pencil
-    parts: list[tuple[Pencil, Pencil]]
+    parts: list[tuple[Pencil, Pencil]]  # second moments of a fold are about the means of the others
     mean: np.ndarray  # (p,) of the basis
 
 
@@ -73,16 +73,18 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> Sums:
         If all weights are zero.
     """
     x, labels = folds(source, N_FOLDS)
-    parts = accumulate_folds(space, x, ("mass", "dirichlet"), labels, weights=source.weights)
+    basis: Any = space  # of which the two forms need no gradients
+    parts = accumulate_folds(basis, x, ("mass", "dirichlet"), labels, weights=source.weights)
     parts = [part for part in parts if part.weight > 0]
     if not parts:
         raise ValueError("weights: expected some that are not zero")
     whole: Forms = reduce(add, parts)
 
-    def pencil(forms: Forms) -> Pencil:
-        return space.pencil(forms).scaled(unit)
+    def pencil(forms: Forms, about: Forms | None = None) -> Pencil:
+        return space.pencil(forms, about).scaled(unit)
 
-    pairs = [(pencil(whole - part), pencil(part)) for part in parts] if len(parts) > 1 else []
+    rests = [whole - part for part in parts] if len(parts) > 1 else []
+    pairs = [(pencil(rest), pencil(part, rest)) for rest, part in zip(rests, parts)]
     return Sums(pencil(whole), pairs, whole.get("mean")[: space.basis.size] / whole.weight)
 
 
@@ -132,8 +134,8 @@ class Search:
         """
         if self.best.n_modes == 0:
             raise ValueError(
-                f"no mode is supported by samples held out (bandwidth={self.best.bandwidth:.3g}, rank {self.best.rank}): "
-                "use a wider kernel or more samples"
+                f"no mode is supported by samples held out (bandwidth={self.best.bandwidth:.3g}, "
+                f"rank {self.best.rank}): use a wider kernel or more samples"
             )
         if self.sums.whole.cross is None:
             return ritz(self.sums.whole, subspace(self.sums.whole, self.best.regularization, self.best.n_modes))
@@ -158,16 +160,23 @@ class Search:
 
 
 def _by_quotients(sums, regularization, count, least):
-    """Modes that all folds support, none if fewer than ``least``, and Σ 1/λ held out."""
+    """Modes that all folds support, none if fewer than ``least``, and Σ 1/λ held out.
+
+    Variances and energies are summed over the folds before they are divided: a mode that steps across a gap between
+    samples has no energy in one fold, but seldom in all.
+    """
     spaces = [subspace(fitted, regularization, count) for fitted, _ in sums.parts]
     for k in range(spaces[0].shape[1], max(least, 1) - 1, -1):
-        verdicts = []
+        mass, energy = np.zeros(k), np.zeros(k)
         for (fitted, held_out), space in zip(sums.parts, spaces):
-            verdicts.append(supported(ritz(fitted, space[:, :k]), held_out))
-            if not verdicts[-1][0]:
+            modes = ritz(fitted, space[:, :k])
+            known, variances, energies = quotient(modes, held_out)
+            if not known or len(variances) < k:
                 break
+            mass += variances
+            energy += energies
         else:
-            return k, float(np.mean([quotients for _, quotients in verdicts]))
+            return k, float(np.sum(mass / energy))
     return 0, -np.inf
 
 

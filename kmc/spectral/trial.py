@@ -72,9 +72,12 @@ class TrialSpace:
 
         return both
 
-    def pencil(self, forms: Forms) -> Pencil:
-        """The forms in the combinations, as means."""
+    def pencil(self, forms: Forms, about: Forms | None = None) -> Pencil:
+        """The forms in the combinations, as means; second moments about the means of other samples, if given."""
         w, p, mass = self.matrix, self.basis.size, forms.centred_mass()
+        if about is not None:
+            apart = forms.get("mean") / forms.weight - about.get("mean") / about.weight
+            mass = mass + np.outer(apart, apart)
         cross = square = None
         if self.score is not None:
             cross, square = w.T @ mass[:p, p:] @ w, _symmetric(w.T @ mass[p:, p:] @ w)

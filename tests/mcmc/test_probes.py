@@ -68,4 +68,3 @@ def test_steps_are_damped_where_the_metric_is_short():
     ahead = probe_points(z, metric, shallow, 50, rng) - z[shallow]
     assert np.all(ahead[:, 0] > 0)
     assert np.abs(ahead[:, 1:]).max() < 1.2 * (0.1 / 2.0) ** 2 * np.ptp(z[:, 1:], axis=0).max()
-
