@@ -130,12 +130,39 @@ def accumulate_folds(
     >>> bool(np.allclose((whole - folds[0]).dirichlet, accumulate(Monomials(2, 2), x[20:], ("dirichlet",)).dirichlet))
     True
     """
+    return accumulate_folds_each(
+        [basis],
+        x,
+        forms,
+        folds,
+        weights=weights,
+        values=values,
+        base_gradient=base_gradient,
+        lagtime=lagtime,
+        block=block,
+    )[0]
+
+
+def accumulate_folds_each(
+    bases: Sequence[Basis],
+    x: Any,
+    forms: Sequence[str],
+    folds: Any,
+    *,
+    weights: Any = None,
+    values: Any = None,
+    base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
+    lagtime: int | None = None,
+    block: int = 2048,
+) -> list[list[Forms]]:
+    """The same for each of several bases, in the one pass that an iterator allows: candidates to choose from."""
     _check_forms(forms, values, lagtime, block)
     labels = _contiguous(length(x), folds) if isinstance(folds, (int, np.integer)) else folds
-    sums = _Accumulator(basis, forms, lagtime)
+    sums = [_Accumulator(basis, forms, lagtime) for basis in bases]
     for part in blocks(x, block, weights, values, base_gradient, labels):
-        sums.add(part)
-    return sums.finish()
+        for each in sums:
+            each.add(part)
+    return [each.finish() for each in sums]
 
 
 class _Accumulator:

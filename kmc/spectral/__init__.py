@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kmc.spectral.diffusion_map import DiffusionMap
+    from kmc.spectral.timescales import implied_timescales
+    from kmc.spectral.transition import TransitionOperator
 
 _HOMES = {
     "DiffusionMap": "kmc.spectral.diffusion_map",
+    "TransitionOperator": "kmc.spectral.transition",
+    "implied_timescales": "kmc.spectral.timescales",
 }
 
 __all__ = [
     "DiffusionMap",
+    "TransitionOperator",
+    "implied_timescales",
 ]
 
 

@@ -160,3 +160,9 @@ def _take(source, ndim, rows):
         pieces.append(checked(piece.compute() if is_dask(part) else piece, "X" if ndim == 2 else "weights", ndim))
         start = stop
     return np.concatenate(pieces)
+
+
+def check_repeatable(X: Any) -> None:
+    """TypeError for samples that can be read only once."""
+    if any(hasattr(part, "__next__") for part in trajectories(X, 2)):
+        raise TypeError("X is an iterator, which can be read only once, and it is needed more often: give arrays")

@@ -1,0 +1,84 @@
+"""Choice of the bandwidth and the regularisation of a transition operator by its held-out VAMP-2 score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.bases import Basis
+from kmc.checks import numbers
+from kmc.forms import Lagged
+from kmc.spectral.transition_modes import Modes, covariances, ritz, subspaces, vamp2
+
+REGULARIZATIONS = tuple(10.0 ** np.arange(-10.0, -1.0))
+"""Candidates of ``regularization="cv"``, in mean variances of the basis."""
+
+FOLDS = 4
+
+
+class Candidate(NamedTuple):
+    """A bandwidth, its basis, and the moments of the pairs in each fold."""
+
+    bandwidth: float
+    basis: Basis
+    folds: list[Lagged]
+
+    def total(self) -> Lagged:
+        """Of all pairs."""
+        return sum(self.folds[1:], self.folds[0])
+
+
+class Selected(NamedTuple):
+    """What was chosen, and the fit with it."""
+
+    candidate: Candidate
+    regularization: float
+    modes: Modes
+    table: dict[str, np.ndarray]  # empty if nothing was left open
+
+
+def regularizations(regularization: Any) -> list[float]:
+    """The candidates that the parameter stands for."""
+    if isinstance(regularization, str):
+        if regularization == "cv":
+            return list(REGULARIZATIONS)
+        raise ValueError(
+            f"regularization={regularization!r}: expected 'cv', a non-negative number or a sequence of them"
+        )
+    return numbers("regularization", regularization, zero=True)
+
+
+def select(candidates: Sequence[Candidate], epsilons: Sequence[float], count: int, reversible: bool) -> Selected:
+    """Fit ``count`` modes with the setting whose modes, from the other folds, have the greatest mean score on a fold.
+
+    Where there are too few pairs to hold some of them out (``score`` is NaN), the setting in the middle is taken.
+    """
+    scores = np.full((len(candidates), len(epsilons)), np.nan)
+    if scores.size > 1:
+        for row, candidate in enumerate(candidates):
+            scores[row] = _held_out(candidate, epsilons, count, reversible)
+    if np.any(np.isfinite(scores)):
+        i, j = np.unravel_index(np.nanargmax(scores), scores.shape)
+    else:
+        i, j = len(candidates) // 2, len(epsilons) // 2
+    c = covariances(candidates[i].total(), reversible)
+    ((left, right),) = subspaces(c, [epsilons[j]], count)
+    table = {
+        "bandwidth": np.repeat([candidate.bandwidth for candidate in candidates], len(epsilons)),
+        "regularization": np.tile(epsilons, len(candidates)),
+        "score": scores.ravel() + 1.0,
+    }
+    return Selected(candidates[i], float(epsilons[j]), ritz(c, left, right), table if scores.size > 1 else {})
+
+
+def _held_out(candidate: Candidate, epsilons, count, reversible) -> np.ndarray:
+    """Mean score over the folds, for each ε."""
+    whole = candidate.total()
+    found = []
+    for fold in candidate.folds:
+        if 0 < fold.weight < whole.weight:
+            rest, held_out = covariances(whole - fold, reversible), covariances(fold, reversible)
+            found.append([vamp2(held_out, *sides) for sides in subspaces(rest, epsilons, count)])
+    return np.mean(found, axis=0) if len(found) > 1 else np.full(len(epsilons), np.nan)
