@@ -227,6 +227,8 @@ class TransitionOperator(Estimator):
         of the true squared singular values, but for noise. Parameters as in :meth:`fit`.
         """
         self._check_fitted()
+        if not is_stream(X):
+            X = self._check_points(X)
         _check_lengths(Source(X, None, length(X), False), self.lagtime)
         modes = self._modes
         k = modes.left.shape[1]
