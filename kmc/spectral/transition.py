@@ -16,7 +16,7 @@ from kmc.forms.stream import length, trajectories
 from kmc.spectral.chapman_kolmogorov import SEGMENTS, CKTest, estimates, predictions
 from kmc.spectral.metastable import membership_matrix
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
-from kmc.spectral.source import Source, check_repeatable, folds, is_stream, look, open_source
+from kmc.spectral.source import BLOCK, Source, check_repeatable, folds, is_stream, look, open_source
 from kmc.spectral.timescales import timescales, warn_of_nan
 from kmc.spectral.transition_model import TransitionModel
 from kmc.spectral.transition_modes import Modes, covariances, vamp2
@@ -209,7 +209,9 @@ class TransitionOperator(Estimator):
         if isinstance(X, (list, tuple)) and is_stream(X):
             return [self.transform(part) for part in X]
         x = self._check_points(X)
-        return self._left().values(x) - self._modes.left_mean
+        modes = self._left()
+        parts = [modes.values(x[start : start + BLOCK]) for start in range(0, len(x), BLOCK)]
+        return np.concatenate(parts) - self._modes.left_mean
 
     def fit_transform(self, X: Any, y: Any = None, weights: Any = None) -> Any:
         """The modes along the trajectories they are fitted to; see :meth:`fit` and :meth:`transform`."""

@@ -1,0 +1,32 @@
+"""What a finished chain tells.
+
+Names are imported when they are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kmc.diagnostics.modes import slow_modes, spectral_gap
+
+_HOMES = {
+    "slow_modes": "kmc.diagnostics.modes",
+    "spectral_gap": "kmc.diagnostics.modes",
+}
+
+__all__ = [
+    "slow_modes",
+    "spectral_gap",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kmc.diagnostics' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
