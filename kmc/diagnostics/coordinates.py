@@ -19,9 +19,9 @@ class Coordinates(NamedTuple):
 
 
 def coordinates(values: np.ndarray) -> Coordinates:
-    """Rank-normalised and then whitened draws (chains, draws, d), as rank-normalised R-hat does it before the whitening.
+    """Draws (chains, draws, d), rank-normalised as for R-hat, and then whitened.
 
-    A mode that is slow is slow in every parametrisation; so the choice of one should not hide it.
+    A mode is slow in every parametrisation; so the choice of one should not hide it.
 
     Raises
     ------

@@ -163,7 +163,7 @@ def _lagtimes(options: Options, draws: int) -> list[int]:
 
 
 def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each chain one half to fit to and one to judge by, (chains, draws // 2, ...), in turn the first and the second.
+    """Of each chain one half to fit to and one to judge by, (chains, draws // 2, ...): in turn the first or the second.
 
     So both have a part of every chain, early draws, and late ones: a chain apart from the others and a drift that all
     have in common show in either.

@@ -40,7 +40,7 @@ def warn_of_nan(scales: np.ndarray, eigenvalues: np.ndarray) -> None:
             f"{len(bad)} of {len(eigenvalues)} eigenvalues are complex or outside (0, 1) and have no time scale "
             f"({shown}): their entries of timescales_ are NaN; ask for fewer components or give more samples",
             KmcWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -16,11 +16,12 @@ from kmc.forms.stream import length, trajectories
 from kmc.spectral.chapman_kolmogorov import SEGMENTS, CKTest, estimates, predictions
 from kmc.spectral.metastable import membership_matrix
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
+from kmc.spectral.selection import N_FOLDS, regularizations
 from kmc.spectral.source import BLOCK, Source, check_repeatable, folds, is_stream, look, open_source
 from kmc.spectral.timescales import timescales, warn_of_nan
 from kmc.spectral.transition_model import TransitionModel
 from kmc.spectral.transition_modes import Modes, covariances, vamp2
-from kmc.spectral.transition_selection import FOLDS, Candidate, regularizations, select
+from kmc.spectral.transition_selection import Candidate, select
 
 
 class TransitionOperator(Estimator):
@@ -156,17 +157,15 @@ class TransitionOperator(Estimator):
         epsilons = regularizations(self.regularization)
         rng = as_generator(self.random_state)
         source = open_source(self, X, weights)
-        _check_lengths(source, self.lagtime)
+        _check_shapes(source, self.lagtime)
         sample, source = look(source, MOST_FOR_LANDMARKS, rng)
         self.n_features_in_ = sample.x.shape[1]
         bandwidths = candidates(self, sample)
         seed = int(rng.integers(2**63))  # the same landmarks for every bandwidth, unless their choice depends on it
         centres = [draw_landmarks(self, sample, b, np.random.default_rng(seed)) for b in bandwidths]
         bases = [whitened_sections(self.kernel, b, c) for b, c in zip(bandwidths, centres)]
-        x, labels = folds(source, FOLDS)
-        sums = accumulate_folds_each(
-            bases, x, ("lagged",), _numbered(labels), weights=source.weights, lagtime=self.lagtime
-        )
+        x, labels = folds(source, N_FOLDS)
+        sums = accumulate_folds_each(bases, x, ("lagged",), labels, weights=source.weights, lagtime=self.lagtime)
         parts = [
             Candidate(b, basis, [part.get("lagged") for part in of]) for b, basis, of in zip(bandwidths, bases, sums)
         ]
@@ -178,8 +177,6 @@ class TransitionOperator(Estimator):
 
     def _keep(self, modes: Modes, basis: Any) -> None:
         k = len(modes.singular_values)
-        if k == 0:
-            raise ValueError("X: no function of the basis varies along the trajectories, so that there is no mode")
         if k < self.n_components:
             warnings.warn(
                 f"n_components={self.n_components}: the samples determine only {k} modes, and there are {k}; a larger "
@@ -231,7 +228,7 @@ class TransitionOperator(Estimator):
         self._check_fitted()
         if not is_stream(X):
             X = self._check_points(X)
-        _check_lengths(Source(X, None, length(X), False), self.lagtime)
+        _check_shapes(Source(X, None, length(X), False), self.lagtime)
         modes = self._modes
         k = modes.left.shape[1]
         both = modes.left if self.reversible else np.column_stack([modes.left, modes.right])
@@ -284,8 +281,8 @@ class TransitionOperator(Estimator):
         if not isinstance(multiples, (int, np.integer)) or multiples < 1:
             raise ValueError(f"multiples={multiples!r}: expected a whole number of at least 1")
         powers = np.arange(1, multiples + 1)
-        _check_lengths(Source(X, None, length(X), False), int(self.lagtime * multiples))
-        labels = _numbered(np.arange(length(X)) * SEGMENTS // length(X))
+        _check_shapes(Source(X, None, length(X), False), int(self.lagtime * multiples))
+        labels = folds(Source(X, None, length(X), False), SEGMENTS)[1]
         k = n_sets - 1
         mean = self._modes.left_mean[:k]
         basis = Whitened(self._basis.basis, self._basis.matrix @ self._modes.left[:, :k])
@@ -319,14 +316,12 @@ class TransitionOperator(Estimator):
         return membership_matrix(self.transform(self.landmarks_)[:, : n_sets - 1])
 
 
-def _numbered(labels: Any) -> Any:
-    """Folds as 0, 1, ... without gaps, which a few samples leave."""
-    return np.unique(labels, return_inverse=True)[1] if isinstance(labels, np.ndarray) else labels
-
-
-def _check_lengths(source: Source, lagtime: int) -> None:
-    """Of trajectories whose lengths are known without reading them, at least one is longer than the lagtime."""
-    lengths = [length(part) for part in trajectories(source.x, 2)]
+def _check_shapes(source: Source, lagtime: int) -> None:
+    """Of trajectories whose shapes are known unread, all are as wide, and at least one is longer than the lagtime."""
+    parts = trajectories(source.x, 2)
+    if len(widths := {part.shape[1] for part in parts if len(getattr(part, "shape", ())) == 2}) > 1:
+        raise ValueError(f"X has trajectories of {sorted(widths)} columns: expected as many in each")
+    lengths = [length(part) for part in parts]
     known = [n for n in lengths if n is not None]
     if len(known) < len(lengths) or not known:
         return
@@ -338,5 +333,5 @@ def _check_lengths(source: Source, lagtime: int) -> None:
         warnings.warn(
             f"lagtime={lagtime}: {short} of {len(known)} trajectories are not longer than it and are left out",
             KmcWarning,
-            stacklevel=4,
+            stacklevel=3,
         )

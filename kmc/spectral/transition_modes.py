@@ -20,6 +20,9 @@ from scipy import linalg
 
 from kmc.forms import Lagged
 
+ROUNDING = 1e-14
+"""Share of the largest variance of the basis under which a direction is constant, and its covariances are rounding."""
+
 VANISHING = 1e-8
 """Share of the largest variance under which a combination of modes counts as constant."""
 
@@ -65,9 +68,12 @@ def subspaces(c: Covariances, epsilons: Sequence[float], count: int) -> Iterator
     """For each ε, in units of the mean variance tr(C)/r, the ``count`` leading vectors on either side, (r, count)."""
     s, v = _decomposed(c.first)
     t, w = (s, v) if c.reversible else _decomposed(c.second)
+    if not len(s) or not len(t):
+        raise ValueError("X: no function of the basis varies along the trajectories, so that there is no mode")
     rotated = v.T @ c.cross @ w
+    unit, unit_t = s.sum() / len(c.first), t.sum() / len(c.second)
     for epsilon in epsilons:
-        first, second = (_inverse_root(values + epsilon * values.mean()) for values in (s, t))
+        first, second = (1.0 / np.sqrt(values + epsilon * mean) for values, mean in ((s, unit), (t, unit_t)))
         kernel = first[:, None] * rotated * second
         if c.reversible:
             last = len(kernel) - 1
@@ -111,13 +117,10 @@ def ritz(c: Covariances, left: np.ndarray, right: np.ndarray) -> Modes:
 
 
 def _decomposed(matrix):
+    """Eigenvalues and vectors of a covariance, without the directions in which it is zero but for rounding."""
     values, vectors = linalg.eigh(matrix, check_finite=False, driver="evd")
-    return np.maximum(values, 0.0), vectors
-
-
-def _inverse_root(values):
-    kept = values > np.finfo(float).eps * values.max(initial=0.0)
-    return np.where(kept, 1.0 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    kept = values > ROUNDING * max(values[-1], 0.0)
+    return values[kept], vectors[:, kept]
 
 
 def _whitening(p):

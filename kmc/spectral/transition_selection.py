@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from kmc.bases import Basis
-from kmc.checks import numbers
 from kmc.forms import Lagged
 from kmc.spectral.transition_modes import Modes, covariances, ritz, subspaces, vamp2
-
-REGULARIZATIONS = tuple(10.0 ** np.arange(-10.0, -1.0))
-"""Candidates of ``regularization="cv"``, in mean variances of the basis."""
-
-FOLDS = 4
 
 
 class Candidate(NamedTuple):
@@ -39,17 +33,6 @@ class Selected(NamedTuple):
     table: dict[str, np.ndarray]  # empty if nothing was left open
 
 
-def regularizations(regularization: Any) -> list[float]:
-    """The candidates that the parameter stands for."""
-    if isinstance(regularization, str):
-        if regularization == "cv":
-            return list(REGULARIZATIONS)
-        raise ValueError(
-            f"regularization={regularization!r}: expected 'cv', a non-negative number or a sequence of them"
-        )
-    return numbers("regularization", regularization, zero=True)
-
-
 def select(candidates: Sequence[Candidate], epsilons: Sequence[float], count: int, reversible: bool) -> Selected:
     """Fit ``count`` modes with the setting whose modes, from the other folds, have the greatest mean score on a fold.
 
@@ -60,7 +43,7 @@ def select(candidates: Sequence[Candidate], epsilons: Sequence[float], count: in
         for row, candidate in enumerate(candidates):
             scores[row] = _held_out(candidate, epsilons, count, reversible)
     if np.any(np.isfinite(scores)):
-        i, j = np.unravel_index(np.nanargmax(scores), scores.shape)
+        i, j = divmod(int(np.nanargmax(scores)), len(epsilons))
     else:
         i, j = len(candidates) // 2, len(epsilons) // 2
     c = covariances(candidates[i].total(), reversible)
