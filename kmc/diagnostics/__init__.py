@@ -7,14 +7,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kmc.diagnostics.langevin import langevin_gap
     from kmc.diagnostics.modes import slow_modes, spectral_gap
 
 _HOMES = {
+    "langevin_gap": "kmc.diagnostics.langevin",
     "slow_modes": "kmc.diagnostics.modes",
     "spectral_gap": "kmc.diagnostics.modes",
 }
 
 __all__ = [
+    "langevin_gap",
     "slow_modes",
     "spectral_gap",
 ]

@@ -8,11 +8,15 @@ import numpy as np
 def ess_and_rhat(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bulk effective sample size and rank-normalised split R-hat of values (chains, draws, k), each (k,).
 
-    NaN where there are fewer than four draws, or none of them differ.
+    A single chain counts as two, one for each half: R-hat needs something to compare. NaN where there are fewer than
+    four draws of each, or none of them differ.
     """
     import arviz
     import xarray
 
+    if len(values) == 1:
+        n = values.shape[1] // 2
+        values = np.concatenate([values[:, :n], values[:, -n:]])
     dataset = xarray.Dataset({"x": (("chain", "draw", "k"), values)})
     with np.errstate(divide="ignore", invalid="ignore"):  # where chains never move
         return arviz.ess(dataset)["x"].values, arviz.rhat(dataset)["x"].values
