@@ -1,9 +1,10 @@
 """The slow mode of alanine dipeptide, without being told what to look at: ``python examples/alanine_dipeptide.py``.
 
-Needs OpenMM and Matplotlib (``pip install "kmc[md,plots]"``). Eight nanoseconds in implicit solvent at 450 K, 4 for each
-of two cores in about two minutes; then kmc looks for the slow modes twice: in the dihedral angles φ and ψ, which an
-expert would choose, and in the 45 distances between the ten heavy atoms, which nobody needs to choose. Both find the
-turn of φ. Two pictures: Ramachandran plots coloured by the slow mode, and time scales against the lagtime.
+Needs OpenMM and Matplotlib (``pip install "kmc[md,plots]"``). Eight nanoseconds in implicit solvent at 450 K, shared
+among the cores, at one to two nanoseconds a minute for each; then kmc looks for the slow modes twice: in the dihedral
+angles φ and ψ, which an expert would choose, and in the 45 distances between the ten heavy atoms, which nobody needs to
+choose. Both find the turn of φ. Two pictures: Ramachandran plots coloured by the slow mode, and time scales against the
+lagtime.
 """
 
 from __future__ import annotations

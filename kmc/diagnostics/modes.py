@@ -82,8 +82,8 @@ def slow_modes(
         - ``ess`` and ``rhat`` (mode): ArviZ's bulk effective sample size and rank-normalised split R-hat of the mode,
           over the half of the draws that it was *not* fitted to;
         - ``eigenvalue`` (mode): its autocorrelation in that half, at the mode's ``lagtime``;
-        - ``timescale`` (mode): -lagtime / log eigenvalue, in draws; NaN if the autocorrelation is not positive, as that
-          of independent draws often is;
+        - ``timescale`` (mode): -lagtime / log eigenvalue, in draws, a lower bound of the slowest one; NaN if the
+          autocorrelation is not positive, as that of independent draws often is;
         - ``value`` (chain, draw, mode): the mode along all chains;
         - ``correlation`` (mode, parameter): with the normal scores of each parameter, over all chains; NaN for a
           parameter that never moves.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import uniform_filter1d
 
 from kmc.plots.style import ACCENT, INK, SHADES, require_matplotlib
 
@@ -62,13 +63,17 @@ def _is_result(data):
 
 
 def _trace(ax, mode):
+    """Every chain, and over it its running mean."""
     value = mode["value"].transpose("chain", "draw").values
-    draws = mode["draw"].values[:: max(value.shape[1] // MOST_DRAWS, 1)]
+    stride = max(value.shape[1] // MOST_DRAWS, 1)
+    draws = mode["draw"].values[::stride]
+    colours = [ACCENT, SHADES[4], "#8a8d91", SHADES[2]]
     for number, chain in enumerate(value):
-        colour = [ACCENT, *SHADES[:0:-1]][number % 5]
-        ax.plot(draws, chain[:: max(value.shape[1] // MOST_DRAWS, 1)], color=colour, linewidth=0.6, alpha=0.8)
-    title = f"ESS {float(mode['ess']):.0f}, R-hat {float(mode['rhat']):.2f}, time scale {float(mode['timescale']):.3g}"
-    ax.set_title(title, fontsize=9, color=INK, loc="left")
+        colour = colours[number % len(colours)]
+        ax.plot(draws, chain[::stride], ",", color=colour, alpha=0.6, rasterized=True)
+        ax.plot(draws, uniform_filter1d(chain, max(len(chain) // 20, 1))[::stride], color=colour, linewidth=1.2)
+    ax.set_title(f"ESS {float(mode['ess']):.0f}, R-hat {float(mode['rhat']):.2f}", fontsize=9, color=INK, loc="left")
+    ax.set_ylim(*np.quantile(value, [0.002, 0.998]))
     ax.tick_params(labelsize=7)
     ax.margins(x=0)
 
