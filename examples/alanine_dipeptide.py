@@ -25,15 +25,16 @@ FRAME = 1.0  # picoseconds between frames
 LAGTIME = 5  # frames
 TEMPERATURE = 450.0
 
-# Heavy atoms: residue, name, element, and by which three atoms before it is placed: bond, angle and dihedral.
+# Heavy atoms: residue, name, element, and from which three atoms each is placed, with bond, angle and dihedral. Two
+# dihedrals are left to φ, the turn about the bond from N to CA.
 ATOMS = (
     ("ACE", "CH3", "C", None),
     ("ACE", "C", "C", None),
     ("ACE", "O", "O", None),
     ("ALA", "N", "N", ((2, 0, 1), 1.335, 116, 180)),
     ("ALA", "CA", "C", ((0, 1, 3), 1.449, 122, 180)),
-    ("ALA", "CB", "C", ((1, 3, 4), 1.526, 110, 160)),
-    ("ALA", "C", "C", ((1, 3, 4), 1.522, 110, -80)),
+    ("ALA", "CB", "C", ((1, 3, 4), 1.526, 110, "φ - 120")),
+    ("ALA", "C", "C", ((1, 3, 4), 1.522, 110, "φ")),
     ("ALA", "O", "O", ((3, 4, 6), 1.230, 120, -30)),
     ("NME", "N", "N", ((3, 4, 6), 1.335, 116, 150)),
     ("NME", "C", "C", ((4, 6, 8), 1.449, 122, 180)),
@@ -41,8 +42,8 @@ ATOMS = (
 PHI, PSI = (1, 3, 4, 6), (3, 4, 6, 8)
 
 
-def molecule():
-    """Topology and positions in nanometres, without hydrogens."""
+def molecule(phi: float):
+    """Topology and positions in nanometres, without hydrogens, with this angle φ in degrees."""
     from openmm import app
 
     x = np.zeros((len(ATOMS), 3))
@@ -50,7 +51,8 @@ def molecule():
     for k, (_, _, _, place) in enumerate(ATOMS):
         if place is not None:
             (a, b, c), bond, angle, dihedral = place
-            x[k] = _placed(x[a], x[b], x[c], bond, np.radians(angle), np.radians(dihedral))
+            turn = {"φ": phi, "φ - 120": phi - 120}.get(dihedral, dihedral)
+            x[k] = _placed(x[a], x[b], x[c], bond, np.radians(angle), np.radians(turn))
     topology = app.Topology()
     chain, residue = topology.addChain(), None
     for name, atom, element, _ in ATOMS:
@@ -62,11 +64,11 @@ def molecule():
 
 
 def simulate(seed: int, frames: int) -> np.ndarray:
-    """Heavy atoms along a trajectory, (frames, 10, 3) in nanometres."""
+    """Heavy atoms along a trajectory, (frames, 10, 3) in nanometres; they begin on either side of φ = 0 in turn."""
     import openmm
     from openmm import app, unit
 
-    topology, x = molecule()
+    topology, x = molecule(-80.0 if seed % 2 else 60.0)
     field = app.ForceField("amber14-all.xml", "implicit/obc2.xml")
     model = app.Modeller(topology, x * unit.nanometer)
     model.addHydrogens(field)
@@ -161,10 +163,11 @@ def main() -> None:
         operator = TransitionOperator(lagtime=LAGTIME, n_components=3, random_state=0).fit(data)
         mode = np.concatenate(operator.transform(data))[:, 0]
         mode *= np.sign(mode @ turned)
+        matches = [np.corrcoef(mode, event)[0, 1] for event in (phi > 0, turned)]
         scales = implied_timescales(data, [1, 2, 5, 10, 20], 3, estimator=operator)
         found[name] = mode, scales
         print(
-            f"{name}: correlation with the sign of φ {np.corrcoef(mode, turned)[0, 1]:.3f}, time scales "
+            f"{name}: correlation with the sign of φ {matches[0]:.3f}, with 0 < φ < 140 {matches[1]:.3f}; time scales "
             f"{', '.join(f'{FRAME * t:.0f}' for t in operator.timescales_)} ps, {time.perf_counter() - begun:.0f} s"
         )
     pictures(found, np.concatenate(angles), options.output)
