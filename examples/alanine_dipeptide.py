@@ -149,10 +149,9 @@ def main() -> None:
         print(f"{len(x)} trajectories of {frames * FRAME / 1000:.1f} ns in {time.perf_counter() - begun:.0f} s")
 
     angles = [np.column_stack([dihedral(part, PHI), dihedral(part, PSI)]) for part in x]
-    turned = np.sign(np.concatenate(angles)[:, 0])
-    print(
-        f"φ < 0 in {np.mean(turned < 0):.0%} of the frames, {sum(np.sum(np.diff(a[:, 0] < 0)) for a in angles)} turns"
-    )
+    phi = np.degrees(np.concatenate(angles)[:, 0])
+    turned = (phi > 0) & (phi < 140)  # beyond, it is on its way round to -180
+    print(f"φ > 0 in {np.mean(phi > 0):.1%} of the frames, between 0 and 140 degrees in {np.mean(turned):.1%}")
     features = {
         "dihedral angles": [np.column_stack([np.cos(a), np.sin(a)]) for a in angles],
         "distances": [distances(part) for part in x],
@@ -162,7 +161,7 @@ def main() -> None:
         begun = time.perf_counter()
         operator = TransitionOperator(lagtime=LAGTIME, n_components=3, random_state=0).fit(data)
         mode = np.concatenate(operator.transform(data))[:, 0]
-        mode *= np.sign(mode @ turned)
+        mode *= np.sign(mode @ turned)  # which side is up does not matter
         matches = [np.corrcoef(mode, event)[0, 1] for event in (phi > 0, turned)]
         scales = implied_timescales(data, [1, 2, 5, 10, 20], 3, estimator=operator)
         found[name] = mode, scales
