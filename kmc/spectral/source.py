@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.errors import KmcWarning
 from kmc.estimator import Estimator, as_points, check_vector
 from kmc.forms.stream import checked, is_dask, is_iterator, length, trajectories
 
@@ -166,3 +168,24 @@ def check_repeatable(X: Any) -> None:
     """TypeError for samples that can be read only once."""
     if any(hasattr(part, "__next__") for part in trajectories(X, 2)):
         raise TypeError("X is an iterator, which can be read only once, and it is needed more often: give arrays")
+
+
+def check_lagtime(source: Source, lagtime: int) -> None:
+    """Of trajectories whose shapes are known unread, all are as wide, and at least one is longer than the lagtime."""
+    parts = trajectories(source.x, 2)
+    if len(widths := {part.shape[1] for part in parts if len(getattr(part, "shape", ())) == 2}) > 1:
+        raise ValueError(f"X has trajectories of {sorted(widths)} columns: expected as many in each")
+    lengths = [length(part) for part in parts]
+    known = [n for n in lengths if n is not None]
+    if len(known) < len(lengths) or not known:
+        return
+    if max(known) <= lagtime:
+        raise ValueError(
+            f"lagtime={lagtime}: n_samples={max(known)} in the longest trajectory, expected more than the lagtime"
+        )
+    if short := sum(n <= lagtime for n in known):
+        warnings.warn(
+            f"lagtime={lagtime}: {short} of {len(known)} trajectories are not longer than it and are left out",
+            KmcWarning,
+            stacklevel=3,
+        )
