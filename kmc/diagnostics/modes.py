@@ -20,6 +20,9 @@ from kmc.spectral.transition import TransitionOperator
 LAG_RATIO = 8
 """Between the lagtimes that are tried."""
 
+REGULARIZATIONS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
+"""That are compared: fewer than the transition operator's own, and stronger, since chains are short."""
+
 SAME = 0.7
 """Correlation from which on two modes count as one."""
 
@@ -182,7 +185,11 @@ def _candidates(x, lag, options, random_state) -> Iterator[Candidate]:
     """Modes at one lagtime. Pairs are a quarter of it apart, since nearer ones say nearly the same."""
     stride = max(lag // 4, 1)
     operator = TransitionOperator(
-        lagtime=lag // stride, n_components=options.n_modes, n_basis=options.n_basis, random_state=random_state
+        lagtime=lag // stride,
+        n_components=options.n_modes,
+        regularization=REGULARIZATIONS,
+        n_basis=options.n_basis,
+        random_state=random_state,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KmcWarning)  # eigenvalues that are noise are no news here
