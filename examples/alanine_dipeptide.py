@@ -3,7 +3,8 @@
 Needs OpenMM and Matplotlib (``pip install "kmc[md,plots]"``). Eight nanoseconds in implicit solvent at 450 K, shared
 among the cores, at one to two nanoseconds a minute for each; then kmc looks for the slow modes twice: in the dihedral
 angles φ and ψ, which an expert would choose, and in the 45 distances between the ten heavy atoms, which nobody needs to
-choose. Both find the turn of φ. Two pictures: Ramachandran plots coloured by the slow mode, and time scales against the
+choose. Both find the turn of φ. (The mode does not change at 180 degrees, as the sign of φ does: hence the second
+number that is printed.) Two pictures: Ramachandran plots coloured by the slow mode, and time scales against the
 lagtime.
 """
 
@@ -118,8 +119,10 @@ def pictures(found: dict[str, tuple], angles: np.ndarray, folder: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, len(found), figsize=(4.4 * len(found), 4), layout="constrained", sharey=True)
+    limits = np.quantile([mode for mode, _ in found.values()], [0.001, 0.999])
     for ax, (name, (mode, _)) in zip(axes, found.items()):
-        points = ax.scatter(*np.degrees(angles.T), c=mode, s=2, cmap="coolwarm", linewidths=0, rasterized=True)
+        points = ax.scatter(*np.degrees(angles.T), c=mode, s=2, cmap="coolwarm", linewidths=0)
+        points.set_clim(*limits)
         ax.set(title=f"slow mode from {name}", xlabel="φ (degrees)", xlim=(-180, 180), ylim=(-180, 180))
     axes[0].set_ylabel("ψ (degrees)")
     figure.colorbar(points, ax=axes, label="slow mode")

@@ -127,8 +127,12 @@ def slow_modes(
     check_count(options, "n_modes", 1)
     check_count(options, "n_basis", 2)
     draws = read_draws(data, var_names)
+    chains, n, _ = draws.values.shape
+    least = 8 if chains > 1 else 16  # R-hat takes four draws of each half, and halves of them if there is one chain
+    if n < least:
+        raise ValueError(f"data has {n} draws in each of {chains} chains: expected at least {least}")
     coords = coordinates(draws.values)
-    lags = _lagtimes(options, draws.values.shape[1])
+    lags = _lagtimes(options, n)
     found = [c for lag in lags for c in _candidates(coords.white, lag, options, random_state)]
     return _dataset(_distinct(found, n_modes), draws, coords)
 

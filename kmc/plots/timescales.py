@@ -38,10 +38,11 @@ def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "
         colour = ACCENT if k == 0 else SHADES[max(4 - k, 1)]
         ax.plot(lags, unit * scales, marker="o", markersize=3, linewidth=1.2, color=colour, label=f"mode {k + 1}")
     low = min(np.nanmin(unit * found.timescales, initial=lags[0]), lags[0])
-    ax.fill_between(lags, low, lags, color="0.9", linewidth=0, zorder=0)
+    times = np.geomspace(lags[0], lags[-1])
+    ax.fill_between(times, low, times, color="0.9", linewidth=0, zorder=0)
     ax.set(yscale="log", xlabel=f"lagtime ({unit_name})", ylabel=f"time scale ({unit_name})")
     ax.margins(x=0)
-    ax.legend(fontsize=8, frameon=False)
+    ax.legend(fontsize=8, frameon=False, loc="center right")
     return ax
 
 

@@ -104,6 +104,11 @@ def test_one_chain_is_judged_by_its_second_half():
     assert modes["rhat"].values[0] > 1.2
 
 
+def test_chains_that_never_move():
+    x = np.repeat(np.random.default_rng(15).standard_normal((4, 1, 2)), 100, axis=1)
+    assert np.all(slow_modes(x, 2)["rhat"] == np.inf)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -114,6 +119,8 @@ def test_one_chain_is_judged_by_its_second_half():
         ({"lagtime": 2.0}, TypeError, "lagtime=2.0"),
         ({"lagtime": 26}, ValueError, "lagtime=26: expected at most a quarter of the 100 draws"),
         ({"data": np.ones((2, 100))}, ValueError, "no parameter moves"),
+        ({"data": np.arange(14.0).reshape(2, 7)}, ValueError, "7 draws in each of 2 chains: expected at least 8"),
+        ({"data": np.arange(15.0).reshape(1, 15)}, ValueError, "15 draws in each of 1 chains: expected at least 16"),
     ],
 )
 def test_bad_input(options, error, message):
