@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from kmc.bases import Whitened
 from kmc.checks import as_generator, check_count
 from kmc.errors import KmcWarning
 from kmc.forms import accumulate_folds_each
