@@ -37,6 +37,10 @@ class Covariances(NamedTuple):
     second_mean: np.ndarray
     reversible: bool
 
+    def vary(self) -> bool:
+        """Whether any of the functions varies, at both ends."""
+        return bool(np.trace(self.first) > 0 and np.trace(self.second) > 0)
+
     def within(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The three matrices of combinations ``left`` (r, k) of the first and ``right`` of the second functions."""
         return left.T @ self.first @ left, left.T @ self.cross @ right, right.T @ self.second @ right
@@ -66,10 +70,10 @@ def covariances(lagged: Lagged, reversible: bool) -> Covariances:
 
 def subspaces(c: Covariances, epsilons: Sequence[float], count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """For each ε, in units of the mean variance tr(C)/r, the ``count`` leading vectors on either side, (r, count)."""
+    if not c.vary():
+        raise ValueError("X: no function of the basis varies along the trajectories, so that there is no mode")
     s, v = _decomposed(c.first)
     t, w = (s, v) if c.reversible else _decomposed(c.second)
-    if not len(s) or not len(t):
-        raise ValueError("X: no function of the basis varies along the trajectories, so that there is no mode")
     rotated = v.T @ c.cross @ w
     unit, unit_t = s.sum() / len(c.first), t.sum() / len(c.second)
     for epsilon in epsilons:
@@ -98,8 +102,9 @@ def ritz(c: Covariances, left: np.ndarray, right: np.ndarray) -> Modes:
     if c.reversible:
         white = _whitening(p)
         eigenvalues, vectors = linalg.eigh(white.T @ q @ white)
-        left = _signed(left @ white @ vectors[:, ::-1])
-        right, eigenvalues = left, eigenvalues[::-1]
+        left = left @ white @ vectors[:, ::-1]
+        left = right = left * _signs(left)
+        eigenvalues = eigenvalues[::-1]
         singular_values = np.sort(np.abs(eigenvalues))[::-1]
         koopman = np.diag(np.concatenate([[1.0], eigenvalues]))
     else:
@@ -128,10 +133,6 @@ def _whitening(p):
     values, vectors = linalg.eigh(p, check_finite=False)
     kept = values > VANISHING * max(values[-1], 0.0) if len(values) else np.zeros(0, bool)
     return vectors[:, kept] / np.sqrt(values[kept])
-
-
-def _signed(vectors):
-    return vectors * _signs(vectors)
 
 
 def _signs(vectors):

@@ -63,5 +63,6 @@ def _held_out(candidate: Candidate, epsilons, count, reversible) -> np.ndarray:
     for fold in candidate.folds:
         if 0 < fold.weight < whole.weight:
             rest, held_out = covariances(whole - fold, reversible), covariances(fold, reversible)
-            found.append([vamp2(held_out, *sides) for sides in subspaces(rest, epsilons, count)])
+            if rest.vary():
+                found.append([vamp2(held_out, *sides) for sides in subspaces(rest, epsilons, count)])
     return np.mean(found, axis=0) if len(found) > 1 else np.full(len(epsilons), np.nan)

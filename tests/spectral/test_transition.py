@@ -233,6 +233,16 @@ def test_short_trajectories_are_left_out_with_a_warning():
     np.testing.assert_allclose(operator.eigenvalues_, longer.eigenvalues_, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*have no time scale:kmc.errors.KmcWarning")
+def test_a_chain_that_moves_only_once():
+    """Most folds hold no change, and so do the other folds together where it is left out."""
+    for change in (1, 50, 99):
+        x = np.repeat([[0.0], [1.0]], [change, 100 - change], axis=0)
+        operator = TransitionOperator(n_components=1).fit(x)
+        share = (2 * change - 1) / 198  # of the ends of pairs that are before the change
+        assert operator.eigenvalues_[0] == pytest.approx(1 - 0.5 / 99 / (share * (1 - share)), abs=1e-6)
+
+
 def test_a_few_samples_are_enough_for_a_fit():
     for n in range(3, 20):
         x = np.random.default_rng(n).standard_normal((n, 2))
