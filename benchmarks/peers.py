@@ -10,7 +10,6 @@ dimensions), alone and in the mixture that emcee's documentation recommends.
 
 from __future__ import annotations
 
-import inspect
 import io
 import json
 import time
@@ -93,8 +92,7 @@ def run_kmc(problem: Problem, seed: int, budget: int, sampler: str) -> list[Run]
     initial = problem.initial(np.random.default_rng(seed), CHAINS)
     target = Counted(problem.black_box(seed), budget)
     idata = kmc.sample(
-        _model(target, problem, sampler),
-        dim=None if problem.noisy and _noisy_models() else problem.dim,
+        kmc.Model(target, problem.dim, noisy=problem.noisy),
         initial=initial,
         sampler=options,
         chains=CHAINS,
@@ -106,24 +104,6 @@ def run_kmc(problem: Problem, seed: int, budget: int, sampler: str) -> list[Run]
     run = target.run(idata.posterior["x"].transpose("chain", "draw", ...).values)
     said = json.loads(idata.posterior.attrs.get("warnings", "[]"))
     return [replace(run, compile_seconds=compile_seconds, warnings=tuple(said))]
-
-
-def _model(target, problem, sampler):
-    import kmc
-
-    if not problem.noisy:
-        return target
-    if _noisy_models():
-        return kmc.Model(target, problem.dim, noisy=True)  # type: ignore[call-arg]
-    if sampler == "adaptive-metropolis":  # keeps the value of its state, which is all that noise asks of it
-        return target
-    raise Unavailable("kmc.Model has no option `noisy` yet")
-
-
-def _noisy_models() -> bool:
-    import kmc
-
-    return "noisy" in inspect.signature(kmc.Model).parameters
 
 
 @cache

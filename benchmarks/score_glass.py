@@ -13,7 +13,6 @@ import time
 from functools import partial
 
 import numpy as np
-from gp_classifier import GaussianProcessClassifier, read_glass
 from score_models import (
     AUTOENCODER,
     FULL,
@@ -26,6 +25,7 @@ from score_models import (
 from score_results import grouped, markdown, mean_and_spread, median, number
 
 from kmc.scores import GaussianScore
+from kmc.targets.gp_classifier import GaussianProcessClassifier, read_glass
 
 KEY = ("inputs", "seed", "model")
 INPUTS = ("whitened", "standardised")

@@ -27,6 +27,7 @@ class Problem(NamedTuple):
     warmup: int | None  # sweeps of warm-up; None: the sampler decides
     max_evaluations: int | None
     seed: np.random.SeedSequence
+    noisy: bool = False  # the log-densities are those of unbiased estimates: a state keeps its own
 
 
 class Sweep(NamedTuple):

@@ -32,6 +32,7 @@ from kmc.mcmc.walkers import Walkers, best_starts, requested
 from kmc.surrogates import FitOptions, values_needed
 from kmc.surrogates.depth import bulk_depth
 
+_LONG_STAY = 40  # sweeps of warm-up in one state
 _SURROGATE_MOVES = (MOVES.index("surrogate"), MOVES.index("tempered-surrogate"))
 
 
@@ -194,7 +195,7 @@ class KernelHMCProcess:
         *self._rngs, self._rng = (np.random.default_rng(seed) for seed in problem.seed.spawn(walkers + 1))
         self._walkers = self._best_walkers(problem.initial, problem.initial_log_density)
         self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
-        self._learner = Learner(dim, options.fit, options.max_archive, self._rng)
+        self._learner = Learner(dim, options.fit, options.max_archive, self._rng, problem.noisy)
         self._learner.history.extend(problem.initial, problem.initial_log_density)
         self._hot_edge = self._learner.tempering_edge()
         self._settle = options.settle if problem.warmup is None else min(options.settle, problem.warmup)
@@ -249,6 +250,7 @@ class KernelHMCProcess:
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         facts = {
+            "noisy": self.problem.noisy,
             "n_refits": self._learner.n_fits,
             "n_probes": self._n_probes,
             "probe_surprises": self._n_surprises,
@@ -259,6 +261,8 @@ class KernelHMCProcess:
             return facts
         return facts | {
             "surrogate_loo_sd": surrogate.loo_sd,
+            "surrogate_score_weight": surrogate.expansion.score_weight,
+            "noise_sd": surrogate.noise_sd if self.problem.noisy else None,
             "surrogate_trend_sd": surrogate.trend_sd,
             "surrogate_metric_spread": surrogate.metric_spread,
             "surrogate_bandwidth_factor": surrogate.expansion.factor,
@@ -301,7 +305,7 @@ class KernelHMCProcess:
     def _tempering(self, beta):
         if beta == 1.0:
             return COLD
-        return Tempering(float(self._learner.history.log_density.max()), float(beta), self._hot_edge)
+        return Tempering(self._learner.top, float(beta), self._hot_edge)
 
     def _new_probes(self):
         rate = self.options.main_probe_rate if self._frozen else self.options.probe_rate
@@ -317,12 +321,11 @@ class KernelHMCProcess:
         surrogate = self._plan.surrogate
         if surrogate is not None and len(points):
             foretold = surrogate.log_density(points)
-            top = self._learner.history.log_density.max()
-            matters = top - np.maximum(foretold, values) < surrogate.edge
+            matters = self._learner.top - np.maximum(foretold, values) < surrogate.edge
             k = len(proposed_values)
-            surprising = int(np.sum((np.abs(values - foretold) > 2.0)[k:] & matters[k:]))
+            surprising = int(np.sum((np.abs(values - foretold) > self._round.surprising)[k:] & matters[k:]))
             self._round.n_points += k
-            self._round.low += int(np.sum((values - foretold)[:k] > 2.0))
+            self._round.low += int(np.sum((values - foretold)[:k] > self._round.surprising))
             self._round.probes += len(probe_values)
             self._round.surprises += surprising
             self._n_probes += len(probe_values)
@@ -376,18 +379,22 @@ class KernelHMCProcess:
         )
         self._hot_edge = self._learner.tempering_edge()
         self._rescue()
-        self._round = Round()
+        self._round = Round(noise_sd=self._learner.noise_sd)
 
     def _rescale_archive_moves(self):
         if self._round.archive:
-            factor = np.clip(np.mean(self._round.archive) / 0.25, 0.6, 1.5)
+            factor = np.clip(self._round.served(self._round.archive) / 0.25, 0.6, 1.5)
             scale = float(np.clip(self._plan.archive_scale * factor, 0.05, 2.0))
             self._plan = self._plan._replace(archive_scale=scale)
 
     def _rescue(self):
-        """Move walkers that are hopelessly deep to the place of another."""
+        """Move walkers that are hopelessly deep, or stuck with a lucky estimate, to the place of another."""
         values = self._walkers.log_density
         lost = values < np.median(values) - (self.problem.dim + 15.0) / self._betas
+        if self.problem.noisy:
+            lost |= self._learner.stays(self._walkers.x, _LONG_STAY)
+        if np.all(lost):
+            return
         for i in np.flatnonzero(lost):
             j = int(self._rng.choice(np.flatnonzero(~lost)))
             self._walkers.x[i], self._walkers.log_density[i] = self._walkers.x[j], self._walkers.log_density[j]
@@ -405,6 +412,9 @@ class KernelHMCProcess:
         x, values = self._learner.cold_visits(0.6)
         if not len(x):
             x, values = self._walkers.x, self._walkers.log_density
+        elif self.problem.noisy:  # where a lucky estimate has held a walker for long is no place to begin
+            _, first = np.unique(x, axis=0, return_index=True)
+            x, values = x[first], values[first]
         rows = self._rng.choice(len(x), chains, replace=len(x) < chains)
         self._walkers = Walkers(self._rngs[:chains], x[rows], values[rows])
         self._betas = np.ones(chains)

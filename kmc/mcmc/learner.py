@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgWarning
 
 from kmc.mcmc.history import History
 from kmc.mcmc.plan import Plan, distinct
-from kmc.mcmc.probes import probe_points
+from kmc.mcmc.probes import probe_points, probes_near
 from kmc.mcmc.tempering import COLD, flattened, flattest
 from kmc.mcmc.tuning import choose_run_length, choose_step_size, free_draws
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
@@ -29,11 +29,15 @@ class Learner:
         Fits made.
     settled_at : int
         Evaluations at which a fit last changed the surrogate much: more than a tenth of flattened draws by two nats.
+    noise_sd : float
+        Of the values, as the last fit has it; 0 before the first, and if they are exact.
     """
 
-    def __init__(self, dim: int, fit: FitOptions, max_archive: int, rng: np.random.Generator):
+    def __init__(self, dim: int, fit: FitOptions, max_archive: int, rng: np.random.Generator, noisy: bool = False):
         self.history = History(dim)
         self.n_fits = self.settled_at = 0
+        self.noise_sd = 0.0
+        self._noisy, self._top = noisy, -np.inf
         self._dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
         self._cloud = np.empty((0, dim))
         self._visits: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -56,6 +60,14 @@ class Learner:
             np.concatenate([values[beta == 1] for _, values, beta in recent]),
         )
 
+    def stays(self, x: np.ndarray, sweeps: int) -> np.ndarray:
+        """Which of the points (k, d) some walker has been at after each of the last sweeps, shape (k,)."""
+        recent = self._visits[-sweeps:]
+        held = np.full(len(x), len(recent) == sweeps)
+        for visited, _, _ in recent:
+            held &= (x[:, None] == visited).all(axis=2).any(axis=1)
+        return held
+
     def states(self) -> np.ndarray:
         """Distinct recent states (n, d) of the coldest walkers that have visited enough of them, in random order."""
         recent = self._recent(0.6)
@@ -66,6 +78,11 @@ class Learner:
                 if len(np.unique(rows, axis=0)) >= 3 * self._dim + 5:
                     return distinct(rows, self._max_archive, self._rng)
         return distinct(np.vstack([self._cloud, *(x for x, _, _ in recent)]), self._max_archive, self._rng)
+
+    @property
+    def top(self) -> float:
+        """The highest log-density; of noisy values the last fit's, which a lucky estimate does not raise."""
+        return self._top if np.isfinite(self._top) else float(self.history.log_density.max())
 
     def replan(self, plan: Plan) -> Plan:
         """Fit anew, and tune what moves on the surrogate depend on; the plan as it was if no fit is possible."""
@@ -95,9 +112,13 @@ class Learner:
         """Points (count, d) past the edge of the evaluations that lie less deep than ``edge``."""
         if not count:
             return np.empty((0, self._dim))
-        depth = self.history.log_density.max() - self.history.log_density
-        z = surrogate.whitening(self.history.x)
-        points = probe_points(z, surrogate.expansion.metric, np.flatnonzero(depth < edge), count, self._rng)
+        z, values = surrogate.whitening(self.history.x), self.history.log_density
+        metric, shallow = surrogate.expansion.metric, np.flatnonzero(self.top - values < edge)
+        near = int(self._rng.binomial(count, 0.5)) if self._noisy else 0
+        points = probe_points(z, metric, shallow, count - near, self._rng)
+        if near:
+            excess = values[shallow] - surrogate.log_density(self.history.x[shallow])
+            points = np.vstack([points, probes_near(z, metric, shallow, excess, near, self._rng)])
         return surrogate.whitening.back(points)
 
     def tempering_edge(self) -> float:
@@ -106,7 +127,7 @@ class Learner:
         recent = self._recent(0.6)
         if not recent:
             return bulk + 5.0
-        deep = self.history.log_density.max() - np.concatenate([values for _, values, _ in recent])
+        deep = self.top - np.concatenate([values for _, values, _ in recent])
         return max(bulk + 5.0, min(2.0 * bulk, float(np.quantile(deep, 0.99))) + 3.0)
 
     def _recent(self, share):
@@ -119,11 +140,13 @@ class Learner:
         try:
             with warnings.catch_warnings():  # leave-one-out judges an ill-conditioned candidate; the user cannot
                 warnings.simplefilter("ignore", LinAlgWarning)
-                surrogate = fit_surrogate(x, values, states, self._rng, self._fit, previous, levels)
+                surrogate = fit_surrogate(x, values, states, self._rng, self._fit, previous, levels, self._noisy)
         except np.linalg.LinAlgError:
             return previous
         self.n_fits += 1
-        if previous is None or surrogate.loo_sd < 1.5 * previous.loo_sd + 0.1:
+        if self._noisy:
+            self._top, self.noise_sd = surrogate.top, surrogate.noise_sd
+        if previous is None or surrogate.error_sd < 1.5 * previous.error_sd + 0.1:
             return surrogate
         recent = slice(-min(200, len(values)), None)
         shallow = values.max() - values[recent] < surrogate.edge
@@ -139,7 +162,7 @@ class Learner:
         draws = surrogate.whitening.back(self._free_draws(surrogate, states, plan, flattened(flattest(self._dim))))
         new = surrogate.log_density(draws)
         difference = new - plan.surrogate.log_density(draws)
-        matters = self.history.log_density.max() - new < surrogate.edge
+        matters = self.top - new < surrogate.edge
         if not matters.any():
             return 1.0
         return float(np.mean(np.abs(difference - np.median(difference))[matters] > 2.0))

@@ -47,3 +47,36 @@ def probe_points(
         neighbour = z[indices[novel, rng.integers(1, neighbours)]]
         out[row] = anchor + rng.uniform(0.3, 1.2) * damping @ (anchor - neighbour)
     return out
+
+
+def probes_near(
+    z: np.ndarray, metric: np.ndarray, shallow: np.ndarray, excess: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Points beside shallow points at which a noisy value was far above the surrogate: was it luck, or is there more?
+
+    Parameters
+    ----------
+    z : ndarray, shape (n, d)
+        Evaluated points in whitened coordinates.
+    metric : ndarray, shape (d, d)
+        Of the surrogate's kernel: neighbours are near in it.
+    shallow : ndarray of int, shape (s,)
+        Indices of points in the bulk.
+    excess : ndarray, shape (s,)
+        Value above the surrogate there; of 50 random ones the point with the largest is taken.
+    count : int
+
+    Returns
+    -------
+    ndarray, shape (count, d)
+    """
+    u = z @ metric.T
+    tree = cKDTree(u)
+    out = np.empty((count, z.shape[1]))
+    for row in range(count):
+        candidates = rng.choice(len(shallow), min(50, len(shallow)), replace=False)
+        anchor = shallow[candidates[np.argmax(excess[candidates])]]
+        neighbours = tree.query(u[anchor], k=min(12, len(z)))[1]
+        neighbour = neighbours[rng.integers(1, len(neighbours))]
+        out[row] = z[anchor] + rng.uniform(-0.5, 0.5) * (z[anchor] - z[neighbour])
+    return out

@@ -152,7 +152,11 @@ class GaussianWalk:
 
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
-        return {"n_refits": 0, "proposal_factor": float(np.exp(self._log_factor))}
+        return {
+            "noisy": self.problem.noisy,
+            "n_refits": 0,
+            "proposal_factor": float(np.exp(self._log_factor)),
+        }
 
     def _adapt(self, acceptance):
         # Step sizes of the recursions: t^-.6 for the factor, and for the moments 1/t with the first half of warm-up

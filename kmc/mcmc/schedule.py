@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kmc.mcmc.base import Problem
+from kmc.surrogates.noise import attainable_acceptance
 
 
 @dataclass
@@ -14,7 +15,8 @@ class Round:
     """What happened between two fits.
 
     A new point is a surprise when the truth and the surrogate differ by more than two nats and one of them says that
-    it matters; ``low`` counts proposals that the surrogate put more than two nats too low.
+    it matters; ``low`` counts proposals that the surrogate put more than two nats too low. Both allow for noise in the
+    values, as acceptance does: it is measured in parts of what the noise lets through.
     """
 
     cold: list[float] = field(default_factory=list)  # acceptance probabilities of runs at temperature one
@@ -24,18 +26,28 @@ class Round:
     low: int = 0
     probes: int = 0
     surprises: int = 0
+    noise_sd: float = 0.0
+
+    @property
+    def surprising(self) -> float:
+        """The difference between truth and surrogate, in nats, that is a surprise."""
+        return 2.0 * float(np.hypot(1.0, self.noise_sd))
 
     def acceptance(self) -> float:
         """Mean over all runs on the surrogate; NaN before the first."""
         runs = self.cold + self.hot
-        return float(np.mean(runs)) if runs else float("nan")
+        return self.served(runs) if runs else float("nan")
+
+    def served(self, acceptance: list[float]) -> float:
+        """Mean acceptance over what the noise lets through."""
+        return float(np.mean(acceptance)) / attainable_acceptance(self.noise_sd)
 
     def good(self) -> bool:
         """Whether the surrogate served well enough to be frozen."""
         return bool(
             len(self.cold) > 0
-            and np.mean(self.cold) > 0.6
-            and (not self.hot or np.mean(self.hot) > 0.45)
+            and self.served(self.cold) > 0.6
+            and (not self.hot or self.served(self.hot) > 0.45)
             and self.low < 0.025 * max(self.n_points, 1)
             and self.surprises <= 0.1 * self.probes
         )

@@ -147,6 +147,7 @@ class ScoreHMCProcess:
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         facts = {
+            "noisy": self.problem.noisy,
             "surrogate": self._fitter.name,
             "n_refits": self._fitter.n_fits,
             "n_failed_refits": self._fitter.n_failed,

@@ -26,6 +26,8 @@ class Replica:
     draws, warmup, max_evaluations : int or None
         As in :class:`kmc.mcmc.base.Problem`; ``max_evaluations`` is what the process plans with.
     seed : SeedSequence
+    noisy : bool
+        Whether the values are estimates.
 
     Attributes
     ----------
@@ -42,8 +44,9 @@ class Replica:
         warmup: int | None,
         max_evaluations: int | None,
         seed: np.random.SeedSequence,
+        noisy: bool = False,
     ):
-        self.sampler, self.dim, self.chains = sampler, dim, chains
+        self.sampler, self.dim, self.chains, self.noisy = sampler, dim, chains, noisy
         self.draws, self.warmup, self.max_evaluations = draws, warmup, max_evaluations
         self._start_seed, self._process_seed = seed.spawn(2)
         self._process: Process | None = None
@@ -89,6 +92,7 @@ class Replica:
                 warmup=self.warmup,
                 max_evaluations=self.max_evaluations,
                 seed=self._process_seed,
+                noisy=self.noisy,
             )
         )
 

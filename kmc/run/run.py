@@ -50,7 +50,7 @@ class Run:
         self.evaluate = Evaluator(model)
         seeds = [seed] if replicas == 1 else seed.spawn(replicas)
         self.replicas = [
-            Replica(sampler, model.dim, chains // replicas, draws, warmup, budget, child)
+            Replica(sampler, model.dim, chains // replicas, draws, warmup, budget, child, model.noisy)
             for budget, child in zip(shares(max_evaluations, replicas), seeds, strict=True)
         ]
         self.interrupted = self.stopped = False

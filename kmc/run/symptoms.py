@@ -34,8 +34,8 @@ def symptoms(
         - ``tail_acceptance``: the same of the moves that start below the 5 % or above the 95 % quantile of a coordinate
           or below the 5 % quantile of the log-density, in the worst of these tails. A proposal that is right in the
           bulk alone shows here. NaN for fewer than 20 moves from a tail.
-        - ``stay``: the most sweeps that a chain spent in one state, over what is expected of as many sweeps with the
-          same acceptance everywhere, log(n) / -log(1 - acceptance).
+        - ``longest_stay``: the most sweeps that a chain spent in one state; ``stay``: the same over what is expected of
+          as many sweeps with the same acceptance everywhere, log(n) / -log(1 - acceptance).
         - ``rhat``: the largest rank-normalised split R-hat of the coordinates.
         - ``tail_ess``: the least effective sample size of the 5 % and 95 % quantiles.
         - ``drift``: log10 of the p-value of equal means in the five fifths of the run, of coordinates, log-density and
@@ -46,10 +46,12 @@ def symptoms(
     tails = convergence.in_tails(np.concatenate([x, lp], axis=2))
     tails = tails[:, :, :-1]  # not the highest log-densities
     columns = np.concatenate([x, lp, tails], axis=2)
+    longest = _longest_stay(accepted)
     return {
         "acceptance": acceptance,
         "tail_acceptance": _acceptance_from(tails, acceptance_rate),
-        "stay": _longest_stay(accepted) / _expected_stay(acceptance, lp.size),
+        "longest_stay": longest,
+        "stay": longest / _expected_stay(acceptance, lp.size),
         "rhat": convergence.worst_rhat(x),
         "tail_ess": convergence.least_tail_ess(x),
         "drift": convergence.drift(columns),

@@ -11,16 +11,20 @@ from typing import Any
 
 import numpy as np
 
-FEWEST_ACCEPTED = 0.1  # of any sampler's proposals
+from kmc.surrogates.noise import attainable_acceptance, beyond_noise
+
+FEWEST_ACCEPTED = 0.1  # of any sampler's proposals that could be accepted
 FEWEST_ACCEPTED_RUNS = 0.4  # of the surrogate's: below it the default sampler does not freeze unless it must
 LARGEST_RHAT = 1.05
-LONGEST_STAY = 7.0
+LONGEST_STAY = 7.0  # over what is expected of the acceptance rate
 LEAST_TAIL_ESS = 100.0
 LEAST_P = -4.0  # log10
 CURVED = 1.2, 100.0  # nats by which the best quadratic misses the log-density; spread of the learned metric
 FEWEST_ACCEPTED_FROM_TAILS = 0.15
 FEWEST_ACCEPTED_FROM_CURVED_TAILS = 0.6
 LARGEST_LOO = 1.0
+LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
+LONG = 0.2  # of a noisy chain in one state: with noise of sd 1, one run in several hundred
 
 
 def verdict(
@@ -50,9 +54,14 @@ def verdict(
     said = _about_length(made, draws, interrupted)
     if not made:
         return said
-    said |= _about_chains(found, made)
+    facts = max(reports, key=lambda report: report.get("surrogate_loo_sd", np.inf))  # of the worst replica
+    noise_sd = facts.get("noise_sd") or 0.0
+    said |= _about_chains(found, made, noise_sd)
+    if facts.get("noisy"):
+        said |= _about_noise(found, made, noise_sd)
+    else:
+        said |= _about_stays(found)
     if sampler == "kernel-hmc":
-        facts = max(reports, key=lambda report: report.get("surrogate_loo_sd", np.inf))  # of the worst replica
         said |= _about_estimator(facts) if "surrogate" in facts else _about_surrogate(found, facts)
     return said
 
@@ -70,9 +79,9 @@ def _about_length(made, draws, interrupted):
     return {}
 
 
-def _about_chains(found, made):
+def _about_chains(found, made, noise_sd):
     said = {}
-    if found["acceptance"] < FEWEST_ACCEPTED:
+    if found["acceptance"] < FEWEST_ACCEPTED * attainable_acceptance(noise_sd):
         said["acceptance"] = (
             f"Only {found['acceptance']:.1%} of the proposals were accepted: allow more evaluations, start nearer to "
             "the bulk, or reparametrise."
@@ -97,15 +106,37 @@ def _about_chains(found, made):
             f"The draws still change from one fifth of the run to the next (p = {10 ** found['drift']:.0e}): allow "
             "more evaluations, so that warm-up is longer, or start nearer to the bulk."
         )
-    if found["stay"] > LONGEST_STAY:
-        said["sojourn"] = (
-            f"A chain stayed in one state {found['stay']:.0f} times as long as its acceptance rate explains: there are "
-            "places that the proposals hardly reach; allow more evaluations, or reparametrise."
-        )
     if found["tail_ess"] < LEAST_TAIL_ESS:
         said["tail ess"] = (
             f"The 5 % and 95 % quantiles rest on {found['tail_ess']:.0f} effective draws in the worst coordinate: "
             "make more draws."
+        )
+    return said
+
+
+def _about_stays(found):
+    if found["stay"] > LONGEST_STAY:
+        return {
+            "sojourn": f"A chain stayed in one state {found['stay']:.0f} times as long as its acceptance explains: "
+            "there are places that the proposals hardly reach; allow more evaluations, or reparametrise."
+        }
+    return {}
+
+
+def _about_noise(found, made, noise_sd):
+    """Noise looks like misfit wherever acceptance is asked: what is left to say is how loud it is, and of long luck."""
+    said = {}
+    if noise_sd > LOUD:
+        times = int(np.ceil(np.expm1(noise_sd**2) / np.expm1(1.0)))
+        said["noise"] = (
+            f"The noise of log_density has a sd of about {noise_sd:.1f} nats, so that few proposals can be accepted: "
+            f"average about {times} times as many simulations in each estimate, for a sd near 1."
+        )
+    longest = found["longest_stay"]
+    if longest > max(LONG * made, 50):
+        said["sojourn"] = (
+            f"A chain stayed {longest:.0f} draws in one state, whose estimate was lucky: average more simulations in "
+            "each estimate, or allow more evaluations."
         )
     return said
 
@@ -118,11 +149,14 @@ def _about_surrogate(found, facts):
             "evolution: raise warmup or max_evaluations."
         }
     said = {}
+    error = beyond_noise(error, facts.get("noise_sd") or 0.0)
     if error > LARGEST_LOO:
         said["surrogate"] = (
             f"The surrogate misses the log-density by {error:.1f} nats (leave-one-out sd): expect slow mixing in "
             "places, and allow more evaluations or reparametrise."
         )
+    if facts.get("noisy"):
+        return said
     if FEWEST_ACCEPTED <= found["acceptance"] < FEWEST_ACCEPTED_RUNS:
         said["acceptance"] = (
             f"Only {found['acceptance']:.0%} of the proposals were accepted, where a surrogate that fits has 80 %: "

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.bases import Contraction, KernelSections, Whitened
-from kmc.forms import accumulate
+from kmc.forms import Forms, accumulate
 from kmc.kernels import Gaussian, Metric, Polynomial, median_distance
 from kmc.linalg import cholesky_whitening, ridge_path
+from kmc.surrogates.noise import no_worse
 
 REGULARIZATIONS = np.logspace(-13, 2, 31)
 _DEGREE = 4
@@ -31,6 +32,7 @@ class Data(NamedTuple):
     base_gradient: np.ndarray  # (k, d) gradient of the trend there
     deep: np.ndarray | None = None  # (l, d) points that are known to be far outside the bulk
     deep_limit: np.ndarray | None = None  # (l,) what f must not exceed there
+    noisy: bool = False
 
 
 class Expansion(NamedTuple):
@@ -46,6 +48,7 @@ class Expansion(NamedTuple):
     loo_sd: float  # weighted root mean square of the leave-one-out residuals
     residuals: np.ndarray  # (n,) leave-one-out residuals
     origin: np.ndarray  # (d,) of the polynomials; radial kernels do not care
+    score_weight: float = 0.0  # share of the score terms
 
     @property
     def rate(self) -> float:
@@ -74,37 +77,43 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], ji
     bends goes on bending beyond the data. But a wide kernel may also run away upwards: of those that fit well,
     only the ones that keep the known deep points out of the bulk are considered.
     """
-    candidates = [_fit(data, metric, factor, jitter) for factor in factors]
-    base = float(np.sqrt(data.weights @ (data.residual - data.weights @ data.residual) ** 2))
-    best = min(c.loo_sd for c in candidates)
-    allowed = best + 0.3 * min(max(base - best, 0.0), max(best, 0.1))
-    fitting = [c for c in candidates if c.loo_sd <= allowed]
+    candidates = [fit_kernel(data, metric, factor, jitter) for factor in factors]
+    if data.noisy:
+        fits = no_worse(np.stack([c.residuals for c in candidates], axis=1), data.weights)
+    else:
+        base = float(np.sqrt(data.weights @ (data.residual - data.weights @ data.residual) ** 2))
+        best = min(c.loo_sd for c in candidates)
+        fits = np.array([c.loo_sd for c in candidates]) <= best + 0.3 * min(max(base - best, 0.0), max(best, 0.1))
+    fitting = [c for c, good in zip(candidates, fits, strict=True) if good]
     runaway = [_runaway(c, data) for c in fitting]
     return max((c for c, r in zip(fitting, runaway, strict=True) if r <= min(runaway) + 0.02), key=lambda c: c.factor)
 
 
-def _fit(data, metric, factor, jitter):
-    kernel = _kernel(data.centres @ metric.T, factor)
+def fit_kernel(
+    data: Data, metric: np.ndarray, factor: float, jitter: float, regularization: float | None = None
+) -> Expansion:
+    """The expansion in sections of one bandwidth; its ridge by leave-one-out if it is not given."""
+    kernel = kernel_of_width(data.centres @ metric.T, factor)
     sections = KernelSections(Metric(kernel, metric), data.centres)
     whitening = cholesky_whitening(sections.gram(), jitter)
     basis = Whitened(sections, whitening)
 
     forms = accumulate(basis, data.z, ("mass", "values"), weights=data.weights, values=data.residual)
-    matrix, target = forms.centred_mass(), forms.centred_values()
+    scores = None
     if data.score_weight > 0:
         scores = accumulate(sections, data.states, ("dirichlet", "linear"), base_gradient=data.base_gradient)
-        share, per_state = data.score_weight, data.score_weight / scores.weight
-        matrix = (1 - share) * matrix + per_state * (whitening.T @ scores.dirichlet @ whitening)
-        target = (1 - share) * target - per_state * (whitening.T @ scores.linear)
-
-    path = ridge_path(matrix, target)
+    path = ridge_path(*system(forms, scores, whitening, data.score_weight))
     mean, value_mean = forms.get("mean") / forms.weight, forms.get("value_sum") / forms.weight
+    grid = REGULARIZATIONS if regularization is None else np.array([regularization])
     residuals = path.leave_one_out(
-        basis.values(data.z) - mean, data.residual - value_mean, data.weights * (1 - data.score_weight), REGULARIZATIONS
+        basis.values(data.z) - mean, data.residual - value_mean, data.weights * (1 - data.score_weight), grid
     )
     errors = np.sqrt(data.weights @ residuals**2)
-    chosen = _largest_regularization(errors, float(np.sqrt(data.weights @ (data.residual - value_mean) ** 2)))
-    beta = path.coefficients(REGULARIZATIONS[chosen])
+    if data.noisy:
+        chosen = int(np.flatnonzero(no_worse(residuals, data.weights))[-1])
+    else:
+        chosen = _largest_regularization(errors, float(np.sqrt(data.weights @ (data.residual - value_mean) ** 2)))
+    beta = path.coefficients(float(grid[chosen]))
     return Expansion(
         kernel=kernel,
         centres=data.centres,
@@ -112,14 +121,30 @@ def _fit(data, metric, factor, jitter):
         coefficients=whitening @ beta,
         offset=float(value_mean - mean @ beta),
         factor=factor,
-        regularization=float(REGULARIZATIONS[chosen]),
+        regularization=float(grid[chosen]),
         loo_sd=float(errors[chosen]),
         residuals=residuals[:, chosen],
         origin=np.zeros(len(metric)),
+        score_weight=data.score_weight,
     )
 
 
-def _kernel(centres, factor):
+def system(forms: Forms, scores: Forms | None, whitening: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Matrix (m, m) and right-hand side (m,) of the objective in the whitened basis, without the ridge.
+
+    ``forms`` holds mass and values of that basis, and ``scores`` the forms of score matching of the sections.
+    """
+    matrix, target = forms.centred_mass(), forms.centred_values()
+    if scores is None or share == 0:
+        return matrix, target
+    per_state = share / scores.weight
+    return (
+        (1 - share) * matrix + per_state * (whitening.T @ scores.dirichlet @ whitening),
+        (1 - share) * target - per_state * (whitening.T @ scores.linear),
+    )
+
+
+def kernel_of_width(centres: np.ndarray, factor: float) -> Gaussian | Polynomial:
     """The Gaussian of that bandwidth, in median distances between centres; quartic polynomials if it is infinite."""
     if factor == np.inf:
         return Polynomial(_DEGREE, 1.0, 2.0 * float(np.sqrt(np.median(np.sum(centres**2, axis=1)))))

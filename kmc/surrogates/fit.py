@@ -6,7 +6,7 @@ repair where the surrogate is shallow and the truth deep.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,8 @@ from kmc.surrogates import point
 from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
 from kmc.surrogates.expansion import Data, fit_expansion
 from kmc.surrogates.metric import gradient_metric, polynomial_metric
+from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, highest, no_worse, settled
+from kmc.surrogates.shares import make_folds, with_best_share
 from kmc.surrogates.surrogate import Surrogate, assemble, point_state
 from kmc.surrogates.trend import FLATTEST, fit_trend
 from kmc.surrogates.whitening import Whitening, whiten_states
@@ -32,16 +34,18 @@ class FitOptions:
     Attributes
     ----------
     n_basis : int
-        Kernel sections; twice as many where the leave-one-out sd stays above ``good``.
+        Kernel sections; twice as many where the leave-one-out sd stays above ``good``. For noisy values half as many:
+        the noise hides what the others would show.
     good : float
-        Leave-one-out sd, in nats, that calls for no further effort.
+        Leave-one-out sd, in nats and beyond the noise, that calls for no further effort.
     max_values : int
         Values kept for a fit; a quarter of them are the largest old residuals.
     bandwidths : tuple of float
-        Candidates, in median distances between centres; infinity stands for polynomials of degree four.
-    score_weight : float
-        Share of the score-matching terms in the objective, in [0, 1); the rest goes to the values. Zero is best for a
-        deterministic log-density.
+        Candidates, in median distances between centres; infinity stands for polynomials of degree four, which noisy
+        values do not get: noise says little between wide kernels.
+    score_weight : float or "cv", optional
+        Share of the score-matching terms in the objective, in [0, 1); the rest goes to the values. "cv" is a share
+        chosen by cross-validation, and what noisy values get by default; exact ones get none, which is best for them.
     jitter : float
         Added to the diagonal of the Gram matrix.
     """
@@ -50,14 +54,17 @@ class FitOptions:
     good: float = 0.2
     max_values: int = 2000
     bandwidths: tuple[float, ...] = (0.5, 0.8, 1.2, 2.0, 3.5, 7.0, 14.0, np.inf)
-    score_weight: float = 0.0
+    score_weight: float | str | None = None
     jitter: float = 1e-11
 
     def __post_init__(self):
         check_count(self, "n_basis", 2)
         check_count(self, "max_values", 10)
         check_number(self, "good", 0, np.inf, "[)")
-        check_number(self, "score_weight", 0, 1, "[)")
+        if self.score_weight is not None and self.score_weight != "cv":
+            if isinstance(self.score_weight, str):
+                raise ValueError(f"score_weight={self.score_weight!r}: expected 'cv' or a number in [0, 1)")
+            check_number(self, "score_weight", 0, 1, "[)")
         check_number(self, "jitter", 0, 1)
         if not self.bandwidths or not all(b > 0 for b in self.bandwidths):
             raise ValueError(f"bandwidths={self.bandwidths!r}: expected positive numbers, at least one")
@@ -68,9 +75,11 @@ class _Evaluated(NamedTuple):
 
     x: np.ndarray
     log_density: np.ndarray
-    depth: np.ndarray  # below the highest value
+    depth: np.ndarray  # below the top
     edge: float
     states: np.ndarray
+    top: float  # the highest value, noise taken off
+    noise_sd: float | None = None  # as far as it is known; None: there is no noise
 
 
 def values_needed(dim: int) -> int:
@@ -86,6 +95,7 @@ def fit_surrogate(
     options: FitOptions = FitOptions(),
     previous: Surrogate | None = None,
     levels: np.ndarray | None = None,
+    noisy: bool = False,
 ) -> Surrogate:
     """Fit a surrogate to evaluated points.
 
@@ -104,21 +114,38 @@ def fit_surrogate(
     levels : ndarray, shape (l,), optional
         Log-densities at which the chains nearest to the target were lately: a target with heavy tails spends its time
         deeper below its mode than a Gaussian, and then values count down to there.
+    noisy : bool
+        Whether the values are logs of unbiased estimates. Depths are then those of a smoothed log-density (the previous
+        fit's, or a first one's), and fits are chosen by what they gain beyond chance.
 
     Raises
     ------
     LinAlgError
         If hardly any point has a positive density.
     """
-    depth = log_density.max() - log_density
-    edge = edge_of(log_density.max() - levels if levels is not None else np.empty(0), x.shape[1])
+    if options.score_weight is None:
+        options = replace(options, score_weight="cv" if noisy else 0.0)
+    if not noisy:
+        return _fit(x, log_density, log_density, states, rng, options, previous, levels, None)
+    finite = tuple(b for b in options.bandwidths if b < np.inf) or options.bandwidths
+    options = replace(options, n_basis=max(options.n_basis // 2, 2), bandwidths=finite)
+    known = previous or _fit(x, log_density, log_density, states, rng, options, None, levels, 0.0)
+    smooth = settled(log_density, known.log_density(x), known.noise_sd)
+    return _fit(x, log_density, smooth, states, rng, options, previous, levels, known.noise_sd)
+
+
+def _fit(x, log_density, smooth, states, rng, options, previous, levels, noise_sd):
+    """A surrogate of the values, which count by the depth of the smooth ones."""
+    top = float(smooth.max()) if noise_sd is None else highest(smooth)
+    depth = top - smooth
+    edge = edge_of(top - levels if levels is not None else np.empty(0), x.shape[1])
     edge = max(edge, _depth_of_enough(x, depth))
-    evaluated = _Evaluated(x, log_density, depth, edge, states)
+    evaluated = _Evaluated(x, log_density, depth, edge, states, top, noise_sd)
     keep = _chosen(evaluated, rng, options, previous)
 
-    whitening = previous.whitening if previous and previous.loo_sd < 0.5 else whiten_states(states)
+    whitening = previous.whitening if previous and previous.error_sd < 0.5 else whiten_states(states)
     first = _fit_in(whitening, evaluated, keep, rng, options, previous)
-    if first.loo_sd < max(0.5, 0.6 * first.trend_sd):
+    if first.error_sd < max(0.5, 0.6 * beyond_noise(first.trend_sd, first.noise_sd)):
         return first
     # The kernel found next to nothing: take coordinates and metric from the shallow half alone, then fit the whole.
     shallow = evaluated._replace(edge=0.5 * edge)
@@ -144,13 +171,14 @@ def _quadratics(dim):
 
 def _chosen(evaluated, rng, options, previous):
     """Indices of distinct points with a weight that counts; at most ``max_values``, the worst known ones among them."""
-    x, log_density, depth, edge, _ = evaluated
-    _, unique = np.unique(x, axis=0, return_index=True)
-    useful = unique[depth_weights(depth[unique], edge) > NEGLIGIBLE]
+    x, log_density, depth, edge = evaluated[:4]
+    noisy = evaluated.noise_sd is not None
+    distinct = np.arange(len(x)) if noisy else np.unique(x, axis=0, return_index=True)[1]
+    useful = distinct[depth_weights(depth[distinct], edge) > NEGLIGIBLE]
     if len(useful) <= options.max_values:
         return useful
     quarter = options.max_values // 4
-    if previous is None:
+    if previous is None or noisy:  # the largest errors are those of the luckiest estimates
         return rng.permutation(useful)[: options.max_values]
     error = np.sqrt(depth_weights(depth[useful], edge)) * np.abs(log_density[useful] - previous.log_density(x[useful]))
     order = np.argsort(-error)
@@ -160,33 +188,44 @@ def _chosen(evaluated, rng, options, previous):
 
 def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None):
     """Trend, expansion and repair in given coordinates."""
-    x, log_density, depth, edge, states = evaluated
+    x, log_density, depth, edge, states, top, noise_sd = evaluated
     keep = keep[depth_weights(depth[keep], edge) > NEGLIGIBLE]
     x_kept, y = x[keep], log_density[keep]
     weights = depth_weights(depth[keep], edge)
     weights = weights / weights.sum()
     z = whitening(x_kept)
     trend = fit_trend(z, y, weights)
-    sharper = _rewhitened(whitening, trend, y, weights)
+    sharper = _rewhitened(whitening, trend, y, weights, noise_sd or 0.0)
     if sharper is not None:
         whitening, z = sharper, sharper(x_kept)
         trend = fit_trend(z, y, weights)
 
-    data = _data(z, y, weights, trend, whitening(states), whitening(_deep_points(evaluated, rng)), edge, rng, options)
+    data = _data(z, y, weights, trend, whitening, evaluated, rng, options)
     metrics = _known_metrics(whitening, previous) if metric is None else [metric]
     polynomial = _polynomial_metrics(whitening, data, evaluated, rng)
-    poor = max(options.good, 0.25 * trend.residual_sd)
-    data, expansion = _with_learned_metric(data, metrics, polynomial, poor, _factors(options, previous), options, rng)
-    ceiling = max(float(y.max()), trend.constant) + 3.0
-    surrogate = assemble(whitening, trend, expansion, edge, ceiling)
+    noise = noise_sd or 0.0
+    poor = max(options.good, 0.25 * beyond_noise(trend.residual_sd, noise))
+    factors = _factors(options, previous)
+    data, expansion = _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise)
+    if options.score_weight == "cv":
+        folds = make_folds(x_kept, states, rng)
+        expansion = with_best_share(data, expansion, folds, _neighbours(expansion.factor, options), options.jitter)
+    noise_sd = 0.0 if noise_sd is None else _noise_sd(data, expansion)
+    surrogate = assemble(whitening, trend, expansion, edge, max(top, trend.constant) + 3.0, top, noise_sd)
     return _repaired(surrogate, data, evaluated, options)
 
 
-def _rewhitened(whitening, trend, y, weights):
+def _noise_sd(data, expansion):
+    inside = data.residual - expansion.values(data.z)
+    return estimate_noise_sd(data.z @ expansion.metric.T, inside, expansion.residuals, data.weights)
+
+
+def _rewhitened(whitening, trend, y, weights, noise_sd):
     """Coordinates in which the fitted precision is the identity, where it is far from that and describes the values."""
     eigenvalues, vectors = linalg.eigh(trend.precision)
-    sd = np.sqrt(weights @ (y - weights @ y) ** 2)
-    if (eigenvalues.min() > 0.2 and eigenvalues.max() < 20) or trend.residual_sd > 0.5 * sd:
+    sd = beyond_noise(np.sqrt(weights @ (y - weights @ y) ** 2), noise_sd)
+    missed = beyond_noise(trend.residual_sd, noise_sd)
+    if (eigenvalues.min() > 0.2 and eigenvalues.max() < 20) or missed > 0.5 * sd:
         return None
     usable = np.where(np.isclose(eigenvalues, FLATTEST), 1.0, eigenvalues)
     root = (vectors * np.sqrt(usable)) @ vectors.T
@@ -199,25 +238,28 @@ def _deep_points(evaluated, rng):
     return evaluated.x[rng.permutation(negligible)[:200]]
 
 
-def _data(z, y, weights, trend, states, deep, edge, rng, options):
+def _data(z, y, weights, trend, whitening, evaluated, rng, options):
+    deep = np.ascontiguousarray(whitening(_deep_points(evaluated, rng)))
+    states = np.ascontiguousarray(whitening(evaluated.states))
     centres = z[spread(z, options.n_basis, rng, weights)]
-    bare = point_state(trend, edge)
+    bare = point_state(trend, evaluated.edge)
     return Data(
         z=z,
         residual=y - point.values(bare, np.ascontiguousarray(z)),
         weights=weights,
         centres=centres,
-        score_weight=options.score_weight,
+        score_weight=0.0 if options.score_weight == "cv" else options.score_weight,
         states=states,
-        base_gradient=point.gradients(bare, np.ascontiguousarray(states)),
+        base_gradient=point.gradients(bare, states),
         deep=deep,
-        deep_limit=y.max() - edge - point.values(bare, np.ascontiguousarray(deep)),
+        deep_limit=evaluated.top - evaluated.edge - point.values(bare, deep),
+        noisy=evaluated.noise_sd is not None,
     )
 
 
 def _factors(options, previous):
     """All bandwidths at first; the neighbours of the last choice once a fit is good."""
-    if previous is None or previous.loo_sd > 0.5:
+    if previous is None or previous.error_sd > 0.5:
         return options.bandwidths
     return _neighbours(previous.expansion.factor, options)
 
@@ -249,23 +291,29 @@ def _polynomial_metrics(whitening, data, evaluated, rng):
     yield polynomial_metric(z, y - point.values(trend, np.ascontiguousarray(z)), weights, rng)
 
 
-def _with_learned_metric(data, metrics, polynomial, poor, factors, options, rng):
+def _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise_sd):
     """The expansion in the best of the given and the learned metrics; more centres if it is poor."""
     best = min((fit_expansion(data, metric, factors, options.jitter) for metric in metrics), key=lambda e: e.loo_sd)
-    while best.loo_sd > poor and (metric := next(polynomial, None)) is not None:
+    while beyond_noise(best.loo_sd, noise_sd) > poor and (metric := next(polynomial, None)) is not None:
         trial = fit_expansion(data, metric, options.bandwidths, options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
     for _ in range(2):
         trial = fit_expansion(data, gradient_metric(best, data), factors, options.jitter)
-        if not trial.loo_sd < 0.95 * best.loo_sd:
+        if not _clearly_better(trial, best, data):
             break
         best = trial
-    if best.loo_sd > options.good and len(data.z) > 4 * options.n_basis:
+    if beyond_noise(best.loo_sd, noise_sd) > options.good and len(data.z) > 4 * options.n_basis:
         data = data._replace(centres=data.z[spread(data.z, 2 * options.n_basis, rng, data.weights)])
         best = fit_expansion(data, best.metric, _neighbours(best.factor, options), options.jitter)
         trial = fit_expansion(data, gradient_metric(best, data), (best.factor,), options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
     return data, best
+
+
+def _clearly_better(trial, best, data):
+    if data.noisy:
+        return not no_worse(np.stack([trial.residuals, best.residuals], axis=1), data.weights)[1]
+    return trial.loo_sd < 0.95 * best.loo_sd
 
 
 def _repaired(surrogate, data, evaluated, options):
@@ -274,7 +322,7 @@ def _repaired(surrogate, data, evaluated, options):
     They become centres and lightly weighted data at a depth where no chain would go.
     """
     n, weights = len(data.z), data.weights
-    target = evaluated.log_density.max() - evaluated.edge - 10.0
+    target = evaluated.top - evaluated.edge - 10.0
     bare = point_state(surrogate.trend, evaluated.edge)
     for _ in range(4):
         bad = _violators(surrogate, evaluated)
@@ -287,11 +335,12 @@ def _repaired(surrogate, data, evaluated, options):
             residual=np.concatenate([data.residual, target - point.values(bare, z)]),
             weights=light / light.sum(),
             centres=np.vstack([data.centres, z]),
+            score_weight=surrogate.expansion.score_weight,
         )
         old = surrogate.expansion
         new = fit_expansion(data, old.metric, (old.factor,), options.jitter)
         error_before, error = (float(np.sqrt(weights @ e.residuals[:n] ** 2)) for e in (old, new))
-        if error > max(1.3 * error_before, 0.1):
+        if error > max((1.2 if data.noisy else 1.3) * error_before, 0.1):
             break  # a wall that a smooth kernel can build only by spoiling the bulk
         surrogate = surrogate.with_expansion(new)
     return surrogate
@@ -302,6 +351,6 @@ def _violators(surrogate, evaluated):
     deep = np.flatnonzero(depth_weights(evaluated.depth, evaluated.edge) <= NEGLIGIBLE)
     if not len(deep):
         return deep
-    claimed = evaluated.log_density.max() - surrogate.log_density(evaluated.x[deep])
+    claimed = evaluated.top - surrogate.log_density(evaluated.x[deep])
     order = np.argsort(claimed)
     return deep[order[claimed[order] < evaluated.edge]][:50]

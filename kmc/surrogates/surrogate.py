@@ -10,6 +10,7 @@ import numpy as np
 from kmc.kernels import Gaussian
 from kmc.surrogates import point
 from kmc.surrogates.expansion import Expansion
+from kmc.surrogates.noise import beyond_noise
 from kmc.surrogates.trend import Trend
 from kmc.surrogates.whitening import Whitening, whiten_states
 
@@ -28,6 +29,10 @@ class Surrogate:
         Weighted sd of the leave-one-out residuals, and of the residuals of the trend alone.
     edge : float
         Depth below the highest value down to which values have full weight.
+    top : float
+        The highest value; of noisy values, as far as it is not luck.
+    noise_sd : float
+        Estimated sd of the noise of the values; 0 if they are exact.
     """
 
     whitening: Whitening
@@ -38,6 +43,13 @@ class Surrogate:
     trend_sd: float
     edge: float
     n_values: int
+    top: float
+    noise_sd: float = 0.0
+
+    @property
+    def error_sd(self) -> float:
+        """What is left of ``loo_sd`` without the noise of the values."""
+        return beyond_noise(self.loo_sd, self.noise_sd)
 
     @cached_property
     def metric_spread(self) -> float:
@@ -50,7 +62,7 @@ class Surrogate:
 
     def with_expansion(self, expansion: Expansion) -> Surrogate:
         """The same with another kernel part."""
-        return assemble(self.whitening, self.trend, expansion, self.edge, self.point.ceiling)
+        return assemble(self.whitening, self.trend, expansion, self.edge, self.point.ceiling, self.top, self.noise_sd)
 
     def rewhitened(self, draws: np.ndarray) -> Surrogate:
         """The same in coordinates in which ``draws`` (n, d), given in the present ones, are white."""
@@ -66,10 +78,18 @@ class Surrogate:
         )
         origin = self.whitening.back(step.origin[None])[0]
         whitening = Whitening.of(origin, step.matrix @ self.whitening.matrix)
-        return assemble(whitening, trend, expansion, self.edge, self.point.ceiling)
+        return assemble(whitening, trend, expansion, self.edge, self.point.ceiling, self.top, self.noise_sd)
 
 
-def assemble(whitening: Whitening, trend: Trend, expansion: Expansion, edge: float, ceiling: float) -> Surrogate:
+def assemble(
+    whitening: Whitening,
+    trend: Trend,
+    expansion: Expansion,
+    edge: float,
+    ceiling: float,
+    top: float,
+    noise_sd: float = 0.0,
+) -> Surrogate:
     """Put the parts together; ``ceiling`` is a log-density that the target does not exceed."""
     return Surrogate(
         whitening=whitening,
@@ -80,6 +100,8 @@ def assemble(whitening: Whitening, trend: Trend, expansion: Expansion, edge: flo
         trend_sd=trend.residual_sd,
         edge=edge,
         n_values=len(expansion.residuals),
+        top=top,
+        noise_sd=noise_sd,
     )
 
 

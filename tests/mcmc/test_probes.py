@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull, Delaunay
 
-from kmc.mcmc.probes import probe_points
+from kmc.mcmc.probes import probe_points, probes_near
 
 
 def disc(n, seed=0):
@@ -68,3 +68,20 @@ def test_steps_are_damped_where_the_metric_is_short():
     ahead = probe_points(z, metric, shallow, 50, rng) - z[shallow]
     assert np.all(ahead[:, 0] > 0)
     assert np.abs(ahead[:, 1:]).max() < 1.2 * (0.1 / 2.0) ** 2 * np.ptp(z[:, 1:], axis=0).max()
+
+
+def test_probes_beside_values_far_above_the_surrogate():
+    rng = np.random.default_rng(5)
+    z = rng.standard_normal((300, 2))
+    excess = rng.standard_normal(300)
+    excess[7] = 9.0
+    points = probes_near(z, np.eye(2), np.arange(300), excess, 400, rng)
+    near = np.linalg.norm(points - z[7], axis=1) < np.sort(np.linalg.norm(z - z[7], axis=1))[12]
+    assert 0.08 < near.mean() < 0.4  # a sixth of the time it is among the fifty that are looked at
+    nearest = np.min(np.linalg.norm(points[:, None] - z, axis=2), axis=1)
+    assert np.quantile(nearest, 0.9) < 0.5 and np.all(nearest > 0)
+
+
+def test_no_probes_are_none():
+    z = np.zeros((5, 2))
+    assert probes_near(z, np.eye(2), np.arange(5), np.zeros(5), 0, np.random.default_rng(0)).shape == (0, 2)

@@ -131,3 +131,12 @@ def test_one_flaw_spoils_a_round(spoilt):
 def test_the_acceptance_of_a_round_is_the_mean_over_all_runs():
     assert Round(cold=[1.0, 0.0], hot=[0.5, 0.5]).acceptance() == 0.5
     assert np.isnan(Round().acceptance())
+
+
+def test_noise_is_allowed_for():
+    """Noise of one nat lets 48 % of proposals through at best, and moves values by more than two nats now and then."""
+    half = Round(cold=[0.4] * 10, hot=[0.3] * 10, n_points=100, noise_sd=1.0)
+    assert half.good() and half.acceptance() == pytest.approx(0.35 / 0.4795, abs=1e-3)
+    assert not Round(cold=[0.4] * 10, hot=[0.3] * 10, n_points=100).good()
+    assert not Round(cold=[0.2] * 10, hot=[0.2] * 10, n_points=100, noise_sd=1.0).good()
+    assert Round().surprising == 2.0 and Round(noise_sd=1.0).surprising == pytest.approx(8**0.5)

@@ -544,3 +544,14 @@ def test_awkward_densities(target):
 def test_no_warning_of_another_library_reaches_the_user():
     for seed in (3, 4):
         run(lambda x: -float(np.log1p(x**2).sum()), seed=seed, chains=3)
+
+
+@EACH
+def test_a_noisy_model_reaches_the_sampler(sampler):
+    rng = np.random.default_rng(3)
+    model = kmc.Model(lambda x: NORMAL(x) + rng.standard_normal(), 2, noisy=True)
+    idata = run(model, sampler, draws=None, max_evaluations=800)
+    assert idata.attrs["noisy"] == 1
+    assert run(NORMAL, sampler, draws=5).attrs["noisy"] == 0
+    if "surrogate_loo_sd" in idata.attrs:
+        assert 0.5 < idata.attrs["noise_sd"] < 1.5

@@ -5,6 +5,7 @@ from kmc.run.verdict import verdict
 WELL = {
     "acceptance": 0.8,
     "tail_acceptance": 0.7,
+    "longest_stay": 8,
     "stay": 1.3,
     "rhat": 1.0,
     "tail_ess": 1500.0,
@@ -105,3 +106,42 @@ def test_several_sentences():
 
 def test_an_interrupted_run_is_not_told_to_raise_its_budget():
     assert not any("max_evaluations" in s for s in say("random-walk", interrupted=True, made=3).values())
+
+
+# Noisy targets
+
+
+NOISY = FITTED | {"noisy": True, "noise_sd": 1.0}
+
+
+def about_noise(facts=NOISY, sampler="kernel-hmc", draws=400, **found):
+    return say(sampler, draws, draws, facts, **({"acceptance": 0.4, "tail_acceptance": 0.1, "stay": 9.0} | found))
+
+
+def test_a_usual_noise_is_not_mentioned():
+    assert about_noise() == {}
+    assert about_noise(longest_stay=80) == {}
+
+
+def test_loud_noise_and_how_many_simulations_cure_it():
+    """(e^4 - 1) / (e - 1) = 31.2 times as many, as the variance of the average of log-normal estimates falls with n."""
+    said = about_noise(NOISY | {"noise_sd": 2.0, "surrogate_loo_sd": 2.01})
+    assert list(said) == ["noise"]
+    assert "sd of about 2.0 nats" in said["noise"] and "about 32 times as many simulations" in said["noise"]
+
+
+def test_a_chain_that_sticks():
+    said = about_noise(longest_stay=81)
+    assert list(said) == ["sojourn"]
+    assert "stayed 81 draws in one state" in said["sojourn"] and "average more simulations" in said["sojourn"]
+
+
+def test_sticking_is_seen_where_nothing_estimates_the_noise():
+    assert "stayed 90 draws" in about_noise({"noisy": True}, "random-walk", longest_stay=90)["sojourn"]
+
+
+def test_noise_is_not_held_against_the_surrogate_nor_the_proposals():
+    loud = NOISY | {"noise_sd": 2.5, "surrogate_loo_sd": 2.6}
+    assert list(about_noise(loud, acceptance=0.05)) == ["noise"]  # of what the noise allows, .077, it is most
+    assert "acceptance" in about_noise(loud, acceptance=0.005)
+    assert "misses the log-density by 1.2 nats" in about_noise(NOISY | {"surrogate_loo_sd": 1.6})["surrogate"]

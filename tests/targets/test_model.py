@@ -47,3 +47,14 @@ def test_a_dimension_must_be_positive(dim):
 def test_an_unknown_treatment_of_nan_is_refused(nonfinite):
     with pytest.raises(ValueError, match=r'^nonfinite=.* is unknown: pass "raise"'):
         Model(normal, 2, nonfinite=nonfinite)
+
+
+def test_a_target_is_exact_unless_it_is_said_to_be_noisy():
+    assert Model(normal, 2).noisy is False
+    assert Model(normal, 2, noisy=True).noisy is True
+
+
+@pytest.mark.parametrize("noisy", [1, None, "yes", 0.5])
+def test_noisy_is_a_bool(noisy):
+    with pytest.raises(TypeError, match=r"^noisy=.*: pass True if"):
+        Model(normal, 2, noisy=noisy)

@@ -59,7 +59,7 @@ class GaussianProcessClassifier:
         factor = linalg.cholesky(precision, lower=True, check_finite=False)
         log_det = float(np.log(np.diag(factor)).sum())
         if not self.draws:
-            return log_likelihood(mode, self.labels) - 0.5 * float(v @ v) - log_det
+            return float(log_likelihood(mode, self.labels)) - 0.5 * float(v @ v) - log_det
         z = rng.standard_normal((len(v), self.draws))
         drawn = v[:, None] + linalg.solve_triangular(factor, z, lower=True, trans="T", check_finite=False)
         likelihood = log_likelihood(root @ drawn, self.labels[:, None])
@@ -109,13 +109,18 @@ def log_likelihood(f: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def read_glass(path: Path, whiten: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """UCI Glass: inputs (214, 9), and 1 for window glass (class at most 4), -1 for the rest.
 
-    Whitening takes off the mean and the Cholesky factor of the covariance, as in the papers' code; without it columns
-    are only standardised.
+    Inputs are whitened, as in the papers' code, or only standardised.
     """
     table = np.loadtxt(path, delimiter=",")
     if table.ndim != 2 or table.shape[1] != 11:
         raise ValueError(f"{path} has shape {table.shape}: expected the 11 columns of UCI's glass.data")
-    inputs = table[:, 1:-1] - table[:, 1:-1].mean(0)
-    covariance = np.cov(inputs.T)
-    root = np.linalg.cholesky(covariance if whiten else np.diag(np.diag(covariance)))
-    return linalg.solve_triangular(root, inputs.T, lower=True).T, np.where(table[:, -1] <= 4, 1.0, -1.0)
+    inputs = table[:, 1:-1]
+    labels = np.where(table[:, -1] <= 4, 1.0, -1.0)
+    return whitened(inputs) if whiten else (inputs - inputs.mean(0)) / inputs.std(0, ddof=1), labels
+
+
+def whitened(inputs: np.ndarray) -> np.ndarray:
+    """Inputs (n, d) without their mean and the Cholesky factor of their covariance."""
+    centred = inputs - inputs.mean(0)
+    root = np.linalg.cholesky(np.cov(centred.T))
+    return linalg.solve_triangular(root, centred.T, lower=True).T

@@ -1,0 +1,85 @@
+"""What warm-up does about lucky estimates: long stays are noticed and ended, and the main phase begins elsewhere."""
+
+import numpy as np
+import pytest
+
+from kmc.mcmc import KernelHMC, Problem
+from kmc.mcmc.learner import Learner
+from kmc.surrogates import FitOptions
+
+FIT = FitOptions(n_basis=25, bandwidths=(1.2, 2.0))
+
+
+def learner(noisy=True):
+    return Learner(2, FIT, 100, np.random.default_rng(0), noisy)
+
+
+def visit(one, *states):
+    one.visit(np.array(states, float), np.zeros(len(states)), np.ones(len(states)))
+
+
+def test_stays_are_counted_wherever_a_swap_has_put_the_state():
+    one = learner()
+    for sweep in range(6):
+        here, other = (0.0, 0.0), (1.0, sweep)
+        visit(one, *((here, other) if sweep % 2 else (other, here)))
+    points = np.array([[0.0, 0.0], [1.0, 5.0], [1.0, 4.0]])
+    assert one.stays(points, 6).tolist() == [True, False, False]
+    assert one.stays(points, 1).tolist() == [True, True, False]
+    assert not one.stays(points, 7).any()  # there were no seven sweeps
+
+
+def process(noisy, seed=0):
+    rng = np.random.default_rng(seed)
+    initial = rng.standard_normal((4, 2))
+    values = -0.5 * np.sum(initial**2, axis=1)
+    problem = Problem(2, 4, initial, values, None, None, 900, np.random.SeedSequence(seed), noisy)
+    return KernelHMC(min_warmup_evaluations=300, fit=FIT).start(problem)
+
+
+def drive(one, rng, lucky=None):
+    """Sweeps until warm-up ends, on a standard normal with noise of sd 1; one state of the walkers is made lucky."""
+    sweeps, held = 0, 0
+    while one.warming_up:
+        points = one.propose()
+        values = -0.5 * np.sum(points**2, axis=1) + rng.standard_normal(len(points)) - 0.5
+        one.advance(values)
+        sweeps += 1
+        if sweeps == 20 and lucky:
+            one._walkers.log_density[2] += lucky
+            state = one._walkers.x[2].copy()
+        if sweeps > 20 and lucky:
+            held += bool((one._walkers.x == state).all(axis=1).any())
+    return held
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_lucky_estimate_does_not_hold_a_walker_through_warm_up(seed):
+    """Thirty nats too high: no proposal would ever be accepted."""
+    rng = np.random.default_rng(seed)
+    rescued, stuck = process(True, seed), process(False, seed)
+    assert drive(stuck, np.random.default_rng(seed), lucky=30.0) > 40
+    assert drive(rescued, rng, lucky=30.0) < 90
+
+
+def test_the_top_is_not_the_luckiest_value():
+    one = process(True)
+    drive(one, np.random.default_rng(3))
+    assert one._learner.noise_sd == pytest.approx(1.0, abs=0.3)
+    assert one._learner.top < one._learner.history.log_density.max()
+    exact = process(False)
+    while exact.warming_up:
+        points = exact.propose()
+        exact.advance(-0.5 * np.sum(points**2, axis=1))
+    assert exact._learner.top == exact._learner.history.log_density.max() and exact._learner.noise_sd == 0.0
+    assert exact.report()["noise_sd"] is None
+
+
+def test_the_main_phase_begins_at_distinct_states():
+    """A walker that stayed somewhere for long makes that place no likelier as a start."""
+    one = process(True)
+    held = np.array([[5.0, 5.0]])
+    for k in range(200):
+        one._learner.visit(np.vstack([held, [[0.01 * k, 0.0]]]), np.zeros(2), np.ones(2))
+    one._freeze()
+    assert np.sum((one._walkers.x == held).all(axis=1)) <= 1
