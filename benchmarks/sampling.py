@@ -73,7 +73,7 @@ def run_cell(target: str, method: str, seed: int, budget: int) -> dict:
         "memory_mb": memory,
         "warnings": len(run.warnings),
         "setting": run.setting,
-        "version": _version(method),
+        "version": version(method),
         "said": " ".join(run.warnings),
     }
     numbers = {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in (facts | found).items()}
@@ -81,7 +81,7 @@ def run_cell(target: str, method: str, seed: int, budget: int) -> dict:
 
 
 @cache
-def _version(method: str) -> str:
+def version(method: str) -> str:
     """Of the peer; for kmc the beginning of a hash over its sources, which change faster than its version."""
     package = method.partition(" ")[0]
     if package != "kmc":

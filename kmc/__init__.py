@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from kmc._version import __version__
 
 if TYPE_CHECKING:
-    from kmc import bases, forms, kernels, scores
+    from kmc import bases, diagnostics, forms, kernels, regression, scores, spectral
     from kmc.errors import EvaluationError, KmcWarning
     from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
-    from kmc.plots import plot_pairs, plot_validation
+    from kmc.plots import plot_ck_test, plot_implied_timescales, plot_pairs, plot_slow_modes, plot_validation
     from kmc.run.sample import sample
     from kmc.targets.model import Model
 
@@ -23,12 +23,15 @@ _HOMES = {
     "KmcWarning": "kmc.errors",
     "Model": "kmc.targets.model",
     "RandomWalkMetropolis": "kmc.mcmc",
+    "plot_ck_test": "kmc.plots",
+    "plot_implied_timescales": "kmc.plots",
     "plot_pairs": "kmc.plots",
+    "plot_slow_modes": "kmc.plots",
     "plot_validation": "kmc.plots",
     "sample": "kmc.run.sample",
 }
 
-_MODULES = ("bases", "forms", "kernels", "scores")
+_MODULES = ("bases", "diagnostics", "forms", "kernels", "regression", "scores", "spectral")
 
 __all__ = [
     "AdaptiveMetropolis",
@@ -39,12 +42,18 @@ __all__ = [
     "RandomWalkMetropolis",
     "__version__",
     "bases",
+    "diagnostics",
     "forms",
     "kernels",
+    "plot_ck_test",
+    "plot_implied_timescales",
     "plot_pairs",
+    "plot_slow_modes",
     "plot_validation",
+    "regression",
     "sample",
     "scores",
+    "spectral",
 ]
 
 

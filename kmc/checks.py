@@ -36,6 +36,20 @@ def check_choice(options: Any, name: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name}={value!r}: expected {' or '.join(map(repr, choices))}")
 
 
+def numbers(name: str, value: Any, zero: bool) -> list[float]:
+    """A positive finite number (or zero, where that is allowed) or a sequence of them, as a list."""
+    expected = f"expected a {'non-negative' if zero else 'positive'} finite number or a sequence of them"
+    try:
+        array = np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}={value!r}: {expected}") from error
+    if value is None or isinstance(value, bool) or array.ndim != 1 or not array.size:
+        raise TypeError(f"{name}={value!r}: {expected}")
+    if not (np.all(np.isfinite(array)) and np.all(array >= 0 if zero else array > 0)):
+        raise ValueError(f"{name}={value!r}: {expected}")
+    return [float(number) for number in array]
+
+
 def as_generator(random_state: Any) -> np.random.Generator:
     """A Generator from None, a whole number, a SeedSequence or a Generator, which is used as it is."""
     try:

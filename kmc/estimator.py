@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +11,10 @@ import numpy as np
 
 class NotFittedError(ValueError, AttributeError):
     """An estimator was used before ``fit``; scikit-learn's class of that name has the same bases."""
+
+
+class DataConversionWarning(UserWarning):
+    """Data were taken in another shape than they were given; scikit-learn has a class of that name."""
 
 
 class Estimator:
@@ -46,7 +51,7 @@ class Estimator:
         """Parameters by name; those of a parameter that is itself an estimator as ``name__parameter``."""
         params: dict[str, Any] = {}
         for name in self._parameter_names():
-            value = getattr(self, name)
+            value = vars(self)[name]
             params[name] = value
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
                 params.update((f"{name}__{key}", inner) for key, inner in value.get_params().items())
@@ -99,7 +104,28 @@ class Estimator:
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             name = type(self).__name__
-            raise NotFittedError(f"This {name} instance is not fitted yet: call fit with data before using it")
+            raise _not_fitted(f"This {name} instance is not fitted yet: call fit with data before using it")
+
+    def _forget_fit(self) -> None:
+        """Remove what an earlier fit left."""
+        for name in _fitted_attributes(self):
+            delattr(self, name)
+
+    def _names_out(self, count: int, input_features: Any = None) -> np.ndarray:
+        """Names of the columns that a fitted transformer makes: that of the class and a number.
+
+        ``input_features`` are only checked against those of the fit, as scikit-learn does.
+        """
+        self._check_fitted()
+        if input_features is not None and len(input_features) != self.n_features_in_:
+            raise ValueError(
+                f"input_features should have length equal to number of features ({self.n_features_in_}), "
+                f"got {len(input_features)}"
+            )
+        fitted = getattr(self, "feature_names_in_", None)
+        if input_features is not None and fitted is not None and list(input_features) != list(fitted):
+            raise ValueError(f"input_features is not equal to feature_names_in_, {list(fitted)}")
+        return np.array([f"{type(self).__name__.lower()}{k}" for k in range(count)], dtype=object)
 
     def _check_points(self, X: Any, *, fitting: bool = False, least: int = 1) -> np.ndarray:
         """X as a C-contiguous float64 array (n, d).
@@ -112,8 +138,7 @@ class Estimator:
             self._check_fitted()
         x = as_points(X, least)
         if fitting:
-            for name in _fitted_attributes(self):
-                delattr(self, name)
+            self._forget_fit()
             self.n_features_in_ = x.shape[1]
             if names is not None:
                 self.feature_names_in_ = names
@@ -216,6 +241,14 @@ def _as_numbers(data: Any, name: str) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name} does not convert to an array of numbers: {error}") from error
     raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}, expected real numbers")
+
+
+def _not_fitted(message: str) -> NotFittedError:
+    """The error; where scikit-learn is loaded, one that its own class catches too."""
+    loaded = sys.modules.get("sklearn.exceptions")
+    if loaded is None:
+        return NotFittedError(message)
+    return type("NotFittedError", (NotFittedError, loaded.NotFittedError), {})(message)
 
 
 def _fitted_attributes(estimator: Estimator) -> set[str]:

@@ -22,6 +22,36 @@ def cholesky_whitening(gram: np.ndarray, jitter: float) -> np.ndarray:
         return linalg.solve_triangular(lower, eye, lower=True, check_finite=False).T
 
 
+def eigen_whitening(gram: np.ndarray, tolerance: float = 2e-8) -> np.ndarray:
+    """W = V s^-1/2 of a Gram matrix (p, p) = V diag(s) Vᵀ, shape (p, r), with Wᵀ G W = I.
+
+    Of its eigenvalues, in descending order, those above ``tolerance`` times the greatest are kept: r of them, the
+    numerical rank. Below the root of the machine's epsilon they are rounding, and forms in those directions too, from
+    which an eigenproblem makes modes that are none.
+
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        If nothing is left: a matrix that is not finite, zero or negative.
+    """
+    if np.all(np.isfinite(gram)):
+        s, v = linalg.eigh(gram, check_finite=False, driver="evd")
+        kept = np.flatnonzero(s > tolerance * max(s[-1], 0.0))[::-1]
+        if len(kept):
+            return v[:, kept] / np.sqrt(s[kept])
+    raise linalg.LinAlgError(f"the Gram matrix of {len(gram)} functions is zero or not finite: no basis is left")
+
+
+def generalized_eigh(a: np.ndarray, b: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The greatest ``count`` eigenvalues μ, descending, of A v = μ B v, and their vectors (p, count), VᵀBV = I.
+
+    A symmetric, B symmetric and positive; scipy.linalg.LinAlgError if B is not.
+    """
+    p = len(a)
+    values, vectors = linalg.eigh(a, b, subset_by_index=[max(p - count, 0), p - 1], check_finite=False)
+    return values[::-1], vectors[:, ::-1]
+
+
 class RidgePath(NamedTuple):
     """Solutions of (M + λ I) β = b for every λ at the price of one eigendecomposition M = V diag(s) Vᵀ."""
 

@@ -9,7 +9,7 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"errors", "_version", "checks", "threads"}
+ANYWHERE = {"errors", "_version", "checks", "threads", "selection"}
 FORMS = {"kernels", "linalg", "points", "bases", "forms"}
 ESTIMATORS = {"scores", "regression", "spectral"}
 RUN = FORMS | {"landmarks", "surrogates", "targets", "mcmc"}
@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "errors": set(),
     "checks": set(),
     "threads": set(),
+    "selection": set(),
     "_version": set(),
     "kernels": set(),
     "linalg": set(),

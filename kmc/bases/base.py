@@ -15,6 +15,9 @@ class Basis(Protocol):
 
     - ``sum_dirichlet(x, weights)`` (p, p) and ``sum_linear(x, weights, base_gradient=None)`` (p,), forms summed over
       points directly (:mod:`kmc.forms`);
+    - ``sum_mass_and_dirichlet(x, weights)``, (Σ w φ, Σ w (φ - φ̄)(φ - φ̄)ᵀ, Σ w <∇φ, ∇φᵀ>) together, or None;
+    - ``directional(x, vectors)`` (n, p), derivatives along a vector at each point;
+    - ``derivative(x, index)`` (n, p), partial derivatives ∂^α of orders that gradients do not have;
     - ``contract_values(x, coefficients)`` (n,), ``contract_gradients`` (n, d) and ``contract_laplacians`` (n,), a
       combination of its functions without the functions (:class:`kmc.bases.Contraction`);
     - ``point_state(coefficients, base, origin)``, a combination for use inside jitted loops (:mod:`kmc.points`);

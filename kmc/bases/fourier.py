@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -119,6 +120,17 @@ class FourierFeatures:
             along = sines.T @ (weights[:, None] * base_gradient)  # (p, d)
             total -= np.einsum("pd,pd->p", along, self.frequencies)
         return total
+
+    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """(n, p) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        return -self._cosines_and_sines(x)[1] * (vectors @ self.frequencies.T)
+
+    def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
+        """(n, p) partial derivatives ∂^α: a cosine derived k times is one a quarter turn ahead for each."""
+        order = sum(index)
+        wave = self._cosines_and_sines(x)[order % 2]
+        sign = 1.0 if order % 4 in (0, 3) else -1.0
+        return wave * (sign * np.prod(self.frequencies ** np.asarray(index), axis=1))
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The combination with coefficients (p,) at the rows of x, shape (n,)."""

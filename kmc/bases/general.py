@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
+
+from kmc.kernels import axes_of
 
 NUMBERS = 2**21  # in one array of gradients: 16 MB
 
@@ -47,3 +49,37 @@ def sum_linear(
             weighted = weights[rows, None] * base_gradient[rows]
             total += np.einsum("npd,nd->p", basis.gradients(x[rows]), weighted, optimize=True)
     return total
+
+
+def directional(basis: Differentiable, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Derivatives <∇φ_a, v>, (n, p), along a vector at each row of x, ``vectors`` (n, d); fused where the basis can."""
+    fused = getattr(basis, "directional", None)
+    return directional_slices(basis, x, vectors) if fused is None else fused(x, vectors)
+
+
+def derivative(basis: Any, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
+    """Partial derivatives ∂^α of the functions, (n, p), for a multi-index α of d whole numbers.
+
+    Those of order 0 and 1 are in the values and gradients; for others the basis must have a method
+    ``derivative(x, index)``, TypeError if it has none.
+    """
+    axes = axes_of(index, x.shape[1])
+    own = getattr(basis, "derivative", None)
+    if own is not None:
+        return own(x, tuple(index))
+    if not axes:
+        return basis.values(x)
+    if len(axes) > 1:
+        raise TypeError(f"{basis!r} has no derivatives of order {len(axes)}: give it a method derivative(x, index)")
+    out = np.empty((len(x), basis.size))
+    for rows in slices(len(x), basis.size * x.shape[1]):
+        out[rows] = basis.gradients(x[rows])[:, :, axes[0]]
+    return out
+
+
+def directional_slices(basis: Differentiable, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """The same from arrays of gradients."""
+    out = np.empty((len(x), basis.size))
+    for rows in slices(len(x), basis.size * x.shape[1]):
+        out[rows] = np.einsum("npd,nd->np", basis.gradients(x[rows]), vectors[rows], optimize=True)
+    return out

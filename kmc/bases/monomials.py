@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import perm
 
 from kmc.bases.base_point import BasePoint, flat
 from kmc.bases.monomial_point import MonomialState
@@ -118,6 +120,15 @@ class Monomials:
         index, factor = self._second
         lower = self._lower(x).T
         return sum(lower[:, index[:, i]] * factor[:, i] for i in range(self.dim))
+
+    def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
+        """(n, p) partial derivatives ∂^α: falling factorials of the exponents times z^(e - α), over scale^α."""
+        alpha = np.asarray(index)
+        rest = self.exponents - alpha
+        place = {tuple(e): a for a, e in enumerate(self.exponents.tolist(), start=1)} | {(0,) * self.dim: 0}
+        source = [place.get(tuple(e), 0) for e in rest.tolist()]
+        factor = perm(self.exponents, alpha).prod(axis=1) / np.prod(self.scale**alpha)  # zero where e < α
+        return self._powers(x, 1 + self.size)[source].T * factor
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Sum over x of w <∇φ_a, ∇φ_b>, (p, p): products of derivatives are in the mass of lower monomials."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from kmc.bases import general
 from kmc.bases.geometry import RadialGeometry
+from kmc.bases.radial_moments import mass_and_dirichlet
 from kmc.kernels import Kernel, Metric, Scale, partial
 
 
@@ -20,6 +21,7 @@ class SectionForms(Protocol):
     def laplacians(self, x: np.ndarray) -> np.ndarray: ...
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray: ...
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray: ...
+    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray: ...
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray: ...
 
 
@@ -73,6 +75,9 @@ class RadialForms:
         cross = s.T @ t
         return 0.5 * (cross + cross.T - self._between * (t.T @ t))
 
+    def sum_mass_and_dirichlet(self, x, weights):
+        return mass_and_dirichlet(self._kernel, self._geometry, self._between, x, weights)
+
     def sum_linear(self, x, weights, base_gradient):
         x, s, (_, q1, q2) = self._profiles(x, 2)
         q2 *= self._geometry.pulled_distances(x, s)
@@ -82,6 +87,12 @@ class RadialForms:
             along = np.einsum("nd,nd->n", x, g) @ q1
             total += 2.0 * (along - np.einsum("md,md->m", q1.T @ g, self._geometry.centres))
         return total
+
+    def directional(self, x, vectors):
+        """2 q' <A(x - y), Av>."""
+        x, _, (_, q1) = self._profiles(x, 1)
+        q1 *= self._geometry.inner(x, 2.0 * self._geometry.pull(vectors))
+        return q1
 
     def contract_gradients(self, x, coefficients):
         x, _, (_, q1) = self._profiles(x, 1)
@@ -131,6 +142,10 @@ class DotProductForms:
             total += np.einsum("md,md->m", q1.T @ (weights[:, None] * base_gradient), self._pulled)
         return total
 
+    def directional(self, x, vectors):
+        _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
+        return q1 * (vectors @ self._pulled.T)
+
     def contract_gradients(self, x, coefficients):
         _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
         return (q1 * coefficients) @ self._pulled
@@ -157,6 +172,9 @@ class MixedForms:
 
     def sum_linear(self, x, weights, base_gradient):
         return general.sum_linear(self, x, weights, base_gradient)
+
+    def directional(self, x, vectors):
+        return general.directional_slices(self, x, vectors)
 
     def contract_gradients(self, x, coefficients):
         return np.einsum("nmd,m->nd", self.gradients(x), coefficients, optimize=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from kmc.bases.base_point import BasePoint
 from kmc.bases.expansion import KernelExpansion, check_centres
 from kmc.bases.expansion_point import ExpansionState
 from kmc.bases.section_forms import SectionForms, section_forms
-from kmc.kernels import Kernel
+from kmc.kernels import Kernel, derivative
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +90,25 @@ class KernelSections:
         """Sum over x of w <∇φ_a, ∇φ_b>, (m, m)."""
         return self._forms.sum_dirichlet(x, weights)
 
+    @property
+    def sum_mass_and_dirichlet(self) -> Any:
+        """Both forms from one evaluation, see :mod:`kmc.bases.radial_moments`; None if the kernel is not radial."""
+        return getattr(self._forms, "sum_mass_and_dirichlet", None)
+
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
         """Sum over x of w (Δφ_a + <∇φ_a, g>), (m,), with g = ∇log q0 at the rows of x."""
         self._check_smooth()
         return self._forms.sum_linear(x, weights, base_gradient)
+
+    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """(n, m) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        return self._forms.directional(x, vectors)
+
+    def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
+        """(n, m) partial derivatives ∂^α, of order up to four."""
+        if sum(index) >= 2:
+            self._check_smooth(sum(index))
+        return derivative(self.kernel, index, x, self.centres)
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The combination with coefficients (m,) at the rows of x, shape (n,)."""
@@ -111,9 +128,10 @@ class KernelSections:
         """The combination with coefficients (m,) for jitted loops, see :meth:`kmc.bases.Contraction.point_state`."""
         return KernelExpansion(self.kernel, self.centres, sections=coefficients).point_state(base, origin)
 
-    def _check_smooth(self):
-        if self.kernel.differentiability < 2:
+    def _check_smooth(self, order=2):
+        if self.kernel.differentiability < order:
+            what = "Laplacian" if order == 2 else f"derivatives of order {order}"
             raise ValueError(
-                f"kernel={self.kernel!r} has no Laplacian at coincident points "
+                f"kernel={self.kernel!r} has no {what} at coincident points "
                 f"(differentiability {self.kernel.differentiability:g}): use a smoother one, such as Matern52"
             )

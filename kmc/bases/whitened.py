@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,14 @@ class Whitened:
         if fused is None:
             return general.sum_linear(self.basis, x, weights, base_gradient) @ self.matrix
         return fused(x, weights, base_gradient) @ self.matrix
+
+    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """(n, r) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
+        return general.directional(self.basis, x, vectors) @ self.matrix
+
+    def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
+        """(n, r) partial derivatives ∂^α."""
+        return general.derivative(self.basis, x, index) @ self.matrix
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The combination with coefficients (r,) at the rows of x, shape (n,)."""

@@ -4,8 +4,8 @@ A form is additive over samples, so the same object serves batch fits, streams, 
 add them, or subtract a fold from the whole.
 """
 
-from kmc.forms.accumulate import accumulate, accumulate_folds
+from kmc.forms.accumulate import accumulate, accumulate_folds, accumulate_folds_each
 from kmc.forms.lagged import Lagged
 from kmc.forms.sums import FORMS, Forms
 
-__all__ = ["FORMS", "Forms", "Lagged", "accumulate", "accumulate_folds"]
+__all__ = ["FORMS", "Forms", "Lagged", "accumulate", "accumulate_folds", "accumulate_folds_each"]

@@ -22,6 +22,7 @@ def accumulate(
     *,
     weights: Any = None,
     values: Any = None,
+    gradients: Any = None,
     base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
     lagtime: int | None = None,
     block: int = 2048,
@@ -34,12 +35,14 @@ def accumulate(
         Of p functions.
     x : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
         A list holds one trajectory in each item, which matters to the form "lagged" only.
-    forms : sequence of {"mass", "values", "dirichlet", "linear", "lagged"}
+    forms : sequence of {"mass", "values", "dirichlet", "gradients", "linear", "lagged"}
     weights : array_like, shape (n,), optional
         Not negative; ones by default. For a list of trajectories also a list of arrays, for a stream also an iterator
-        of blocks, whose lengths need not be those of x; so too the next two.
+        of blocks, whose lengths need not be those of x; so too the next three.
     values : array_like, shape (n,), optional
         The y of the form "values".
+    gradients : array_like, shape (n, d), optional
+        The t of the form "gradients".
     base_gradient : array_like, shape (n, d), or callable, optional
         ∇log q0 at the samples, or a function from points (k, d) to (k, d), for the form "linear"; zero by default.
     lagtime : int, optional
@@ -76,9 +79,9 @@ def accumulate(
     >>> bool(np.allclose(whole.mass, parts.mass))
     True
     """
-    _check_forms(forms, values, lagtime, block)
+    _check_forms(forms, values, gradients, lagtime, block)
     sums = _Accumulator(basis, forms, lagtime)
-    for part in blocks(x, block, weights, values, base_gradient):
+    for part in blocks(x, block, weights, values, gradients, base_gradient):
         sums.add(part)
     return sums.finish()[0]
 
@@ -91,6 +94,7 @@ def accumulate_folds(
     *,
     weights: Any = None,
     values: Any = None,
+    gradients: Any = None,
     base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
     lagtime: int | None = None,
     block: int = 2048,
@@ -102,7 +106,7 @@ def accumulate_folds(
     folds : int or array_like of int, shape (n,)
         A number K of contiguous folds of equal size (to one sample), which needs a known number of samples; or the
         number 0, 1, ..., K - 1 of each sample's fold, in any form that ``weights`` may have.
-    basis, x, forms, weights, values, base_gradient, lagtime, block
+    basis, x, forms, weights, values, gradients, base_gradient, lagtime, block
         As in :func:`accumulate`. A pair of the form "lagged" is in the fold of its first sample.
 
     Returns
@@ -130,12 +134,41 @@ def accumulate_folds(
     >>> bool(np.allclose((whole - folds[0]).dirichlet, accumulate(Monomials(2, 2), x[20:], ("dirichlet",)).dirichlet))
     True
     """
-    _check_forms(forms, values, lagtime, block)
+    return accumulate_folds_each(
+        [basis],
+        x,
+        forms,
+        folds,
+        weights=weights,
+        values=values,
+        gradients=gradients,
+        base_gradient=base_gradient,
+        lagtime=lagtime,
+        block=block,
+    )[0]
+
+
+def accumulate_folds_each(
+    bases: Sequence[Basis],
+    x: Any,
+    forms: Sequence[str],
+    folds: Any,
+    *,
+    weights: Any = None,
+    values: Any = None,
+    gradients: Any = None,
+    base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
+    lagtime: int | None = None,
+    block: int = 2048,
+) -> list[list[Forms]]:
+    """The same for each of several bases, in the one pass that an iterator allows: candidates to choose from."""
+    _check_forms(forms, values, gradients, lagtime, block)
     labels = _contiguous(length(x), folds) if isinstance(folds, (int, np.integer)) else folds
-    sums = _Accumulator(basis, forms, lagtime)
-    for part in blocks(x, block, weights, values, base_gradient, labels):
-        sums.add(part)
-    return sums.finish()
+    sums = [_Accumulator(basis, forms, lagtime) for basis in bases]
+    for part in blocks(x, block, weights, values, gradients, base_gradient, labels):
+        for each in sums:
+            each.add(part)
+    return [each.finish() for each in sums]
 
 
 class _Accumulator:
@@ -148,7 +181,8 @@ class _Accumulator:
         self._pairs = Pairs(lagtime) if "lagged" in forms else None
 
     def add(self, part: Block) -> None:
-        phi = self._basis.values(part.x) if {"mass", "values", "lagged"} & set(self._forms) else part.x
+        needed = {"values", "lagged"} if _together(self._basis, self._forms) else {"mass", "values", "lagged"}
+        phi = self._basis.values(part.x) if needed & set(self._forms) else part.x
         for label, rows in _groups(part.labels):
             _add(self._sums, label, _sums(self._basis, self._forms, part.take(rows), phi[rows]))
         if self._pairs is not None:
@@ -184,6 +218,10 @@ def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> For
     """All forms over a block but the lagged one; ``phi`` are the basis's values if they are needed."""
     x, w = part.x, part.weights
     out: dict[str, Any] = {"weight": float(len(x) if w is None else w.sum())}
+    together = _together(basis, forms)
+    if together is not None:
+        out["mean"], out["mass_scatter"], out["dirichlet"] = together(x, w)
+        forms = [name for name in forms if name not in ("mass", "dirichlet")]
     if "mass" in forms or "values" in forms:
         out["mean"], half = centred(w, phi)
         if "mass" in forms:
@@ -195,10 +233,19 @@ def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> For
     if "dirichlet" in forms:
         fused = getattr(basis, "sum_dirichlet", None)
         out["dirichlet"] = general.sum_dirichlet(basis, x, w) if fused is None else fused(x, w)
+    if "gradients" in forms and part.gradients is not None:
+        weighted = w[:, None] * part.gradients
+        out["gradients"] = general.directional(basis, x, weighted).sum(axis=0)
+        out["gradient_square"] = float(np.sum(weighted * part.gradients))
     if "linear" in forms:
         fused, g = getattr(basis, "sum_linear", None), part.base_gradient
         out["linear"] = general.sum_linear(basis, x, w, g) if fused is None else fused(x, w, g)
     return Forms(**out)
+
+
+def _together(basis, forms):
+    """What sums mass and Dirichlet form at once, if both are asked for and the basis can."""
+    return getattr(basis, "sum_mass_and_dirichlet", None) if {"mass", "dirichlet"} <= set(forms) else None
 
 
 def _add(sums, label, part):
@@ -225,7 +272,7 @@ def _contiguous(n, folds):
     return np.arange(n) * int(folds) // n
 
 
-def _check_forms(forms, values, lagtime, block):
+def _check_forms(forms, values, gradients, lagtime, block):
     if isinstance(forms, str) or not len(forms):
         raise ValueError(f"forms={forms!r}: expected a sequence of names out of {FORMS}")
     unknown = [name for name in forms if name not in FORMS]
@@ -233,6 +280,8 @@ def _check_forms(forms, values, lagtime, block):
         raise ValueError(f"forms={forms!r}: {unknown[0]!r} is not one of {FORMS}")
     if "values" in forms and values is None:
         raise ValueError("values=None: the form 'values' needs an array of shape (n,)")
+    if "gradients" in forms and gradients is None:
+        raise ValueError("gradients=None: the form 'gradients' needs an array of shape (n, d)")
     if ("lagged" in forms) != (lagtime is not None):
         raise ValueError(f"lagtime={lagtime!r}: the form 'lagged' needs a lagtime, and no other form takes one")
     if lagtime is not None and not (isinstance(lagtime, (int, np.integer)) and lagtime >= 1):

@@ -15,6 +15,7 @@ class Block(NamedTuple):
     trajectory: np.ndarray  # (n,) int, the number of the trajectory that a sample belongs to
     weights: np.ndarray | None  # (n,)
     values: np.ndarray | None  # (n,)
+    gradients: np.ndarray | None  # (n, d)
     base_gradient: np.ndarray | None  # (n, d)
     labels: np.ndarray | None  # (n,)
 
@@ -24,7 +25,13 @@ class Block(NamedTuple):
 
 
 def blocks(
-    x: Any, size: int, weights: Any = None, values: Any = None, base_gradient: Any = None, labels: Any = None
+    x: Any,
+    size: int,
+    weights: Any = None,
+    values: Any = None,
+    gradients: Any = None,
+    base_gradient: Any = None,
+    labels: Any = None,
 ) -> Iterator[Block]:
     """Blocks of ``size`` samples; the last may be smaller.
 
@@ -35,6 +42,7 @@ def blocks(
     size : int
     weights, values, labels : array_like (n,), dask array, iterator of blocks (k,), or list of these, optional
         For all samples in their order; their blocks need not be those of x.
+    gradients : the same (n, d), optional
     base_gradient : the same (n, d), or a callable from points (k, d) to (k, d), optional
 
     Raises
@@ -47,6 +55,7 @@ def blocks(
     companions: dict[str, _Rows | None] = {
         "weights": _rows(weights, 1, "weights"),
         "values": _rows(values, 1, "values"),
+        "gradients": _rows(gradients, 2, "gradients"),
         "base_gradient": None if callable(base_gradient) else _rows(base_gradient, 2, "base_gradient"),
         "labels": _rows(labels, 1, "labels", kind=int),
     }
@@ -70,7 +79,7 @@ def blocks(
 
 def length(x: Any) -> int | None:
     """Number of samples in anything that :func:`blocks` takes, if it is known before they are read."""
-    counts = [_length(part) for part in _parts(x, 2)]
+    counts = [_length(part) for part in trajectories(x, 2)]
     return None if None in counts else sum(c for c in counts if c is not None)
 
 
@@ -144,9 +153,10 @@ def _rows(source, ndim, name, kind=float):
 
 
 def _check(x, parts):
-    gradient, weights, labels = parts["base_gradient"], parts["weights"], parts["labels"]
-    if gradient is not None and gradient.shape != x.shape:
-        raise ValueError(f"base_gradient has shape {gradient.shape} for samples of shape {x.shape}: expected the same")
+    weights, labels = parts["weights"], parts["labels"]
+    for name in ("gradients", "base_gradient"):
+        if parts[name] is not None and parts[name].shape != x.shape:
+            raise ValueError(f"{name} has shape {parts[name].shape} for samples of shape {x.shape}: expected the same")
     if weights is not None and np.any(weights < 0):
         raise ValueError(f"weights: expected no negative number, found {weights.min():g}")
     if labels is not None and np.any(labels < 0):
@@ -155,34 +165,36 @@ def _check(x, parts):
 
 def _chunks(source: Any, ndim: int) -> Iterator[tuple[int, Any]]:
     """Number of the trajectory, and an array or something that slices like one."""
-    for number, part in enumerate(_parts(source, ndim)):
-        if _is_dask(part):
+    for number, part in enumerate(trajectories(source, ndim)):
+        if is_dask(part):
             yield from ((number, chunk.compute()) for chunk in _dask_blocks(part))
-        elif _is_iterator(part):
+        elif is_iterator(part):
             yield from ((number, np.asarray(chunk)) for chunk in part)
         else:
             yield number, part if hasattr(part, "shape") and len(part.shape) else np.asarray(part)
 
 
-def _parts(source, ndim):
+def trajectories(source: Any, ndim: int) -> Any:
     """The trajectories of a source: the items of a list of them, or the source itself."""
     if isinstance(source, (list, tuple)):
-        return source if any(_is_iterator(part) or np.ndim(part) == ndim for part in source) else [np.asarray(source)]
+        return source if any(is_iterator(part) or np.ndim(part) == ndim for part in source) else [np.asarray(source)]
     return [source]
 
 
 def _length(part):
-    if _is_iterator(part):
+    if is_iterator(part):
         return None
     count = part.shape[0] if hasattr(part, "shape") else len(part)
     return int(count) if count == count else None  # dask: nan
 
 
-def _is_iterator(part):
+def is_iterator(part: Any) -> bool:
+    """Whether it gives blocks in turn, and has no length."""
     return hasattr(part, "__next__") or (hasattr(part, "__iter__") and not hasattr(part, "__len__"))
 
 
-def _is_dask(part):
+def is_dask(part: Any) -> bool:
+    """Whether it is a lazy array of dask."""
     return hasattr(part, "to_delayed") and hasattr(part, "blocks")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from kmc.forms.lagged import Lagged
 from kmc.forms.scatter import merged
 
-FORMS = ("mass", "values", "dirichlet", "linear", "lagged")
+FORMS = ("mass", "values", "dirichlet", "gradients", "linear", "lagged")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +34,10 @@ class Forms:
         Σ w y.
     dirichlet : ndarray, shape (p, p)
         Σ w <∇φ, ∇φᵀ>.
+    gradients : ndarray, shape (p,)
+        Σ w <∇φ, t>, of given vectors t.
+    gradient_square : float
+        Σ w |t|².
     linear : ndarray, shape (p,)
         Σ w (Δφ + <∇φ, ∇log q0>), the linear term of score matching.
     lagged : Lagged
@@ -49,6 +53,8 @@ class Forms:
     value_scatter: np.ndarray | None = None
     square_scatter: float | None = None
     dirichlet: np.ndarray | None = None
+    gradients: np.ndarray | None = None
+    gradient_square: float | None = None
     linear: np.ndarray | None = None
     lagged: Lagged | None = None
 
@@ -115,6 +121,8 @@ class Forms:
             value_scatter=_merged(self, other, sign, "mean", "value_sum", "value_scatter"),
             square_scatter=_merged(self, other, sign, "value_sum", "value_sum", "square_scatter"),
             dirichlet=_signed(self.dirichlet, other.dirichlet, sign),
+            gradients=_signed(self.gradients, other.gradients, sign),
+            gradient_square=_signed(self.gradient_square, other.gradient_square, sign),
             linear=_signed(self.linear, other.linear, sign),
             lagged=_signed(self.lagged, other.lagged, sign),
         )

@@ -7,11 +7,13 @@ that argument, up to the fourth. Lengths are in the units of x: the Gaussian ker
 
 Kernels are values: frozen, comparable, printable, picklable. They add and multiply, ``2 * Gaussian(3.0) + Matern52()``,
 and ``Metric`` puts one into another metric. ``partial(kernel, name, x, y)`` gives derivatives of every kernel at pairs
-of points; ``program(kernel)`` takes radial ones into jitted loops; ``frequencies`` draws their Fourier features.
+of points, ``derivative(kernel, index, x, y)`` those of any multi-index; ``program(kernel)`` takes radial ones into
+jitted loops; ``frequencies`` draws their Fourier features.
 ``RadialFunction`` and ``DotProductFunction`` make a kernel of profiles that a user gives.
 """
 
 from kmc.kernels.algebra import Kernel, Product, Scale, Sum
+from kmc.kernels.bandwidths import candidate_bandwidths
 from kmc.kernels.distances import squared_distances
 from kmc.kernels.dot_product import ExponentialDotProduct, Polynomial
 from kmc.kernels.exponentials import exponential, exponentials
@@ -19,6 +21,7 @@ from kmc.kernels.frequencies import frequencies
 from kmc.kernels.functions import DotProductFunction, RadialFunction
 from kmc.kernels.median import median_distance
 from kmc.kernels.metric import Metric
+from kmc.kernels.multi_index import axes_of, derivative
 from kmc.kernels.names import kernel_of
 from kmc.kernels.partials import partial
 from kmc.kernels.program import Program, program, run_program, stack_for
@@ -50,6 +53,9 @@ __all__ = [
     "RationalQuadratic",
     "Scale",
     "Sum",
+    "axes_of",
+    "candidate_bandwidths",
+    "derivative",
     "exponential",
     "exponentials",
     "frequencies",

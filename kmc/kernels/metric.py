@@ -75,6 +75,16 @@ def mapped(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return x * matrix if matrix.ndim == 1 else np.einsum("nd,kd->nk", x, matrix)
 
 
+def composed(outer: np.ndarray, inner: np.ndarray | None) -> np.ndarray:
+    """The matrix of x -> outer (inner x), either of which may be a diagonal."""
+    outer = np.diag(outer) if outer.ndim == 1 else outer
+    if inner is None:
+        return outer
+    if outer.shape[1] != inner.shape[0]:
+        raise ValueError(f"matrix has {outer.shape[1]} columns, but the metric around it has {inner.shape[0]} rows")
+    return outer @ inner
+
+
 def _checked(matrix):
     try:
         a = np.array(matrix, dtype=float, order="C")

@@ -28,7 +28,7 @@ import numpy as np
 
 from kmc.kernels.algebra import Kernel, Product, Scale, Sum
 from kmc.kernels.distances import squared_distances
-from kmc.kernels.metric import Metric, mapped
+from kmc.kernels.metric import Metric, composed, mapped
 
 ORDERS = {"k": 0, "x": 1, "y": 1, "xy": 2, "xx": 2, "yy": 2, "xxy": 3, "xyy": 3, "xxyy": 4}
 
@@ -84,7 +84,7 @@ def partial(kernel: Kernel, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarr
 def _partials(kernel: Any, names: set[str], x: np.ndarray, y: np.ndarray, metric: np.ndarray | None) -> Partials:
     """All the named partials of k(Ax, Ay) at once, so that no part of a composite is evaluated twice."""
     if isinstance(kernel, Metric):
-        return _partials(kernel.kernel, names, x, y, _composed(kernel.matrix, metric))
+        return _partials(kernel.kernel, names, x, y, composed(kernel.matrix, metric))
     if kernel.argument == "distance":
         return _radial(kernel, names, x, y, metric)
     if kernel.argument == "inner-product":
@@ -200,16 +200,6 @@ def _fourth(f, g):
 
 def _dot(a, b):
     return np.einsum("nmd,nmd->nm", a, b)
-
-
-def _composed(outer: np.ndarray, inner: np.ndarray | None) -> np.ndarray:
-    """The matrix of x -> outer (inner x), either of which may be a diagonal."""
-    outer = np.diag(outer) if outer.ndim == 1 else outer
-    if inner is None:
-        return outer
-    if outer.shape[1] != inner.shape[0]:
-        raise ValueError(f"matrix has {outer.shape[1]} columns, but the metric around it has {inner.shape[0]} rows")
-    return outer @ inner
 
 
 def _distances(x, y, matrix):

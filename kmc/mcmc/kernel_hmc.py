@@ -254,6 +254,7 @@ class KernelHMCProcess:
             "n_refits": self._learner.n_fits,
             "n_probes": self._n_probes,
             "probe_surprises": self._n_surprises,
+            "surrogate_settled_at": self._learner.settled_at,
         }
         surrogate = self._plan.surrogate
         if surrogate is None:
@@ -263,6 +264,7 @@ class KernelHMCProcess:
             "surrogate_score_weight": surrogate.expansion.score_weight,
             "noise_sd": surrogate.noise_sd if self.problem.noisy else None,
             "surrogate_trend_sd": surrogate.trend_sd,
+            "surrogate_metric_spread": surrogate.metric_spread,
             "surrogate_bandwidth_factor": surrogate.expansion.factor,
             "surrogate_n_values": surrogate.n_values,
             "run_length": self._plan.longest_run,
@@ -353,7 +355,7 @@ class KernelHMCProcess:
         done = False
         if due:
             self._plan = self._learner.replan(self._plan)
-            done = self._schedule.finish(n, self._round)
+            done = self._schedule.finish(n, self._round, self._learner.settled_at)
             self._next_round()
         elif self._plan.surrogate is None and len(self._round.archive) >= 40:
             self._plan = self._plan._replace(archive=self._learner.states())

@@ -10,6 +10,7 @@ from scipy.linalg import LinAlgWarning
 from kmc.mcmc.history import History
 from kmc.mcmc.plan import Plan, distinct
 from kmc.mcmc.probes import probe_points, probes_near
+from kmc.mcmc.tempering import COLD, flattened, flattest
 from kmc.mcmc.tuning import choose_run_length, choose_step_size, free_draws
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
 from kmc.surrogates.depth import bulk_depth
@@ -26,13 +27,15 @@ class Learner:
         Every evaluation, in order.
     n_fits : int
         Fits made.
+    settled_at : int
+        Evaluations at which a fit last changed the surrogate much: more than a tenth of flattened draws by two nats.
     noise_sd : float
         Of the values, as the last fit has it; 0 before the first, and if they are exact.
     """
 
     def __init__(self, dim: int, fit: FitOptions, max_archive: int, rng: np.random.Generator, noisy: bool = False):
         self.history = History(dim)
-        self.n_fits = 0
+        self.n_fits = self.settled_at = 0
         self.noise_sd = 0.0
         self._noisy, self._top = noisy, -np.inf
         self._dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
@@ -88,6 +91,8 @@ class Learner:
         if surrogate is None:
             return plan
         surrogate = self._sphered(surrogate, states, plan)
+        if self._changed(surrogate, states, plan) > 0.1:
+            self.settled_at = len(self.history)
         z = np.ascontiguousarray(surrogate.whitening(states))
         starts = z[self._rng.integers(len(z), size=_STARTS)]
         step_size = choose_step_size(surrogate.point, starts, z, plan.run, self._rng)
@@ -107,22 +112,14 @@ class Learner:
         """Points (count, d) past the edge of the evaluations that lie less deep than ``edge``."""
         if not count:
             return np.empty((0, self._dim))
-        depth = self.top - self.history.log_density
-        metric = surrogate.expansion.metric
-        u = surrogate.whitening(self.history.x) @ metric.T
-        shallow = np.flatnonzero(depth < edge)
-        if self._noisy:
-            excess = self.history.log_density[shallow] - surrogate.log_density(self.history.x[shallow])
-            near = int(self._rng.binomial(count, 0.5))
-            points = np.vstack(
-                [
-                    probe_points(u, shallow, count - near, self._rng),
-                    probes_near(u, shallow, excess, near, self._rng),
-                ]
-            )
-        else:
-            points = probe_points(u, shallow, count, self._rng)
-        return surrogate.whitening.back(np.linalg.solve(metric, points.T).T)
+        z, values = surrogate.whitening(self.history.x), self.history.log_density
+        metric, shallow = surrogate.expansion.metric, np.flatnonzero(self.top - values < edge)
+        near = int(self._rng.binomial(count, 0.5)) if self._noisy else 0
+        points = probe_points(z, metric, shallow, count - near, self._rng)
+        if near:
+            excess = values[shallow] - surrogate.log_density(self.history.x[shallow])
+            points = np.vstack([points, probes_near(z, metric, shallow, excess, near, self._rng)])
+        return surrogate.whitening.back(points)
 
     def tempering_edge(self) -> float:
         """The depth beyond which hot walkers are drawn back: past all but 1 % of the recent states."""
@@ -158,11 +155,26 @@ class Learner:
             return surrogate
         return min(surrogate, previous, key=lambda s: float(np.median(np.abs(s.log_density(x) - values))))
 
-    def _sphered(self, surrogate, states, plan):
-        """The surrogate in coordinates in which its own draws are white, so that unit mass suits its dynamics."""
+    def _changed(self, surrogate, states, plan):
+        """Share of the flattened surrogate's draws that the last one held for two nats deeper or less deep."""
+        if plan.surrogate is None:
+            return 1.0
+        draws = surrogate.whitening.back(self._free_draws(surrogate, states, plan, flattened(flattest(self._dim))))
+        new = surrogate.log_density(draws)
+        difference = new - plan.surrogate.log_density(draws)
+        matters = self.top - new < surrogate.edge
+        if not matters.any():
+            return 1.0
+        return float(np.mean(np.abs(difference - np.median(difference))[matters] > 2.0))
+
+    def _free_draws(self, surrogate, states, plan, tempering=COLD):
         z = np.ascontiguousarray(surrogate.whitening(states))
         starts = z[self._rng.integers(len(z), size=_STARTS)]
-        draws = free_draws(surrogate.point, starts, z, plan.run, self._rng)
+        return free_draws(surrogate.point, starts, z, plan.run, self._rng, tempering)
+
+    def _sphered(self, surrogate, states, plan):
+        """The surrogate in coordinates in which its own draws are white, so that unit mass suits its dynamics."""
+        draws = self._free_draws(surrogate, states, plan)
         inside = np.linalg.norm(draws, axis=1) < 1.2 * surrogate.point.reach
         if np.mean(inside) < 0.9:  # the surrogate has mass where there are no data: its covariance means nothing
             return surrogate

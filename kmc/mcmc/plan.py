@@ -10,7 +10,7 @@ from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.surrogate_transition import RunOptions, run
-from kmc.mcmc.tempering import COLD, Tempering, tempered
+from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
 from kmc.surrogates.fit import Surrogate
 
 _RUN, _TEMPERED_RUN = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
@@ -36,8 +36,7 @@ class Plan(NamedTuple):
             return archive_move(rng, x, self.archive, self.archive_scale)
         move = _RUN
         if rng.random() < self.tempered_share:
-            flattest = 1.0 / (1.0 + 2.0 / np.sqrt(len(x)))
-            tempering, move = Tempering(0.0, float(rng.uniform(flattest, 1.0)), np.inf), _TEMPERED_RUN
+            tempering, move = flattened(float(rng.uniform(flattest(len(x)), 1.0))), _TEMPERED_RUN
         length = 1
         if not rng.random() < self.single_share:
             length = int(rng.integers(self.shortest_run, self.longest_run + 1))

@@ -10,13 +10,21 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 
-def probe_points(z: np.ndarray, shallow: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+def probe_points(
+    z: np.ndarray, metric: np.ndarray, shallow: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
     """Extrapolate from novel shallow points, away from one of their neighbours.
+
+    Neighbours and novelty are judged in the surrogate's metric. The step is damped along the directions that are short
+    in it: what does not bend the target need not be extrapolated, and a few coordinates that are off by a little more
+    with each step would soon bury a probe.
 
     Parameters
     ----------
     z : ndarray, shape (n, d)
-        Evaluated points in the coordinates of the surrogate's kernel.
+        Evaluated points in whitened coordinates.
+    metric : ndarray, shape (d, d)
+        Of the surrogate's kernel.
     shallow : ndarray of int
         Indices of points in the bulk; of 20 random ones the most novel (distance to the 11th neighbour) is taken.
     count : int
@@ -26,27 +34,32 @@ def probe_points(z: np.ndarray, shallow: np.ndarray, count: int, rng: np.random.
     ndarray, shape (count, d)
     """
     neighbours = min(12, len(z))
-    tree = cKDTree(z)
+    u = z @ metric.T
+    damping = metric.T @ metric
+    damping /= np.linalg.norm(damping, 2)
+    tree = cKDTree(u)
     out = np.empty((count, z.shape[1]))
     for row in range(count):
         candidates = rng.choice(shallow, min(20, len(shallow)), replace=False)
-        distances, indices = tree.query(z[candidates], k=neighbours)
+        distances, indices = tree.query(u[candidates], k=neighbours)
         novel = int(np.argmax(distances[:, -1]))
         anchor = z[candidates[novel]]
         neighbour = z[indices[novel, rng.integers(1, neighbours)]]
-        out[row] = anchor + rng.uniform(0.3, 1.2) * (anchor - neighbour)
+        out[row] = anchor + rng.uniform(0.3, 1.2) * damping @ (anchor - neighbour)
     return out
 
 
 def probes_near(
-    z: np.ndarray, shallow: np.ndarray, excess: np.ndarray, count: int, rng: np.random.Generator
+    z: np.ndarray, metric: np.ndarray, shallow: np.ndarray, excess: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Points beside shallow points at which a noisy value was far above the surrogate: was it luck, or is there more?
 
     Parameters
     ----------
     z : ndarray, shape (n, d)
-        Evaluated points in the coordinates of the surrogate's kernel.
+        Evaluated points in whitened coordinates.
+    metric : ndarray, shape (d, d)
+        Of the surrogate's kernel: neighbours are near in it.
     shallow : ndarray of int, shape (s,)
         Indices of points in the bulk.
     excess : ndarray, shape (s,)
@@ -57,12 +70,13 @@ def probes_near(
     -------
     ndarray, shape (count, d)
     """
-    tree = cKDTree(z)
+    u = z @ metric.T
+    tree = cKDTree(u)
     out = np.empty((count, z.shape[1]))
     for row in range(count):
         candidates = rng.choice(len(shallow), min(50, len(shallow)), replace=False)
-        anchor = z[shallow[candidates[np.argmax(excess[candidates])]]]
-        neighbours = tree.query(anchor, k=min(12, len(z)))[1]
-        neighbour = z[neighbours[rng.integers(1, len(neighbours))]]
-        out[row] = anchor + rng.uniform(-0.5, 0.5) * (anchor - neighbour)
+        anchor = shallow[candidates[np.argmax(excess[candidates])]]
+        neighbours = tree.query(u[anchor], k=min(12, len(z)))[1]
+        neighbour = neighbours[rng.integers(1, len(neighbours))]
+        out[row] = z[anchor] + rng.uniform(-0.5, 0.5) * (z[anchor] - z[neighbour])
     return out

@@ -58,8 +58,9 @@ class Schedule:
     """Evaluation counts at which warm-up refits, and the rule that ends it.
 
     Warm-up ends after two good rounds in succession and ``earliest`` evaluations; at a third of the budget if
-    acceptance exceeds .4; at half of the budget in any case. A number of warm-up sweeps given by the user overrides
-    all three.
+    acceptance exceeds .4; in both cases not before it has lasted twice as long as the surrogate took to settle, because
+    the ends of a curved ridge are found after its middle. It ends at half of the budget in any case. A number of
+    warm-up sweeps given by the user overrides all this.
     """
 
     next_fit: int
@@ -81,12 +82,16 @@ class Schedule:
         """Whether it is time for a fit."""
         return n_evaluations >= self.next_fit
 
-    def finish(self, n_evaluations: int, last: Round) -> bool:
-        """Close a round: whether warm-up ends here; else the next fit is set."""
+    def finish(self, n_evaluations: int, last: Round, settled_at: int) -> bool:
+        """Close a round: whether warm-up ends here; else the next fit is set.
+
+        ``settled_at`` is the number of evaluations at which a fit last changed the surrogate much.
+        """
         self.good_rounds = self.good_rounds + 1 if last.good() else 0
         proven = n_evaluations >= self.earliest and self.good_rounds >= 2
         passable = n_evaluations >= self.third and last.acceptance() > 0.4
-        if self.sweeps is None and (proven or passable or n_evaluations >= self.half):
+        settled = n_evaluations >= 2 * settled_at
+        if self.sweeps is None and ((settled and (proven or passable)) or n_evaluations >= self.half):
             return True
         upcoming = [int(self.growth * n_evaluations) + 1]
         upcoming += [limit for limit in (self.earliest, self.third, self.half) if limit > n_evaluations]

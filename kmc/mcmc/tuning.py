@@ -5,18 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from kmc.mcmc.surrogate_transition import RunOptions, run
-from kmc.mcmc.tempering import COLD
+from kmc.mcmc.tempering import COLD, Tempering
 
 STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)
 RUN_LENGTHS = (12, 25, 50, 100)
 
 
-def free_draws(point, starts: np.ndarray, archive: np.ndarray, options: RunOptions, rng, n_moves: int = 30):
-    """Draws from the surrogate, (4 n, d): runs of small steps from ``starts`` (n, d), the last three quarters kept."""
+def free_draws(
+    point,
+    starts: np.ndarray,
+    archive: np.ndarray,
+    options: RunOptions,
+    rng,
+    tempering: Tempering = COLD,
+    n_moves: int = 30,
+) -> np.ndarray:
+    """Draws (4 n, d) from the tempered surrogate: runs of small steps from ``starts`` (n, d), less a fifth."""
     careful = options._replace(step_size=0.1, small_share=0.0)
     z, kept = starts, []
     for quarter in range(5):
-        z = np.array([run(point, COLD, rng, row, n_moves // 5, careful, archive).position for row in z])
+        z = np.array([run(point, tempering, rng, row, n_moves // 5, careful, archive).position for row in z])
         if quarter:
             kept.append(z)
     return np.vstack(kept)

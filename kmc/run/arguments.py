@@ -61,6 +61,17 @@ def as_count(name: str, value: Any, least: int) -> int | None:
     return None if value is None else as_number(name, value, least)
 
 
+def as_replicas(replicas: Any, chains: int) -> int:
+    """A whole number that divides the number of chains."""
+    replicas = as_number("replicas", replicas, 1)
+    if chains % replicas:
+        raise ValueError(
+            f"replicas={replicas!r} does not divide chains={chains!r}: expected the same number of chains in each, "
+            f"such as chains={replicas * max(round(chains / replicas), 2)!r}"
+        )
+    return replicas
+
+
 def as_initial(initial: Any, chains: int, dim: int) -> np.ndarray:
     """Finite start points, shape (k, d) with k >= chains."""
     expected = f"expected real numbers of shape ({chains}, {dim})"

@@ -1,12 +1,22 @@
-"""Whether the chains agree, by ArviZ's measure."""
+"""What draws say about their own convergence, by ArviZ's measures and by tests built on its effective sample sizes.
+
+All functions take draws of shape (chains, draws, k) and report the worst of the k columns. ``inf`` says that a column
+never moved, NaN that there is nothing to compare.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy import stats
+
+_PIECES = 5  # of each chain, when its beginning is compared with its end
+TAILS = (0.05, 0.95)
 
 
 def worst_rhat(positions: np.ndarray) -> float:
-    """The largest rank-normalised split R-hat over coordinates of draws (chains, draws, d).
+    """The largest rank-normalised split R-hat.
 
     Infinite where a coordinate never moves in any chain; NaN where there is nothing to compare (one chain, or fewer
     than four draws).
@@ -16,9 +26,98 @@ def worst_rhat(positions: np.ndarray) -> float:
         return float("nan")
     if np.any(np.ptp(positions, axis=1).max(axis=0) == 0):
         return float("inf")
+    rhat = _by_arviz("rhat", positions)
+    return float("inf") if np.any(np.isnan(rhat)) else float(rhat.max())
+
+
+def least_tail_ess(positions: np.ndarray) -> float:
+    """The smallest effective sample size of the 5 % and 95 % quantiles; NaN for fewer than four draws."""
+    if positions.shape[1] < 4:
+        return float("nan")
+    return float(_by_arviz("ess", positions, method="tail", prob=TAILS).min())
+
+
+def in_tails(positions: np.ndarray) -> np.ndarray:
+    """Whether each draw is in the lowest or in the highest 5 % of all, shape (chains, draws, 2 k).
+
+    Ties are in: a chain that is stuck at a quantile stays visible.
+    """
+    low, high = np.quantile(positions, TAILS, axis=(0, 1))
+    return np.concatenate([positions <= low, positions >= high], axis=2)
+
+
+def drift(columns: np.ndarray) -> float:
+    """log10 of the probability by which the fifths of chains as long as these differ as much or more.
+
+    Means over all chains are compared between the fifths. Their standard errors come from the effective sample size
+    *within* pieces, which a drift from one to the next does not lower. Corrected for the number of columns
+    (Bonferroni); at most 0.
+    """
+    pieces = _pieces(columns)
+    m, draws, k = pieces.shape
+    if draws < 10:
+        return float("nan")
+    times = np.array([_autocorrelation_time(pieces[:, :, j]) for j in range(k)])
+    variance = pieces.var(axis=1).mean(axis=0) * times * _PIECES / (m * draws)
+    means = pieces.reshape(-1, _PIECES, draws, k).mean(axis=(0, 2))
+    return _log10_p(means, variance)
+
+
+def disagreement(columns: np.ndarray, replicas: int) -> float:
+    """log10 of the probability by which replicas that sample the same differ in a mean as much or more.
+
+    The chains of a replica stand together. Corrected for the number of columns (Bonferroni); at most 0.
+    """
+    draws = columns.shape[1]
+    if replicas < 2 or draws < 10:
+        return float("nan")
+    groups = columns.astype(float).reshape(replicas, -1, draws, columns.shape[2])
+    means = groups.mean(axis=(1, 2))
+    sizes = np.array([_by_arviz("ess", group, method="mean") for group in groups])
+    # The smallest counts; a replica that never was in a tail has none of its own there.
+    size = np.where(groups.var(axis=(1, 2)) > 0, sizes, np.inf).min(axis=0)
+    return _log10_p(means, columns.var(axis=(0, 1)) / size)
+
+
+def _log10_p(means, variance):
+    """Of the means (groups, k) being equal, given the variance (k,) of each."""
+    moved = variance > 0
+    if not np.any(moved):
+        return float("inf")
+    means, variance = means[:, moved], variance[moved]
+    square = np.sum((means - means.mean(axis=0)) ** 2, axis=0) / variance
+    log_p = stats.chi2.logsf(square, len(means) - 1).min() / np.log(10)
+    return float(min(log_p + np.log10(means.shape[1]), 0.0))
+
+
+def _pieces(columns):
+    """(chains, draws, k) -> (_PIECES * chains, draws // _PIECES, k), without the first draws if they do not divide."""
+    chains, draws, k = columns.shape
+    length = draws // _PIECES
+    return columns[:, draws - _PIECES * length :].reshape(_PIECES * chains, length, k)
+
+
+def _autocorrelation_time(pieces):
+    """Geyer's initial monotone sequence on autocovariances about the pieces' own means, averaged over pieces (m, n).
+
+    At least 1/log10(n), as in Stan: antithetic chains are not believed more than that.
+    """
+    n = pieces.shape[1]
+    centred = pieces - pieces.mean(axis=1, keepdims=True)
+    spectrum = np.abs(np.fft.rfft(centred, 1 << (2 * n - 1).bit_length(), axis=1)) ** 2
+    covariance = np.fft.irfft(spectrum.mean(axis=0))[:n]
+    if covariance[0] <= 0:
+        return 1.0
+    correlation = covariance / covariance[0]
+    pairs = np.minimum.accumulate(np.maximum(correlation[0 : n - n % 2 : 2] + correlation[1::2], 0.0))
+    return max(2.0 * pairs.sum() - 1.0, 1.0 / np.log10(n))
+
+
+def _by_arviz(statistic: str, columns: np.ndarray, **options: Any) -> np.ndarray:
+    """ArviZ's statistic of each column (k,)."""
     import arviz
     import xarray
 
+    dataset = xarray.Dataset({"x": (("chain", "draw", "column"), columns)})
     with np.errstate(divide="ignore", invalid="ignore"):  # where single chains never move
-        rhat = arviz.rhat(xarray.Dataset({"x": (("chain", "draw", "x_dim_0"), positions)}))["x"].values
-    return float("inf") if np.any(np.isnan(rhat)) else float(rhat.max())
+        return getattr(arviz, statistic)(dataset, **options)["x"].values

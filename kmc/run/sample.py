@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from kmc.errors import KmcWarning
-from kmc.mcmc.base import Problem, Process, Sampler, Sweep
+from kmc.mcmc.base import Sampler
 from kmc.run import arguments
-from kmc.run.convergence import worst_rhat
 from kmc.run.display import make_display
 from kmc.run.records import Progress
-from kmc.run.results import to_arviz
-from kmc.run.trace import Trace
-from kmc.run.verdict import verdict
-from kmc.targets.evaluate import Evaluator
+from kmc.run.run import Run
 from kmc.targets.model import Model
-from kmc.threads import single_threaded
-
-_TRIES_PER_START = 100
 
 
 def sample(
@@ -39,6 +30,7 @@ def sample(
     progress: bool = True,
     callback: Callable[[Progress], Any] | None = None,
     save_warmup: bool = False,
+    replicas: int = 1,
 ) -> Any:
     """Draw from a density that can only be evaluated.
 
@@ -59,7 +51,7 @@ def sample(
     warmup : int, optional
         Sweeps of warm-up; by default the sampler decides.
     chains : int
-        Chains, which learn from one pooled history in warm-up.
+        Chains of the result. Those of one replica learn from one pooled history in warm-up.
     max_evaluations : int, optional
         Budget of true evaluations, start and warm-up included; never exceeded.
     seed : int, SeedSequence or Generator, optional
@@ -71,13 +63,19 @@ def sample(
         draws so far are returned.
     save_warmup : bool
         Keep the groups ``warmup_posterior`` and ``warmup_sample_stats``.
+    replicas : int
+        Independent runs that the chains are divided among, in order: with ``chains=4, replicas=2`` the chains 0 and 1
+        learn from each other and know nothing of 2 and 3. Each has start points, seeds and an equal part of
+        ``max_evaluations`` for its warm-up; then they draw in step. What one history has missed, another may have
+        found: where they differ by more than chance, a warning says so.
 
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
         The first with ArviZ < 1, the second with ArviZ >= 1. Group ``posterior`` holds ``x`` (chain, draw, x_dim_0),
         ``sample_stats`` what happened at each draw; the attributes say what was run and at what price, and "warnings"
-        is a JSON list of sentences, empty when all is well.
+        is a JSON list of sentences, empty when all is well. Of several replicas, what the sampler reports ("n_refits",
+        "surrogate_loo_sd", ...) is a JSON list with an entry for each.
 
     Raises
     ------
@@ -104,6 +102,7 @@ def sample(
     model = arguments.as_model(target, dim)
     options = arguments.as_sampler(sampler)
     chains = arguments.as_number("chains", chains, 1)
+    replicas = arguments.as_replicas(replicas, chains)
     draws = arguments.as_count("draws", draws, 1)
     warmup = arguments.as_count("warmup", warmup, 0)
     max_evaluations = arguments.as_count("max_evaluations", max_evaluations, 1)
@@ -118,148 +117,19 @@ def sample(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
         )
     seed_sequence = arguments.as_seed(seed)
-    run = _Run(model, options, chains, draws, warmup, max_evaluations, seed_sequence, callback)
     with make_display(progress) as display:
-        run.show = display.update
+        run = Run(
+            model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, callback, display.update
+        )
         try:
             run.start(initial)
             run.loop()
         except KeyboardInterrupt:
             run.interrupted = True
         except Exception as error:  # of the user's function or callback, most likely: the draws so far go with it
-            error.idata = run.result(save_warmup=True)  # type: ignore[attr-defined]
+            error.idata, _ = run.result(save_warmup=True)  # type: ignore[attr-defined]
             raise
-    result = run.result(save_warmup=save_warmup or run.interrupted)
-    for sentence in run.warnings():
+    result, said = run.result(save_warmup=save_warmup or run.interrupted)
+    for sentence in said:
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     return result
-
-
-class _Run:
-    """One run: the process, the evaluator and the traces, from the first evaluation to the result."""
-
-    def __init__(
-        self,
-        model: Model,
-        sampler: Sampler,
-        chains: int,
-        draws: int | None,
-        warmup: int | None,
-        max_evaluations: int | None,
-        seed: np.random.SeedSequence,
-        callback: Callable[[Progress], Any] | None,
-    ):
-        self.sampler, self.chains, self.draws = sampler, chains, draws
-        self.warmup, self.max_evaluations = warmup, max_evaluations
-        self.seed, self.callback = seed, callback
-        self.start_seed, self.process_seed = seed.spawn(2)
-        self.evaluate = Evaluator(model)
-        self.trace, self.warmup_trace = Trace(chains, model.dim), Trace(chains, model.dim)
-        self.process: Process | None = None
-        self.show: Callable[[Progress], None] = lambda record: None
-        self.interrupted = self.stopped = False
-        self.n_evaluations_warmup = 0
-        self.n_divergences = 0
-        self.recent_acceptance: deque[float] = deque(maxlen=100)
-        self.clock = time.perf_counter()
-
-    def start(self, initial: np.ndarray | None) -> None:
-        """Evaluate the start points and start the process."""
-        points, values = (initial, self.evaluate(initial)) if initial is not None else self._random_start()
-        if not np.any(np.isfinite(values)):
-            raise ValueError(
-                f"initial={np.array2string(points, threshold=20)}: the log-density is -inf at every start point; "
-                "pass start points at which the density is positive"
-            )
-        self.process = self.sampler.start(
-            Problem(
-                dim=self.evaluate.model.dim,
-                chains=self.chains,
-                initial=points,
-                initial_log_density=values,
-                draws=self.draws,
-                warmup=self.warmup,
-                max_evaluations=self.max_evaluations,
-                seed=self.process_seed,
-                noisy=self.evaluate.model.noisy,
-            )
-        )
-        self.n_evaluations_warmup = self.evaluate.n_evaluations
-
-    def loop(self) -> None:
-        """Sweep until the draws are made, the budget is spent or the callback says stop."""
-        process = self.process
-        assert process is not None
-        while not self.stopped and (self.draws is None or len(self.trace) < self.draws):
-            with single_threaded():
-                points = process.propose()
-            if self.max_evaluations is not None and self.evaluate.n_evaluations + len(points) > self.max_evaluations:
-                break
-            values = self.evaluate(points)  # with whatever threads the user's function has
-            with single_threaded():
-                sweep = process.advance(values)
-            if sweep is not None:
-                self._keep(sweep)
-            if sweep is None or sweep.warmup:
-                self.n_evaluations_warmup = self.evaluate.n_evaluations
-            self._tell("warmup" if process.warming_up else "sampling")
-        self._tell("done")
-
-    def result(self, save_warmup: bool) -> Any:
-        """The draws so far, as ArviZ holds them."""
-        attrs = {
-            "sampler": self.sampler.name,
-            "settings": self.sampler,
-            "seed": self.seed.entropy,
-            "chains": self.chains,
-            "n_evaluations": self.evaluate.n_evaluations,
-            "n_evaluations_warmup": self.n_evaluations_warmup,
-            "sampling_time": time.perf_counter() - self.clock,
-            "tuning_steps": len(self.warmup_trace),
-            **(self.process.report() if self.process else {}),
-            "warnings": self.warnings(),
-        }
-        return to_arviz(self.trace, self.warmup_trace if save_warmup else None, attrs)
-
-    def warnings(self) -> list[str]:
-        """Sentences about what the user should know."""
-        facts = self.process.report() if self.process else {}
-        rhat = worst_rhat(self.trace.positions)
-        draws = None if self.stopped else self.draws  # a callback that stops the run knows that it did
-        return verdict(self.sampler.name, self.trace, facts, draws, self.interrupted, rhat)
-
-    def _random_start(self):
-        """Uniform on [-2, 2]^d, redrawn where the density is zero."""
-        rng = np.random.default_rng(self.start_seed)
-        dim = self.evaluate.model.dim
-        allowed = _TRIES_PER_START * self.chains
-        if self.max_evaluations is not None:
-            allowed = min(allowed, self.max_evaluations // 2)
-        points, values = np.empty((0, dim)), np.empty(0)
-        while np.isfinite(values).sum() < self.chains and len(points) < allowed:
-            batch = rng.uniform(-2.0, 2.0, (min(self.chains, allowed - len(points)), dim))
-            points, values = np.vstack([points, batch]), np.concatenate([values, self.evaluate(batch)])
-        return points, values
-
-    def _keep(self, sweep: Sweep) -> None:
-        (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
-        self.recent_acceptance.append(float(np.mean(sweep.stats["acceptance_rate"])))
-        if not sweep.warmup:
-            self.n_divergences += int(np.sum(sweep.stats["diverging"]))
-
-    def _tell(self, phase: str) -> None:
-        assert self.process is not None
-        record = Progress(
-            phase=phase,
-            draw=len(self.trace),
-            draws=self.draws,
-            n_evaluations=self.evaluate.n_evaluations,
-            max_evaluations=self.max_evaluations,
-            acceptance_rate=float(np.mean(self.recent_acceptance)) if self.recent_acceptance else float("nan"),
-            n_divergences=self.n_divergences,
-            n_refits=int(self.process.report().get("n_refits", 0)),
-            elapsed=time.perf_counter() - self.clock,
-        )
-        self.show(record)
-        if self.callback is not None and self.callback(record):
-            self.stopped = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kmc.mcmc.base import STATS, Sweep
@@ -54,6 +56,12 @@ class Trace:
         """One array of shape (chains, draws) for each name in :data:`kmc.mcmc.base.STATS`."""
         return {name: self._by_chain(column) for name, column in self._stats.items()}
 
+    def last(self, n: int) -> dict[str, np.ndarray]:
+        """The last n sweeps, draws first: positions (n, chains, d), log-density and statistics (n, chains)."""
+        rows = slice(self._n - n, self._n)
+        columns = {"position": self._position, "log_density": self._log_density, **self._stats}
+        return {name: column[rows] for name, column in columns.items()}
+
     def _by_chain(self, column: np.ndarray) -> np.ndarray:
         return column[: self._n].swapaxes(0, 1)
 
@@ -61,6 +69,20 @@ class Trace:
         self._position = _doubled(self._position)
         self._log_density = _doubled(self._log_density)
         self._stats = {name: _doubled(column) for name, column in self._stats.items()}
+
+
+def joined(traces: Sequence[Trace]) -> Trace:
+    """One trace of all chains, in order; of traces that differ in length, the last sweeps that all have."""
+    if len(traces) == 1:
+        return traces[0]
+    n = min(map(len, traces))
+    parts = [trace.last(n) for trace in traces]
+    columns = {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+    whole = Trace(*columns["position"].shape[1:])
+    whole._n = n
+    whole._position, whole._log_density = columns.pop("position"), columns.pop("log_density")
+    whole._stats = columns
+    return whole
 
 
 def _doubled(column: np.ndarray) -> np.ndarray:

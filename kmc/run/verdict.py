@@ -1,128 +1,193 @@
-"""What a finished run says about itself: one sentence each, with the remedy."""
+"""What a finished run says about itself: one sentence each, with the remedy.
+
+``benchmarks/warning_rates.py`` measures how many wrong runs these warnings name and how many right ones; the limits
+were set there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from kmc.run.trace import Trace
 from kmc.surrogates.noise import attainable_acceptance, beyond_noise
 
+FEWEST_ACCEPTED = 0.1  # of any sampler's proposals that could be accepted
+FEWEST_ACCEPTED_RUNS = 0.4  # of the surrogate's: below it the default sampler does not freeze unless it must
+LARGEST_RHAT = 1.05
+LONGEST_STAY = 7.0  # over what is expected of the acceptance rate
+LEAST_TAIL_ESS = 100.0
+LEAST_P = -4.0  # log10
+CURVED = 1.2, 100.0  # nats by which the best quadratic misses the log-density; spread of the learned metric
+FEWEST_ACCEPTED_FROM_TAILS = 0.15
+FEWEST_ACCEPTED_FROM_CURVED_TAILS = 0.6
+LARGEST_LOO = 1.0
 LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
-LONG = 0.2  # of a chain in one state: with noise of sd 1, one run in several hundred
+LONG = 0.2  # of a noisy chain in one state: with noise of sd 1, one run in several hundred
 
 
 def verdict(
     sampler: str,
-    trace: Trace,
-    facts: Mapping[str, Any],
+    found: Mapping[str, float],
+    reports: Sequence[Mapping[str, Any]],
+    made: int,
     draws: int | None,
     interrupted: bool,
-    rhat: float = float("nan"),
-) -> list[str]:
-    """Sentences about what the user should know; empty when all is well.
+) -> dict[str, str]:
+    """Sentences about what the user should know, by the names of the warnings; empty when all is well.
 
     Parameters
     ----------
     sampler : str
         Its name.
-    trace : Trace
-        The draws after warm-up.
-    facts : mapping
-        The process's report.
+    found : mapping
+        What :func:`kmc.run.symptoms.symptoms` measured; not looked at where there are no draws.
+    reports : sequence of mappings
+        The report of each replica's process.
+    made : int
+        Draws per chain.
     draws : int or None
         Draws per chain that were asked for.
     interrupted : bool
-    rhat : float
-        The worst over coordinates; NaN if unknown.
     """
-    sentences = []
+    said = _about_length(made, draws, interrupted)
+    if not made:
+        return said
+    facts = max(reports, key=lambda report: report.get("surrogate_loo_sd", np.inf))  # of the worst replica
+    noise_sd = facts.get("noise_sd") or 0.0
+    said |= _about_chains(found, made, noise_sd)
+    if facts.get("noisy"):
+        said |= _about_noise(found, made, noise_sd)
+    else:
+        said |= _about_stays(found)
+    if sampler == "kernel-hmc":
+        said |= _about_estimator(facts) if "surrogate" in facts else _about_surrogate(found, facts)
+    return said
+
+
+def _about_length(made, draws, interrupted):
     if interrupted:
-        sentences.append(f"The run was interrupted after {len(trace)} draws per chain; the results hold those.")
-    elif not len(trace):
-        sentences.append("The run ended within warm-up and has no draws: raise max_evaluations or lower warmup.")
-    elif draws is not None and len(trace) < draws:
-        sentences.append(
-            f"Only {len(trace)} of {draws} draws per chain were made before the run ended: raise max_evaluations."
+        return {"interrupted": f"The run was interrupted after {made} draws per chain; the results hold those."}
+    if not made:
+        return {"no draws": "The run ended within warm-up and has no draws: raise max_evaluations or lower warmup."}
+    if draws is not None and made < draws:
+        return {
+            "few draws": f"Only {made} of {draws} draws per chain were made before the run ended: raise "
+            "max_evaluations."
+        }
+    return {}
+
+
+def _about_chains(found, made, noise_sd):
+    said = {}
+    if found["acceptance"] < FEWEST_ACCEPTED * attainable_acceptance(noise_sd):
+        said["acceptance"] = (
+            f"Only {found['acceptance']:.1%} of the proposals were accepted: allow more evaluations, start nearer to "
+            "the bulk, or reparametrise."
         )
-    if len(trace):
-        acceptance = float(np.mean(trace.stats["acceptance_rate"]))
-        if acceptance < 0.1 * attainable_acceptance(facts.get("noise_sd") or 0.0):
-            sentences.append(
-                f"Only {acceptance:.1%} of the proposals were accepted: allow more evaluations, start nearer to the "
-                "bulk, or reparametrise."
-            )
-        if rhat == np.inf:
-            sentences.append(
-                "A coordinate never moved, in all chains or in a part of one: the draws mean nothing; start nearer to "
-                "the bulk, or reparametrise."
-            )
-        elif rhat > 1.05 + 5.0 / len(trace):  # independent draws stay below for any number of them
-            sentences.append(
-                f"The chains disagree (R-hat {rhat:.2f}): they have not converged; allow more evaluations, start "
-                "nearer to the bulk, or reparametrise."
-            )
-        if facts.get("noisy"):
-            sentences += _about_noise(trace, facts.get("noise_sd") or 0.0)
-        if sampler == "kernel-hmc":
-            sentences += _about_estimator(facts) if "surrogate" in facts else _about_surrogate(facts)
-    return sentences
+    if found["rhat"] == np.inf:
+        return said | {
+            "stuck": "A coordinate never moved, in all chains or in a part of one: the draws mean nothing; start "
+            "nearer to the bulk, or reparametrise."
+        }
+    if found["rhat"] > LARGEST_RHAT + 5.0 / made:  # independent draws stay below for any number of them
+        said["rhat"] = (
+            f"The chains disagree (R-hat {found['rhat']:.2f}): they have not converged; allow more evaluations, start "
+            "nearer to the bulk, or reparametrise."
+        )
+    if found["disagreement"] < LEAST_P:
+        said["replicas"] = (
+            f"The replicas disagree on a mean or a tail (p = {10 ** found['disagreement']:.0e}): what one of them "
+            "missed, all may have missed; allow several times the evaluations, or reparametrise."
+        )
+    if found["drift"] < LEAST_P:
+        said["drift"] = (
+            f"The draws still change from one fifth of the run to the next (p = {10 ** found['drift']:.0e}): allow "
+            "more evaluations, so that warm-up is longer, or start nearer to the bulk."
+        )
+    if found["tail_ess"] < LEAST_TAIL_ESS:
+        said["tail ess"] = (
+            f"The 5 % and 95 % quantiles rest on {found['tail_ess']:.0f} effective draws in the worst coordinate: "
+            "make more draws."
+        )
+    return said
 
 
-def _about_noise(trace, noise_sd):
-    sentences = []
+def _about_stays(found):
+    if found["stay"] > LONGEST_STAY:
+        return {
+            "sojourn": f"A chain stayed in one state {found['stay']:.0f} times as long as its acceptance explains: "
+            "there are places that the proposals hardly reach; allow more evaluations, or reparametrise."
+        }
+    return {}
+
+
+def _about_noise(found, made, noise_sd):
+    """Noise looks like misfit wherever acceptance is asked: what is left to say is how loud it is, and of long luck."""
+    said = {}
     if noise_sd > LOUD:
         times = int(np.ceil(np.expm1(noise_sd**2) / np.expm1(1.0)))
-        sentences.append(
+        said["noise"] = (
             f"The noise of log_density has a sd of about {noise_sd:.1f} nats, so that few proposals can be accepted: "
             f"average about {times} times as many simulations in each estimate, for a sd near 1."
         )
-    longest = longest_stay(trace.stats["accepted"])
-    if longest > max(LONG * len(trace), 50):
-        sentences.append(
-            f"A chain stayed {longest} draws in one state, whose estimate was lucky: average more simulations in each "
-            "estimate, or allow more evaluations."
+    longest = found["longest_stay"]
+    if longest > max(LONG * made, 50):
+        said["sojourn"] = (
+            f"A chain stayed {longest:.0f} draws in one state, whose estimate was lucky: average more simulations in "
+            "each estimate, or allow more evaluations."
         )
-    return sentences
+    return said
 
 
-def longest_stay(accepted: np.ndarray) -> int:
-    """The largest number of draws in a row that a chain spent in one state; ``accepted`` is (chains, draws)."""
-    longest = 0
-    for moves in accepted:
-        ends = np.flatnonzero(moves)
-        longest = max(longest, int(np.max(np.diff(np.concatenate([[0], ends, [len(moves)]])))))
-    return longest
-
-
-def _about_surrogate(facts):
+def _about_surrogate(found, facts):
     error = facts.get("surrogate_loo_sd")
     if error is None:
-        return [
-            "Warm-up was too short for a surrogate, so that all draws came from differential evolution: raise warmup "
-            "or max_evaluations."
-        ]
+        return {
+            "no surrogate": "Warm-up was too short for a surrogate, so that all draws came from differential "
+            "evolution: raise warmup or max_evaluations."
+        }
+    said = {}
     error = beyond_noise(error, facts.get("noise_sd") or 0.0)
-    if error > 1.0:
-        return [
+    if error > LARGEST_LOO:
+        said["surrogate"] = (
             f"The surrogate misses the log-density by {error:.1f} nats (leave-one-out sd): expect slow mixing in "
             "places, and allow more evaluations or reparametrise."
-        ]
-    return []
+        )
+    if facts.get("noisy"):
+        return said
+    if FEWEST_ACCEPTED <= found["acceptance"] < FEWEST_ACCEPTED_RUNS:
+        said["acceptance"] = (
+            f"Only {found['acceptance']:.0%} of the proposals were accepted, where a surrogate that fits has 80 %: "
+            "allow more evaluations, or reparametrise."
+        )
+    accepted, missed = found["tail_acceptance"], facts["surrogate_trend_sd"]
+    curved = missed > CURVED[0] and facts["surrogate_metric_spread"] > CURVED[1]
+    if curved and accepted < FEWEST_ACCEPTED_FROM_CURVED_TAILS:
+        said["budget"] = (
+            f"The evaluations were too few for so curved a ridge (a quadratic misses it by {missed:.1f} nats, and only "
+            f"{accepted:.0%} of the proposals from a tail were accepted): tails may be cut short; allow several times "
+            "as many, or reparametrise."
+        )
+    elif accepted < FEWEST_ACCEPTED_FROM_TAILS:
+        said["tails"] = (
+            f"Only {accepted:.0%} of the proposals from a tail were accepted: it may be cut short; allow more "
+            "evaluations, or reparametrise."
+        )
+    return said
 
 
 def _about_estimator(facts):
     if "surrogate_acceptance_rate" not in facts:
         why = facts.get("refit_error", "warm-up was too short for a fit")
-        return [
-            f"There was no surrogate ({why}), so that all draws came from a random walk: raise warmup or "
-            "max_evaluations, or use another surrogate."
-        ]
+        return {
+            "no surrogate": f"There was no surrogate ({why}), so that all draws came from a random walk: raise warmup "
+            "or max_evaluations, or use another surrogate."
+        }
     if facts["n_failed_refits"]:
-        return [
-            f"Of the {facts['surrogate']}, {facts['n_failed_refits']} fits failed, and the last good one stayed in use "
-            f"({facts['refit_error']}): regularise it more, or use another one."
-        ]
-    return []
+        return {
+            "failed fits": f"Of the {facts['surrogate']}, {facts['n_failed_refits']} fits failed, and the last good "
+            f"one stayed in use ({facts['refit_error']}): regularise it more, or use another one."
+        }
+    return {}

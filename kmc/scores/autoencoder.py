@@ -8,10 +8,10 @@ import numpy as np
 from scipy import optimize
 
 from kmc.checks import as_generator, check_count
-from kmc.scores import selection
 from kmc.scores.base import REFIT_GROWTH, ScoreEstimator
 from kmc.scores.network import Denoiser, DenoiserState, flatten, initial, loss, unflatten
 from kmc.scores.sums import Samples
+from kmc.selection import folds_of
 
 LEVELS = (100.0, 10.0, 1.0)
 """Noise that the network is trained with, one after the other, in units of the final noise σ."""
@@ -146,7 +146,7 @@ class DenoisingAutoencoder(ScoreEstimator):
         self.cv_results_: dict[str, np.ndarray] = {}
         best = 0
         if len(candidates) > 1:
-            folds = selection.folds(len(samples.x), self.cv, self._rng)
+            folds = folds_of(len(samples.x), self.cv, self._rng)
             objectives = np.array([[self._held_out(samples, fold, *c) for fold in folds] for c in candidates])
             mean = objectives.mean(axis=1)
             if not np.any(np.isfinite(mean)):

@@ -12,8 +12,9 @@ from kmc.scores import selection
 from kmc.scores.base import FittedDensity, FittedExpansion
 from kmc.scores.full_system import FullSystem
 from kmc.scores.in_basis import check_smooth
-from kmc.scores.selection import Search, Setting
+from kmc.scores.selection import Setting
 from kmc.scores.sums import Samples
+from kmc.selection import Search, folds_of
 
 SELECTION = 1000
 """Samples at most that candidates are compared on."""
@@ -82,7 +83,7 @@ def _subset(samples, rng):
 
 def _best(model, samples, settings, search, rng) -> Setting:
     """The setting with the best regularisation, which stays in ``search``."""
-    folds = selection.folds(len(samples.x), model.cv, rng)
+    folds = folds_of(len(samples.x), model.cv, rng)
     best = None
     for setting in settings:
         if search.add(setting.candidate, _held_out(model, samples, setting, folds, search.regularizations)):

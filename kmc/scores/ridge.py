@@ -20,8 +20,8 @@ from kmc.linalg import ridge_solution
 from kmc.scores import selection
 from kmc.scores.base import FittedExpansion
 from kmc.scores.held_out import Folds, HeldOut, LeaveOneOut
-from kmc.scores.selection import Search
 from kmc.scores.sums import Samples, Sums, accumulate_sums
+from kmc.selection import Search, folds_of, listed
 
 
 class Model(Protocol):
@@ -56,7 +56,7 @@ def fit(model: Any, samples: Samples) -> Sums:
     selection.check_folds(model.cv)
     rng = as_generator(model.random_state)
     median = median_distance(samples.x)
-    first = selection.listed(model.kernel)[0]
+    first = listed(model.kernel)[0]
     model.centre_ = samples.centre
     model._draw(samples, kernel_of(first, median if isinstance(first, str) else 1.0), rng)
     search = Search(selection.regularizations(model.regularization, median))
@@ -80,7 +80,7 @@ def solve(model: Any, total: Sums) -> None:
 
 def _searched(model, samples, settings, search, rng) -> Sums:
     """Set what is chosen but the regularisation, which is in ``search``; the sums over all samples."""
-    folds = selection.folds(len(samples.x), model.cv, rng) if model.cv != "loo" else None
+    folds = folds_of(len(samples.x), model.cv, rng) if model.cv != "loo" else None
     chosen: Sums | None = None
     for candidate, kernel, base in settings:
         basis = model._basis(kernel)

@@ -8,11 +8,12 @@ import numpy as np
 
 from kmc.bases import Contraction, KernelSections, Whitened
 from kmc.forms import Forms, accumulate
-from kmc.kernels import Gaussian, Metric, median_distance
+from kmc.kernels import Gaussian, Metric, Polynomial, median_distance
 from kmc.linalg import cholesky_whitening, ridge_path
 from kmc.surrogates.noise import no_worse
 
 REGULARIZATIONS = np.logspace(-13, 2, 31)
+_DEGREE = 4
 
 
 class Data(NamedTuple):
@@ -35,38 +36,45 @@ class Data(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """f(z) = offset + Σ_a coefficients_a k(metric z, metric centres_a)."""
+    """f(z) = offset + Σ_a coefficients_a k(metric (z - origin), metric (centres_a - origin))."""
 
-    kernel: Gaussian
+    kernel: Gaussian | Polynomial
     centres: np.ndarray  # (m, d)
     metric: np.ndarray  # (d, d)
     coefficients: np.ndarray  # (m,)
     offset: float
-    factor: float  # bandwidth in median distances between centres
+    factor: float  # bandwidth in median distances between centres; infinite: polynomials of degree four
     regularization: float
     loo_sd: float  # weighted root mean square of the leave-one-out residuals
     residuals: np.ndarray  # (n,) leave-one-out residuals
+    origin: np.ndarray  # (d,) of the polynomials; radial kernels do not care
     score_weight: float = 0.0  # share of the score terms
 
     @property
+    def rate(self) -> float:
+        """What squared distances, or the inner products of polynomials, are multiplied by."""
+        return self.kernel.rate if isinstance(self.kernel, Gaussian) else self.kernel.bandwidth**-2
+
+    @property
     def basis(self) -> KernelSections:
-        """The sections."""
-        return KernelSections(Metric(self.kernel, self.metric), self.centres)
+        """The sections, as functions of z - origin."""
+        return KernelSections(Metric(self.kernel, self.metric), self.centres - self.origin)
 
     def values(self, z: np.ndarray) -> np.ndarray:
         """f at the rows of z, shape (n,)."""
-        return self.offset + self.basis.values(z) @ self.coefficients
+        return self.offset + self.basis.values(z - self.origin) @ self.coefficients
 
     def gradients(self, z: np.ndarray) -> np.ndarray:
         """∇f at the rows of z, shape (n, d)."""
-        return Contraction(self.basis, self.coefficients).gradient(z)
+        return Contraction(self.basis, self.coefficients).gradient(z - self.origin)
 
 
 def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], jitter: float) -> Expansion:
     """The widest kernel, and the largest regularisation, that cost little in leave-one-out error.
 
     Wide kernels with the same error inside the data have a tenth of the error outside (measured on curved targets):
-    narrow ones fall back to the trend there. But a wide kernel may also run away upwards: of those that fit well,
+    narrow ones fall back to the trend there. The widest of all are polynomials, the limit of flat kernels: a ridge that
+    bends goes on bending beyond the data. But a wide kernel may also run away upwards: of those that fit well,
     only the ones that keep the known deep points out of the bulk are considered.
     """
     candidates = [fit_kernel(data, metric, factor, jitter) for factor in factors]
@@ -85,7 +93,7 @@ def fit_kernel(
     data: Data, metric: np.ndarray, factor: float, jitter: float, regularization: float | None = None
 ) -> Expansion:
     """The expansion in sections of one bandwidth; its ridge by leave-one-out if it is not given."""
-    kernel = Gaussian(factor * median_distance(data.centres @ metric.T))
+    kernel = kernel_of_width(data.centres @ metric.T, factor)
     sections = KernelSections(Metric(kernel, metric), data.centres)
     whitening = cholesky_whitening(sections.gram(), jitter)
     basis = Whitened(sections, whitening)
@@ -116,6 +124,7 @@ def fit_kernel(
         regularization=float(grid[chosen]),
         loo_sd=float(errors[chosen]),
         residuals=residuals[:, chosen],
+        origin=np.zeros(len(metric)),
         score_weight=data.score_weight,
     )
 
@@ -133,6 +142,13 @@ def system(forms: Forms, scores: Forms | None, whitening: np.ndarray, share: flo
         (1 - share) * matrix + per_state * (whitening.T @ scores.dirichlet @ whitening),
         (1 - share) * target - per_state * (whitening.T @ scores.linear),
     )
+
+
+def kernel_of_width(centres: np.ndarray, factor: float) -> Gaussian | Polynomial:
+    """The Gaussian of that bandwidth, in median distances between centres; quartic polynomials if it is infinite."""
+    if factor == np.inf:
+        return Polynomial(_DEGREE, 1.0, 2.0 * float(np.sqrt(np.median(np.sum(centres**2, axis=1)))))
+    return Gaussian(factor * median_distance(centres))
 
 
 def _runaway(expansion, data):

@@ -24,6 +24,8 @@ from kmc.surrogates.surrogate import Surrogate, assemble, point_state
 from kmc.surrogates.trend import FLATTEST, fit_trend
 from kmc.surrogates.whitening import Whitening, whiten_states
 
+_DEEPER = 16.0  # times the edge: values that show how the target bends
+
 
 @dataclass(frozen=True)
 class FitOptions:
@@ -38,7 +40,8 @@ class FitOptions:
     max_values : int
         Values kept for a fit; a quarter of them are the largest old residuals.
     bandwidths : tuple of float
-        Candidates, in median distances between centres.
+        Candidates, in median distances between centres; infinity stands for polynomials of degree four, which noisy
+        values do not get: noise says little between wide kernels.
     score_weight : float or "cv", optional
         Share of the score-matching terms in the objective, in [0, 1); the rest goes to the values. "cv" is a share
         chosen by cross-validation, and what noisy values get by default; exact ones get none, which is best for them.
@@ -49,7 +52,7 @@ class FitOptions:
     n_basis: int = 200
     good: float = 0.2
     max_values: int = 2000
-    bandwidths: tuple[float, ...] = (0.5, 0.8, 1.2, 2.0, 3.5, 7.0, 14.0)
+    bandwidths: tuple[float, ...] = (0.5, 0.8, 1.2, 2.0, 3.5, 7.0, 14.0, np.inf)
     score_weight: float | str | None = None
     jitter: float = 1e-11
 
@@ -62,8 +65,8 @@ class FitOptions:
                 raise ValueError(f"score_weight={self.score_weight!r}: expected 'cv' or a number in [0, 1)")
             check_number(self, "score_weight", 0, 1, "[)")
         check_number(self, "jitter", 0, 1)
-        if not self.bandwidths or not all(0 < b < np.inf for b in self.bandwidths):
-            raise ValueError(f"bandwidths={self.bandwidths!r}: expected positive finite numbers, at least one")
+        if not self.bandwidths or not all(b > 0 for b in self.bandwidths):
+            raise ValueError(f"bandwidths={self.bandwidths!r}: expected positive numbers, at least one")
 
 
 class _Evaluated(NamedTuple):
@@ -123,6 +126,8 @@ def fit_surrogate(
         options = replace(options, score_weight="cv" if noisy else 0.0)
     if not noisy:
         return _fit(x, log_density, log_density, states, rng, options, previous, levels, None)
+    finite = tuple(b for b in options.bandwidths if b < np.inf) or options.bandwidths
+    options = replace(options, bandwidths=finite)
     known = previous or _fit(x, log_density, log_density, states, rng, options, None, levels, 0.0)
     smooth = settled(log_density, known.log_density(x), known.noise_sd)
     return _fit(x, log_density, smooth, states, rng, options, previous, levels, known.noise_sd)
@@ -195,10 +200,12 @@ def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None
         trend = fit_trend(z, y, weights)
 
     data = _data(z, y, weights, trend, whitening, evaluated, rng, options)
-    if metric is None and previous is not None and whitening is previous.whitening:
-        metric = previous.expansion.metric
-    start = np.eye(z.shape[1]) if metric is None else metric
-    data, expansion = _with_learned_metric(data, start, _factors(options, previous), options, rng, noise_sd or 0.0)
+    metrics = _known_metrics(whitening, previous) if metric is None else [metric]
+    polynomial = _polynomial_metrics(whitening, data, evaluated, rng)
+    noise = noise_sd or 0.0
+    poor = max(options.good, 0.25 * beyond_noise(trend.residual_sd, noise))
+    factors = _factors(options, previous)
+    data, expansion = _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise)
     if options.score_weight == "cv":
         folds = make_folds(x_kept, states, rng)
         expansion = with_best_share(data, expansion, folds, _neighbours(expansion.factor, options), options.jitter)
@@ -263,11 +270,32 @@ def _neighbours(factor, options):
     return tuple(order[max(at - 1, 0) : at + 2])
 
 
-def _with_learned_metric(data, metric, factors, options, rng, noise_sd):
-    """The expansion in the better of the given metric and those learned from gradients; more centres if it is poor."""
-    best = fit_expansion(data, metric, factors, options.jitter)
-    if beyond_noise(best.loo_sd, noise_sd) > options.good:
-        trial = fit_expansion(data, polynomial_metric(data, rng), options.bandwidths, options.jitter)
+def _known_metrics(whitening, previous):
+    """What is known before the fit: nothing, or the last metric, which other coordinates do not make obsolete."""
+    isotropic = np.eye(len(whitening.matrix))
+    if previous is None:
+        return [isotropic]
+    if whitening is previous.whitening:
+        return [previous.expansion.metric]
+    return [isotropic, previous.expansion.metric @ previous.whitening.matrix @ whitening.inverse]
+
+
+def _polynomial_metrics(whitening, data, evaluated, rng):
+    """Metrics of quartic polynomials, dear ones: of the values that the fit is to, and of many deeper ones too."""
+    yield polynomial_metric(data.z, data.residual, data.weights, rng)
+    edge = _DEEPER * evaluated.edge
+    weights = depth_weights(evaluated.depth, edge)
+    rows = np.flatnonzero(weights > NEGLIGIBLE)
+    z, y, weights = whitening(evaluated.x[rows]), evaluated.log_density[rows], weights[rows] / weights[rows].sum()
+    trend = point_state(fit_trend(z, y, weights), edge)
+    yield polynomial_metric(z, y - point.values(trend, np.ascontiguousarray(z)), weights, rng)
+
+
+def _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise_sd):
+    """The expansion in the best of the given and the learned metrics; more centres if it is poor."""
+    best = min((fit_expansion(data, metric, factors, options.jitter) for metric in metrics), key=lambda e: e.loo_sd)
+    while beyond_noise(best.loo_sd, noise_sd) > poor and (metric := next(polynomial, None)) is not None:
+        trial = fit_expansion(data, metric, options.bandwidths, options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
     for _ in range(2):
         trial = fit_expansion(data, gradient_metric(best, data), factors, options.jitter)

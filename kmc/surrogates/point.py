@@ -23,7 +23,9 @@ ABOVE_TREND = 3.0  # nats that the sections may add to the trend anywhere
 
 
 class PointState(NamedTuple):
-    """log s(z) = constant - depth(z) + Σ_a coefficients_a exp(-rate |metric z - centres_a|²).
+    """log s(z) = constant - depth(z) + Σ_a coefficients_a k(u, centres_a) with u = metric z - shift.
+
+    The sections are radial, k = exp(-rate |u - c|²), or polynomials, k = (1 + rate <u, c>)⁴.
 
     The trend's depth is a function of q = (z - location)ᵀ precision (z - location): (ν + d)/2 log(1 + q/ν) for a
     Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as
@@ -41,11 +43,13 @@ class PointState(NamedTuple):
     cap: float
     tail: float
     metric: np.ndarray  # (d, d)
+    shift: np.ndarray  # (d,)
     centres: np.ndarray  # (d, m): feature-major, so that the loops over centres are contiguous
     coefficients: np.ndarray  # (m,)
     rate: float
     ceiling: float = np.inf
     reach: float = 1.0
+    radial: bool = True
 
 
 @numba.njit(cache=True)
@@ -58,7 +62,7 @@ def workspace(state):
 @numba.njit(cache=True)
 def value_and_gradient(state, z, gradient, work):
     """log s(z); its gradient is written into ``gradient`` (d,)."""
-    d, m = state.centres.shape
+    d = state.centres.shape[0]
     vectors, sections = work
     r, pr, u, g = vectors[0], vectors[1], vectors[2], vectors[3]
 
@@ -72,26 +76,11 @@ def value_and_gradient(state, z, gradient, work):
             total += state.precision[i, j] * r[j]
             mapped += state.metric[i, j] * z[j]
         pr[i] = total
-        u[i] = mapped
+        u[i] = mapped - state.shift[i]
         q += r[i] * total
     depth, slope = _trend(q, state.dof, state.cap, state.tail, d)
 
-    exponent = sections[0]
-    value = sections[1]
-    exponent[:] = 0.0
-    for j in range(d):
-        uj = u[j]
-        centres = state.centres[j]
-        for a in range(m):
-            exponent[a] += (uj - centres[a]) ** 2
-    for a in range(m):
-        value[a] = exponential(-state.rate * exponent[a])
-    sections_sum = np.dot(state.coefficients, value)
-    for a in range(m):
-        value[a] *= state.coefficients[a]
-    np.dot(state.centres, value, g)
-    for j in range(d):
-        g[j] = 2.0 * state.rate * (g[j] - u[j] * sections_sum)
+    sections_sum = _sections(state, u, g, sections)
     for i in range(d):
         total = 0.0
         for j in range(d):
@@ -101,6 +90,38 @@ def value_and_gradient(state, z, gradient, work):
 
 
 register(PointState, workspace, value_and_gradient)
+
+
+@numba.njit(cache=True)
+def _sections(state, u, g, work):
+    """The sum of the sections at u; its gradient in u is written into ``g``."""
+    d, m = state.centres.shape
+    argument, value = work[0], work[1]
+    argument[:] = 0.0
+    if not state.radial:
+        np.dot(u, state.centres, argument)
+        total = 0.0
+        for a in range(m):
+            base = 1.0 + state.rate * argument[a]
+            slope = state.coefficients[a] * base * base * base
+            total += slope * base
+            value[a] = 4.0 * state.rate * slope
+        np.dot(state.centres, value, g)
+        return total
+    for j in range(d):
+        uj = u[j]
+        centres = state.centres[j]
+        for a in range(m):
+            argument[a] += (uj - centres[a]) ** 2
+    for a in range(m):
+        value[a] = exponential(-state.rate * argument[a])
+    total = np.dot(state.coefficients, value)
+    for a in range(m):
+        value[a] *= state.coefficients[a]
+    np.dot(state.centres, value, g)
+    for j in range(d):
+        g[j] = 2.0 * state.rate * (g[j] - u[j] * total)
+    return total
 
 
 @numba.njit(cache=True)

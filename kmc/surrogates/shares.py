@@ -15,9 +15,9 @@ import numpy as np
 
 from kmc.bases import KernelSections, Whitened
 from kmc.forms import accumulate_folds
-from kmc.kernels import Gaussian, Metric, median_distance
+from kmc.kernels import Metric
 from kmc.linalg import cholesky_whitening, ridge_path
-from kmc.surrogates.expansion import REGULARIZATIONS, Data, Expansion, fit_kernel, system
+from kmc.surrogates.expansion import REGULARIZATIONS, Data, Expansion, fit_kernel, kernel_of_width, system
 from kmc.surrogates.noise import no_worse
 
 SHARES = (0.0, 0.05, 0.2, 0.6)
@@ -68,7 +68,7 @@ def with_best_share(
 
 def _held_out(data, metric, factor, folds, jitter):
     """Residuals (n, shares, regularisations) of the values of every fold from the fit to the others."""
-    kernel = Gaussian(factor * median_distance(data.centres @ metric.T))
+    kernel = kernel_of_width(data.centres @ metric.T, factor)
     sections = KernelSections(Metric(kernel, metric), data.centres)
     whitening = cholesky_whitening(sections.gram(), jitter)
     basis = Whitened(sections, whitening)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from kmc.kernels import Gaussian
 from kmc.surrogates import point
 from kmc.surrogates.expansion import Expansion
 from kmc.surrogates.noise import beyond_noise
@@ -49,6 +51,11 @@ class Surrogate:
         """What is left of ``loo_sd`` without the noise of the values."""
         return beyond_noise(self.loo_sd, self.noise_sd)
 
+    @cached_property
+    def metric_spread(self) -> float:
+        """Largest over smallest mean square of the surrogate's gradient along a direction: large on a curved ridge."""
+        return float(np.linalg.cond(self.expansion.metric) ** 2)
+
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """log s at the rows of x (n, d), shape (n,)."""
         return point.values(self.point, np.ascontiguousarray(self.whitening(x)))
@@ -62,7 +69,9 @@ class Surrogate:
         step = whiten_states(draws)
         inverse = step.inverse
         expansion = self.expansion._replace(
-            centres=step(self.expansion.centres), metric=self.expansion.metric @ inverse
+            centres=step(self.expansion.centres),
+            origin=step(self.expansion.origin[None])[0],
+            metric=self.expansion.metric @ inverse,
         )
         trend = self.trend._replace(
             location=step(self.trend.location[None])[0], precision=inverse.T @ self.trend.precision @ inverse
@@ -110,10 +119,12 @@ def point_state(
         dim / 2 + 2.0,
     )
     if expansion is None:
-        return point.PointState(trend.constant, *common, np.eye(dim), np.zeros((dim, 1)), np.zeros(1), 1.0)
+        no_sections = (np.eye(dim), np.zeros(dim), np.zeros((dim, 1)), np.zeros(1), 1.0)
+        return point.PointState(trend.constant, *common, *no_sections)
     metric = np.ascontiguousarray(expansion.metric)
-    centres = np.ascontiguousarray((expansion.centres @ metric.T).T)
+    centres = np.ascontiguousarray(((expansion.centres - expansion.origin) @ metric.T).T)
     constant = trend.constant + expansion.offset
     reach = float(np.quantile(np.linalg.norm(expansion.centres, axis=1), 0.95))
-    kernel = (metric, centres, expansion.coefficients, expansion.kernel.rate)
-    return point.PointState(constant, *common, *kernel, ceiling, reach)
+    radial = isinstance(expansion.kernel, Gaussian)
+    sections = (metric, metric @ expansion.origin, centres, expansion.coefficients, expansion.rate)
+    return point.PointState(constant, *common, *sections, ceiling, reach, radial)

@@ -209,3 +209,19 @@ def test_errors_say_what_is_wrong(basis, x, forms, options, message):
 def test_folds_that_make_no_sense(basis, x, folds, message):
     with pytest.raises(ValueError, match=message):
         accumulate_folds(basis, x, ("mass",), folds)
+
+
+def test_the_form_of_gradients(basis, x, data):
+    """Σ w <∇φ, t> and Σ w |t|², in one pass, in blocks, in folds, and through the general mode."""
+    w, t = data["weights"], np.random.default_rng(8).standard_normal((23, 2))
+    forms = accumulate(basis, x, ("gradients",), weights=w, gradients=t)
+    literal = sum(w[b] * (basis.gradients(x)[b] @ t[b]) for b in range(23))
+    np.testing.assert_allclose(forms.gradients, literal)
+    assert forms.gradient_square == pytest.approx(sum(w[b] * t[b] @ t[b] for b in range(23)))
+    assert_same(accumulate(General(basis), x, ("gradients",), weights=w, gradients=[t[:7], t[7:]], block=5), forms)
+    folds = accumulate_folds(basis, x, ("gradients",), 3, weights=w, gradients=t)
+    assert_same(folds[0] + folds[1] + folds[2], forms)
+    with pytest.raises(ValueError, match="gradients=None"):
+        accumulate(basis, x, ("gradients",))
+    with pytest.raises(ValueError, match=r"gradients has shape \(23, 1\)"):
+        accumulate(basis, x, ("gradients",), gradients=t[:, :1])

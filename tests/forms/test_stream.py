@@ -24,7 +24,8 @@ def x():
 @pytest.fixture
 def data():
     rng = np.random.default_rng(7)
-    return {"weights": rng.random(N), "values": rng.standard_normal(N), "base_gradient": rng.standard_normal((N, DIM))}
+    vectors = {name: rng.standard_normal((N, DIM)) for name in ("gradients", "base_gradient")}
+    return {"weights": rng.random(N), "values": rng.standard_normal(N), **vectors}
 
 
 class Chunked:

@@ -24,13 +24,13 @@ def bad(acceptance=0.1):
     return Round(cold=[acceptance] * 10, hot=[acceptance] * 10, n_points=100)
 
 
-def end(plan, rounds):
+def end(plan, rounds, settled_at=0):
     """Drive a schedule one evaluation at a time: the counts at which it fits, and the one at which warm-up ends."""
     fits = []
     for n in range(1, 100_000):
         if plan.due(n):
             fits.append(n)
-            if plan.finish(n, rounds(len(fits))):
+            if plan.finish(n, rounds(len(fits)), settled_at):
                 return fits, n
         if plan.exhausted(0, n):
             return fits, n
@@ -63,6 +63,15 @@ def test_a_third_of_the_budget_is_enough_if_it_passes():
     assert n == 3000
 
 
+@pytest.mark.parametrize(("rounds", "otherwise"), [(good(), EARLIEST), (bad(0.45), 3000)], ids=["good", "passable"])
+def test_warm_up_lasts_twice_as_long_as_it_took_to_settle(rounds, otherwise):
+    for settled_at in (otherwise // 3, 1700, 2000):
+        _, n = end(schedule(max_evaluations=9000), lambda _: rounds, settled_at)
+        assert max(otherwise, 2 * settled_at) <= n < max(otherwise, 2 * settled_at) * GROWTH + 1
+    _, n = end(schedule(max_evaluations=9000), lambda _: rounds, 4000)
+    assert n == 4500
+
+
 @pytest.mark.parametrize("budget", [100, 1000, 6000, 60_000])
 def test_half_of_the_budget_is_the_end(budget):
     _, n = end(schedule(max_evaluations=budget), lambda _: bad())
@@ -87,7 +96,7 @@ def test_without_a_budget_the_draws_set_one():
 def test_warm_up_sweeps_given_by_the_user_decide_alone():
     plan = schedule(max_evaluations=6000, warmup=500)
     for n in range(1, 20_000, 50):
-        assert not (plan.due(n) and plan.finish(n, good()))
+        assert not (plan.due(n) and plan.finish(n, good(), 0))
     assert not plan.exhausted(500 - SETTLE - 1, 6000)
     assert plan.exhausted(500 - SETTLE, 1)
 

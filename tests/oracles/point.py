@@ -15,10 +15,16 @@ def depth(q, state, dim):
 
 
 def value(state, z):
-    """log s(z) = constant - depth(q) + Σ_a coefficients_a exp(-rate |metric z - centres_a|²)."""
+    """log s(z) = constant - depth(q) + Σ_a coefficients_a k(u, centres_a), u = metric z - shift.
+
+    k = exp(-rate |u - c|²) or, if the sections are not radial, (1 + rate <u, c>)⁴.
+    """
     r = z - state.location
     total = state.constant - depth(r @ state.precision @ r, state, len(z))
     for coefficient, centre in zip(state.coefficients, state.centres.T):
-        u = state.metric @ z - centre
-        total += coefficient * math.exp(-state.rate * (u @ u))
+        u = state.metric @ z - state.shift
+        if state.radial:
+            total += coefficient * math.exp(-state.rate * ((u - centre) @ (u - centre)))
+        else:
+            total += coefficient * (1 + state.rate * (u @ centre)) ** 4
     return total

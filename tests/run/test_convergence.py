@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
-from kmc.run.convergence import worst_rhat
+from kmc.run.convergence import (
+    _autocorrelation_time,
+    disagreement,
+    drift,
+    in_tails,
+    least_tail_ess,
+    worst_rhat,
+)
 
 
 @pytest.mark.parametrize("draws", [20, 100, 1000])
@@ -26,3 +34,32 @@ def test_chains_that_never_move():
 @pytest.mark.parametrize("shape", [(1, 100, 2), (4, 3, 2), (4, 0, 2)])
 def test_nothing_to_compare(shape):
     assert np.isnan(worst_rhat(np.zeros(shape)))
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.6, 0.9])
+def test_the_autocorrelation_time_is_that_of_the_process(correlation):
+    """(1 + r) / (1 - r) of an autoregression; pieces of finite length see a little less."""
+    noise = np.random.default_rng(3).standard_normal((40, 2200)) * np.sqrt(1 - correlation**2)
+    pieces = lfilter([1.0], [1.0, -correlation], noise, axis=1)[:, 200:]
+    np.testing.assert_allclose(_autocorrelation_time(pieces), (1 + correlation) / (1 - correlation), rtol=0.1)
+
+
+def test_tails_hold_a_twentieth_of_the_draws_each():
+    tails = in_tails(np.random.default_rng(4).standard_normal((4, 500, 3)))
+    np.testing.assert_allclose(tails.mean(axis=(0, 1)), 0.05, atol=0.001)
+    assert not np.any(tails[:, :, :3] & tails[:, :, 3:])
+
+
+def test_the_tail_ess_of_independent_draws_is_their_number():
+    size = least_tail_ess(np.random.default_rng(5).standard_normal((4, 1000, 2)))
+    assert 3000 < size < 4500
+    assert np.isnan(least_tail_ess(np.zeros((4, 3, 2))))
+
+
+@pytest.mark.parametrize("test", [drift, lambda columns: disagreement(columns, 2)], ids=["drift", "disagreement"])
+def test_what_never_moves_is_not_tested(test):
+    columns = np.random.default_rng(6).standard_normal((4, 100, 2))
+    columns[:, :, 1] = 1.0
+    assert -3 < test(columns) <= 0
+    assert test(columns[:, :, 1:]) == np.inf
+    assert np.isnan(test(columns[:, :9]))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kmc.mcmc.base import STATS
-from kmc.run.trace import Trace
+from kmc.run.trace import Trace, joined
 from tests.run.sweeps import sweep, trace
 
 
@@ -36,3 +36,21 @@ def test_earlier_views_stay_as_they_are():
     seen, copy = kept.positions, kept.positions.copy()
     kept.append(sweep(64, 3, 2))
     np.testing.assert_array_equal(seen, copy)
+
+
+def test_one_trace_joined_is_itself():
+    kept = trace(5)
+    assert joined([kept]) is kept
+
+
+def test_traces_joined_are_side_by_side():
+    """The last draws that all have, the chains in order; and the parts stay as they are."""
+    first, second = trace(70, chains=2), trace(67, chains=1)
+    both = joined([first, second])
+    assert len(both) == 67 and len(first) == 70
+    np.testing.assert_array_equal(both.positions, np.concatenate([first.positions[:, 3:], second.positions]))
+    np.testing.assert_array_equal(both.log_density, np.concatenate([first.log_density[:, 3:], second.log_density]))
+    for name, column in both.stats.items():
+        np.testing.assert_array_equal(column, np.concatenate([first.stats[name][:, 3:], second.stats[name]]))
+    both.append(sweep(1, 3, 2))
+    assert len(both) == 68 and len(first) == 70

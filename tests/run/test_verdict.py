@@ -1,75 +1,111 @@
-import numpy as np
 import pytest
 
-from kmc.run.verdict import longest_stay, verdict
-from tests.run.sweeps import trace
+from kmc.run.verdict import verdict
 
-
-def after(draws, acceptance=0.5):
-    """A trace of that many draws with that acceptance rate."""
-    made = trace(draws)
-    made.stats["acceptance_rate"][:] = acceptance
-    return made
-
-
-FITTED = {"surrogate_loo_sd": 0.2}
+WELL = {
+    "acceptance": 0.8,
+    "tail_acceptance": 0.7,
+    "longest_stay": 8,
+    "stay": 1.3,
+    "rhat": 1.0,
+    "tail_ess": 1500.0,
+    "drift": -0.5,
+    "disagreement": -0.5,
+}
+FITTED = {"surrogate_loo_sd": 0.2, "surrogate_trend_sd": 1.9, "surrogate_metric_spread": 300.0}
 ESTIMATOR = {"surrogate": "LiteKEF", "surrogate_acceptance_rate": 0.8, "n_failed_refits": 0}
 TWICE_FAILED = ESTIMATOR | {"n_failed_refits": 2, "refit_error": "singular"}
+NAN = float("nan")
 
 
-def say(sampler="kernel-hmc", draws=20, made=20, acceptance=0.5, facts=FITTED, interrupted=False, rhat=1.0):
-    return verdict(sampler, after(made, acceptance), facts, draws, interrupted, rhat)
+def say(sampler="kernel-hmc", draws=20, made=20, facts=FITTED, interrupted=False, reports=None, **found):
+    return verdict(sampler, WELL | found, reports or [facts], made, draws, interrupted)
 
 
 @pytest.mark.parametrize("draws", [20, None])
 @pytest.mark.parametrize("sampler", ["kernel-hmc", "adaptive-metropolis", "random-walk"])
 def test_nothing_is_said_when_all_is_well(sampler, draws):
-    assert say(sampler, draws) == []
+    assert say(sampler, draws) == {}
+
+
+@pytest.mark.parametrize("name", WELL)
+def test_nothing_is_said_of_what_could_not_be_measured(name):
+    assert say(**{name: NAN}) == {}
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence", "remedy"),
+    ("name", "options", "sentence", "remedy"),
     [
-        ({"interrupted": True}, "interrupted after 20 draws per chain", ""),
-        ({"interrupted": True, "made": 0}, "interrupted after 0 draws per chain", ""),
-        ({"made": 0}, "has no draws", "raise max_evaluations or lower warmup"),
-        ({"made": 0, "draws": None}, "has no draws", "raise max_evaluations or lower warmup"),
-        ({"made": 7}, "Only 7 of 20 draws per chain", "raise max_evaluations"),
-        ({"acceptance": 0.03}, "Only 3.0% of the proposals were accepted", "reparametrise"),
-        ({"rhat": 1.4}, "chains disagree (R-hat 1.40)", "allow more evaluations"),
-        ({"rhat": float("inf")}, "never moved", "start nearer"),
-        ({"facts": {}}, "too short for a surrogate", "raise warmup or max_evaluations"),
+        ("interrupted", {"interrupted": True}, "interrupted after 20 draws per chain", ""),
+        ("interrupted", {"interrupted": True, "made": 0}, "interrupted after 0 draws per chain", ""),
+        ("no draws", {"made": 0}, "has no draws", "raise max_evaluations or lower warmup"),
+        ("no draws", {"made": 0, "draws": None}, "has no draws", "raise max_evaluations or lower warmup"),
+        ("few draws", {"made": 7}, "Only 7 of 20 draws per chain", "raise max_evaluations"),
+        ("acceptance", {"acceptance": 0.03}, "Only 3.0% of the proposals were accepted", "reparametrise"),
+        ("acceptance", {"acceptance": 0.3}, "Only 30% of the proposals were accepted", "allow more evaluations"),
+        ("rhat", {"rhat": 1.4}, "chains disagree (R-hat 1.40)", "allow more evaluations"),
+        ("stuck", {"rhat": float("inf")}, "never moved", "start nearer"),
+        ("replicas", {"disagreement": -6.3}, "disagree on a mean or a tail (p = 5e-07)", "allow several times"),
+        ("drift", {"drift": -5.0}, "still change from one fifth of the run to the next (p = 1e-05)", "allow more"),
+        ("sojourn", {"stay": 12.0}, "in one state 12 times as long as its acceptance", "allow more evaluations"),
+        ("tail ess", {"tail_ess": 43.0}, "quantiles rest on 43 effective draws", "make more draws"),
+        ("budget", {"tail_acceptance": 0.43}, "misses it by 1.9 nats, and only 43%", "several times as many"),
         (
-            {"facts": TWICE_FAILED},
-            "LiteKEF, 2 fits failed",
-            "regularise it more",
+            "tails",
+            {"tail_acceptance": 0.08, "facts": FITTED | {"surrogate_trend_sd": 0.3}},
+            "Only 8% of the proposals from a tail",
+            "allow more evaluations",
         ),
-        ({"facts": {"surrogate": "LiteKEF", "refit_error": "singular"}}, "no surrogate (singular)", "raise warmup"),
-        ({"facts": {"surrogate": "LiteKEF"}}, "was too short for a fit", "raise warmup"),
-        ({"facts": {"surrogate_loo_sd": 2.34}}, "misses the log-density by 2.3 nats", "allow more evaluations"),
+        ("no surrogate", {"facts": {}}, "too short for a surrogate", "raise warmup or max_evaluations"),
+        ("failed fits", {"facts": TWICE_FAILED}, "LiteKEF, 2 fits failed", "regularise it more"),
+        (
+            "no surrogate",
+            {"facts": {"surrogate": "LiteKEF", "refit_error": "singular"}},
+            "no surrogate (singular)",
+            "raise warmup",
+        ),
+        ("no surrogate", {"facts": {"surrogate": "LiteKEF"}}, "was too short for a fit", "raise warmup"),
+        (
+            "surrogate",
+            {"facts": FITTED | {"surrogate_loo_sd": 2.34}},
+            "misses the log-density by 2.3 nats",
+            "allow more evaluations",
+        ),
     ],
 )
-def test_one_sentence_with_its_remedy(options, sentence, remedy):
-    (said,) = say(**options)
-    assert sentence in said and remedy in said
+def test_one_sentence_with_its_remedy(name, options, sentence, remedy):
+    ((found, said),) = say(**options).items()
+    assert found == name and sentence in said and remedy in said
     assert said.endswith(".") and said[0].isupper() and "\n" not in said
 
 
+def test_tails_are_judged_by_the_curvature():
+    """Beyond the data, a surrogate is right where the target is nearly quadratic, and worst along a curved ridge."""
+    assert "budget" in say(tail_acceptance=0.3)
+    assert say(tail_acceptance=0.3, facts=FITTED | {"surrogate_trend_sd": 0.3}) == {}
+    assert say(tail_acceptance=0.3, facts=FITTED | {"surrogate_metric_spread": 9.0}) == {}
+
+
 def test_a_fitted_estimator_says_nothing():
-    assert say(facts=ESTIMATOR) == []
+    assert say(facts=ESTIMATOR, tail_acceptance=0.05) == {}
 
 
 def test_surrogates_are_the_business_of_kernel_hmc_alone():
-    assert say("random-walk", facts={}) == []
+    assert say("random-walk", facts={}, acceptance=0.2, tail_acceptance=0.1) == {}
+
+
+def test_the_worst_replica_is_spoken_of():
+    assert "4.0 nats" in say(reports=[FITTED, FITTED | {"surrogate_loo_sd": 4.0}])["surrogate"]
+    assert "no surrogate" in say(reports=[FITTED, {}])
 
 
 def test_several_sentences():
-    said = say(made=7, acceptance=0.01, facts={"surrogate_loo_sd": 5.0})
-    assert len(said) == 3 and len(set(said)) == 3
+    said = say(made=7, acceptance=0.01, facts=FITTED | {"surrogate_loo_sd": 5.0})
+    assert list(said) == ["few draws", "acceptance", "surrogate"] and len(set(said.values())) == 3
 
 
 def test_an_interrupted_run_is_not_told_to_raise_its_budget():
-    assert not any("max_evaluations" in s for s in say("random-walk", interrupted=True, made=3))
+    assert not any("max_evaluations" in s for s in say("random-walk", interrupted=True, made=3).values())
 
 
 # Noisy targets
@@ -78,50 +114,34 @@ def test_an_interrupted_run_is_not_told_to_raise_its_budget():
 NOISY = FITTED | {"noisy": True, "noise_sd": 1.0}
 
 
-def stays(draws, longest):
-    """A trace of chains that move at every draw, but for one stay."""
-    made = after(draws)
-    made.stats["accepted"][:] = True
-    made.stats["accepted"][1, 5 : 4 + longest] = False
-    return made
-
-
-def about_noise(facts, draws=400, longest=30):
-    return verdict("kernel-hmc", stays(draws, longest), facts, draws, False, 1.0)
+def about_noise(facts=NOISY, sampler="kernel-hmc", draws=400, **found):
+    return say(sampler, draws, draws, facts, **({"acceptance": 0.4, "tail_acceptance": 0.1, "stay": 9.0} | found))
 
 
 def test_a_usual_noise_is_not_mentioned():
-    assert about_noise(NOISY) == []
-    assert about_noise(NOISY, longest=80) == []
+    assert about_noise() == {}
+    assert about_noise(longest_stay=80) == {}
 
 
 def test_loud_noise_and_how_many_simulations_cure_it():
     """(e^4 - 1) / (e - 1) = 31.2 times as many, as the variance of the average of log-normal estimates falls with n."""
-    (said,) = about_noise(NOISY | {"noise_sd": 2.0, "surrogate_loo_sd": 2.01})
-    assert "sd of about 2.0 nats" in said and "about 32 times as many simulations" in said
+    said = about_noise(NOISY | {"noise_sd": 2.0, "surrogate_loo_sd": 2.01})
+    assert list(said) == ["noise"]
+    assert "sd of about 2.0 nats" in said["noise"] and "about 32 times as many simulations" in said["noise"]
 
 
 def test_a_chain_that_sticks():
-    (said,) = about_noise(NOISY, longest=81)
-    assert "stayed 81 draws in one state" in said and "average more simulations" in said
+    said = about_noise(longest_stay=81)
+    assert list(said) == ["sojourn"]
+    assert "stayed 81 draws in one state" in said["sojourn"] and "average more simulations" in said["sojourn"]
 
 
 def test_sticking_is_seen_where_nothing_estimates_the_noise():
-    (said,) = verdict("random-walk", stays(400, 90), {"noisy": True}, 400, False, 1.0)
-    assert "stayed 90 draws" in said
+    assert "stayed 90 draws" in about_noise({"noisy": True}, "random-walk", longest_stay=90)["sojourn"]
 
 
 def test_noise_is_not_held_against_the_surrogate_nor_the_proposals():
     loud = NOISY | {"noise_sd": 2.5, "surrogate_loo_sd": 2.6}
-    assert len(say(facts=loud, acceptance=0.05, made=20)) == 1  # of what the noise allows, .077, it is most
-    assert any("proposals were accepted" in said for said in say(facts=loud, acceptance=0.005))
-    (said,) = about_noise(NOISY | {"surrogate_loo_sd": 1.6})
-    assert "misses the log-density by 1.2 nats" in said
-
-
-@pytest.mark.parametrize(
-    ("accepted", "longest"),
-    [([[1, 1, 1]], 1), ([[0, 0, 0]], 3), ([[1, 0, 0, 1], [1, 1, 1, 1]], 3), ([[0, 0, 1, 0]], 2)],
-)
-def test_the_longest_stay(accepted, longest):
-    assert longest_stay(np.array(accepted, bool)) == longest
+    assert list(about_noise(loud, acceptance=0.05)) == ["noise"]  # of what the noise allows, .077, it is most
+    assert "acceptance" in about_noise(loud, acceptance=0.005)
+    assert "misses the log-density by 1.2 nats" in about_noise(NOISY | {"surrogate_loo_sd": 1.6})["surrogate"]

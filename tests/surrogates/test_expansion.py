@@ -88,3 +88,21 @@ def test_a_constant_residual_is_the_offset():
     expansion = fit_expansion(problem()._replace(residual=np.full(40, -3.0)), np.eye(2), (0.5, 2.0), 1e-11)
     np.testing.assert_allclose(expansion.values(problem().states), -3.0, rtol=1e-12)
     assert expansion.loo_sd < 1e-12
+
+
+def test_an_infinite_bandwidth_stands_for_quartics(metric):
+    """They go on beyond the data, where Gaussian sections of any width fall back to nothing."""
+    rng = np.random.default_rng(15)
+    z = rng.standard_normal((200, 2))
+
+    def ridge(z):
+        return -2.0 * (z[:, 1] + 0.5 * z[:, 0] ** 2) ** 2 - 0.3 * z[:, 0]
+
+    data = Data(z, ridge(z), np.full(200, 1 / 200), z[:60], 0.0, z[:5], -z[:5])
+    quartic, gaussian = (fit_expansion(data, metric, (factor,), 1e-11) for factor in (np.inf, 3.5))
+    beyond = 4.0 * np.column_stack([np.ones(5), -2.0 + 0.1 * np.arange(5)])
+    error, falling_back = (np.abs(e.values(beyond) - ridge(beyond)).max() for e in (quartic, gaussian))
+    assert quartic.loo_sd < 0.02 and quartic.factor == np.inf
+    assert 10.0 * error < falling_back
+    slopes = [differences.gradient(lambda z: quartic.values(z[None])[0], row) for row in beyond]
+    np.testing.assert_allclose(quartic.gradients(beyond), slopes, rtol=1e-6, atol=1e-4)

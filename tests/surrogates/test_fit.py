@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -107,6 +109,36 @@ def test_score_matching_agrees_with_the_values(rng, score_weight, bound):
     states, fresh = target.sample(rng, 1000), target.sample(rng, 500)
     surrogate = fitted(x, y, states, score_weight=score_weight)
     assert np.median(np.abs(surrogate.log_density(fresh) - evaluate(target, fresh))) < bound
+
+
+def test_quartics_may_be_left_out(rng):
+    x, y = history(Banana(2, b=0.03), 300, rng)
+    assert fitted(x, y).expansion.factor == np.inf
+    assert fitted(x, y, bandwidths=(1.2, 3.5)).expansion.factor < np.inf
+
+
+@pytest.mark.parametrize("bandwidths", [(1.2, 3.5), (np.inf,)], ids=["gaussian", "polynomial"])
+def test_other_coordinates_do_not_change_the_surrogate(rng, bandwidths):
+    target = Banana(3, b=0.1)
+    x, y = history(target, 600, rng)
+    surrogate = fitted(x, y, bandwidths=bandwidths)
+    draws = 3.0 + rng.standard_normal((100, 3)) @ np.diag([0.2, 1.0, 5.0])
+    other = surrogate.rewhitened(draws)
+    inside = np.linalg.norm(surrogate.whitening(x), axis=1) < surrogate.point.reach
+    np.testing.assert_allclose(other.log_density(x[inside]), surrogate.log_density(x[inside]), rtol=1e-6, atol=1e-6)
+
+
+def test_a_metric_outlives_its_coordinates(rng):
+    """A fit that is not good enough to keep its whitening hands its metric on to the next, in the new coordinates."""
+    x, y = history(Banana(8, b=0.1), 2000, rng)
+    good = fitted(x, y)
+    assert good.loo_sd < 0.5  # with all values it finds the two directions that matter
+    few = slice(None, 200)
+    states = x[:60] * np.linspace(1.0, 2.0, 8)
+    alone = fitted(x[few], y[few], states, bandwidths=(3.5,))
+    options, seeded = FitOptions(bandwidths=(3.5,)), np.random.default_rng(1)
+    after = fit_surrogate(x[few], y[few], states, seeded, options, previous=replace(good, loo_sd=1.0))
+    assert after.loo_sd < 0.5 * alone.loo_sd
 
 
 def test_same_seed_same_surrogate(rng):
@@ -283,3 +315,10 @@ def test_whitening_goes_back(rng):
     z = whitening(x)
     np.testing.assert_allclose(whitening.back(z), x, rtol=1e-9, atol=1e-9 * np.abs(x).max())
     np.testing.assert_allclose(np.cov(z.T), np.eye(3), atol=0.3)
+
+
+def test_a_curved_ridge_spreads_the_metric(rng):
+    """The log-density bends in two of the five directions; a Gaussian's does in none."""
+    curved = fitted(*history(Banana(5, b=0.1), 900, rng), n_basis=100)
+    assert curved.metric_spread > 30
+    assert fitted(*history(Gaussian(5), 900, rng), n_basis=100).metric_spread < 2

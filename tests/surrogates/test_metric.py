@@ -12,7 +12,8 @@ def metrics(residual):
     rng = np.random.default_rng(17)
     z = rng.standard_normal((300, 3))
     data = Data(z, residual(z), np.full(300, 1 / 300), z[:80], 0.0, z[:5], -z[:5])
-    return gradient_metric(fit_expansion(data, np.eye(3), (1.2,), 1e-11), data), polynomial_metric(data, rng)
+    fitted = fit_expansion(data, np.eye(3), (1.2,), 1e-11)
+    return gradient_metric(fitted, data), polynomial_metric(z, data.residual, data.weights, rng)
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["gradient", "polynomial"])
@@ -28,3 +29,15 @@ def test_distances_are_longest_where_the_residual_varies(which):
 @pytest.mark.parametrize("which", [0, 1], ids=["gradient", "polynomial"])
 def test_a_flat_residual_has_no_directions(which):
     np.testing.assert_allclose(metrics(lambda z: np.zeros(len(z)))[which], np.eye(3), atol=1e-12)
+
+
+def test_a_ridge_that_bends_is_found_with_a_few_points_more_than_there_are_quartics():
+    """In six dimensions there are 210 of them. The bend is a function of two directions, and they lead the metric."""
+    rng = np.random.default_rng(3)
+    z = rng.standard_normal((240, 6))
+    plane = np.linalg.qr(rng.standard_normal((6, 2)))[0]
+    a, b = (z @ plane).T
+    metric = polynomial_metric(z, -20.0 * (b + a**2) ** 2, np.full(240, 1 / 240), rng)
+    leading = np.linalg.eigh(metric)[1][:, -2:]
+    cosines = np.linalg.svd(plane.T @ leading, compute_uv=False)
+    assert cosines.min() > 0.99

@@ -10,7 +10,7 @@ CAP = 4.0
 TRENDS = {"below the cap": (0.0, 0.7), "beyond the cap": (0.0, 1.5), "far beyond": (0.0, 9.0), "student": (2.5, 1.0)}
 
 
-def state(dof, dim=3, m=12):
+def state(dof, dim=3, m=12, radial=True):
     rng = np.random.default_rng(10)
     a = rng.standard_normal((dim, dim))
     return point.PointState(
@@ -21,9 +21,11 @@ def state(dof, dim=3, m=12):
         cap=CAP,
         tail=3.5,
         metric=np.eye(dim) + 0.3 * rng.standard_normal((dim, dim)),
+        shift=0.2 * rng.standard_normal(dim),
         centres=rng.standard_normal((dim, m)),
         coefficients=rng.standard_normal(m),
         rate=0.4,
+        radial=radial,
     )
 
 
@@ -39,9 +41,10 @@ def evaluate(state, z):
     return point.value_and_gradient(state, z, gradient, point.workspace(state)), gradient
 
 
+@pytest.mark.parametrize("radial", [True, False], ids=["radial", "polynomial"])
 @pytest.mark.parametrize(("dof", "caps"), TRENDS.values(), ids=TRENDS)
-def test_value_and_gradient(dof, caps):
-    surrogate = state(dof)
+def test_value_and_gradient(dof, caps, radial):
+    surrogate = state(dof, radial=radial)
     for z in at_depth(surrogate, caps * CAP):
         value, gradient = evaluate(surrogate, z)
         assert value == pytest.approx(oracle.value(surrogate, z), rel=1e-13)
@@ -99,9 +102,10 @@ def allocations():
         _nrt_python.memsys_disable_stats()
 
 
-def test_a_point_allocates_nothing(allocations):
+@pytest.mark.parametrize("radial", [True, False], ids=["radial", "polynomial"])
+def test_a_point_allocates_nothing(allocations, radial):
     """A thousand points need as many allocations as one: the workspace and the result."""
-    surrogate, counts = state(0.0), []
+    surrogate, counts = state(0.0, radial=radial), []
     for n in (1, 1000):
         z = np.zeros((n, 3))
         before = allocations()

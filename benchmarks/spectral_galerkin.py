@@ -1,0 +1,340 @@
+"""Figures 1 to 5 of the Galerkin paper: ``python benchmarks/spectral_galerkin.py --help``.
+
+Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms". Each figure has a
+file results/galerkin_<figure>.csv and a picture; ``--size small`` is a look in seconds, ``--size full`` what is kept.
+Run with one thread (OMP_NUM_THREADS=1 and so on) for times that can be compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import factorial
+from pathlib import Path
+
+import numpy as np
+from scipy.special import lpmv
+from score_plots import curves, save
+from score_results import Results, grouped, markdown, number
+from spectral_problems import Sphere, sphere_error
+
+from kmc.bases import KernelSections
+from kmc.kernels import Exponential, Gaussian, Kernel, Polynomial
+from kmc.regression import HermiteRegression
+from kmc.spectral import DirichletForm, GraphLaplacian, NeuralEigenfunctions, TangentProp, galerkin
+
+HERE = Path(__file__).parent
+COLORS = {3: "#1f6478", 5: "#c8553d", 7: "#e0a13a", 9: "#7b4f9e"}
+MODES = 25  # of the metric (21)
+
+Row = dict
+
+
+def half_moons(rng: np.random.Generator, n: int, noise: float = 0.05) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points (n, 2) of two half-moons of radius one, the moon of each, and its angle, in [0, π] but for the noise."""
+    moon, angle = rng.integers(2, size=n), rng.uniform(0.0, np.pi, n)
+    x = np.column_stack([np.cos(angle), np.sin(angle)]) + noise * rng.standard_normal((n, 2))
+    angle = np.arctan2(x[:, 1], x[:, 0])
+    x[moon == 1] = [1.0, 0.5] - x[moon == 1]
+    return x, moon, angle
+
+
+def figure1(size: str) -> tuple[list[Row], Callable]:
+    """Sixteen eigenfunctions of two half-moons: cosines along each of them.
+
+    With the paper's exponential kernel and with a Gaussian one. Eigenvalues in a span are upper bounds but for the
+    noise of the samples: the picture is of the kernel that has the lower ones.
+    """
+    n, p = {"small": (5_000, 100), "full": (100_000, 200)}[size]
+    x, moon, angle = half_moons(np.random.default_rng(0), n)
+    cosines = np.cos(np.outer(angle, np.arange(10)))
+    design = np.hstack([cosines * (moon == k)[:, None] for k in (0, 1)])
+    rows, decompositions = [], []
+    for kernel in (Exponential(1.0), Gaussian(0.2)):
+        start = time.perf_counter()
+        decompositions.append(galerkin(DirichletForm(), KernelSections(kernel, x[:p]), None, x, n_components=16))
+        head = {"kernel": repr(kernel), "n": n, "p": p, "seconds": time.perf_counter() - start}
+        modes = decompositions[-1].left.values(x)
+        residuals = modes - design @ np.linalg.lstsq(design, modes)[0]
+        shares = 1.0 - np.mean(residuals**2, axis=0)
+        for k in range(16):
+            theory = ((k + 1) // 2) ** 2  # m² on each moon of length π; 0 tells them apart
+            row = head | {"mode": k + 1, "eigenvalue": float(decompositions[-1].eigenvalues_[k])}
+            rows.append(row | {"moons apart": theory, "share in cosines": float(shares[k])})
+    found = min(decompositions, key=lambda one: one.eigenvalues_.sum())
+
+    def picture(path: Path) -> None:
+        import matplotlib.pyplot as plt
+
+        a, b = np.meshgrid(np.linspace(-1.25, 2.25, 140), np.linspace(-0.75, 1.25, 90))
+        grid = np.column_stack([a.ravel(), b.ravel()])
+        values = found.left.values(grid)
+        near = np.min(((grid[:, None] - x[None, :600]) ** 2).sum(axis=2), axis=1).reshape(a.shape) < 0.06**2
+        figure, axes = plt.subplots(4, 4, figsize=(8.4, 5.2), layout="constrained")
+        for k, axis in enumerate(axes.flat):
+            axis.contourf(a, b, np.where(near, values[:, k].reshape(a.shape), np.nan), 11, cmap="RdBu")
+            axis.set_title(f"λ = {found.eigenvalues_[k]:.3g}", fontsize=8)
+            axis.set_axis_off()
+        figure.savefig(path, dpi=90)
+
+    return rows, picture
+
+
+def figure2(size: str) -> tuple[list[Row], Callable]:
+    """Spherical harmonics with the polynomial kernel of degree three: along all directions, and along the sphere."""
+    n = {"small": 5_000, "full": 100_000}[size]
+    x = Sphere(3).sample(np.random.default_rng(0), n)
+    basis = KernelSections(Polynomial(3), x[:100])
+    forms = {"ambient": DirichletForm(), "along the sphere": TangentProp(lambda x: np.cross(np.eye(3), x[:, None, :]))}
+    found = {name: galerkin(form, basis, None, x) for name, form in forms.items()}
+    rows = []
+    for name, modes in found.items():
+        factor = 1.0 if name == "ambient" else 3.0  # the form is the mean over the three rotations
+        values = modes.left.values(x)
+        for k, degree in enumerate(np.repeat([1, 2, 3], [3, 5, 7])):
+            harmonics = harmonics_of(x, degree)
+            fit = harmonics @ np.linalg.lstsq(harmonics, values[:, k])[0]
+            row = {"form": name, "mode": k + 1, "eigenvalue": factor * float(modes.eigenvalues_[k]), "n": n}
+            rows.append(row | {"truth": int(degree * (degree + 1)), "share in harmonics": float(np.mean(fit**2))})
+
+    return rows, partial(_draw_harmonics, found["along the sphere"].left.values)
+
+
+def figure5(size: str) -> tuple[list[Row], Callable]:
+    """Spherical harmonics by a network, along the sphere; needs PyTorch."""
+    n, steps = {"small": (5_000, 300), "full": (20_000, 3_000)}[size]
+    x = Sphere(3).sample(np.random.default_rng(0), n)
+    start = time.perf_counter()
+    rotations = TangentProp(lambda x: np.cross(np.eye(3), x[:, None, :]))
+    found = NeuralEigenfunctions(15, rotations, max_iter=steps, random_state=0).fit(x)
+    head = {"n": n, "steps": steps, "seconds": time.perf_counter() - start}
+    rows = []
+    for k, degree in enumerate(np.repeat([1, 2, 3], [3, 5, 7])):
+        harmonics = harmonics_of(x, degree)
+        fit = harmonics @ np.linalg.lstsq(harmonics, found.transform(x)[:, k])[0]
+        row = head | {"mode": k + 1, "eigenvalue": 3.0 * float(found.eigenvalues_[k])}
+        rows.append(row | {"truth": int(degree * (degree + 1)), "share in harmonics": float(np.mean(fit**2))})
+    return rows, partial(_draw_harmonics, found.transform)
+
+
+def _draw_harmonics(learned: Callable, path: Path) -> None:
+    """Two functions of each degree over the sphere, above true ones."""
+    import matplotlib.pyplot as plt
+
+    longitude, latitude = np.meshgrid(np.linspace(-np.pi, np.pi, 80), np.linspace(-np.pi / 2, np.pi / 2, 40))
+    across = np.cos(latitude)
+    points = np.stack([across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)], axis=-1).reshape(
+        -1, 3
+    )
+    rows = {
+        "learned": learned(points)[:, [0, 1, 3, 4, 8, 9]],
+        "true": np.column_stack([harmonics_of(points, s)[:, j] for s in (1, 2, 3) for j in (0, 1)]),
+    }
+    options = {"figsize": (10.5, 2.7), "subplot_kw": {"projection": "mollweide"}, "layout": "constrained"}
+    figure, axes = plt.subplots(2, 6, **options)
+    for row, (name, values) in zip(axes, rows.items(), strict=True):
+        for k, axis in enumerate(row):
+            shown = values[:, k].reshape(longitude.shape)
+            axis.pcolormesh(longitude, latitude, shown, cmap="RdBu", rasterized=True)
+            axis.set_xticks([])
+            axis.set_yticks([])
+        row[0].set_ylabel(name, fontsize=8)
+    for k in range(6):
+        axes[0, k].set_title(f"degree {1 + k // 2}", fontsize=8)
+    figure.savefig(path, dpi=90)
+
+
+def harmonics_of(x: np.ndarray, degree: int) -> np.ndarray:
+    """Real spherical harmonics of one degree (n, 2 degree + 1) at points of the sphere in R³, of mean square one."""
+    longitude, columns = np.arctan2(x[:, 1], x[:, 0]), []
+    for order in range(degree + 1):
+        size = (2 * degree + 1) * (1 if order == 0 else 2) * factorial(degree - order) / factorial(degree + order)
+        legendre = np.sqrt(size) * lpmv(order, degree, x[:, 2])
+        columns += [legendre * wave(order * longitude) for wave in ((np.cos, np.sin) if order else (np.cos,))]
+    return np.column_stack(columns)
+
+
+KERNELS: dict[str, Kernel] = {
+    **{f"polynomial {s}": Polynomial(s) for s in (2, 3, 4)},
+    **{f"exponential {h:g}": Exponential(h) for h in (0.3, 1.0, 10.0)},
+    **{f"gaussian {h:g}": Gaussian(h) for h in (0.3, 1.0, 3.0)},
+}
+FEW_KERNELS = ("polynomial 3", "exponential 1", "exponential 10", "gaussian 1")  # where time is long
+WIDTHS = (0.1, 0.3, 1.0)  # of the weights of the graph
+
+
+def figure3(size: str) -> tuple[Iterator[Row], Callable]:
+    """The metric (21) on spheres: Galerkin and graph Laplacian, each the best of its grid, as in the paper."""
+    rows: list[Row] = []
+
+    def measured() -> Iterator[Row]:
+        for row in _figure3_rows(size):
+            rows.append(row)
+            yield row
+
+    def picture(path: Path) -> None:
+        figure, panels = curves(3, width=3.6, height=3.5)
+        for name, panel in zip(("Galerkin", "graph Laplacian"), panels[:2], strict=True):
+            for (dim,), group in grouped((row for row in rows if row["method"] == name), "dim").items():
+                best = [_best(members) for _, members in sorted(grouped(group, "n").items())]
+                options = {
+                    "color": COLORS[dim],
+                    "marker": "o",
+                    "markersize": 3,
+                    "linewidth": 1.2,
+                    "label": f"d = {dim}",
+                }
+                error = [row["spread"] for row in best]
+                panel.axis.errorbar([row["n"] for row in best], [row["error"] for row in best], yerr=error, **options)
+            panel.label(name, "samples", "metric (21)", "xy")
+            panel.axis.set_ylim(0.008, 2.0)
+        for (name, dim), group in grouped((row for row in rows if row["p"] == 100), "method", "dim").items():
+            timed = [row for row in group if row["kernel"] == "polynomial 3" and row["width"] in ("", 1.0)]
+            style = "-" if name == "Galerkin" else ":"
+            at = [row["n"] for row in timed]
+            panels[2].axis.plot(at, [row["seconds"] for row in timed], style, color=COLORS[dim], linewidth=1.2)
+        panels[2].label("polynomial kernel, p = 100 (graph: dotted)", "samples", "seconds", "xy")
+        save(figure, panels, path)
+
+    return measured(), picture
+
+
+def _figure3_rows(size: str) -> Iterator[Row]:
+    sizes = {"small": ((3, 5), 2, 1_000, 1_000), "full": ((3, 5, 9), 3, 100_000, 10_000)}
+    dims, seeds, most, most_of_graph = sizes[size]
+    counts = [round(n) for n in 10.0 ** np.arange(2.0, 5.01, 0.5) if n <= most]
+    for dim in dims:
+        truth = Sphere(dim).eigenvalues(MODES)
+        for n in counts:
+            repetitions = seeds if n <= 5_000 else 2 if n <= 10_000 else 1
+            samples = [Sphere(dim).sample(np.random.default_rng([dim, n, seed]), n) for seed in range(repetitions)]
+            for kernel in KERNELS if n <= 10_000 else FEW_KERNELS:
+                for p in (30, 100, 300):
+                    if p > n or (p == 30 and n > 10_000):
+                        continue
+                    yield _measured("Galerkin", dim, n, kernel, p, "", samples, truth)
+                    if n <= most_of_graph and p == 100 and kernel in (FEW_KERNELS if n < 5_000 else FEW_KERNELS[:2]):
+                        for width in WIDTHS:
+                            yield _measured("graph Laplacian", dim, n, kernel, p, width, samples, truth)
+
+
+def _measured(method, dim, n, kernel, p, width, samples, truth) -> Row:
+    """Mean of the metric and of the time over samples."""
+    errors, seconds = [], []
+    for x in samples:
+        start = time.perf_counter()
+        basis = KernelSections(KERNELS[kernel], x[:p])
+        if method == "Galerkin":
+            estimate = galerkin(DirichletForm(), basis, None, x).eigenvalues_[:MODES]
+        else:
+            graph = GraphLaplacian(MODES, bandwidth=width, n_neighbors=None, basis=basis)
+            estimate = graph.fit(x).eigenvalues_
+            estimate = estimate * (truth[: len(estimate)].sum() / estimate.sum())  # the paper's gift, appendix B.1
+        seconds.append(time.perf_counter() - start)
+        errors.append(sphere_error(np.maximum(estimate, 1e-12), truth))
+    row = {"method": method, "dim": dim, "n": n, "kernel": kernel, "p": p, "width": width}
+    return row | {"error": float(np.mean(errors)), "spread": float(np.std(errors)), "seconds": float(np.mean(seconds))}
+
+
+def _best(rows):
+    return min(rows, key=lambda row: row["error"])
+
+
+def figure4(size: str) -> tuple[list[Row], Callable]:
+    """Regression with and without gradients: a constant, hard for the Gaussian kernel, and a wave."""
+    seeds = {"small": 1, "full": 20}[size]
+    targets = {
+        "a constant": (lambda x: np.ones(len(x)), np.zeros_like),
+        "a wave": (lambda x: np.sin(3 * x).prod(axis=1), lambda x: 3 * np.cos(3 * x) * np.sin(3 * x[:, ::-1])),
+    }
+    rows = []
+    for name, (value, gradient) in targets.items():
+        for bandwidth in 10.0 ** np.arange(-1.0, 0.76, 0.25):
+            errors: dict[str, list[float]] = {"plain": [], "Hermite": []}
+            for seed in range(seeds):
+                rng = np.random.default_rng(seed)
+                x, test = rng.uniform(-1.0, 1.0, (1000, 2)), rng.uniform(-1.0, 1.0, (1000, 2))
+                for method in errors:
+                    model = HermiteRegression(
+                        "gaussian", bandwidth, 1e-6, n_basis=100, fit_intercept=False, random_state=seed
+                    )
+                    model.fit(x, value(x), gradient(x) if method == "Hermite" else None)
+                    errors[method].append(float(np.sqrt(np.mean((model.predict(test) - value(test)) ** 2))))
+            for method, found in errors.items():
+                row = {"target": name, "bandwidth": float(bandwidth), "method": method}
+                rows.append(row | {"rmse": float(np.mean(found)), "spread": float(np.std(found))})
+
+    def picture(path: Path) -> None:
+        figure, panels = curves(2, width=3.8, height=3.3)
+        for (target,), panel in zip(grouped(rows, "target"), panels, strict=True):
+            for (method,), group in grouped((row for row in rows if row["target"] == target), "method").items():
+                options = {"color": {"plain": "#8a8f98", "Hermite": "#1f6478"}[method], "marker": "o", "markersize": 3}
+                x, y = [row["bandwidth"] for row in group], [row["rmse"] for row in group]
+                panel.axis.plot(x, y, label=f"{method} regression", linewidth=1.3, **options)
+            panel.label(f"Learning {target}, n = 1000, p = 100", "bandwidth", "root mean square error", "xy")
+        save(figure, panels, path)
+
+    return rows, picture
+
+
+FIGURES: dict[str, tuple[Callable, tuple[str, ...]]] = {
+    "figure1": (figure1, ("kernel", "mode")),
+    "figure2": (figure2, ("form", "mode")),
+    "figure3": (figure3, ("method", "dim", "n", "kernel", "p", "width")),
+    "figure4": (figure4, ("target", "method", "bandwidth")),
+    "figure5": (figure5, ("mode",)),
+}
+"""Each a function of the size to rows and a function that draws them, and the key of the rows."""
+
+
+def table(name: str, rows: list[Row]) -> str:
+    """What a reader wants of the rows."""
+    if name != "figure3":
+        return markdown(
+            list(rows[0]), [[v if isinstance(v, (str, int)) else number(v) for v in row.values()] for row in rows]
+        )
+    lines = []
+    for (dim, n), group in sorted(grouped(rows, "dim", "n").items()):
+        line = [dim, n]
+        for method in ("Galerkin", "graph Laplacian"):
+            of_method = [row for row in group if row["method"] == method]
+            best = _best(of_method) if of_method else None
+            line += [number(best["error"]), best["kernel"], best["p"], number(best["seconds"])] if best else [""] * 4
+        lines.append(line)
+    head = ["d", "n", "Galerkin", "kernel", "p", "seconds", "graph Laplacian", "kernel", "p", "seconds"]
+    return markdown(head, lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument(
+        "--only", type=lambda text: text.split(","), default=list(FIGURES)[:4], help="figures, with commas"
+    )
+    parser.add_argument("--size", choices=("small", "full"), default="small")
+    parser.add_argument("--folder", type=Path, default=HERE, help="where results/ and pictures/ are")
+    options = parser.parse_args()
+    if unknown := set(options.only) - set(FIGURES):
+        parser.error(f"--only {','.join(sorted(unknown))}: expected some of {', '.join(FIGURES)}")
+    import matplotlib
+
+    matplotlib.use("Agg")
+    (options.folder / "pictures").mkdir(parents=True, exist_ok=True)
+    for name in options.only:
+        make, key = FIGURES[name]
+        start = time.perf_counter()
+        made, picture = make(options.size)
+        path = options.folder / "results" / f"galerkin_{name}.csv"
+        path.unlink(missing_ok=True)
+        results = Results(path, key)
+        rows = []
+        for row in made:
+            results.add(row)
+            rows.append(row)
+        picture(options.folder / "pictures" / f"galerkin_{name}.png")
+        print(f"\n{name}, {time.perf_counter() - start:.0f} s\n{table(name, rows)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

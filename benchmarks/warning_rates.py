@@ -1,0 +1,248 @@
+"""How often the warnings of a run are right: ``python benchmarks/warning_rates.py --help``.
+
+The default sampler runs on the targets of ``sampling.py``, from the same starts. A row of results/warnings.csv has what
+was wrong with a run by that benchmark's own measure (``metrics.py``), and the numbers that the warnings look at. Which
+of them fire is worked out when the tables are made, by the limits in ``kmc/run/verdict.py``: limits can be set anew
+without running anything again. They were set on seeds under 100; the rates to state are those of others.
+
+A run is *wrong* where a mean is off by more than .1 sd or a 5-95 % width outside .93-1.07 of the truth, and that by
+more than three standard errors; *off* where it is so by less, which its own effective sample size excuses; else
+*right*.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import json
+import math
+import os
+import sys
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from metrics import BIAS_TOLERANCE, WIDTH_TOLERANCE, quality, wrong
+from sampling import version, write_between
+from targets import NOISY, TARGETS, problem
+
+import kmc
+from kmc.mcmc.base import MOVES
+from kmc.run.convergence import worst_rhat
+from kmc.run.symptoms import symptoms
+from kmc.run.verdict import verdict
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "warnings.csv"
+KEY = ("target", "budget", "replicas", "seed")
+FOUND = ("acceptance", "tail_acceptance", "stay", "rhat", "tail_ess", "drift", "disagreement")
+CANDIDATES = ("piece_rhat", "free_acceptance")  # no warning looks at these
+FACTS = ("surrogate_loo_sd", "surrogate_trend_sd", "surrogate_metric_spread", "run_length", "n_evaluations_warmup")
+QUALITY = ("bias", "width_min", "width_max", "bias_excess", "width_excess", "ess")
+COLUMNS = (*KEY, "dim", "draws", "seconds", *QUALITY, *FOUND, *CANDIDATES, *FACTS, "version")
+CHAINS = 4
+
+
+def run_cell(target: str, budget: int, replicas: int, seed: int) -> dict[str, Any]:
+    """One row."""
+    warnings.simplefilter("ignore")
+    task = problem(target)
+    start = time.perf_counter()
+    idata = kmc.sample(
+        kmc.Model(task.log_density, dim=task.dim),
+        initial=task.initial(np.random.default_rng(seed), CHAINS),
+        draws=None,
+        max_evaluations=budget,
+        chains=CHAINS,
+        replicas=replicas,
+        seed=seed,
+        progress=False,
+    )
+    seconds = time.perf_counter() - start
+    stats = {name: idata["sample_stats"][name].values for name in ("lp", "acceptance_rate", "accepted", "move")}
+    x = idata["posterior"]["x"].values
+    row = dict(zip(KEY, (target, budget, replicas, seed), strict=True))
+    row |= {"dim": task.dim, "draws": x.shape[1], "seconds": seconds, "version": version("kmc")}
+    row |= {name: _worst(idata.attrs.get(name)) for name in FACTS}
+    if x.shape[1] >= 10:
+        row |= quality(x, task.truth)
+        row |= symptoms(x, stats["lp"], stats["acceptance_rate"], stats["accepted"], replicas)
+        row |= _candidates(x, stats)
+    return {name: _rounded(row.get(name, math.nan)) for name in COLUMNS}
+
+
+def _candidates(x, stats):
+    """R-hat with the fifths of chains for chains, of the log-density too; acceptance of what needs no surrogate."""
+    columns = np.concatenate([x, stats["lp"][:, :, None]], axis=2)
+    draws = columns.shape[1] // 5
+    free = np.isin(stats["move"], [MOVES.index("differential-evolution"), MOVES.index("snooker")])
+    return {
+        "piece_rhat": worst_rhat(columns[:, : 5 * draws].reshape(5 * CHAINS, draws, -1)),
+        "free_acceptance": float(stats["acceptance_rate"][free].mean()) if free.any() else math.nan,
+    }
+
+
+def _worst(fact):
+    """The largest of the replicas' numbers; NaN where there is none."""
+    numbers = json.loads(fact) if isinstance(fact, str) else [fact]
+    return max((float(number) for number in numbers if number is not None), default=math.nan)
+
+
+def _rounded(value):
+    return float(f"{value:.5g}") if isinstance(value, (float, np.floating)) else value
+
+
+# Rows
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows of the CSV."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [{name: _number(text) for name, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _number(text: str):
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def run_cells(cells, jobs: int, path: Path) -> list[str]:
+    """Run them in that many processes, append each row to the CSV, and return what went wrong."""
+    os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")})  # of the processes
+    failures = []
+    new = not path.exists()
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool, path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        if new:
+            writer.writeheader()
+        futures = {pool.submit(run_cell, *cell): cell for cell in cells}
+        for i, future in enumerate(as_completed(futures), 1):
+            cell = " ".join(map(str, futures[future]))
+            if error := future.exception():
+                failures.append(f"{cell}: {error!r}")
+                continue
+            row = future.result()
+            writer.writerow(row)
+            file.flush()
+            said = ", ".join(fired(row)) or "no warning"
+            print(f"[{i}/{len(cells)}] {cell}: {state(row)}, {said}, {row['seconds']:.1f} s", flush=True)
+    return failures
+
+
+# What the rows come to
+
+
+def state(row: dict) -> str:
+    """Whether a run is "wrong", "off" or "right"."""
+    if wrong(row):
+        return "wrong"
+    width = max(1 - row["width_min"], row["width_max"] - 1)
+    return "off" if row["bias"] > BIAS_TOLERANCE or width > WIDTH_TOLERANCE else "right"
+
+
+def fired(row: dict) -> list[str]:
+    """Names of the warnings of a run, by the limits as they are now."""
+    facts = {name: row[name] for name in FACTS if not math.isnan(row[name])}
+    return list(verdict("kernel-hmc", row, [facts], row["draws"], None, interrupted=False))
+
+
+def table(rows: list[dict]) -> str:
+    """Markdown: for each warning and for the set, how many of the wrong, off and right runs have it."""
+    states, said = [state(row) for row in rows], [fired(row) for row in rows]
+    names = sorted({name for names in said for name in names}, key=lambda name: -sum(name in names for names in said))
+    lines = [
+        "| warning | of the wrong runs | of those that are off | of the right ones |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for name in ("any", *names):
+        hits = [bool(names) if name == "any" else name in names for names in said]
+        alone = [names == [name] for names in said]
+        cells = []
+        for kind in ("wrong", "off", "right"):
+            mine = [i for i, found in enumerate(states) if found == kind]
+            count, single = sum(hits[i] for i in mine), sum(alone[i] for i in mine)
+            share = f" ({count / len(mine):.0%})" if mine else ""
+            cells.append(f"{count} of {len(mine)}{share}" + (f", {single} alone" if single and name != "any" else ""))
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def by_target(rows: list[dict]) -> str:
+    """Markdown: runs of each target by state, and how many of them were warned."""
+    lines = ["| target | wrong, warned | off, warned | right, warned |", "| --- | ---: | ---: | ---: |"]
+    for target in dict.fromkeys(row["target"] for row in rows):
+        cells = []
+        for kind in ("wrong", "off", "right"):
+            mine = [row for row in rows if row["target"] == target and state(row) == kind]
+            cells.append(f"{len(mine)}, {sum(bool(fired(row)) for row in mine)}" if mine else "")
+        lines.append(f"| {target} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def separation(rows: list[dict]) -> str:
+    """Markdown: of each number, the quantiles in right runs, and how many wrong runs lie beyond the outer ones."""
+    good, bad = ([row for row in rows if state(row) == kind] for kind in ("right", "wrong"))
+    lines = ["| number | 2.5 %, median and 97.5 % of right runs | wrong runs below, above |", "| --- | ---: | ---: |"]
+    for name in (*FOUND, *CANDIDATES, *FACTS):
+        values = np.array([row[name] for row in good if not math.isnan(row[name])])
+        others = np.array([row[name] for row in bad if not math.isnan(row[name])])
+        if len(values) and len(others):
+            low, middle, high = np.quantile(values, [0.025, 0.5, 0.975])
+            below, above = np.sum(others < low), np.sum(others > high)
+            lines.append(f"| {name} | {low:.3g}, {middle:.3g}, {high:.3g} | {below}, {above} of {len(others)} |")
+    return "\n".join(lines)
+
+
+def report(rows: list[dict]) -> str:
+    """Markdown: the tables of each budget and number of replicas."""
+    parts = []
+    for budget, replicas in sorted({(row["budget"], row["replicas"]) for row in rows}):
+        chosen = [row for row in rows if (row["budget"], row["replicas"]) == (budget, replicas)]
+        parts += [f"### {budget:,} evaluations, replicas={replicas}", table(chosen), by_target(chosen)]
+    return "\n\n".join([*parts, "### All runs", table(rows), separation(rows)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    plain = [target for target in TARGETS if target not in NOISY]
+    parser.add_argument("--targets", nargs="+", default=plain, choices=plain, metavar="TARGET")
+    parser.add_argument("--budget", nargs="+", type=int, default=[3000, 6000], help="evaluations")
+    parser.add_argument("--replicas", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--seeds", nargs=2, type=int, default=[100, 110], metavar=("FIRST", "END"))
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
+    parser.add_argument("--readme", action="store_true", help="write the tables into README.md here")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
+    options = parser.parse_args()
+
+    seeds = range(*options.seeds)
+    cells = list(itertools.product(options.targets, options.budget, options.replicas, seeds))
+    cells.sort(key=lambda cell: cell[-1])  # a seed of every target, then the next
+    known = {tuple(row[name] for name in KEY) for row in read(options.results)}
+    failures = run_cells([cell for cell in cells if options.rerun or cell not in known], options.jobs, options.results)
+    latest = {tuple(row[name] for name in KEY): row for row in read(options.results)}  # the last one wins
+    rows = [latest[cell] for cell in cells if cell in latest]
+    if rows:
+        whole = report(rows)
+        print("", whole, sep="\n")
+        if options.readme:
+            write_between(HERE / "README.md", "warnings", whole)
+        if len(found := {row["version"] for row in rows}) > 1:
+            failures.append(f"The rows come from {len(found)} versions of kmc's sources: --rerun.")
+    print("", *failures, sep="\n")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""What a finished chain tells.
+
+Names are imported when they are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kmc.diagnostics.control_functionals import ControlFunctional, control_functional
+    from kmc.diagnostics.langevin import langevin_gap
+    from kmc.diagnostics.modes import slow_modes, spectral_gap
+    from kmc.diagnostics.stein import SteinDiscrepancy, kernel_stein_discrepancy
+
+_HOMES = {
+    "ControlFunctional": "kmc.diagnostics.control_functionals",
+    "SteinDiscrepancy": "kmc.diagnostics.stein",
+    "control_functional": "kmc.diagnostics.control_functionals",
+    "kernel_stein_discrepancy": "kmc.diagnostics.stein",
+    "langevin_gap": "kmc.diagnostics.langevin",
+    "slow_modes": "kmc.diagnostics.modes",
+    "spectral_gap": "kmc.diagnostics.modes",
+}
+
+__all__ = [
+    "ControlFunctional",
+    "SteinDiscrepancy",
+    "control_functional",
+    "kernel_stein_discrepancy",
+    "langevin_gap",
+    "slow_modes",
+    "spectral_gap",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kmc.diagnostics' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

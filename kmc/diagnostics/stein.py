@@ -1,0 +1,173 @@
+"""The kernel Stein discrepancy: how far draws are from a density whose score is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.checks import as_generator, check_count
+from kmc.diagnostics.mixing import autocorrelation_time
+from kmc.diagnostics.scores import read_points, scores_at
+from kmc.diagnostics.stein_kernel import stein_kernel
+from kmc.kernels import kernel_of, median_distance
+
+BLOCK = 1024
+"""Rows and columns of the Stein matrix that are in memory at a time."""
+
+
+class SteinDiscrepancy(NamedTuple):
+    """What :func:`kernel_stein_discrepancy` found.
+
+    Attributes
+    ----------
+    discrepancy : float
+        The kernel Stein discrepancy, the root of the V-statistic.
+    u_statistic, v_statistic : float
+        Means of the Stein kernel over pairs of different draws, which is unbiased for the squared discrepancy (and may
+        be negative), and over all pairs.
+    p_value : float
+        Of the hypothesis that the draws have the density; NaN without bootstrap.
+    autocorrelation_time : float
+        What the bootstrap allowed for, in draws.
+    kernel : Kernel
+        What was used.
+    """
+
+    discrepancy: float
+    u_statistic: float
+    v_statistic: float
+    p_value: float
+    autocorrelation_time: float
+    kernel: Any
+
+
+def kernel_stein_discrepancy(
+    data: Any,
+    score: Any,
+    *,
+    kernel: Any = "inverse-multiquadric",
+    bandwidth: Any = "median",
+    n_bootstrap: int = 500,
+    var_names: Any = None,
+    random_state: Any = None,
+) -> SteinDiscrepancy:
+    r"""Kernel Stein discrepancy between draws and a density, and a test that allows for autocorrelation.
+
+    Its square is the mean of the Stein kernel :math:`k_p` (:mod:`kmc.diagnostics.stein_kernel`) over pairs of draws,
+    zero if and only if they have the density p. The test is the wild bootstrap of Chwialkowski, Strathmann and Gretton
+    (2016), "A kernel test of goodness of fit": n times the V-statistic against :math:`\frac1n \sum_{ij} W_i W_j
+    k_p(x_i, x_j)`, where the signs W of a chain flip from draw to draw with a probability that is 1/2 for independent
+    draws, and falls with the autocorrelation time τ of the draws and scores, :math:`1/(2 + 20(\tau - 1))`.
+
+    Parameters
+    ----------
+    data : InferenceData, DataTree, Dataset, mapping of arrays or array_like, shape (n, d) or (chains, draws, d)
+        Draws, at least four in each chain; the rows of an array (n, d) are one chain, in its order.
+    score : callable or estimator
+        ∇ log p, a function from points (n, d) to (n, d), or anything with such a method ``gradient``, as the
+        estimators of :mod:`kmc.scores`. The columns are the parameters in the order of the variables of ``data``.
+    kernel : str or Kernel
+        The inverse multiquadric (1 + |x - y|²/bandwidth²)^(-1/2) also sees draws that drift away (Gorham and Mackey
+        2017), as kernels that decay fast do not. Units that differ between the parameters are a matter of
+        ``kmc.kernels.Metric``.
+    bandwidth : float or "median"
+        "median" is the median distance between the draws; give a number when several sets of draws are compared. A
+        kernel object brings its own scale: "median" leaves it as it is, a number is a factor of it.
+    n_bootstrap : int
+        Number of the bootstrap's samples; 0 leaves the test out.
+    var_names : sequence of str, optional
+        Variables of ``data``; all by default.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    SteinDiscrepancy
+
+    Raises
+    ------
+    ValueError, TypeError
+        For draws or scores that are not finite or of the wrong shape, too few draws, a kernel with fewer than two
+        derivatives.
+
+    Notes
+    -----
+    O(n² (d + n_bootstrap)) time; memory is a few arrays of a million numbers, and n n_bootstrap bytes: thin long
+    chains. The test is asymptotic: at a level of .05 it rejected .03 to .07 of right samples of 80 to 400 effective
+    draws. Draws that miss a mode that is far away have nearly the right score wherever they are: no Stein discrepancy
+    sees that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.diagnostics import kernel_stein_discrepancy
+    >>> x = np.random.default_rng(0).standard_normal((500, 2))
+    >>> kernel_stein_discrepancy(x, lambda x: -x, random_state=0).p_value > 0.05
+    True
+    >>> kernel_stein_discrepancy(x, lambda x: -2 * x, random_state=0).p_value < 0.01
+    True
+    """
+    check_count(SimpleNamespace(n_bootstrap=n_bootstrap), "n_bootstrap", 0)
+    draws = read_points(data, var_names)
+    points = draws.reshape(-1, draws.shape[2])
+    n = len(points)
+    scores = scores_at(score, points)
+    used = _kernel(kernel, bandwidth, points)
+    time = autocorrelation_time(np.concatenate([draws, scores.reshape(draws.shape)], axis=2))
+    signs = wild_signs(draws.shape[:2], n_bootstrap, time, as_generator(random_state))
+    total = diagonal = 0.0
+    bootstrapped = np.zeros(n_bootstrap)
+    for rows, columns, block in _blocks(used, points, scores):
+        twice = 1.0 if rows == columns else 2.0
+        total += twice * block.sum()
+        if rows == columns:
+            diagonal += np.trace(block)
+        if n_bootstrap:
+            across = block @ signs[columns].astype(float)
+            bootstrapped += twice * np.einsum("ib,ib->b", across, signs[rows])
+    v = max(total, 0.0) / n**2
+    as_large = bootstrapped >= total * (1.0 - 1e-9)  # equal signs give the same sum, to rounding
+    return SteinDiscrepancy(
+        discrepancy=float(np.sqrt(v)),
+        u_statistic=float((total - diagonal) / (n * (n - 1))),
+        v_statistic=float(v),
+        p_value=float((1 + np.sum(as_large)) / (1 + n_bootstrap)) if n_bootstrap else float("nan"),
+        autocorrelation_time=time,
+        kernel=used,
+    )
+
+
+def wild_signs(shape: tuple[int, int], count: int, time: float, rng: np.random.Generator) -> np.ndarray:
+    """Signs (chains * draws, count): in each chain and column a Markov chain on {-1, 1}.
+
+    Their lag-one correlation is 1 - 2a for a flip probability a; with a = 1/(2 + 20(τ - 1)) they decay ten times as
+    slowly as what they multiply, whose variance the bootstrap then has to about a twentieth.
+    """
+    chains, draws = shape
+    signs = np.empty((chains, draws, count), np.int8)
+    for chain in range(chains):
+        for column in range(count):
+            flips = rng.random(draws) < 1.0 / (2.0 + 20.0 * (time - 1.0))
+            flips[0] = rng.random() < 0.5
+            signs[chain, :, column] = 1 - 2 * np.bitwise_xor.accumulate(flips)
+    return signs.reshape(chains * draws, count)
+
+
+def _kernel(kernel, bandwidth, points):
+    if not isinstance(bandwidth, str):
+        return kernel_of(kernel, bandwidth)
+    if bandwidth != "median":
+        raise ValueError(f"bandwidth={bandwidth!r}: expected 'median' or a positive number")
+    return kernel_of(kernel, median_distance(points) if isinstance(kernel, str) else 1.0)
+
+
+def _blocks(kernel, points, scores) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    """The blocks of the Stein matrix on and above its diagonal."""
+    starts = range(0, len(points), BLOCK)
+    for i in starts:
+        rows = slice(i, i + BLOCK)
+        for j in starts[i // BLOCK :]:
+            columns = slice(j, j + BLOCK)
+            yield rows, columns, stein_kernel(kernel, points[rows], scores[rows], points[columns], scores[columns])

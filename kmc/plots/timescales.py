@@ -1,0 +1,88 @@
+"""Time scales against the lagtime, and the Chapman–Kolmogorov test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kmc.plots.style import ACCENT, INK, SHADES, axes_or_new, require_matplotlib
+
+
+def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "samples", ax: Any = None) -> Any:
+    """Time scales against the lagtime: level where the lagtime is long enough for a Markov process.
+
+    In the shaded area a time scale is shorter than the lagtime, and cannot be told from noise.
+
+    Parameters
+    ----------
+    found : ImpliedTimescales
+        From :func:`kmc.spectral.implied_timescales`.
+    unit : float
+        Of one sample, for both axes.
+    unit_name : str
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    ImportError
+        Without Matplotlib (``pip install "kmc[plots]"``).
+    """
+    ax = axes_or_new(ax)
+    lags = unit * found.lagtimes
+    for k, scales in enumerate(found.timescales.T):
+        colour = ACCENT if k == 0 else SHADES[max(4 - k, 1)]
+        ax.plot(lags, unit * scales, marker="o", markersize=3, linewidth=1.2, color=colour, label=f"mode {k + 1}")
+    low = min(np.nanmin(unit * found.timescales, initial=lags[0]), lags[0])
+    times = np.geomspace(lags[0], lags[-1])
+    ax.fill_between(times, low, times, color="0.9", linewidth=0, zorder=0)
+    ax.set(yscale="log", xlabel=f"lagtime ({unit_name})", ylabel=f"time scale ({unit_name})")
+    ax.margins(x=0)
+    ax.legend(fontsize=8, frameon=False, loc="center right")
+    return ax
+
+
+def plot_ck_test(test: Any, *, unit: float = 1.0, unit_name: str = "samples", figure: Any = None) -> np.ndarray:
+    """Probabilities of going from set to set, predicted (line) and estimated (points with two standard errors).
+
+    Parameters
+    ----------
+    test : CKTest
+        From :meth:`kmc.spectral.TransitionOperator.ck_test`.
+    unit : float
+        Of one sample.
+    unit_name : str
+    figure : matplotlib Figure or SubFigure, optional
+
+    Returns
+    -------
+    ndarray of Axes, shape (s, s)
+
+    Raises
+    ------
+    ImportError
+        Without Matplotlib (``pip install "kmc[plots]"``).
+    """
+    require_matplotlib()
+    s = test.predicted.shape[1]
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(2.2 * s + 0.6, 1.8 * s + 0.6), layout="constrained")
+    axes = figure.subplots(s, s, sharex=True, sharey=True, squeeze=False)
+    lags = unit * test.lagtimes
+    for (i, j), ax in np.ndenumerate(axes):
+        ax.plot(lags, test.predicted[:, i, j], color=ACCENT, linewidth=1.2, label="predicted")
+        error = 2.0 * test.std_error[:, i, j]
+        estimated = test.estimated[:, i, j]
+        ax.errorbar(lags, estimated, error, fmt="o", color=INK, markersize=3, capsize=2, label="estimated")
+        ax.set_title(f"{i + 1} → {j + 1}", fontsize=9, color=INK)
+        ax.set_ylim(-0.05, 1.05)
+    axes[0, 0].legend(fontsize=8, frameon=False)
+    figure.supxlabel(f"time ({unit_name})", fontsize=9, color=INK)
+    figure.supylabel("probability", fontsize=9, color=INK)
+    return axes

@@ -1,0 +1,68 @@
+"""The bases that a Hermite regression compares."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc import landmarks
+from kmc.bases import Basis, FourierFeatures, KernelSections, Monomials
+from kmc.checks import check_count
+from kmc.kernels import candidate_bandwidths, kernel_of
+from kmc.selection import listed
+
+BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Candidates of ``bandwidth="cv"``, in median distances between samples."""
+
+BASES = ("sections", "fourier", "monomials")
+
+
+class Candidate(NamedTuple):
+    """A setting whose regularisations are compared; the fields are columns of the table."""
+
+    kernel: Any
+    bandwidth: float
+
+
+class Setting(NamedTuple):
+    """A candidate, with its kernel, None if it has none, and its basis."""
+
+    candidate: Candidate
+    kernel: Any
+    basis: Basis
+
+    def penalty(self) -> np.ndarray:
+        """The Gram matrix (p, p) of the basis, the identity if it has none."""
+        gram = getattr(self.basis, "gram", None)
+        return np.eye(self.basis.size) if gram is None else gram()
+
+
+def settings(model: Any, x: np.ndarray, median: float, rng: np.random.Generator) -> list[Setting]:
+    """All settings that the parameters of an estimator leave open; sets its ``landmarks_`` if it has some."""
+    if isinstance(model.basis, Basis):
+        return [_without_kernel(model.basis)]
+    if not isinstance(model.basis, str) or model.basis not in BASES:
+        raise ValueError(f"basis={model.basis!r}: expected {', '.join(map(repr, BASES))} or an object of kmc.bases")
+    if model.basis == "monomials":
+        check_count(model, "degree", 1)
+        return [_without_kernel(Monomials.about(x, model.degree))]
+    check_count(model, "n_basis", 1)
+    candidates = [
+        Candidate(kernel, bandwidth)
+        for kernel in listed(model.kernel)
+        for bandwidth in candidate_bandwidths(model.bandwidth, median, isinstance(kernel, str), BANDWIDTHS)
+    ]
+    kernels = [kernel_of(*candidate) for candidate in candidates]
+    bases: list[Basis]
+    if model.basis == "sections":
+        model.landmarks_ = landmarks.choose(model.landmarks, x, model.n_basis, rng, kernels[0])
+        bases = [KernelSections(kernel, model.landmarks_) for kernel in kernels]
+    else:
+        seed = int(rng.integers(2**63))  # the same draw, rescaled, for every bandwidth
+        bases = [FourierFeatures.draw(kernel, model.n_basis, x.shape[1], seed) for kernel in kernels]
+    return [Setting(*parts) for parts in zip(candidates, kernels, bases, strict=True)]
+
+
+def _without_kernel(basis):
+    return Setting(Candidate(None, np.nan), None, basis)

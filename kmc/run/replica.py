@@ -1,0 +1,116 @@
+"""One replica of a run: chains that learn from one pooled history, and what they drew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kmc.mcmc.base import Problem, Process, Sampler, Sweep
+from kmc.run.trace import Trace
+from kmc.threads import single_threaded
+
+Evaluate = Callable[[np.ndarray], np.ndarray]
+
+_TRIES_PER_START = 100
+
+
+class Replica:
+    """A process from its start points to its draws; the caller evaluates the log-density in between.
+
+    Parameters
+    ----------
+    sampler : Sampler
+    dim, chains : int
+    draws, warmup, max_evaluations : int or None
+        As in :class:`kmc.mcmc.base.Problem`; ``max_evaluations`` is what the process plans with.
+    seed : SeedSequence
+    noisy : bool
+        Whether the values are estimates.
+
+    Attributes
+    ----------
+    trace, warmup_trace : Trace
+    warming_up : bool
+    """
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        dim: int,
+        chains: int,
+        draws: int | None,
+        warmup: int | None,
+        max_evaluations: int | None,
+        seed: np.random.SeedSequence,
+        noisy: bool = False,
+    ):
+        self.sampler, self.dim, self.chains, self.noisy = sampler, dim, chains, noisy
+        self.draws, self.warmup, self.max_evaluations = draws, warmup, max_evaluations
+        self._start_seed, self._process_seed = seed.spawn(2)
+        self._process: Process | None = None
+        self.trace, self.warmup_trace = Trace(chains, dim), Trace(chains, dim)
+
+    @property
+    def warming_up(self) -> bool:
+        """Whether draws do not count yet."""
+        return self._process is None or self._process.warming_up
+
+    def random_start(self, evaluate: Evaluate) -> tuple[np.ndarray, np.ndarray]:
+        """Points (k, d) uniform on [-2, 2]^d and values (k,), until there is one per chain of positive density."""
+        rng = np.random.default_rng(self._start_seed)
+        allowed = _TRIES_PER_START * self.chains
+        if self.max_evaluations is not None:
+            allowed = min(allowed, self.max_evaluations // 2)
+        points, values = np.empty((0, self.dim)), np.empty(0)
+        while np.isfinite(values).sum() < self.chains and len(points) < allowed:
+            batch = rng.uniform(-2.0, 2.0, (min(self.chains, allowed - len(points)), self.dim))
+            points, values = np.vstack([points, batch]), np.concatenate([values, evaluate(batch)])
+        return points, values
+
+    def start(self, points: np.ndarray, values: np.ndarray) -> None:
+        """Start the process at points (k, d) with log-densities (k,).
+
+        Raises
+        ------
+        ValueError
+            The density is zero at all of them.
+        """
+        if not np.any(np.isfinite(values)):
+            raise ValueError(
+                f"initial={np.array2string(points, threshold=20)}: the log-density is -inf at every start point; "
+                "pass start points at which the density is positive"
+            )
+        self._process = self.sampler.start(
+            Problem(
+                dim=self.dim,
+                chains=self.chains,
+                initial=points,
+                initial_log_density=values,
+                draws=self.draws,
+                warmup=self.warmup,
+                max_evaluations=self.max_evaluations,
+                seed=self._process_seed,
+                noisy=self.noisy,
+            )
+        )
+
+    def propose(self) -> np.ndarray:
+        """Points (k, d) whose log-density the next sweep needs."""
+        assert self._process is not None
+        with single_threaded():
+            return self._process.propose()
+
+    def advance(self, values: np.ndarray) -> Sweep | None:
+        """Finish the sweep with those log-densities (k,), and keep it."""
+        assert self._process is not None
+        with single_threaded():
+            sweep = self._process.advance(values)
+        if sweep is not None:
+            (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
+        return sweep
+
+    def report(self) -> dict[str, Any]:
+        """The process's plain facts; none before it started."""
+        return self._process.report() if self._process else {}

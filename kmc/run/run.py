@@ -1,0 +1,181 @@
+"""A run: replicas that move in step, from the first evaluation to the result."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kmc.mcmc.base import Sampler, Sweep
+from kmc.run.records import Progress
+from kmc.run.replica import Replica
+from kmc.run.results import to_arviz
+from kmc.run.symptoms import symptoms
+from kmc.run.trace import Trace, joined
+from kmc.run.verdict import verdict
+from kmc.targets.evaluate import Evaluator
+from kmc.targets.model import Model
+
+
+class Run:
+    """Everything that one call of :func:`kmc.sample` does; see there for the parameters.
+
+    While a replica warms up, those that have done so wait: from then on all have the same number of draws whenever the
+    run stops. Each plans its warm-up with its share of the evaluations; together they draw until all are spent.
+
+    Attributes
+    ----------
+    interrupted : bool
+        Set by whoever catches a Ctrl-C.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        sampler: Sampler,
+        chains: int,
+        replicas: int,
+        draws: int | None,
+        warmup: int | None,
+        max_evaluations: int | None,
+        seed: np.random.SeedSequence,
+        callback: Callable[[Progress], Any] | None,
+        show: Callable[[Progress], None],
+    ):
+        self.sampler, self.chains, self.draws, self.max_evaluations = sampler, chains, draws, max_evaluations
+        self.seed, self.callback, self.show = seed, callback, show
+        self.evaluate = Evaluator(model)
+        seeds = [seed] if replicas == 1 else seed.spawn(replicas)
+        self.replicas = [
+            Replica(sampler, model.dim, chains // replicas, draws, warmup, budget, child, model.noisy)
+            for budget, child in zip(shares(max_evaluations, replicas), seeds, strict=True)
+        ]
+        self.interrupted = self.stopped = False
+        self.n_evaluations_warmup = 0
+        self.n_divergences = 0
+        self.recent_acceptance: deque[float] = deque(maxlen=100)
+        self.clock = time.perf_counter()
+
+    def start(self, initial: np.ndarray | None) -> None:
+        """Evaluate the start points and start every replica."""
+        if initial is None:
+            starts = [replica.random_start(self.evaluate) for replica in self.replicas]
+        else:
+            starts = dealt(initial, self.evaluate(initial), len(self.replicas))
+        for replica, (points, values) in zip(self.replicas, starts, strict=True):
+            replica.start(points, values)
+        self.n_evaluations_warmup = self.evaluate.n_evaluations
+
+    def loop(self) -> None:
+        """Sweep until the draws are made, the budget is spent or the callback says stop."""
+        while not self.stopped and (self.draws is None or self._n_draws() < self.draws):
+            moving = [replica for replica in self.replicas if replica.warming_up] or self.replicas
+            points = [replica.propose() for replica in moving]
+            if not self._affords(sum(map(len, points))):
+                break
+            values = self.evaluate(np.vstack(points))  # with whatever threads the user's function has
+            ends = np.cumsum([len(rows) for rows in points])[:-1]
+            sweeps = [replica.advance(part) for replica, part in zip(moving, np.split(values, ends), strict=True)]
+            self._note(sweeps)
+            self._tell("warmup" if any(replica.warming_up for replica in self.replicas) else "sampling")
+        self._tell("done")
+
+    def result(self, save_warmup: bool) -> tuple[Any, list[str]]:
+        """The draws so far, as ArviZ holds them, and the sentences that their attribute "warnings" has."""
+        trace = joined([replica.trace for replica in self.replicas])
+        warmup_trace = joined([replica.warmup_trace for replica in self.replicas])
+        reports = [replica.report() for replica in self.replicas]
+        draws = None if self.stopped else self.draws  # a callback that stops the run knows that it did
+        found = self._symptoms(trace) if len(trace) else {}
+        said = list(verdict(self.sampler.name, found, reports, len(trace), draws, self.interrupted).values())
+        attrs = {
+            "sampler": self.sampler.name,
+            "settings": self.sampler,
+            "seed": self.seed.entropy,
+            "chains": self.chains,
+            "replicas": len(self.replicas),
+            "n_evaluations": self.evaluate.n_evaluations,
+            "n_evaluations_warmup": self.n_evaluations_warmup,
+            "sampling_time": time.perf_counter() - self.clock,
+            "tuning_steps": len(warmup_trace),
+            **_together(reports),
+            "warnings": said,
+        }
+        return to_arviz(trace, warmup_trace if save_warmup else None, attrs), said
+
+    def _symptoms(self, trace: Trace) -> dict[str, float]:
+        stats = trace.stats
+        return symptoms(
+            trace.positions, trace.log_density, stats["acceptance_rate"], stats["accepted"], len(self.replicas)
+        )
+
+    def _n_draws(self) -> int:
+        return min(len(replica.trace) for replica in self.replicas)
+
+    def _affords(self, n_points: int) -> bool:
+        return self.max_evaluations is None or self.evaluate.n_evaluations + n_points <= self.max_evaluations
+
+    def _note(self, sweeps: Sequence[Sweep | None]) -> None:
+        """What the display and the result say of the sweeps that were just made."""
+        if any(sweep is None or sweep.warmup for sweep in sweeps):
+            self.n_evaluations_warmup = self.evaluate.n_evaluations
+        made = [sweep for sweep in sweeps if sweep is not None]
+        if made:
+            self.recent_acceptance.append(float(np.mean([sweep.stats["acceptance_rate"] for sweep in made])))
+        self.n_divergences += sum(int(np.sum(sweep.stats["diverging"])) for sweep in made if not sweep.warmup)
+
+    def _tell(self, phase: str) -> None:
+        record = Progress(
+            phase=phase,
+            draw=self._n_draws(),
+            draws=self.draws,
+            n_evaluations=self.evaluate.n_evaluations,
+            max_evaluations=self.max_evaluations,
+            acceptance_rate=float(np.mean(self.recent_acceptance)) if self.recent_acceptance else float("nan"),
+            n_divergences=self.n_divergences,
+            n_refits=sum(int(replica.report().get("n_refits", 0)) for replica in self.replicas),
+            elapsed=time.perf_counter() - self.clock,
+        )
+        self.show(record)
+        if self.callback is not None and self.callback(record):
+            self.stopped = True
+
+
+def shares(total: int | None, parts: int) -> list[int | None]:
+    """A whole number in parts that differ by at most one and sum to it; None for each part of None.
+
+    Examples
+    --------
+    >>> shares(11, 3)
+    [4, 4, 3]
+    """
+    return [None if total is None else (total + parts - 1 - i) // parts for i in range(parts)]
+
+
+def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Start points (k, d) and their values (k,), dealt out in turn, those of positive density first.
+
+    Raises
+    ------
+    ValueError
+        There are too few of positive density for each to get one.
+    """
+    positive = np.isfinite(values)
+    if 0 < positive.sum() < hands:
+        raise ValueError(
+            f"initial has {positive.sum()} start point(s) at which the density is positive: expected at least {hands}, "
+            "one for each of the replicas"
+        )
+    order = np.argsort(~positive, kind="stable")
+    rows = [np.sort(order[i::hands]) for i in range(hands)]
+    return [(points[mine], values[mine]) for mine in rows]
+
+
+def _together(reports):
+    """The facts of one replica; of several, a list of each fact, in the order of the replicas."""
+    if len(reports) == 1:
+        return reports[0]
+    return {name: [report.get(name) for report in reports] for name in dict.fromkeys(k for r in reports for k in r)}

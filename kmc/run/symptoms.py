@@ -1,0 +1,84 @@
+"""The numbers that a finished run is judged by: :mod:`kmc.run.verdict` compares them with limits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kmc.run import convergence
+
+_FEWEST_MOVES = 20
+
+
+def symptoms(
+    positions: np.ndarray,
+    log_density: np.ndarray,
+    acceptance_rate: np.ndarray,
+    accepted: np.ndarray,
+    replicas: int = 1,
+) -> dict[str, float]:
+    """Measure the draws after warm-up.
+
+    Parameters
+    ----------
+    positions : ndarray, shape (chains, draws, d)
+        With at least one draw.
+    log_density, acceptance_rate, accepted : ndarray, shape (chains, draws)
+        Of the draws; and of the proposal that each came from.
+    replicas : int
+        Independent runs among its chains, each with the same number of them, one after the other.
+
+    Returns
+    -------
+    dict
+        - ``acceptance``: mean acceptance probability.
+        - ``tail_acceptance``: the same of the moves that start below the 5 % or above the 95 % quantile of a coordinate
+          or below the 5 % quantile of the log-density, in the worst of these tails. A proposal that is right in the
+          bulk alone shows here. NaN for fewer than 20 moves from a tail.
+        - ``longest_stay``: the most sweeps that a chain spent in one state; ``stay``: the same over what is expected of
+          as many sweeps with the same acceptance everywhere, log(n) / -log(1 - acceptance).
+        - ``rhat``: the largest rank-normalised split R-hat of the coordinates.
+        - ``tail_ess``: the least effective sample size of the 5 % and 95 % quantiles.
+        - ``drift``: log10 of the p-value of equal means in the five fifths of the run, of coordinates, log-density and
+          their tails. ``disagreement``: the same of equal means in all replicas.
+    """
+    x, lp = positions, log_density[:, :, None]
+    acceptance = float(acceptance_rate.mean())
+    tails = convergence.in_tails(np.concatenate([x, lp], axis=2))
+    tails = tails[:, :, :-1]  # not the highest log-densities
+    columns = np.concatenate([x, lp, tails], axis=2)
+    longest = _longest_stay(accepted)
+    return {
+        "acceptance": acceptance,
+        "tail_acceptance": _acceptance_from(tails, acceptance_rate),
+        "longest_stay": longest,
+        "stay": longest / _expected_stay(acceptance, lp.size),
+        "rhat": convergence.worst_rhat(x),
+        "tail_ess": convergence.least_tail_ess(x),
+        "drift": convergence.drift(columns),
+        "disagreement": convergence.disagreement(columns, replicas),
+    }
+
+
+def _acceptance_from(regions, acceptance_rate):
+    """The least mean acceptance of moves from one of the regions (chains, draws, k); NaN if that would be noise."""
+    starts = regions[:, :-1].reshape(-1, regions.shape[2])
+    moves = starts.sum(axis=0)
+    enough = moves >= _FEWEST_MOVES
+    if not np.any(enough):
+        return float("nan")
+    return float(np.min((acceptance_rate[:, 1:].ravel() @ starts)[enough] / moves[enough]))
+
+
+def _longest_stay(accepted):
+    """Sweeps in the longest row without an accepted proposal, over chains, and the one before it."""
+    longest = 0
+    for chain in accepted:
+        moves = np.flatnonzero(np.concatenate([[True], chain, [True]]))
+        longest = max(longest, int(np.diff(moves).max()))
+    return longest
+
+
+def _expected_stay(acceptance, n):
+    """The length that the longest of n stays has, about, where every proposal has the same chance."""
+    rejection = np.clip(1.0 - acceptance, 1e-3, 1.0 - 1e-3)
+    return max(float(np.log(n) / -np.log(rejection)), 1.0)

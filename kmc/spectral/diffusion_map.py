@@ -1,0 +1,297 @@
+"""Diffusion maps: the spectrum of a density's Langevin generator, from samples."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any, Self
+
+import numpy as np
+
+from kmc.bases import Basis, FourierFeatures
+from kmc.checks import as_generator, check_choice
+from kmc.errors import KmcWarning
+from kmc.estimator import check_vector
+from kmc.kernels import kernel_of, median_distance
+from kmc.linalg import eigen_whitening
+from kmc.spectral import selection
+from kmc.spectral.eigenfunctions import EigenfunctionMap
+from kmc.spectral.representer import Representer
+from kmc.spectral.sections import candidates, check_section_parameters, draw_landmarks, whitened_sections
+from kmc.spectral.source import Sample, Source, look, open_source
+from kmc.spectral.trial import TrialSpace, orthonormal
+
+SELECTION = 50_000
+"""Samples that bandwidths are compared on; the one that is chosen goes through all samples."""
+
+SAMPLES_PER_FUNCTION = 10
+"""At least: more functions could step across every gap between samples, which would be modes of eigenvalue zero."""
+
+BASES = ("nystrom", "fourier", "representer")
+
+
+class DiffusionMap(EigenfunctionMap):
+    r"""Eigenfunctions of the Langevin generator :math:`L f = -\Delta f - \langle \nabla\log p, \nabla f\rangle`.
+
+    Parameters
+    ----------
+    n_components : int
+        Modes, without the constant.
+    kernel : str or Kernel
+        A name of :mod:`kmc.kernels` or a kernel of it.
+    bandwidth : {"cv", "median"}, float or sequence of float
+        In the units of x; factors of its own lengths for a kernel object. "cv" compares 1/8, 1/4, 1/2, 1 and 2 median
+        distances.
+    regularization : "cv", float or sequence of float
+        ε, in mean eigenvalues of the Dirichlet form; "cv" compares 1e-10, 1e-9, ..., 1e-2.
+    n_basis : int
+        Landmarks or features p; all distinct samples if there are fewer.
+    basis : {"nystrom", "fourier", "representer"}
+        Sections of the kernel at landmarks; random Fourier features; or sections and their derivatives at all samples,
+        n (1 + d) functions, for small n.
+    landmarks : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
+    score : callable or object with ``gradient``, optional
+        ∇log p, points (n, d) to (n, d): the target's own or a fitted score estimator (one that is not fitted is fitted
+        to X). The eigenvalues are then found by applying the generator at each sample, which is exact where the
+        eigenfunctions are in the basis; the errors fall several- to thirtyfold.
+    normals : callable, optional
+        Points (n, d) to unit normals (n, d), or to c orthonormal ones (n, d, c), of a manifold that the data are on:
+        only tangential gradients count.
+    tolerance : float
+        Of eigenvalues of the kernel matrix between landmarks, relative to the greatest: functions below it are left
+        out. A smaller one than 1e-8 lets rounding in, and modes that are none.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray, shape (k,)
+        Ascending, the constant's zero left out; in 1 / (unit of x)².
+    spectral_gap_, poincare_constant_ : float
+        The least eigenvalue, and its inverse.
+    rank_ : int
+        Functions that are used: those of p that the kernel matrix tells apart, one for ten samples at most.
+    bandwidth_, regularization_ : float
+    kernel_ : Kernel
+    landmarks_ : ndarray, shape (m, d)
+        None for Fourier features.
+    coefficients_ : ndarray, shape (p, k)
+        Of the modes in ``basis_``.
+    basis_ : Basis
+    score_ : object
+        The score that was used, if any.
+    cv_results_ : dict of ndarray
+        ``bandwidth``, ``regularization``, ``rank``, ``n_modes`` (of those asked for, how many every fold supports) and
+        the ``criterion`` that is made large: the sum of 1/λ held out (in squared median distances), or with a score
+        minus the sum of held-out residuals.
+    n_features_in_ : int
+
+    Notes
+    -----
+    The estimator is that of Pillaud-Vivien and Bach (2023), "Kernelized diffusion maps", their algorithms 1 and 2, with
+    Ritz values in place of penalised ones and forms by matrix products as in Cabannes and Bach (2023), algorithms 2
+    and 3. Time is O(n p²) and memory O(block p + p²) beside the samples, whatever n is: ``fit`` takes arrays, memory
+    maps, lists of arrays, dask arrays and iterators of blocks. Landmarks and bandwidth are chosen on at most 50,000
+    rows drawn at random (the first ones of an iterator: shuffle it, or give landmarks), then all rows are read once.
+
+    At most one function for ten samples is used, those of the greatest eigenvalues of the kernel matrix (but as many
+    as there are components): more could step across every gap between samples, at no cost in energy. Modes that samples
+    held out do not know are not reported: with too narrow a kernel there would be modes that vary
+    only between a landmark and its neighbours, and a falsely small gap. If not all ``n_components`` are supported there
+    are fewer, with a :class:`kmc.KmcWarning`. What no sample shows cannot be seen: samples that are all in one of two
+    wells have the spectrum of that well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.spectral import DiffusionMap
+    >>> X = np.random.default_rng(0).standard_normal((2000, 2))
+    >>> dm = DiffusionMap(n_components=2, n_basis=50, random_state=0).fit(X)
+    >>> bool(np.allclose(dm.eigenvalues_, [1.0, 1.0], atol=0.1))
+    True
+    >>> dm.transform(X).shape
+    (2000, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        kernel: Any = "gaussian",
+        bandwidth: Any = "cv",
+        regularization: Any = "cv",
+        n_basis: int = 200,
+        basis: str = "nystrom",
+        landmarks: Any = "uniform",
+        score: Any = None,
+        normals: Any = None,
+        tolerance: float = 2e-8,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.regularization = regularization
+        self.n_basis = n_basis
+        self.basis = basis
+        self.landmarks = landmarks
+        self.score = score
+        self.normals = normals
+        self.tolerance = tolerance
+        self.random_state = random_state
+
+    @property
+    def score(self) -> Any:
+        """The score that was given; without one, the method by which scikit-learn compares settings.
+
+        ``score(X, y=None)`` is the sum over modes of variance by mean squared gradient on X (n, d), greater is better:
+        what the selection of bandwidth and regularisation holds out.
+        """
+        given = vars(self)["score"]
+        return self._inverse_quotients if given is None else given
+
+    @score.setter
+    def score(self, given: Any) -> None:
+        vars(self)["score"] = given
+
+    def fit(self, X: Any, y: Any = None, weights: Any = None) -> Self:
+        """Estimate the spectrum.
+
+        Parameters
+        ----------
+        X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
+            Samples.
+        y : ignored
+        weights : array_like (n,), or in blocks as X, optional
+            Not negative; only their ratios matter.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For points that are not finite, too few or all equal; weights that are negative or all zero; a parameter
+            out of its range; if no mode is supported by samples held out.
+        """
+        check_section_parameters(self)
+        check_choice(self, "basis", BASES)
+        if vars(self)["score"] is not None and self.normals is not None:
+            raise ValueError(
+                "score and normals: give one of them, a generator on a manifold needs its curvature as well"
+            )
+        regularizations = selection.regularizations(self.regularization)
+        rng = as_generator(self.random_state)
+        source = open_source(self, X, weights)
+        score = self._fit_score(source)
+        sample, source = look(source, SELECTION, rng)
+        self.n_features_in_ = sample.x.shape[1]
+        unit = median_distance(sample.counted())
+        search = selection.Search(int(self.n_components), regularizations, unit)
+        seed = int(rng.integers(2**63))  # all candidates draw the same
+        for bandwidth in sorted(candidates(self, sample), reverse=True):
+            space = self._space(sample, bandwidth, score, np.random.default_rng(seed))
+            search.add(space, bandwidth, sample.source())
+        if source.rows is None or source.rows > len(sample.x):
+            search.use_all(source)
+        self._keep(search, unit)
+        return self
+
+    def schrodinger(self, X: Any, log_density: Any) -> tuple[np.ndarray, np.ndarray]:
+        r"""Eigenpairs of the Schrödinger operator :math:`-\Delta + |\nabla V|^2/4 - \Delta V/2`, with V = -log p.
+
+        It is conjugate to L: its eigenvalues are those of L, and its eigenfunctions :math:`\sqrt{p} f_j`, the ground
+        state :math:`\sqrt p` first (Pillaud-Vivien and Bach 2023, section 2.2, whose potential has the other sign).
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            Where the eigenfunctions are wanted.
+        log_density : callable, object with ``log_density``, or array_like, shape (n,)
+            log p. The functions have norm one on R^d if p is normalised.
+
+        Returns
+        -------
+        eigenvalues : ndarray, shape (k + 1,)
+            Zero first.
+        functions : ndarray, shape (n, k + 1)
+        """
+        modes = self.transform(X)
+        log_p = getattr(log_density, "log_density", log_density)
+        log_p = check_vector(log_p(np.asarray(X, dtype=float)) if callable(log_p) else log_p, len(modes), "log_density")
+        functions = np.exp(0.5 * log_p)[:, None] * np.column_stack([np.ones(len(modes)), modes])
+        return np.append(0.0, self.eigenvalues_), functions
+
+    def gradient(self, X: Any) -> np.ndarray:
+        """Gradients of the eigenfunctions at the rows of X (n, d), shape (n, k, d); tangential ones given normals."""
+        gradients = super().gradient(X)
+        if self.normals is None:
+            return gradients
+        normals = orthonormal(self.normals, self._check_points(X))
+        return gradients - np.einsum("nkd,ndc,nec->nke", gradients, normals, normals, optimize=True)
+
+    def _space(self, sample: Sample, bandwidth: float, score: Any, rng: np.random.Generator) -> TrialSpace:
+        """The functions of one candidate."""
+        kernel, points = kernel_of(self.kernel, bandwidth), sample.counted()
+        if self.basis == "fourier":
+            basis: Basis
+            basis, matrix = _fourier(kernel, self.n_basis, points, self.tolerance, rng)
+        elif self.basis == "representer":
+            basis = Representer(kernel, np.unique(points, axis=0))
+            matrix = eigen_whitening(basis.gram(), self.tolerance)
+        else:
+            whitened = whitened_sections(
+                self.kernel, bandwidth, draw_landmarks(self, sample, bandwidth, rng), self.tolerance
+            )
+            basis, matrix = whitened.basis, whitened.matrix
+        most = max(len(np.unique(points, axis=0)) // SAMPLES_PER_FUNCTION, self.n_components + 2)
+        return TrialSpace(basis, matrix[:, :most], score, self.normals)
+
+    def _fit_score(self, source: Source) -> Any:
+        """∇log p as a function, of an estimator that is fitted first if it is not."""
+        given = vars(self)["score"]
+        if given is None:
+            return None
+        self.score_ = given
+        if hasattr(given, "fit") and not getattr(given, "__sklearn_is_fitted__", lambda: True)():
+            if not isinstance(source.x, np.ndarray):
+                raise ValueError("score is not fitted: fit it first, where X is not an array in memory")
+            self.score_ = copy.deepcopy(given).fit(source.x, weights=source.weights)
+        gradient = getattr(self.score_, "gradient", self.score_)
+        if not callable(gradient):
+            raise TypeError(f"score={given!r}: expected a callable, or an object with a method gradient")
+        return gradient
+
+    def _inverse_quotients(self, X: Any, y: Any = None) -> float:
+        modes, gradients = self.transform(X), self.gradient(X)
+        return float(np.sum(modes.var(axis=0) / np.mean(np.sum(gradients**2, axis=2), axis=0)))
+
+    def _keep(self, search: selection.Search, unit: float) -> None:
+        """Set what a fit leaves."""
+        best, space = search.best, search.space
+        modes = search.modes()
+        if len(modes.eigenvalues) < self.n_components:
+            warnings.warn(
+                f"{len(modes.eigenvalues)} of n_components={self.n_components} modes are supported by the samples "
+                f"(rank {best.rank}, bandwidth {best.bandwidth:.3g}): there are no more in eigenvalues_",
+                KmcWarning,
+                stacklevel=3,
+            )
+        self.basis_, self.kernel_ = space.basis, kernel_of(self.kernel, best.bandwidth)
+        self.landmarks_ = getattr(space.basis, "centres", None)
+        self.eigenvalues_ = modes.eigenvalues / unit**2
+        coefficients = space.matrix @ modes.vectors
+        peak = np.abs(coefficients).argmax(axis=0)
+        self.coefficients_ = coefficients * np.sign(coefficients[peak, np.arange(len(peak))])
+        self.means_ = search.sums.mean @ self.coefficients_
+        self.spectral_gap_ = float(self.eigenvalues_[0])
+        self.poincare_constant_ = 1.0 / self.spectral_gap_
+        self.rank_, self.bandwidth_, self.regularization_ = best.rank, best.bandwidth, best.regularization
+        self.cv_results_ = search.table()
+
+
+def _fourier(
+    kernel: Any, count: int, points: np.ndarray, tolerance: float, rng: np.random.Generator
+) -> tuple[FourierFeatures, np.ndarray]:
+    """Features centred at the points' mean, and orthonormal combinations of those that the points tell apart."""
+    drawn = FourierFeatures.draw(kernel, count, points.shape[1], rng)
+    phases = (drawn.phases - drawn.frequencies @ points.mean(axis=0)) % (2 * np.pi)
+    features = FourierFeatures(drawn.frequencies, phases, drawn.amplitudes)
+    phi = features.values(points[: 10 * count])
+    matrix = eigen_whitening(phi.T @ phi, tolerance)
+    return features, matrix / np.linalg.norm(matrix, axis=0)

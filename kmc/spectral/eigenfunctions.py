@@ -1,0 +1,101 @@
+"""What fitted eigenfunctions of a self-adjoint operator give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kmc.bases import Basis, Contraction
+from kmc.bases.general import slices
+from kmc.estimator import Estimator, check_vector, check_weights
+from kmc.kernels.checks import is_number
+
+
+class EigenfunctionMap(Estimator):
+    """Base of estimators that leave ``eigenvalues_`` (k,), ``basis_``, ``coefficients_`` (p, k) and ``means_`` (k,)."""
+
+    _transformer = True
+
+    eigenvalues_: np.ndarray
+    basis_: Basis
+    coefficients_: np.ndarray
+    means_: np.ndarray
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Eigenfunctions at the rows of X (n, d), shape (n, k): mean zero and variance one over the samples fitted."""
+        return self._eigenfunctions(self._check_points(X))
+
+    def fit_transform(self, X: Any, y: Any = None, weights: Any = None) -> np.ndarray:
+        """:meth:`fit`, then :meth:`transform` of the same X; an iterator of blocks cannot be read again."""
+        return self.fit(X, y, weights).transform(X)  # type: ignore[attr-defined]
+
+    def gradient(self, X: Any) -> np.ndarray:
+        """Gradients of the eigenfunctions at the rows of X (n, d), shape (n, k, d)."""
+        x = self._check_points(X)
+        modes = (Contraction(self.basis_, column) for column in self.coefficients_.T)
+        return np.stack([mode.gradient(x) for mode in modes], axis=1)
+
+    def diffusion_distance(self, X: Any, Y: Any, t: float) -> np.ndarray:
+        r"""Distances :math:`[\sum_j e^{-2\lambda_j t}(f_j(x) - f_j(y))^2]^{1/2}` (Coifman and Lafon 2006).
+
+        Parameters
+        ----------
+        X, Y : array_like, shapes (n, d) and (m, d)
+        t : float
+            Time, not negative.
+
+        Returns
+        -------
+        ndarray, shape (n, m)
+        """
+        decay = np.exp(-self._checked_time(t) * self.eigenvalues_)
+        a, b = self.transform(X) * decay, self.transform(Y) * decay
+        return np.sqrt(sum((a[:, j, None] - b[None, :, j]) ** 2 for j in range(len(decay))))
+
+    def semigroup(self, f: Any, X: Any, t: float, at: Any = None, weights: Any = None) -> np.ndarray:
+        r"""The function :math:`e^{-tL} f`: its mean over a diffusion that has run for a time t, from each point.
+
+        .. math:: e^{-tL} f = E f + \sum_j e^{-\lambda_j t} \langle f, f_j \rangle f_j
+
+        Parameters
+        ----------
+        f : callable or array_like, shape (n,)
+            The function, from points (n, d) to (n,), or its values at the rows of X.
+        X : array_like, shape (n, d)
+            Samples of the distribution, for the inner products.
+        t : float
+            Time, not negative. Modes that are not among ``eigenvalues_`` are taken as gone: at t = 0 the projection.
+        at : array_like, shape (m, d), optional
+            Where the result is wanted; X by default.
+        weights : array_like, shape (n,), optional
+            Of the samples.
+
+        Returns
+        -------
+        ndarray, shape (m,)
+        """
+        time, modes = self._checked_time(t), self.transform(X)
+        values = check_vector(f(np.asarray(X, dtype=float)) if callable(f) else f, len(modes), "f")
+        w = check_weights(weights, len(modes)) / len(modes)
+        mean = w @ values
+        coefficients = np.exp(-time * self.eigenvalues_) * ((w * (values - mean)) @ modes)
+        return mean + (modes if at is None else self.transform(at)) @ coefficients
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns of :meth:`transform`."""
+        self._check_fitted()
+        prefix = type(self).__name__.lower()
+        return np.array([f"{prefix}{j}" for j in range(len(self.eigenvalues_))], dtype=object)
+
+    def _eigenfunctions(self, x: np.ndarray) -> np.ndarray:
+        out = np.empty((len(x), len(self.eigenvalues_)))
+        for rows in slices(len(x), self.basis_.size):
+            out[rows] = self.basis_.values(x[rows]) @ self.coefficients_ - self.means_
+        return out
+
+    def _checked_time(self, t: float) -> float:
+        self._check_fitted()
+        if not is_number(t) or not 0 <= t < np.inf:
+            raise ValueError(f"t={t!r}: expected a time, a finite number that is not negative")
+        return float(t)

@@ -1,0 +1,227 @@
+"""The Galerkin method: eigen- and singular functions of an operator in the span of two bases."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from kmc.bases import Basis
+from kmc.errors import KmcWarning
+from kmc.forms import Forms, accumulate
+from kmc.forms.stream import blocks
+from kmc.linalg import eigen_whitening
+from kmc.spectral.combinations import Combinations
+from kmc.spectral.operators import Bilinear, Form
+
+ROUNDING = 1e-28
+"""Part of a second moment that is left of a constant when its mean is taken off."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """L ≈ Σ_i λ_i f_i ⊗ g_i, equation 2 of Cabannes and Bach (2023).
+
+    Attributes
+    ----------
+    singular_values_ : ndarray, shape (k,)
+        λ, not negative.
+    eigenvalues_ : ndarray, shape (k,), or None
+        Of a self-adjoint operator in one basis.
+    left, right : Combinations
+        f and g, orthonormal over the weighted samples, with ``values`` (n, k), ``gradients`` (n, k, d) and
+        ``laplacians`` anywhere; for eigenvalues, the eigenfunctions under both names.
+    ranks_ : tuple of int
+        Numerical ranks of the two bases over the samples.
+    """
+
+    singular_values_: np.ndarray
+    eigenvalues_: np.ndarray | None
+    left: Combinations
+    right: Combinations
+    ranks_: tuple[int, int]
+
+
+def galerkin(
+    form: Form | Callable[..., Any],
+    left: Basis,
+    right: Basis | None,
+    X: Any,
+    *,
+    weights: Any = None,
+    n_components: int | None = None,
+    which: str = "smallest",
+    tolerance: float = 2e-8,
+    block: int = 2048,
+) -> Decomposition:
+    r"""Decompose the operator of a bilinear form in the span of two bases.
+
+    Algorithm 1 of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms":
+    with :math:`L = (E[H(\varphi_i, \psi_j, X)])_{ij}`, Φ and Ψ the second moments of the two bases, find A and B with
+    :math:`A^\top L B` diagonal and :math:`A^\top \Phi A = B^\top \Psi B = I`, by the generalised singular value
+    decomposition of their appendix A.3, or by the symmetric eigenproblem that it is when the form is symmetric and the
+    bases are one.
+
+    Parameters
+    ----------
+    form : Form or callable
+        :class:`DirichletForm`, :class:`DifferentialOperator`, :class:`TangentProp`, :class:`AugmentationPairs`, or a
+        callable as in :class:`Bilinear`.
+    left : Basis
+        φ, of p functions: an object of :mod:`kmc.bases`, or your own.
+    right : Basis or None
+        ψ, of q functions; None for the same as ``left``.
+    X : array_like (n, d), memory map, dask array, iterator of blocks, or list of these
+        Samples.
+    weights : array_like, shape (n,), optional
+        Not negative; of blocks as X.
+    n_components : int, optional
+        How many; all by default.
+    which : {"smallest", "largest"}
+        The end of the spectrum to begin at. Differential operators have compact inverses: their smallest are what can
+        be estimated. Of eigenvalues, smallest and largest are algebraic.
+    tolerance : float
+        Combinations of functions whose second moment is under this part of the greatest are left out.
+    block : int
+        Samples at a time.
+
+    Returns
+    -------
+    Decomposition
+
+    Raises
+    ------
+    ValueError
+        For samples or weights that are none, functions that all vanish on the samples, and answers of the form that are
+        not finite or of another shape.
+
+    Warns
+    -----
+    KmcWarning
+        If ``n_components`` is more than the numerical rank: there are fewer then.
+
+    Notes
+    -----
+    Of a form that annihilates constants (``form.annihilates_constants``) the constant and its eigenvalue 0 are left
+    out: all functions are of mean zero. Time is O(n p q) times what the form costs, memory O(block (p + q) + p q).
+
+    Examples
+    --------
+    The Laplacian for a normal distribution has the Hermite polynomials for eigenfunctions:
+
+    >>> import numpy as np
+    >>> from kmc.bases import Monomials, UserFunctions
+    >>> from kmc.spectral import DifferentialOperator, DirichletForm, galerkin
+    >>> nodes, w = np.polynomial.hermite_e.hermegauss(20)
+    >>> found = galerkin(DirichletForm(), Monomials(4, 1), None, nodes[:, None], weights=w)
+    >>> found.eigenvalues_.round(6)
+    array([1., 2., 3., 4.])
+    >>> abs(found.left.values([[2.0]])).round(6)  # 2 / √1!, (2² - 1) / √2!, ...
+    array([[2.      , 2.12132 , 0.816497, 1.020621]])
+
+    Derivation, <f, g'>, is not self-adjoint, and takes the Hermite polynomial of degree k to √k that of degree k - 1:
+
+    >>> k = np.arange(5)
+    >>> powers = UserFunctions(lambda x: x**k, lambda x: (k * x ** np.maximum(k - 1, 0))[:, :, None], size=5)
+    >>> derivation = DifferentialOperator({((0,), (1,)): 1.0})
+    >>> found = galerkin(derivation, powers, None, nodes[:, None], weights=w, which="largest", n_components=4)
+    >>> found.singular_values_.round(6)
+    array([2.      , 1.732051, 1.414214, 1.      ])
+    """
+    operator = _form(form)
+    right = left if right is None else right
+    _check(left, right, n_components, which, tolerance)
+    total, masses = _sums(operator, left, right, X, weights, block)
+    centred = operator.annihilates_constants
+    spaces = [whitening(basis, mass, centred, tolerance) for basis, mass in masses]
+    whitened = spaces[0].T @ total @ spaces[-1]
+    count = _count(n_components, min(whitened.shape))
+    ranks = (spaces[0].shape[1], spaces[-1].shape[1])
+    if operator.symmetric and left is right:
+        eigenvalues, vectors = linalg.eigh(0.5 * (whitened + whitened.T), check_finite=False)
+        order = np.arange(count) if which == "smallest" else np.arange(len(eigenvalues))[::-1][:count]
+        modes = _combined(left, spaces[0] @ vectors[:, order], masses[0][1], centred)
+        return Decomposition(np.abs(eigenvalues[order]), eigenvalues[order], modes, modes, ranks)
+    a, values, b = linalg.svd(whitened, full_matrices=False, check_finite=False)
+    order = np.arange(count) if which == "largest" else np.arange(len(values))[::-1][:count]
+    one = _combined(left, spaces[0] @ a[:, order], masses[0][1], centred)
+    other = _combined(right, spaces[-1] @ b[order].T, masses[-1][1], centred)
+    return Decomposition(values[order], None, one, other, ranks)
+
+
+def _sums(form, left, right, X, weights, block) -> tuple[np.ndarray, list[tuple[Basis, Forms]]]:
+    """E[H(φ, ψ, X)] (p, q), and the second moments of each of the bases, one if they are the same."""
+    bases = [left] if left is right else [left, right]
+    total = np.zeros((left.size, right.size))
+    masses: list[Forms] = []
+    for part in blocks(X, block, weights):
+        w = np.ones(len(part.x)) if part.weights is None else part.weights
+        total += form.sum(left, right, part.x, w)
+        found = [accumulate(basis, part.x, ("mass",), weights=w, block=block) for basis in bases]
+        masses = [a + b for a, b in zip(masses, found, strict=True)] if masses else found
+    if not masses:
+        raise ValueError("X has no rows: expected samples")
+    if not masses[0].weight > 0:
+        raise ValueError("weights: expected some that are positive")
+    if not np.all(np.isfinite(total)):
+        raise ValueError(f"the sums of {form!r} are not finite over these samples")
+    return total / masses[0].weight, list(zip(bases, masses, strict=True))
+
+
+def whitening(basis, forms, centred, tolerance) -> np.ndarray:
+    """W (p, r) with Wᵀ Φ W = I.
+
+    First orthonormal in the space of a kernel, if the basis is of one: digits of functions that are nearly the same are
+    lost there and not in Φ, which squares them.
+    """
+    raw = forms.get("mass") / forms.weight
+    mass = forms.centred_mass() if centred else raw
+    gram = getattr(basis, "gram", None)
+    try:
+        if np.trace(mass) <= ROUNDING * np.trace(raw):
+            raise linalg.LinAlgError("nothing but rounding")
+        if gram is None:
+            return eigen_whitening(mass, tolerance)
+        first = eigen_whitening(gram(), tolerance)
+        return first @ eigen_whitening(first.T @ mass @ first, tolerance)
+    except linalg.LinAlgError as error:
+        raise ValueError(f"{basis!r}: all its functions are {'constant' if centred else 'zero'} over X") from error
+
+
+def _combined(basis, coefficients, forms, centred):
+    offset = forms.mean @ coefficients / forms.weight if centred else np.zeros(coefficients.shape[1])
+    return Combinations(basis, coefficients, offset)
+
+
+def _count(n_components, rank):
+    if n_components is not None and n_components > rank:
+        warnings.warn(
+            f"n_components={n_components}: the functions have numerical rank {rank} over X, so there are {rank}",
+            KmcWarning,
+            stacklevel=3,
+        )
+    return rank if n_components is None else min(n_components, rank)
+
+
+def _form(form) -> Form:
+    if hasattr(form, "sum") and hasattr(form, "symmetric"):
+        return form
+    if callable(form):
+        return Bilinear(form)
+    raise TypeError(f"form={form!r}: expected a form of kmc.spectral or a callable of (left, right, x, weights)")
+
+
+def _check(left, right, n_components, which, tolerance):
+    for name, basis in (("left", left), ("right", right)):
+        if not hasattr(basis, "values") or not hasattr(basis, "size"):
+            raise TypeError(f"{name}={basis!r}: expected an object of kmc.bases")
+    if which not in ("smallest", "largest"):
+        raise ValueError(f"which={which!r}: expected 'smallest' or 'largest'")
+    if n_components is not None and (not isinstance(n_components, (int, np.integer)) or n_components < 1):
+        raise ValueError(f"n_components={n_components!r}: expected None or a whole number of at least 1")
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance={tolerance!r}: expected a number in [0, 1)")

@@ -1,0 +1,73 @@
+"""Kernel principal components of a subsample, extended to all points."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kmc.linalg import eigen_whitening
+from kmc.spectral.embedding import ROUNDING, KernelEmbedding, centred, leading
+
+
+class KernelPCA(KernelEmbedding):
+    r"""Kernel principal component analysis (Schölkopf, Smola and Müller 1998) on a subsample, extended to all points.
+
+    With the eigenpairs :math:`(\lambda_k, \alpha_k)` of the centred kernel matrix of a subsample
+    :math:`X_1, \dots, X_n`, a point is mapped to
+    :math:`\lambda_k^{-1/2} \sum_i \alpha_{ki}\, \langle k(x, \cdot) - \mu, k(X_i, \cdot) \rangle`, its coordinate along
+    the k-th principal axis, of unit length in the kernel's space; μ is the mean of the :math:`k(X_i, \cdot)`. For
+    large data it is what Kpotufe and Sriperumbudur (2020), section 5.2, compare their sketch with.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of axes. Where the centred kernel matrix has a smaller rank, there are fewer, and a warning.
+    kernel : str or kernel
+        A name of :mod:`kmc.kernels` or an object from there.
+    bandwidth : float or "median"
+        In the units of X; "median" is the median distance in the subsample. A kernel object brings its own scale:
+        "median" leaves it as it is, a number is a factor of it.
+    n_basis : int
+        Size n of the subsample, drawn without replacement; all points if there are fewer.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray, shape (n_components,)
+        Variance of each coordinate over the subsample, λ/n, descending.
+    landmarks_ : ndarray, shape (n_basis, d)
+        The subsample.
+    projection_ : ndarray, shape (n_basis, n_components)
+    offset_ : ndarray, shape (n_components,)
+        An image is ``k(x) @ projection_ - offset_``.
+    kernel_, bandwidth_
+        What was used.
+    n_features_in_ : int
+
+    Notes
+    -----
+    A fit takes O(n_basis³) time and O(n_basis²) memory and reads X once, in blocks; ``transform`` takes
+    O(n_basis n_components) time a point, and O(n_basis) memory a point of a block. The sign of an axis is such that the
+    greatest coefficient of a point of the subsample is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.kernels import Polynomial
+    >>> from kmc.spectral import KernelPCA
+    >>> X = np.random.default_rng(0).standard_normal((100, 2)) * [3.0, 1.0]
+    >>> linear = Polynomial(degree=1, offset=0.0)  # ordinary principal components
+    >>> pca = KernelPCA(n_components=2, kernel=linear).fit(X)
+    >>> bool(np.allclose(pca.eigenvalues_[::-1], np.linalg.eigvalsh(np.cov(X.T, ddof=0))))
+    True
+    """
+
+    eigenvalues_: np.ndarray
+
+    def _project(self, gram, rng):
+        n, matrix = len(gram), centred(gram)
+        # where a kernel is wide, little is left of it after centring, and the rounding of the whole is in what is left
+        tolerance = max(2e-8, ROUNDING * np.trace(gram) / np.linalg.norm(matrix))
+        axes = leading(eigen_whitening(matrix, tolerance), self.n_components, "the centred kernel matrix", n)
+        axes *= np.sign(axes[np.argmax(np.abs(axes), axis=0), np.arange(axes.shape[1])])
+        self.eigenvalues_ = 1.0 / (n * np.einsum("ij,ij->j", axes, axes))  # axes are α λ^-1/2
+        return axes, gram.mean(axis=0) @ axes

@@ -1,0 +1,125 @@
+"""Lloyd's algorithm from k-means++ starts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from kmc.bases import general
+
+_MOST_ITERATIONS = 300
+_STALLED = 1e-6  # relative decrease of the inertia
+
+
+class Partition(NamedTuple):
+    """Points in clusters."""
+
+    labels: np.ndarray  # (n,) int
+    centres: np.ndarray  # (k, d), the means of the clusters
+    inertia: float  # Σ |x - its centre|²
+
+
+def kmeans(points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init: int = 10) -> Partition:
+    """The partition of least inertia out of several runs of Lloyd's algorithm.
+
+    Every run starts from centres drawn with greedy k-means++ (Arthur and Vassilvitskii 2007), and ends when no label
+    changes or the inertia falls by less than 1e-6 of itself. A cluster that loses all its points takes the point that
+    is farthest from its centre.
+
+    Parameters
+    ----------
+    points : ndarray, shape (n, d)
+        At least ``n_clusters`` of them distinct.
+    n_clusters : int
+    rng : Generator
+    n_init : int
+        Number of runs.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer distinct points than clusters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.spectral.kmeans import kmeans
+    >>> points = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> partition = kmeans(points, 2, np.random.default_rng(0))
+    >>> np.sort(partition.centres[:, 0])
+    array([ 0.5, 10.5])
+    >>> partition.inertia
+    1.0
+    """
+    centre = points.mean(axis=0)
+    centred = points - centre  # which keeps the digits of |x|² - 2 x·c + |c|²
+    best = min((_lloyd(centred, _seeds(centred, n_clusters, rng)) for _ in range(n_init)), key=lambda run: run.inertia)
+    return best._replace(centres=best.centres + centre)
+
+
+def nearest(points: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Number of the nearest centre of each point (n,), and the squared distance to it (n,)."""
+    norms = np.einsum("ij,ij->i", centres, centres)
+    labels, distances = np.empty(len(points), int), np.empty(len(points))
+    for rows in general.slices(len(points), len(centres)):
+        s = points[rows] @ (-2.0 * centres.T) + norms
+        labels[rows] = s.argmin(axis=1)
+        distances[rows] = np.take_along_axis(s, labels[rows, None], axis=1)[:, 0]
+    distances += np.einsum("ij,ij->i", points, points)
+    return labels, np.maximum(distances, 0.0)
+
+
+def _lloyd(points, centres):
+    labels, distances = nearest(points, centres)
+    inertia = distances.sum()
+    for _ in range(_MOST_ITERATIONS):
+        centres = _means(points, labels, distances, len(centres))
+        moved, distances = nearest(points, centres)
+        before, inertia = inertia, distances.sum()
+        same = np.array_equal(moved, labels)
+        labels = moved
+        if same or before - inertia <= _STALLED * before:
+            break
+    return Partition(labels, centres, float(inertia))
+
+
+def _means(points, labels, distances, count):
+    """Means of the clusters; an empty one takes the worst point of another, which then has its own centre."""
+    counts = np.bincount(labels, minlength=count)
+    for empty in np.flatnonzero(counts == 0):
+        worst = np.argmax(np.where(counts[labels] > 1, distances, -1.0))
+        counts[labels[worst]] -= 1
+        labels[worst], distances[worst], counts[empty] = empty, 0.0, 1
+    members = sparse.csr_array((np.ones(len(points)), (labels, np.arange(len(points)))), shape=(count, len(points)))
+    return (members @ points) / counts[:, None]
+
+
+def _seeds(points, count, rng):
+    """Greedy k-means++: each further centre is the best of a few points, drawn in proportion to the squared distance
+    from the centres so far.
+    """
+    norms = np.einsum("ij,ij->i", points, points)
+    chosen = [int(rng.integers(len(points)))]
+    squared = _apart(points, norms, chosen)[0]
+    for k in range(1, count):
+        cumulative = np.cumsum(squared)
+        if not cumulative[-1] > 0:
+            raise ValueError(f"n_clusters={count}: the points have only {k} distinct places, ask for fewer")
+        drawn = np.searchsorted(cumulative, rng.random(2 + int(np.log(count))) * cumulative[-1], side="right")
+        candidates = np.minimum(drawn, len(points) - 1)
+        trials = np.minimum(_apart(points, norms, candidates), squared)
+        best = int(np.argmin(trials.sum(axis=1)))
+        chosen.append(int(candidates[best]))
+        squared = trials[best]
+    return points[chosen]
+
+
+def _apart(points, norms, chosen):
+    """Squared distances of all points to some of them, (len(chosen), n); 0 to themselves and to equal ones."""
+    out = (-2.0 * points[chosen]) @ points.T
+    out += norms
+    out += norms[chosen][:, None]
+    out[out < 1e-13 * norms.max()] = 0.0
+    return out

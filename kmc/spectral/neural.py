@@ -1,0 +1,217 @@
+"""Eigenfunctions by a neural network: the Galerkin method's energy as a loss."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from kmc.bases import KernelSections
+from kmc.checks import as_generator, check_count, check_number
+from kmc.estimator import check_weights
+from kmc.kernels import Gaussian, median_distance
+from kmc.landmarks import choose
+from kmc.spectral import neural_training
+from kmc.spectral.eigenfunctions import EigenfunctionMap
+from kmc.spectral.galerkin_method import galerkin
+from kmc.spectral.operators import AugmentationPairs, DirichletForm, Form, TangentProp
+
+FORMS = (DirichletForm, TangentProp, AugmentationPairs)
+
+MOST_FOR_CUTOFF = 2000
+"""Samples that the automatic cutoff is estimated from."""
+
+
+class NeuralEigenfunctions(EigenfunctionMap):
+    r"""Eigenfunctions in a nonlinear space of functions, by stochastic optimisation.
+
+    A network f with p outputs minimises
+
+    .. math:: \frac{2}{\mu} \sum_j E[H(f_j, f_j, X)] + E[(f(X)^\top f(X'))^2] - 2 E|f(X)|^2 + p,
+
+    equations 17 and 18 of Cabannes and Bach (2023), whose minimum spans the eigenfunctions of eigenvalues under μ. X
+    and X' are independent batches, so that the gradients have no bias. The constant is taken as one more output, fixed,
+    which makes the others of mean zero. In the span of the trained outputs the eigenproblem is then solved over all
+    samples by :func:`galerkin`: that separates the eigenfunctions, and undoes the shrinkage by :math:`\sqrt{1 -
+    \lambda/\mu}`.
+
+    Needs PyTorch: ``pip install "kmc[torch]"``.
+
+    Parameters
+    ----------
+    n_components : int
+    form : DirichletForm, TangentProp or AugmentationPairs, optional
+        The operator; :class:`DirichletForm` by default, as in :class:`DiffusionMap`.
+    hidden_layer_sizes : sequence of int
+        Of a multilayer perceptron.
+    module : torch.nn.Module, optional
+        A network of your own in its place, from standardised points (n, d) to (n, p), p >= n_components. It is copied,
+        and trained in double precision.
+    cutoff : float or "auto"
+        μ: eigenvalues above it are out of reach. "auto" is twice the estimate of the last eigenvalue wanted in a small
+        basis of kernel sections.
+    max_iter : int
+        Steps of the optimisation.
+    batch_size : int
+        Of each of the two batches of a step.
+    learning_rate : float
+        Of Adam, at the first step; it falls to zero as a cosine.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray, shape (k,)
+        Ascending, the constant left out.
+    basis_ : object
+        The outputs of the trained network as a basis; ``basis_.module`` is the network.
+    coefficients_ : ndarray, shape (p, k)
+        The eigenfunctions in that basis.
+    means_ : ndarray, shape (k,)
+    cutoff_ : float
+        μ.
+    loss_curve_ : ndarray, shape (n_iter_,)
+    n_iter_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.spectral import NeuralEigenfunctions
+    >>> X = np.random.default_rng(0).standard_normal((2000, 1))
+    >>> modes = NeuralEigenfunctions(2, max_iter=300, random_state=0).fit(X)  # doctest: +SKIP
+    >>> modes.eigenvalues_.round(1)  # doctest: +SKIP
+    array([1. , 2.])
+    """
+
+    def __init__(
+        self,
+        n_components: int = 8,
+        form: Any = None,
+        hidden_layer_sizes: Any = (64, 64),
+        module: Any = None,
+        cutoff: Any = "auto",
+        max_iter: int = 2000,
+        batch_size: int = 256,
+        learning_rate: float = 3e-3,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.form = form
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.module = module
+        self.cutoff = cutoff
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, weights: Any = None) -> Self:
+        """Train the network, and solve in the span of its outputs.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            n >= 2, not all of them equal.
+        y : None
+            Ignored.
+        weights : array_like, shape (n,), optional
+            Not negative; batches are drawn in proportion to them.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ImportError
+            Without PyTorch.
+        ValueError, TypeError
+            For points that are no points, a module that does not map them to enough outputs, a loss that is no longer
+            finite, or a parameter out of its range; the message names it.
+        """
+        _import_torch()
+        x = self._check_points(X, fitting=True, least=2)
+        w = check_weights(weights, len(x))
+        form = self._checked_form()
+        rng = as_generator(self.random_state)
+        self.cutoff_ = self._cutoff(form, x, w, rng)
+        spread = x.std(axis=0)
+        with neural_training.seeded(int(rng.integers(2**62))):
+            module = self._network(x.shape[1])
+            size = self._outputs(module, x.shape[1])
+            basis = neural_training.NetworkFunctions(module, x.mean(axis=0), np.where(spread > 0, spread, 1.0), size)
+            batches = _batches(x, w, self.batch_size, rng)
+            losses = neural_training.train(basis, form, batches, self.cutoff_, self.learning_rate, self.max_iter)
+        if not np.all(np.isfinite(losses)):
+            raise ValueError(f"learning_rate={self.learning_rate}: the loss is no longer finite, use a smaller one")
+        self.loss_curve_, self.n_iter_ = losses, len(losses)
+        found = galerkin(form, basis, None, x, weights=w, n_components=self.n_components)
+        self.eigenvalues_ = found.singular_values_ if found.eigenvalues_ is None else found.eigenvalues_
+        self.basis_, self.coefficients_, self.means_ = basis, found.left.coefficients, found.left.offset
+        return self
+
+    def _checked_form(self) -> Form:
+        for name in ("n_components", "max_iter", "batch_size"):
+            check_count(self, name, 1)
+        check_number(self, "learning_rate", 0)
+        sizes = np.atleast_1d(np.asarray(self.hidden_layer_sizes))
+        if sizes.dtype.kind not in "iu" or sizes.ndim != 1 or np.any(sizes < 1):
+            raise ValueError(f"hidden_layer_sizes={self.hidden_layer_sizes!r}: expected whole numbers of at least 1")
+        form = DirichletForm() if self.form is None else self.form
+        if not isinstance(form, FORMS):
+            names = ", ".join(one.__name__ for one in FORMS)
+            raise TypeError(f"form={self.form!r}: expected None or an object of {names}")
+        return form
+
+    def _cutoff(self, form, x, w, rng):
+        if not isinstance(self.cutoff, str):
+            check_number(self, "cutoff", 0)
+            return float(self.cutoff)
+        if self.cutoff != "auto":
+            raise ValueError(f"cutoff={self.cutoff!r}: expected 'auto' or a positive number")
+        rows = rng.choice(len(x), MOST_FOR_CUTOFF, p=w / w.sum()) if len(x) > MOST_FOR_CUTOFF else np.arange(len(x))
+        landmarks = choose("uniform", x[rows], max(50, 4 * self.n_components), rng)
+        sections = KernelSections(Gaussian(median_distance(x[rows])), landmarks)
+        found = galerkin(form, sections, None, x[rows], weights=w[rows] if len(x) <= MOST_FOR_CUTOFF else None)
+        positive = found.singular_values_[found.singular_values_ > 0]
+        if not len(positive):
+            raise ValueError("cutoff='auto': the form vanishes on these samples, give a number")
+        return 2.0 * float(positive[min(self.n_components, len(positive)) - 1])
+
+    def _network(self, dim):
+        torch = _import_torch()
+        if self.module is None:
+            hidden = tuple(int(size) for size in np.atleast_1d(self.hidden_layer_sizes))
+            return neural_training.multilayer_perceptron(dim, hidden, self.n_components)
+        if not isinstance(self.module, torch.nn.Module):
+            raise TypeError(f"module={self.module!r}: expected None or a torch.nn.Module")
+        return copy.deepcopy(self.module).double()
+
+    def _outputs(self, module, dim):
+        torch = _import_torch()
+        with torch.no_grad():
+            shape = tuple(module(torch.zeros(2, dim, dtype=torch.float64)).shape)
+        if len(shape) != 2 or shape[0] != 2 or shape[1] < self.n_components:
+            raise ValueError(
+                f"module={self.module!r} gave shape {shape} for 2 points: expected (2, p), p >= {self.n_components}"
+            )
+        return shape[1]
+
+
+def _import_torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError('NeuralEigenfunctions needs PyTorch. Install it with: pip install "kmc[torch]"') from error
+    return torch
+
+
+def _batches(x, weights, size, rng) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of independent batches."""
+    cumulative = np.cumsum(weights)
+    while True:
+        rows = np.searchsorted(cumulative, rng.uniform(0.0, cumulative[-1], (2, size)), side="right")
+        first, second = x[np.minimum(rows, len(x) - 1)]
+        yield first, second

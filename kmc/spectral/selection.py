@@ -1,0 +1,198 @@
+"""Choice of bandwidth and regularisation by what modes do on samples that were held out, with no look at a truth.
+
+Without a score, the sum of 1/λ over held-out Rayleigh quotients is made large: by the variational principle no function
+does better than the modes themselves. With a score, the held-out residual of L f = λ f is made small. Four fold sums of
+the same forms suffice, for all regularisations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from kmc.checks import numbers
+from kmc.forms import Forms, accumulate_folds
+from kmc.spectral.ritz import Modes, quotient, refined, residuals, ritz, subspace
+from kmc.spectral.source import Source, folds
+from kmc.spectral.trial import Pencil, TrialSpace
+
+REGULARIZATIONS = tuple(10.0 ** np.arange(-10, -1))
+"""Candidates of ``regularization="cv"``, in mean eigenvalues of the Dirichlet form."""
+
+N_FOLDS = 4
+
+SPACE = 8
+LEAST_SPACE = 128
+"""Functions of the subspace that the generator is applied in: so many for each mode, and no fewer than these."""
+
+
+class Row(NamedTuple):
+    """A candidate: the columns of ``cv_results_``."""
+
+    bandwidth: float
+    regularization: float
+    rank: int  # functions that the kernel matrix tells apart
+    n_modes: int  # of those asked for, how many every fold supports
+    criterion: float  # greater is better
+
+    def order(self) -> tuple[int, float]:
+        """By which candidates are compared."""
+        return self.n_modes, self.criterion
+
+
+class Sums(NamedTuple):
+    """The forms of one trial space: of all samples, and of all but a fold with the fold's own."""
+
+    whole: Pencil
+    parts: list[tuple[Pencil, Pencil]]  # second moments of a fold are about the means of the others
+    mean: np.ndarray  # (p,) of the basis
+
+
+def regularizations(regularization: Any) -> list[float]:
+    """The ε that the parameter stands for."""
+    if isinstance(regularization, str):
+        if regularization == "cv":
+            return list(REGULARIZATIONS)
+        raise ValueError(
+            f"regularization={regularization!r}: expected 'cv', a non-negative number or a sequence of them"
+        )
+    return numbers("regularization", regularization, zero=True)
+
+
+def fold_sums(space: TrialSpace, source: Source, unit: float) -> Sums:
+    """Sum the forms over all samples, in one pass and by folds, with lengths in units of ``unit``.
+
+    Raises
+    ------
+    ValueError
+        If all weights are zero.
+    """
+    x, labels = folds(source, N_FOLDS)
+    basis: Any = space  # of which the two forms need no gradients
+    parts = accumulate_folds(basis, x, ("mass", "dirichlet"), labels, weights=source.weights)
+    parts = [part for part in parts if part.weight > 0]
+    if not parts:
+        raise ValueError("weights: expected some that are not zero")
+    whole: Forms = reduce(add, parts)
+
+    def pencil(forms: Forms, about: Forms | None = None) -> Pencil:
+        return space.pencil(forms, about).scaled(unit)
+
+    rests = [whole - part for part in parts] if len(parts) > 1 else []
+    pairs = [(pencil(rest), pencil(part, rest)) for rest, part in zip(rests, parts)]
+    return Sums(pencil(whole), pairs, whole.get("mean")[: space.basis.size] / whole.weight)
+
+
+class Search:
+    """The candidates' table, and the sums of the best so far.
+
+    Parameters
+    ----------
+    count : int
+        Modes that are asked for.
+    candidates : sequence of float
+        Regularisations.
+    unit : float
+        Of length, so that nothing depends on the units of x.
+    """
+
+    def __init__(self, count: int, candidates: Sequence[float], unit: float):
+        self._count, self._candidates, self._unit = count, candidates, unit
+        self._rows: list[Row] = []
+        self.best: Row
+        self.space: TrialSpace
+        self.sums: Sums
+
+    def add(self, space: TrialSpace, bandwidth: float, source: Source) -> None:
+        """Enter the trial space of a bandwidth, with its sums over a source."""
+        sums = fold_sums(space, source, self._unit)
+        rows = self._compare(sums, bandwidth, self.best.n_modes if self._rows else 0)
+        row = max(rows, key=Row.order)
+        if not self._rows or row.order() > self.best.order():
+            self.best, self.space, self.sums = row, space, sums
+        self._rows += rows
+
+    def use_all(self, source: Source) -> None:
+        """Sum over all samples in the best space, and choose the regularisation again."""
+        self.sums = fold_sums(self.space, source, self._unit)
+        again = self._compare(self.sums, self.best.bandwidth, 0)
+        self.best = max(again, key=Row.order)
+        self._rows = [row for row in self._rows if row.bandwidth != self.best.bandwidth] + again
+
+    def modes(self) -> Modes:
+        """Those of the best candidate that are supported.
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        if self.best.n_modes == 0:
+            raise ValueError(
+                f"no mode is supported by samples held out (bandwidth={self.best.bandwidth:.3g}, "
+                f"rank {self.best.rank}): use a wider kernel or more samples"
+            )
+        if self.sums.whole.cross is None:
+            return ritz(self.sums.whole, subspace(self.sums.whole, self.best.regularization, self.best.n_modes))
+        space = subspace(self.sums.whole, self.best.regularization, _space(self._count))
+        return refined(self.sums.whole, space, self.best.n_modes)
+
+    def table(self) -> dict[str, np.ndarray]:
+        """``cv_results_``."""
+        return {name: np.array([getattr(row, name) for row in self._rows]) for name in Row._fields}
+
+    def _compare(self, sums: Sums, bandwidth: float, least: int) -> list[Row]:
+        rank = len(sums.whole.mass)
+        scored = sums.whole.cross is not None
+        if scored and rank <= _space(self._count):  # the subspace is the whole space
+            return [Row(bandwidth, self._candidates[0], rank, *_by_residuals(sums, self._candidates[0], self._count))]
+        least = 0 if scored else least
+        rows = [Row(bandwidth, eps, rank, *_by_quotients(sums, eps, self._count, least)) for eps in self._candidates]
+        if not scored:
+            return rows
+        best = max(rows, key=Row.order)  # has the best subspace
+        return [Row(bandwidth, best.regularization, rank, *_by_residuals(sums, best.regularization, self._count))]
+
+
+def _by_quotients(sums, regularization, count, least):
+    """Modes that all folds support, none if fewer than ``least``, and Σ 1/λ held out.
+
+    Variances and energies are summed over the folds before they are divided: a mode that steps across a gap between
+    samples has no energy in one fold, but seldom in all.
+    """
+    spaces = [subspace(fitted, regularization, count) for fitted, _ in sums.parts]
+    for k in range(spaces[0].shape[1], max(least, 1) - 1, -1):
+        mass, energy = np.zeros(k), np.zeros(k)
+        for (fitted, held_out), space in zip(sums.parts, spaces):
+            modes = ritz(fitted, space[:, :k])
+            known, variances, energies = quotient(modes, held_out)
+            if not known or len(variances) < k:
+                break
+            mass += variances
+            energy += energies
+        else:
+            return k, float(np.sum(mass / energy))
+    return 0, -np.inf
+
+
+def _by_residuals(sums, regularization, count):
+    """Modes that all folds support, and minus the sum of residuals held out, where a mode that is missing has one."""
+    errors, known = np.ones((len(sums.parts), count)), np.zeros((len(sums.parts), count), bool)
+    for row, support, (fitted, held_out) in zip(errors, known, sums.parts):
+        try:
+            modes = refined(fitted, subspace(fitted, regularization, _space(count)), count)
+        except linalg.LinAlgError:
+            return 0, -np.inf
+        found = len(modes.eigenvalues)
+        support[:found], row[:found] = residuals(modes, held_out)
+    missing = np.flatnonzero(~np.all(known, axis=0))
+    return int(missing[0]) if len(missing) else count, -float(errors.mean(axis=0).sum())
+
+
+def _space(count):
+    return max(SPACE * count, LEAST_SPACE)

@@ -1,0 +1,112 @@
+"""Time scales of the eigenvalues of a transition operator, and how they depend on the lagtime."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.errors import KmcWarning
+from kmc.spectral.source import check_repeatable
+
+
+def timescales(eigenvalues: np.ndarray, lagtime: int) -> np.ndarray:
+    """-τ / log λ of each eigenvalue, in samples; NaN for one that is complex or outside (0, 1).
+
+    Such an eigenvalue belongs to no exponential decay: it is noise, an oscillation, or a mode that the samples never
+    leave. The logarithm of its absolute value would be a number, and would mean nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.spectral.timescales import timescales
+    >>> timescales(np.array([0.9, -0.9, 1.0, 0.5 + 0.5j]), lagtime=2).round(2)
+    array([18.98,   nan,   nan,   nan])
+    """
+    values = np.real(eigenvalues)
+    real = np.abs(np.imag(eigenvalues)) <= 1e-12
+    decays = real & (values > 0.0) & (values < 1.0)
+    return np.where(decays, -lagtime / np.log(np.where(decays, values, 0.5)), np.nan)
+
+
+def warn_of_nan(scales: np.ndarray, eigenvalues: np.ndarray) -> None:
+    """A KmcWarning that names the eigenvalues without a time scale, if there are any."""
+    bad = eigenvalues[np.isnan(scales)]
+    if len(bad):
+        shown = ", ".join(f"{value:.4g}" for value in bad[:5]) + (", ..." if len(bad) > 5 else "")
+        warnings.warn(
+            f"{len(bad)} of {len(eigenvalues)} eigenvalues are complex or outside (0, 1) and have no time scale "
+            f"({shown}): their entries of timescales_ are NaN; ask for fewer components or give more samples",
+            KmcWarning,
+            stacklevel=4,
+        )
+
+
+class ImpliedTimescales(NamedTuple):
+    """Time scales at several lagtimes: those of a Markov process do not depend on the lagtime."""
+
+    lagtimes: np.ndarray  # (m,), in samples
+    timescales: np.ndarray  # (m, k), in samples, NaN where there is none
+    models: list[Any]  # the fitted operators
+
+
+def implied_timescales(
+    data: Any, lagtimes: Sequence[int], n_timescales: int = 5, *, estimator: Any = None, weights: Any = None
+) -> ImpliedTimescales:
+    """Fit a transition operator at each lagtime.
+
+    Parameters
+    ----------
+    data : array_like (n, d), or list of these
+        A trajectory, or several. Not an iterator: it is read for every lagtime.
+    lagtimes : sequence of int
+        In samples.
+    n_timescales : int
+        How many, the slowest first.
+    estimator : TransitionOperator, optional
+        Whose parameters are used but for ``lagtime`` and ``n_components``; by default ``TransitionOperator()``.
+    weights : as in :meth:`TransitionOperator.fit`, optional
+
+    Returns
+    -------
+    ImpliedTimescales
+        :func:`kmc.plot_implied_timescales` draws it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For lagtimes that are no increasing whole numbers, an iterator, or what ``fit`` refuses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.spectral import TransitionOperator, implied_timescales
+    >>> rng, x = np.random.default_rng(0), np.zeros((20_000, 1))
+    >>> for t in range(1, len(x)):
+    ...     x[t] = 0.9 * x[t - 1] + rng.standard_normal()
+    >>> found = implied_timescales(x, [1, 5], 1, estimator=TransitionOperator(n_basis=30, random_state=0))
+    >>> bool(np.all(np.abs(found.timescales - 9.5) < 1.0))  # -1 / log 0.9
+    True
+    """
+    from kmc.spectral.transition import TransitionOperator
+
+    lags = _checked(lagtimes)
+    check_repeatable(data)
+    options = {} if estimator is None else estimator.get_params(deep=False)
+    models = []
+    for lag in lags:
+        options.update(lagtime=int(lag), n_components=n_timescales)
+        models.append(TransitionOperator(**options).fit(data, weights=weights))
+    found = np.full((len(lags), n_timescales), np.nan)
+    for row, model in zip(found, models):
+        row[: len(model.timescales_)] = model.timescales_
+    return ImpliedTimescales(lags, found, models)
+
+
+def _checked(lagtimes):
+    lags = np.atleast_1d(np.asarray(lagtimes))
+    if lags.ndim != 1 or lags.dtype.kind not in "iu" or not lags.size or lags[0] < 1 or np.any(np.diff(lags) <= 0):
+        raise ValueError(f"lagtimes={lagtimes!r}: expected increasing whole numbers of samples, the first at least 1")
+    return lags

@@ -1,0 +1,80 @@
+"""The benchmark of the warnings: states of runs, warnings from stored numbers, and counts."""
+
+import math
+
+import pytest
+import warning_rates
+
+WELL = {
+    "target": "ring",
+    "budget": 3000,
+    "replicas": 1,
+    "seed": 1,
+    "draws": 400,
+    "bias": 0.02,
+    "width_min": 0.98,
+    "width_max": 1.03,
+    "bias_excess": -0.1,
+    "width_excess": -0.1,
+    "acceptance": 0.9,
+    "tail_acceptance": 0.85,
+    "stay": 1.2,
+    "rhat": 1.001,
+    "tail_ess": 1000.0,
+    "drift": -0.2,
+    "disagreement": math.nan,
+    "piece_rhat": 1.01,
+    "free_acceptance": 0.3,
+    "surrogate_loo_sd": 0.1,
+    "surrogate_trend_sd": 1.8,
+    "surrogate_metric_spread": 300.0,
+    "run_length": 12,
+    "n_evaluations_warmup": 1000,
+}
+SHORT = WELL | {"width_min": 0.9, "tail_acceptance": 0.3}
+WRONG = SHORT | {"width_excess": 0.05}
+
+
+@pytest.mark.parametrize(
+    ("row", "state"),
+    [
+        (WELL, "right"),
+        (SHORT, "off"),
+        (WELL | {"bias": 0.2}, "off"),
+        (WELL | {"width_max": 1.1}, "off"),
+        (WRONG, "wrong"),
+        (WELL | {"bias_excess": 0.01}, "wrong"),
+        (WELL | {"bias_excess": math.nan}, "wrong"),
+    ],
+)
+def test_states(row, state):
+    assert warning_rates.state(row) == state
+
+
+def test_warnings_come_from_the_stored_numbers():
+    assert warning_rates.fired(WELL) == []
+    assert warning_rates.fired(SHORT) == ["budget"]
+    assert warning_rates.fired(WELL | {"surrogate_loo_sd": math.nan}) == ["no surrogate"]
+    assert warning_rates.fired(WELL | {"draws": 0}) == ["no draws"]
+
+
+def test_the_table_counts():
+    rows = [WELL, WELL, WELL | {"stay": 20.0}, SHORT, WRONG, WRONG | {"tail_acceptance": 0.8}]
+    lines = warning_rates.table(rows).splitlines()
+    assert lines[2:] == [
+        "| any | 1 of 2 (50%) | 1 of 1 (100%) | 1 of 3 (33%) |",
+        "| budget | 1 of 2 (50%), 1 alone | 1 of 1 (100%), 1 alone | 0 of 3 (0%) |",
+        "| sojourn | 0 of 2 (0%) | 0 of 1 (0%) | 1 of 3 (33%), 1 alone |",
+    ]
+    assert warning_rates.by_target(rows).splitlines()[-1] == "| ring | 2, 1 | 1, 1 | 3, 1 |"
+
+
+def test_a_cell_is_kept_and_read_again(tmp_path):
+    path = tmp_path / "rows.csv"
+    assert warning_rates.read(path) == []
+    assert warning_rates.run_cells([("ring", 300, 2, 1)], 1, path) == []
+    (row,) = warning_rates.read(path)
+    assert [row[name] for name in warning_rates.KEY] == ["ring", 300, 2, 1]
+    assert list(row) == list(warning_rates.COLUMNS) and row["draws"] > 10
+    assert warning_rates.state(row) in ("wrong", "off", "right") and isinstance(warning_rates.fired(row), list)
+    assert warning_rates.report([row]).startswith("### 300 evaluations, replicas=2")

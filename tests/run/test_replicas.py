@@ -1,0 +1,186 @@
+"""Runs of several replicas."""
+
+import json
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.mcmc.base import Problem
+from kmc.run.run import dealt, shares
+from kmc.surrogates.fit import FitOptions
+from kmc.targets.toys import Gaussian
+
+NORMAL = Gaussian(2, correlation=0.5, spread=1.5)
+SMALL = kmc.KernelHMC(min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
+EACH = pytest.mark.parametrize("sampler", [SMALL, "random-walk"], ids=["kernel-hmc", "random-walk"])
+
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # most runs are too short to be any good
+
+
+def run(target=NORMAL, sampler="random-walk", **options):
+    options = {"dim": 2, "draws": 40, "chains": 4, "replicas": 2, "seed": 1, "progress": False} | options
+    return kmc.sample(target, sampler=sampler, **options)
+
+
+def positions(idata, group="posterior"):
+    return np.asarray(idata[group]["x"])
+
+
+class Counting:
+    """A target that remembers every point, and raises at the k-th."""
+
+    def __init__(self, k=None, error=None, log_density=NORMAL):
+        self.points, self.k, self.error, self.log_density = [], k, error, log_density
+
+    def __call__(self, x):
+        self.points.append(x.copy())
+        if len(self.points) - 1 == self.k:
+            raise self.error
+        return self.log_density(x)
+
+
+class Spy:
+    """Options of a sampler that keep the problems that its processes are given."""
+
+    name = "random-walk"
+
+    def __init__(self):
+        self.problems: list[Problem] = []
+
+    def start(self, problem):
+        self.problems.append(problem)
+        return kmc.RandomWalkMetropolis().start(problem)
+
+
+def test_shares_are_equal_and_complete():
+    for total in range(20, 40):
+        for parts in (1, 2, 3, 7):
+            found = shares(total, parts)
+            assert sum(found) == total and max(found) - min(found) <= 1
+    assert shares(None, 3) == [None, None, None]
+
+
+def test_each_replica_is_told_its_part():
+    spy = Spy()
+    initial = np.random.default_rng(0).standard_normal((9, 2))
+    run(sampler=spy, replicas=2, initial=initial, draws=None, max_evaluations=201, warmup=7)
+    assert [problem.chains for problem in spy.problems] == [2, 2]
+    assert [problem.max_evaluations for problem in spy.problems] == [101, 100]
+    assert [problem.warmup for problem in spy.problems] == [7, 7]
+    np.testing.assert_array_equal(spy.problems[0].initial, initial[0::2])
+    np.testing.assert_array_equal(spy.problems[1].initial, initial[1::2])
+    seeds = [problem.seed.generate_state(4).tolist() for problem in spy.problems]
+    assert seeds[0] != seeds[1]
+
+
+def test_start_points_of_positive_density_are_dealt_first():
+    points = np.arange(5.0)[:, None]
+    values = np.array([-np.inf, 0.0, -np.inf, 1.0, 2.0])
+    hands = dealt(points, values, 2)
+    assert [np.isfinite(mine).sum() for _, mine in hands] == [2, 1]
+    np.testing.assert_array_equal(np.sort(np.concatenate([mine for mine, _ in hands]), axis=0), points)
+    for mine, its_values in hands:
+        np.testing.assert_array_equal(its_values, values[mine[:, 0].astype(int)])
+    ((whole, its_values),) = dealt(points, values, 1)
+    np.testing.assert_array_equal(whole, points)
+    np.testing.assert_array_equal(its_values, values)
+    with pytest.raises(ValueError, match="3 start point.*at least 4, one for each of the replicas"):
+        dealt(points, values, 4)
+
+
+@EACH
+@pytest.mark.parametrize("budget", [403, 404, 631])
+def test_the_budget_is_used_up_and_never_exceeded(sampler, budget):
+    target = Counting()
+    idata = run(target, sampler, draws=None, max_evaluations=budget)
+    assert len(target.points) == idata.attrs["n_evaluations"] <= budget
+    assert budget - len(target.points) < 2 * 2 * 4  # a sweep of warm-up: walkers and their probes
+    main = idata.attrs["n_evaluations"] - idata.attrs["n_evaluations_warmup"]
+    assert int(np.asarray(idata["sample_stats"]["n_evaluations"]).sum()) == main
+
+
+@EACH
+def test_the_result_holds_all_chains_and_says_so(sampler):
+    idata = run(sampler=sampler, save_warmup=True)
+    assert positions(idata).shape == (4, 40, 2)
+    assert positions(idata, "warmup_posterior").shape == (4, idata.attrs["tuning_steps"], 2)
+    assert idata.attrs["chains"] == 4 and idata.attrs["replicas"] == 2
+    assert len(json.loads(idata.attrs["n_refits"])) == 2
+    lp = np.asarray(idata["sample_stats"]["lp"])
+    np.testing.assert_array_equal(lp, [[NORMAL(x) for x in chain] for chain in positions(idata)])
+    assert run(sampler=sampler, replicas=1).attrs["replicas"] == 1
+
+
+@EACH
+def test_a_seed_reproduces(sampler):
+    one, two, other = (positions(run(sampler=sampler, seed=seed)) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(one, two)
+    assert not np.any(np.isin(one, other))
+    assert not np.any(np.isin(one[:2], one[2:]))
+
+
+def test_replicas_know_nothing_of_each_other():
+    """What one replica draws does not depend on the values that the other finds, a hundred units away."""
+    initial = np.array([[-49.0, 0.0], [49.0, 0.0], [-51.0, 1.0], [51.0, 1.0]])
+
+    def modes(precision):
+        return lambda x: -0.5 * float((abs(x[0]) - 50) ** 2 + x[1] ** 2) * (1.0 if x[0] < 0 else precision)
+
+    one, two = (positions(run(modes(precision), SMALL, initial=initial, warmup=60)) for precision in (1.0, 0.6))
+    assert np.all(one[:2, :, 0] < 0) and np.all(one[2:, :, 0] > 0)
+    np.testing.assert_array_equal(one[:2], two[:2])
+    assert not np.any(np.isin(one[2:], two[2:]))
+
+
+@EACH
+def test_an_exception_keeps_the_draws_so_far(sampler):
+    target = Counting()
+    reference = run(target, sampler)
+    n, warm = reference.attrs["n_evaluations"], reference.attrs["n_evaluations_warmup"]
+    for k in (1, warm // 2, (warm + n) // 2, n - 1):
+        with pytest.raises(kmc.EvaluationError) as caught:
+            run(Counting(k, ZeroDivisionError()), sampler)
+        idata = caught.value.idata
+        assert idata.attrs["n_evaluations"] == k + 1
+        made = positions(idata).shape[1]
+        assert (made > 0) == (k > warm + 8)
+        np.testing.assert_array_equal(positions(idata), positions(reference)[:, :made])
+
+
+@EACH
+def test_an_interruption_returns_the_draws_so_far(sampler):
+    target = Counting()
+    reference = run(target, sampler)
+    k = (reference.attrs["n_evaluations_warmup"] + reference.attrs["n_evaluations"]) // 2
+    idata = run(Counting(k, KeyboardInterrupt()), sampler)
+    made = positions(idata).shape[1]
+    assert 0 < made < 40 and f"interrupted after {made} draws" in json.loads(idata.attrs["warnings"])[0]
+    np.testing.assert_array_equal(positions(idata), positions(reference)[:, :made])
+
+
+def test_a_callback_sees_both_and_can_stop():
+    records = []
+    run(sampler=SMALL, callback=records.append)
+    counts, drawn = [r.n_evaluations for r in records], [r.draw for r in records]
+    assert counts == sorted(counts) and drawn == sorted(drawn) and drawn[-1] == 40
+    assert [r.phase for r in records] == sorted((r.phase for r in records), key=["warmup", "sampling", "done"].index)
+    assert records[-1].n_refits > 1
+    idata = run(sampler=SMALL, callback=lambda record: record.draw == 10)
+    assert positions(idata).shape == (4, 10, 2)
+
+
+def test_replicas_that_find_different_modes_are_told_apart():
+    """Two modes twenty standard deviations apart: no chain crosses, whatever its R-hat."""
+    initial = np.array([[-10.0, 0.0], [10.0, 0.0], [-9.0, 1.0], [9.0, 1.0]])
+
+    def modes(x):
+        return -0.5 * float((abs(x[0]) - 10) ** 2 + x[1] ** 2)
+
+    idata = run(modes, SMALL, initial=initial, draws=200)
+    assert any("replicas disagree" in sentence for sentence in json.loads(idata.attrs["warnings"]))
+
+
+def test_replicas_of_a_good_run_agree():
+    idata = run(sampler=SMALL, draws=300)
+    assert json.loads(idata.attrs["warnings"]) == []

@@ -1,0 +1,119 @@
+"""Failures that are planted in exact draws are seen, and exact draws, correlated ones too, look well."""
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from kmc.run.symptoms import symptoms
+from kmc.run.verdict import verdict
+
+CHAINS, DRAWS, DIM = 4, 500, 4
+FACTS = {"surrogate_loo_sd": 0.1, "surrogate_trend_sd": 1.5, "surrogate_metric_spread": 300.0}
+
+
+def chains(seed, correlation=0.0, draws=DRAWS):
+    """Standard normal autoregressive chains, (CHAINS, draws, DIM)."""
+    rng = np.random.default_rng(seed)
+    noise = rng.standard_normal((CHAINS, draws + 200, DIM)) * np.sqrt(1 - correlation**2)
+    return lfilter([1.0], [1.0, -correlation], noise, axis=1)[:, 200:]
+
+
+def warned(x, acceptance_rate=None, seed=0, replicas=2):
+    rate = np.full(x.shape[:2], 0.85) if acceptance_rate is None else acceptance_rate
+    accepted = np.random.default_rng(seed).random(x.shape[:2]) < rate
+    found = symptoms(x, -0.5 * np.sum(x**2, axis=2), rate, accepted, replicas)
+    return found, set(verdict("kernel-hmc", found, [FACTS], x.shape[1], None, interrupted=False))
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+def test_good_draws_have_no_warning(correlation):
+    for seed in range(25):
+        assert warned(chains(seed, correlation), seed=seed)[1] == set()
+
+
+def test_slow_chains_do_not_drift_or_disagree():
+    """Their standard errors are large."""
+    for seed in range(25):
+        assert not warned(chains(seed, 0.95, 2000), seed=seed)[1] & {"drift", "replicas"}
+
+
+def test_probabilities_are_those_of_chance():
+    found = [warned(chains(seed))[0] for seed in range(100, 180)]
+    for name in ("drift", "disagreement"):  # corrected for many columns: at most as frequent as they say
+        p = 10 ** np.array([row[name] for row in found])
+        assert np.mean(p < 0.2) < 0.2 + 3 * np.sqrt(0.2 * 0.8 / len(p))
+        assert np.any(p < 0.5)
+
+
+def test_a_mean_that_drifts():
+    x = chains(1)
+    x[:, :, 2] += np.linspace(0.0, 0.7, DRAWS)
+    assert "drift" in warned(x)[1]
+
+
+def test_a_tail_that_is_found_late():
+    x = chains(2)
+    early = x[:, : 3 * DRAWS // 5, 1]
+    early[early > 1.4] *= -1.0
+    found, names = warned(x)
+    assert found["drift"] < -4 and "drift" in names
+
+
+def test_replicas_of_which_one_lacks_a_tail():
+    x = chains(3)
+    second = x[2:, :, 3]
+    second[second > 1.3] = 0.0
+    assert "replicas" in warned(x)[1] and "drift" not in warned(x)[1]
+    assert "replicas" not in warned(x, replicas=1)[1]
+    assert np.isnan(warned(x, replicas=1)[0]["disagreement"])
+
+
+def test_replicas_in_two_modes():
+    x = chains(4)
+    x[2:] += 6.0
+    assert {"replicas", "rhat"} <= warned(x)[1]
+
+
+def test_proposals_that_fail_in_one_tail():
+    x = chains(5)
+    rate = np.full(x.shape[:2], 0.9)
+    rate[:, 1:][x[:, :-1, 0] > 1.7] = 0.2
+    found, names = warned(x, rate)
+    np.testing.assert_allclose(found["tail_acceptance"], 0.2, atol=0.1)
+    assert names == {"budget"}
+
+
+def test_a_chain_that_stays():
+    x = chains(6)
+    rate = np.full(x.shape[:2], 0.85)
+    rate[2, 100:140] = 0.0
+    x[2, 100:140] = x[2, 99]
+    found, names = warned(x, rate)
+    assert "sojourn" in names
+    n, rejection = x[..., 0].size, 1 - rate.mean()
+    np.testing.assert_allclose(found["stay"], 41 / (np.log(n) / -np.log(rejection)), rtol=0.1)
+
+
+def test_a_chain_stuck_at_a_quantile_is_in_the_tail():
+    """It makes up more than the tail, which therefore is all ties."""
+    x = chains(7)
+    x[1, 300:] = 3.0
+    rate = np.full(x.shape[:2], 0.9)
+    rate[1, 300:] = 0.01
+    assert warned(x, rate)[0]["tail_acceptance"] < 0.1
+
+
+def test_slow_chains_have_few_draws_in_their_tails():
+    assert "tail ess" in warned(chains(8, 0.99))[1]
+
+
+@pytest.mark.parametrize("draws", [1, 3, 7, 12])
+@pytest.mark.parametrize("n_chains", [1, 2])
+def test_short_runs_have_no_warning_of_noise(n_chains, draws):
+    found, names = warned(chains(9)[:n_chains, :draws], replicas=n_chains)
+    assert np.isnan(found["tail_acceptance"]) and names <= {"tail ess"}
+
+
+def test_a_run_that_never_moved():
+    _, names = warned(np.zeros((4, 100, 2)))
+    assert "stuck" in names and not names & {"drift", "replicas"}

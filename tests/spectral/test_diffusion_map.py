@@ -1,0 +1,326 @@
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from kmc.errors import KmcWarning
+from kmc.kernels import Exponential, ExponentialDotProduct, Gaussian, Matern52, Polynomial, median_distance
+from kmc.scores import GaussianScore, NystromKEF
+from kmc.spectral import DiffusionMap
+from tests.oracles.differences import gradients
+from tests.oracles.diffusion_maps import eigenvalues
+
+RNG = np.random.default_rng(0)
+NORMAL = RNG.standard_normal((4000, 2))
+HERMITE = np.array([1.0, 1.0, 2.0, 2.0, 2.0])
+FIXED = {"bandwidth": 2.0, "regularization": 1e-4, "n_components": 3}
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def fit(x=NORMAL, weights=None, **options):
+    return DiffusionMap(**{"n_components": 5, "n_basis": 60, "random_state": 0} | options).fit(x, weights=weights)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern52(3.0), Exponential(4.0), Polynomial(degree=3)])
+def test_the_estimator_is_the_papers(kernel):
+    x, weights = NORMAL[:300], RNG.uniform(0.1, 2.0, 300)
+    landmarks = x[:12] + 0.01  # the exponential kernel has no gradient at a landmark
+    options = {"n_components": 4, "kernel": kernel, "bandwidth": "median", "landmarks": landmarks, "tolerance": 1e-6}
+    found = fit(x, weights, regularization=1e-3, **options).eigenvalues_
+    expected = eigenvalues(kernel, x, weights, landmarks, 1e-3, 4, 1e-6, median_distance(x))
+    np.testing.assert_allclose(found, expected[: len(found)], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "tolerance"),
+    [
+        ({}, 0.09),  # of x² at n = 4000 alone: 4.5 %
+        ({"basis": "fourier", "n_basis": 100}, 0.09),
+        ({"landmarks": "pivoted-cholesky", "kernel": "matern72"}, 0.09),
+        ({"kernel": Polynomial(degree=2), "bandwidth": "median"}, 0.09),
+        ({"kernel": ExponentialDotProduct(), "bandwidth": [1.0, 2.0, 4.0]}, 0.09),
+        ({"score": lambda x: -x}, 4e-3),
+        ({"score": GaussianScore()}, 0.05),
+        ({"basis": "fourier", "n_basis": 100, "score": lambda x: -x}, 4e-3),
+    ],
+)
+def test_hermite_polynomials(options, tolerance):
+    dm = fit(**options)
+    np.testing.assert_allclose(dm.eigenvalues_, HERMITE, rtol=tolerance * 2)
+    assert np.mean(np.abs(dm.eigenvalues_ / HERMITE - 1)) < tolerance
+    linear = dm.transform(NORMAL)[:, :2]
+    fitted = NORMAL @ np.linalg.lstsq(NORMAL, linear, rcond=None)[0]
+    assert np.mean((linear - fitted) ** 2) < 0.03
+    assert dm.spectral_gap_ == dm.eigenvalues_[0]
+    assert dm.poincare_constant_ == pytest.approx(1 / dm.spectral_gap_)
+
+
+def test_the_representer_basis_of_a_small_sample():
+    x = np.random.default_rng(1).standard_normal((120, 1))
+    dm = fit(x, basis="representer", n_components=2)
+    np.testing.assert_allclose(dm.eigenvalues_, [1 / x.var(), 2.0], rtol=0.25)
+    assert len(dm.coefficients_) == 240
+    with pytest.raises(ValueError, match="n .1 . d. = 3003 functions"):
+        fit(NORMAL[:1001], basis="representer")
+
+
+def test_a_sphere_needs_its_normals():
+    x = unit(RNG.standard_normal((4000, 3)))
+    harmonics = np.array([2.0, 2.0, 2.0, 6.0, 6.0, 6.0, 6.0, 6.0])
+    tangential = fit(x, n_components=8, normals=unit)
+    np.testing.assert_allclose(tangential.eigenvalues_, harmonics, rtol=0.1)
+    np.testing.assert_allclose(np.einsum("nkd,nd->nk", tangential.gradient(x[:9]), x[:9]), 0.0, atol=1e-9)
+    stacked = fit(x, n_components=8, normals=lambda p: unit(p)[:, :, None])
+    np.testing.assert_allclose(stacked.eigenvalues_, tangential.eigenvalues_, rtol=1e-10)
+    with pytest.raises(ValueError, match="normals.* are not orthonormal"):
+        fit(x, normals=lambda p: 2 * p)
+    with pytest.raises(ValueError, match="normals.X. has shape"):
+        fit(x, normals=lambda p: p[:, 0])
+
+
+def test_weights_are_repetitions_and_reach_another_density():
+    x, times = NORMAL[:500], RNG.integers(0, 4, 500)
+    landmarks = x[:40]
+    weighted = fit(x, times, landmarks=landmarks, **FIXED)
+    repeated = fit(np.repeat(x, times, axis=0), landmarks=landmarks, **FIXED)
+    unit_of_both = median_distance(x[times > 0]), median_distance(np.repeat(x, times, axis=0))
+    assert unit_of_both[0] != unit_of_both[1]  # the fits' own unit of length must not matter but for ε
+    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, rtol=1e-4)
+    wide = 1.5 * NORMAL
+    dm = fit(wide, np.exp(-0.5 * np.sum(wide**2, axis=1) * (1 - 1 / 1.5**2)))
+    np.testing.assert_allclose(dm.eigenvalues_, HERMITE, rtol=0.15)
+
+
+def test_streams_give_what_an_array_gives(tmp_path):
+    x, w = NORMAL, RNG.uniform(size=4000)
+    np.save(tmp_path / "x.npy", x)
+    sources = [
+        (np.load(tmp_path / "x.npy", mmap_mode="r"), w),
+        ([x[:1000], x[1000:]], [w[:1000], w[1000:]]),
+        (iter([x[:1500], x[1500:]]), iter([w[:100], w[100:]])),
+    ]
+    whole = fit(x, w, landmarks=x[:40], **FIXED)
+    for points, weights in sources:
+        dm = fit(points, weights, landmarks=x[:40], **FIXED)
+        np.testing.assert_allclose(dm.eigenvalues_, whole.eigenvalues_, rtol=1e-9)
+        np.testing.assert_allclose(dm.transform(x[:5]), whole.transform(x[:5]), rtol=1e-6, atol=1e-8)
+
+
+def test_dask_arrays():
+    da = pytest.importorskip("dask.array")
+    dm = fit(da.from_array(NORMAL, chunks=(700, 2)), landmarks=NORMAL[:40], **FIXED)
+    np.testing.assert_allclose(dm.eigenvalues_, fit(landmarks=NORMAL[:40], **FIXED).eigenvalues_, rtol=1e-9)
+
+
+def test_what_is_more_than_the_look_goes_through_all_samples(monkeypatch):
+    monkeypatch.setattr("kmc.spectral.diffusion_map.SELECTION", 1000)
+    options = {"landmarks": NORMAL[:40], "bandwidth": 2.0, "n_components": 3}
+    whole = fit(**options)
+    blocks = fit((NORMAL[k : k + 300] for k in range(0, 4000, 300)), **options)
+    monkeypatch.undo()
+    expected = fit(**options)
+    np.testing.assert_allclose(whole.eigenvalues_, expected.eigenvalues_, rtol=1e-3)
+    np.testing.assert_allclose(blocks.eigenvalues_, expected.eigenvalues_, rtol=1e-3)
+
+
+def test_units_and_large_offsets_do_not_matter():
+    plain = fit()
+    for scale, offset in ((1e-6, 0.0), (1e5, 0.0), (1.0, 1e6), (1e-3, 1e3)):
+        dm = fit(scale * NORMAL + offset)
+        np.testing.assert_allclose(dm.eigenvalues_ * scale**2, plain.eigenvalues_, rtol=1e-3)
+
+
+def test_evaluation_of_the_modes():
+    dm, x = fit(n_components=2), NORMAL[:6]
+    modes = dm.transform(x)
+    np.testing.assert_allclose(dm.transform(NORMAL).mean(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(np.cov(dm.transform(NORMAL).T, bias=True), np.eye(2), atol=1e-6)
+    numeric = np.stack([gradients(lambda p, j=j: dm.transform(p)[:, j], x) for j in range(2)], axis=1)
+    np.testing.assert_allclose(dm.gradient(x), numeric, rtol=1e-5, atol=1e-6)
+    distance = dm.diffusion_distance(x, x[:3], 0.7)
+    decay = np.exp(-0.7 * dm.eigenvalues_)
+    np.testing.assert_allclose(distance[4, 2], np.linalg.norm(decay * (modes[4] - modes[2])), rtol=1e-9)
+    assert list(dm.get_feature_names_out()) == ["diffusionmap0", "diffusionmap1"]
+    np.testing.assert_array_equal(dm.fit_transform(NORMAL), dm.transform(NORMAL))
+    with pytest.raises(ValueError, match="t=-1"):
+        dm.diffusion_distance(x, x, -1)
+
+
+def test_the_semigroup_of_a_normal_distribution():
+    """E f(X_t) of the Ornstein-Uhlenbeck process from x: X_t is N(e^-t x, 1 - e^-2t)."""
+    dm, at = fit(score=lambda x: -x), np.array([[0.5, -0.3], [1.0, 1.0]])
+    found = dm.semigroup(lambda x: x[:, 0] ** 2 + x[:, 1], NORMAL, 0.4, at=at)
+    expected = np.exp(-0.8) * at[:, 0] ** 2 + 1 - np.exp(-0.8) + np.exp(-0.4) * at[:, 1]
+    np.testing.assert_allclose(found, expected, atol=0.08)
+    same = dm.semigroup(NORMAL[:, 0], NORMAL, 0.4)
+    np.testing.assert_allclose(same, np.exp(-0.4) * NORMAL[:, 0], atol=0.3)
+    assert np.sqrt(np.mean((same - np.exp(-0.4) * NORMAL[:, 0]) ** 2)) < 0.05
+
+
+def test_the_schrodinger_operator_of_a_normal_distribution_is_the_harmonic_oscillator():
+    x = RNG.standard_normal((3000, 1))
+    dm = fit(x, n_components=2, score=lambda p: -p)
+    grid = np.linspace(-6, 6, 601)[:, None]
+    energies, states = dm.schrodinger(grid, lambda p: -0.5 * p[:, 0] ** 2 - 0.5 * np.log(2 * np.pi))
+    np.testing.assert_allclose(energies, [0, 1, 2], atol=0.02)
+    step, inner = grid[1, 0] - grid[0, 0], slice(150, 451)  # where there are samples
+    np.testing.assert_allclose(states.T @ states * step, np.eye(3), atol=0.08)
+    second = (states[2:] - 2 * states[1:-1] + states[:-2]) / step**2
+    applied = -second + (grid[1:-1] ** 2 / 4 - 0.5) * states[1:-1]
+    error = (applied - energies * states[1:-1])[inner]
+    assert np.abs(error).max() < 0.05
+
+
+def test_a_score_estimator_is_fitted_if_it_is_not():
+    fitted = NystromKEF(n_basis=30, random_state=0).fit(NORMAL)
+    given = fit(score=fitted)
+    own = fit(score=clone(fitted))
+    assert given.score_ is fitted
+    np.testing.assert_allclose(own.eigenvalues_, given.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(given.eigenvalues_, HERMITE, rtol=0.15)
+    with pytest.raises(ValueError, match="score is not fitted"):
+        fit(iter([NORMAL]), score=clone(fitted))
+    with pytest.raises(TypeError, match="score='x'"):
+        fit(score="x")
+    with pytest.raises(ValueError, match="score.X. has a block of shape"):
+        fit(score=lambda x: x[:, 0])
+    with pytest.raises(ValueError, match="score and normals"):
+        fit(score=fitted, normals=unit)
+
+
+class TestNoSpuriousMode:
+    """What prototypes got wrong, and bad input."""
+
+    def test_a_narrow_kernel(self):
+        """A section has no gradient at its own centre: alone there it would be a mode of eigenvalue zero."""
+        with pytest.raises(ValueError, match="no mode is supported by samples held out .bandwidth=0.0001"):
+            fit(bandwidth=1e-4)
+        with pytest.warns(KmcWarning, match="of n_components=10 modes"):
+            dm = fit(NORMAL[:1000], bandwidth=0.1, n_components=10)
+        assert dm.spectral_gap_ > 0.5
+
+    @pytest.mark.parametrize("dim", [1, 2])
+    @pytest.mark.parametrize("n", [60, 150])
+    def test_gaps_in_a_small_sample(self, n, dim):
+        """Functions that step across a gap have no energy: with one for each sample the gap was 0 in most of these."""
+        for seed in range(5):
+            x = np.random.default_rng(seed).standard_normal((n, dim))
+            assert 0.4 < fit(x, n_components=3, n_basis=100).spectral_gap_ < 1.6
+
+    @pytest.mark.parametrize("tolerance", [1e-10, 1e-12, 1e-15])
+    @pytest.mark.parametrize("score", [None, lambda x: -x])
+    def test_whitening_at_rounding_level(self, score, tolerance):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", KmcWarning)
+                dm = fit(NORMAL[:, :1], tolerance=tolerance, n_components=4, score=score, n_basis=200)
+        except ValueError as error:
+            assert "no mode is supported" in str(error)
+        else:
+            np.testing.assert_allclose(dm.eigenvalues_[:3], [1, 2, 3][: len(dm.eigenvalues_)], rtol=0.3)
+
+    def test_more_components_than_the_rank(self):
+        with pytest.warns(KmcWarning, match="of n_components=20 modes"):
+            dm = fit(NORMAL[:, :1], bandwidth=8.0, n_components=20)
+        assert len(dm.eigenvalues_) < 20
+        assert dm.rank_ < 10
+        np.testing.assert_allclose(dm.eigenvalues_[:2], [1, 2], rtol=0.1)
+
+    def test_constant_columns_and_collinear_points(self):
+        line = NORMAL[:, :1]
+        plain = fit(line, n_components=2)
+        constant = fit(np.hstack([line, np.full_like(line, 7.0)]), n_components=2)
+        np.testing.assert_allclose(constant.eigenvalues_, plain.eigenvalues_, rtol=1e-6)
+        collinear = fit(np.hstack([0.6 * line, 0.8 * line]), n_components=2)
+        np.testing.assert_allclose(collinear.eigenvalues_, plain.eigenvalues_, rtol=1e-6)
+
+    def test_duplicated_points(self):
+        few = NORMAL[:30]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KmcWarning)
+            dm = fit(np.repeat(few, 40, axis=0), n_components=3, n_basis=200)
+        assert len(dm.landmarks_) == 30
+        assert dm.spectral_gap_ > 0.3
+
+    def test_fewer_points_than_landmarks(self):
+        dm = fit(NORMAL[:50], n_components=1, n_basis=200)
+        assert len(dm.landmarks_) == 50
+        np.testing.assert_allclose(dm.eigenvalues_, 1.0, rtol=0.5)
+
+    @pytest.mark.parametrize(
+        ("x", "weights", "message"),
+        [
+            (np.full((20, 2), np.nan), None, "NaN"),
+            (iter([np.full((20, 2), np.nan)]), None, "NaN"),
+            (np.ones((20, 2)), None, "equal"),
+            (NORMAL[:1], None, "1 sample"),
+            ([NORMAL[:1]], None, "1 samples"),
+            (NORMAL[:20], np.zeros(20), "not all of them zero"),
+            (NORMAL[:20], np.linspace(-1, 1, 20), "non-negative"),
+            (NORMAL[:20], np.ones(3), "weights has shape"),
+            (iter([NORMAL[:20]]), iter([np.zeros(20)]), "weights|equal|points"),
+        ],
+    )
+    def test_wrong_samples(self, x, weights, message):
+        with pytest.raises(ValueError, match=message):
+            fit(x, weights)
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"n_components": 0}, ValueError, "n_components=0"),
+            ({"n_basis": 2.5}, TypeError, "n_basis=2.5"),
+            ({"tolerance": 2.0}, ValueError, "tolerance=2.0"),
+            ({"basis": "wavelets"}, ValueError, "basis='wavelets'"),
+            ({"bandwidth": "huge"}, ValueError, "bandwidth='huge'"),
+            ({"bandwidth": -1.0}, ValueError, "bandwidth=-1.0"),
+            ({"regularization": "none"}, ValueError, "regularization='none'"),
+            ({"kernel": "box"}, ValueError, "kernel='box'"),
+            ({"landmarks": "grid"}, ValueError, "landmarks='grid'"),
+            ({"random_state": "x"}, TypeError, "random_state='x'"),
+            ({"kernel": "exponential", "score": lambda x: -x}, ValueError, "no Laplacian"),
+            ({"kernel": "polynomial", "basis": "fourier"}, (TypeError, ValueError), "olynomial"),
+        ],
+    )
+    def test_wrong_parameters(self, options, error, message):
+        with pytest.raises(error, match=message):
+            fit(NORMAL[:100], **options)
+
+
+def test_the_table_of_candidates():
+    dm = fit()
+    results = dm.cv_results_
+    assert len(results["criterion"]) == 45
+    best = np.lexsort((results["criterion"], results["n_modes"]))[-1]
+    assert (results["bandwidth"][best], results["regularization"][best]) == (dm.bandwidth_, dm.regularization_)
+    assert results["rank"][best] == dm.rank_
+
+
+def conventions():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for one, check in estimator_checks_generator(DiffusionMap(n_components=3, n_basis=20)):
+            yield pytest.param(one, check, id=check.func.__name__)
+
+
+@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+@pytest.mark.parametrize(("estimator", "check"), list(conventions()))
+def test_conventions(estimator, check):
+    check(estimator)
+
+
+def test_parameters_survive_and_fits_repeat():
+    dm = fit(score=GaussianScore(), bandwidth=1.5)
+    assert clone(dm).get_params()["bandwidth"] == 1.5
+    again = clone(dm).fit(NORMAL)
+    np.testing.assert_array_equal(again.eigenvalues_, dm.eigenvalues_)
+    restored = pickle.loads(pickle.dumps(dm))
+    np.testing.assert_array_equal(restored.transform(NORMAL[:5]), dm.transform(NORMAL[:5]))
+    plain = fit()
+    assert plain.score(NORMAL) == pytest.approx(np.sum(1 / plain.eigenvalues_), rel=1e-6)

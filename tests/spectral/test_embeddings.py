@@ -1,0 +1,292 @@
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+
+from kmc.errors import KmcWarning
+from kmc.kernels import Gaussian, Matern52, Polynomial
+from kmc.spectral import KernelJL, KernelPCA, NystromEmbedding
+from kmc.spectral.embedding import draw
+from tests.forms.test_stream import Chunked
+from tests.oracles import sketches as oracle
+
+EMBEDDINGS = [KernelJL, NystromEmbedding, KernelPCA]
+BANDWIDTH = 1.3
+RNG = np.random.default_rng(0)
+POINTS, NEW = RNG.standard_normal((11, 2)), RNG.standard_normal((4, 2))
+X = RNG.standard_normal((5000, 3))
+
+CONTAINERS = {
+    "array": lambda a, path: a,
+    "nested list": lambda a, path: a.tolist(),
+    "fortran order": lambda a, path: np.asfortranarray(a),
+    "memory map": lambda a, path: on_disk(a, path / "x.npy"),
+    "list of arrays": lambda a, path: [a[:700], a[700:701], a[701:]],
+    "lazy chunks": lambda a, path: Chunked(a, [3000, 1, 1999]),
+    "iterator": lambda a, path: (a[k : k + 37] for k in range(0, len(a), 37)),
+    "list with an iterator": lambda a, path: [iter([a[:1], a[1:2500]]), a[2500:]],
+}
+
+
+def on_disk(array, path):
+    np.save(path, array)
+    return np.load(path, mmap_mode="r")
+
+
+# The formulas of the paper
+
+
+def test_kernel_jl_is_the_sketch_of_the_paper():
+    model = KernelJL(n_components=3, bandwidth=BANDWIDTH, random_state=1).fit(POINTS)
+    expected = [oracle.kernel_jl(POINTS, x, model.sketch_, BANDWIDTH) for x in NEW]
+    np.testing.assert_allclose(model.transform(NEW), expected, rtol=1e-10)
+
+
+def test_nystrom_is_the_rank_d_pseudo_inverse_of_the_paper():
+    images = NystromEmbedding(n_components=4, bandwidth=BANDWIDTH).fit(POINTS).transform(NEW)
+    assert images.shape == (4, 4)
+    np.testing.assert_allclose(images @ images.T, oracle.nystrom_gram(POINTS, NEW, 4, BANDWIDTH), rtol=1e-10)
+
+
+def test_kernel_pca_is_that_of_the_paper():
+    images = KernelPCA(n_components=3, bandwidth=BANDWIDTH).fit(POINTS).transform(NEW)
+    expected = np.array([oracle.kernel_pca(POINTS, x, 3, BANDWIDTH) for x in NEW])
+    expected *= np.sign(expected[0] * images[0])
+    np.testing.assert_allclose(images, expected, rtol=1e-9)
+
+
+def test_inner_products_of_sketches_are_those_weighted_by_the_third_power_of_the_covariance():
+    """Theorem 1: given the subsample, the mean over Z is exact, and the variance that of d products of Gaussians."""
+    x, y = NEW[:1], NEW[1:2]
+    expected = oracle.third_power(POINTS, x[0], y[0], BANDWIDTH)
+    squares = [oracle.third_power(POINTS, p, p, BANDWIDTH) for p in (x[0], y[0])]
+    d, repetitions = 20, 300
+    products = []
+    for seed in range(repetitions):
+        model = KernelJL(n_components=d, bandwidth=BANDWIDTH, random_state=seed).fit(POINTS)
+        products.append(float((model.transform(x) @ model.transform(y).T).item()))
+    deviation = np.sqrt((squares[0] * squares[1] + expected**2) / d)
+    assert abs(np.mean(products) - expected) < 4 * deviation / np.sqrt(repetitions)
+    assert np.std(products) == pytest.approx(deviation, rel=4 / np.sqrt(2 * repetitions))
+    assert abs(expected) > 10 * deviation / np.sqrt(repetitions)  # so that zero would not pass
+
+
+# What nobody here wrote
+
+
+def test_kernel_pca_is_scikit_learns():
+    sklearn = pytest.importorskip("sklearn.decomposition")
+    reference = sklearn.KernelPCA(n_components=6, kernel="rbf", gamma=0.5 / BANDWIDTH**2, eigen_solver="dense")
+    reference.fit(X[:150])
+    model = KernelPCA(n_components=6, bandwidth=BANDWIDTH, n_basis=150).fit(X[:150])
+    np.testing.assert_allclose(150 * model.eigenvalues_, reference.eigenvalues_, rtol=1e-9)
+    images, expected = model.transform(X[150:300]), reference.transform(X[150:300])
+    np.testing.assert_allclose(images, expected * np.sign(expected[0] * images[0]), atol=1e-9)
+
+
+def test_the_full_rank_nystrom_kernel_is_scikit_learns():
+    sklearn = pytest.importorskip("sklearn.kernel_approximation")
+    reference = sklearn.Nystroem(gamma=0.5 / BANDWIDTH**2, n_components=40, random_state=0).fit(X[:500])
+    subsample = X[:500][reference.component_indices_]
+    model = NystromEmbedding(n_components=40, n_basis=40, bandwidth=BANDWIDTH).fit(subsample)
+    images, expected = model.transform(X[500:600]), reference.transform(X[500:600])
+    np.testing.assert_allclose(images @ images.T, expected @ expected.T, atol=1e-8)
+
+
+def test_with_a_linear_kernel_the_sketch_is_a_projection_of_the_points():
+    """K̄ = X̄X̄ᵀ, so that the image of x is Z X̄ C (x - mean) / √(n d), C the covariance."""
+    model = KernelJL(n_components=4, kernel=Polynomial(degree=1, offset=0.0), random_state=0).fit(X[:50])
+    deviations = X[:50] - X[:50].mean(axis=0)
+    projection = deviations.T @ deviations / 50 @ deviations.T @ model.sketch_.T / np.sqrt(50 * 4)
+    np.testing.assert_allclose(model.transform(X[50:60]), (X[50:60] - X[:50].mean(axis=0)) @ projection, atol=1e-12)
+
+
+def test_with_a_linear_kernel_kernel_pca_is_pca():
+    model = KernelPCA(n_components=3, kernel=Polynomial(degree=1, offset=0.0)).fit(X[:60])
+    mean = X[:60].mean(axis=0)
+    _, singular, axes = np.linalg.svd(X[:60] - mean, full_matrices=False)
+    np.testing.assert_allclose(model.eigenvalues_, singular**2 / 60)
+    images, expected = model.transform(X[60:90]), (X[60:90] - mean) @ axes.T
+    np.testing.assert_allclose(images, expected * np.sign(expected[0] * images[0]), atol=1e-10)
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS)
+def test_an_offset_of_the_data_changes_nothing(embedding):
+    one = embedding(n_components=4, random_state=0).fit(X[:200]).transform(X[200:210])
+    two = embedding(n_components=4, random_state=0).fit(X[:200] + 1e5).transform(X[200:210] + 1e5)
+    np.testing.assert_allclose(two, one, atol=1e-8 * np.abs(one).max())
+
+
+# Kernels and bandwidths
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS)
+def test_a_kernel_by_name_and_as_an_object(embedding):
+    by_name = embedding(n_components=3, kernel="matern52", bandwidth=2.0, random_state=0).fit(POINTS)
+    for bandwidth, kernel in [("median", Matern52(2.0)), (4.0, Matern52(0.5))]:
+        other = embedding(n_components=3, kernel=kernel, bandwidth=bandwidth, random_state=0).fit(POINTS)
+        assert other.kernel_ == by_name.kernel_ == Matern52(2.0)
+        np.testing.assert_array_equal(other.transform(NEW), by_name.transform(NEW))
+
+
+def test_the_median_bandwidth_is_the_median_distance():
+    distances = [np.linalg.norm(a - b) for i, a in enumerate(POINTS) for b in POINTS[:i]]
+    assert KernelPCA(n_components=3).fit(POINTS).bandwidth_ == pytest.approx(np.median(distances))
+
+
+# The subsample
+
+
+def test_drawing_does_not_depend_on_how_the_data_are_cut():
+    rows = np.arange(1000.0)[:, None]
+    whole = draw([rows], 50, np.random.default_rng(3))
+    assert len(np.unique(whole)) == 50
+    parts = draw(iter([rows[:3], rows[3:3], rows[3:800], rows[800:]]), 50, np.random.default_rng(3))
+    np.testing.assert_array_equal(whole, parts)
+    np.testing.assert_array_equal(draw([rows], 2000, np.random.default_rng(3)), rows)
+
+
+def test_every_row_is_drawn_as_often():
+    rows, repetitions = np.arange(12.0)[:, None], 3000
+    rng = np.random.default_rng(4)
+    drawn = [draw(iter([rows[:5], rows[5:]]), 3, rng)[:, 0] for _ in range(repetitions)]
+    counts = np.bincount(np.concatenate(drawn).astype(int), minlength=12)
+    expected = repetitions * 3 / 12
+    assert np.abs(counts - expected).max() < 4.5 * np.sqrt(expected * (1 - 3 / 12))
+
+
+def test_data_made_with_the_same_seed_do_not_choose_the_subsample():
+    uniform = np.random.default_rng(0).random((4000, 1))
+    model = KernelJL(n_components=2, n_basis=100, random_state=0).fit(uniform)
+    assert abs(model.landmarks_.mean() - 0.5) < 4 * np.sqrt(1 / 1200)
+    normal = np.random.default_rng(0).standard_normal((400, 1))
+    sketch = KernelJL(n_components=4, n_basis=400, random_state=0).fit(normal).sketch_
+    numbers = np.concatenate([normal[:, 0], sketch.ravel()])
+    assert len(np.unique(numbers)) == len(numbers)
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS)
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_the_container_of_the_data_does_not_matter(embedding, kind, tmp_path):
+    reference = embedding(n_components=4, n_basis=60, random_state=5).fit(X)
+    assert reference.landmarks_.shape == (60, 3)
+    model = embedding(n_components=4, n_basis=60, random_state=5).fit(CONTAINERS[kind](X, tmp_path))
+    np.testing.assert_array_equal(model.landmarks_, reference.landmarks_)
+    images = model.transform(CONTAINERS[kind](X, tmp_path))
+    np.testing.assert_allclose(images, reference.transform(X), rtol=1e-10, atol=1e-12 * np.abs(images).max())
+
+
+def test_dask_arrays():
+    dask = pytest.importorskip("dask.array")
+    lazy = dask.from_array(X, chunks=(1234, 2))
+    one, two = (KernelPCA(n_components=4, random_state=5).fit(data).transform(data) for data in (X, lazy))
+    np.testing.assert_allclose(two, one, atol=1e-10)
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS)
+def test_a_fit_to_a_stream_holds_little_of_it(embedding):
+    stream = (np.random.default_rng(k).standard_normal((10_000, 4)) for k in range(40))  # 12.8 MB
+    model = embedding(n_components=4, n_basis=50)
+    tracemalloc.start()
+    try:
+        model.fit(stream)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3e6
+
+
+# Rank
+
+
+@pytest.mark.parametrize(("embedding", "rank"), [(NystromEmbedding, 8), (KernelPCA, 7)])
+def test_duplicates_do_not_add_to_the_rank(embedding, rank):
+    repeated = np.repeat(POINTS[:8], 3, axis=0)
+    message = rf"n_components=20: the .*kernel matrix of 24 points has rank {rank}, so there are {rank} components"
+    with pytest.warns(KmcWarning, match=message):
+        model = embedding(n_components=20, bandwidth=BANDWIDTH).fit(repeated)
+    images = model.transform(repeated)
+    assert images.shape == (24, rank) and len(model.get_feature_names_out()) == rank
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        alone = embedding(n_components=rank, bandwidth=BANDWIDTH).fit(POINTS[:8]).transform(POINTS[:8])
+    np.testing.assert_allclose(images[::3] @ images[::3].T, alone @ alone.T, atol=1e-9)
+
+
+def test_collinear_points_have_the_rank_of_their_kernel():
+    line = np.linspace(0, 1, 30)[:, None] * [1.0, 2.0, 3.0]
+    with pytest.warns(KmcWarning, match="has rank"):
+        model = KernelPCA(n_components=25, bandwidth=5.0).fit(line)
+    images = model.transform(line)
+    np.testing.assert_allclose(images.mean(axis=0), 0.0, atol=1e-8)
+    np.testing.assert_allclose(images.T @ images / 30, np.diag(model.eigenvalues_), atol=1e-8)
+    assert images.shape[1] < 10
+
+
+@pytest.mark.parametrize("bandwidth", [1e3, 1e5, 1e6])
+def test_wide_kernels_leave_no_axes_of_rounding(bandwidth):
+    """A wide Gaussian kernel is 1 - |x - y|²/2b² + O(b⁻⁴): linear components, then squares, then rounding."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KmcWarning)
+        model = KernelPCA(n_components=30, bandwidth=bandwidth).fit(X[:100])
+    assert len(model.eigenvalues_) <= 9
+    covariance = np.linalg.eigvalsh(np.cov(X[:100].T, ddof=0))[::-1]
+    np.testing.assert_allclose(bandwidth**2 * model.eigenvalues_[:3], covariance, rtol=1e-2)
+
+
+def test_more_sketches_than_the_rank_are_a_better_estimate():
+    images = KernelJL(n_components=40_000, bandwidth=BANDWIDTH, random_state=0).fit(POINTS).transform(NEW[:2])
+    expected = [[oracle.third_power(POINTS, x, y, BANDWIDTH) for y in NEW[:2]] for x in NEW[:2]]
+    np.testing.assert_allclose(images @ images.T, expected, atol=5 * np.max(expected) * np.sqrt(2 / 40_000))
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS)
+def test_a_constant_column_says_nothing(embedding):
+    wide = np.column_stack([X[:100], np.full(100, 7.0)])
+    one = embedding(n_components=4, random_state=0).fit_transform(X[:100])
+    np.testing.assert_allclose(embedding(n_components=4, random_state=0).fit_transform(wide), one, atol=1e-12)
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS)
+@pytest.mark.parametrize(
+    ("options", "data", "error", "message"),
+    [
+        ({}, np.ones((5, 2)), ValueError, r"all 5 points drawn from X are equal, \[1. 1.\]"),
+        ({"bandwidth": 1.0}, np.ones((5, 2)), ValueError, "all 5 points drawn from X are equal"),
+        ({}, np.ones((1, 2)), ValueError, "minimum of 2 is required"),
+        ({}, lambda: iter([np.ones((1, 2))]), ValueError, "minimum of 2 is required"),
+        ({}, lambda: iter([]), ValueError, "X has no rows"),
+        ({}, lambda: iter([np.zeros((3, 2)), np.zeros((3, 1))]), ValueError, "blocks of different widths"),
+        ({}, [np.zeros((3, 2)), np.array([[np.nan, 1.0]])], ValueError, "NaN or infinity"),
+        ({}, np.array([[0.0, 1.0], [np.inf, 1.0]]), ValueError, "X contains infinity in row 1"),
+        ({"n_components": 0}, X, ValueError, "n_components=0: expected a whole number of at least 1"),
+        ({"n_components": 2.5}, X, TypeError, "n_components=2.5: expected a whole number"),
+        ({"n_basis": 1}, X, ValueError, "n_basis=1: expected a whole number of at least 2"),
+        ({"bandwidth": "cv"}, X, ValueError, "bandwidth='cv': expected 'median' or a positive number"),
+        ({"bandwidth": -1.0}, X, ValueError, "bandwidth=-1.0"),
+        ({"kernel": "rbf"}, X, ValueError, "kernel='rbf': expected 'gaussian'"),
+        ({"kernel": 3}, X, TypeError, "kernel=3: expected 'gaussian'"),
+        ({"random_state": "a"}, X, TypeError, "random_state='a': expected None"),
+    ],
+)
+def test_bad_input(embedding, options, data, error, message):
+    with pytest.raises(error, match=message):
+        embedding(**options).fit(data() if callable(data) else data)
+
+
+@pytest.mark.parametrize("embedding", [KernelJL, KernelPCA])
+def test_a_kernel_that_is_constant_over_the_points(embedding):
+    with pytest.raises(ValueError, match="bandwidth: the kernel is constant over the points"):
+        embedding(kernel=Gaussian(1.0), bandwidth=1e9).fit(X[:100])
+
+
+@pytest.mark.parametrize("embedding", EMBEDDINGS)
+def test_what_can_be_read_once_cannot_be_fitted_and_transformed(embedding):
+    with pytest.raises(ValueError, match="X is an iterator, which can be read only once"):
+        embedding().fit_transform(iter([X]))
+    with pytest.raises(ValueError, match="X has 2 features, but .* is expecting 3"):
+        embedding(n_components=2).fit(X).transform([X[:, :2]])

@@ -1,0 +1,76 @@
+"""The embeddings as scikit-learn sees them."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from kmc.estimator import NotFittedError
+from kmc.kernels import RationalQuadratic
+from kmc.spectral import KernelJL, KernelPCA, NystromEmbedding
+
+X = np.random.default_rng(0).standard_normal((80, 2))
+EMBEDDINGS = [
+    KernelJL(n_components=3),
+    KernelPCA(n_components=1),
+    KernelPCA(n_components=2, kernel=RationalQuadratic(), n_basis=30),
+    NystromEmbedding(n_components=1, bandwidth=0.5),
+]
+
+
+def conventions():
+    """scikit-learn's own tests of every estimator."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of estimators that do not inherit from its own base
+        for estimator in EMBEDDINGS:
+            for one, check in estimator_checks_generator(estimator):
+                yield pytest.param(one, check, id=f"{estimator!r}-{check.func.__name__}")
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(conventions()))
+def test_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", EMBEDDINGS, ids=repr)
+def test_clones_and_pickles(estimator):
+    one = clone(estimator).set_params(random_state=0).fit(X)
+    two = clone(one)
+    with pytest.raises(NotFittedError):
+        two.transform(X)
+    np.testing.assert_array_equal(two.fit(X).transform(X), one.transform(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(one)).transform(X), one.transform(X))
+
+
+def test_names_of_columns():
+    model = KernelJL(n_components=2).fit(X)
+    assert list(model.get_feature_names_out()) == ["kerneljl0", "kerneljl1"]
+    with pytest.raises(ValueError, match=r"input_features should have length equal .*\(2\), got 1"):
+        model.get_feature_names_out(["a"])
+    with pytest.raises(NotFittedError):
+        KernelJL().get_feature_names_out()
+
+
+def test_data_frames_bring_their_names():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b"])
+    model = KernelPCA(n_components=2).fit(frame)
+    np.testing.assert_array_equal(model.transform(frame), KernelPCA(n_components=2).fit(X).transform(X))
+    assert len(model.get_feature_names_out(["a", "b"])) == 2
+    with pytest.raises(ValueError, match="not equal to feature_names_in_"):
+        model.get_feature_names_out(["b", "a"])
+    with pytest.raises(ValueError, match="same order"):
+        model.transform(frame[["b", "a"]])
+
+
+def test_in_a_pipeline():
+    blobs = np.concatenate([X, X + np.array([20.0, 0.0])])
+    pipeline = make_pipeline(StandardScaler(), NystromEmbedding(4, random_state=0), KMeans(2, n_init=3, random_state=0))
+    labels = pipeline.fit_predict(blobs)
+    assert np.all(labels[:80] == labels[0]) and np.all(labels[80:] == labels[80]) and labels[0] != labels[80]

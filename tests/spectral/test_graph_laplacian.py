@@ -1,0 +1,214 @@
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import linalg
+from scipy.special import ndtri
+
+from kmc.bases import KernelSections, Monomials
+from kmc.errors import KmcWarning
+from kmc.kernels import Gaussian
+from kmc.spectral import GraphLaplacian
+from tests.oracles import graph as oracle
+
+X = np.random.default_rng(0).standard_normal((40, 2))
+ANGLE = np.linspace(0.0, 2.0 * np.pi, 600, endpoint=False)
+
+
+def on_circle(angle):
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def _unit(columns):
+    return columns / np.linalg.norm(columns, axis=0)
+
+
+def same_functions(found, expected, atol=1e-8):
+    """But for signs and scales; both (n, k)."""
+    scale = np.sum(found * expected, axis=0) / np.sum(expected**2, axis=0)
+    np.testing.assert_allclose(found, scale * expected, atol=atol)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+def test_diffusion_maps_as_they_are_defined(alpha):
+    values, vectors = oracle.diffusion_map(X, 0.7, alpha)
+    found = GraphLaplacian(5, bandwidth=0.7, n_neighbors=None, alpha=alpha).fit(X)
+    np.testing.assert_allclose(found.eigenvalues_, values[1:6])
+    same_functions(found.embedding_, vectors[:, 1:6])
+    joined = GraphLaplacian(5, bandwidth=0.7, n_neighbors=40, alpha=alpha).fit(X)  # the sparse way with all neighbours
+    np.testing.assert_allclose(joined.eigenvalues_, values[1:6])
+
+
+def test_the_galerkin_form_of_appendix_b_1():
+    basis = KernelSections(Gaussian(1.5), X[:4])
+    means = basis.values(X).mean(axis=0)
+    functions = [lambda x, a=a: basis.values(x[None])[0, a] - means[a] for a in range(4)]
+    phi = np.array([[f(point) for point in X] for f in functions])
+    expected = linalg.eigh(oracle.energy(X, functions, 0.7) / (0.7**2 / 2), phi @ phi.T)
+    found = GraphLaplacian(4, bandwidth=0.7, n_neighbors=None, basis=basis).fit(X)
+    np.testing.assert_allclose(found.eigenvalues_, expected[0])
+    same_functions(found.transform(X), (expected[1].T @ phi).T)
+    np.testing.assert_allclose(found.transform(X).T @ found.transform(X) / 40, np.eye(4), atol=1e-9)
+
+
+@pytest.mark.parametrize("basis", [None, Monomials(3, 2)])
+def test_few_neighbours_are_as_good_as_all(basis):
+    x = np.random.default_rng(1).uniform(size=(400, 2)) * [3.0, 1.0]
+    all_of_them = GraphLaplacian(3, bandwidth=0.15, n_neighbors=None, basis=basis).fit(x)
+    few = GraphLaplacian(3, bandwidth=0.15, n_neighbors=150, basis=basis).fit(x)
+    np.testing.assert_allclose(few.eigenvalues_, all_of_them.eigenvalues_, rtol=0.01)
+
+
+def test_many_points_go_through_the_sparse_solver():
+    x = np.random.default_rng(1).standard_normal((700, 1))
+    one, other = (GraphLaplacian(4, bandwidth=0.4, n_neighbors=k).fit(x) for k in (700, None))
+    np.testing.assert_allclose(one.eigenvalues_, other.eigenvalues_)
+    same_functions(one.embedding_, other.embedding_, 1e-6)
+
+
+def test_fourier_modes_of_the_circle():
+    """h²/2 times the eigenvalue is 1 - exp(-m² h²/2) but for the curvature, of order h²."""
+    found = GraphLaplacian(6, bandwidth=0.05).fit(on_circle(ANGLE))
+    np.testing.assert_allclose(found.eigenvalues_, [1, 1, 4, 4, 9, 9], rtol=0.01)
+    first = found.transform(on_circle(ANGLE + 0.002))[:, :2]
+    np.testing.assert_allclose(np.sum(first**2, axis=1), 2.0, rtol=1e-3)  # cos² + sin², of mean square one
+
+
+@pytest.mark.parametrize(("alpha", "truth"), [(1.0, [1, 1, 4, 4]), (0.5, None)])
+def test_density_and_alpha(alpha, truth):
+    """On a circle with density 1 + .6 cos: α = 1 does not see it, α = 1/2 has -f'' - (log p)' f'."""
+    grid = np.linspace(0.0, 2.0 * np.pi, 200_001)
+    cdf = (grid + 0.6 * np.sin(grid)) / (2 * np.pi)
+    angle = np.interp((np.arange(2000) + 0.5) / 2000, cdf, grid)
+    if truth is None:  # by finite differences of the energy ∫ p f'² on a periodic grid
+        m = 1000
+        middle = 1 + 0.6 * np.cos((np.arange(m) + 0.5) * 2 * np.pi / m)
+        step = np.roll(np.eye(m), 1, axis=1) - np.eye(m)
+        stiffness = (step.T * middle) @ step * (m / (2 * np.pi)) ** 2
+        truth = linalg.eigh(stiffness, np.diag(1 + 0.6 * np.cos(np.arange(m) * 2 * np.pi / m)), eigvals_only=True)[1:5]
+    found = GraphLaplacian(4, bandwidth=0.03, n_neighbors=300, alpha=alpha).fit(on_circle(angle))
+    np.testing.assert_allclose(found.eigenvalues_, truth, rtol=0.02)
+
+
+@pytest.mark.parametrize("basis", [None, Monomials(3, 1)])
+def test_hermite_polynomials(basis):
+    """On quantiles of N(0, 1), so that only the bias is left, of order h² = .09."""
+    x = ndtri((np.arange(1000) + 0.5) / 1000)[:, None]
+    found = GraphLaplacian(2, bandwidth=0.3, n_neighbors=None, basis=basis).fit(x)
+    np.testing.assert_allclose(found.eigenvalues_, [1.0, 2.0], rtol=0.1)
+    z = np.linspace(-1.5, 1.5, 7)
+    correlation = np.corrcoef(found.transform(z[:, None])[:, 0], z)[0, 1]
+    assert abs(correlation) > 0.99
+
+
+def test_nystroms_formula_agrees_with_the_points_of_the_fit():
+    """A point of the fit moved by nothing that matters goes through the formula, and finds its own value."""
+    x = np.random.default_rng(2).standard_normal((300, 1))
+    found = GraphLaplacian(3, bandwidth=0.3, n_neighbors=None).fit(x)
+    np.testing.assert_allclose(found.transform(x + 1e-9), found.embedding_, atol=1e-6)
+    np.testing.assert_array_equal(found.transform(x), found.embedding_)
+    assert np.all(np.isfinite(found.transform([[100.0]])))
+
+
+def test_against_pydiffmap():
+    diffusion_map = pytest.importorskip("pydiffmap.diffusion_map")
+    x = np.random.default_rng(3).standard_normal((200, 2))
+    for alpha in (0.0, 0.5, 1.0):
+        peer = diffusion_map.DiffusionMap.from_sklearn(n_evecs=3, k=200, epsilon=0.3**2 / 2, alpha=alpha)
+        peer.fit(x)
+        found = GraphLaplacian(3, bandwidth=0.3, n_neighbors=200, alpha=alpha).fit(x)
+        np.testing.assert_allclose(found.eigenvalues_, -np.sort(peer.evals)[::-1], rtol=1e-4)
+        same_functions(found.embedding_, peer.evecs, 1e-3)
+
+
+def test_against_scikit_learn():
+    """But for the weight of a point with itself, which scikit-learn leaves out: a few per cent of a degree here."""
+    manifold = pytest.importorskip("sklearn.manifold")
+    x = np.random.default_rng(3).uniform(size=(300, 2)) * [3.0, 1.0]
+    found = GraphLaplacian(3, bandwidth=0.2, n_neighbors=None, alpha=0.0).fit(x)
+    affinity = np.exp(-np.sum((x[:, None] - x) ** 2, axis=2) / 0.08)
+    peer = manifold.SpectralEmbedding(3, affinity="precomputed", eigen_solver="arpack", random_state=0)
+    same_functions(found.embedding_, np.sqrt(300) * _unit(peer.fit_transform(affinity)), 0.1)
+
+
+def test_the_automatic_bandwidth_is_one_of_the_data():
+    circle = on_circle(ANGLE)
+    found = GraphLaplacian(4).fit(circle)
+    assert 0.01 < found.bandwidth_ < 0.5  # between the spacing and the radius
+    np.testing.assert_allclose(found.eigenvalues_, [1, 1, 4, 4], rtol=0.1)
+    scaled = GraphLaplacian(4).fit(1e3 * circle)
+    assert scaled.bandwidth_ == pytest.approx(1e3 * found.bandwidth_)
+    np.testing.assert_allclose(scaled.eigenvalues_, found.eigenvalues_ / 1e6, rtol=1e-5)
+
+
+def test_parts_that_are_not_connected():
+    two = np.concatenate([X, X + 1000.0])
+    with pytest.warns(KmcWarning, match="2 parts that are not connected"):
+        found = GraphLaplacian(2, bandwidth=1.0, n_neighbors=10).fit(two)
+    np.testing.assert_allclose(found.eigenvalues_[0], 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_neighbors", [10, None])
+def test_a_bandwidth_that_is_too_narrow_connects_nothing(n_neighbors):
+    with pytest.warns(KmcWarning, match="40 parts that are not connected"):
+        GraphLaplacian(2, bandwidth=1e-3, n_neighbors=n_neighbors).fit(X)
+
+
+def test_fewer_components_than_asked_for():
+    with pytest.warns(KmcWarning, match="there are only 3 eigenfunctions"):
+        assert GraphLaplacian(10, bandwidth=0.5, basis=Monomials(3, 1)).fit(X[:, :1]).embedding_.shape == (40, 3)
+
+
+def test_what_all_eigenfunctions_have():
+    basis = Monomials(2, 1)
+    found = GraphLaplacian(2, bandwidth=0.3, n_neighbors=None, basis=basis).fit(X[:, :1])
+    z = np.linspace(-1.0, 1.0, 5)[:, None]
+    numeric = (found.transform(z + 1e-5) - found.transform(z - 1e-5)) / 2e-5
+    np.testing.assert_allclose(found.gradient(z)[:, :, 0], numeric, atol=1e-6)
+    assert list(found.get_feature_names_out()) == ["graphlaplacian0", "graphlaplacian1"]
+    distance = found.diffusion_distance(z[:1], z[-1:], 0.5)
+    decay = np.exp(-0.5 * found.eigenvalues_)
+    assert distance == pytest.approx(np.linalg.norm(decay * (found.transform(z[:1]) - found.transform(z[-1:]))))
+    with pytest.raises(TypeError, match="basis=None"):
+        GraphLaplacian(2, bandwidth=0.3).fit(X).gradient(X)
+
+
+def test_pickles():
+    one = GraphLaplacian(2, bandwidth=0.5).fit(X)
+    two = pickle.loads(pickle.dumps(one))
+    np.testing.assert_array_equal(one.transform(X + 0.1), two.transform(X + 0.1))
+
+
+@pytest.mark.parametrize(
+    ("options", "data", "error", "message"),
+    [
+        ({"bandwidth": "median"}, X, ValueError, "bandwidth='median': expected 'auto'"),
+        ({"bandwidth": -1.0}, X, ValueError, "bandwidth=-1.0"),
+        ({"n_neighbors": 1}, X, ValueError, "n_neighbors=1"),
+        ({"alpha": 2.0}, X, ValueError, "alpha=2.0"),
+        ({"n_components": 0}, X, ValueError, "n_components=0"),
+        ({"basis": "sections"}, X, TypeError, "basis='sections'"),
+        ({}, np.ones((9, 2)), ValueError, "all neighbours are at distance zero"),
+        ({}, X[:2], ValueError, "minimum of 3 is required"),
+        ({}, np.full((9, 2), np.nan), ValueError, "NaN"),
+    ],
+)
+def test_bad_input(options, data, error, message):
+    with pytest.raises(error, match=message):
+        GraphLaplacian(**options).fit(data)
+
+
+def conventions():
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for estimator in (GraphLaplacian(2), GraphLaplacian(2, n_neighbors=None, bandwidth=1.0)):
+            for one, check in checks.estimator_checks_generator(estimator):
+                yield pytest.param(one, check, id=f"{estimator!r}-{check.func.__name__}")
+
+
+@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+@pytest.mark.parametrize(("estimator", "check"), list(conventions()))
+def test_conventions(estimator, check):
+    check(estimator)

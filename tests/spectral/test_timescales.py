@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from kmc.spectral import TransitionOperator, implied_timescales
+from kmc.spectral.timescales import timescales
+from tests.spectral.test_transition import EXACT, TRAJECTORIES, autoregression
+
+
+def test_no_time_scale_without_a_decay():
+    """Not the logarithm of an absolute value."""
+    values = np.array([0.5, -0.5, 0.0, 1.0, 1.2, 0.3 + 0.1j, 0.25])
+    found = timescales(values, 3)
+    assert found[0] == pytest.approx(3 / np.log(2))
+    assert found[6] == pytest.approx(3 / np.log(4))
+    assert np.all(np.isnan(found[1:6]))
+
+
+def test_those_of_an_autoregression_are_level():
+    x = autoregression(50_000, 0.95, 0)
+    estimator = TransitionOperator(n_basis=40, bandwidth=2.0, regularization=1e-6, random_state=0)
+    found = implied_timescales(x, [1, 4, 16], 2, estimator=estimator)
+    slowest = -1 / np.log(0.95)
+    np.testing.assert_allclose(found.timescales[:, 0], slowest, rtol=0.1)  # three standard errors: √(2 t / n) = 3 %
+    np.testing.assert_allclose(found.timescales[:, 1], slowest / 2, rtol=0.15)
+    assert [model.lagtime for model in found.models] == [1, 4, 16]
+    assert estimator.get_params()["lagtime"] == 1
+
+
+@pytest.mark.filterwarnings("ignore:n_components:kmc.errors.KmcWarning")
+def test_what_is_missing_is_nan():
+    found = implied_timescales(TRAJECTORIES, [1], 5, estimator=TransitionOperator(**EXACT))
+    assert np.isfinite(found.timescales[0]).tolist() == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize("lagtimes", [[], [0, 1], [2, 1], [1, 1], [1.5], "one", [[1, 2]]])
+def test_lagtimes_that_are_none(lagtimes):
+    with pytest.raises(ValueError, match="lagtimes=.*: expected increasing whole numbers"):
+        implied_timescales(TRAJECTORIES, lagtimes)
+
+
+def test_an_iterator_is_not_read_twice():
+    with pytest.raises(TypeError, match="can be read only once"):
+        implied_timescales([iter([TRAJECTORIES[0]])], [1, 2])
