@@ -4,7 +4,7 @@ from scipy import linalg
 
 from kmc.bases import KernelSections
 from kmc.kernels import Gaussian
-from kmc.linalg import cholesky_whitening, ridge_path, symmetric_power
+from kmc.linalg import cholesky_whitening, eigen_whitening, generalized_eigh, ridge_path, symmetric_power
 from tests.oracles import ridge
 
 
@@ -90,3 +90,25 @@ def test_symmetric_power(rng):
     np.testing.assert_allclose(root @ a @ root, np.eye(4), atol=1e-9)
     np.testing.assert_allclose(symmetric_power(a, 2.0), a @ a, rtol=1e-9)
     np.testing.assert_allclose(symmetric_power(np.diag([4.0, 0.0, -1.0]), 0.5, floor=0.01), np.diag([2.0, 0.1, 0.1]))
+
+
+def test_eigen_whitening_keeps_the_rank():
+    rng = np.random.default_rng(5)
+    factor = rng.standard_normal((8, 5))
+    gram = factor @ factor.T
+    w = eigen_whitening(gram)
+    assert w.shape == (8, 5)
+    np.testing.assert_allclose(w.T @ gram @ w, np.eye(5), atol=1e-10)
+    assert eigen_whitening(np.diag([1.0, 1e-9, 1e-3]), 1e-8).shape == (3, 2)
+    for nothing in (np.zeros((3, 3)), np.full((2, 2), np.nan), -np.eye(2)):
+        with pytest.raises(linalg.LinAlgError, match="no basis is left"):
+            eigen_whitening(nothing)
+
+
+def test_generalized_eigenvalues_from_the_greatest():
+    rng = np.random.default_rng(6)
+    a, b = (m @ m.T + np.eye(6) for m in rng.standard_normal((2, 6, 6)))
+    values, vectors = generalized_eigh(a, b, 3)
+    np.testing.assert_allclose(a @ vectors, b @ vectors * values, atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ b @ vectors, np.eye(3), atol=1e-10)
+    np.testing.assert_allclose(values, np.sort(np.linalg.eigvals(np.linalg.solve(b, a)).real)[::-1][:3])
