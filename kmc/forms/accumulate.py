@@ -165,7 +165,7 @@ def accumulate_folds_each(
     _check_forms(forms, values, gradients, lagtime, block)
     labels = _contiguous(length(x), folds) if isinstance(folds, (int, np.integer)) else folds
     sums = [_Accumulator(basis, forms, lagtime) for basis in bases]
-    rows = max(_rows(basis, forms, block) for basis in bases)
+    rows = min(_rows(basis, forms, block) for basis in bases)
     for part in blocks(x, rows, weights, values, gradients, base_gradient, labels):
         for each in sums:
             each.add(part)
