@@ -203,7 +203,7 @@ def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None
     metrics = _known_metrics(whitening, previous) if metric is None else [metric]
     polynomial = _polynomial_metrics(whitening, data, evaluated, rng)
     noise = noise_sd or 0.0
-    poor = max(options.good, 0.25 * beyond_noise(trend.residual_sd, noise))
+    poor = min(max(options.good, 0.25 * beyond_noise(trend.residual_sd, noise)), 2.0 * options.good)
     factors = _factors(options, previous)
     data, expansion = _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise)
     if options.score_weight == "cv":

@@ -41,7 +41,7 @@ from tests.oracles import mcmc
 
 LEVEL = mcmc.LEVEL / 10  # as there are a hundred tests of this kind
 SIZE, SWEEPS = 1200, 3
-FIT = FitOptions(n_basis=30, bandwidths=(1.2, 2.0))
+FIT = FitOptions(n_basis=30, bandwidths=(1.2, 2.0, np.inf))
 RUN = RunOptions(step_size=0.5, trajectory_length=2.0, jump_share=0.2, small_share=0.4)
 
 

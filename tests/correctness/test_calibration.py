@@ -36,7 +36,7 @@ CHAINS = 4
 class NormalMean:
     """Three observations y_i ~ N(x, S) of an unknown mean x ~ N(0, I) in the plane, S known."""
 
-    dim, budget, size = 2, 450, 60
+    dim, budget, size = 2, 600, 60
     _root = np.linalg.cholesky(np.array([[1.0, 0.6], [0.6, 1.0]]))
 
     def draw(self, rng, n):
@@ -60,7 +60,7 @@ class NormalMean:
 class GammaPoisson:
     """Four counts of each of two rates, which are Gamma(2) with mean 2; the parameters are the rates' logarithms."""
 
-    dim, budget, size = 2, 450, 60
+    dim, budget, size = 2, 600, 60
 
     def draw(self, rng, n):
         """Parameters from the prior, shape (n, 2)."""
@@ -87,7 +87,7 @@ class Demo:
     enough. The solver of the benchmarks takes its place, as it is 40 times as fast.
     """
 
-    dim, budget, size = 4, 600, 24
+    dim, budget, size = 4, 750, 24
     free = np.array([0, 2, 6, 7])
     sd = 0.2
     _fast: LotkaVolterra = field(default_factory=LotkaVolterra)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import kmc.kernels
+from kmc import selection
 from kmc.errors import KmcWarning
 from kmc.kernels import Gaussian, Matern52, Metric, Polynomial
-from kmc.scores import full_selection, full_system, selection
+from kmc.scores import full_selection, full_system
 from kmc.scores.densities import fit_base
 from kmc.scores.full import FullKEF
 from tests.oracles import differences
@@ -182,7 +183,7 @@ def test_selection_is_by_held_out_objective(values):
     assert dense.kernel_ == Gaussian(dense.bandwidth_)
 
     rng = np.random.default_rng(0)
-    parts = selection.folds(len(X), 3, rng)
+    parts = selection.folds_of(len(X), 3, rng)
     expected = []
     for part in parts:
         rest = np.setdiff1d(np.arange(len(X)), part)

@@ -99,10 +99,10 @@ def test_an_infinite_bandwidth_stands_for_quartics(metric):
         return -2.0 * (z[:, 1] + 0.5 * z[:, 0] ** 2) ** 2 - 0.3 * z[:, 0]
 
     data = Data(z, ridge(z), np.full(200, 1 / 200), z[:60], 0.0, z[:5], -z[:5])
-    quartic, gaussian = (fit_expansion(data, metric, (factor,), 1e-11) for factor in (np.inf, 3.5))
-    beyond = 4.0 * np.column_stack([np.ones(5), -2.0 + 0.1 * np.arange(5)])
+    quartic, gaussian = (fit_expansion(data, metric, (factor,), 1e-11) for factor in (np.inf, 2.0))
+    beyond = np.column_stack([np.full(5, 5.0), -12.5 + 0.1 * np.arange(5)])
     error, falling_back = (np.abs(e.values(beyond) - ridge(beyond)).max() for e in (quartic, gaussian))
     assert quartic.loo_sd < 0.02 and quartic.factor == np.inf
-    assert 10.0 * error < falling_back
+    assert 5.0 * error < falling_back
     slopes = [differences.gradient(lambda z: quartic.values(z[None])[0], row) for row in beyond]
     np.testing.assert_allclose(quartic.gradients(beyond), slopes, rtol=1e-6, atol=1e-4)
