@@ -42,13 +42,15 @@ def cosines(x: np.ndarray, fit: DiffusionMap) -> np.ndarray:
 
 def table(seeds: int) -> str:
     """Markdown: eigenvalues and cosines, medians over seeds."""
-    lines = [f"| n | {' | '.join(f'λ{k}' for k in range(1, COUNT + 1))} | cosines |"]
-    lines += ["| ---: |" + " ---: |" * (COUNT + 1), f"| truth | {' | '.join(map(str, range(1, COUNT + 1)))} | 1 1 1 1 1 |"]
+    degrees = range(1, COUNT + 1)
+    lines = [f"| n | {' | '.join(f'λ{k}' for k in degrees)} | cosines |", "| ---: |" + " ---: |" * (COUNT + 1)]
+    lines.append(f"| truth | {' | '.join(map(str, degrees))} |{' 1' * COUNT} |")
     for n in SIZES:
         fits = [estimated(n, seed) for seed in range(seeds)]
         eigenvalues = np.median([fit.eigenvalues_ for _, fit in fits], axis=0)
         near = np.median([cosines(*pair) for pair in fits], axis=0)
-        lines.append(f"| {n} | {' | '.join(f'{value:.2f}' for value in eigenvalues)} | {' '.join(f'{value:.2f}' for value in near)} |")
+        cells = [f"{value:.2f}" for value in eigenvalues]
+        lines.append(f"| {n} | {' | '.join(cells)} | {' '.join(f'{value:.2f}' for value in near)} |")
     return "\n".join(lines)
 
 
