@@ -28,7 +28,7 @@ class Learner:
     n_fits : int
         Fits made.
     settled_at : int
-        Evaluations at which a fit last changed the surrogate much: more than a tenth of flattened draws by two nats.
+        Evaluations at which a fit last changed the surrogate: more than a twentieth of flattened draws by one nat.
     noise_sd : float
         Of the values, as the last fit has it; 0 before the first, and if they are exact.
     """
@@ -91,7 +91,7 @@ class Learner:
         if surrogate is None:
             return plan
         surrogate = self._sphered(surrogate, states, plan)
-        if self._changed(surrogate, states, plan) > 0.1:
+        if self._changed(surrogate, states, plan) > 0.05:
             self.settled_at = len(self.history)
         z = np.ascontiguousarray(surrogate.whitening(states))
         starts = z[self._rng.integers(len(z), size=_STARTS)]
@@ -156,7 +156,7 @@ class Learner:
         return min(surrogate, previous, key=lambda s: float(np.median(np.abs(s.log_density(x) - values))))
 
     def _changed(self, surrogate, states, plan):
-        """Share of the flattened surrogate's draws that the last one held for two nats deeper or less deep."""
+        """Share of the flattened surrogate's draws that the last one held for a nat deeper or less deep."""
         if plan.surrogate is None:
             return 1.0
         draws = surrogate.whitening.back(self._free_draws(surrogate, states, plan, flattened(flattest(self._dim))))
@@ -165,7 +165,7 @@ class Learner:
         matters = self.top - new < surrogate.edge
         if not matters.any():
             return 1.0
-        return float(np.mean(np.abs(difference - np.median(difference))[matters] > 2.0))
+        return float(np.mean(np.abs(difference - np.median(difference))[matters] > 1.0))
 
     def _free_draws(self, surrogate, states, plan, tempering=COLD):
         z = np.ascontiguousarray(surrogate.whitening(states))
