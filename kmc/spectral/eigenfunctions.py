@@ -85,8 +85,7 @@ class EigenfunctionMap(Estimator):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of :meth:`transform`."""
         self._check_fitted()
-        prefix = type(self).__name__.lower()
-        return np.array([f"{prefix}{j}" for j in range(len(self.eigenvalues_))], dtype=object)
+        return self._names_out(len(self.eigenvalues_), input_features)
 
     def _eigenfunctions(self, x: np.ndarray) -> np.ndarray:
         out = np.empty((len(x), len(self.eigenvalues_)))

@@ -50,7 +50,7 @@ class TransitionFunctions(Estimator):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """transitionoperator0, transitionoperator1, ..."""
         self._check_fitted()
-        return np.array([f"transitionoperator{i}" for i in range(len(self.eigenvalues_))], dtype=object)
+        return self._names_out(len(self.eigenvalues_), input_features)
 
     def score(self, X: Any, y: Any = None, weights: Any = None) -> float:
         r"""VAMP-2 score of the fitted modes on other trajectories: 1 + Σ σ² of the operator within their span.

@@ -147,6 +147,8 @@ def test_evaluation_of_the_modes():
     decay = np.exp(-0.7 * dm.eigenvalues_)
     np.testing.assert_allclose(distance[4, 2], np.linalg.norm(decay * (modes[4] - modes[2])), rtol=1e-9)
     assert list(dm.get_feature_names_out()) == ["diffusionmap0", "diffusionmap1"]
+    with pytest.raises(ValueError, match="input_features should have length"):
+        dm.get_feature_names_out(["a"] * 7)
     np.testing.assert_array_equal(dm.fit_transform(NORMAL), dm.transform(NORMAL))
     with pytest.raises(ValueError, match="t=-1"):
         dm.diffusion_distance(x, x, -1)

@@ -193,6 +193,8 @@ def test_fewer_modes_than_asked_for():
         operator = TransitionOperator(**(EXACT | {"n_components": 10})).fit(TRAJECTORIES)
     assert operator.transform(TRAJECTORIES[0]).shape == (400, 2)
     assert list(operator.get_feature_names_out()) == ["transitionoperator0", "transitionoperator1"]
+    with pytest.raises(ValueError, match="input_features should have length"):
+        operator.get_feature_names_out(["a"] * 7)
 
 
 @pytest.mark.parametrize(
