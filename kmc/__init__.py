@@ -3,10 +3,10 @@
 Names are imported when they are first used, so that ``import kmc`` and ``kmc --help`` do not wait for numba.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kmc._version import __version__
+from kmc.lazy import lazy
 
 if TYPE_CHECKING:
     from kmc import bases, diagnostics, forms, kernels, regression, scores, spectral
@@ -57,15 +57,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"kmc.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kmc' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy(__name__, _HOMES, _MODULES)

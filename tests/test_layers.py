@@ -9,13 +9,14 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"errors", "_version", "checks", "threads", "selection"}
+ANYWHERE = {"errors", "_version", "checks", "lazy", "threads", "selection"}
 FORMS = {"kernels", "linalg", "points", "bases", "forms"}
 ESTIMATORS = {"scores", "regression", "spectral"}
 RUN = FORMS | {"landmarks", "surrogates", "targets", "mcmc"}
 MAY_IMPORT = {
     "errors": set(),
     "checks": set(),
+    "lazy": set(),
     "threads": set(),
     "selection": set(),
     "_version": set(),
