@@ -31,6 +31,9 @@ class PointState(NamedTuple):
     Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as
     ``tail`` log(1 + (q/2 - cap) / tail) so that a wrong trend cannot build a wall.
 
+    Polynomials also fall by thousands of nats where there are no data: with them the value beyond ``cap`` falls like the
+    trend, by ``tail`` log(1 + (depth - cap) / tail), so that a path comes back from there instead of diverging.
+
     That value is bounded from above, smoothly, by ``ceiling`` - tail log(1 + ((|z|/reach - 1)+ / .25)²), or by the
     trend plus three nats where that is higher: an expansion with large coefficients of both signs can rise by thousands
     of nats where there are no data.
@@ -128,6 +131,11 @@ def _sections(state, u, g, work):
 def _bounded(state, z, sections, trend, slope, pr, gradient):
     """-τ log(exp(-value/τ) + exp(-bound/τ)) with τ = SHARPNESS, and its gradient in place."""
     value = trend + sections
+    beyond = state.constant - value - state.cap
+    if not state.radial and beyond > 0.0:
+        for i in range(z.size):
+            gradient[i] /= 1.0 + beyond / state.tail
+        return state.constant - state.cap - state.tail * np.log1p(beyond / state.tail)
     if sections < ABOVE_TREND - 30.0 * SHARPNESS or state.ceiling == np.inf:
         return value
     radius = 0.0

@@ -27,4 +27,7 @@ def value(state, z):
             total += coefficient * math.exp(-state.rate * ((u - centre) @ (u - centre)))
         else:
             total += coefficient * (1 + state.rate * (u @ centre)) ** 4
+    beyond = state.constant - state.cap - total
+    if not state.radial and beyond > 0:
+        return state.constant - state.cap - state.tail * math.log(1 + beyond / state.tail)
     return total

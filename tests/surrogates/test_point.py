@@ -77,6 +77,14 @@ def test_beyond_the_cap_there_is_no_wall():
     assert 0 < np.linalg.norm(gradient) < 1e-4
 
 
+def test_a_polynomial_builds_no_wall_either():
+    surrogate = state(0.0, radial=False)
+    surrogate = surrogate._replace(coefficients=-np.abs(surrogate.coefficients))
+    value, gradient = evaluate(surrogate, np.full(3, 100.0))
+    assert 20.0 < surrogate.constant - value < 200.0
+    assert 0 < np.linalg.norm(gradient) < 1.0
+
+
 @pytest.mark.parametrize(("ceiling", "reach"), [(2.0, 5.0), (2.0, 1.0), (10.0, 0.5)])
 def test_a_runaway_expansion_is_bounded(ceiling, reach):
     """Smoothly: the gradient stays that of the value. A ceiling is three nats above the trend's mode at least."""
