@@ -31,8 +31,8 @@ class PointState(NamedTuple):
     Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as
     ``tail`` log(1 + (q/2 - cap) / tail) so that a wrong trend cannot build a wall.
 
-    Polynomials also fall by thousands of nats where there are no data: with them the value beyond ``cap`` falls like the
-    trend, by ``tail`` log(1 + (depth - cap) / tail), so that a path comes back from there instead of diverging.
+    Polynomials also fall by thousands of nats where there are no data: with them the value beyond ``cap`` falls like
+    the trend, by ``tail`` log(1 + (depth - cap) / tail), so that a path comes back from there instead of diverging.
 
     That value is bounded from above, smoothly, by ``ceiling`` - tail log(1 + ((|z|/reach - 1)+ / .25)²), or by the
     trend plus three nats where that is higher: an expansion with large coefficients of both signs can rise by thousands
