@@ -16,7 +16,7 @@ from kmc.surrogates.noise import attainable_acceptance, beyond_noise
 FEWEST_ACCEPTED = 0.1  # of any sampler's proposals that could be accepted
 FEWEST_ACCEPTED_RUNS = 0.4  # of the surrogate's: below it the default sampler does not freeze unless it must
 LARGEST_RHAT = 1.05
-LONGEST_STAY = 7.0  # over what is expected of the acceptance rate
+LONGEST_STAY = 8.0  # over what is expected of the acceptance rate
 LEAST_TAIL_ESS = 100.0
 LEAST_P = -4.0  # log10
 CURVED = 1.2, 100.0  # nats by which the best quadratic misses the log-density; spread of the learned metric
