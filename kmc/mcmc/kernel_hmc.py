@@ -236,12 +236,13 @@ class KernelHMCProcess:
         n_proposed = len(values) - len(self._probes)
         if self._learning:
             self._learn(values[:n_proposed], values[n_proposed:])
-        stats = self._walkers.decide(self._proposals, values[:n_proposed], self._temperings)
+        transport = self._learner.transport
+        stats = self._walkers.decide(self._proposals, values[:n_proposed], self._temperings, transport)
         record = self._walkers.sweep(self.warming_up, stats, self.problem.chains)
         self._sweep += 1
         if not self._frozen:
             self._tally(stats["acceptance_rate"])
-            self._walkers.swap_neighbours(self._temperings, self._rng)
+            self._walkers.swap_neighbours(self._temperings, self._rng, transport)
         if self._learning:
             self._learner.visit(self._walkers.x, self._walkers.log_density, self._betas)
         self._adapt()
@@ -265,6 +266,7 @@ class KernelHMCProcess:
             "noise_sd": surrogate.noise_sd if self.problem.noisy else None,
             "surrogate_trend_sd": surrogate.trend_sd,
             "surrogate_metric_spread": surrogate.metric_spread,
+            "surrogate_driver": surrogate.transport.driver,
             "surrogate_bandwidth_factor": surrogate.expansion.factor,
             "surrogate_n_values": surrogate.n_values,
             "run_length": self._plan.longest_run,
@@ -321,7 +323,8 @@ class KernelHMCProcess:
         surrogate = self._plan.surrogate
         if surrogate is not None and len(points):
             foretold = surrogate.log_density(points)
-            matters = self._learner.top - np.maximum(foretold, values) < surrogate.edge
+            higher = self._learner.transported(points, np.maximum(foretold, values))
+            matters = self._learner.top - higher < surrogate.edge
             k = len(proposed_values)
             surprising = int(np.sum((np.abs(values - foretold) > self._round.surprising)[k:] & matters[k:]))
             self._round.n_points += k
@@ -389,7 +392,7 @@ class KernelHMCProcess:
 
     def _rescue(self):
         """Move walkers that are hopelessly deep, or stuck with a lucky estimate, to the place of another."""
-        values = self._walkers.log_density
+        values = self._learner.transported(self._walkers.x, self._walkers.log_density)
         lost = values < np.median(values) - (self.problem.dim + 15.0) / self._betas
         if self.problem.noisy:
             lost |= self._learner.stays(self._walkers.x, _LONG_STAY)

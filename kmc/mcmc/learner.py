@@ -14,6 +14,7 @@ from kmc.mcmc.tempering import COLD, flattened, flattest
 from kmc.mcmc.tuning import choose_run_length, choose_step_size, free_draws
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
 from kmc.surrogates.depth import bulk_depth
+from kmc.surrogates.transport import IDENTITY, Transport, find_transport
 
 _STARTS = 64  # chains on the surrogate for tuning
 
@@ -31,12 +32,15 @@ class Learner:
         Evaluations at which a fit last changed the surrogate: more than a twentieth of flattened draws by one nat.
     noise_sd : float
         Of the values, as the last fit has it; 0 before the first, and if they are exact.
+    transport : Transport
+        Coordinates in which the target has no funnel that was found. Depths are those of the density there.
     """
 
     def __init__(self, dim: int, fit: FitOptions, max_archive: int, rng: np.random.Generator, noisy: bool = False):
         self.history = History(dim)
         self.n_fits = self.settled_at = 0
         self.noise_sd = 0.0
+        self.transport: Transport = IDENTITY
         self._noisy, self._top = noisy, -np.inf
         self._dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
         self._cloud = np.empty((0, dim))
@@ -81,8 +85,14 @@ class Learner:
 
     @property
     def top(self) -> float:
-        """The highest log-density; of noisy values the last fit's, which a lucky estimate does not raise."""
-        return self._top if np.isfinite(self._top) else float(self.history.log_density.max())
+        """The highest transported value; of noisy ones the last fit's, which a lucky estimate does not raise."""
+        if np.isfinite(self._top):
+            return self._top
+        return float(self.transported(self.history.x, self.history.log_density).max())
+
+    def transported(self, x: np.ndarray, log_density: np.ndarray) -> np.ndarray:
+        """The log-density of the transported coordinates, (n,), from that of x (n, d)."""
+        return log_density - self.transport.log_jacobian(x)
 
     def replan(self, plan: Plan) -> Plan:
         """Fit anew, and tune what moves on the surrogate depend on; the plan as it was if no fit is possible."""
@@ -93,7 +103,7 @@ class Learner:
         surrogate = self._sphered(surrogate, states, plan)
         if self._changed(surrogate, states, plan) > 0.05:
             self.settled_at = len(self.history)
-        z = np.ascontiguousarray(surrogate.whitening(states))
+        z = surrogate.coordinates(states)
         starts = z[self._rng.integers(len(z), size=_STARTS)]
         step_size = choose_step_size(surrogate.point, starts, z, plan.run, self._rng)
         return plan._replace(
@@ -112,14 +122,15 @@ class Learner:
         """Points (count, d) past the edge of the evaluations that lie less deep than ``edge``."""
         if not count:
             return np.empty((0, self._dim))
-        z, values = surrogate.whitening(self.history.x), self.history.log_density
-        metric, shallow = surrogate.expansion.metric, np.flatnonzero(self.top - values < edge)
+        x, values = self.history.x, self.history.log_density
+        z, metric = surrogate.coordinates(x), surrogate.expansion.metric
+        shallow = np.flatnonzero(self.top - self.transported(x, values) < edge)
         near = int(self._rng.binomial(count, 0.5)) if self._noisy else 0
         points = probe_points(z, metric, shallow, count - near, self._rng)
         if near:
-            excess = values[shallow] - surrogate.log_density(self.history.x[shallow])
+            excess = values[shallow] - surrogate.log_density(x[shallow])
             points = np.vstack([points, probes_near(z, metric, shallow, excess, near, self._rng)])
-        return surrogate.whitening.back(points)
+        return surrogate.back(points)
 
     def tempering_edge(self) -> float:
         """The depth beyond which hot walkers are drawn back: past all but 1 % of the recent states."""
@@ -127,7 +138,7 @@ class Learner:
         recent = self._recent(0.6)
         if not recent:
             return bulk + 5.0
-        deep = self.top - np.concatenate([values for _, values, _ in recent])
+        deep = self.top - np.concatenate([self.transported(x, values) for x, values, _ in recent])
         return max(bulk + 5.0, min(2.0 * bulk, float(np.quantile(deep, 0.99))) + 3.0)
 
     def _recent(self, share):
@@ -136,39 +147,47 @@ class Learner:
     def _fitted(self, states, previous: Surrogate | None) -> Surrogate | None:
         """A new surrogate, or the old one where it is clearly the better of the two on recent points."""
         x, values = self.history.x, self.history.log_density
-        _, levels = self.cold_visits(1 / 3)
+        transport = find_transport(x, values, states, self.transport, self.noise_sd, self._noisy)
+        visited, levels = self.cold_visits(1 / 3)
+        levels = levels - transport.log_jacobian(visited)
         try:
             with warnings.catch_warnings():  # leave-one-out judges an ill-conditioned candidate; the user cannot
                 warnings.simplefilter("ignore", LinAlgWarning)
-                surrogate = fit_surrogate(x, values, states, self._rng, self._fit, previous, levels, self._noisy)
+                surrogate = fit_surrogate(
+                    x, values, states, self._rng, self._fit, previous, levels, self._noisy, transport
+                )
         except np.linalg.LinAlgError:
             return previous
         self.n_fits += 1
+        self.transport = transport
         if self._noisy:
             self._top, self.noise_sd = surrogate.top, surrogate.noise_sd
         if previous is None or surrogate.error_sd < 1.5 * previous.error_sd + 0.1:
             return surrogate
         recent = slice(-min(200, len(values)), None)
-        shallow = values.max() - values[recent] < surrogate.edge
+        depth = self.transported(x, values).max() - self.transported(x[recent], values[recent])
+        shallow = depth < surrogate.edge
         x, values = x[recent][shallow], values[recent][shallow]
         if not len(x):
             return surrogate
-        return min(surrogate, previous, key=lambda s: float(np.median(np.abs(s.log_density(x) - values))))
+        best = min(surrogate, previous, key=lambda s: float(np.median(np.abs(s.log_density(x) - values))))
+        self.transport = best.transport
+        return best
 
     def _changed(self, surrogate, states, plan):
         """Share of the flattened surrogate's draws that the last one held for a nat deeper or less deep."""
         if plan.surrogate is None:
             return 1.0
-        draws = surrogate.whitening.back(self._free_draws(surrogate, states, plan, flattened(flattest(self._dim))))
+        draws = surrogate.back(self._free_draws(surrogate, states, plan, flattened(flattest(self._dim))))
         new = surrogate.log_density(draws)
         difference = new - plan.surrogate.log_density(draws)
-        matters = self.top - new < surrogate.edge
+        matters = self.top - self.transported(draws, new) < surrogate.edge
         if not matters.any():
             return 1.0
         return float(np.mean(np.abs(difference - np.median(difference))[matters] > 1.0))
 
     def _free_draws(self, surrogate, states, plan, tempering=COLD):
-        z = np.ascontiguousarray(surrogate.whitening(states))
+        z = surrogate.coordinates(states)
         starts = z[self._rng.integers(len(z), size=_STARTS)]
         return free_draws(surrogate.point, starts, z, plan.run, self._rng, tempering)
 

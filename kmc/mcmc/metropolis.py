@@ -27,13 +27,23 @@ class Proposal(NamedTuple):
 
 
 def decide(
-    rng: np.random.Generator, current: float, proposed: float, log_ratio: float, tempering: Tempering = COLD
+    rng: np.random.Generator,
+    current: float,
+    proposed: float,
+    log_ratio: float,
+    tempering: Tempering = COLD,
+    jacobians: tuple[float, float] = (0.0, 0.0),
 ) -> tuple[bool, float]:
-    """Accept or reject: (accepted, probability). -inf is a legal proposed value and is never accepted."""
+    """Accept or reject: (accepted, probability). -inf is a legal proposed value and is never accepted.
+
+    ``jacobians`` are those of the coordinates whose density is tempered, at the current and at the proposed point.
+    """
     uniform = rng.random()  # drawn in every case, so that the stream does not depend on the value
     if proposed == -np.inf:
         return False, 0.0
-    log_probability = tempered(tempering, proposed)[0] - tempered(tempering, current)[0] + log_ratio
+    now, then = jacobians
+    gain = tempered(tempering, proposed - then)[0] - tempered(tempering, current - now)[0] + (then - now)
+    log_probability = gain + log_ratio
     if np.isnan(log_probability):  # of a surrogate that overflowed
         return False, 0.0
     probability = float(np.exp(min(0.0, log_probability)))

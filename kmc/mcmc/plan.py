@@ -43,13 +43,17 @@ class Plan(NamedTuple):
         return self._surrogate_run(self.surrogate, rng, x, tempering, length, move)
 
     def _surrogate_run(self, surrogate, rng, x, tempering, length, move):
-        z = surrogate.whitening(x[None])[0]
+        z = surrogate.coordinates(x[None])[0]
         result = run(surrogate.point, tempering, rng, z, length, self.run, self.archive_z)
         if not result.moved:
             return Proposal(x, 0.0, move, moved=False, n_steps=result.n_steps, step_size=self.run.step_size)
+        position = surrogate.back(result.position[None])[0]
+        # The run leaves a density of the transported coordinates invariant: of x, it has the Jacobian beside it.
+        jacobian = surrogate.transport.log_jacobian(np.stack([x, position]))
+        ratio = tempered(tempering, result.start_value)[0] - tempered(tempering, result.value)[0]
         return Proposal(
-            position=surrogate.whitening.back(result.position[None])[0],
-            log_ratio=tempered(tempering, result.start_value)[0] - tempered(tempering, result.value)[0],
+            position=position,
+            log_ratio=ratio + jacobian[0] - jacobian[1],
             move=move,
             n_steps=result.n_steps,
             step_size=self.run.step_size,

@@ -9,6 +9,7 @@ import numpy as np
 from kmc.mcmc.base import STATS, Sweep
 from kmc.mcmc.metropolis import Proposal, decide
 from kmc.mcmc.tempering import COLD, Tempering, tempered
+from kmc.surrogates.transport import IDENTITY, Transport
 
 
 class Walkers:
@@ -31,9 +32,16 @@ class Walkers:
         return len(self.rngs)
 
     def decide(
-        self, proposals: Sequence[Proposal], values: np.ndarray, temperings: Sequence[Tempering] | None = None
+        self,
+        proposals: Sequence[Proposal],
+        values: np.ndarray,
+        temperings: Sequence[Tempering] | None = None,
+        transport: Transport = IDENTITY,
     ) -> dict[str, np.ndarray]:
-        """Accept or reject every proposal; ``values`` are the log-densities of those that moved. Returns STATS."""
+        """Accept or reject every proposal; ``values`` are the log-densities of those that moved. Returns STATS.
+
+        What is tempered is the density of the transported coordinates.
+        """
         stats: dict[str, np.ndarray] = {name: np.zeros(len(self), kind) for name, kind in STATS.items()}
         remaining = iter(values)
         for i, proposal in enumerate(proposals):
@@ -41,7 +49,13 @@ class Walkers:
             accepted, probability = False, 0.0
             if proposal.moved:
                 value = float(next(remaining))
-                accepted, probability = decide(self.rngs[i], self.log_density[i], value, proposal.log_ratio, tempering)
+                jacobians = (0.0, 0.0)
+                if tempering is not COLD:
+                    now, then = transport.log_jacobian(np.stack([self.x[i], proposal.position]))
+                    jacobians = float(now), float(then)
+                accepted, probability = decide(
+                    self.rngs[i], self.log_density[i], value, proposal.log_ratio, tempering, jacobians
+                )
                 if accepted:
                     self.x[i], self.log_density[i] = proposal.position, value
             stats["accepted"][i], stats["acceptance_rate"][i] = accepted, probability
@@ -53,17 +67,22 @@ class Walkers:
             stats["inverse_temperature"][i] = tempering.beta
         return stats
 
-    def swap_neighbours(self, temperings: Sequence[Tempering], rng: np.random.Generator) -> None:
+    def swap_neighbours(
+        self, temperings: Sequence[Tempering], rng: np.random.Generator, transport: Transport = IDENTITY
+    ) -> None:
         """Offer each pair of neighbours on the ladder an exchange of states; it costs no evaluation."""
         for i in range(int(rng.integers(2)), len(self) - 1, 2):
             pair = temperings[i : i + 2]
             now, swapped = (
-                sum(tempered(t, v)[0] for t, v in zip(pair, self.log_density[order], strict=True))
+                sum(tempered(t, v)[0] for t, v in zip(pair, self._transported(transport)[order], strict=True))
                 for order in ([i, i + 1], [i + 1, i])
             )
             if np.log(rng.random()) < swapped - now:
                 self.x[[i, i + 1]] = self.x[[i + 1, i]]
                 self.log_density[[i, i + 1]] = self.log_density[[i + 1, i]]
+
+    def _transported(self, transport):
+        return self.log_density - transport.log_jacobian(self.x)
 
     def sweep(self, warmup: bool, stats: dict[str, np.ndarray], chains: int) -> Sweep:
         """A record of the first ``chains`` walkers as they are now."""

@@ -21,6 +21,7 @@ from kmc.surrogates.metric import gradient_metric, polynomial_metric
 from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, highest, no_worse, settled
 from kmc.surrogates.shares import make_folds, with_best_share
 from kmc.surrogates.surrogate import Surrogate, assemble, point_state
+from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.trend import FLATTEST, fit_trend
 from kmc.surrogates.whitening import Whitening, whiten_states
 
@@ -95,6 +96,7 @@ def fit_surrogate(
     previous: Surrogate | None = None,
     levels: np.ndarray | None = None,
     noisy: bool = False,
+    transport: Transport = IDENTITY,
 ) -> Surrogate:
     """Fit a surrogate to evaluated points.
 
@@ -111,11 +113,13 @@ def fit_surrogate(
     previous : Surrogate, optional
         Its whitening is kept while it serves (``loo_sd`` < .5), and its errors pick which values are kept.
     levels : ndarray, shape (l,), optional
-        Log-densities at which the chains nearest to the target were lately: a target with heavy tails spends its time
-        deeper below its mode than a Gaussian, and then values count down to there.
+        Log-densities (of u) at which the chains nearest to the target were lately: a target with heavy tails spends its
+        time deeper below its mode than a Gaussian, and then values count down to there.
     noisy : bool
         Whether the values are logs of unbiased estimates. Depths are then those of a smoothed log-density (the previous
         fit's, or a first one's), and fits are chosen by what they gain beyond chance.
+    transport : Transport
+        Coordinates u to fit in: the surrogate is of the density of u there, and so one of x.
 
     Raises
     ------
@@ -124,8 +128,20 @@ def fit_surrogate(
     """
     if options.score_weight is None:
         options = replace(options, score_weight="cv" if noisy else 0.0)
-    if not noisy:
-        return _fit(x, log_density, log_density, states, rng, options, previous, levels, None)
+    log_density = log_density - transport.log_jacobian(x)
+    x, states = transport(x), transport(states)
+    if previous is not None:
+        previous = replace(previous, transport=IDENTITY) if previous.transport == transport else None
+    fit = _fit_noisy if noisy else _fit_exact
+    surrogate = fit(x, log_density, states, rng, options, previous, levels)
+    return replace(surrogate, transport=transport)
+
+
+def _fit_exact(x, log_density, states, rng, options, previous, levels):
+    return _fit(x, log_density, log_density, states, rng, options, previous, levels, None)
+
+
+def _fit_noisy(x, log_density, states, rng, options, previous, levels):
     finite = tuple(b for b in options.bandwidths if b < np.inf) or options.bandwidths
     options = replace(options, bandwidths=finite)
     known = previous or _fit(x, log_density, log_density, states, rng, options, None, levels, 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from kmc.kernels import Gaussian
 from kmc.surrogates import point
 from kmc.surrogates.expansion import Expansion
 from kmc.surrogates.noise import beyond_noise
+from kmc.surrogates.transport import Identity, Transport
 from kmc.surrogates.trend import Trend
 from kmc.surrogates.whitening import Whitening, whiten_states
 
@@ -22,17 +23,19 @@ class Surrogate:
     Attributes
     ----------
     whitening : Whitening
-        Between the user's coordinates x and those of the fit, z.
+        Between the transported coordinates u and those of the fit, z.
     point : PointState
-        The surrogate in z, for jitted loops.
+        The surrogate of the density of u, in z, for jitted loops.
     loo_sd, trend_sd : float
         Weighted sd of the leave-one-out residuals, and of the residuals of the trend alone.
     edge : float
         Depth below the highest value down to which values have full weight.
     top : float
-        The highest value; of noisy values, as far as it is not luck.
+        The highest value, of the density of u; of noisy values, as far as it is not luck.
     noise_sd : float
         Estimated sd of the noise of the values; 0 if they are exact.
+    transport : Transport
+        Between the user's coordinates x and u.
     """
 
     whitening: Whitening
@@ -45,6 +48,7 @@ class Surrogate:
     n_values: int
     top: float
     noise_sd: float = 0.0
+    transport: Transport = field(default_factory=Identity)
 
     @property
     def error_sd(self) -> float:
@@ -58,11 +62,19 @@ class Surrogate:
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """log s at the rows of x (n, d), shape (n,)."""
-        return point.values(self.point, np.ascontiguousarray(self.whitening(x)))
+        return point.values(self.point, self.coordinates(x)) + self.transport.log_jacobian(x)
+
+    def coordinates(self, x: np.ndarray) -> np.ndarray:
+        """z at the rows of x (n, d)."""
+        return np.ascontiguousarray(self.whitening(self.transport(x)))
+
+    def back(self, z: np.ndarray) -> np.ndarray:
+        """The rows of x that have the coordinates z (n, d)."""
+        return self.transport.back(self.whitening.back(z))
 
     def with_expansion(self, expansion: Expansion) -> Surrogate:
         """The same with another kernel part."""
-        return assemble(self.whitening, self.trend, expansion, self.edge, self.point.ceiling, self.top, self.noise_sd)
+        return self._with(self.whitening, self.trend, expansion)
 
     def rewhitened(self, draws: np.ndarray) -> Surrogate:
         """The same in coordinates in which ``draws`` (n, d), given in the present ones, are white."""
@@ -78,7 +90,11 @@ class Surrogate:
         )
         origin = self.whitening.back(step.origin[None])[0]
         whitening = Whitening.of(origin, step.matrix @ self.whitening.matrix)
-        return assemble(whitening, trend, expansion, self.edge, self.point.ceiling, self.top, self.noise_sd)
+        return self._with(whitening, trend, expansion)
+
+    def _with(self, whitening, trend, expansion):
+        new = assemble(whitening, trend, expansion, self.edge, self.point.ceiling, self.top, self.noise_sd)
+        return replace(new, transport=self.transport)
 
 
 def assemble(

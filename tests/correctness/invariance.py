@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from benchmarks.targets import Cone, Funnel, LogGamma, StudentT
+from benchmarks import targets
+from benchmarks.targets import Cone, LogGamma, StudentT
 from kmc.mcmc import archive_moves
 from kmc.mcmc.base import Problem
 from kmc.mcmc.kernel_hmc import KernelHMC
@@ -35,11 +36,12 @@ from kmc.mcmc.surrogate_transition import RunOptions
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore
 from kmc.surrogates import FitOptions, fit_surrogate
+from kmc.surrogates.transport import IDENTITY, Funnel
 from kmc.surrogates.whitening import whiten_states
 from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
 from tests.oracles import mcmc
 
-LEVEL = mcmc.LEVEL / 10  # as there are a hundred tests of this kind
+LEVEL = mcmc.LEVEL / 10  # as there are more than a hundred tests of this kind
 SIZE, SWEEPS = 1200, 3
 FIT = FitOptions(n_basis=30, bandwidths=(1.2, 2.0, np.inf))
 RUN = RunOptions(step_size=0.5, trajectory_length=2.0, jump_share=0.2, small_share=0.4)
@@ -65,7 +67,7 @@ TARGETS: dict[str, Any] = {
     "long banana": Banana(4, b=0.05),
     "bimodal": Bimodal(2, separation=4.0, weight=0.3),
     "ring": Ring(),
-    "funnel": Funnel(1.0, dim=4),
+    "funnel": targets.Funnel(1.0, dim=4),
     "student-t": StudentT(),
     "log-gamma": LogGamma(),
     "cone": Cone(),
@@ -145,16 +147,22 @@ class Case:
         """A surrogate of something else."""
         return self._fitted(self.seen_wrongly)
 
-    def _fitted(self, function):
+    @cached_property
+    def warped(self) -> Any:
+        """A surrogate in coordinates that bend volume, and do not suit the target."""
+        slopes = np.linspace(0.0, 0.6, self.dim) / self.scale[0]
+        return self._fitted(self.values, Funnel(0, float(self._centre[0]), self._centre, slopes))
+
+    def _fitted(self, function, transport=IDENTITY):
         x = np.vstack([self.states, self._centre + 1.5 * (self.states - self._centre)])
-        return fit_surrogate(x, function(x), self.states, np.random.default_rng(2), FIT)
+        return fit_surrogate(x, function(x), self.states, np.random.default_rng(2), FIT, transport=transport)
 
     def plan(self, surrogate: Any, **options) -> Plan:
         """A plan of short runs, all kinds of moves among them unless the options say otherwise."""
         fields = {
             "surrogate": surrogate,
             "archive": self.archive,
-            "archive_z": np.ascontiguousarray(surrogate.whitening(self.archive)),
+            "archive_z": surrogate.coordinates(self.archive),
             "archive_share": 0.3,
             "archive_scale": 0.7,
             "run": RUN,
@@ -299,6 +307,8 @@ MOVES: dict[str, Callable[[Case], Any]] = {
     "snooker": snookers,
     "runs on a right surrogate": lambda c: runs(c, c.right, **ONLY_RUNS),
     "runs on a wrong surrogate": lambda c: runs(c, c.wrong, **ONLY_RUNS),
+    "runs on a warped surrogate": lambda c: runs(c, c.warped, **ONLY_RUNS),
+    "tempered runs on a warped surrogate": lambda c: runs(c, c.warped, **ONLY_TEMPERED_RUNS),
     "tempered runs on a right surrogate": lambda c: runs(c, c.right, **ONLY_TEMPERED_RUNS),
     "tempered runs on a wrong surrogate": lambda c: runs(c, c.wrong, **ONLY_TEMPERED_RUNS),
     "mixture on a wrong surrogate": lambda c: runs(c, c.wrong),

@@ -19,6 +19,7 @@ from kmc.mcmc.surrogate_transition import RunOptions, run
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.surrogates.point import PointState
+from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.whitening import Whitening
 from tests.oracles.bookkeeping import EXACT, ForkingGenerator, assert_stationary, transition_matrix
 from tests.oracles.mcmc import point_state, tempered_value
@@ -60,6 +61,15 @@ class Frozen(NamedTuple):
 
     whitening: Whitening
     point: PointState
+    transport: Transport = IDENTITY
+
+    def coordinates(self, x):
+        """As a surrogate has them."""
+        return np.ascontiguousarray(self.whitening(x))
+
+    def back(self, z):
+        """From there."""
+        return self.whitening.back(z)
 
 
 def line(size: int = 7) -> Lattice:
@@ -85,7 +95,7 @@ def plan(lattice: Lattice, **options) -> Plan:
     fields = {
         "surrogate": surrogate,
         "archive": archive,
-        "archive_z": np.ascontiguousarray(surrogate.whitening(archive)),
+        "archive_z": surrogate.coordinates(archive),
         "archive_share": 0.3,
         "archive_scale": 2.0 * np.sqrt(2 * dim) / 2.38,  # γ = 2, as its random factor is 1 below
         "run": JUMPS,

@@ -104,7 +104,7 @@ def ratio_at_temperature_one(monkeypatch):
 
 
 def _log_surrogate(surrogate, x):
-    return point.values(surrogate.point, np.ascontiguousarray(surrogate.whitening(x[None])))[0]
+    return point.values(surrogate.point, surrogate.coordinates(x[None]))[0]
 
 
 @pytest.mark.parametrize("mistake", ["swapped_ratio", "no_ratio", "ratio_at_temperature_one"])
@@ -122,6 +122,23 @@ def test_a_swapped_ratio_is_seen_from_exact_draws(swapped_ratio, name):
     for surrogate in (one.right, one.wrong):
         with pytest.raises(**CHANGED):
             one.check(runs(one, surrogate, **ONLY_RUNS))
+
+
+@pytest.fixture
+def no_volume(monkeypatch):
+    """Runs in warped coordinates, corrected as if these kept volume."""
+
+    def change(proposal, surrogate, x):
+        now, then = surrogate.transport.log_jacobian(np.stack([x, proposal.position]))
+        return proposal._replace(log_ratio=proposal.log_ratio - now + then)
+
+    patched_runs(monkeypatch, change)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "student-t"])
+def test_a_missing_volume_is_seen_from_exact_draws(no_volume, name):
+    with pytest.raises(**CHANGED):
+        case(name).check(runs(case(name), case(name).warped, **ONLY_RUNS))
 
 
 @pytest.mark.parametrize("name", ["gaussian", "student-t"])
@@ -148,7 +165,7 @@ def thawed(monkeypatch):
         right(self)
         surrogate = self._plan.surrogate
         if not self.warming_up and surrogate is not None:
-            here = surrogate.whitening(self._walkers.x)[0]
+            here = surrogate.coordinates(self._walkers.x)[0]
             self._plan = self._plan._replace(surrogate=_moved(surrogate, here))
 
     monkeypatch.setattr(KernelHMCProcess, "_adapt", adapt)

@@ -32,7 +32,7 @@ def plan(surrogate, **options):
     fields = {
         "surrogate": surrogate,
         "archive": archive,
-        "archive_z": np.empty((0, 2)) if surrogate is None else np.ascontiguousarray(surrogate.whitening(archive)),
+        "archive_z": np.empty((0, 2)) if surrogate is None else surrogate.coordinates(archive),
         "archive_share": 0.15,
         "archive_scale": 0.8,
         "run": RUN,
