@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
 
 import numpy as np
+
+from kmc.targets.parameters import Parameter, Real
+from kmc.targets.space import ParameterSpace, Space
 
 NONFINITE = ("raise", "reject")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
     """A log-density on R^d that can be evaluated and nothing more.
 
@@ -57,10 +61,20 @@ class Model:
     3
     """
 
-    log_density: Callable[[np.ndarray], float]
-    dim: int
-    nonfinite: str = "raise"
+    log_density: Callable[..., Any]
+    # What is left out is found from the rest, so that no reader of a model meets None where the types do not say so.
+    dim: int = None  # type: ignore[assignment]
+    _: KW_ONLY
+    parameters: Mapping[str, Parameter] | None = None
+    coords: Mapping[str, Any] = None  # type: ignore[assignment]
+    dims: Mapping[str, Sequence[str]] = None  # type: ignore[assignment]
+    initial: Any = None
+    vectorized: bool = False
     noisy: bool = False
+    nonfinite: str = "raise"
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = None  # type: ignore[assignment]
+    space: Space = field(default=None, repr=False)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         if not callable(self.log_density):
@@ -68,7 +82,14 @@ class Model:
                 f"log_density={self.log_density!r} is not callable: "
                 "pass a function that takes an array of shape (dim,) and returns a float"
             )
-        object.__setattr__(self, "dim", _positive_integer(self.dim))
+        space: Any = self.space
+        object.__setattr__(self, "named", self.parameters is not None or space is not None)
+        if space is None:
+            parameters = self.parameters or {"x": Real(_positive_integer(self.dim))}
+            space = ParameterSpace(parameters, self.coords, self.dims)
+        object.__setattr__(self, "space", space)
+        for name in ("dim", "coords", "dims"):
+            object.__setattr__(self, name, getattr(space, name))
         if self.nonfinite not in NONFINITE:
             raise ValueError(
                 f"nonfinite={self.nonfinite!r} is unknown: "
@@ -78,6 +99,41 @@ class Model:
             raise TypeError(
                 f"noisy={self.noisy!r}: pass True if log_density returns the log of an unbiased estimate, else False"
             )
+        if not isinstance(self.vectorized, bool):
+            raise TypeError(
+                f"vectorized={self.vectorized!r}: pass True if log_density takes many points at once, else False"
+            )
+        object.__setattr__(self, "kwargs", dict(self.kwargs or {}))
+
+    named: bool = field(init=False, repr=False, default=False)
+
+    def call(self, x: np.ndarray) -> Any:
+        """Whatever `log_density` returns at x (d,), or (k, d) if the model is vectorized.
+
+        It gets x itself, or new arrays where the parameters have names, and may write to them.
+        """
+        return self.log_density(x if self.parameters is None else self._by_name(x), *self.args, **self.kwargs)
+
+    def _by_name(self, x: np.ndarray) -> dict[str, Any]:
+        if self.vectorized:
+            return self.space.constrain(x)
+        values = self.space.constrain(x[None])
+        return {name: value[0] if value.ndim > 1 else float(value[0]) for name, value in values.items()}
+
+    def log_jacobian(self, x: np.ndarray) -> Any:
+        """The log-Jacobian to be added to what the function returns: (d,) -> float, (k, d) -> (k,)."""
+        return self.space.log_jacobian(x)
+
+    def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """The parameters (n, *shape) at vectors (n, d), by name; ``{"x": points}`` where they have none."""
+        return self.space.constrain(points)
+
+    def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
+        """Start points, unconstrained (k, d), or None where the sampler's own default is meant.
+
+        The model's own `initial`, all of them, else n points of the space.
+        """
+        return self.space.initial_points(rng, n) if self.initial is None else np.array(self.initial)
 
 
 def _positive_integer(dim: object) -> int:
