@@ -230,7 +230,7 @@ def test_the_volume_of_correlation_matrices(size, volume, rng):
     ("transform", "theirs"),
     [
         (Above(0.0), lambda peer: peer.log),
-        (Between(-3.0, 0.5), lambda peer: peer.Interval(-3.0, 0.5)),
+        (Between(-3.0, 0.5), lambda peer: peer.Interval(np.float64(-3.0), np.float64(0.5))),
         (Increasing(4), lambda peer: peer.ordered),
     ],
     ids=["positive", "interval", "ordered"],
