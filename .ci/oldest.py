@@ -1,0 +1,23 @@
+"""Print pip constraints that hold every dependency at the oldest version that pyproject.toml declares."""
+
+import re
+import sys
+import tomllib
+
+OLDEST = re.compile(r"^([\w-]+)(?:\[[^]]*\])?>=([\d.]+)(?:; (.*))?$")
+
+
+def main(path: str) -> None:
+    """One line for each dependency of the core and of the extra ``test``."""
+    with open(path, "rb") as file:
+        project = tomllib.load(file)["project"]
+    for requirement in project["dependencies"] + project["optional-dependencies"]["plots"]:
+        found = OLDEST.match(requirement)
+        if found is None:
+            raise SystemExit(f"{requirement!r}: expected name>=version, so that the oldest version can be tested")
+        name, version, marker = found.groups()
+        print(f"{name}=={version}.*" + (f"; {marker}" if marker else ""))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
