@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from kmc.errors import KmcWarning
 from kmc.mcmc.base import Sampler
-from kmc.run import arguments
 from kmc.run.display import make_display
+from kmc.run.prepare import prepare
 from kmc.run.records import Progress
-from kmc.run.run import Run
 from kmc.targets.model import Model
 
 
@@ -99,31 +99,15 @@ def sample(
     >>> idata.posterior["x"].shape
     (4, 200, 2)
     """
-    model = arguments.as_model(target, dim)
-    options = arguments.as_sampler(sampler)
-    chains = arguments.as_number("chains", chains, 1)
-    replicas = arguments.as_replicas(replicas, chains)
-    draws = arguments.as_count("draws", draws, 1)
-    warmup = arguments.as_count("warmup", warmup, 0)
-    max_evaluations = arguments.as_count("max_evaluations", max_evaluations, 1)
-    if draws is None and max_evaluations is None:
-        raise ValueError("draws=None and max_evaluations=None: give at least one of them")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r}: expected a callable or None")
-    if initial is not None:
-        initial = arguments.as_initial(initial, chains, model.dim)
-    if max_evaluations is not None and max_evaluations < 2 * (chains if initial is None else len(initial)):
-        raise ValueError(
-            f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
-        )
-    seed_sequence = arguments.as_seed(seed)
-    with make_display(progress) as display:
-        run = Run(
-            model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, callback, display.update
-        )
+    run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas)
+    with make_display(progress) as display, closing(run.sweeps()) as records:
         try:
-            run.start(initial)
-            run.loop()
+            for record in records:
+                display.update(record)
+                if callback is not None and callback(record):
+                    run.stopped = True
         except KeyboardInterrupt:
             run.interrupted = True
         except Exception as error:  # of the user's function or callback, most likely: the draws so far go with it
