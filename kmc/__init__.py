@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from kmc.errors import EvaluationError, KmcWarning
     from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
     from kmc.plots import plot_ck_test, plot_implied_timescales, plot_pairs, plot_slow_modes, plot_validation
+    from kmc.run.iterate import iterate
+    from kmc.run.records import Progress
     from kmc.run.sample import sample
     from kmc.targets.model import Model
 
@@ -22,7 +24,9 @@ _HOMES = {
     "KernelHMC": "kmc.mcmc",
     "KmcWarning": "kmc.errors",
     "Model": "kmc.targets.model",
+    "Progress": "kmc.run.records",
     "RandomWalkMetropolis": "kmc.mcmc",
+    "iterate": "kmc.run.iterate",
     "plot_ck_test": "kmc.plots",
     "plot_implied_timescales": "kmc.plots",
     "plot_pairs": "kmc.plots",
@@ -39,11 +43,13 @@ __all__ = [
     "KernelHMC",
     "KmcWarning",
     "Model",
+    "Progress",
     "RandomWalkMetropolis",
     "__version__",
     "bases",
     "diagnostics",
     "forms",
+    "iterate",
     "kernels",
     "plot_ck_test",
     "plot_implied_timescales",
