@@ -67,7 +67,15 @@ def _container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
 
 
 def _posterior(trace: Trace) -> Any:
-    return _dataset(trace, {"x": (("chain", "draw", "x_dim_0"), trace.positions.copy())})
+    return _dataset(trace, {"x": (("chain", "draw", "x_dim_0"), trace.positions.copy()), **_blobs(trace)})
+
+
+def _blobs(trace: Trace) -> dict[str, Any]:
+    """What the log-density computed besides, as variables."""
+    return {
+        name: (("chain", "draw", *(f"{name}_dim_{i}" for i in range(column.ndim - 2))), column.copy())
+        for name, column in trace.blobs.items()
+    }
 
 
 def _sample_stats(trace: Trace) -> Any:

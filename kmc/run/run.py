@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from kmc.mcmc.base import Sampler, Sweep
+from kmc.run.blobs import BlobStore
 from kmc.run.records import Progress
 from kmc.run.replica import Replica
 from kmc.run.results import to_arviz
 from kmc.run.symptoms import symptoms
 from kmc.run.trace import Trace, joined
 from kmc.run.verdict import verdict
-from kmc.targets.evaluate import Evaluator
+from kmc.targets.evaluate import Evaluator, Mapper
 from kmc.targets.model import Model
 
 
@@ -44,13 +45,15 @@ class Run:
         seed: np.random.SeedSequence,
         callback: Callable[[Progress], Any] | None,
         show: Callable[[Progress], None],
+        mapper: Mapper | None = None,
     ):
         self.sampler, self.chains, self.draws, self.max_evaluations = sampler, chains, draws, max_evaluations
         self.seed, self.callback, self.show = seed, callback, show
-        self.evaluate = Evaluator(model)
+        self.blobs = BlobStore(model)
+        self.evaluate = Evaluator(model, mapper, self.blobs.keep)
         seeds = [seed] if replicas == 1 else seed.spawn(replicas)
         self.replicas = [
-            Replica(sampler, model.dim, chains // replicas, draws, warmup, budget, child, model.noisy)
+            Replica(sampler, model.dim, chains // replicas, draws, warmup, budget, child, model.noisy, self.blobs)
             for budget, child in zip(shares(max_evaluations, replicas), seeds, strict=True)
         ]
         self.interrupted = self.stopped = False
@@ -122,6 +125,8 @@ class Run:
         """What the display and the result say of the sweeps that were just made."""
         if any(sweep is None or sweep.warmup for sweep in sweeps):
             self.n_evaluations_warmup = self.evaluate.n_evaluations
+        else:
+            self.blobs.forget_but([sweep for sweep in sweeps if sweep is not None])
         made = [sweep for sweep in sweeps if sweep is not None]
         if made:
             self.recent_acceptance.append(float(np.mean([sweep.stats["acceptance_rate"] for sweep in made])))
