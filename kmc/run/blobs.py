@@ -43,7 +43,9 @@ class BlobStore:
             if self._shapes is None:
                 self._shapes = shapes
             if shapes != self._shapes:
-                what = f"log_density returned {_listed(shapes)}, where its first value came with {_listed(self._shapes)}"
+                what = (
+                    f"log_density returned {_listed(shapes)}, where its first value came with {_listed(self._shapes)}"
+                )
                 remedy = "return the same names and shapes wherever the density is positive"
                 raise failed_value(self._model, x, what, remedy)
             if blobs:

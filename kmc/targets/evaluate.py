@@ -32,13 +32,15 @@ class Evaluator:
     ----------
     model : Model
     mapper : callable, optional
-        Where the calls are made; by default here, one after the other.
+        See below.
     keep : callable, optional
         Told of every batch of points (k, d) and its evaluations.
 
     Attributes
     ----------
     model : Model
+    mapper : callable or None
+        Where the calls are made; None: here, one after the other.
     n_evaluations : int
         Points evaluated so far, those that failed included. One that was lost with a worker and evaluated again counts
         once. When one fails, the points after it were not evaluated, unless a mapper or a vectorized model took the
@@ -53,7 +55,7 @@ class Evaluator:
     ):
         self.model = model
         self.n_evaluations = 0
-        self._mapper, self._keep = mapper, keep
+        self.mapper, self._keep = mapper, keep
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """The log-density at each of the points, in order.
@@ -80,9 +82,9 @@ class Evaluator:
         return np.array([evaluation.value for evaluation in evaluations], dtype=np.float64)
 
     def _evaluations(self, points: np.ndarray) -> list[Evaluation]:
-        if self._mapper is not None:
+        if self.mapper is not None:
             self.n_evaluations += len(points)
-            return [_checked(outcome) for outcome in self._mapper(points)]
+            return [_checked(outcome) for outcome in self.mapper(points)]
         if self.model.vectorized:
             self.n_evaluations += len(points)
             return evaluate_rows(self.model, points)
