@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kmc.run import arguments
+from kmc.run.executors import as_executor
 from kmc.run.run import Run
 
 
@@ -19,6 +20,7 @@ def prepare(
     max_evaluations: Any,
     seed: Any,
     replicas: Any,
+    executor: Any = None,
 ) -> Run:
     """A run that has not begun; parameters and errors as in :func:`kmc.sample`."""
     model = arguments.as_model(target, dim)
@@ -30,10 +32,11 @@ def prepare(
     max_evaluations = arguments.as_count("max_evaluations", max_evaluations, 1)
     if draws is None and max_evaluations is None:
         raise ValueError("draws=None and max_evaluations=None: give at least one of them")
-    if initial is not None:
-        initial = arguments.as_initial(initial, chains, model.dim)
+    seed = arguments.as_seed(seed)
+    initial = arguments.as_initial(initial, chains, model, seed)
     if max_evaluations is not None and max_evaluations < 2 * (chains if initial is None else len(initial)):
         raise ValueError(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
         )
-    return Run(model, options, chains, replicas, draws, warmup, max_evaluations, arguments.as_seed(seed), initial)
+    executor = as_executor(executor)
+    return Run(model, options, chains, replicas, draws, warmup, max_evaluations, seed, initial, executor)

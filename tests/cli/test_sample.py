@@ -88,6 +88,13 @@ def test_a_function_in_a_module(source, tmp_path, monkeypatch):
     assert np.all(np.abs(draws) < 1)
 
 
+def test_processes_find_the_function_in_its_file(source, tmp_path):
+    options = ["--dim", 2, "--draws", 20, "--warmup", 5]
+    assert kmc_sample(f"{source}:log_density", *options, "--output", tmp_path / "a.nc", "--executor", 2) == 0
+    assert kmc_sample(f"{source}:log_density", *options, "--output", tmp_path / "b.nc") == 0
+    np.testing.assert_array_equal(positions(tmp_path / "a.nc"), positions(tmp_path / "b.nc"))
+
+
 @pytest.mark.parametrize("suffix", ["csv", "npy"])
 def test_a_model_and_start_points(source, tmp_path, suffix):
     start, out = np.arange(15.0).reshape(5, 3) / 10, tmp_path / "draws.nc"
