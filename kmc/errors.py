@@ -16,7 +16,7 @@ class EvaluationError(RuntimeError):
     parameters : dict of str to array or float, or None
         The same by name, as the log-density got them; None if the parameters have no names.
     idata : InferenceData or DataTree or None
-        The draws made before the failure; set by :func:`kmc.sample`.
+        The draws made before the failure; set by :func:`kmc.sample` and :func:`kmc.iterate`.
     """
 
     def __init__(self, message: str, position=None, parameters=None):
