@@ -5,7 +5,8 @@ integrated in small steps, and compared with noisy observations of it. It is eva
 points at a time, one for each chain; the chains, the surrogate and its Hamiltonian dynamics stay in this process. The
 trajectory that each draw implies comes back with it, as a blob.
 
-Here the cluster is of processes on this machine. On one that Slurm runs, two lines change (``pip install dask-jobqueue``)::
+Here the cluster is of processes on this machine. On one that Slurm runs, its line changes (``pip install
+dask-jobqueue``)::
 
     from dask_jobqueue import SLURMCluster
     cluster = SLURMCluster(queue="main", cores=1, processes=1, memory="2GB", walltime="02:00:00")
