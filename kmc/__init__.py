@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from kmc.plots import plot_ck_test, plot_implied_timescales, plot_pairs, plot_slow_modes, plot_validation
     from kmc.run.sample import sample
     from kmc.targets.model import Model
+    from kmc.targets.pymc_model import from_pymc
+    from kmc.targets.stan_model import from_stan
 
 _HOMES = {
     "AdaptiveMetropolis": "kmc.mcmc",
@@ -23,6 +25,8 @@ _HOMES = {
     "KmcWarning": "kmc.errors",
     "Model": "kmc.targets.model",
     "RandomWalkMetropolis": "kmc.mcmc",
+    "from_pymc": "kmc.targets.pymc_model",
+    "from_stan": "kmc.targets.stan_model",
     "plot_ck_test": "kmc.plots",
     "plot_implied_timescales": "kmc.plots",
     "plot_pairs": "kmc.plots",
@@ -44,6 +48,8 @@ __all__ = [
     "bases",
     "diagnostics",
     "forms",
+    "from_pymc",
+    "from_stan",
     "kernels",
     "plot_ck_test",
     "plot_implied_timescales",
