@@ -104,7 +104,7 @@ class Run:
             **_together(reports),
             "warnings": said,
         }
-        return to_arviz(trace, warmup_trace if save_warmup else None, attrs), said
+        return to_arviz(self.evaluate.model, trace, warmup_trace if save_warmup else None, attrs), said
 
     def _symptoms(self, trace: Trace) -> dict[str, float]:
         stats = trace.stats

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from kmc.targets.dimensions import Dimensions
 from kmc.targets.parameters import Parameter
 from kmc.targets.transforms import Transform
-
-RESERVED = ("chain", "draw")
 
 
 class Space(Protocol):
     """Named parameters as functions of a vector in R^d.
+
+    A space may also have the inverse, ``unconstrain(values) -> (n, d)`` for the arrays (n, *shape) of all parameters by
+    name; start points can then be given by name.
 
     Attributes
     ----------
@@ -49,7 +51,7 @@ class Space(Protocol):
 
 
 class _Block(NamedTuple):
-    """Adjacent columns of the vector that hold one parameter: an array of transformed values."""
+    """Adjacent columns of the vector, which hold one parameter."""
 
     transform: Transform
     batch: tuple[int, ...]
@@ -60,46 +62,37 @@ class _Block(NamedTuple):
         return self.batch + self.transform.shape
 
     def of(self, points: np.ndarray) -> np.ndarray:
-        """Its columns, each event apart: (n, *batch, *unconstrained shape)."""
+        """Its columns, value by value: (n, *batch, *unconstrained shape)."""
         return points[:, self.columns].reshape(len(points), *self.batch, *self.transform.unconstrained_shape)
 
 
 class ParameterSpace:
-    """Parameters in the order they are given, one after the other in the vector; see :class:`kmc.Model`.
+    """Parameters in the order in which they are given, one after the other in the vector; see :class:`kmc.Model`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from kmc.targets.parameters import Real
+    >>> from kmc.targets.parameters import Positive, Real
     >>> from kmc.targets.space import ParameterSpace
-    >>> space = ParameterSpace({"mu": Real(), "theta": Real(2)}, {"school": ["A", "B"]}, {"theta": ["school"]})
+    >>> space = ParameterSpace({"sigma": Positive(), "theta": Real(2)}, dims={"theta": ["school"]})
     >>> space.dim, space.dims
-    (3, {'mu': (), 'theta': ('school',)})
+    (3, {'sigma': (), 'theta': ('school',)})
     >>> space.constrain(np.arange(6.0).reshape(2, 3))
-    {'mu': array([0., 3.]), 'theta': array([[1., 2.], [4., 5.]])}
+    {'sigma': array([ 1.  , 20.09]), 'theta': array([[1., 2.], [4., 5.]])}
+    >>> space.log_jacobian(np.array([3.0, 4.0, 5.0]))
+    3.0
     """
 
-    def __init__(
-        self,
-        parameters: Mapping[str, Parameter],
-        coords: Mapping[str, Any] | None = None,
-        dims: Mapping[str, Sequence[str]] | None = None,
-    ):
-        self.dims: dict[str, tuple[str, ...]] = {}
-        self.coords: dict[str, np.ndarray] = {}
+    def __init__(self, parameters: Mapping[str, Parameter], coords: Any = None, dims: Any = None):
+        found = Dimensions(parameters, coords, dims)
+        self.dims, self.coords = found.dims, found.coords
         self._blocks: dict[str, _Block] = {}
-        labels = {name: np.asarray(given) for name, given in (coords or {}).items()}
-        end = 0
+        self.dim = 0
         for name, parameter in parameters.items():
-            batch = parameter.shape or ()
-            size = int(np.prod(batch + parameter.transform.unconstrained_shape))
-            block = _Block(parameter.transform, batch, slice(end, end := end + size))
-            self._blocks[name] = block
-            given = (dims or {}).get(name, [f"{name}_dim_{i}" for i in range(len(block.shape))])
-            self.dims[name] = tuple(given)
-            for dimension, length in zip(given, block.shape):
-                self.coords[dimension] = labels.get(dimension, np.arange(length))
-        self.dim = end
+            batch, transform = found.batches[name], parameter.transform
+            start = self.dim
+            self.dim += int(np.prod(batch + transform.unconstrained_shape))
+            self._blocks[name] = _Block(transform, batch, slice(start, self.dim))
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """The parameters (n, *shape) at vectors (n, d), by name; new arrays."""
@@ -111,8 +104,51 @@ class ParameterSpace:
             return float(self.log_jacobian(x[None])[0])
         total = np.zeros(len(x))
         for block in self._blocks.values():
-            total += block.transform.log_jacobian(block.of(x)).reshape(len(x), -1).sum(axis=1)
+            each = block.transform.log_jacobian(block.of(x))
+            total += each.sum(axis=tuple(range(1, each.ndim)))
         return total
 
     def initial_points(self, rng: np.random.Generator, n: int) -> None:
         """None: the sampler's default is meant."""
+
+    def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
+        """The vectors (n, d) at parameters (n, *shape), by name: the inverse of :meth:`constrain`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            A parameter is missing or unknown, an array has another shape or no real numbers, or a value is outside its
+            parameter's support.
+        """
+        if odd := set(values) ^ set(self._blocks):
+            name = min(odd, key=str)
+            what = "has no value" if name in self._blocks else "is unknown"
+            raise ValueError(f"the parameter {name!r} {what}: expected {', '.join(map(repr, self._blocks))}")
+        arrays = {name: _real(name, values[name], block) for name, block in self._blocks.items()}
+        lengths = {name: len(array) for name, array in arrays.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"the parameters have different numbers of points: {lengths}")
+        columns = [_columns(name, arrays[name], block) for name, block in self._blocks.items()]
+        return np.concatenate(columns, axis=1)
+
+
+def _real(name: str, value: Any, block: _Block) -> np.ndarray:
+    expected = f"expected real numbers of shape ({', '.join(map(str, ('n', *block.shape)))})"
+    try:
+        if np.iscomplexobj(value):
+            raise TypeError("complex numbers")
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"the parameter {name!r} has the values {value!r}: {expected}") from error
+    if array.ndim == 0 or array.shape[1:] != block.shape:
+        raise ValueError(f"the parameter {name!r} has values of shape {array.shape}: {expected}")
+    return array
+
+
+def _columns(name: str, array: np.ndarray, block: _Block) -> np.ndarray:
+    outside = np.argwhere(~block.transform.contains(array))
+    if len(outside):
+        value = array[tuple(outside[0])].tolist()
+        place = f" in point {outside[0][0]}"
+        raise ValueError(f"the parameter {name!r} has the value {value}{place}: expected {block.transform.support}")
+    return block.transform.unconstrain(array).reshape(len(array), block.columns.stop - block.columns.start)
