@@ -82,10 +82,10 @@ def as_replicas(replicas: Any, chains: int) -> int:
     return replicas
 
 
-def as_initial(initial: Any, chains: int, model: Model, seed: np.random.SeedSequence) -> np.ndarray | None:
-    """Start points (k, d), k >= chains: those given, or else the model's own; None for the sampler's default."""
+def as_initial(initial: Any, chains: int, model: Model) -> np.ndarray | None:
+    """Start points (k, d), k >= chains: those given, or else the model's `initial`; None for random ones."""
     if initial is None:
-        initial = model.initial_points(np.random.default_rng(seed), chains)
+        initial = model.initial
     return None if initial is None else model.start_points(initial, chains)
 
 

@@ -62,7 +62,7 @@ class Run:
     def start(self, initial: np.ndarray | None) -> None:
         """Evaluate the start points and start every replica."""
         if initial is None:
-            starts = [replica.random_start(self.evaluate) for replica in self.replicas]
+            starts = [replica.random_start(self.evaluate, self.evaluate.model) for replica in self.replicas]
         else:
             starts = dealt(initial, self.evaluate(initial), len(self.replicas))
         for replica, (points, values) in zip(self.replicas, starts, strict=True):

@@ -36,15 +36,15 @@ def sample(
 
     Parameters
     ----------
-    target : callable or Model
+    target : callable, Model, pymc.Model or bridgestan.StanModel
         The log-density, up to a constant: a function of one array of shape (d,) that returns a float. -inf is a legal
         value, where the density is zero. Parameters with names and supports need a :class:`kmc.Model`.
     dim : int, optional
         Number of parameters d, for a bare callable.
     initial : array_like, shape (k, d), k >= chains, or mapping or list of mappings, optional
         Start points, over-dispersed if possible. Those of a model with named parameters are unconstrained, or given by
-        name: arrays (k, ...), or a mapping for each point. By default they are the model's own, or else uniform on
-        [-2, 2]^d (of the unconstrained parameters), redrawn where the density is zero.
+        name: arrays (k, ...), or a mapping for each point. By default they are the model's own, or else random: uniform
+        on [-2, 2]^d (of the unconstrained parameters), or as PyMC does it, and redrawn where the density is zero.
     sampler : str or options, default "kernel-hmc"
         "kernel-hmc", "adaptive-metropolis", "random-walk", or options such as ``kmc.KernelHMC(...)``.
     draws : int or None
@@ -114,7 +114,7 @@ def sample(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r}: expected a callable or None")
     seed_sequence = arguments.as_seed(seed)
-    initial = arguments.as_initial(initial, chains, model, seed_sequence)
+    initial = arguments.as_initial(initial, chains, model)
     if max_evaluations is not None and max_evaluations < 2 * (chains if initial is None else len(initial)):
         raise ValueError(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"

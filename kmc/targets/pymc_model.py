@@ -20,8 +20,7 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
     ----------
     model : pymc.Model
         All its free variables must be continuous. Observed data, potentials, transforms and the imputation of missing
-        values are PyMC's own. Data changed by ``pymc.set_data`` are seen, as long as no shape of a free variable
-        changes.
+        values are PyMC's own. Data are taken as they are now: call again after ``pymc.set_data``.
     mode : str or pytensor Mode, optional
         How PyTensor compiles: "NUMBA", "FAST_COMPILE", ...; by default as it is configured.
     noisy, nonfinite : optional
@@ -31,8 +30,9 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
     -------
     Model
         On the unconstrained scale, the Jacobians of PyMC's transforms included. Its draws have PyMC's names: free
-        variables on their own scale and deterministics, with the model's coords and dims. Chains start as PyMC's do,
-        at the model's initial point plus uniform noise on [-1, 1].
+        variables on their own scale and deterministics, with the model's coords and dims; the results also have PyMC's
+        groups ``observed_data`` and ``constant_data``. Chains start as PyMC's do, at the model's initial point plus
+        uniform noise on [-1, 1].
 
     Raises
     ------
@@ -62,7 +62,10 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
     """
     try:
         import pymc
+        import pytensor
         from pymc.pytensorf import join_nonshared_inputs
+        from pytensor.compile.sharedvalue import SharedVariable
+        from pytensor.graph.replace import graph_replace
     except ImportError as error:
         raise ImportError('from_pymc needs PyMC: pip install "kmc[pymc]"') from error
 
@@ -79,8 +82,14 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
 
     start = model.initial_point(random_seed=0)
     shown = [variable for variable in model.unobserved_value_vars if not pymc.util.is_transformed_name(variable.name)]
-    (log_density, *outputs), x = join_nonshared_inputs(
-        point=start, inputs=model.value_vars, outputs=[model.logp(), *shown], make_inputs_shared=False
+    data = {
+        variable: pytensor.tensor.constant(variable.get_value())
+        for variable in model.data_vars
+        if isinstance(variable, SharedVariable)
+    }
+    outputs = graph_replace([model.logp(), *shown], data, strict=False)
+    (log_density, *draws), x = join_nonshared_inputs(
+        point=start, inputs=model.value_vars, outputs=outputs, make_inputs_shared=False
     )
 
     def compiled(outs: Any) -> Any:
@@ -88,9 +97,10 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
 
     space = PyMCSpace(
         start=np.concatenate([np.ravel(start[variable.name]) for variable in model.value_vars]).astype(float),
-        draw=compiled(outputs),
-        dims={variable.name: _dims(variable, model.named_vars_to_dims) for variable in shown},
+        draw=compiled(draws),
+        dims={variable.name: _dims(variable.name, variable.ndim, model) for variable in shown},
         coords={name: np.asarray(labels) for name, labels in model.coords.items() if labels is not None},
+        data=_data(model),
     )
     return Model(PyMCLogDensity(compiled(log_density)), noisy=noisy, nonfinite=nonfinite, space=space)
 
@@ -130,10 +140,19 @@ class PyMCSpace:
     dims : dict of str to tuple of str
     coords : dict of str to ndarray
         Of those dimensions that the model has labels for.
+    data : dict of str to dict
+        By group and name, the dimensions and the values of data.
     """
 
-    def __init__(self, start: np.ndarray, draw: Any, dims: dict[str, tuple[str, ...]], coords: dict[str, np.ndarray]):
-        self.start, self.draw, self.dims, self.coords = start, draw, dims, coords
+    def __init__(
+        self,
+        start: np.ndarray,
+        draw: Any,
+        dims: dict[str, tuple[str, ...]],
+        coords: dict[str, np.ndarray],
+        data: dict[str, dict[str, Any]],
+    ):
+        self.start, self.draw, self.dims, self.coords, self.data = start, draw, dims, coords, data
 
     @property
     def dim(self) -> int:
@@ -156,7 +175,19 @@ class PyMCSpace:
         return self.start + rng.uniform(-1.0, 1.0, (n, self.dim))
 
 
-def _dims(variable: Any, named: Any) -> tuple[str, ...]:
+def _dims(name: str, ndim: int, model: Any) -> tuple[str, ...]:
     """A name for each dimension of a variable, ArviZ's default where the model has none."""
-    given = named.get(variable.name) or (None,) * variable.ndim
-    return tuple(name or f"{variable.name}_dim_{i}" for i, name in enumerate(given))
+    given = model.named_vars_to_dims.get(name) or (None,) * ndim
+    return tuple(dimension or f"{name}_dim_{i}" for i, dimension in enumerate(given))
+
+
+def _data(model: Any) -> dict[str, dict[str, Any]]:
+    """The groups of data that PyMC's own results have, those left out that have no variables."""
+    from pymc.backends.arviz import find_constants, find_observations
+
+    groups = {"observed_data": find_observations(model), "constant_data": find_constants(model)}
+    return {
+        group: {name: (_dims(name, np.ndim(values), model), np.asarray(values)) for name, values in found.items()}
+        for group, found in groups.items()
+        if found
+    }
