@@ -104,8 +104,9 @@ def _labelled(variables: dict[str, Any], coords: Mapping[str, Any] | None = None
     import xarray
 
     dataset = xarray.Dataset(variables)
-    labels = {name: np.arange(size) for name, size in dataset.sizes.items()}
-    return dataset.assign_coords({name: (coords or {}).get(name, default) for name, default in labels.items()})
+    labels: dict[Any, Any] = {name: np.arange(size) for name, size in dataset.sizes.items()}
+    labels.update((name, given) for name, given in (coords or {}).items() if name in labels)
+    return dataset.assign_coords(labels)
 
 
 def _storable(attrs: Mapping[str, Any]) -> dict[str, Any]:
