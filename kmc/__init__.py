@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from kmc.errors import EvaluationError, KmcWarning
     from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
     from kmc.plots import plot_ck_test, plot_implied_timescales, plot_pairs, plot_slow_modes, plot_validation
+    from kmc.run.iterate import iterate
+    from kmc.run.records import Progress
     from kmc.run.sample import sample
     from kmc.targets.model import Model
     from kmc.targets.parameters import (
@@ -39,12 +41,14 @@ _HOMES = {
     "Model": "kmc.targets.model",
     "Ordered": "kmc.targets.parameters",
     "Positive": "kmc.targets.parameters",
+    "Progress": "kmc.run.records",
     "RandomWalkMetropolis": "kmc.mcmc",
     "Real": "kmc.targets.parameters",
     "Simplex": "kmc.targets.parameters",
     "UpperBound": "kmc.targets.parameters",
     "from_pymc": "kmc.targets.pymc_model",
     "from_stan": "kmc.targets.stan_model",
+    "iterate": "kmc.run.iterate",
     "plot_ck_test": "kmc.plots",
     "plot_implied_timescales": "kmc.plots",
     "plot_pairs": "kmc.plots",
@@ -66,6 +70,7 @@ __all__ = [
     "Model",
     "Ordered",
     "Positive",
+    "Progress",
     "RandomWalkMetropolis",
     "Real",
     "Simplex",
@@ -76,6 +81,7 @@ __all__ = [
     "forms",
     "from_pymc",
     "from_stan",
+    "iterate",
     "kernels",
     "plot_ck_test",
     "plot_implied_timescales",

@@ -83,7 +83,15 @@ def _posterior(model: Model, trace: Trace) -> Any:
         name: (("chain", "draw", *model.dims[name]), value.reshape(chains, draws, *value.shape[1:]))
         for name, value in values.items()
     }
-    return _labelled(variables, model.coords)
+    return _labelled({**variables, **_blobs(trace)}, model.coords)
+
+
+def _blobs(trace: Trace) -> dict[str, Any]:
+    """What the log-density computed besides, as variables."""
+    return {
+        name: (("chain", "draw", *(f"{name}_dim_{i}" for i in range(column.ndim - 2))), column.copy())
+        for name, column in trace.blobs.items()
+    }
 
 
 def _unconstrained(trace: Trace) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
 
 from kmc.mcmc.base import Sampler, Sweep
+from kmc.run.blobs import BlobStore
+from kmc.run.executors import Executor
+from kmc.run.meter import Meter
 from kmc.run.records import Progress
 from kmc.run.replica import Replica
 from kmc.run.results import to_arviz
@@ -28,8 +29,12 @@ class Run:
 
     Attributes
     ----------
+    stopped : bool
+        Set by whoever drives the run, to end it after the current sweep.
     interrupted : bool
         Set by whoever catches a Ctrl-C.
+    ended : bool
+        Whether all draws were made or the budget was spent.
     """
 
     def __init__(
@@ -42,35 +47,34 @@ class Run:
         warmup: int | None,
         max_evaluations: int | None,
         seed: np.random.SeedSequence,
-        callback: Callable[[Progress], Any] | None,
-        show: Callable[[Progress], None],
+        initial: np.ndarray | None,
+        executor: Executor,
     ):
         self.sampler, self.chains, self.draws, self.max_evaluations = sampler, chains, draws, max_evaluations
-        self.seed, self.callback, self.show = seed, callback, show
-        self.evaluate = Evaluator(model)
+        self.seed, self.initial, self.executor = seed, initial, executor
+        self.blobs = BlobStore(model)
+        self.evaluate = Evaluator(model, keep=self.blobs.keep)
         seeds = [seed] if replicas == 1 else seed.spawn(replicas)
         self.replicas = [
-            Replica(sampler, model.dim, chains // replicas, draws, warmup, budget, child, model.noisy)
+            Replica(sampler, model.dim, chains // replicas, draws, warmup, budget, child, model.noisy, self.blobs)
             for budget, child in zip(shares(max_evaluations, replicas), seeds, strict=True)
         ]
-        self.interrupted = self.stopped = False
-        self.n_evaluations_warmup = 0
-        self.n_divergences = 0
-        self.recent_acceptance: deque[float] = deque(maxlen=100)
-        self.clock = time.perf_counter()
+        self.interrupted = self.stopped = self.ended = False
+        self._n_warmup = 0
+        self.meter = Meter(draws, max_evaluations)
 
-    def start(self, initial: np.ndarray | None) -> None:
-        """Evaluate the start points and start every replica."""
-        if initial is None:
-            starts = [replica.random_start(self.evaluate, self.evaluate.model) for replica in self.replicas]
-        else:
-            starts = dealt(initial, self.evaluate(initial), len(self.replicas))
-        for replica, (points, values) in zip(self.replicas, starts, strict=True):
-            replica.start(points, values)
-        self.n_evaluations_warmup = self.evaluate.n_evaluations
+    def sweeps(self) -> Generator[Progress, None, None]:
+        """Sweep until the draws are made, the budget is spent or `stopped` is set; records before, after each and last.
 
-    def loop(self) -> None:
-        """Sweep until the draws are made, the budget is spent or the callback says stop."""
+        What the run holds open is let go when the generator ends or is closed.
+        """
+        with self.executor.open(self.evaluate.model) as self.evaluate.mapper:
+            yield from self._sweeps()
+
+    def _sweeps(self) -> Generator[Progress, None, None]:
+        yield self._progress("start")
+        if not self.stopped:
+            self._start()
         while not self.stopped and (self.draws is None or self._n_draws() < self.draws):
             moving = [replica for replica in self.replicas if replica.warming_up] or self.replicas
             points = [replica.propose() for replica in moving]
@@ -80,37 +84,57 @@ class Run:
             ends = np.cumsum([len(rows) for rows in points])[:-1]
             sweeps = [replica.advance(part) for replica, part in zip(moving, np.split(values, ends), strict=True)]
             self._note(sweeps)
-            self._tell("warmup" if any(replica.warming_up for replica in self.replicas) else "sampling")
-        self._tell("done")
+            yield self._progress("warmup" if self._warming_up() else "sampling")
+        self.ended = not self.stopped
+        yield self._progress("done")
 
     def result(self, save_warmup: bool) -> tuple[Any, list[str]]:
         """The draws so far, as ArviZ holds them, and the sentences that their attribute "warnings" has."""
         trace = joined([replica.trace for replica in self.replicas])
         warmup_trace = joined([replica.warmup_trace for replica in self.replicas])
         reports = [replica.report() for replica in self.replicas]
-        draws = None if self.stopped else self.draws  # a callback that stops the run knows that it did
+        draws = self.draws if self.ended else None  # whoever stops a run knows that it has fewer
         found = self._symptoms(trace) if len(trace) else {}
         said = list(verdict(self.sampler.name, found, reports, len(trace), draws, self.interrupted).values())
         attrs = {
             "sampler": self.sampler.name,
             "settings": self.sampler,
             "seed": self.seed.entropy,
+            "seed_spawn_key": list(self.seed.spawn_key),
             "chains": self.chains,
             "replicas": len(self.replicas),
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
-            "sampling_time": time.perf_counter() - self.clock,
+            "sampling_time": self.meter.elapsed,
             "tuning_steps": len(warmup_trace),
             **_together(reports),
             "warnings": said,
         }
         return to_arviz(self.evaluate.model, trace, warmup_trace if save_warmup else None, attrs), said
 
+    @property
+    def n_evaluations_warmup(self) -> int:
+        """Evaluations of the start and of all sweeps up to the last one of any warm-up."""
+        return self.evaluate.n_evaluations if self._warming_up() else self._n_warmup
+
+    def _start(self) -> None:
+        """Evaluate the start points and start every replica."""
+        if self.initial is None:
+            starts = [replica.random_start(self.evaluate, self.evaluate.model) for replica in self.replicas]
+        else:
+            starts = dealt(self.initial, self.evaluate(self.initial), len(self.replicas))
+        for replica, (points, values) in zip(self.replicas, starts, strict=True):
+            replica.start(points, values)
+        self._n_warmup = self.evaluate.n_evaluations
+
     def _symptoms(self, trace: Trace) -> dict[str, float]:
         stats = trace.stats
         return symptoms(
             trace.positions, trace.log_density, stats["acceptance_rate"], stats["accepted"], len(self.replicas)
         )
+
+    def _warming_up(self) -> bool:
+        return any(replica.warming_up for replica in self.replicas)
 
     def _n_draws(self) -> int:
         return min(len(replica.trace) for replica in self.replicas)
@@ -121,27 +145,13 @@ class Run:
     def _note(self, sweeps: Sequence[Sweep | None]) -> None:
         """What the display and the result say of the sweeps that were just made."""
         if any(sweep is None or sweep.warmup for sweep in sweeps):
-            self.n_evaluations_warmup = self.evaluate.n_evaluations
-        made = [sweep for sweep in sweeps if sweep is not None]
-        if made:
-            self.recent_acceptance.append(float(np.mean([sweep.stats["acceptance_rate"] for sweep in made])))
-        self.n_divergences += sum(int(np.sum(sweep.stats["diverging"])) for sweep in made if not sweep.warmup)
+            self._n_warmup = self.evaluate.n_evaluations
+        else:
+            self.blobs.forget_but([sweep for sweep in sweeps if sweep is not None])
+        self.meter.note(sweeps)
 
-    def _tell(self, phase: str) -> None:
-        record = Progress(
-            phase=phase,
-            draw=self._n_draws(),
-            draws=self.draws,
-            n_evaluations=self.evaluate.n_evaluations,
-            max_evaluations=self.max_evaluations,
-            acceptance_rate=float(np.mean(self.recent_acceptance)) if self.recent_acceptance else float("nan"),
-            n_divergences=self.n_divergences,
-            n_refits=sum(int(replica.report().get("n_refits", 0)) for replica in self.replicas),
-            elapsed=time.perf_counter() - self.clock,
-        )
-        self.show(record)
-        if self.callback is not None and self.callback(record):
-            self.stopped = True
+    def _progress(self, phase: str) -> Progress:
+        return self.meter.record(phase, self.replicas, self.evaluate.n_evaluations)
 
 
 def shares(total: int | None, parts: int) -> list[int | None]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from kmc.errors import KmcWarning
 from kmc.mcmc.base import Sampler
-from kmc.run import arguments
 from kmc.run.display import make_display
+from kmc.run.prepare import prepare
 from kmc.run.records import Progress
-from kmc.run.run import Run
 from kmc.targets.model import Model
 
 
@@ -31,6 +31,7 @@ def sample(
     callback: Callable[[Progress], Any] | None = None,
     save_warmup: bool = False,
     replicas: int = 1,
+    executor: Any = None,
 ) -> Any:
     """Draw from a density that can only be evaluated.
 
@@ -58,10 +59,11 @@ def sample(
     seed : int, SeedSequence or Generator, optional
         The same seed gives the same draws, whatever the display does.
     progress : bool
-        Show a display on standard error.
+        Show a display: a live panel in a terminal, a live line in a notebook, and otherwise a line every ten seconds on
+        standard error.
     callback : callable, optional
-        Called with a :class:`kmc.run.records.Progress` after every sweep; a true return value stops the run, and the
-        draws so far are returned.
+        Called with a :class:`kmc.Progress` at the start, after every sweep and at the end; a true return value stops
+        the run, and the draws so far are returned. :func:`kmc.iterate` gives the same records to a loop of your own.
     save_warmup : bool
         Keep the groups ``warmup_posterior`` and ``warmup_sample_stats``.
     replicas : int
@@ -69,6 +71,11 @@ def sample(
         learn from each other and know nothing of 2 and 3. Each has start points, seeds and an equal part of
         ``max_evaluations`` for its warm-up; then they draw in step. What one history has missed, another may have
         found: where they differ by more than chance, a warning says so.
+    executor : None, int, or an object, optional
+        Where the log-density is evaluated. None: here, one point after the other. An int: in that many processes, see
+        :class:`kmc.ProcessExecutor`. A ``dask.distributed.Client``: on its workers, see :class:`kmc.DaskExecutor`.
+        Anything else with a method ``map(function, iterable)``: a ``concurrent.futures`` executor, a
+        ``multiprocessing.Pool``, an MPI pool. The same seed gives the same draws, whatever the executor.
 
     Returns
     -------
@@ -78,7 +85,8 @@ def sample(
         ``sample_stats`` holds what happened at each draw (``lp`` is the log-density of the unconstrained vector). The
         attributes say what was run and at what price, and "warnings" is a JSON list of sentences, empty when all is
         well. Of several replicas, what the sampler reports ("n_refits", "surrogate_loo_sd", ...) is a JSON list with an
-        entry for each.
+        entry for each. "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence
+        that gives the same draws again.
 
     Raises
     ------
@@ -91,6 +99,17 @@ def sample(
 
     Notes
     -----
+    The points of one sweep are evaluated at the same time, at most one for each chain (in warm-up a few more): more
+    workers than chains have little to do. The log-density goes to each worker once, by cloudpickle, so that a lambda or
+    a closure will do; what changes from call to call are the parameters. An exception on a worker arrives as an
+    :class:`kmc.EvaluationError` like one that was raised here, with the traceback there as a note; the other points of
+    that sweep have then been evaluated, and count.
+
+    A log-density may return ``(value, blobs)``, where ``blobs`` is a dict of numbers or arrays that it computed
+    besides. They are kept with the states of the chains and become variables of the group ``posterior``, with the
+    dimensions ``(chain, draw, *shape)``. Names and shapes are the same at each call; where the density is zero, they
+    can be left out. Until the end of warm-up all of them are in memory, afterwards those of the draws.
+
     The kernel-HMC sampler learns a surrogate of the log-density, runs Hamiltonian dynamics on it and accepts each
     proposal by one true evaluation: see :class:`kmc.KernelHMC`.
 
@@ -102,30 +121,15 @@ def sample(
     >>> idata.posterior["x"].shape
     (4, 200, 2)
     """
-    model = arguments.as_model(target, dim)
-    options = arguments.as_sampler(sampler)
-    chains = arguments.as_number("chains", chains, 1)
-    replicas = arguments.as_replicas(replicas, chains)
-    draws = arguments.as_count("draws", draws, 1)
-    warmup = arguments.as_count("warmup", warmup, 0)
-    max_evaluations = arguments.as_count("max_evaluations", max_evaluations, 1)
-    if draws is None and max_evaluations is None:
-        raise ValueError("draws=None and max_evaluations=None: give at least one of them")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r}: expected a callable or None")
-    seed_sequence = arguments.as_seed(seed)
-    initial = arguments.as_initial(initial, chains, model)
-    if max_evaluations is not None and max_evaluations < 2 * (chains if initial is None else len(initial)):
-        raise ValueError(
-            f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
-        )
-    with make_display(progress) as display:
-        run = Run(
-            model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, callback, display.update
-        )
+    run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas, executor)
+    with make_display(progress) as display, closing(run.sweeps()) as records:
         try:
-            run.start(initial)
-            run.loop()
+            for record in records:
+                display.update(record)
+                if callback is not None and callback(record):
+                    run.stopped = True
         except KeyboardInterrupt:
             run.interrupted = True
         except Exception as error:  # of the user's function or callback, most likely: the draws so far go with it

@@ -164,7 +164,8 @@ def test_a_callback_sees_both_and_can_stop():
     run(sampler=SMALL, callback=records.append)
     counts, drawn = [r.n_evaluations for r in records], [r.draw for r in records]
     assert counts == sorted(counts) and drawn == sorted(drawn) and drawn[-1] == 40
-    assert [r.phase for r in records] == sorted((r.phase for r in records), key=["warmup", "sampling", "done"].index)
+    phases = [r.phase for r in records]
+    assert phases == sorted(phases, key=["start", "warmup", "sampling", "done"].index)
     assert records[-1].n_refits > 1
     idata = run(sampler=SMALL, callback=lambda record: record.draw == 10)
     assert positions(idata).shape == (4, 10, 2)

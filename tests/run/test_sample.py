@@ -463,7 +463,8 @@ def test_a_callback_sees_every_sweep_and_can_stop(sampler):
     reference = run(sampler=sampler, callback=records.append, save_warmup=True)
     counts = [r.n_evaluations for r in records]
     assert counts == sorted(counts) and counts[-1] == reference.attrs["n_evaluations"]
-    assert records[-1].phase == "done" and {r.phase for r in records} == {"warmup", "sampling", "done"}
+    assert records[-1].phase == "done" and {r.phase for r in records[1:]} == {"warmup", "sampling", "done"}
+    assert records[0].phase == "start" and records[0].n_evaluations == 0
     drawn = [r.draw for r in records if r.phase != "done"]
     assert drawn[-1] == 40 and set(np.diff(drawn)) <= {0, 1}
     assert all(0 <= r.acceptance_rate <= 1 for r in records[5:]) and all(r.draws == 40 for r in records)

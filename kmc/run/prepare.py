@@ -1,0 +1,42 @@
+"""From what the user gave to a run: where every argument of :func:`kmc.sample` is checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kmc.run import arguments
+from kmc.run.executors import as_executor
+from kmc.run.run import Run
+
+
+def prepare(
+    target: Any,
+    dim: Any,
+    initial: Any,
+    sampler: Any,
+    draws: Any,
+    warmup: Any,
+    chains: Any,
+    max_evaluations: Any,
+    seed: Any,
+    replicas: Any,
+    executor: Any = None,
+) -> Run:
+    """A run that has not begun; parameters and errors as in :func:`kmc.sample`."""
+    model = arguments.as_model(target, dim)
+    options = arguments.as_sampler(sampler)
+    chains = arguments.as_number("chains", chains, 1)
+    replicas = arguments.as_replicas(replicas, chains)
+    draws = arguments.as_count("draws", draws, 1)
+    warmup = arguments.as_count("warmup", warmup, 0)
+    max_evaluations = arguments.as_count("max_evaluations", max_evaluations, 1)
+    if draws is None and max_evaluations is None:
+        raise ValueError("draws=None and max_evaluations=None: give at least one of them")
+    seed = arguments.as_seed(seed)
+    initial = arguments.as_initial(initial, chains, model)
+    if max_evaluations is not None and max_evaluations < 2 * (chains if initial is None else len(initial)):
+        raise ValueError(
+            f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
+        )
+    executor = as_executor(executor)
+    return Run(model, options, chains, replicas, draws, warmup, max_evaluations, seed, initial, executor)
