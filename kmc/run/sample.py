@@ -39,7 +39,8 @@ def sample(
     ----------
     target : callable, Model, pymc.Model or bridgestan.StanModel
         The log-density, up to a constant: a function of one array of shape (d,) that returns a float. -inf is a legal
-        value, where the density is zero. Parameters with names and supports need a :class:`kmc.Model`.
+        value, where the density is zero. Parameters with names and supports need a :class:`kmc.Model`. Models of PyMC
+        and BridgeStan are taken as :func:`kmc.from_pymc` and :func:`kmc.from_stan` do.
     dim : int, optional
         Number of parameters d, for a bare callable.
     initial : array_like, shape (k, d), k >= chains, or mapping or list of mappings, optional

@@ -196,6 +196,29 @@ def test_data_are_those_of_the_moment():
     assert kmc.from_pymc(theirs, mode=QUICK).call(x) != before
 
 
+def test_a_model_of_named_dimensions():
+    pmd = pytest.importorskip("pymc.dims")
+    with pm.Model(coords={"group": ["a", "b", "c"]}) as theirs:
+        mu = pmd.Normal("mu")
+        scale = pmd.HalfNormal("scale", dims="group")
+        pmd.Deterministic("product", mu * scale)
+    model = kmc.from_pymc(theirs, mode=QUICK)
+    x = np.array([0.5, 0.1, 0.2, 0.3])
+    assert model.call(x) == pytest.approx(float(theirs.compile_logp(mode=QUICK)(point_of(theirs, x))), rel=1e-12)
+    assert model.dims["product"] == ("group",)
+    np.testing.assert_allclose(model.constrain(x[None])["product"], 0.5 * np.exp([[0.1, 0.2, 0.3]]))
+
+
+def test_a_frozen_model():
+    optimization = pytest.importorskip("pymc.model.transform.optimization")
+    if not hasattr(optimization, "freeze_model"):
+        pytest.skip("before PyMC 6 models are not frozen")
+    theirs = eight_schools()
+    x = np.linspace(-1, 1, 10)
+    expected = kmc.from_pymc(theirs, mode=QUICK).call(x)
+    assert kmc.from_pymc(optimization.freeze_model(theirs), mode=QUICK).call(x) == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize("library", ["pickle", "cloudpickle"])
 @pytest.mark.parametrize("make", [eight_schools, black_box])
 def test_it_can_be_sent_elsewhere(make, library):
