@@ -22,6 +22,7 @@ def example():
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_it_runs(example, capsys):
     example.main(["--evaluations", "200"])
