@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         Simplex,
         UpperBound,
     )
+    from kmc.targets.pymc_model import from_pymc
+    from kmc.targets.stan_model import from_stan
 
 _HOMES = {
     "AdaptiveMetropolis": "kmc.mcmc",
@@ -44,6 +46,8 @@ _HOMES = {
     "Real": "kmc.targets.parameters",
     "Simplex": "kmc.targets.parameters",
     "UpperBound": "kmc.targets.parameters",
+    "from_pymc": "kmc.targets.pymc_model",
+    "from_stan": "kmc.targets.stan_model",
     "iterate": "kmc.run.iterate",
     "plot_ck_test": "kmc.plots",
     "plot_implied_timescales": "kmc.plots",
@@ -75,6 +79,8 @@ __all__ = [
     "bases",
     "diagnostics",
     "forms",
+    "from_pymc",
+    "from_stan",
     "iterate",
     "kernels",
     "plot_ck_test",

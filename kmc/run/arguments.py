@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from kmc.mcmc import SAMPLERS, Sampler
 from kmc.targets.model import Model
+from kmc.targets.pymc_model import from_pymc
+from kmc.targets.stan_model import from_stan
+
+MAKERS: dict[str, Callable[[Any], Model]] = {"pymc": from_pymc, "bridgestan": from_stan}
+"""What makes a Model of another package's, by the name of that package."""
 
 
 def as_model(target: Any, dim: int | None) -> Model:
-    """A Model, made from a bare callable if that is what came."""
+    """A Model, made from a bare callable, a PyMC model or a StanModel if that is what came."""
+    for cls in type(target).__mro__:  # by name: neither package need be installed
+        if (package := cls.__module__.split(".")[0]) in MAKERS:
+            target = MAKERS[package](target)
+            break
     if isinstance(target, Model):
         if dim is not None and dim != target.dim:
             raise ValueError(f"dim={dim!r} contradicts the model's dim={target.dim}; leave it out")
         return target
     if not callable(target):
-        raise TypeError(f"target={target!r}: expected a callable x -> log-density, or a kmc.Model")
+        raise TypeError(f"target={target!r}: expected a callable x -> log-density, a kmc.Model or a PyMC model")
     if dim is None:
         raise ValueError("dim=None: a bare callable needs its number of parameters, kmc.sample(f, dim=...)")
     return Model(target, dim=dim)
@@ -72,10 +82,10 @@ def as_replicas(replicas: Any, chains: int) -> int:
     return replicas
 
 
-def as_initial(initial: Any, chains: int, model: Model, seed: np.random.SeedSequence) -> np.ndarray | None:
-    """Start points (k, d), k >= chains: those given, or else the model's own; None for the sampler's default."""
+def as_initial(initial: Any, chains: int, model: Model) -> np.ndarray | None:
+    """Start points (k, d), k >= chains: those given, or else the model's `initial`; None for random ones."""
     if initial is None:
-        initial = model.initial_points(np.random.default_rng(seed), chains)
+        initial = model.initial
     return None if initial is None else model.start_points(initial, chains)
 
 

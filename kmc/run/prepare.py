@@ -33,7 +33,7 @@ def prepare(
     if draws is None and max_evaluations is None:
         raise ValueError("draws=None and max_evaluations=None: give at least one of them")
     seed = arguments.as_seed(seed)
-    initial = arguments.as_initial(initial, chains, model, seed)
+    initial = arguments.as_initial(initial, chains, model)
     if max_evaluations is not None and max_evaluations < 2 * (chains if initial is None else len(initial)):
         raise ValueError(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"

@@ -10,6 +10,7 @@ import numpy as np
 from kmc.mcmc.base import Problem, Process, Sampler, Sweep
 from kmc.run.blobs import BlobStore
 from kmc.run.trace import Trace
+from kmc.targets.model import Model
 from kmc.threads import single_threaded
 
 Evaluate = Callable[[np.ndarray], np.ndarray]
@@ -61,15 +62,21 @@ class Replica:
         """Whether draws do not count yet."""
         return self._process is None or self._process.warming_up
 
-    def random_start(self, evaluate: Evaluate) -> tuple[np.ndarray, np.ndarray]:
-        """Points (k, d) uniform on [-2, 2]^d and values (k,), until there is one per chain of positive density."""
+    def random_start(self, evaluate: Evaluate, model: Model) -> tuple[np.ndarray, np.ndarray]:
+        """Points (k, d) and values (k,), until there is one per chain of positive density.
+
+        As the model draws them, or else uniform on [-2, 2]^d.
+        """
         rng = np.random.default_rng(self._start_seed)
         allowed = _TRIES_PER_START * self.chains
         if self.max_evaluations is not None:
             allowed = min(allowed, self.max_evaluations // 2)
         points, values = np.empty((0, self.dim)), np.empty(0)
         while np.isfinite(values).sum() < self.chains and len(points) < allowed:
-            batch = rng.uniform(-2.0, 2.0, (min(self.chains, allowed - len(points)), self.dim))
+            size = min(self.chains, allowed - len(points))
+            batch = model.initial_points(rng, size)
+            if batch is None:
+                batch = rng.uniform(-2.0, 2.0, (size, self.dim))
             points, values = np.vstack([points, batch]), np.concatenate([values, evaluate(batch)])
         return points, values
 

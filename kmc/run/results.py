@@ -56,6 +56,8 @@ def to_arviz(
         groups["warmup_sample_stats"] = _sample_stats(warmup_trace)
     if model.named:
         groups["unconstrained_posterior"] = _unconstrained(trace)
+    for name, variables in getattr(model.space, "data", {}).items():
+        groups[name] = _labelled(variables, model.coords)
     return _container(groups, about)
 
 
@@ -81,7 +83,7 @@ def _posterior(model: Model, trace: Trace) -> Any:
         name: (("chain", "draw", *model.dims[name]), value.reshape(chains, draws, *value.shape[1:]))
         for name, value in values.items()
     }
-    return _dataset(trace, {**variables, **_blobs(trace)}, model.coords)
+    return _labelled({**variables, **_blobs(trace)}, model.coords)
 
 
 def _blobs(trace: Trace) -> dict[str, Any]:
@@ -94,22 +96,25 @@ def _blobs(trace: Trace) -> dict[str, Any]:
 
 def _unconstrained(trace: Trace) -> Any:
     positions = trace.positions.copy()
-    return _dataset(trace, {"x": (("chain", "draw", "x_dim_0"), positions)}, {"x_dim_0": np.arange(positions.shape[2])})
+    return _labelled({"x": (("chain", "draw", "x_dim_0"), positions)})
 
 
 def _sample_stats(trace: Trace) -> Any:
     columns = {"lp": trace.log_density, **trace.stats}
-    dataset = _dataset(trace, {name: (("chain", "draw"), column.copy()) for name, column in columns.items()})
+    dataset = _labelled({name: (("chain", "draw"), column.copy()) for name, column in columns.items()})
     # The manner of the CF conventions for a variable whose values stand for words.
     dataset["move"].attrs = {"flag_values": np.arange(len(MOVES), dtype=np.int8), "flag_meanings": " ".join(MOVES)}
     return dataset
 
 
-def _dataset(trace: Trace, variables: dict[str, Any], coords: Mapping[str, Any] | None = None) -> Any:
+def _labelled(variables: dict[str, Any], coords: Mapping[str, Any] | None = None) -> Any:
+    """Variables with labels along each of their dimensions: those in ``coords``, or 0, 1, ..."""
     import xarray
 
-    chains, draws, _ = trace.positions.shape
-    return xarray.Dataset(variables, {"chain": np.arange(chains), "draw": np.arange(draws), **(coords or {})})
+    dataset = xarray.Dataset(variables)
+    labels: dict[Any, Any] = {name: np.arange(size) for name, size in dataset.sizes.items()}
+    labels.update((name, given) for name, given in (coords or {}).items() if name in labels)
+    return dataset.assign_coords(labels)
 
 
 def _storable(attrs: Mapping[str, Any]) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class Run:
     def _start(self) -> None:
         """Evaluate the start points and start every replica."""
         if self.initial is None:
-            starts = [replica.random_start(self.evaluate) for replica in self.replicas]
+            starts = [replica.random_start(self.evaluate, self.evaluate.model) for replica in self.replicas]
         else:
             starts = dealt(self.initial, self.evaluate(self.initial), len(self.replicas))
         for replica, (points, values) in zip(self.replicas, starts, strict=True):

@@ -37,15 +37,16 @@ def sample(
 
     Parameters
     ----------
-    target : callable or Model
+    target : callable, Model, pymc.Model or bridgestan.StanModel
         The log-density, up to a constant: a function of one array of shape (d,) that returns a float. -inf is a legal
-        value, where the density is zero. Parameters with names and supports need a :class:`kmc.Model`.
+        value, where the density is zero. Parameters with names and supports need a :class:`kmc.Model`. Models of PyMC
+        and BridgeStan are taken as :func:`kmc.from_pymc` and :func:`kmc.from_stan` do.
     dim : int, optional
         Number of parameters d, for a bare callable.
     initial : array_like, shape (k, d), k >= chains, or mapping or list of mappings, optional
         Start points, over-dispersed if possible. Those of a model with named parameters are unconstrained, or given by
-        name: arrays (k, ...), or a mapping for each point. By default they are the model's own, or else uniform on
-        [-2, 2]^d (of the unconstrained parameters), redrawn where the density is zero.
+        name: arrays (k, ...), or a mapping for each point. By default they are the model's own, or else random: uniform
+        on [-2, 2]^d (of the unconstrained parameters), or as PyMC does it, and redrawn where the density is zero.
     sampler : str or options, default "kernel-hmc"
         "kernel-hmc", "adaptive-metropolis", "random-walk", or options such as ``kmc.KernelHMC(...)``.
     draws : int or None
@@ -87,8 +88,8 @@ def sample(
         ``sample_stats`` holds what happened at each draw (``lp`` is the log-density of the unconstrained vector). The
         attributes say what was run and at what price, and "warnings" is a JSON list of sentences, empty when all is
         well. Of several replicas, what the sampler reports ("n_refits", "surrogate_loo_sd", ...) is a JSON list with an
-        entry for each. "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence
-        that gives the same draws again.
+        entry for each. "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence that gives the
+        same draws again.
 
     Raises
     ------

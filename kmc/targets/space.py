@@ -16,7 +16,8 @@ class Space(Protocol):
     """Named parameters as functions of a vector in R^d.
 
     A space may also have the inverse, ``unconstrain(values) -> (n, d)`` for the arrays (n, *shape) of all parameters by
-    name; start points can then be given by name.
+    name; start points can then be given by name. And it may have ``data``, a mapping of names of groups, such as
+    "observed_data", to mappings of variables to pairs of dimensions and array, which go with the results.
 
     Attributes
     ----------
@@ -25,7 +26,7 @@ class Space(Protocol):
     dims : mapping of str to tuple of str
         The names of each parameter's dimensions, chain and draw left out.
     coords : mapping of str to sequence
-        The labels along each of the dimensions.
+        The labels along each of the dimensions; those that it leaves out are labelled 0, 1, ...
     """
 
     @property

@@ -1,0 +1,193 @@
+"""PyMC models as targets: the log-density that PyMC compiles, without its gradient."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from kmc.targets.model import Model
+
+
+def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: str = "raise") -> Model:
+    """A PyMC model as a target of :func:`kmc.sample`.
+
+    Only the log-density is compiled, never its gradient: a model may contain black-box Ops that have none, a
+    simulator, say. ``kmc.sample(model)`` does the same as ``kmc.sample(kmc.from_pymc(model))``.
+
+    Parameters
+    ----------
+    model : pymc.Model
+        All its free variables must be continuous. Observed data, potentials, transforms and the imputation of missing
+        values are PyMC's own. Data are taken as they are now: call again after ``pymc.set_data``.
+    mode : str or pytensor Mode, optional
+        How PyTensor compiles: "NUMBA", "FAST_COMPILE", ...; by default as it is configured.
+    noisy, nonfinite : optional
+        As in :class:`kmc.Model`; `noisy` for an Op that returns an unbiased estimate of a likelihood.
+
+    Returns
+    -------
+    Model
+        On the unconstrained scale, the Jacobians of PyMC's transforms included. Its draws have PyMC's names: free
+        variables on their own scale and deterministics, with the model's coords and dims; the results also have PyMC's
+        groups ``observed_data`` and ``constant_data``. Chains start as PyMC's do, at the model's initial point plus
+        uniform noise on [-1, 1].
+
+    Raises
+    ------
+    ImportError
+        PyMC is not installed.
+    TypeError
+        `model` is no PyMC model.
+    ValueError
+        The model has discrete free variables, or none at all.
+
+    Notes
+    -----
+    After a run each deterministic is computed once for each distinct draw. An expensive one, such as the output of a
+    simulator, costs as much again as an evaluation, and is not counted among them; nor is the evaluation that PyMC
+    itself may make to find its initial point.
+
+    Threads may evaluate the model at once if the Ops of its own allow that.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> import pymc as pm  # doctest: +SKIP
+    >>> with pm.Model() as model:  # doctest: +SKIP
+    ...     sigma = pm.HalfNormal("sigma")
+    ...     pm.Normal("y", 0, sigma, observed=[1.2, -0.3])
+    >>> idata = kmc.sample(model)  # doctest: +SKIP
+    """
+    try:
+        import pymc
+        import pytensor
+        from pymc.pytensorf import join_nonshared_inputs
+        from pytensor.compile.sharedvalue import SharedVariable
+        from pytensor.graph.replace import graph_replace
+    except ImportError as error:
+        raise ImportError('from_pymc needs PyMC: pip install "kmc[pymc]"') from error
+
+    if not isinstance(model, getattr(pymc.model.core, "BaseModel", pymc.Model)):  # PyMC 6 has frozen models, too
+        raise TypeError(f"model={model!r}: expected a pymc.Model")
+    if model.discrete_value_vars:
+        discrete = ", ".join(repr(model.values_to_rvs[value].name) for value in model.discrete_value_vars)
+        raise ValueError(
+            f"model has discrete free variables ({discrete}): kmc samples continuous ones only, so sum them out of the "
+            "likelihood by hand, as a mixture, or with pymc_extras.marginalize"
+        )
+    if not model.value_vars:
+        raise ValueError("model has no free variables: expected at least one that is not observed")
+
+    start = model.initial_point(random_seed=0)
+    shown = [variable for variable in model.unobserved_value_vars if not pymc.util.is_transformed_name(variable.name)]
+    data = {
+        variable: pytensor.tensor.constant(variable.get_value())
+        for variable in model.data_vars
+        if isinstance(variable, SharedVariable)
+    }
+    outputs = graph_replace([model.logp(), *shown], data, strict=False)
+    (log_density, *draws), x = join_nonshared_inputs(
+        point=start, inputs=model.value_vars, outputs=outputs, make_inputs_shared=False
+    )
+
+    def compiled(outs: Any) -> Any:
+        return model.compile_fn(outs, inputs=[x], mode=mode, point_fn=False, on_unused_input="ignore")
+
+    space = PyMCSpace(
+        start=np.concatenate([np.ravel(start[variable.name]) for variable in model.value_vars]).astype(float),
+        draw=compiled(draws),
+        dims={variable.name: _dims(variable.name, variable.ndim, model) for variable in shown},
+        coords={name: np.asarray(labels) for name, labels in model.coords.items() if labels is not None},
+        data=_data(model),
+    )
+    return Model(PyMCLogDensity(compiled(log_density)), noisy=noisy, nonfinite=nonfinite, space=space)
+
+
+class PyMCLogDensity:
+    """A compiled log-density, x (d,) to a float, that any number of threads may call at once.
+
+    A PyTensor function keeps its inputs and all that it computes in itself: each thread has a copy.
+    """
+
+    def __init__(self, function: Any):
+        self._function = function
+        self._lock = threading.Lock()
+        self._own = threading.local()
+
+    def __call__(self, x: np.ndarray) -> float:
+        """The log-density at x."""
+        function = getattr(self._own, "function", None)
+        if function is None:
+            with self._lock:
+                function = self._own.function = self._function.copy()
+        return float(function(x))
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._function,)
+
+
+class PyMCSpace:
+    """The variables of a PyMC model as functions of the vector of its free variables, transformed and raveled.
+
+    Parameters
+    ----------
+    start : ndarray, shape (d,)
+        PyMC's initial point.
+    draw : callable
+        Takes x (d,) and returns the variables in the order of `dims`.
+    dims : dict of str to tuple of str
+    coords : dict of str to ndarray
+        Of those dimensions that the model has labels for.
+    data : dict of str to dict
+        By group and name, the dimensions and the values of data.
+    """
+
+    def __init__(
+        self,
+        start: np.ndarray,
+        draw: Any,
+        dims: dict[str, tuple[str, ...]],
+        coords: dict[str, np.ndarray],
+        data: dict[str, dict[str, Any]],
+    ):
+        self.start, self.draw, self.dims, self.coords, self.data = start, draw, dims, coords, data
+
+    @property
+    def dim(self) -> int:
+        return len(self.start)
+
+    def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """The variables (n, *shape) at vectors (n, d), by name; each distinct vector is computed once."""
+        if not len(points):
+            return {name: values[:0] for name, values in self.constrain(self.start[None]).items()}
+        distinct, places = np.unique(points, axis=0, return_inverse=True)
+        draws = [self.draw(x) for x in distinct]
+        return {name: np.array(values)[places] for name, values in zip(self.dims, zip(*draws, strict=True))}
+
+    def log_jacobian(self, x: np.ndarray) -> Any:
+        """Zero: PyMC's log-density has it already."""
+        return 0.0 if x.ndim == 1 else np.zeros(len(x))
+
+    def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """PyMC's initial point and uniform noise on [-1, 1], (n, d): its ``jitter+adapt_diag``."""
+        return self.start + rng.uniform(-1.0, 1.0, (n, self.dim))
+
+
+def _dims(name: str, ndim: int, model: Any) -> tuple[str, ...]:
+    """A name for each dimension of a variable, ArviZ's default where the model has none."""
+    given = model.named_vars_to_dims.get(name) or (None,) * ndim
+    return tuple(dimension or f"{name}_dim_{i}" for i, dimension in enumerate(given))
+
+
+def _data(model: Any) -> dict[str, dict[str, Any]]:
+    """The groups of data that PyMC's own results have, those left out that have no variables."""
+    from pymc.backends.arviz import find_constants, find_observations
+
+    groups = {"observed_data": find_observations(model), "constant_data": find_constants(model)}
+    return {
+        group: {name: (_dims(name, np.ndim(values), model), np.asarray(values)) for name, values in found.items()}
+        for group, found in groups.items()
+        if found
+    }

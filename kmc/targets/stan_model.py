@@ -1,0 +1,188 @@
+"""Stan models as targets: the log-density of a program that BridgeStan has compiled."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import warnings
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.errors import KmcWarning
+from kmc.targets.model import Model
+
+
+def from_stan(model: Any, data: Any = None) -> Model:
+    """A Stan model as a target of :func:`kmc.sample`.
+
+    Parameters
+    ----------
+    model : bridgestan.StanModel or path
+        The model, or the path of one that BridgeStan has compiled; the path of a ``.stan`` file is compiled first,
+        which takes a C++ toolchain.
+    data : dict, str or path, optional
+        With a path: the data, as a dict, as JSON or as the path of a JSON file.
+
+    Returns
+    -------
+    Model
+        On Stan's unconstrained scale, Jacobians included and constants dropped. Its draws are the parameters, the
+        transformed parameters and the generated quantities, as arrays of their declared shape; a tuple or a complex
+        number is one variable for each of its parts ("t:1", "z.real"). Chains start uniformly on [-2, 2]^d, as Stan's.
+
+    Raises
+    ------
+    ImportError
+        A path was given and BridgeStan is not installed.
+    TypeError
+        `model` is neither a StanModel nor a path.
+    ValueError
+        `data` was given along with a StanModel, which has its own; or the model has no parameters.
+
+    Notes
+    -----
+    Where Stan gives up, by ``reject()`` or because an argument is out of its domain, the density is taken as zero, as
+    Stan's own samplers do; the first time a warning says why. Generated quantities that fail are NaN. Those that are
+    random have a seed that follows from the draws: a run that is repeated repeats them.
+
+    The target can be sent to other processes, which load the compiled model again. Threads may evaluate it at once if
+    it was compiled with ``STAN_THREADS=true``.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> target = kmc.from_stan("eight_schools_model.so", data="eight_schools.json")  # doctest: +SKIP
+    >>> idata = kmc.sample(target)  # doctest: +SKIP
+    """
+    if isinstance(model, (str, os.PathLike)):
+        model = _loaded(model, data)
+    elif data is not None:
+        raise ValueError("data is given, but the StanModel has its own: pass data along with a path, or leave it out")
+    elif not callable(getattr(model, "param_constrain", None)):
+        raise TypeError(f"model={model!r}: expected a bridgestan.StanModel or the path of a compiled model")
+    if model.param_unc_num() < 1:
+        raise ValueError("model has no parameters: expected at least one")
+    space = StanSpace(model)
+    return Model(space.log_density, space=space)
+
+
+class StanSpace:
+    """The variables of a Stan model as functions of the vector of its unconstrained parameters.
+
+    Parameters
+    ----------
+    model : bridgestan.StanModel
+
+    Attributes
+    ----------
+    dim : int
+    dims : dict of str to tuple of str
+    coords : dict of str to ndarray
+    """
+
+    def __init__(self, model: Any):
+        self.model = model
+        self.dim = int(model.param_unc_num())
+        self._names = model.param_names(include_tp=True, include_gq=True)
+        self._variables = variables(self._names)
+        lengths = {
+            name: {f"{name}_dim_{i}": length for i, length in enumerate(variable.shape)}
+            for name, variable in self._variables.items()
+        }
+        self.dims = {name: tuple(own) for name, own in lengths.items()}
+        self.coords = {name: np.arange(length) for own in lengths.values() for name, length in own.items()}
+        self._warned: set[str] = set()
+
+    def log_density(self, x: np.ndarray) -> float:
+        """Stan's ``target`` at x (d,) without constants; -inf where the program gives up."""
+        try:
+            return float(self.model.log_density(np.ascontiguousarray(x), propto=True, jacobian=True))
+        except RuntimeError as error:
+            self._warn("Stan rejected a point, whose density is taken as zero", error)
+            return -math.inf
+
+    def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """The variables (n, *shape) at vectors (n, d), by name."""
+        points = np.ascontiguousarray(points, dtype=float)
+        rng = self.model.new_rng(zlib.crc32(points.tobytes()))  # chains that are handed over one by one differ
+        rows = np.full((len(points), len(self._names)), np.nan)
+        for row, x in zip(rows, points, strict=True):
+            try:
+                row[:] = self.model.param_constrain(x, include_tp=True, include_gq=True, rng=rng)
+            except RuntimeError as error:
+                row[: self.model.param_num()] = self.model.param_constrain(x)
+                self._warn("Stan could not compute the generated quantities of a draw, which are NaN", error)
+        return {name: variable.of(rows) for name, variable in self._variables.items()}
+
+    def log_jacobian(self, x: np.ndarray) -> Any:
+        """Zero: Stan's log-density has it already."""
+        return 0.0 if x.ndim == 1 else np.zeros(len(x))
+
+    def initial_points(self, rng: np.random.Generator, n: int) -> None:
+        """None: the sampler's default is Stan's."""
+
+    def _warn(self, what: str, error: Exception) -> None:
+        if what not in self._warned:
+            self._warned.add(what)
+            warnings.warn(f"{what} (said once): {error}", KmcWarning, stacklevel=3)
+
+    def __reduce__(self) -> Any:
+        return _reloaded, (self.model.lib_path, self.model.data, self.model.seed)
+
+
+class Variable(NamedTuple):
+    """The columns that hold an array, and the place of each in it."""
+
+    columns: list[int]
+    places: list[tuple[int, ...]]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(max(indices) + 1 for indices in zip(*self.places))
+
+    def of(self, rows: np.ndarray) -> np.ndarray:
+        """The arrays (n, *shape) in rows of all columns (n, c)."""
+        arrays = np.empty((*self.shape, len(rows)))
+        for column, place in zip(self.columns, self.places, strict=True):
+            arrays[place] = rows[:, column]
+        return np.moveaxis(arrays, -1, 0)
+
+
+def variables(names: Sequence[str]) -> dict[str, Variable]:
+    """The arrays that Stan's indexed names belong to.
+
+    Examples
+    --------
+    >>> from kmc.targets.stan_model import variables
+    >>> found = variables(["mu", "a.1.1", "a.2.1", "a.1.2", "a.2.2"])
+    >>> found["a"].places
+    [(0, 0), (1, 0), (0, 1), (1, 1)]
+    >>> found["mu"].shape, found["a"].shape
+    ((), (2, 2))
+    """
+    found: dict[str, Variable] = {}
+    for column, indexed in enumerate(names):
+        name = re.sub(r"(\.\d+)+$", "", indexed)
+        variable = found.setdefault(name, Variable([], []))
+        variable.columns.append(column)
+        variable.places.append(tuple(int(index) - 1 for index in indexed[len(name) :].split(".")[1:]))
+    return found
+
+
+def _loaded(path: Any, data: Any, **options: Any) -> Any:
+    try:
+        import bridgestan
+    except ImportError as error:
+        raise ImportError('from_stan needs BridgeStan: pip install "kmc[stan]"') from error
+    if isinstance(data, Mapping):
+        data = json.dumps(data, default=lambda value: value.tolist())  # arrays and numbers of NumPy's
+    return bridgestan.StanModel(path, data, **options)
+
+
+def _reloaded(path: str, data: str, seed: int) -> StanSpace:
+    return StanSpace(_loaded(path, data, seed=seed, warn=False))
