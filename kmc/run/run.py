@@ -107,6 +107,7 @@ class Run:
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "sampling_time": self.meter.elapsed,
             "tuning_steps": len(warmup_trace),
+            "interrupted": self.interrupted,
             **_together(reports),
             "warnings": said,
         }
