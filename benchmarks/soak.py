@@ -34,7 +34,7 @@ def log_density(x: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
 
 
 @contextmanager
-def killing(client: Client, every: float, seed: int) -> Iterator[list[int]]:
+def killing(cluster: LocalCluster, every: float, seed: int) -> Iterator[list[int]]:
     """Kill a random worker after random times of ``every`` seconds on average; the processes killed so far."""
     killed: list[int] = []
     done = threading.Event()
@@ -43,9 +43,7 @@ def killing(client: Client, every: float, seed: int) -> Iterator[list[int]]:
     def kill() -> None:
         while not done.wait(rng.expovariate(1 / every)):
             try:
-                pid = rng.choice(list(client.run(os.getpid, on_error="ignore").values()))
-                if done.is_set():
-                    return
+                pid = rng.choice([nanny.pid for nanny in cluster.workers.values() if nanny.pid])
                 os.kill(pid, signal.SIGKILL)
             except (IndexError, OSError):  # all are being restarted, or this one is dead already
                 continue
@@ -57,7 +55,7 @@ def killing(client: Client, every: float, seed: int) -> Iterator[list[int]]:
         yield killed
     finally:
         done.set()
-        thread.join(30)
+        thread.join()
 
 
 def resident() -> float:
@@ -114,7 +112,7 @@ def main() -> None:
     with (
         LocalCluster(n_workers=options.workers, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
-        killing(client, options.every, options.seed) as killed,
+        killing(cluster, options.every, options.seed) as killed,
     ):
         found = sampled(options.evaluations, options.seed, executor=client, callback=watch)
         print(f"{len(killed)} workers killed in {time.perf_counter() - start:.0f} s")
