@@ -8,10 +8,11 @@ OLDEST = re.compile(r"^([\w-]+)(?:\[[^]]*\])?>=([\d.]+)(?:; (.*))?$")
 
 
 def main(path: str) -> None:
-    """One line for each dependency of the core and of the extra ``test``."""
+    """One line for each dependency of the core and of the extras that the tests use."""
     with open(path, "rb") as file:
         project = tomllib.load(file)["project"]
-    for requirement in project["dependencies"] + project["optional-dependencies"]["plots"]:
+    extras = project["optional-dependencies"]
+    for requirement in project["dependencies"] + extras["dask"] + extras["plots"] + extras["zarr"]:
         found = OLDEST.match(requirement)
         if found is None:
             raise SystemExit(f"{requirement!r}: expected name>=version, so that the oldest version can be tested")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kmc.errors import EvaluationError, KmcWarning
     from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
     from kmc.plots import plot_ck_test, plot_implied_timescales, plot_pairs, plot_slow_modes, plot_validation
+    from kmc.run.executors import DaskExecutor, ProcessExecutor
     from kmc.run.iterate import iterate
     from kmc.run.records import Progress
     from kmc.run.sample import sample
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AdaptiveMetropolis": "kmc.mcmc",
     "CorrelationCholesky": "kmc.targets.parameters",
+    "DaskExecutor": "kmc.run.executors",
     "EvaluationError": "kmc.errors",
     "Interval": "kmc.targets.parameters",
     "KernelHMC": "kmc.mcmc",
@@ -41,6 +43,7 @@ _HOMES = {
     "Model": "kmc.targets.model",
     "Ordered": "kmc.targets.parameters",
     "Positive": "kmc.targets.parameters",
+    "ProcessExecutor": "kmc.run.executors",
     "Progress": "kmc.run.records",
     "RandomWalkMetropolis": "kmc.mcmc",
     "Real": "kmc.targets.parameters",
@@ -62,6 +65,7 @@ _MODULES = ("bases", "diagnostics", "forms", "kernels", "regression", "scores", 
 __all__ = [
     "AdaptiveMetropolis",
     "CorrelationCholesky",
+    "DaskExecutor",
     "EvaluationError",
     "Interval",
     "KernelHMC",
@@ -70,6 +74,7 @@ __all__ = [
     "Model",
     "Ordered",
     "Positive",
+    "ProcessExecutor",
     "Progress",
     "RandomWalkMetropolis",
     "Real",
