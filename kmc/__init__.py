@@ -15,14 +15,32 @@ if TYPE_CHECKING:
     from kmc.plots import plot_ck_test, plot_implied_timescales, plot_pairs, plot_slow_modes, plot_validation
     from kmc.run.sample import sample
     from kmc.targets.model import Model
+    from kmc.targets.parameters import (
+        CorrelationCholesky,
+        Interval,
+        LowerBound,
+        Ordered,
+        Positive,
+        Real,
+        Simplex,
+        UpperBound,
+    )
 
 _HOMES = {
     "AdaptiveMetropolis": "kmc.mcmc",
+    "CorrelationCholesky": "kmc.targets.parameters",
     "EvaluationError": "kmc.errors",
+    "Interval": "kmc.targets.parameters",
     "KernelHMC": "kmc.mcmc",
     "KmcWarning": "kmc.errors",
+    "LowerBound": "kmc.targets.parameters",
     "Model": "kmc.targets.model",
+    "Ordered": "kmc.targets.parameters",
+    "Positive": "kmc.targets.parameters",
     "RandomWalkMetropolis": "kmc.mcmc",
+    "Real": "kmc.targets.parameters",
+    "Simplex": "kmc.targets.parameters",
+    "UpperBound": "kmc.targets.parameters",
     "plot_ck_test": "kmc.plots",
     "plot_implied_timescales": "kmc.plots",
     "plot_pairs": "kmc.plots",
@@ -35,11 +53,19 @@ _MODULES = ("bases", "diagnostics", "forms", "kernels", "regression", "scores", 
 
 __all__ = [
     "AdaptiveMetropolis",
+    "CorrelationCholesky",
     "EvaluationError",
+    "Interval",
     "KernelHMC",
     "KmcWarning",
+    "LowerBound",
     "Model",
+    "Ordered",
+    "Positive",
     "RandomWalkMetropolis",
+    "Real",
+    "Simplex",
+    "UpperBound",
     "__version__",
     "bases",
     "diagnostics",

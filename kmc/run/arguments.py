@@ -72,24 +72,11 @@ def as_replicas(replicas: Any, chains: int) -> int:
     return replicas
 
 
-def as_initial(initial: Any, chains: int, dim: int) -> np.ndarray:
-    """Finite start points, shape (k, d) with k >= chains."""
-    expected = f"expected real numbers of shape ({chains}, {dim})"
-    try:
-        if np.iscomplexobj(initial):
-            raise TypeError("complex numbers")
-        points = np.array(initial, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"initial={initial!r}: {expected}") from error
-    if points.ndim != 2 or points.shape[1] != dim or len(points) < chains:
-        raise ValueError(
-            f"initial has shape {points.shape}: expected ({chains}, {dim}), one start point per chain "
-            "(more rows are welcome), over-dispersed if possible"
-        )
-    if not np.all(np.isfinite(points)):
-        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
-        raise ValueError(f"initial[{row}]={points[row].tolist()}: expected finite numbers")
-    return points
+def as_initial(initial: Any, chains: int, model: Model, seed: np.random.SeedSequence) -> np.ndarray | None:
+    """Start points (k, d), k >= chains: those given, or else the model's own; None for the sampler's default."""
+    if initial is None:
+        initial = model.initial_points(np.random.default_rng(seed), chains)
+    return None if initial is None else model.start_points(initial, chains)
 
 
 def _is_whole(value):

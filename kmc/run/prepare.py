@@ -30,10 +30,10 @@ def prepare(
     max_evaluations = arguments.as_count("max_evaluations", max_evaluations, 1)
     if draws is None and max_evaluations is None:
         raise ValueError("draws=None and max_evaluations=None: give at least one of them")
-    if initial is not None:
-        initial = arguments.as_initial(initial, chains, model.dim)
+    seed_sequence = arguments.as_seed(seed)
+    initial = arguments.as_initial(initial, chains, model, seed_sequence)
     if max_evaluations is not None and max_evaluations < 2 * (chains if initial is None else len(initial)):
         raise ValueError(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
         )
-    return Run(model, options, chains, replicas, draws, warmup, max_evaluations, arguments.as_seed(seed), initial)
+    return Run(model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, initial)

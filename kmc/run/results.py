@@ -14,15 +14,21 @@ import numpy as np
 from kmc._version import __version__
 from kmc.mcmc.base import MOVES
 from kmc.run.trace import Trace
+from kmc.targets.model import Model
 
 _INT64 = np.iinfo(np.int64)
 
 
-def to_arviz(trace: Trace, warmup_trace: Trace | None = None, attrs: Mapping[str, Any] | None = None) -> Any:
+def to_arviz(
+    model: Model, trace: Trace, warmup_trace: Trace | None = None, attrs: Mapping[str, Any] | None = None
+) -> Any:
     """Lay out draws and their statistics in ArviZ's schema.
 
     Parameters
     ----------
+    model : Model
+        What the draws are called, and how they are constrained; the unconstrained vectors of a model with names go to
+        the group ``unconstrained_posterior``, as the variable ``x``.
     trace : Trace
         The draws after warm-up; there may be none.
     warmup_trace : Trace, optional
@@ -43,11 +49,13 @@ def to_arviz(trace: Trace, warmup_trace: Trace | None = None, attrs: Mapping[str
         "created_at": datetime.now(UTC).isoformat(),
         **_storable(attrs or {}),
     }
-    groups = {"posterior": _posterior(trace).assign_attrs(about), "sample_stats": _sample_stats(trace)}
+    groups = {"posterior": _posterior(model, trace).assign_attrs(about), "sample_stats": _sample_stats(trace)}
     groups["sample_stats"] = groups["sample_stats"].drop_vars("inverse_temperature")
     if warmup_trace is not None:
-        groups["warmup_posterior"] = _posterior(warmup_trace)
+        groups["warmup_posterior"] = _posterior(model, warmup_trace)
         groups["warmup_sample_stats"] = _sample_stats(warmup_trace)
+    if model.named:
+        groups["unconstrained_posterior"] = _unconstrained(trace)
     return _container(groups, about)
 
 
@@ -66,8 +74,19 @@ def _container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
     return tree
 
 
-def _posterior(trace: Trace) -> Any:
-    return _dataset(trace, {"x": (("chain", "draw", "x_dim_0"), trace.positions.copy())})
+def _posterior(model: Model, trace: Trace) -> Any:
+    chains, draws, dim = trace.positions.shape
+    values = model.constrain(trace.positions.reshape(-1, dim))
+    variables = {
+        name: (("chain", "draw", *model.dims[name]), value.reshape(chains, draws, *value.shape[1:]))
+        for name, value in values.items()
+    }
+    return _dataset(trace, variables, model.coords)
+
+
+def _unconstrained(trace: Trace) -> Any:
+    positions = trace.positions.copy()
+    return _dataset(trace, {"x": (("chain", "draw", "x_dim_0"), positions)}, {"x_dim_0": np.arange(positions.shape[2])})
 
 
 def _sample_stats(trace: Trace) -> Any:
@@ -78,14 +97,11 @@ def _sample_stats(trace: Trace) -> Any:
     return dataset
 
 
-def _dataset(trace: Trace, variables: dict[str, Any]) -> Any:
+def _dataset(trace: Trace, variables: dict[str, Any], coords: Mapping[str, Any] | None = None) -> Any:
     import xarray
 
-    chains, draws, dim = trace.positions.shape
-    coords = {"chain": np.arange(chains), "draw": np.arange(draws)}
-    if "x" in variables:
-        coords["x_dim_0"] = np.arange(dim)
-    return xarray.Dataset(variables, coords)
+    chains, draws, _ = trace.positions.shape
+    return xarray.Dataset(variables, {"chain": np.arange(chains), "draw": np.arange(draws), **(coords or {})})
 
 
 def _storable(attrs: Mapping[str, Any]) -> dict[str, Any]:

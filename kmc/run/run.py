@@ -105,7 +105,7 @@ class Run:
             **_together(reports),
             "warnings": said,
         }
-        return to_arviz(trace, warmup_trace if save_warmup else None, attrs), said
+        return to_arviz(self.evaluate.model, trace, warmup_trace if save_warmup else None, attrs), said
 
     @property
     def n_evaluations_warmup(self) -> int:

@@ -38,12 +38,13 @@ def sample(
     ----------
     target : callable or Model
         The log-density, up to a constant: a function of one array of shape (d,) that returns a float. -inf is a legal
-        value, where the density is zero.
+        value, where the density is zero. Parameters with names and supports need a :class:`kmc.Model`.
     dim : int, optional
         Number of parameters d, for a bare callable.
-    initial : array_like, shape (k, d), k >= chains, optional
-        Start points, over-dispersed if possible. By default they are uniform on [-2, 2]^d, redrawn where the density is
-        zero.
+    initial : array_like, shape (k, d), k >= chains, or mapping or list of mappings, optional
+        Start points, over-dispersed if possible. Those of a model with named parameters are unconstrained, or given by
+        name: arrays (k, ...), or a mapping for each point. By default they are the model's own, or else uniform on
+        [-2, 2]^d (of the unconstrained parameters), redrawn where the density is zero.
     sampler : str or options, default "kernel-hmc"
         "kernel-hmc", "adaptive-metropolis", "random-walk", or options such as ``kmc.KernelHMC(...)``.
     draws : int or None
@@ -73,9 +74,11 @@ def sample(
     -------
     arviz.InferenceData or xarray.DataTree
         The first with ArviZ < 1, the second with ArviZ >= 1. Group ``posterior`` holds ``x`` (chain, draw, x_dim_0),
-        ``sample_stats`` what happened at each draw; the attributes say what was run and at what price, and "warnings"
-        is a JSON list of sentences, empty when all is well. Of several replicas, what the sampler reports ("n_refits",
-        "surrogate_loo_sd", ...) is a JSON list with an entry for each.
+        or the parameters of a model with names, whose unconstrained vectors are ``x`` in ``unconstrained_posterior``;
+        ``sample_stats`` holds what happened at each draw (``lp`` is the log-density of the unconstrained vector). The
+        attributes say what was run and at what price, and "warnings" is a JSON list of sentences, empty when all is
+        well. Of several replicas, what the sampler reports ("n_refits", "surrogate_loo_sd", ...) is a JSON list with an
+        entry for each.
 
     Raises
     ------

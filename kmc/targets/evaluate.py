@@ -51,7 +51,7 @@ class Evaluator:
     def _evaluate(self, x: np.ndarray) -> float:
         self.n_evaluations += 1
         try:
-            returned = self.model.log_density(x.copy())  # a copy: the function may keep it or write to it
+            returned = self.model.call(x.copy())  # a copy: the function may keep it or write to it
         except Exception as error:
             message = f"log_density raised {type(error).__name__}: {error}"
             raise _failure(message, x, "repair it, or return -inf where the density is zero") from error
@@ -67,7 +67,7 @@ class Evaluator:
         if value == math.inf:
             remedy = "a density is finite: look for an overflow or a division by zero"
             raise _failure("log_density returned +inf, expected a finite number or -inf", x, remedy)
-        return value
+        return value + self.model.log_jacobian(x)
 
 
 def _real(returned: Any) -> float | None:

@@ -3,38 +3,78 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
 
 import numpy as np
+
+from kmc.targets.dimensions import RESERVED
+from kmc.targets.parameters import Parameter, Real
+from kmc.targets.space import ParameterSpace, Space
+from kmc.targets.starts import start_points
 
 NONFINITE = ("raise", "reject")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
-    """A log-density on R^d that can be evaluated and nothing more.
+    """A log-density that can be evaluated and nothing more: of a vector, or of parameters with names and supports.
 
     Parameters
     ----------
     log_density : callable
-        Takes a float64 array of shape (d,) and returns one real number: the log of the density at that point, up to
-        a constant. ``-inf`` says that the density is zero there. The array is the function's own, to keep or change.
+        Returns one real number: the log of the density, up to a constant. ``-inf`` says that the density is zero. It
+        takes a float64 array of shape (dim,) or, with `parameters`, a dict with a Python float for each parameter that
+        is a number and a float64 array for any other; and then `args` and `kwargs`. The arrays are the function's own,
+        to keep or change.
     dim : int
-        The number d of parameters.
-    nonfinite : {"raise", "reject"}
-        What a NaN means: "raise" stops the run with an error that holds the parameter vector, "reject" takes it as
-        ``-inf``. ``+inf`` always stops the run.
+        The number d of parameters, for a function of a vector.
+    parameters : mapping of str to parameter, optional
+        Instead of `dim`, the names and supports of the parameters: :class:`kmc.Real`, :class:`kmc.Positive`,
+        :class:`kmc.LowerBound`, :class:`kmc.UpperBound`, :class:`kmc.Interval`, :class:`kmc.Simplex`,
+        :class:`kmc.Ordered`, :class:`kmc.CorrelationCholesky`. The density is with respect to these parameters: what
+        the transformation to R^d adds to it (the log of the Jacobian) is added. Draws come back with these names and
+        supports.
+    coords : mapping of str to sequence, optional
+        Labels along dimensions, by the dimension's name; 0, 1, ... for those that are not given.
+    dims : mapping of str to sequence of str, optional
+        Names of each parameter's dimensions; ``name_dim_0``, ... for those that are not given. A parameter without a
+        shape gets it from the labels; where both are given, they must agree. The dimensions of a value, such as that of
+        a simplex, come last.
+    initial : array_like, shape (k, d), mapping or list of mappings, optional
+        Start points for :func:`kmc.sample` where it is given none: unconstrained ones, or arrays (k, ...) by name,
+        or one mapping for each point.
+    vectorized : bool
+        Whether `log_density` takes many points at once and returns an array (k,): it gets points (k, d) or a dict of
+        arrays (k, ...).
     noisy : bool
         Whether `log_density` returns the log of an unbiased estimate of the density, drawn anew at every call, instead
         of the density itself: the average over simulations, say. The draws are exact all the same, see the notes.
+    nonfinite : {"raise", "reject"}
+        What a NaN means: "raise" stops the run with an error that holds the parameter vector, "reject" takes it as
+        ``-inf``. ``+inf`` always stops the run.
+    args : tuple
+        Further positional arguments of `log_density`.
+    kwargs : mapping of str to object, optional
+        Keyword arguments of `log_density`.
+    space : Space, optional
+        Instead of `parameters`, how draws are shown: see :class:`kmc.targets.space.Space`. `log_density` takes the
+        vector, of `space.dim` numbers.
+
+    Attributes
+    ----------
+    dim : int
+        The number d of unconstrained parameters.
+    dims, coords : dict
+        As given, completed.
+    named : bool
+        Whether draws have names of their own, by `parameters` or `space`.
 
     Raises
     ------
-    TypeError
-        `log_density` is not callable, `dim` is not an integer, or `noisy` is not a bool.
-    ValueError
-        `dim` is not positive, or `nonfinite` is not one of the options.
+    TypeError, ValueError
+        An argument is not as it is said above; the message has its name and its value.
 
     Notes
     -----
@@ -55,39 +95,167 @@ class Model:
     >>> model = kmc.Model(lambda x: -0.5 * x @ x, dim=3)
     >>> model.dim
     3
+
+    >>> import numpy as np
+    >>> def log_density(parameters, rate):
+    ...     return float(-rate * parameters["sigma"] - 0.5 * np.sum(parameters["theta"] ** 2))
+    >>> model = kmc.Model(
+    ...     log_density,
+    ...     parameters={"sigma": kmc.Positive(), "theta": kmc.Real()},
+    ...     dims={"theta": ["school"]},
+    ...     coords={"school": ["A", "B"]},
+    ...     args=(2.0,),
+    ... )
+    >>> model.dim
+    3
+    >>> model.call(np.zeros(3))  # sigma = 1, theta = (0, 0)
+    -2.0
     """
 
-    log_density: Callable[[np.ndarray], float]
-    dim: int
-    nonfinite: str = "raise"
+    log_density: Callable[..., Any]
+    # Completed when it is None, so that no reader meets a None.
+    dim: int = None  # type: ignore[assignment]
+    _: KW_ONLY
+    parameters: Mapping[str, Parameter] | None = None
+    coords: Mapping[str, Any] = None  # type: ignore[assignment]
+    dims: Mapping[str, Sequence[str]] = None  # type: ignore[assignment]
+    initial: Any = None
+    vectorized: bool = False
     noisy: bool = False
+    nonfinite: str = "raise"
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = None  # type: ignore[assignment]
+    space: Space | None = None
+    _space: Space = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not callable(self.log_density):
             raise TypeError(
                 f"log_density={self.log_density!r} is not callable: "
-                "pass a function that takes an array of shape (dim,) and returns a float"
+                "pass a function of an array of shape (dim,), or of a dict of parameters, that returns a float"
             )
-        object.__setattr__(self, "dim", _positive_integer(self.dim))
         if self.nonfinite not in NONFINITE:
             raise ValueError(
                 f"nonfinite={self.nonfinite!r} is unknown: "
                 'pass "raise" to stop at a NaN or "reject" to take it as a density of zero'
             )
-        if not isinstance(self.noisy, bool):
+        _check_flag(self, "noisy", "log_density returns the log of an unbiased estimate")
+        _check_flag(self, "vectorized", "log_density takes many points at once")
+        self._set("args", _tuple(self.args))
+        self._set("kwargs", _keywords(self.kwargs))
+        self._set("_space", self._find_space())
+        for name in ("dim", "dims", "coords"):
+            self._set(name, getattr(self._space, name))
+        if self.initial is not None:
+            self._set("initial", self.start_points(self.initial, 1))
+
+    @property
+    def named(self) -> bool:
+        """Whether draws have names of their own."""
+        return self.parameters is not None or self.space is not None
+
+    def call(self, x: np.ndarray) -> Any:
+        """Whatever `log_density` returns at x (d,), or (k, d) if the model is vectorized.
+
+        It gets x itself, or new arrays where the parameters have names, and may write to them.
+        """
+        return self.log_density(x if self.parameters is None else self._by_name(x), *self.args, **self.kwargs)
+
+    def log_jacobian(self, x: np.ndarray) -> Any:
+        """What is to be added to the value that `log_density` returns: (d,) -> float, (k, d) -> (k,)."""
+        return self._space.log_jacobian(x)
+
+    def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """The parameters (n, *shape) at vectors (n, d), by name; ``{"x": points}`` where they have none."""
+        return self._space.constrain(points)
+
+    def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
+        """Start points (k, d): the model's own `initial`, all of them, or n of its space.
+
+        None where the sampler's default is meant.
+        """
+        return self._space.initial_points(rng, n) if self.initial is None else np.array(self.initial)
+
+    def start_points(self, initial: Any, least: int) -> np.ndarray:
+        """Start points (k, d), k >= least, from what a user gave: see :func:`kmc.targets.starts.start_points`."""
+        return start_points(initial, least, self._space)
+
+    def _find_space(self) -> Space:
+        coords: Any = self.coords
+        dims: Any = self.dims
+        given = [name for name in ("dim", "parameters", "space") if getattr(self, name) is not None]
+        if len(given) > 1:
             raise TypeError(
-                f"noisy={self.noisy!r}: pass True if log_density returns the log of an unbiased estimate, else False"
+                f"{given[0]}={getattr(self, given[0])!r} and {given[1]}={getattr(self, given[1])!r}: expected one of "
+                "them, as each says what the dimensions are"
+            )
+        if self.space is None:
+            whole = {"x": Real(_positive_integer(self.dim))} if self.parameters is None else self.parameters
+            return ParameterSpace(whole, coords, dims)
+        if dims is not None or coords is not None:
+            raise TypeError(f"dims={dims!r} and coords={coords!r}: leave them out, as space has its own")
+        return self.space
+
+    def _by_name(self, x: np.ndarray) -> dict[str, Any]:
+        if self.vectorized:
+            return self._space.constrain(x)
+        values = self._space.constrain(x[None])
+        return {name: value[0] if value.ndim > 1 else float(value[0]) for name, value in values.items()}
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+
+def check_blob_names(model: Model, names: Iterable[Any]) -> None:
+    """Names under which results can hold what a log-density returns besides its value.
+
+    Raises
+    ------
+    TypeError
+        A name is not a string.
+    ValueError
+        It is the name of a parameter or of a dimension, or cannot be a name in results.
+    """
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"log_density returned blobs with the name {name!r}: expected a string")
+        if name in model.dims:
+            raise ValueError(f"log_density returned a blob with the name of the parameter {name!r}: rename it")
+        if not name or "/" in name or name in model.coords or name in RESERVED:
+            raise ValueError(
+                f"log_density returned a blob with the name {name!r}: expected a string that is not empty, has no '/' "
+                "in it and is not the name of a dimension"
             )
 
 
-def _positive_integer(dim: object) -> int:
+def _positive_integer(dim: Any) -> int:
     remedy = "pass the number of parameters, an integer of at least 1"
     if isinstance(dim, (bool, np.bool_)):
         raise TypeError(f"dim={dim!r} is not an integer: {remedy}")
     try:
-        value = operator.index(dim)  # type: ignore[arg-type]
+        value = operator.index(dim)
     except TypeError:
         raise TypeError(f"dim={dim!r} is not an integer: {remedy}") from None
     if value < 1:
         raise ValueError(f"dim={dim!r} is not positive: {remedy}")
     return value
+
+
+def _check_flag(model: Model, name: str, meaning: str) -> None:
+    value = getattr(model, name)
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}={value!r}: pass True if {meaning}, else False")
+
+
+def _tuple(args: Any) -> tuple[Any, ...]:
+    if not isinstance(args, tuple):
+        raise TypeError(f"args={args!r}: expected a tuple of further arguments of log_density, such as (data,)")
+    return args
+
+
+def _keywords(kwargs: Any) -> dict[str, Any]:
+    if kwargs is None:
+        return {}
+    if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
+        raise TypeError(f"kwargs={kwargs!r}: expected a mapping of names to keyword arguments of log_density")
+    return dict(kwargs)

@@ -226,10 +226,21 @@ def test_a_scale_of_the_wrong_shape(scale):
 
 def test_good_start_points_are_copied():
     given = np.arange(12).reshape(6, 2)
-    points = arguments.as_initial(given, 4, 2)
+    model, seed = kmc.Model(log_density, 2), np.random.SeedSequence(0)
+    points = arguments.as_initial(given, 4, model, seed)
     assert points.dtype == np.float64 and not np.shares_memory(points, given)
     np.testing.assert_array_equal(points, given)
-    np.testing.assert_array_equal(arguments.as_initial(given.tolist(), 6, 2), given)
+    np.testing.assert_array_equal(arguments.as_initial(given.tolist(), 6, model, seed), given)
+    assert arguments.as_initial(None, 4, model, seed) is None
+
+
+def test_a_model_brings_its_start_points():
+    seed = np.random.SeedSequence(0)
+    model = kmc.Model(log_density, 2, initial=START + 0.5)
+    np.testing.assert_array_equal(arguments.as_initial(None, 4, model, seed), START + 0.5)
+    np.testing.assert_array_equal(arguments.as_initial(START, 4, model, seed), START)
+    with pytest.raises(ValueError, match=r"initial has shape \(4, 2\): expected \(5, 2\)"):
+        arguments.as_initial(None, 5, model, seed)
 
 
 @pytest.mark.parametrize("name", ["kernel-hmc", "adaptive-metropolis", "random-walk"])

@@ -10,9 +10,11 @@ import xarray
 from kmc._version import __version__
 from kmc.mcmc.base import MOVES, STATS
 from kmc.run.results import to_arviz
+from kmc.targets.model import Model
 from tests.run.sweeps import trace
 
 LEGACY = int(version("arviz").split(".")[0]) < 1
+MODEL = Model(float, 2)
 SAVED = set(STATS) - {"inverse_temperature"} | {"lp"}
 
 
@@ -92,7 +94,7 @@ def check(idata, draws, warmup):
 
 
 def build(draws, warmup):
-    return to_arviz(trace(draws), None if warmup is None else trace(warmup), ATTRS)
+    return to_arviz(MODEL, trace(draws), None if warmup is None else trace(warmup), ATTRS)
 
 
 CASES = pytest.mark.parametrize(("draws", "warmup"), [(70, None), (5, 66), (5, 0), (0, None), (0, 7), (0, 0)])
@@ -123,13 +125,13 @@ def test_xarray_reads_the_file_alone(tmp_path, draws, warmup):
 
 def test_a_long_attribute_survives(tmp_path):
     warnings = ["a sentence that is said often"] * 10_000
-    to_arviz(trace(2), attrs={"warnings": warnings}).to_netcdf(tmp_path / "run.nc")
+    to_arviz(MODEL, trace(2), attrs={"warnings": warnings}).to_netcdf(tmp_path / "run.nc")
     assert json.loads(arviz.from_netcdf(tmp_path / "run.nc").attrs["warnings"]) == warnings
 
 
 def test_results_do_not_share_memory_with_the_trace():
     kept = trace(3)
-    idata = to_arviz(kept)
+    idata = to_arviz(MODEL, kept)
     assert not np.shares_memory(idata["posterior"]["x"].values, kept.positions)
 
 

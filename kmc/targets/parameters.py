@@ -1,0 +1,241 @@
+"""Declarations of parameters: how large they are, and where they live."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kmc.checks import check_count, check_number
+from kmc.targets import transforms
+
+
+class Parameter(ABC):
+    """A parameter of a :class:`kmc.Model`.
+
+    Attributes
+    ----------
+    shape : tuple of int or None
+        Of the array of values, each of which may have a shape of its own; None: a single value, unless the model's
+        `dims` say otherwise.
+    """
+
+    shape: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", _as_shape(self.shape))
+
+    @property
+    @abstractmethod
+    def transform(self) -> transforms.Transform:
+        """The bijection from R^k onto the support of one value."""
+
+
+@dataclass(frozen=True)
+class Real(Parameter):
+    """Real numbers.
+
+    Parameters
+    ----------
+    shape : int or tuple of int, optional
+        ``Real()`` is a number, ``Real(3)`` a vector of three and ``Real((2, 3))`` a matrix.
+    """
+
+    shape: Any = None
+
+    @property
+    def transform(self) -> transforms.Transform:
+        return transforms.Identity()
+
+
+@dataclass(frozen=True)
+class Positive(Parameter):
+    """Positive numbers: exp(x).
+
+    Parameters
+    ----------
+    shape : int or tuple of int, optional
+        As of :class:`Real`.
+    """
+
+    shape: Any = None
+
+    @property
+    def transform(self) -> transforms.Transform:
+        return transforms.Above(0.0)
+
+
+@dataclass(frozen=True)
+class LowerBound(Parameter):
+    """Numbers above a bound: lower + exp(x).
+
+    Parameters
+    ----------
+    lower : float
+    shape : int or tuple of int, optional
+        As of :class:`Real`.
+    """
+
+    lower: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_bounds(self, "lower")
+
+    @property
+    def transform(self) -> transforms.Transform:
+        return transforms.Above(self.lower)
+
+
+@dataclass(frozen=True)
+class UpperBound(Parameter):
+    """Numbers below a bound: upper - exp(x).
+
+    Parameters
+    ----------
+    upper : float
+    shape : int or tuple of int, optional
+        As of :class:`Real`.
+    """
+
+    upper: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_bounds(self, "upper")
+
+    @property
+    def transform(self) -> transforms.Transform:
+        return transforms.Below(self.upper)
+
+
+@dataclass(frozen=True)
+class Interval(Parameter):
+    """Numbers between two bounds: lower + (upper - lower) / (1 + exp(-x)).
+
+    Parameters
+    ----------
+    lower, upper : float
+    shape : int or tuple of int, optional
+        As of :class:`Real`.
+    """
+
+    lower: float
+    upper: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_bounds(self, "lower", "upper")
+        between = np.nextafter(self.lower, self.upper) < self.upper
+        if not (between and np.finfo(float).tiny < self.upper - self.lower < np.inf):
+            raise ValueError(
+                f"lower={self.lower!r} and upper={self.upper!r}: expected lower < upper, with numbers in between"
+            )
+
+    @property
+    def transform(self) -> transforms.Transform:
+        return transforms.Between(self.lower, self.upper)
+
+
+@dataclass(frozen=True)
+class Simplex(Parameter):
+    """Positive numbers with the sum 1: a softmax (isometric log-ratio).
+
+    The log-density is with respect to all of them but one, as that of a Dirichlet distribution is.
+
+    Parameters
+    ----------
+    size : int
+        At least 2.
+    shape : int or tuple of int, optional
+        Of an array of simplexes: ``Simplex(4, shape=3)`` has the values of three, in the rows of a (3, 4) array.
+    """
+
+    size: int
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count(self, "size", 2)
+
+    @property
+    def transform(self) -> transforms.Transform:
+        return transforms.IsometricLogRatio(int(self.size))
+
+
+@dataclass(frozen=True)
+class Ordered(Parameter):
+    """Numbers in increasing order: the exponentials of x are the steps.
+
+    Parameters
+    ----------
+    size : int
+        At least 2.
+    shape : int or tuple of int, optional
+        Of an array of such vectors, as of :class:`Simplex`.
+    """
+
+    size: int
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count(self, "size", 2)
+
+    @property
+    def transform(self) -> transforms.Transform:
+        return transforms.Increasing(int(self.size))
+
+
+@dataclass(frozen=True)
+class CorrelationCholesky(Parameter):
+    """The lower Cholesky factor L of a correlation matrix L L^T: tanh(x) are the canonical partial correlations.
+
+    The log-density is with respect to the elements below the diagonal of L, as Stan's ``lkj_corr_cholesky`` is. For a
+    density of the correlation matrix itself add the sum over i = 1, ..., `size` of (`size` - i) log L_ii.
+
+    Parameters
+    ----------
+    size : int
+        At least 2.
+    shape : int or tuple of int, optional
+        Of an array of such factors, as of :class:`Simplex`.
+    """
+
+    size: int
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count(self, "size", 2)
+
+    @property
+    def transform(self) -> transforms.Transform:
+        return transforms.PartialCorrelations(int(self.size))
+
+
+def _check_bounds(parameter: Any, *names: str) -> None:
+    for name in names:
+        check_number(parameter, name, -np.inf)
+        object.__setattr__(parameter, name, float(getattr(parameter, name)))
+
+
+def _as_shape(shape: Any) -> tuple[int, ...] | None:
+    expected = f"shape={shape!r}: expected a whole number of at least 1, or a tuple of them"
+    if shape is None:
+        return None
+    try:
+        if isinstance(shape, (bool, np.bool_)):
+            raise TypeError
+        lengths = tuple(map(operator.index, shape)) if isinstance(shape, (tuple, list)) else (operator.index(shape),)
+    except TypeError:
+        raise TypeError(expected) from None
+    if min(lengths, default=1) < 1:
+        raise ValueError(expected)
+    return lengths

@@ -1,0 +1,75 @@
+"""Start points, from whatever a user may give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kmc.targets.space import Space
+
+
+def start_points(initial: Any, least: int, space: Space) -> np.ndarray:
+    """Finite start points in R^d.
+
+    Parameters
+    ----------
+    initial : array_like, mapping or list of mappings
+        Unconstrained points (k, d); or arrays (k, *shape) of each parameter's values, by name; or k points, each of
+        which has all parameters by name.
+    least : int
+        The least k.
+    space : Space
+
+    Returns
+    -------
+    ndarray, shape (k, d)
+        A new array.
+
+    Raises
+    ------
+    TypeError, ValueError
+        There are fewer points, they have another shape, or are no finite real numbers in the parameters' supports.
+    """
+    expected = f"expected real numbers of shape ({least}, {space.dim})"
+    if _is_list_of_mappings(initial):
+        initial = _stacked(initial)
+    if isinstance(initial, Mapping):
+        initial = _unconstrained(initial, space)
+    try:
+        if np.iscomplexobj(initial):
+            raise TypeError("complex numbers")
+        points = np.array(initial, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"initial={initial!r}: {expected}") from error
+    if points.ndim != 2 or points.shape[1] != space.dim or len(points) < least:
+        raise ValueError(
+            f"initial has shape {points.shape}: expected ({least}, {space.dim}), one start point per chain "
+            "(more rows are welcome), over-dispersed if possible"
+        )
+    if not np.all(np.isfinite(points)):
+        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
+        raise ValueError(f"initial[{row}]={points[row].tolist()}: expected finite numbers")
+    return points
+
+
+def _is_list_of_mappings(initial: Any) -> bool:
+    return isinstance(initial, (list, tuple)) and bool(initial) and isinstance(initial[0], Mapping)
+
+
+def _stacked(initial: Any) -> dict[str, list[Any]]:
+    for i, point in enumerate(initial):
+        if not isinstance(point, Mapping) or set(point) != set(initial[0]):
+            raise ValueError(f"initial[{i}]={point!r}: expected a mapping with the same names as initial[0] has")
+    return {name: [point[name] for point in initial] for name in initial[0]}
+
+
+def _unconstrained(initial: Mapping[str, Any], space: Space) -> np.ndarray:
+    unconstrain = getattr(space, "unconstrain", None)
+    if unconstrain is None:
+        raise TypeError(f"initial={initial!r}: expected an array (k, {space.dim}) of unconstrained start points")
+    try:
+        return unconstrain(initial)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"initial: {error}") from error

@@ -1,0 +1,307 @@
+"""Smooth bijections from R^k onto the supports of constrained parameters, with their log-Jacobians.
+
+They are those of Stan's reference manual [1]_. Constrained values are strictly inside the support for every finite x:
+where float64 would round them to its edge they are the nearest number inside, and the log-Jacobian, which is computed
+from x, still tells them apart. Where a value would be beyond the largest float64, that is what it is, and its
+log-Jacobian is -inf: the density of what cannot be represented is zero.
+
+References
+----------
+.. [1] Stan Development Team, "Stan Reference Manual", version 2.37, chapter "Constraint transforms".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, Protocol
+
+import numpy as np
+from scipy.linalg import helmert
+from scipy.special import expit, log_expit, logsumexp, softmax
+
+_LARGEST = np.finfo(np.float64).max
+_LEAST = np.finfo(np.float64).tiny
+_LONGEST = np.log(_LARGEST)  # the exponential of more is not a float64
+_EQUAL = 1e-8  # sums that are 1 by definition may have been rounded by that much
+
+
+class Transform(Protocol):
+    """A bijection, vectorised over leading axes.
+
+    Attributes
+    ----------
+    unconstrained_shape, shape : tuple of int
+        Of one value, before and after; () for what is done to each number alone.
+    support : str
+        In words.
+    """
+
+    @property
+    def unconstrained_shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def support(self) -> str: ...
+
+    def constrain(self, x: np.ndarray) -> np.ndarray:
+        """(..., *unconstrained_shape) -> (..., *shape), a new array."""
+
+    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        """Log of the absolute Jacobian determinant: (..., *unconstrained_shape) -> (...)."""
+
+    def contains(self, y: np.ndarray) -> np.ndarray:
+        """Whether values are in the support: (..., *shape) -> (...), bool."""
+
+    def unconstrain(self, y: np.ndarray) -> np.ndarray:
+        """The inverse of ``constrain``, for values in the support."""
+
+
+class _OfNumbers:
+    """What is done to each number alone."""
+
+    unconstrained_shape: ClassVar[tuple[int, ...]] = ()
+    shape: ClassVar[tuple[int, ...]] = ()
+
+
+@dataclass(frozen=True)
+class Identity(_OfNumbers):
+    """y = x."""
+
+    support: ClassVar[str] = "finite numbers"
+
+    def constrain(self, x: np.ndarray) -> np.ndarray:
+        return x.copy()
+
+    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        return np.zeros_like(x)
+
+    def contains(self, y: np.ndarray) -> np.ndarray:
+        return np.isfinite(y)
+
+    def unconstrain(self, y: np.ndarray) -> np.ndarray:
+        return y.copy()
+
+
+@dataclass(frozen=True)
+class Above(_OfNumbers):
+    """y = lower + exp(x)."""
+
+    lower: float
+
+    @property
+    def support(self) -> str:
+        return f"finite numbers above {self.lower:g}"
+
+    def constrain(self, x: np.ndarray) -> np.ndarray:
+        return np.clip(self.lower + _exp(x), _after(self.lower, np.inf), _LARGEST)
+
+    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x > _LONGEST, -np.inf, x)
+
+    def contains(self, y: np.ndarray) -> np.ndarray:
+        return np.isfinite(y) & (y > self.lower)
+
+    def unconstrain(self, y: np.ndarray) -> np.ndarray:
+        return np.log(y - self.lower)
+
+
+@dataclass(frozen=True)
+class Below(_OfNumbers):
+    """y = upper - exp(x)."""
+
+    upper: float
+
+    @property
+    def support(self) -> str:
+        return f"finite numbers below {self.upper:g}"
+
+    def constrain(self, x: np.ndarray) -> np.ndarray:
+        return -Above(-self.upper).constrain(x)
+
+    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        return Above(-self.upper).log_jacobian(x)
+
+    def contains(self, y: np.ndarray) -> np.ndarray:
+        return np.isfinite(y) & (y < self.upper)
+
+    def unconstrain(self, y: np.ndarray) -> np.ndarray:
+        return np.log(self.upper - y)
+
+
+@dataclass(frozen=True)
+class Between(_OfNumbers):
+    """y = lower + (upper - lower) logistic(x), measured from the nearer end."""
+
+    lower: float
+    upper: float
+
+    @property
+    def support(self) -> str:
+        return f"numbers between {self.lower:g} and {self.upper:g}"
+
+    def constrain(self, x: np.ndarray) -> np.ndarray:
+        step = (self.upper - self.lower) * expit(-np.abs(x))
+        y = np.where(x < 0, self.lower + step, self.upper - step)
+        return np.clip(y, _after(self.lower, self.upper), _after(self.upper, self.lower))
+
+    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        return np.log(self.upper - self.lower) + log_expit(x) + log_expit(-x)
+
+    def contains(self, y: np.ndarray) -> np.ndarray:
+        return (y > self.lower) & (y < self.upper)
+
+    def unconstrain(self, y: np.ndarray) -> np.ndarray:
+        return np.log(y - self.lower) - np.log(self.upper - y)
+
+
+@dataclass(frozen=True)
+class IsometricLogRatio:
+    """y = softmax(V x), the columns of V being orthonormal and orthogonal to the vector of ones; x = 0 is uniform.
+
+    The density is with respect to the first `size` - 1 components, as that of a Dirichlet distribution is: the
+    log-Jacobian is the sum of log y plus log(size) / 2.
+    """
+
+    size: int
+    support: ClassVar[str] = "positive numbers with the sum 1"
+
+    @property
+    def unconstrained_shape(self) -> tuple[int, ...]:
+        return (self.size - 1,)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def constrain(self, x: np.ndarray) -> np.ndarray:
+        return np.maximum(softmax(x @ _contrasts(self.size).T, axis=-1), _LEAST)
+
+    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        z = x @ _contrasts(self.size).T
+        return (z - logsumexp(z, axis=-1, keepdims=True)).sum(axis=-1) + 0.5 * np.log(self.size)
+
+    def contains(self, y: np.ndarray) -> np.ndarray:
+        return np.all(y > 0, axis=-1) & (np.abs(y.sum(axis=-1) - 1) < _EQUAL)
+
+    def unconstrain(self, y: np.ndarray) -> np.ndarray:
+        return np.log(y) @ _contrasts(self.size)
+
+
+@lru_cache
+def _contrasts(size: int) -> np.ndarray:
+    """V, shape (size, size - 1): Helmert's, with an orthonormal basis of the vectors that sum to zero as columns."""
+    basis = np.ascontiguousarray(helmert(size).T)
+    basis.flags.writeable = False
+    return basis
+
+
+@dataclass(frozen=True)
+class Increasing:
+    """y_1 = x_1 and y_k = y_(k-1) + exp(x_k)."""
+
+    size: int
+    support: ClassVar[str] = "finite numbers, each above the one before"
+
+    @property
+    def unconstrained_shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def constrain(self, x: np.ndarray) -> np.ndarray:
+        y = x.copy()
+        for k in range(1, self.size):
+            least = np.nextafter(y[..., k - 1], _LARGEST)
+            y[..., k] = np.clip(y[..., k - 1] + _exp(x[..., k]), least, _LARGEST)
+        return y
+
+    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        return np.where(self.constrain(x)[..., -1] < _LARGEST, x[..., 1:].sum(axis=-1), -np.inf)
+
+    def contains(self, y: np.ndarray) -> np.ndarray:
+        return np.all(np.isfinite(y), axis=-1) & np.all(np.diff(y, axis=-1) > 0, axis=-1)
+
+    def unconstrain(self, y: np.ndarray) -> np.ndarray:
+        return np.concatenate([y[..., :1], np.log(np.diff(y, axis=-1))], axis=-1)
+
+
+@dataclass(frozen=True)
+class PartialCorrelations:
+    """Cholesky factors of correlation matrices, from the canonical partial correlations tanh(x) [1]_.
+
+    Row by row, L_ij = tanh(x_ij) sqrt(r_ij) below the diagonal and L_ii = sqrt(r_ii) on it, r_ij being the product of
+    1 - tanh(x_ij')^2 over j' < j: what the elements before it leave of the row's unit length. The density is with
+    respect to the elements below the diagonal, as in Stan.
+
+    References
+    ----------
+    .. [1] Lewandowski, Kurowicka and Joe (2009), "Generating random correlation matrices based on vines and extended
+       onion method", Journal of Multivariate Analysis 100.
+    """
+
+    size: int
+    support: ClassVar[str] = "lower triangular, positive on the diagonal, with rows of length 1"
+
+    @property
+    def unconstrained_shape(self) -> tuple[int, ...]:
+        return (self.size * (self.size - 1) // 2,)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size, self.size)
+
+    def constrain(self, x: np.ndarray) -> np.ndarray:
+        partial = self._square(np.tanh(x))
+        y = partial * np.exp(0.5 * self._log_left(x))
+        diagonal = np.arange(self.size)
+        y[..., diagonal, diagonal] = np.maximum(np.exp(0.5 * self._log_left(x)[..., diagonal, diagonal]), _LEAST)
+        return y
+
+    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        left = self._log_left(x)[..., *np.tril_indices(self.size, -1)]
+        return (_log_sech2(x) + 0.5 * left).sum(axis=-1)
+
+    def contains(self, y: np.ndarray) -> np.ndarray:
+        above = np.triu_indices(self.size, 1)
+        lower = np.all(y[..., *above] == 0, axis=-1)
+        unit = np.all(np.abs(np.square(y).sum(axis=-1) - 1) < _EQUAL, axis=-1)
+        return lower & unit & np.all(np.diagonal(y, axis1=-2, axis2=-1) > 0, axis=-1)
+
+    def unconstrain(self, y: np.ndarray) -> np.ndarray:
+        # The tangent of each angle: what an element is to the length of the rest of its row.
+        rest = np.flip(np.hypot.accumulate(np.flip(y, -1), axis=-1), -1)[..., 1:]
+        rows, columns = np.tril_indices(self.size, -1)
+        return np.arcsinh(y[..., rows, columns] / rest[..., rows, columns])
+
+    def _log_left(self, x: np.ndarray) -> np.ndarray:
+        """Log r_ij of the rows up to the diagonal; what is above it means nothing."""
+        logs = self._square(_log_sech2(x))
+        return np.cumsum(logs, axis=-1) - logs
+
+    def _square(self, values: np.ndarray) -> np.ndarray:
+        """Values in the places below the diagonal, row by row, of matrices that are zero elsewhere."""
+        matrix = np.zeros((*values.shape[:-1], self.size, self.size))
+        matrix[..., *np.tril_indices(self.size, -1)] = values
+        return matrix
+
+
+def _after(bound: float, towards: float) -> float:
+    """The nearest number to a bound on one side of it; past zero, the least that keeps all its digits."""
+    return float(np.nextafter(bound, towards)) if bound else float(np.copysign(_LEAST, towards))
+
+
+def _exp(x: np.ndarray) -> np.ndarray:
+    """The exponential, without a word when it is beyond the largest number."""
+    with np.errstate(over="ignore"):
+        return np.exp(x)
+
+
+def _log_sech2(x: np.ndarray) -> np.ndarray:
+    """Log of 1 - tanh(x)^2."""
+    size = np.abs(x)
+    return 2.0 * (np.log(2.0) - size - np.log1p(np.exp(-2.0 * size)))
