@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kmc.run.store import snapshot
-from kmc.run.store.commit import Commit, StoreError, versions, write_commit
 from kmc.run.store.columns import Damaged, Table
-from kmc.run.store.rows import History, rows_of
+from kmc.run.store.commit import Commit, StoreError, versions, write_commit
+from kmc.run.store.history import Batch, Mismatch, Past, columns_of
+from kmc.run.trace import side_by_side
 
 if TYPE_CHECKING:
     from kmc.run.run import Run
 
 COMMIT_SECONDS = 0.25  # least time between commits, and
-COMMIT_SHARE = 0.01  # greatest share of the time that they take
-SNAPSHOT_SECONDS = 5.0  # of the sampler's own time, which is what it would take to run again, and
-SNAPSHOT_SHARE = 0.01
+SNAPSHOT_SECONDS = 5.0  # between snapshots, of the sampler's own time: what it would take to run again.
+SHARE = 0.01  # Neither takes more of the time than this.
 
 
 class Unrecorded:
@@ -31,24 +32,25 @@ class Unrecorded:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
         pass
 
     def restore(self) -> bool:
         """Whether the run went back to a snapshot."""
         return False
 
-    def recall(self, points: np.ndarray) -> Any:
-        """What the points (k, d) gave when they were evaluated, or None if they were not."""
+    def recall(self, points: np.ndarray) -> Batch | None:
+        """What the points (k, d) gave, if they were evaluated before."""
+        return None
 
-    def keep(self, points: np.ndarray, values: np.ndarray) -> None:
+    def keep(self, batch: Batch) -> None:
         """Take in new evaluations."""
 
     def swept(self) -> None:
         """All replicas are between two sweeps."""
 
-    def finish(self, attrs: dict[str, Any]) -> None:
-        """The run has ended, with a result that has those attributes."""
+    def finish(self, result: Any) -> None:
+        """The run has ended, with that result."""
 
 
 class Recorder(Unrecorded):
@@ -66,38 +68,191 @@ class Recorder(Unrecorded):
         Closed when recording ends.
     """
 
-    def __init__(self, path: Path, run: Run, header: dict[str, Any], commit: Commit, lock: Any):
+    def __init__(self, path: Path, run: Run, header: Mapping[str, Any], commit: Commit, lock: Any):
         self.path, self.run, self.header, self.commit = path, run, header, commit
         self._lock = lock
-        self._history = History()
-        tables = ["history", "draws", "variables"]
-        tables += [f"{kind}/{i}" for kind in ("warmup", "warmup_variables") for i in range(len(run.replicas))]
-        self._tables = {
-            name: Table(path / name, ("evaluation",) if name == "history" else ("draw", "chain")) for name in tables
-        }
-        self._began = self._committed = time.perf_counter()
-        self._cost = self._snapshot_cost = 0.0
-        self._own_time = self._asked = 0.0
+        self._past: Past | None = None
+        self._new: list[Batch] = []
+        self._tables: dict[str, Table] = {}
+        self._clock = self._last_commit = time.perf_counter()
+        self._seconds_before = commit.seconds
+        self._commit_cost = self._snapshot_cost = 0.0
+        self._own_seconds = 0.0  # of the sampler, since the last snapshot
+        self._left = self._clock  # when a value was last handed out
         self._warming_up = True
 
     @property
     def replaying(self) -> bool:  # type: ignore[override]
         """Whether the next values come from the store."""
-        return self._history.n_past > 0
+        return bool(self._past)
+
+    def __exit__(self, *error: Any) -> None:
+        with contextlib.suppress(*((OSError,) if error[0] is not None else ())), contextlib.closing(self._lock):
+            if not self.replaying:
+                self._write()
 
     # Back to where the run was
 
     def restore(self) -> bool:
-        """Go back to the newest snapshot that loads, and have the evaluations after it answered from the history."""
-        self.run.clock -= self.commit.seconds
-        history = self._read("history", self.commit.n_evaluations)
-        state = self._newest_snapshot()
-        if state is not None:
-            draws = self._read("draws", self.commit.n_draws)
-            warmup = [self._read(f"warmup/{i}", n) for i, n in enumerate(self.commit.n_warmup)]
-            self.run.restore(state, draws, warmup)
-            self.run.known({name: rows[: state["n_evaluations"]] for name, rows in history.items()})
-            self._warming_up = False  
-        first = 0 if state is None else state["n_evaluations"]
-        self._history.expect({name: rows[first:] for name, rows in history.items()})
-        return state is not None
+        """Go back to the newest snapshot that loads, and have what came after it answered from the history."""
+        done = self.commit
+        if not done.n_evaluations:
+            return False
+        self.run.clock -= done.seconds
+        columns, blobs = self._read("history", done.n_evaluations), self._read("history/blobs", done.n_evaluations)
+        state = self._newest_state()
+        self._past = Past(columns, blobs, first=0 if state is None else state["n_evaluations"])
+        if state is None:
+            return False
+        self.run.known(self._past.before())
+        phases = {"draws": done.n_draws} | {f"warmup/{i}": n for i, n in enumerate(done.n_warmup)}
+        rows = {name: (self._read(f"{name}/trace", n), self._read(f"{name}/blobs", n)) for name, n in phases.items()}
+        self.run.restore(state, rows.pop("draws"), list(rows.values()))
+        self._warming_up = self.run.warming_up
+        return True
+
+    def recall(self, points: np.ndarray) -> Batch | None:
+        """See :class:`Unrecorded`; StoreError if the run does not go as it did."""
+        if not self._past:
+            self._own_seconds += time.perf_counter() - self._left
+            return None
+        try:
+            batch = self._past.recall(points)
+        except Mismatch as error:
+            before = "nothing" if error.before is None else error.before.tolist()
+            raise StoreError(
+                f"store={str(self.path)!r}: the run cannot go on as it began, because evaluation {error.row} was made at "
+                f"x = {before} with {_listed(self.commit.versions)} and is asked for at x = {error.now.tolist()} "
+                f"with {_listed(versions())}: the code, the machine or the target has changed since"
+            ) from None
+        return batch
+
+    def keep(self, batch: Batch) -> None:
+        """See :class:`Unrecorded`."""
+        if len(batch.points):
+            self._new.append(batch)
+        self._left = time.perf_counter()
+
+    def swept(self) -> None:
+        """Commit if it is time."""
+        if self.replaying:
+            self._left = self._last_commit = time.perf_counter()
+            return
+        now = time.perf_counter()
+        since = self._own_seconds + now - self._left
+        settled = self._warming_up and not self.run.warming_up
+        if settled or since > max(SNAPSHOT_SECONDS, self._snapshot_cost / SHARE):
+            self._write(with_snapshot=True)
+        elif now - self._last_commit > max(COMMIT_SECONDS, self._commit_cost / SHARE):
+            self._write()
+        self._warming_up = self.run.warming_up
+
+    def finish(self, result: Any) -> None:
+        """Commit that there is no more to come."""
+        # A DataTree has attributes at its root; so has InferenceData.
+        groups = {"": dict(result.attrs), "posterior": dict(result["posterior"].attrs)}
+        for name, table in self._tables.items():
+            table.set_length(_rows_counted(name, self.commit))
+        self._write(with_snapshot=True, attrs=groups, finished=True)
+
+    # Writing
+
+    def _write(self, with_snapshot: bool = False, **changes: Any) -> None:
+        """Write all that is new, and then the commit; only that changes what the recorder believes."""
+        began = time.perf_counter()
+        run, new = self.run, len(self._new)
+        crcs = {name: dict(columns) for name, columns in self.commit.crcs.items()}
+        n_evaluations = self.commit.n_evaluations
+        if new:
+            columns, blobs = columns_of(self._new[:new])
+            self._put(crcs, "history", n_evaluations, columns)
+            self._put(crcs, "history/blobs", n_evaluations, blobs)
+            n_evaluations += len(columns["value"])
+        n_draws = run.n_draws
+        self._put_phase(crcs, "draws", self.commit.n_draws, n_draws, [replica.trace for replica in run.replicas])
+        n_warmup = [len(replica.warmup_trace) for replica in run.replicas]
+        for i, replica in enumerate(run.replicas):
+            self._put_phase(crcs, f"warmup/{i}", self.commit.n_warmup[i], n_warmup[i], [replica.warmup_trace])
+        snapshots = self.commit.snapshots
+        if with_snapshot:
+            snapshots = self._new_snapshots()
+        commit = self.commit.with_changes(
+            **{"attrs": {"": run.facts()}, "finished": False, **changes},
+            n_evaluations=n_evaluations,
+            n_draws=n_draws,
+            n_warmup=n_warmup,
+            crcs=crcs,
+            snapshots=snapshots,
+            draws=run.draws,
+            max_evaluations=run.max_evaluations,
+            seconds=self._seconds_before + began - self._clock,
+        )
+        write_commit(self.path, self.header, commit)
+        self.commit, self._new = commit, self._new[new:]
+        self._last_commit = time.perf_counter()
+        if with_snapshot:
+            snapshot.remove_others(self.path / "snapshots", {record["name"] for record in snapshots})
+            self._snapshot_cost, self._own_seconds = time.perf_counter() - began, 0.0
+            self._left = time.perf_counter()
+        else:
+            self._commit_cost = time.perf_counter() - began
+
+    def _put(self, crcs, name, start, columns, dims=None):
+        if not columns:
+            return
+        known = crcs.setdefault(name, {})
+        if start and not known:  # rows without this column came first
+            columns = {key: np.concatenate([np.zeros_like(rows, shape=(start, *rows.shape[1:])), rows]) for key, rows in columns.items()}
+            start = 0
+        known.update(self._table(name).put(start, columns, known, dims))
+
+    def _put_phase(self, crcs, name, start, stop, traces):
+        """Rows start..stop of the traces, chains side by side, and what they are called."""
+        if start == stop:
+            return
+        columns = side_by_side([trace.rows(start, stop) for trace in traces])
+        self._put(crcs, f"{name}/trace", start, columns)
+        self._put(crcs, f"{name}/blobs", start, side_by_side([trace.blob_rows(start, stop) for trace in traces]))
+        model = self.run.evaluate.model
+        if model.named:
+            n, chains, dim = columns["position"].shape
+            values = model.constrain(columns["position"].reshape(-1, dim))
+            shown = {key: np.reshape(value, (n, chains, *value.shape[1:])) for key, value in values.items()}
+            self._put(crcs, f"{name}/variables", start, shown, model.dims)
+
+    def _table(self, name):
+        if name not in self._tables:
+            rows = ("evaluation",) if name.startswith("history") else ("draw", "chain")
+            self._tables[name] = Table(self.path / name, rows)
+        return self._tables[name]
+
+    def _new_snapshots(self):
+        """Records of a snapshot of now, if one can be made, and of the last one."""
+        last = self.commit.snapshots[:1]
+        number = 1 + max((int(record["name"]) for record in self.commit.snapshots), default=0)
+        record = snapshot.dump(self.path / "snapshots" / str(number), self.run.state())
+        return last if record is None else [record, *last]
+
+    # Reading
+
+    def _read(self, name: str, rows: int) -> dict[str, np.ndarray]:
+        try:
+            return self._table(name).read(rows, self.commit.crcs.get(name, {}))
+        except Damaged as error:
+            raise StoreError(f"store={str(self.path)!r} is damaged, and the run cannot go on: {error}") from error
+
+    def _newest_state(self):
+        if self.commit.versions.get("kmc") != versions()["kmc"]:
+            return None  # all that was evaluated is in the history
+        states = (snapshot.load(self.path / "snapshots", record) for record in self.commit.snapshots)
+        return next((state for state in states if state is not None), None)
+
+
+def _rows_counted(name: str, commit: Commit) -> int:
+    if name.startswith("history"):
+        return commit.n_evaluations
+    return commit.n_draws if name.startswith("draws") else commit.n_warmup[int(name.split("/")[1])]
+
+
+def _listed(packages: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in packages.items())
