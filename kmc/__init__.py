@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from kmc.errors import EvaluationError, KmcWarning
     from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
     from kmc.plots import plot_ck_test, plot_implied_timescales, plot_pairs, plot_slow_modes, plot_validation
+    from kmc.run.iterate import iterate
+    from kmc.run.records import Progress
     from kmc.run.sample import sample
     from kmc.targets.model import Model
     from kmc.targets.parameters import (
@@ -37,10 +39,12 @@ _HOMES = {
     "Model": "kmc.targets.model",
     "Ordered": "kmc.targets.parameters",
     "Positive": "kmc.targets.parameters",
+    "Progress": "kmc.run.records",
     "RandomWalkMetropolis": "kmc.mcmc",
     "Real": "kmc.targets.parameters",
     "Simplex": "kmc.targets.parameters",
     "UpperBound": "kmc.targets.parameters",
+    "iterate": "kmc.run.iterate",
     "plot_ck_test": "kmc.plots",
     "plot_implied_timescales": "kmc.plots",
     "plot_pairs": "kmc.plots",
@@ -62,6 +66,7 @@ __all__ = [
     "Model",
     "Ordered",
     "Positive",
+    "Progress",
     "RandomWalkMetropolis",
     "Real",
     "Simplex",
@@ -70,6 +75,7 @@ __all__ = [
     "bases",
     "diagnostics",
     "forms",
+    "iterate",
     "kernels",
     "plot_ck_test",
     "plot_implied_timescales",

@@ -13,7 +13,7 @@ class EvaluationError(RuntimeError):
     position : ndarray, shape (d,)
         The parameter vector at which the evaluation failed.
     idata : InferenceData or DataTree or None
-        The draws made before the failure; set by :func:`kmc.sample`.
+        The draws made before the failure; set by :func:`kmc.sample` and :func:`kmc.iterate`.
     """
 
     def __init__(self, message: str, position=None):

@@ -1,7 +1,8 @@
-"""What a run shows of itself: a live panel in a terminal or a notebook, a line every ten seconds in a log, or nothing.
+"""What a run shows of itself: a live panel in a terminal, a live line in a notebook, a line every ten seconds in a
+log, or nothing.
 
-Everything goes to standard error, so that standard output stays clean for data. Time is read off the records, not
-off a clock.
+Everything goes to standard error (in a notebook: to the cell), so that standard output stays clean for data. Time
+is read off the records, not off a clock.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from datetime import timedelta
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -51,7 +52,9 @@ def make_display(progress: bool, console: Console | None = None) -> Display:
     if not progress:
         return _Nothing()
     console = console or Console(stderr=True)
-    if console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal):
+    if console.is_jupyter:
+        return _Throttled(_Notebook(), _LIVE_SECONDS)
+    if console.is_terminal and not console.is_dumb_terminal:
         return _Throttled(_Panel(console), _LIVE_SECONDS)
     return _Throttled(_Log(console), _LOG_SECONDS)
 
@@ -73,7 +76,7 @@ class _Nothing:
 class _View(Protocol):
     def open(self) -> None: ...
 
-    def show(self, record: Progress, remaining: float | None) -> None: ...
+    def show(self, record: Progress) -> None: ...
 
     def close(self) -> None: ...
 
@@ -84,7 +87,6 @@ class _Throttled:
     def __init__(self, view: _View, seconds: float):
         self._view = view
         self._seconds = seconds
-        self._first: Progress | None = None  # of the phase
         self._last: Progress | None = None
         self._shown: Progress | None = None
         self._due = 0.0
@@ -98,11 +100,8 @@ class _Throttled:
 
     def update(self, record: Progress) -> None:
         self._last = record
-        if self._first is None or record.phase != self._first.phase:
-            self._first = record
-        elif record.elapsed < self._due:
-            return
-        self._show(record)
+        if self._shown is None or record.phase != self._shown.phase or record.elapsed >= self._due:
+            self._show(record)
 
     def close(self) -> None:
         if self._last is not None and self._last is not self._shown:
@@ -110,10 +109,9 @@ class _Throttled:
         self._view.close()
 
     def _show(self, record: Progress) -> None:
-        assert self._first is not None
         self._shown = record
         self._due = record.elapsed + self._seconds
-        self._view.show(record, _remaining(self._first, record))
+        self._view.show(record)
 
 
 class _Panel:
@@ -127,11 +125,47 @@ class _Panel:
     def open(self) -> None:
         self._live.start()
 
-    def show(self, record: Progress, remaining: float | None) -> None:
-        self._live.update(_panel(record, remaining), refresh=True)
+    def show(self, record: Progress) -> None:
+        self._live.update(_panel(record), refresh=True)
 
     def close(self) -> None:
         self._live.stop()
+
+
+class _Notebook:
+    """One line in the cell's output, which each record replaces."""
+
+    def __init__(self) -> None:
+        self._cell: Any = None
+
+    def open(self) -> None:
+        pass
+
+    def show(self, record: Progress) -> None:
+        from IPython.display import display
+
+        if self._cell is None:
+            self._cell = display(_Line(record), display_id=True)
+        else:
+            self._cell.update(_Line(record))
+
+    def close(self) -> None:
+        pass
+
+
+class _Line:
+    """A record as a notebook shows it, and as plain text where it cannot."""
+
+    def __init__(self, record: Progress):
+        self._record = record
+
+    def __repr__(self) -> str:
+        return _line(self._record)
+
+    def _repr_html_(self) -> str:
+        done = self._record.fraction
+        value = "" if done is None else f' value="{done:.3f}"'
+        return f'<progress{value} style="width: 10em"></progress> <code>{_line(self._record)}</code>'
 
 
 class _Log:
@@ -143,24 +177,28 @@ class _Log:
     def open(self) -> None:
         pass
 
-    def show(self, record: Progress, remaining: float | None) -> None:
-        line = f"kmc: {_PHASES[record.phase]}, {_draws(record)}, {_quality(record)}, {_clock(record, remaining)}"
-        self._console.print(line, soft_wrap=True, markup=False, highlight=False)
+    def show(self, record: Progress) -> None:
+        self._console.print(f"kmc: {_line(record)}", soft_wrap=True, markup=False, highlight=False)
 
     def close(self) -> None:
         pass
 
 
-def _panel(record: Progress, remaining: float | None) -> Group:
-    done = _fraction(record)
-    bar = ProgressBar(total=1.0, completed=done or 0.0, width=20, pulse=done is None, animation_time=record.elapsed)
+def _panel(record: Progress) -> Group:
+    done = record.fraction
+    bar = ProgressBar(total=1.0, completed=done or 0.0, width=12, pulse=done is None, animation_time=record.elapsed)
     head = Table.grid(padding=(0, 1))
-    head.add_row(Text(f"{_PHASES[record.phase]:<8}", style="bold"), bar, _draws(record), _clock(record, remaining))
+    head.add_row(Text(f"{_PHASES[record.phase]:<8}", style="bold"), bar, _draws(record), _clock(record))
     return Group(head, Text(_quality(record), style="dim", no_wrap=True, overflow="ellipsis"))
 
 
+def _line(record: Progress) -> str:
+    return f"{_PHASES[record.phase]}, {_draws(record)}, {_quality(record)}, {_clock(record)}"
+
+
 def _draws(record: Progress) -> str:
-    return f"{record.draw:,}{_of(record.draws)} draws"
+    ess = "" if math.isnan(record.ess) else f", ESS {record.ess:,.0f}"
+    return f"{record.draw:,}{_of(record.draws)} draws{ess}"
 
 
 def _quality(record: Progress) -> str:
@@ -173,30 +211,10 @@ def _of(limit: int | None) -> str:
     return "" if limit is None else f"/{limit:,}"
 
 
-def _clock(record: Progress, remaining: float | None) -> str:
-    left = "" if remaining is None else f", {_seconds(remaining)} left"
+def _clock(record: Progress) -> str:
+    left = "" if record.phase == "done" or record.remaining is None else f", {_seconds(record.remaining)} left"
     return f"{_seconds(record.elapsed)}{left}"
 
 
 def _seconds(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
-
-
-def _fraction(record: Progress) -> float | None:
-    """How much of the phase's work is done; None during a warm-up that no budget bounds."""
-    if record.phase == "done":
-        return 1.0
-    parts = []
-    if record.max_evaluations:
-        parts.append(record.n_evaluations / record.max_evaluations)
-    if record.draws and record.phase == "sampling":
-        parts.append(record.draw / record.draws)
-    return min(max(parts), 1.0) if parts else None
-
-
-def _remaining(first: Progress, record: Progress) -> float | None:
-    """Seconds to the end, at the pace since the first record of the phase."""
-    before, now = _fraction(first), _fraction(record)
-    if before is None or now is None or now <= before:
-        return None
-    return (record.elapsed - first.elapsed) * (1.0 - now) / (now - before)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
 
 from kmc.mcmc.base import Sampler, Sweep
+from kmc.run.meter import Meter
 from kmc.run.records import Progress
 from kmc.run.replica import Replica
 from kmc.run.results import to_arviz
@@ -58,9 +57,7 @@ class Run:
         ]
         self.interrupted = self.stopped = self.ended = False
         self._n_warmup = 0
-        self.n_divergences = 0
-        self.recent_acceptance: deque[float] = deque(maxlen=100)
-        self.clock = time.perf_counter()
+        self.meter = Meter(draws, max_evaluations)
 
     def sweeps(self) -> Generator[Progress, None, None]:
         """Sweep until the draws are made, the budget is spent or `stopped` is set; records before, after each and last.
@@ -100,7 +97,7 @@ class Run:
             "replicas": len(self.replicas),
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
-            "sampling_time": time.perf_counter() - self.clock,
+            "sampling_time": self.meter.elapsed,
             "tuning_steps": len(warmup_trace),
             **_together(reports),
             "warnings": said,
@@ -141,23 +138,10 @@ class Run:
         """What the display and the result say of the sweeps that were just made."""
         if any(sweep is None or sweep.warmup for sweep in sweeps):
             self._n_warmup = self.evaluate.n_evaluations
-        made = [sweep for sweep in sweeps if sweep is not None]
-        if made:
-            self.recent_acceptance.append(float(np.mean([sweep.stats["acceptance_rate"] for sweep in made])))
-        self.n_divergences += sum(int(np.sum(sweep.stats["diverging"])) for sweep in made if not sweep.warmup)
+        self.meter.note(sweeps)
 
     def _progress(self, phase: str) -> Progress:
-        return Progress(
-            phase=phase,
-            draw=self._n_draws(),
-            draws=self.draws,
-            n_evaluations=self.evaluate.n_evaluations,
-            max_evaluations=self.max_evaluations,
-            acceptance_rate=float(np.mean(self.recent_acceptance)) if self.recent_acceptance else float("nan"),
-            n_divergences=self.n_divergences,
-            n_refits=sum(int(replica.report().get("n_refits", 0)) for replica in self.replicas),
-            elapsed=time.perf_counter() - self.clock,
-        )
+        return self.meter.record(phase, self.replicas, self.evaluate.n_evaluations)
 
 
 def shares(total: int | None, parts: int) -> list[int | None]:

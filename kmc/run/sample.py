@@ -58,10 +58,11 @@ def sample(
     seed : int, SeedSequence or Generator, optional
         The same seed gives the same draws, whatever the display does.
     progress : bool
-        Show a display on standard error.
+        Show a display: a live panel in a terminal, a live line in a notebook, and otherwise a line every ten seconds on
+        standard error.
     callback : callable, optional
-        Called with a :class:`kmc.run.records.Progress` after every sweep; a true return value stops the run, and the
-        draws so far are returned.
+        Called with a :class:`kmc.Progress` at the start, after every sweep and at the end; a true return value stops
+        the run, and the draws so far are returned. :func:`kmc.iterate` gives the same records to a loop of your own.
     save_warmup : bool
         Keep the groups ``warmup_posterior`` and ``warmup_sample_stats``.
     replicas : int
@@ -78,7 +79,8 @@ def sample(
         ``sample_stats`` holds what happened at each draw (``lp`` is the log-density of the unconstrained vector). The
         attributes say what was run and at what price, and "warnings" is a JSON list of sentences, empty when all is
         well. Of several replicas, what the sampler reports ("n_refits", "surrogate_loo_sd", ...) is a JSON list with an
-        entry for each.
+        entry for each. "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence that gives the
+        same draws again.
 
     Raises
     ------

@@ -1,6 +1,8 @@
 import io
 import math
+import sys
 import time
+import types
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +12,19 @@ from rich.console import Console
 from kmc.run.display import make_display
 from kmc.run.records import Progress
 
-RECORD = Progress("sampling", 0, 1000, 2000, 6000, 0.8123, 3, 7, 10.0)
+RECORD = Progress(
+    phase="sampling",
+    draw=0,
+    draws=1000,
+    n_evaluations=2000,
+    max_evaluations=6000,
+    ess=math.nan,
+    acceptance_rate=0.8123,
+    n_divergences=3,
+    n_refits=7,
+    elapsed=10.0,
+    remaining=None,
+)
 
 
 def log():
@@ -35,11 +49,13 @@ def test_a_log_gets_a_line_every_ten_seconds():
 
 
 def test_a_line_says_it_all():
-    first, *_, last = run(log(), [RECORD, replace(RECORD, draw=250, elapsed=20.0)]).splitlines()
+    later = replace(RECORD, draw=250, ess=1234.5, elapsed=20.0, remaining=60.0)
+    first, last = run(log(), [RECORD, later]).splitlines()
     assert first == (
         "kmc: sampling, 0/1,000 draws, 2,000/6,000 evaluations, acceptance 0.81, divergences 3, refits 7, 0:00:10"
     )
-    assert last.startswith("kmc: sampling, 250/1,000 draws")
+    assert last.startswith("kmc: sampling, 250/1,000 draws, ESS 1,234, 2,000/6,000 evaluations")
+    assert last.endswith("0:00:20, 0:01:00 left")
 
 
 def test_a_change_of_phase_is_shown_at_once():
@@ -48,20 +64,8 @@ def test_a_change_of_phase_is_shown_at_once():
     assert [line.split(",")[0] for line in lines] == ["kmc: starting", "kmc: warm-up", "kmc: sampling", "kmc: done"]
 
 
-def test_the_remaining_time_follows_the_pace_of_the_phase():
-    records = [replace(RECORD, max_evaluations=None), replace(RECORD, max_evaluations=None, draw=250, elapsed=70.0)]
-    assert run(log(), records).endswith("0:01:10, 0:03:00 left\n")
-
-
-def test_a_budget_gives_a_remaining_time_too():
-    records = [replace(RECORD, draws=None), replace(RECORD, draws=None, draw=9, n_evaluations=4000, elapsed=70.0)]
-    out = run(log(), records)
-    assert "9 draws, 4,000/6,000 evaluations" in out
-    assert out.endswith("0:01:10, 0:01:00 left\n")
-
-
 def test_no_bound_and_no_acceptance_yet():
-    record = Progress("warmup", 0, None, 0, None, math.nan, 0, 0, 0.0)
+    record = Progress("warmup", 0, None, 0, None, math.nan, math.nan, 0, 0, 0.0, None)
     assert run(log(), [record]) == "kmc: warm-up, 0 draws, 0 evaluations, divergences 0, refits 0, 0:00:00\n"
     assert "warm-up" in run(terminal(), [record])
 
@@ -87,9 +91,49 @@ def test_a_terminal_shows_the_last_record_and_gives_the_cursor_back():
 
 
 def test_a_long_run_fits_on_two_lines():
-    out = run(terminal(), [Progress("sampling", 99_999, 100_000, 800_000, 900_000, 0.8, 999, 99, 35_999.0)])
+    out = run(
+        terminal(),
+        [Progress("sampling", 99_999, 100_000, 800_000, 900_000, 55_555.0, 0.8, 999, 99, 35_999.0, 35_999.0)],
+    )
     assert out[out.rindex("sampling") :].count("\n") == 2  # as it stands in the end
-    assert "99,999/100,000 draws" in out and "refits 99" in out and "…" not in out
+    assert "99,999/100,000 draws, ESS 55,555" in out and "9:59:59, 9:59:59 left" in out
+    assert "refits 99" in out and "…" not in out
+
+
+class Cell:
+    """Stands for IPython: what was displayed, and with what it was replaced."""
+
+    def __init__(self, monkeypatch):
+        self.displayed, self.updates = [], []
+        module = types.ModuleType("IPython.display")
+        module.display = self.display
+        monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+        monkeypatch.setitem(sys.modules, "IPython.display", module)
+
+    def display(self, shown, *, display_id):
+        assert display_id is True
+        self.displayed.append(shown)
+        return self
+
+    def update(self, shown):
+        self.updates.append(shown)
+
+
+def test_a_notebook_gets_one_line_that_is_replaced(monkeypatch):
+    cell = Cell(monkeypatch)
+    console = Console(file=io.StringIO(), force_jupyter=True)
+    run(console, [replace(RECORD, draw=i, elapsed=10 + i / 100) for i in range(101)])
+    assert console.file.getvalue() == ""
+    assert len(cell.displayed) == 1 and 8 <= len(cell.updates) <= 9
+    assert repr(cell.updates[-1]).startswith("sampling, 100/1,000 draws, 2,000/6,000 evaluations")
+    html = cell.updates[-1]._repr_html_()
+    assert '<progress value="0.333"' in html and "sampling, 100/1,000 draws" in html and "\n" not in html
+
+
+def test_a_notebook_shows_no_value_where_nothing_bounds_the_work(monkeypatch):
+    cell = Cell(monkeypatch)
+    run(Console(file=io.StringIO(), force_jupyter=True), [replace(RECORD, phase="warmup", max_evaluations=None)])
+    assert "<progress style=" in cell.displayed[0]._repr_html_() and not cell.updates
 
 
 @pytest.mark.parametrize("make", [log, terminal])

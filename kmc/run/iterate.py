@@ -1,0 +1,113 @@
+"""``kmc.iterate``: the run of ``kmc.sample`` for those who drive the loop themselves."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from kmc.errors import KmcWarning
+from kmc.mcmc.base import Sampler
+from kmc.run.prepare import prepare
+from kmc.run.records import Progress
+from kmc.run.run import Run
+from kmc.targets.model import Model
+
+
+class RunIterator(Iterator[Progress]):
+    """A run that moves on by one sweep at each step of a loop; made by :func:`kmc.iterate`."""
+
+    def __init__(self, run: Run, save_warmup: bool):
+        self._run, self._save_warmup = run, save_warmup
+        self._records = run.sweeps()
+
+    def __next__(self) -> Progress:
+        try:
+            return next(self._records)
+        except StopIteration:
+            raise
+        except KeyboardInterrupt:
+            self._run.interrupted = self._save_warmup = True
+            raise
+        except Exception as error:  # of the user's function, most likely: the draws so far go with it
+            self._save_warmup = True
+            error.idata, _ = self._run.result(save_warmup=True)  # type: ignore[attr-defined]
+            raise
+
+    def result(self) -> Any:
+        """The draws so far, as :func:`kmc.sample` returns them, and with its warnings; whenever it is asked for.
+
+        After an exception or Ctrl-C the groups of the warm-up are there, too.
+        """
+        result, said = self._run.result(self._save_warmup)
+        for sentence in said:
+            warnings.warn(sentence, KmcWarning, stacklevel=2)
+        return result
+
+    def close(self) -> None:
+        """End the run where it is; more than once is harmless."""
+        self._records.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def iterate(
+    target: Callable[[np.ndarray], float] | Model,
+    dim: int | None = None,
+    initial: Any = None,
+    sampler: str | Sampler = "kernel-hmc",
+    draws: int | None = 1000,
+    warmup: int | None = None,
+    chains: int = 4,
+    max_evaluations: int | None = None,
+    seed: Any = None,
+    save_warmup: bool = False,
+    replicas: int = 1,
+) -> RunIterator:
+    """The run of :func:`kmc.sample` as an iterator of progress records.
+
+    Nothing is evaluated before the first step of the loop has been taken. Each later step makes one sweep, the draws
+    are those of :func:`kmc.sample` with the same arguments, and the loop ends where that returns.
+
+    Parameters
+    ----------
+    target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, replicas
+        As in :func:`kmc.sample`.
+
+    Returns
+    -------
+    RunIterator
+        An iterator of :class:`kmc.Progress`, one before the first evaluation, one after each sweep and one at the end.
+        ``result()`` gives the draws so far, in the loop and after it. A loop that was left with ``break`` can be taken
+        up again; ``close()``, or leaving a ``with`` block, ends the run for good.
+
+    Raises
+    ------
+    TypeError, ValueError
+        At once, for a bad argument.
+    EvaluationError
+        In the loop, as in :func:`kmc.sample`: with the draws so far in its attribute ``idata``, and in ``result()``.
+        So too after Ctrl-C, which passes on the KeyboardInterrupt: whose loop it is decides what to do.
+
+    Examples
+    --------
+    Draw until the worst parameter has an effective sample size of 400:
+
+    >>> import numpy as np
+    >>> import kmc
+    >>> run = kmc.iterate(lambda x: -0.5 * np.sum(x**2), dim=2, draws=10_000, seed=1)
+    >>> for progress in run:
+    ...     if progress.ess > 400:
+    ...         break
+    >>> idata = run.result()
+    >>> idata.posterior.sizes["draw"] < 1000
+    True
+    """
+    run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas)
+    return RunIterator(run, save_warmup)

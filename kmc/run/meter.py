@@ -1,0 +1,117 @@
+"""What the records of progress say of a run, kept up from sweep to sweep."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from kmc.mcmc.base import Sweep
+from kmc.run.ess import LEAST_DRAWS, worst_bulk_ess
+from kmc.run.records import Progress, fraction
+from kmc.run.replica import Replica
+from kmc.run.trace import joined
+
+_RECENT = 100  # sweeps whose acceptance is averaged
+_LEAST_GROWTH = 1 / 3  # of the draws, from one effective sample size to the next
+_NUMBERS_PER_DRAW = 20  # of a chain: the ESS of so many numbers costs 3 μs, a draw with its evaluation 1 ms
+
+
+class Meter:
+    """Makes the records; draws are the same whether or not anyone asks for them.
+
+    Parameters
+    ----------
+    draws, max_evaluations : int or None
+        What bounds the run.
+
+    Attributes
+    ----------
+    elapsed : float
+        Seconds from the first record to the last one.
+    """
+
+    def __init__(self, draws: int | None, max_evaluations: int | None):
+        self._draws, self._max_evaluations = draws, max_evaluations
+        self._acceptance: deque[float] = deque(maxlen=_RECENT)
+        self._n_divergences = 0
+        self._ess, self._ess_due = float("nan"), LEAST_DRAWS
+        self._began: float | None = None
+        self._pace = Pace()
+        self.elapsed = 0.0
+
+    def note(self, sweeps: Sequence[Sweep | None]) -> None:
+        """Take in what the replicas just did."""
+        made = [sweep for sweep in sweeps if sweep is not None]
+        if made:
+            self._acceptance.append(float(np.mean([sweep.stats["acceptance_rate"] for sweep in made])))
+        self._n_divergences += sum(int(np.sum(sweep.stats["diverging"])) for sweep in made if not sweep.warmup)
+
+    def record(self, phase: str, replicas: Sequence[Replica], n_evaluations: int) -> Progress:
+        """The state of the run, now."""
+        draw = min(len(replica.trace) for replica in replicas)
+        self._look_at_ess(phase, draw, replicas)
+        now = time.perf_counter()
+        self._began = now if self._began is None else self._began
+        self.elapsed = now - self._began
+        done = fraction(phase, draw, self._draws, n_evaluations, self._max_evaluations)
+        return Progress(
+            phase=phase,
+            draw=draw,
+            draws=self._draws,
+            n_evaluations=n_evaluations,
+            max_evaluations=self._max_evaluations,
+            ess=self._ess,
+            acceptance_rate=sum(self._acceptance) / len(self._acceptance) if self._acceptance else float("nan"),
+            n_divergences=self._n_divergences,
+            n_refits=sum(int(replica.report().get("n_refits", 0)) for replica in replicas),
+            elapsed=self.elapsed,
+            remaining=self._pace.remaining(phase, self.elapsed, done),
+        )
+
+    def _look_at_ess(self, phase: str, draw: int, replicas: Sequence[Replica]) -> None:
+        if draw < self._ess_due and phase != "done":
+            return
+        positions = joined([replica.trace for replica in replicas]).positions
+        self._ess = worst_bulk_ess(positions)
+        self._ess_due = next_look(draw, positions.shape[2])
+
+
+def next_look(draw: int, dim: int) -> int:
+    """The number of draws per chain at which the effective sample size is computed after it was at ``draw``.
+
+    Examples
+    --------
+    >>> next_look(100, dim=2), next_look(100, dim=40)
+    (133, 300)
+    """
+    return draw + max(10, int(draw * max(_LEAST_GROWTH, dim / _NUMBERS_PER_DRAW)))
+
+
+class Pace:
+    """How long a run still takes, from how fast its phase has gone so far."""
+
+    def __init__(self) -> None:
+        self._phase = ""
+        self._began, self._done = 0.0, 0.0
+
+    def remaining(self, phase: str, elapsed: float, done: float | None) -> float | None:
+        """Seconds to the end, from the seconds since the start and the part of the phase that is done.
+
+        Examples
+        --------
+        >>> pace = Pace()
+        >>> pace.remaining("sampling", 10.0, 0.0), pace.remaining("sampling", 70.0, 0.25)
+        (None, 180.0)
+        """
+        if done == 1.0:
+            return 0.0
+        if done is None:
+            return None
+        if phase != self._phase:
+            self._phase, self._began, self._done = phase, elapsed, done
+        if done <= self._done:
+            return None
+        return (elapsed - self._began) * (1.0 - done) / (done - self._done)

@@ -1,0 +1,112 @@
+"""What the records of a run say, against the run's result and the clock."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.run import meter
+from kmc.run.ess import worst_bulk_ess
+from kmc.run.meter import Pace, next_look
+from kmc.run.records import fraction
+
+
+def log_density(x):
+    return -0.5 * float(x @ x)
+
+
+def records_of(target=log_density, **options):
+    records = []
+    options = {"dim": 2, "sampler": "random-walk", "draws": 100, "seed": 1, "progress": False} | options
+    idata = kmc.sample(target, callback=records.append, **options)
+    return records, idata
+
+
+# Effective sample size
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_the_ess_of_the_draws_at_the_last_look(replicas):
+    records, idata = records_of(replicas=replicas)
+    draws = np.asarray(idata["posterior"]["x"])
+    due = 10
+    for record in records[:-1]:
+        if record.draw < 10:
+            assert math.isnan(record.ess)
+            continue
+        if record.draw == due:
+            due, ess = next_look(due, 2), worst_bulk_ess(draws[:, :due])
+        assert record.ess == ess
+    assert due > 100 and records[-1].ess == worst_bulk_ess(draws)
+
+
+def test_ever_rarer_looks():
+    looks = [10]
+    while looks[-1] < 100_000:
+        looks.append(next_look(looks[-1], dim=2))
+    assert looks[:4] == [10, 20, 30, 40] and len(looks) < 40
+    assert next_look(1000, dim=200) == 11_000
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_a_parameter_that_never_moves_has_no_ess():
+    start = np.zeros((4, 2))
+    records, _ = records_of(lambda x: 0.0 if np.all(x == 0) else -math.inf, initial=start, draws=20, warmup=5)
+    assert all(math.isnan(record.ess) for record in records)
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_progress_costs_little(monkeypatch):
+    """Under 1 % of a run whose evaluations take a millisecond, by the processor's clock."""
+    spent = 0.0
+    original = meter.Meter.record
+
+    def timed(self, *args):
+        nonlocal spent
+        began = time.process_time()
+        record = original(self, *args)
+        spent += time.process_time() - began
+        return record
+
+    monkeypatch.setattr(meter.Meter, "record", timed)
+    records, _ = records_of(dim=10, draws=1000, warmup=500)
+    assert spent < 0.01 * records[-1].n_evaluations * 1e-3
+
+
+# Time
+
+
+def test_the_remaining_time_follows_the_pace_of_the_phase():
+    pace = Pace()
+    assert pace.remaining("warmup", 1.0, 0.1) is None
+    assert pace.remaining("warmup", 2.0, 0.2) == pytest.approx(8.0)
+    assert pace.remaining("sampling", 10.0, 0.5) is None
+    assert pace.remaining("sampling", 10.5, 0.5) is None
+    assert pace.remaining("sampling", 11.0, 0.75) == pytest.approx(1.0)
+    assert pace.remaining("sampling", 12.0, 1.0) == pace.remaining("done", 12.0, 1.0) == 0.0
+
+
+def test_what_is_done():
+    assert fraction("sampling", 250, 1000, 100, None) == 0.25
+    assert fraction("sampling", 250, 1000, 3000, 6000) == fraction("sampling", 9, None, 3000, 6000) == 0.5
+    assert fraction("warmup", 0, 1000, 3000, 6000) == 0.5
+    assert fraction("warmup", 0, 1000, 3000, None) is None  # nothing says how long it will be
+    assert fraction("done", 3, 1000, 3000, None) == 1.0
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_times_of_a_run(monkeypatch):
+    """A clock that moves a second at each look at it: one for each record."""
+    ticks = iter(range(100, 10_000))
+    monkeypatch.setattr(meter.time, "perf_counter", lambda: float(next(ticks)))
+    records, idata = records_of(draws=None, max_evaluations=400)
+    assert [record.elapsed for record in records] == list(range(len(records)))
+    assert idata.attrs["sampling_time"] == len(records) - 1
+    assert records[0].remaining is None and records[-1].remaining == 0.0
+    for record in records[2:-1]:
+        if record.remaining is not None:
+            assert abs(record.elapsed + record.remaining - records[-1].elapsed) <= 2
+    assert sum(record.remaining is None for record in records) <= 3  # the first of each phase
