@@ -11,14 +11,18 @@ class EvaluationError(RuntimeError):
     Attributes
     ----------
     position : ndarray, shape (d,)
-        The parameter vector at which the evaluation failed.
+        The parameter vector at which the evaluation failed, unconstrained; (k, d) if a call that took several points
+        failed as a whole.
+    parameters : dict of str to array or float, or None
+        The same by name, as the log-density got them; None if the parameters have no names.
     idata : InferenceData or DataTree or None
         The draws made before the failure; set by :func:`kmc.sample` and :func:`kmc.iterate`.
     """
 
-    def __init__(self, message: str, position=None):
+    def __init__(self, message: str, position=None, parameters=None):
         super().__init__(message)
         self.position = position
+        self.parameters = parameters
         self.idata = None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kmc.run import arguments
+from kmc.run.executors import as_executor
 from kmc.run.run import Run
 
 
@@ -19,6 +20,7 @@ def prepare(
     max_evaluations: Any,
     seed: Any,
     replicas: Any,
+    executor: Any = None,
 ) -> Run:
     """A run that has not begun; parameters and errors as in :func:`kmc.sample`."""
     model = arguments.as_model(target, dim)
@@ -36,4 +38,5 @@ def prepare(
         raise ValueError(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
         )
-    return Run(model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, initial)
+    executor = as_executor(executor)
+    return Run(model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, initial, executor)

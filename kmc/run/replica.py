@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.mcmc.base import Problem, Process, Sampler, Sweep
+from kmc.run.blobs import BlobStore
 from kmc.run.trace import Trace
 from kmc.threads import single_threaded
 
@@ -28,6 +29,8 @@ class Replica:
     seed : SeedSequence
     noisy : bool
         Whether the values are estimates.
+    blobs : BlobStore, optional
+        Where the blobs of a sweep's states are found.
 
     Attributes
     ----------
@@ -45,12 +48,13 @@ class Replica:
         max_evaluations: int | None,
         seed: np.random.SeedSequence,
         noisy: bool = False,
+        blobs: BlobStore | None = None,
     ):
         self.sampler, self.dim, self.chains, self.noisy = sampler, dim, chains, noisy
         self.draws, self.warmup, self.max_evaluations = draws, warmup, max_evaluations
         self._start_seed, self._process_seed = seed.spawn(2)
         self._process: Process | None = None
-        self.trace, self.warmup_trace = Trace(chains, dim), Trace(chains, dim)
+        self.trace, self.warmup_trace = Trace(chains, dim, blobs), Trace(chains, dim, blobs)
 
     @property
     def warming_up(self) -> bool:

@@ -81,12 +81,20 @@ def _posterior(model: Model, trace: Trace) -> Any:
         name: (("chain", "draw", *model.dims[name]), value.reshape(chains, draws, *value.shape[1:]))
         for name, value in values.items()
     }
-    return _dataset(trace, variables, model.coords)
+    return _dataset(trace, variables | _blobs(trace), model.coords)
 
 
 def _unconstrained(trace: Trace) -> Any:
     positions = trace.positions.copy()
     return _dataset(trace, {"x": (("chain", "draw", "x_dim_0"), positions)}, {"x_dim_0": np.arange(positions.shape[2])})
+
+
+def _blobs(trace: Trace) -> dict[str, Any]:
+    """What the log-density computed besides, as variables."""
+    return {
+        name: (("chain", "draw", *(f"{name}_dim_{i}" for i in range(column.ndim - 2))), column.copy())
+        for name, column in trace.blobs.items()
+    }
 
 
 def _sample_stats(trace: Trace) -> Any:

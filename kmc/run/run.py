@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from kmc.mcmc.base import Sampler, Sweep
+from kmc.run.blobs import BlobStore
+from kmc.run.executors import Executor
 from kmc.run.meter import Meter
 from kmc.run.records import Progress
 from kmc.run.replica import Replica
@@ -46,13 +48,15 @@ class Run:
         max_evaluations: int | None,
         seed: np.random.SeedSequence,
         initial: np.ndarray | None,
+        executor: Executor,
     ):
         self.sampler, self.chains, self.draws, self.max_evaluations = sampler, chains, draws, max_evaluations
-        self.seed, self.initial = seed, initial
-        self.evaluate = Evaluator(model)
+        self.seed, self.initial, self.executor = seed, initial, executor
+        self.blobs = BlobStore(model)
+        self.evaluate = Evaluator(model, keep=self.blobs.keep)
         seeds = [seed] if replicas == 1 else seed.spawn(replicas)
         self.replicas = [
-            Replica(sampler, model.dim, chains // replicas, draws, warmup, budget, child, model.noisy)
+            Replica(sampler, model.dim, chains // replicas, draws, warmup, budget, child, model.noisy, self.blobs)
             for budget, child in zip(shares(max_evaluations, replicas), seeds, strict=True)
         ]
         self.interrupted = self.stopped = self.ended = False
@@ -64,6 +68,10 @@ class Run:
 
         What the run holds open is let go when the generator ends or is closed.
         """
+        with self.executor.open(self.evaluate.model) as self.evaluate.mapper:
+            yield from self._sweeps()
+
+    def _sweeps(self) -> Generator[Progress, None, None]:
         yield self._progress("start")
         if not self.stopped:
             self._start()
@@ -138,6 +146,8 @@ class Run:
         """What the display and the result say of the sweeps that were just made."""
         if any(sweep is None or sweep.warmup for sweep in sweeps):
             self._n_warmup = self.evaluate.n_evaluations
+        else:
+            self.blobs.forget_but([sweep for sweep in sweeps if sweep is not None])
         self.meter.note(sweeps)
 
     def _progress(self, phase: str) -> Progress:

@@ -31,6 +31,7 @@ def sample(
     callback: Callable[[Progress], Any] | None = None,
     save_warmup: bool = False,
     replicas: int = 1,
+    executor: Any = None,
 ) -> Any:
     """Draw from a density that can only be evaluated.
 
@@ -70,6 +71,11 @@ def sample(
         learn from each other and know nothing of 2 and 3. Each has start points, seeds and an equal part of
         ``max_evaluations`` for its warm-up; then they draw in step. What one history has missed, another may have
         found: where they differ by more than chance, a warning says so.
+    executor : None, int, or an object, optional
+        Where the log-density is evaluated. None: here, one point after the other. An int: in that many processes, see
+        :class:`kmc.ProcessExecutor`. A ``dask.distributed.Client``: on its workers, see :class:`kmc.DaskExecutor`.
+        Anything else with a method ``map(function, iterable)``: a ``concurrent.futures`` executor, a
+        ``multiprocessing.Pool``, an MPI pool. The same seed gives the same draws, whatever the executor.
 
     Returns
     -------
@@ -93,6 +99,17 @@ def sample(
 
     Notes
     -----
+    The points of one sweep are evaluated at the same time, at most one for each chain (in warm-up a few more): more
+    workers than chains have little to do. The log-density goes to each worker once, by cloudpickle, so that a lambda or
+    a closure will do; what changes from call to call are the parameters. An exception on a worker arrives as an
+    :class:`kmc.EvaluationError` like one that was raised here, with the traceback there as a note; the other points of
+    that sweep have then been evaluated, and count.
+
+    A log-density may return ``(value, blobs)``, where ``blobs`` is a dict of numbers or arrays that it computed
+    besides. They are kept with the states of the chains and become variables of the group ``posterior``, with the
+    dimensions ``(chain, draw, *shape)``. Names and shapes are the same at each call; where the density is zero, they
+    can be left out. Until the end of warm-up all of them are in memory, afterwards those of the draws.
+
     The kernel-HMC sampler learns a surrogate of the log-density, runs Hamiltonian dynamics on it and accepts each
     proposal by one true evaluation: see :class:`kmc.KernelHMC`.
 
@@ -106,7 +123,7 @@ def sample(
     """
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r}: expected a callable or None")
-    run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas)
+    run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas, executor)
     with make_display(progress) as display, closing(run.sweeps()) as records:
         try:
             for record in records:

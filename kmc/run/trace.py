@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kmc.mcmc.base import STATS, Sweep
+from kmc.run.blobs import BlobStore
 
 _CAPACITY = 64
 
@@ -17,10 +18,14 @@ class Trace:
     Parameters
     ----------
     chains, dim : int
+    blobs : BlobStore, optional
+        Where the blobs of a sweep's states are found.
     """
 
-    def __init__(self, chains: int, dim: int):
+    def __init__(self, chains: int, dim: int, blobs: BlobStore | None = None):
         self._n = 0
+        self._store = blobs
+        self._blobs: dict[str, np.ndarray] = {}  # known from the first sweep on
         # Draws come first, so that appending one and doubling the room both touch contiguous memory.
         self._position = np.empty((_CAPACITY, chains, dim))
         self._log_density = np.empty((_CAPACITY, chains))
@@ -39,6 +44,10 @@ class Trace:
         self._log_density[self._n] = sweep.log_density
         for name, column in self._stats.items():
             column[self._n] = sweep.stats[name]
+        if self._store is not None:
+            for name, values in self._store.at(sweep).items():
+                self._blobs[name] = column = self._room(name, values)
+                column[self._n] = values
         self._n += 1
 
     @property
@@ -56,11 +65,29 @@ class Trace:
         """One array of shape (chains, draws) for each name in :data:`kmc.mcmc.base.STATS`."""
         return {name: self._by_chain(column) for name, column in self._stats.items()}
 
+    @property
+    def blobs(self) -> dict[str, np.ndarray]:
+        """What the log-density computed besides, at those points: (chains, draws, *shape) for each name."""
+        return {name: self._by_chain(column) for name, column in self._blobs.items()}
+
     def last(self, n: int) -> dict[str, np.ndarray]:
         """The last n sweeps, draws first: positions (n, chains, d), log-density and statistics (n, chains)."""
-        rows = slice(self._n - n, self._n)
         columns = {"position": self._position, "log_density": self._log_density, **self._stats}
-        return {name: column[rows] for name, column in columns.items()}
+        return self._rows(columns, n)
+
+    def last_blobs(self, n: int) -> dict[str, np.ndarray]:
+        """The blobs of the last n sweeps, (n, chains, *shape)."""
+        return self._rows(self._blobs, n)
+
+    def _rows(self, columns: dict[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
+        return {name: column[self._n - n : self._n] for name, column in columns.items()}
+
+    def _room(self, name: str, values: np.ndarray) -> np.ndarray:
+        """The column of a blob, of a type that holds what is in it and the values."""
+        column = self._blobs.get(name)
+        if column is None:
+            return np.empty((len(self._position), *values.shape), values.dtype)
+        return column.astype(np.result_type(column, values), copy=False)
 
     def _by_chain(self, column: np.ndarray) -> np.ndarray:
         return column[: self._n].swapaxes(0, 1)
@@ -69,6 +96,7 @@ class Trace:
         self._position = _doubled(self._position)
         self._log_density = _doubled(self._log_density)
         self._stats = {name: _doubled(column) for name, column in self._stats.items()}
+        self._blobs = {name: _doubled(column) for name, column in self._blobs.items()}
 
 
 def joined(traces: Sequence[Trace]) -> Trace:
@@ -77,12 +105,17 @@ def joined(traces: Sequence[Trace]) -> Trace:
         return traces[0]
     n = min(map(len, traces))
     parts = [trace.last(n) for trace in traces]
-    columns = {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+    columns = _side_by_side(parts)
     whole = Trace(*columns["position"].shape[1:])
     whole._n = n
     whole._position, whole._log_density = columns.pop("position"), columns.pop("log_density")
     whole._stats = columns
+    whole._blobs = _side_by_side([trace.last_blobs(n) for trace in traces]) if n else {}
     return whole
+
+
+def _side_by_side(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
 
 
 def _doubled(column: np.ndarray) -> np.ndarray:

@@ -3,27 +3,59 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.targets.failures import Failure, failed_call, failed_value
 from kmc.targets.model import Model
+from kmc.targets.returned import Blobs, as_blobs, as_number, as_numbers, describe
+
+
+class Evaluation(NamedTuple):
+    """What one point gave."""
+
+    value: float  # the log-density of the unconstrained vector: finite or -inf
+    blobs: Blobs | None = None  # what the function returned besides; None where the density is zero
+
+
+Mapper = Callable[[np.ndarray], Sequence[Evaluation | Failure]]
+"""Evaluates points (k, d) somewhere else: an evaluation for each, or failures among them."""
 
 
 class Evaluator:
     """Evaluates a model's log-density at rows of points.
 
+    Parameters
+    ----------
+    model : Model
+    mapper : callable, optional
+        See below.
+    keep : callable, optional
+        Told of every batch of points (k, d) and its evaluations.
+
     Attributes
     ----------
     model : Model
+    mapper : callable or None
+        Where the calls are made; None: here, one after the other.
     n_evaluations : int
-        Calls made so far, those that failed included.
+        Points evaluated so far, those that failed included. One that was lost with a worker and evaluated again counts
+        once. When one fails, the points after it were not evaluated, unless a mapper or a vectorized model took the
+        batch as a whole: then all of it counts.
     """
 
-    def __init__(self, model: Model):
+    def __init__(
+        self,
+        model: Model,
+        mapper: Mapper | None = None,
+        keep: Callable[[np.ndarray, Sequence[Evaluation]], None] | None = None,
+    ):
         self.model = model
         self.n_evaluations = 0
+        self.mapper, self._keep = mapper, keep
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """The log-density at each of the points, in order.
@@ -40,59 +72,120 @@ class Evaluator:
         Raises
         ------
         EvaluationError
-            The log-density raised an exception, or returned something other than a real number below ``+inf``. The
-            points after that one are not evaluated.
+            The log-density raised an exception, or returned something other than a real number below ``+inf``: the
+            first of those that did, in the order of the points.
         """
-        values = np.empty(len(points))
-        for i, x in enumerate(np.asarray(points, dtype=np.float64)):
-            values[i] = self._evaluate(x)
-        return values
+        points = np.asarray(points, dtype=np.float64)
+        evaluations = self._evaluations(points) if len(points) else []
+        if self._keep is not None:
+            self._keep(points, evaluations)
+        return np.array([evaluation.value for evaluation in evaluations], dtype=np.float64)
 
-    def _evaluate(self, x: np.ndarray) -> float:
-        self.n_evaluations += 1
+    def _evaluations(self, points: np.ndarray) -> list[Evaluation]:
+        if self.mapper is not None:
+            self.n_evaluations += len(points)
+            return [_checked(outcome) for outcome in self.mapper(points)]
+        if self.model.vectorized:
+            self.n_evaluations += len(points)
+            return evaluate_rows(self.model, points)
+        done = []
+        for x in points:
+            self.n_evaluations += 1
+            done.append(evaluate_point(self.model, x))
+        return done
+
+
+def evaluate_block(model: Model, points: np.ndarray) -> list[Evaluation | Failure]:
+    """The points (k, d) in another process: nothing is raised, and what failed can travel.
+
+    A block of a vectorized model is one call; if that fails, the failure stands for all of its points.
+    """
+    if model.vectorized:
         try:
-            returned = self.model.call(x.copy())  # a copy: the function may keep it or write to it
-        except Exception as error:
-            message = f"log_density raised {type(error).__name__}: {error}"
-            raise _failure(message, x, "repair it, or return -inf where the density is zero") from error
-        value = _real(returned)
-        if value is None:
-            message = f"log_density returned {_describe(returned)}, expected a real number"
-            raise _failure(message, x, "return a Python float, a NumPy scalar or an array of shape ()")
-        if math.isnan(value):
-            if self.model.nonfinite == "reject":
-                return -math.inf
-            remedy = 'return -inf where the density is zero, or pass kmc.Model(..., nonfinite="reject")'
-            raise _failure("log_density returned NaN, expected a finite number or -inf", x, remedy)
-        if value == math.inf:
-            remedy = "a density is finite: look for an overflow or a division by zero"
-            raise _failure("log_density returned +inf, expected a finite number or -inf", x, remedy)
-        return value + self.model.log_jacobian(x)
+            return list(evaluate_rows(model, points))
+        except EvaluationError as error:
+            return [Failure.of(error)]
+    outcomes: list[Evaluation | Failure] = []
+    for x in points:
+        try:
+            outcomes.append(evaluate_point(model, x))
+        except EvaluationError as error:
+            outcomes.append(Failure.of(error))
+    return outcomes
 
 
-def _real(returned: Any) -> float | None:
-    """The number that was returned, or None for anything that is not one real number (a bool is not)."""
-    if type(returned) is float:
-        return returned
+def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
+    """One call of the log-density, at x (d,).
+
+    Raises
+    ------
+    EvaluationError
+    """
     try:
-        array = np.asarray(returned)
-    except Exception:  # lists of unequal length, tensors that refuse to leave their device, ...
-        return None
-    return float(array) if array.ndim == 0 and array.dtype.kind in "fiu" else None
+        returned = model.call(x.copy())  # a copy: the function may keep it or write to it
+    except Exception as error:
+        raise failed_call(model, x, error) from error
+    if type(returned) is float:
+        value, blobs = returned, None
+    else:
+        returned, blobs = _split(returned)
+        number = as_number(returned)
+        if number is None:
+            what = f"log_density returned {describe(returned)}, expected a real number"
+            raise failed_value(model, x, what, "return a Python float, a NumPy scalar or an array of shape ()")
+        value = number
+    value = _legal(model, x, value)
+    if value == -math.inf:
+        return Evaluation(value)
+    if model.named:
+        value += model.log_jacobian(x)
+    return Evaluation(value, None if blobs is None else as_blobs(model, x, blobs))
 
 
-def _failure(what: str, x: np.ndarray, remedy: str) -> EvaluationError:
-    return EvaluationError(f"{what}, at x = {_format(x)}; {remedy}", position=x.copy())
+def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
+    """One call of a vectorized log-density, at the rows of points (k, d).
+
+    Raises
+    ------
+    EvaluationError
+    """
+    try:
+        returned = model.call(points.copy())
+    except Exception as error:
+        raise failed_call(model, points, error) from error
+    returned, blobs = _split(returned)
+    values = as_numbers(returned, len(points))
+    if values is None:
+        what = f"log_density returned {describe(returned)}, expected {len(points)} real numbers"
+        remedy = f"return an array of shape ({len(points)},): vectorized=True means one value for each row"
+        raise failed_value(model, points, what, remedy)
+    legal = [_legal(model, x, value) for x, value in zip(points, values.tolist())]
+    if model.named:
+        legal = (np.array(legal) + model.log_jacobian(points)).tolist()
+    rows = [None] * len(points) if blobs is None else as_blobs(model, points, blobs, rows=len(points))
+    return [Evaluation(value, None if value == -math.inf else row) for value, row in zip(legal, rows)]
 
 
-def _describe(returned: Any) -> str:
-    kind = type(returned).__name__
-    if isinstance(returned, np.ndarray):
-        return f"an {kind} of shape {returned.shape} and dtype {returned.dtype}"
-    text = repr(returned)
-    return f"{text if len(text) <= 80 else text[:77] + '...'} ({kind})"
+def _split(returned):
+    """The value and the blobs, of which there may be none."""
+    if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], dict):
+        return returned
+    return returned, None
 
 
-def _format(x: np.ndarray) -> str:
-    with np.printoptions(precision=8, threshold=50, linewidth=10**6):
-        return np.array2string(x, separator=", ")
+def _legal(model: Model, x: np.ndarray, value: float) -> float:
+    if math.isnan(value):
+        if model.nonfinite == "reject":
+            return -math.inf
+        remedy = 'return -inf where the density is zero, or pass kmc.Model(..., nonfinite="reject")'
+        raise failed_value(model, x, "log_density returned NaN, expected a finite number or -inf", remedy)
+    if value == math.inf:
+        remedy = "a density is finite: look for an overflow or a division by zero"
+        raise failed_value(model, x, "log_density returned +inf, expected a finite number or -inf", remedy)
+    return value
+
+
+def _checked(outcome: Evaluation | Failure) -> Evaluation:
+    if isinstance(outcome, Failure):
+        outcome.throw()
+    return outcome

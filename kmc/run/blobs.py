@@ -1,0 +1,79 @@
+"""What a log-density computed besides its value, kept for the states of the chains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from kmc.mcmc.base import Sweep
+from kmc.targets.evaluate import Evaluation
+from kmc.targets.failures import failed_value
+from kmc.targets.model import Model
+from kmc.targets.returned import Blobs
+
+
+class BlobStore:
+    """The blobs of evaluations, found again by the state that an evaluation led to.
+
+    A state is bit for bit one evaluated position with its value, wherever a sampler has carried it meanwhile. In
+    warm-up a chain may come back to any of them, so that all are kept; from then on only those of current states.
+    """
+
+    def __init__(self, model: Model):
+        self._model = model
+        self._shapes: dict[str, tuple[int, ...]] | None = None  # None before the first value
+        self._at: dict[bytes, Blobs] = {}
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
+        """Take in new evaluations at points (k, d).
+
+        Raises
+        ------
+        EvaluationError
+            Names or shapes are not those of the first evaluation.
+        """
+        for x, (value, blobs) in zip(points, evaluations, strict=True):
+            if value == -np.inf:
+                continue  # no chain ever stands there
+            shapes = {name: blob.shape for name, blob in (blobs or {}).items()}
+            if self._shapes is None:
+                self._shapes = shapes
+            if shapes != self._shapes:
+                what = (
+                    f"log_density returned {_listed(shapes)}, where its first value came with {_listed(self._shapes)}"
+                )
+                remedy = "return the same names and shapes wherever the density is positive"
+                raise failed_value(self._model, x, what, remedy)
+            if blobs:
+                self._at[_key(x, value)] = blobs
+
+    def at(self, sweep: Sweep) -> Blobs:
+        """The blobs of a sweep's states, (chains, *shape) each; empty if the log-density returns none."""
+        if not self._shapes:
+            return {}
+        found = [self._at[key] for key in _keys(sweep)]
+        return {name: np.stack([blobs[name] for blobs in found]) for name in self._shapes}
+
+    def forget_but(self, sweeps: Iterable[Sweep]) -> None:
+        """Keep those of the sweeps' states only."""
+        if self._at:
+            self._at = {key: self._at[key] for sweep in sweeps for key in _keys(sweep)}
+
+
+def _keys(sweep: Sweep) -> list[bytes]:
+    return [_key(x, value) for x, value in zip(sweep.position, sweep.log_density)]
+
+
+def _key(x: np.ndarray, value: float) -> bytes:
+    """Of a state; where the values are noisy, one position can have several."""
+    return x.tobytes() + np.float64(value).tobytes()
+
+
+def _listed(shapes: dict[str, tuple[int, ...]]) -> str:
+    if not shapes:
+        return "no blobs"
+    return "the blobs " + ", ".join(f"{name} {shape}" for name, shape in shapes.items())

@@ -1,0 +1,49 @@
+"""Where evaluations run: in this process, in others of this machine, or on a cluster."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from kmc.run.executors.base import Executor, InProcess
+from kmc.run.executors.dask import DaskExecutor
+from kmc.run.executors.maps import MapExecutor
+from kmc.run.executors.processes import ProcessExecutor
+
+__all__ = ["DaskExecutor", "Executor", "InProcess", "MapExecutor", "ProcessExecutor", "as_executor"]
+
+
+def as_executor(executor: Any) -> Executor:
+    """An executor from what :func:`kmc.sample` is given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is none of those that are listed there.
+
+    Examples
+    --------
+    >>> from kmc.run.executors import as_executor
+    >>> as_executor(4)
+    ProcessExecutor(workers=4, timeout=None)
+    """
+    if executor is None:
+        return InProcess()
+    if isinstance(executor, (ProcessExecutor, DaskExecutor, MapExecutor)):
+        return executor
+    if isinstance(executor, int) and not isinstance(executor, bool):
+        return ProcessExecutor(executor)
+    if _is_dask_client(executor):
+        return DaskExecutor(executor)
+    if not isinstance(executor, type) and callable(getattr(executor, "map", None)):
+        return MapExecutor(executor)
+    raise TypeError(
+        f"executor={executor!r}: expected None, a number of processes, an object with a method map(function, iterable) "
+        "(a concurrent.futures executor, a multiprocessing or MPI pool), a dask.distributed Client, "
+        "kmc.ProcessExecutor(...) or kmc.DaskExecutor(...)"
+    )
+
+
+def _is_dask_client(executor: Any) -> bool:
+    distributed = sys.modules.get("distributed")  # whoever has a client has imported it
+    return distributed is not None and isinstance(executor, distributed.Client)

@@ -1,0 +1,126 @@
+"""The workers of a dask cluster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kmc.errors import EvaluationError
+from kmc.run.executors.base import Outcomes, blocks, check_timeout
+from kmc.run.executors.task import Answer, Package, Task, package
+from kmc.targets.evaluate import Mapper
+from kmc.targets.model import Model
+
+_ATTEMPTS = 5  # the first may find that the model is not known
+_TASK_SECONDS = 0.005  # a task takes dask a millisecond or a few: evaluations that are cheaper share one
+
+
+@dataclass(frozen=True)
+class DaskExecutor:
+    """Evaluations on the workers of a dask cluster.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+        The caller's to start and to close. kmc must be installed on the workers.
+    timeout : float, optional
+        Seconds that one call of the log-density may take. A call that takes longer ends the run with an
+        :class:`kmc.EvaluationError` that holds its parameters; the worker cannot stop it, and may be busy until it is
+        restarted (``client.restart()``).
+
+    Notes
+    -----
+    One task evaluates one point, or several if they are cheap: their price is measured as the run goes. Tasks of a
+    worker that dies are run again by the scheduler, up to the number of times that it allows
+    (``distributed.scheduler.allowed-failures``, 3 by default); then the run ends with an EvaluationError that holds the
+    parameters, and the draws so far. Dask's workers start with one BLAS thread each, which its configuration can
+    change.
+
+    Examples
+    --------
+    >>> from dask.distributed import Client  # doctest: +SKIP
+    >>> kmc.sample(log_density, dim=5, executor=kmc.DaskExecutor(Client(), timeout=60))  # doctest: +SKIP
+    """
+
+    client: Any
+    timeout: float | None = None
+
+    def __post_init__(self):
+        if not callable(getattr(self.client, "submit", None)) or not callable(getattr(self.client, "gather", None)):
+            raise TypeError(f"client={self.client!r}: expected a dask.distributed.Client, such as Client(cluster)")
+        if getattr(self.client, "asynchronous", False):
+            raise TypeError(f"client={self.client!r}: expected a Client that was made without asynchronous=True")
+        check_timeout(self)
+
+    @contextmanager
+    def open(self, model: Model) -> Iterator[Mapper]:
+        """Send points as tasks."""
+        with package(model, self.timeout) as made:
+            yield _DaskMapper(self.client, made)
+
+
+class _DaskMapper:
+    def __init__(self, client: Any, made: Package):
+        self._client, self._made = client, made
+        self._price = math.inf  # seconds of an evaluation, the last ones with more weight
+
+    def __call__(self, points: np.ndarray) -> Outcomes:
+        parts = blocks(points, self._count(len(points)))
+        answers: dict[int, Answer] = {}
+        for attempt in range(_ATTEMPTS):
+            left = [i for i in range(len(parts)) if i not in answers]
+            if not left:
+                break
+            task = self._made.whole if attempt else self._made.known
+            for i, answer in zip(left, self._run(task, [parts[i] for i in left])):
+                if answer is not None:
+                    answers[i] = answer
+        else:
+            lost = parts[next(i for i in range(len(parts)) if i not in answers)]
+            raise EvaluationError(
+                f"dask lost the evaluation at {lost.tolist()} {_ATTEMPTS - 1} times: look after the scheduler and its "
+                "workers",
+                position=lost[0],
+            )
+        self._note(len(points), sum(answer.seconds for answer in answers.values()))
+        return [outcome for i in range(len(parts)) for outcome in answers[i].outcomes]
+
+    def _count(self, k: int) -> int:
+        """Tasks for k points."""
+        if self._made.model.vectorized:
+            return sum(self._client.nthreads().values()) or 1
+        return math.ceil(k * min(1.0, self._price / _TASK_SECONDS))
+
+    def _note(self, k: int, seconds: float) -> None:
+        price = seconds / k
+        self._price = price if math.isinf(self._price) else 0.8 * self._price + 0.2 * price
+
+    def _run(self, task: Task, parts: list[np.ndarray]) -> list[Answer | None]:
+        """One task for each part; None for what has to be done again."""
+        futures = self._client.map(task, parts, pure=False, key="kmc-evaluate")
+        try:
+            return self._results(futures, parts)
+        except BaseException:
+            self._client.cancel(futures)
+            raise
+
+    def _results(self, futures, parts):
+        from distributed import KilledWorker, wait
+
+        wait(futures)
+        for future, part in zip(futures, parts):
+            if future.status == "error":
+                error = future.exception()
+                died = "its workers died" if isinstance(error, KilledWorker) else "the task failed"
+                raise EvaluationError(
+                    f"dask gave up the evaluation at {part.tolist()}, {died}, {type(error).__name__}: {error}",
+                    position=part[0],
+                ) from error
+        finished = [i for i, future in enumerate(futures) if future.status == "finished"]
+        results = dict(zip(finished, self._client.gather([futures[i] for i in finished])))
+        return [results.get(i) for i in range(len(futures))]

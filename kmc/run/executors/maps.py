@@ -1,0 +1,56 @@
+"""Pools that others have started: all that is asked of them is ``map(function, iterable)``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kmc.errors import EvaluationError
+from kmc.run.executors.base import Outcomes, blocks
+from kmc.run.executors.task import Package, package
+from kmc.targets.evaluate import Mapper
+from kmc.targets.model import Model
+
+
+@dataclass(frozen=True)
+class MapExecutor:
+    """Evaluations through the ``map`` of a pool; the pool is the caller's to start and to close."""
+
+    pool: Any
+
+    @contextmanager
+    def open(self, model: Model) -> Iterator[Mapper]:
+        """Send points through ``pool.map``."""
+        with package(model) as made:
+            yield lambda points: self._evaluate(made, points)
+
+    def _evaluate(self, made: Package, points: np.ndarray) -> Outcomes:
+        parts = blocks(points, _size(self.pool) if made.model.vectorized else len(points))
+        answers = self._map(made.known, parts)
+        unknown = [i for i, answer in enumerate(answers) if answer is None]
+        if unknown:
+            for i, answer in zip(unknown, self._map(made.whole, [parts[i] for i in unknown])):
+                answers[i] = answer
+        return [outcome for answer in answers for outcome in answer.outcomes]
+
+    def _map(self, task, parts):
+        try:
+            answers = list(self.pool.map(task, parts))
+        except Exception as error:  # the function's own exceptions are in the answers
+            message = f"executor={self.pool!r} failed, {type(error).__name__}: {error}; its workers may have died"
+            raise EvaluationError(message, position=np.concatenate(parts)) from error
+        if len(answers) != len(parts):
+            message = f"executor={self.pool!r}: map returned {len(answers)} results, expected {len(parts)}"
+            raise EvaluationError(message, position=np.concatenate(parts))
+        return answers
+
+
+def _size(pool: Any) -> int:
+    """Workers of a pool that tells (MPI pools do), or as many as this machine has processors."""
+    size = getattr(pool, "size", None)
+    return size if isinstance(size, int) and size > 0 else os.cpu_count() or 1

@@ -1,0 +1,157 @@
+"""How a model gets to workers that others have started: once to each, and none is told which has it.
+
+A task names the model. A worker that does not know it yet says so, and gets the task again, with the model; a worker
+that took the place of a dead one does the same. Threads of this process find it where it is, without any pickling.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Thread
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from kmc.errors import EvaluationError
+from kmc.run.executors.base import Outcomes
+from kmc.targets.evaluate import evaluate_block
+from kmc.targets.failures import Failure, failed_value
+from kmc.targets.model import Model
+
+_REMEMBERED = 8
+
+_models: dict[str, Model] = {}  # of this process, by name; the oldest first
+
+
+class Answer(NamedTuple):
+    """What a block of points gave, in order; a failure may stand for all that follow."""
+
+    outcomes: Outcomes
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """Evaluates a block of points wherever it is called; None: the model is not known there."""
+
+    name: str
+    timeout: float | None = None
+    payload: bytes | None = None
+
+    def __call__(self, points: np.ndarray) -> Answer | None:
+        if self.name not in _models:
+            if self.payload is None:
+                return None
+            try:
+                model = unpacked(self.payload)
+            except EvaluationError as error:
+                error.position = points[0]
+                return Answer([Failure.of(error)], 0.0)
+            while len(_models) >= _REMEMBERED:
+                del _models[next(iter(_models))]
+            _models[self.name] = model
+        start = perf_counter()
+        outcomes = evaluate_in_time(_models[self.name], points, self.timeout)
+        return Answer(outcomes, perf_counter() - start)
+
+
+class Package:
+    """A model under a name, with tasks that evaluate it.
+
+    Attributes
+    ----------
+    model : Model
+    known : Task
+        For workers that know it.
+    """
+
+    def __init__(self, model: Model, timeout: float | None = None):
+        self.model = model
+        self.known = Task(uuid.uuid4().hex, timeout)
+
+    @cached_property
+    def whole(self) -> Task:
+        """For any worker."""
+        return Task(self.known.name, self.known.timeout, packed(self.model))
+
+
+@contextmanager
+def package(model: Model, timeout: float | None = None) -> Iterator[Package]:
+    """A package that threads of this process know."""
+    made = Package(model, timeout)
+    _models[made.known.name] = model
+    try:
+        yield made
+    finally:
+        _models.pop(made.known.name, None)
+
+
+def packed(model: Model) -> bytes:
+    """A model as bytes, lambdas and closures included.
+
+    Raises
+    ------
+    TypeError
+        It holds something that cannot be pickled.
+    """
+    import cloudpickle
+
+    try:
+        return cloudpickle.dumps(model)
+    except Exception as error:
+        raise TypeError(
+            f"log_density={model.log_density!r} cannot be sent to another process ({type(error).__name__}: {error}): "
+            "open files, locks and connections inside of the function, or use an executor of threads"
+        ) from error
+
+
+def unpacked(payload: bytes) -> Model:
+    """A model from its bytes.
+
+    Raises
+    ------
+    EvaluationError
+        Something that it needs is missing here.
+    """
+    import cloudpickle
+
+    try:
+        return cloudpickle.loads(payload)
+    except Exception as error:
+        raise EvaluationError(
+            f"a worker could not load the model, {type(error).__name__}: {error}; "
+            "make the modules that log_density needs importable on the workers"
+        ) from error
+
+
+def evaluate_in_time(model: Model, points: np.ndarray, timeout: float | None) -> Outcomes:
+    """The points' outcomes; the first call that takes longer is left to itself and ends them with a failure."""
+    if timeout is None:
+        return evaluate_block(model, points)
+    outcomes: Outcomes = []
+    for call in calls(model, points):
+        made: list[Outcomes] = []
+        thread = Thread(target=lambda to, call: to.append(evaluate_block(model, call)), args=(made, call), daemon=True)
+        thread.start()
+        thread.join(timeout)
+        if not made:
+            return [*outcomes, Failure(too_late(model, call, timeout))]
+        outcomes += made[0]
+    return outcomes
+
+
+def calls(model: Model, points: np.ndarray) -> list[np.ndarray]:
+    """The points (k, d) of each call: all of them at once if the model is vectorized."""
+    return [points] if model.vectorized else list(points[:, None])
+
+
+def too_late(model: Model, points: np.ndarray, timeout: float) -> EvaluationError:
+    """For a call at points (k, d) that takes longer than allowed."""
+    x = points if model.vectorized else points[0]
+    what = f"log_density took longer than timeout={timeout:g} seconds"
+    return failed_value(model, x, what, "allow more, or repair it")
