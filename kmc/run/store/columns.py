@@ -48,7 +48,7 @@ class Column:
             "data_type": dtype.name,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk_shape}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": False if dtype == bool else "NaN" if dtype.kind == "f" else 0,
+            "fill_value": False if dtype == bool else "NaN" if dtype.kind == "f" else [0.0, 0.0] if dtype.kind == "c" else 0,
             "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
             "attributes": {},
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,34 +101,6 @@ def read_commit(path: Path) -> tuple[dict[str, Any], Commit]:
         return about, Commit(**about.pop("commit"))
     except (KeyError, TypeError):
         raise StoreError(foreign) from None
-
-
-def settings(run: Any) -> dict[str, Any]:
-    """What must be the same when a run goes on."""
-    from kmc.run.results import as_json
-
-    model, first = run.evaluate.model, run.replicas[0]
-    return {
-        "dim": model.dim,
-        "noisy": model.noisy,
-        "sampler": run.sampler.name,
-        "sampler's settings": as_json(run.sampler),
-        "chains": run.chains,
-        "replicas": len(run.replicas),
-        "draws": first.draws,
-        "warmup": first.warmup,
-        "max_evaluations": run.max_evaluations,
-        "initial": None if run.initial is None else run.initial.tolist(),
-    }
-
-
-def check_settings(path: Path, stored: dict[str, Any], now: dict[str, Any]) -> None:
-    """StoreError that names the first setting that differs."""
-    now = json.loads(json.dumps(now))
-    for name in now:
-        if stored.get(name) != now[name]:
-            before, after = (np.array2string(np.asarray(s[name]), threshold=6) if name == "initial" else repr(s[name]) for s in (stored, now))
-            raise StoreError(f"store={str(path)!r} has a run with {name}={before}, and this one has {name}={after}: pass what it was started with, or another path")
 
 
 def seed_of(header: dict[str, Any]) -> np.random.SeedSequence:

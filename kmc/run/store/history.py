@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-Blobs = dict[str, np.ndarray]
+from kmc.targets.evaluate import Evaluation
 
-
-class Batch(NamedTuple):
-    """Evaluations that were made together."""
-
-    points: np.ndarray  # (k, d)
-    values: np.ndarray  # (k,)
-    blobs: Sequence[Blobs | None]  # of each point; None where there are none
+Columns = dict[str, np.ndarray]
 
 
 class Mismatch(Exception):
-    """A point is asked for that is not the one that was evaluated.
-
-    Attributes
-    ----------
-    row : int
-        In the history.
-    """
+    """The point that was evaluated at a row of the history (None past its end), and another one that is asked for."""
 
     def __init__(self, row: int, before: np.ndarray | None, now: np.ndarray):
         super().__init__()
@@ -33,14 +21,14 @@ class Mismatch(Exception):
 
 
 class Past:
-    """Evaluations to be answered again, in the same order.
+    """Evaluations that were made.
 
     Parameters
     ----------
     columns, blobs : mapping of str to ndarray
         The whole history: "point" (n, d) and "value" (n,), and the blobs (n, ...).
     first : int
-        The row that is asked for first.
+        The row that will be asked for first; those before will not.
     """
 
     def __init__(self, columns: Mapping[str, np.ndarray], blobs: Mapping[str, np.ndarray], first: int):
@@ -48,13 +36,14 @@ class Past:
         self._next = first
 
     def __bool__(self) -> bool:
+        """Whether there are some that will be asked for."""
         return self._next < len(self._points)
 
-    def before(self) -> Batch:
-        """All that will not be asked for."""
-        return self._batch(0, self._next)
+    def before(self) -> tuple[np.ndarray, list[Evaluation]]:
+        """Points and evaluations that will not be asked for."""
+        return self._points[: self._next], self._evaluations(0, self._next)
 
-    def recall(self, points: np.ndarray) -> Batch:
+    def recall(self, points: np.ndarray) -> list[Evaluation]:
         """What the next points (k, d) gave.
 
         Raises
@@ -68,32 +57,38 @@ class Past:
             if i >= len(known) or x.tobytes() != known[i].tobytes():
                 raise Mismatch(start + i, known[i] if i < len(known) else None, x)
         self._next = end
-        return self._batch(start, end)
+        return self._evaluations(start, end)
 
-    def _batch(self, start: int, end: int) -> Batch:
-        values = self._values[start:end]
-        blobs: list[Blobs | None] = [None] * len(values)
-        if self._blobs:
-            for i in np.flatnonzero(values > -np.inf):  # where the density is zero there are none
-                blobs[i] = {name: rows[start + i].copy() for name, rows in self._blobs.items()}
-        return Batch(self._points[start:end], values, blobs)
+    def _evaluations(self, start: int, end: int) -> list[Evaluation]:
+        return [Evaluation(float(value), self._blobs_of(row, value)) for row, value in enumerate(self._values[start:end], start)]
+
+    def _blobs_of(self, row, value):
+        if not self._blobs or value == -np.inf:
+            return None
+        return {name: rows[row].copy() for name, rows in self._blobs.items()}
 
 
-def columns_of(batches: Sequence[Batch]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+class Batch(NamedTuple):
+    """Points (k, d) that were evaluated together, and what came of it."""
+
+    points: np.ndarray
+    evaluations: Sequence[Evaluation]
+
+
+def columns_of(batches: Sequence[Batch]) -> tuple[Columns, Columns]:
     """Rows of the history, and of its blobs; zeros stand where a point has none."""
+    made = [evaluation for batch in batches for evaluation in batch.evaluations]
     columns = {
         "point": np.concatenate([batch.points for batch in batches]),
-        "value": np.concatenate([batch.values for batch in batches]),
+        "value": np.array([evaluation.value for evaluation in made]),
     }
-    found: list[Any] = [blobs for batch in batches for blobs in batch.blobs]
-    names = next((list(blobs) for blobs in found if blobs), [])
-    return columns, {name: _stacked([blobs and blobs[name] for blobs in found]) for name in names}
+    blobs = [evaluation.blobs for evaluation in made if evaluation.blobs]
+    rows = [i for i, evaluation in enumerate(made) if evaluation.blobs]
+    return columns, {name: _spread([one[name] for one in blobs], rows, len(made)) for name in (blobs[0] if blobs else ())}
 
 
-def _stacked(rows):
-    present = [row for row in rows if row is not None]
-    whole = np.zeros((len(rows), *present[0].shape), np.result_type(*present))
-    for i, row in enumerate(rows):
-        if row is not None:
-            whole[i] = row
+def _spread(present, rows, n):
+    """An array of n rows, zeros but at some."""
+    whole = np.zeros((n, *np.shape(present[0])), np.result_type(*present))
+    whole[rows] = np.stack(present)
     return whole

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kmc.run.results import described
 from kmc.run.store import snapshot
 from kmc.run.store.columns import Damaged, Table
 from kmc.run.store.commit import Commit, StoreError, versions, write_commit
 from kmc.run.store.history import Batch, Mismatch, Past, columns_of
 from kmc.run.trace import side_by_side
+from kmc.targets.evaluate import Evaluation
 
 if TYPE_CHECKING:
     from kmc.run.run import Run
@@ -39,11 +41,11 @@ class Unrecorded:
         """Whether the run went back to a snapshot."""
         return False
 
-    def recall(self, points: np.ndarray) -> Batch | None:
+    def recall(self, points: np.ndarray) -> list[Evaluation] | None:
         """What the points (k, d) gave, if they were evaluated before."""
         return None
 
-    def keep(self, batch: Batch) -> None:
+    def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         """Take in new evaluations."""
 
     def swept(self) -> None:
@@ -74,11 +76,9 @@ class Recorder(Unrecorded):
         self._past: Past | None = None
         self._new: list[Batch] = []
         self._tables: dict[str, Table] = {}
-        self._clock = self._last_commit = time.perf_counter()
-        self._seconds_before = commit.seconds
+        self._left = self._last_commit = time.perf_counter()  # the first: when a value was last handed out
         self._commit_cost = self._snapshot_cost = 0.0
         self._own_seconds = 0.0  # of the sampler, since the last snapshot
-        self._left = self._clock  # when a value was last handed out
         self._warming_up = True
 
     @property
@@ -88,7 +88,7 @@ class Recorder(Unrecorded):
 
     def __exit__(self, *error: Any) -> None:
         with contextlib.suppress(*((OSError,) if error[0] is not None else ())), contextlib.closing(self._lock):
-            if not self.replaying:
+            if not (self.replaying or self.commit.finished):
                 self._write()
 
     # Back to where the run was
@@ -98,39 +98,45 @@ class Recorder(Unrecorded):
         done = self.commit
         if not done.n_evaluations:
             return False
-        self.run.clock -= done.seconds
         columns, blobs = self._read("history", done.n_evaluations), self._read("history/blobs", done.n_evaluations)
         state = self._newest_state()
         self._past = Past(columns, blobs, first=0 if state is None else state["n_evaluations"])
-        if state is None:
-            return False
-        self.run.known(self._past.before())
-        phases = {"draws": done.n_draws} | {f"warmup/{i}": n for i, n in enumerate(done.n_warmup)}
-        rows = {name: (self._read(f"{name}/trace", n), self._read(f"{name}/blobs", n)) for name, n in phases.items()}
-        self.run.restore(state, rows.pop("draws"), list(rows.values()))
-        self._warming_up = self.run.warming_up
-        return True
+        if state is not None:
+            self.run.restore(state, *self._past.before())
+            self._restore_traces(state["replicas"])
+            self._warming_up = self.run.warming_up()
+        self.run.meter.go_on(done.draws, done.max_evaluations, done.seconds)
+        return state is not None
 
-    def recall(self, points: np.ndarray) -> Batch | None:
+    def _restore_traces(self, states: Sequence[Mapping[str, Any]]) -> None:
+        trace, blobs = self._read("draws/trace", self.commit.n_draws), self._read("draws/blobs", self.commit.n_draws)
+        replicas, chains = self.run.replicas, self.run.chains // len(self.run.replicas)
+        for i, (replica, state) in enumerate(zip(replicas, states, strict=True)):
+            mine = np.s_[: state["n_draws"], i * chains : (i + 1) * chains]
+            replica.trace.restore(_cut(trace, mine), _cut(blobs, mine))
+            made, n = self.commit.n_warmup[i], np.s_[: state["n_warmup"]]
+            rows, row_blobs = self._read(f"warmup/{i}/trace", made), self._read(f"warmup/{i}/blobs", made)
+            replica.warmup_trace.restore(_cut(rows, n), _cut(row_blobs, n))
+
+    def recall(self, points: np.ndarray) -> list[Evaluation] | None:
         """See :class:`Unrecorded`; StoreError if the run does not go as it did."""
         if not self._past:
             self._own_seconds += time.perf_counter() - self._left
             return None
         try:
-            batch = self._past.recall(points)
+            return self._past.recall(points)
         except Mismatch as error:
             before = "nothing" if error.before is None else error.before.tolist()
             raise StoreError(
-                f"store={str(self.path)!r}: the run cannot go on as it began, because evaluation {error.row} was made at "
-                f"x = {before} with {_listed(self.commit.versions)} and is asked for at x = {error.now.tolist()} "
-                f"with {_listed(versions())}: the code, the machine or the target has changed since"
+                f"store={str(self.path)!r}: the run cannot go on, as evaluation {error.row} was made at x = {before} with "
+                f"{_listed(self.commit.versions)} and is now asked for at x = {error.now.tolist()} with "
+                f"{_listed(versions())}: the code, the machine or the target has changed"
             ) from None
-        return batch
 
-    def keep(self, batch: Batch) -> None:
+    def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         """See :class:`Unrecorded`."""
-        if len(batch.points):
-            self._new.append(batch)
+        if len(points):
+            self._new.append(Batch(points.copy(), evaluations))
         self._left = time.perf_counter()
 
     def swept(self) -> None:
@@ -140,20 +146,20 @@ class Recorder(Unrecorded):
             return
         now = time.perf_counter()
         since = self._own_seconds + now - self._left
-        settled = self._warming_up and not self.run.warming_up
+        settled = self._warming_up and not self.run.warming_up()
         if settled or since > max(SNAPSHOT_SECONDS, self._snapshot_cost / SHARE):
             self._write(with_snapshot=True)
         elif now - self._last_commit > max(COMMIT_SECONDS, self._commit_cost / SHARE):
             self._write()
-        self._warming_up = self.run.warming_up
+        self._warming_up = self.run.warming_up()
 
     def finish(self, result: Any) -> None:
         """Commit that there is no more to come."""
-        # A DataTree has attributes at its root; so has InferenceData.
-        groups = {"": dict(result.attrs), "posterior": dict(result["posterior"].attrs)}
+        if self.commit.finished:
+            return
+        self._write(with_snapshot=True, attrs=dict(result.attrs), finished=True)
         for name, table in self._tables.items():
             table.set_length(_rows_counted(name, self.commit))
-        self._write(with_snapshot=True, attrs=groups, finished=True)
 
     # Writing
 
@@ -168,7 +174,7 @@ class Recorder(Unrecorded):
             self._put(crcs, "history", n_evaluations, columns)
             self._put(crcs, "history/blobs", n_evaluations, blobs)
             n_evaluations += len(columns["value"])
-        n_draws = run.n_draws
+        n_draws = run.n_draws()
         self._put_phase(crcs, "draws", self.commit.n_draws, n_draws, [replica.trace for replica in run.replicas])
         n_warmup = [len(replica.warmup_trace) for replica in run.replicas]
         for i, replica in enumerate(run.replicas):
@@ -177,7 +183,7 @@ class Recorder(Unrecorded):
         if with_snapshot:
             snapshots = self._new_snapshots()
         commit = self.commit.with_changes(
-            **{"attrs": {"": run.facts()}, "finished": False, **changes},
+            **{"attrs": described(run.facts()), "finished": False, **changes},
             n_evaluations=n_evaluations,
             n_draws=n_draws,
             n_warmup=n_warmup,
@@ -185,7 +191,7 @@ class Recorder(Unrecorded):
             snapshots=snapshots,
             draws=run.draws,
             max_evaluations=run.max_evaluations,
-            seconds=self._seconds_before + began - self._clock,
+            seconds=run.meter.elapsed,
         )
         write_commit(self.path, self.header, commit)
         self.commit, self._new = commit, self._new[new:]
@@ -202,7 +208,7 @@ class Recorder(Unrecorded):
             return
         known = crcs.setdefault(name, {})
         if start and not known:  # rows without this column came first
-            columns = {key: np.concatenate([np.zeros_like(rows, shape=(start, *rows.shape[1:])), rows]) for key, rows in columns.items()}
+            columns = {key: _after_zeros(rows, start) for key, rows in columns.items()}
             start = 0
         known.update(self._table(name).put(start, columns, known, dims))
 
@@ -252,6 +258,14 @@ def _rows_counted(name: str, commit: Commit) -> int:
     if name.startswith("history"):
         return commit.n_evaluations
     return commit.n_draws if name.startswith("draws") else commit.n_warmup[int(name.split("/")[1])]
+
+
+def _after_zeros(rows, n):
+    return np.concatenate([np.zeros((n, *rows.shape[1:]), rows.dtype), rows])
+
+
+def _cut(columns, rows):
+    return {name: column[rows] for name, column in columns.items()}
 
 
 def _listed(packages: Mapping[str, str]) -> str:

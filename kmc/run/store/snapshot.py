@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kmc.run.store.columns import Damaged, get_bytes, put_bytes
+from kmc.run.store.columns import get_bytes, put_bytes
 
 
-def dump(folder: Path, content: Any) -> dict[str, Any] | None:
-    """Pickle to a new array; None if that cannot be done. The record that is returned finds it again."""
+def pickled(content: Any) -> bytes:
+    """In the manner of the standard library."""
+    return pickle.dumps(content, protocol=5)
+
+
+def cloudpickled(content: Any) -> bytes:
+    """With functions by value, if cloudpickle is there."""
     try:
-        pickled = pickle.dumps(content, protocol=5)
-    except Exception:  # whatever a user's object raises: the run can be continued without
+        import cloudpickle
+    except ImportError:
+        return pickled(content)
+    return cloudpickle.dumps(content, protocol=5)
+
+
+def dump(folder: Path, content: Any, pickled: Callable[[Any], bytes] = pickled) -> dict[str, Any] | None:
+    """Write to a new array, and return the record by which it is found again; None for what cannot be pickled."""
+    try:
+        content = pickled(content)
+    except Exception:  # whatever a user's object raises: a run can be continued without
         return None
-    return {"name": folder.name, **put_bytes(folder, pickled)}
+    return {"name": folder.name, **put_bytes(folder, content)}
 
 
 def load(folder: Path, record: dict[str, Any] | None) -> Any:
@@ -25,14 +40,12 @@ def load(folder: Path, record: dict[str, Any] | None) -> Any:
         return None
     try:
         return pickle.loads(get_bytes(folder / record["name"], record["size"], record["crc"]))
-    except Damaged:
-        return None
-    except Exception:  # a class that is gone or has changed: the run can be continued without
+    except Exception:  # a class that is gone, or another version of it: a run can be continued without
         return None
 
 
 def remove_others(folder: Path, names: set[str]) -> None:
-    """Remove all snapshots but those."""
+    """Remove all arrays but those."""
     for path in folder.iterdir() if folder.exists() else ():
         if path.is_dir() and path.name not in names:
             shutil.rmtree(path, ignore_errors=True)
