@@ -60,6 +60,10 @@ class Column:
 
     def put(self, start: int, rows: np.ndarray, crc: int = 0) -> int:
         """Write rows (k, ...) from row ``start`` on; returns the checksum of all rows, given that of those before."""
+        if not np.can_cast(rows.dtype, self.dtype, "safe"):
+            raise TypeError(
+                f"{self.folder.name} was of type {self.dtype.name} and is {rows.dtype.name} now: return one type always"
+            )
         rows = np.ascontiguousarray(rows, self.dtype)
         crc = zlib.crc32(rows, crc)
         end = start + len(rows)
