@@ -69,6 +69,7 @@ def iterate(
     seed: Any = None,
     save_warmup: bool = False,
     replicas: int = 1,
+    executor: Any = None,
 ) -> RunIterator:
     """The run of :func:`kmc.sample` as an iterator of progress records.
 
@@ -77,7 +78,7 @@ def iterate(
 
     Parameters
     ----------
-    target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, replicas
+    target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, replicas, executor
         As in :func:`kmc.sample`.
 
     Returns
@@ -109,5 +110,5 @@ def iterate(
     >>> idata.posterior.sizes["draw"] < 1000
     True
     """
-    run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas)
+    run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas, executor)
     return RunIterator(run, save_warmup)

@@ -42,6 +42,12 @@ class Real(Parameter):
     ----------
     shape : int or tuple of int, optional
         ``Real()`` is a number, ``Real(3)`` a vector of three and ``Real((2, 3))`` a matrix.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.Real(3)
+    Real(shape=(3,))
     """
 
     shape: Any = None
@@ -59,6 +65,12 @@ class Positive(Parameter):
     ----------
     shape : int or tuple of int, optional
         As of :class:`Real`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.Positive((2, 3)).shape
+    (2, 3)
     """
 
     shape: Any = None
@@ -77,6 +89,12 @@ class LowerBound(Parameter):
     lower : float
     shape : int or tuple of int, optional
         As of :class:`Real`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.LowerBound(1)
+    LowerBound(lower=1.0, shape=None)
     """
 
     lower: float
@@ -100,6 +118,12 @@ class UpperBound(Parameter):
     upper : float
     shape : int or tuple of int, optional
         As of :class:`Real`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.UpperBound(0, shape=2)
+    UpperBound(upper=0.0, shape=(2,))
     """
 
     upper: float
@@ -123,6 +147,16 @@ class Interval(Parameter):
     lower, upper : float
     shape : int or tuple of int, optional
         As of :class:`Real`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.Interval(0, 1)
+    Interval(lower=0.0, upper=1.0, shape=None)
+    >>> kmc.Interval(1, 0)
+    Traceback (most recent call last):
+        ...
+    ValueError: lower=1.0 and upper=0.0: expected lower < upper, with numbers in between
     """
 
     lower: float
@@ -155,6 +189,16 @@ class Simplex(Parameter):
         At least 2.
     shape : int or tuple of int, optional
         Of an array of simplexes: ``Simplex(4, shape=3)`` has the values of three, in the rows of a (3, 4) array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> model = kmc.Model(lambda p: 0.0, parameters={"share": kmc.Simplex(4)})
+    >>> model.dim
+    3
+    >>> model.constrain(np.zeros((1, 3)))
+    {'share': array([[0.25, 0.25, 0.25, 0.25]])}
     """
 
     size: int
@@ -179,6 +223,14 @@ class Ordered(Parameter):
         At least 2.
     shape : int or tuple of int, optional
         Of an array of such vectors, as of :class:`Simplex`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> model = kmc.Model(lambda p: 0.0, parameters={"cuts": kmc.Ordered(3)})
+    >>> model.constrain(np.zeros((1, 3)))
+    {'cuts': array([[0., 1., 2.]])}
     """
 
     size: int
@@ -206,6 +258,16 @@ class CorrelationCholesky(Parameter):
         At least 2.
     shape : int or tuple of int, optional
         Of an array of such factors, as of :class:`Simplex`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> model = kmc.Model(lambda p: 0.0, parameters={"factor": kmc.CorrelationCholesky(2)})
+    >>> factor = model.constrain(np.arctanh([[0.6]]))["factor"][0]
+    >>> factor @ factor.T
+    array([[1. , 0.6],
+           [0.6, 1. ]])
     """
 
     size: int

@@ -18,7 +18,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy.linalg import helmert
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 
 _LARGEST = np.finfo(np.float64).max
 _LEAST = np.finfo(np.float64).tiny
@@ -180,8 +180,7 @@ class IsometricLogRatio:
         return np.maximum(softmax(x @ _contrasts(self.size).T, axis=-1), _LEAST)
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
-        z = x @ _contrasts(self.size).T
-        return (z - logsumexp(z, axis=-1, keepdims=True)).sum(axis=-1) + 0.5 * np.log(self.size)
+        return log_softmax(x @ _contrasts(self.size).T, axis=-1).sum(axis=-1) + 0.5 * np.log(self.size)
 
     def contains(self, y: np.ndarray) -> np.ndarray:
         return np.all(y > 0, axis=-1) & (np.abs(y.sum(axis=-1) - 1) < _EQUAL)
@@ -256,14 +255,14 @@ class PartialCorrelations:
         return (self.size, self.size)
 
     def constrain(self, x: np.ndarray) -> np.ndarray:
-        partial = self._square(np.tanh(x))
-        y = partial * np.exp(0.5 * self._log_left(x))
+        lengths = np.exp(0.5 * self._log_left(x))
+        y = self._square(np.tanh(x)) * lengths
         diagonal = np.arange(self.size)
-        y[..., diagonal, diagonal] = np.maximum(np.exp(0.5 * self._log_left(x)[..., diagonal, diagonal]), _LEAST)
+        y[..., diagonal, diagonal] = np.maximum(lengths[..., diagonal, diagonal], _LEAST)
         return y
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
-        left = self._log_left(x)[..., *np.tril_indices(self.size, -1)]
+        left = self._log_left(x)[..., *_below_diagonal(self.size)]
         return (_log_sech2(x) + 0.5 * left).sum(axis=-1)
 
     def contains(self, y: np.ndarray) -> np.ndarray:
@@ -275,7 +274,7 @@ class PartialCorrelations:
     def unconstrain(self, y: np.ndarray) -> np.ndarray:
         # The tangent of each angle: what an element is to the length of the rest of its row.
         rest = np.flip(np.hypot.accumulate(np.flip(y, -1), axis=-1), -1)[..., 1:]
-        rows, columns = np.tril_indices(self.size, -1)
+        rows, columns = _below_diagonal(self.size)
         return np.arcsinh(y[..., rows, columns] / rest[..., rows, columns])
 
     def _log_left(self, x: np.ndarray) -> np.ndarray:
@@ -286,8 +285,14 @@ class PartialCorrelations:
     def _square(self, values: np.ndarray) -> np.ndarray:
         """Values in the places below the diagonal, row by row, of matrices that are zero elsewhere."""
         matrix = np.zeros((*values.shape[:-1], self.size, self.size))
-        matrix[..., *np.tril_indices(self.size, -1)] = values
+        matrix[..., *_below_diagonal(self.size)] = values
         return matrix
+
+
+@lru_cache
+def _below_diagonal(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the elements, row by row."""
+    return np.tril_indices(size, -1)
 
 
 def _after(bound: float, towards: float) -> float:

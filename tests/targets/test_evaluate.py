@@ -6,6 +6,7 @@ import pytest
 from kmc.errors import EvaluationError
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.model import Model
+from kmc.targets.parameters import Positive, Real
 
 POINTS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 
@@ -127,3 +128,95 @@ def test_a_long_parameter_vector_is_shortened_in_the_message_only():
         evaluate(np.ones((1, 1000)))
     assert len(str(caught.value)) < 400
     assert caught.value.position.shape == (1000,)
+
+
+def test_a_vectorized_model_is_called_once():
+    calls = []
+
+    def log_density(x):
+        calls.append(x.shape)
+        x *= -1
+        return x[:, 0]
+
+    evaluate = Evaluator(Model(log_density, dim=2, vectorized=True))
+    points = POINTS.copy()
+    np.testing.assert_array_equal(evaluate(points), [-1, -3, -5])
+    np.testing.assert_array_equal(points, POINTS)
+    assert calls == [(3, 2)]
+    assert evaluate.n_evaluations == 3
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (3, 1), (1, 3)])
+def test_a_vectorized_model_returns_a_value_for_each_row(shape):
+    evaluate = Evaluator(Model(lambda x: np.zeros(shape), dim=2, vectorized=True))
+    message = rf"ndarray of shape \({', '.join(map(str, shape))},?\).*expected 3 real numbers.*shape \(3,\)"
+    with pytest.raises(EvaluationError, match=message) as caught:
+        evaluate(POINTS)
+    np.testing.assert_array_equal(caught.value.position, POINTS)
+
+
+def test_a_nan_in_one_row_is_placed_or_rejected():
+    def log_density(x):
+        return np.where(x[:, 0] == 3, np.nan, x[:, 1])
+
+    with pytest.raises(EvaluationError, match=r"NaN.* at x = \[3., 4.\]"):
+        Evaluator(Model(log_density, dim=2, vectorized=True))(POINTS)
+    rejecting = Evaluator(Model(log_density, dim=2, vectorized=True, nonfinite="reject"))
+    np.testing.assert_array_equal(rejecting(POINTS), [2, -math.inf, 6])
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_named_parameters_are_in_the_error_and_their_jacobian_in_the_value(vectorized):
+    parameters = {"mu": Real(), "sigma": Positive()}
+
+    def log_density(p):
+        assert set(p) == {"mu", "sigma"}
+        return np.where(p["mu"] == 3, np.nan, p["mu"]) if vectorized else (math.nan if p["mu"] == 3 else p["mu"])
+
+    evaluate = Evaluator(Model(log_density, parameters=parameters, vectorized=vectorized))
+    assert evaluate(POINTS[:1])[0] == pytest.approx(1 + evaluate.model.log_jacobian(POINTS[0]), rel=1e-15)
+    assert evaluate.model.log_jacobian(POINTS[0]) != 0
+    with pytest.raises(EvaluationError, match=r"NaN.* at mu = 3.0*, sigma = ") as caught:
+        evaluate(POINTS)
+    np.testing.assert_array_equal(caught.value.position, [3, 4])
+    assert caught.value.parameters == {name: value[1] for name, value in evaluate.model.constrain(POINTS).items()}
+
+
+@pytest.mark.parametrize(
+    ("blobs", "message"),
+    [
+        ({1: 0.0}, "blob named 1,.* strings"),
+        ({"x": 0.0}, "blob named 'x', which is the name of a parameter"),
+        ({"x_dim_0": 0.0}, "blob named 'x_dim_0', which is the name of .* a dimension"),
+        ({"draw": 0.0}, "blob named 'draw'"),
+        ({"name": "Anna"}, r"blob 'name': 'Anna' \(str\), expected numbers"),
+        ({"mixed": [1.0, [2.0]]}, r"blob 'mixed': \[1.0, \[2.0\]\] \(list\), expected numbers"),
+        ({"nothing": None}, "blob 'nothing': None"),
+    ],
+)
+def test_blobs_are_numbers_with_names_of_their_own(blobs, message):
+    with pytest.raises(EvaluationError, match=rf"log_density returned .*{message}.*") as caught:
+        returning((0.0, blobs))(POINTS)
+    np.testing.assert_array_equal(caught.value.position, [1, 2])
+
+
+def test_blobs_are_copies():
+    reused = np.zeros(2)
+
+    def log_density(x):
+        reused[:] = x
+        return 0.0, {"x_again": reused}
+
+    kept = []
+    Evaluator(Model(log_density, dim=2), keep=lambda points, evaluations: kept.extend(evaluations))(POINTS)
+    np.testing.assert_array_equal([evaluation.blobs["x_again"] for evaluation in kept], POINTS)
+
+
+def test_blobs_of_a_vectorized_model_have_a_row_for_each_point():
+    kept = []
+    model = Model(lambda x: (x[:, 0], {"double": 2 * x}), dim=2, vectorized=True)
+    Evaluator(model, keep=lambda points, evaluations: kept.extend(evaluations))(POINTS)
+    np.testing.assert_array_equal([evaluation.blobs["double"] for evaluation in kept], 2 * POINTS)
+    short = Model(lambda x: (x[:, 0], {"double": x[:2]}), dim=2, vectorized=True)
+    with pytest.raises(EvaluationError, match=r"blob 'double' of shape \(2, 2\), expected \(3, ...\)"):
+        Evaluator(short)(POINTS)

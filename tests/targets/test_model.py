@@ -1,9 +1,11 @@
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
 
-from kmc.targets.model import Model
+import kmc
+from kmc.targets.model import Model, check_blob_names
 
 
 def normal(x):
@@ -58,3 +60,171 @@ def test_a_target_is_exact_unless_it_is_said_to_be_noisy():
 def test_noisy_is_a_bool(noisy):
     with pytest.raises(TypeError, match=r"^noisy=.*: pass True if"):
         Model(normal, 2, noisy=noisy)
+
+
+@pytest.mark.parametrize("vectorized", [1, None, "yes"])
+def test_vectorized_is_a_bool(vectorized):
+    with pytest.raises(TypeError, match=r"^vectorized=.*: pass True if log_density takes many points"):
+        Model(normal, 2, vectorized=vectorized)
+
+
+@pytest.mark.parametrize("args", [[1.0], 1.0, None, np.zeros(2)])
+def test_args_are_a_tuple(args):
+    with pytest.raises(TypeError, match=r"^args=.*: expected a tuple"):
+        Model(normal, 2, args=args)
+
+
+@pytest.mark.parametrize("kwargs", [[("a", 1)], 3, {1: 2}])
+def test_kwargs_are_a_mapping(kwargs):
+    with pytest.raises(TypeError, match=r"^kwargs=.*: expected a mapping of names"):
+        Model(normal, 2, kwargs=kwargs)
+
+
+# A vector
+
+
+def test_a_vector_is_x():
+    model = Model(normal, 3)
+    points = np.arange(6.0).reshape(2, 3)
+    assert not model.named and model.dims == {"x": ("x_dim_0",)}
+    np.testing.assert_array_equal(model.coords["x_dim_0"], np.arange(3))
+    np.testing.assert_array_equal(model.constrain(points)["x"], points)
+    assert model.log_jacobian(points[0]) == 0.0
+    np.testing.assert_array_equal(model.log_jacobian(points), np.zeros(2))
+    assert model.initial_points(np.random.default_rng(0), 4) is None
+
+
+def test_a_vector_can_have_labels():
+    model = Model(normal, 2, dims={"x": ["planet"]}, coords={"planet": ["Mars", "Venus"]})
+    assert model.dims == {"x": ("planet",)} and list(model.coords["planet"]) == ["Mars", "Venus"]
+
+
+def test_further_arguments():
+    x = np.ones(2)
+    model = Model(lambda *args, **kwargs: (args, kwargs), 2, args=(3, "four"), kwargs={"five": 5})
+    (given, *rest), kwargs = model.call(x)
+    assert given is x and rest == [3, "four"] and kwargs == {"five": 5}
+
+
+def test_a_model_of_a_vector_can_be_changed():
+    changed = dataclasses.replace(Model(normal, 2), nonfinite="reject")
+    assert changed.dim == 2 and changed.nonfinite == "reject" and not changed.named
+
+
+# Parameters with names
+
+PARAMETERS = {"s": kmc.Positive(), "m": kmc.Real(2), "one": kmc.Real(1)}
+
+
+def given(parameters, *args):
+    return parameters
+
+
+def test_the_function_gets_floats_and_arrays_of_its_own():
+    model = Model(given, parameters=PARAMETERS)
+    x = np.arange(4.0)
+    values = model.call(x)
+    assert list(values) == ["s", "m", "one"] and model.named and model.dim == 4
+    assert type(values["s"]) is float and values["s"] == 1.0
+    for name, expected in {"m": [1.0, 2.0], "one": [3.0]}.items():
+        assert values[name].dtype == np.float64 and values[name].flags.writeable
+        np.testing.assert_array_equal(values[name], expected)
+        values[name][:] = np.nan
+    np.testing.assert_array_equal(x, np.arange(4.0))
+
+
+def test_a_vectorized_function_gets_many_of_each():
+    model = Model(given, parameters=PARAMETERS, vectorized=True)
+    values = model.call(np.zeros((5, 4)))
+    assert {name: value.shape for name, value in values.items()} == {"s": (5,), "m": (5, 2), "one": (5, 1)}
+
+
+def test_jacobians_are_those_of_the_parameters():
+    model = Model(given, parameters=PARAMETERS)
+    assert model.log_jacobian(np.arange(4.0) + 1) == 1.0
+    np.testing.assert_array_equal(model.log_jacobian(np.arange(8.0).reshape(2, 4)), [0, 4])
+
+
+class Halved:
+    """A space whose function has the vector and all Jacobians in it."""
+
+    dim = 2
+    dims = {"half": ("site",)}  # noqa: RUF012
+    coords = {"site": ["A", "B"]}  # noqa: RUF012
+
+    def constrain(self, points):
+        return {"half": points / 2}
+
+    def log_jacobian(self, x):
+        return np.zeros(x.shape[:-1])
+
+    def initial_points(self, rng, n):
+        return rng.uniform(size=(n, 2))
+
+
+def test_a_space_shows_the_vector_that_the_function_takes():
+    model = Model(normal, space=Halved())
+    x = np.ones(2)
+    assert model.dim == 2 and model.named and model.dims == {"half": ("site",)}
+    assert model.call(x) == -1.0
+    np.testing.assert_array_equal(model.constrain(x[None])["half"], [[0.5, 0.5]])
+    assert model.initial_points(np.random.default_rng(0), 3).shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "pair"),
+    [
+        ({"dim": 4, "parameters": PARAMETERS}, "dim=4 and parameters="),
+        ({"dim": 2, "space": Halved()}, "dim=2 and space="),
+        ({"parameters": PARAMETERS, "space": Halved()}, "parameters=.* and space="),
+        ({"space": Halved(), "dims": {"half": ["a"]}}, "dims=.* and coords=None: leave them out"),
+    ],
+)
+def test_dimensions_are_said_once(options, pair):
+    with pytest.raises(TypeError, match=f"^{pair}"):
+        Model(normal, **options)
+
+
+@pytest.mark.parametrize("parameters", [{}, [], {"a": 1.0}])
+def test_parameters_are_checked(parameters):
+    with pytest.raises((TypeError, ValueError), match=r"^parameters.*: expected"):
+        Model(normal, parameters=parameters)
+
+
+def test_start_points_of_its_own():
+    starts = [{"s": s, "m": [s, s], "one": [0.0]} for s in (1.0, 2.0)]
+    model = Model(given, parameters=PARAMETERS, initial=starts)
+    points = model.initial_points(np.random.default_rng(0), 1)
+    np.testing.assert_allclose(points, [[0, 1, 1, 0], [np.log(2), 2, 2, 0]])
+    points[:] = 0.0
+    assert model.initial_points(np.random.default_rng(0), 1)[1, 1] == 2.0
+    with pytest.raises(ValueError, match=r"^initial: the parameter 's' has the value -1.0 in point 0"):
+        Model(given, parameters=PARAMETERS, initial=[{"s": -1.0, "m": [0, 0], "one": [0.0]}])
+    with pytest.raises(ValueError, match=r"^initial has shape \(2, 3\): expected \(1, 4\)"):
+        Model(given, parameters=PARAMETERS, initial=np.zeros((2, 3)))
+
+
+def test_models_pickle():
+    model = Model(given, parameters=PARAMETERS, dims={"m": ["site"]}, coords={"site": ["A", "B"]}, kwargs={"a": 1})
+    again = pickle.loads(pickle.dumps(model))
+    x = np.random.default_rng(1).standard_normal((3, 4))
+    assert again.dims == model.dims and again.kwargs == {"a": 1} and list(again.coords["site"]) == ["A", "B"]
+    np.testing.assert_array_equal(again.constrain(x)["s"], model.constrain(x)["s"])
+    assert again.log_jacobian(x[0]) == model.log_jacobian(x[0])
+
+
+# Blobs
+
+
+def test_names_of_blobs():
+    model = Model(given, parameters=PARAMETERS, dims={"m": ["site"]}, coords={"site": ["A", "B"]})
+    check_blob_names(model, ["energy", "log lik", "x"])
+    with pytest.raises(ValueError, match=r"a blob with the name of the parameter 's': rename it"):
+        check_blob_names(model, ["energy", "s"])
+    for name in ("", "a/b", "site", "chain", "draw"):
+        with pytest.raises(ValueError, match=r"a blob with the name .*: expected a string"):
+            check_blob_names(model, [name])
+    with pytest.raises(TypeError, match=r"blobs with the name 3: expected a string"):
+        check_blob_names(model, [3])
+    with pytest.raises(ValueError, match=r"the parameter 'x'"):
+        check_blob_names(Model(normal, 2), ["x"])

@@ -1,0 +1,53 @@
+"""The constraint transforms of Stan's reference manual (2.37), one number at a time, and Jacobians by differences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.oracles.differences import gradient
+
+
+def lower_bound(x, lower):
+    return lower + np.exp(x)
+
+
+def upper_bound(x, upper):
+    return upper - np.exp(x)
+
+
+def interval(x, lower, upper):
+    return lower + (upper - lower) / (1 + np.exp(-x))
+
+
+def simplex(x):
+    """The isometric log-ratio: a vector that sums to zero, in an orthonormal basis of such vectors, and its softmax."""
+    z, total = np.zeros(len(x) + 1), 0.0
+    for n in range(len(x), 0, -1):
+        w = x[n - 1] / np.sqrt(n * (n + 1))
+        total += w
+        z[n - 1] += total
+        z[n] -= n * w
+    return np.exp(z) / np.sum(np.exp(z))
+
+
+def ordered(x):
+    y = [x[0]]
+    for step in x[1:]:
+        y.append(y[-1] + np.exp(step))
+    return np.array(y)
+
+
+def cholesky_correlation(x, size):
+    z = iter(np.tanh(x))
+    factor = np.zeros((size, size))
+    for i in range(size):
+        for j in range(i):
+            factor[i, j] = next(z) * np.sqrt(1 - np.sum(factor[i, :j] ** 2))
+        factor[i, i] = np.sqrt(1 - np.sum(factor[i, :i] ** 2))
+    return factor
+
+
+def log_jacobian(function, x):
+    """Log of the absolute Jacobian determinant at x (k,) of a function with k values."""
+    rows = [gradient(lambda at, i=i: np.ravel(function(at))[i], x) for i in range(len(x))]
+    return np.linalg.slogdet(np.array(rows))[1]

@@ -1,0 +1,58 @@
+"""Log-densities that misbehave; importable in worker processes."""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+POINTS = np.arange(12.0).reshape(6, 2) / 10
+
+
+def quartic(x):
+    """A value with blobs, in plain arithmetic."""
+    value = -0.5 * float(x[0] ** 2 + x[1] ** 2) - 0.1 * float(x[0]) ** 4
+    return value, {"twice": 2 * x, "value": value}
+
+
+def rows(x):
+    """The same for the rows of x; the blob tells how many came together."""
+    return -0.5 * (x**2).sum(axis=1), {"rows": np.full(len(x), len(x))}
+
+
+class UnpicklableError(Exception):
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def raising(x):
+    if x[0] > 0.3:
+        raise UnpicklableError("this", "that")
+    return 0.0
+
+
+def dying(x):
+    if x[0] == 0.4:
+        os._exit(7)
+    return 0.0
+
+
+def slow(x):
+    if x[0] == 0.4:
+        time.sleep(30)
+    return 0.0
+
+
+class DyingOnce:
+    """Ends its process at the first call of all, and leaves a mark for each call that returns."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def __call__(self, x):
+        try:
+            (self.folder / "died").touch(exist_ok=False)
+        except FileExistsError:
+            (self.folder / f"{x[0]}").touch(exist_ok=False)  # no point is evaluated twice
+            return float(x[0])
+        os._exit(7)

@@ -1,0 +1,98 @@
+import time
+
+import numpy as np
+import pytest
+
+from kmc.errors import EvaluationError
+from kmc.run.executors import DaskExecutor, as_executor
+from kmc.targets.evaluate import Evaluator
+from kmc.targets.model import Model
+from tests.run.executors import models
+from tests.run.executors.models import POINTS
+from tests.run.executors.test_executors import sampled
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def client():
+    """In this process: quick to start."""
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def test_a_client_is_an_executor(client):
+    assert as_executor(client) == DaskExecutor(client)
+
+
+def test_something_else_is_no_client():
+    with pytest.raises(TypeError, match="client='tcp://.*expected a dask.distributed.Client"):
+        DaskExecutor("tcp://127.0.0.1:8786")
+
+
+def test_the_same_draws_as_in_process(client):
+    expected, found = sampled(None), sampled(client)
+    for name in ("x", "twice", "value"):
+        np.testing.assert_array_equal(found.posterior[name], expected.posterior[name])
+    assert found.posterior.attrs["n_evaluations"] == expected.posterior.attrs["n_evaluations"]
+
+
+def test_cheap_points_share_a_task_and_dear_ones_do_not(client):
+    with DaskExecutor(client).open(Model(models.quartic, dim=2)) as mapper:
+        assert mapper._count(6) == 6  # nothing is known yet
+        mapper(POINTS)
+        for _ in range(50):
+            mapper._note(1, 0.0)
+        assert mapper._count(6) == 1
+        for _ in range(50):
+            mapper._note(1, 1.0)
+        assert mapper._count(6) == 6
+        assert [outcome.value for outcome in mapper(POINTS)] == [models.quartic(x)[0] for x in POINTS]
+
+
+def test_failures_carry_their_parameters(client):
+    model = Model(models.raising, dim=2)
+    with DaskExecutor(client).open(model) as mapper:
+        evaluate = Evaluator(model, mapper)
+        with pytest.raises(EvaluationError, match=r"UnpicklableError: this and that, at x = \[0.4, 0.5\]") as caught:
+            evaluate(POINTS)
+    np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
+    assert evaluate.n_evaluations == 6
+
+
+def test_one_that_takes_too_long_ends_the_run(client):
+    def log_density(x):
+        time.sleep(3 if x[0] == 0.4 else 0)
+        return 0.0
+
+    with DaskExecutor(client, timeout=0.3).open(Model(log_density, dim=2)) as mapper:
+        outcomes = mapper(POINTS)
+        with pytest.raises(EvaluationError, match=r"longer than timeout=0.3 seconds, at x = \[0.4, 0.5\]"):
+            outcomes[2].throw()
+
+
+def test_workers_that_die(processes, tmp_path):
+    """A dead worker's points are evaluated again, the new worker gets the model, and no point counts twice."""
+    model = Model(models.DyingOnce(tmp_path), dim=2)
+    with DaskExecutor(processes).open(model) as mapper:
+        evaluate = Evaluator(model, mapper)
+        np.testing.assert_array_equal(evaluate(POINTS), POINTS[:, 0])
+        assert evaluate.n_evaluations == 6
+    expected, found = sampled(None), sampled(processes)
+    np.testing.assert_array_equal(found.posterior["twice"], expected.posterior["twice"])
+    dying = DaskExecutor(processes).open(Model(models.dying, dim=2))
+    with dying as mapper, pytest.raises(EvaluationError, match="its workers died, KilledWorker") as caught:
+        mapper(POINTS[2:3])
+    np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])

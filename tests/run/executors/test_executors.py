@@ -1,0 +1,165 @@
+import re
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.errors import EvaluationError
+from kmc.run.executors import DaskExecutor, InProcess, MapExecutor, ProcessExecutor, as_executor
+from kmc.run.executors.task import Task, package, packed
+from kmc.targets.evaluate import Evaluator
+from kmc.targets.model import Model
+from tests.run.executors import models
+from tests.run.executors.models import POINTS
+
+
+def sampled(executor, target=models.quartic, **options):
+    """A short run; the points of its sweeps are evaluated in parallel."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kmc.KmcWarning)  # it is too short to have converged
+        return kmc.sample(
+            target, dim=2, sampler="adaptive-metropolis", draws=50, seed=3, progress=False, executor=executor, **options
+        )
+
+
+class SerialPool:
+    """The least that a pool can be."""
+
+    def __init__(self):
+        self.seen = []
+
+    def map(self, function, iterable):
+        self.seen.append(len(iterable))
+        return map(function, iterable)
+
+
+class OtherProcess:
+    """A pool whose worker is another process, in all that matters: tasks are pickled, and its memory is not ours."""
+
+    def __init__(self, monkeypatch):
+        self.payloads, self._remembered, self._patch = 0, {}, monkeypatch
+
+    def map(self, function, iterable):
+        self.payloads += function.payload is not None
+        with self._patch.context() as patch:
+            patch.setattr("kmc.run.executors.task._models", self._remembered)
+            return [function(x) for x in iterable]
+
+
+@pytest.mark.parametrize("pool", [lambda: ThreadPoolExecutor(2), lambda: ThreadPool(2)])
+def test_threads_give_the_same_draws(pool):
+    expected = sampled(None)
+    with pool() as executor:
+        found = sampled(executor)
+    for name in ("x", "twice", "value"):
+        np.testing.assert_array_equal(found.posterior[name], expected.posterior[name])
+    assert found.posterior.attrs["n_evaluations"] == expected.posterior.attrs["n_evaluations"]
+
+
+def test_what_is_an_executor():
+    assert as_executor(None) == InProcess()
+    assert as_executor(3) == ProcessExecutor(3)
+    pool = SerialPool()
+    assert as_executor(pool) == MapExecutor(pool)
+    own = ProcessExecutor(2, timeout=5)
+    assert as_executor(own) is own
+
+
+@pytest.mark.parametrize("executor", ["4", 2.0, True, SerialPool, map])
+def test_what_is_none(executor):
+    with pytest.raises(TypeError, match=rf"executor={re.escape(repr(executor))}: expected None, a number of processes"):
+        as_executor(executor)
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_there_is_at_least_one_process(workers):
+    with pytest.raises(ValueError, match=rf"workers={workers}: expected a whole number of at least 1"):
+        as_executor(workers)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda t: ProcessExecutor(1, timeout=t), lambda t: DaskExecutor(_Client(), timeout=t)]
+)
+@pytest.mark.parametrize(("timeout", "kind"), [(0, ValueError), (-1.0, ValueError), ("1 s", TypeError)])
+def test_a_timeout_is_positive(make, timeout, kind):
+    with pytest.raises(kind, match="timeout="):
+        make(timeout)
+
+
+def test_a_model_goes_to_another_process_once(monkeypatch):
+    pool = OtherProcess(monkeypatch)
+    with MapExecutor(pool).open(Model(lambda x: float(x[0]), dim=2)) as mapper:
+        for _ in range(3):
+            assert [outcome.value for outcome in mapper(POINTS)] == POINTS[:, 0].tolist()
+    assert pool.payloads == 1
+    assert len(pool._remembered) == 1
+
+
+def test_other_processes_forget_the_models_of_long_ago(monkeypatch):
+    remembered = {}
+    monkeypatch.setattr("kmc.run.executors.task._models", remembered)
+    for i in range(30):
+        Task(str(i), payload=packed(Model(models.quartic, dim=2)))(POINTS)
+    assert len(remembered) == 8 and "29" in remembered
+
+
+def test_this_process_forgets_a_model_when_its_run_ends():
+    with package(Model(models.quartic, dim=2)) as made:
+        assert made.known(POINTS).outcomes[0].value == models.quartic(POINTS[0])[0]
+    assert made.known(POINTS) is None
+
+
+def test_rows_of_a_vectorized_model_go_in_blocks():
+    pool = SerialPool()
+    pool.size = 4
+    with MapExecutor(pool).open(Model(models.rows, dim=2, vectorized=True)) as mapper:
+        evaluate = Evaluator(Model(models.rows, dim=2, vectorized=True), mapper)
+        np.testing.assert_array_equal(evaluate(POINTS), models.rows(POINTS)[0])
+        assert [int(outcome.blobs["rows"]) for outcome in mapper(POINTS)] == [2, 2, 2, 2, 1, 1]
+    assert pool.seen == [4, 4]
+    assert evaluate.n_evaluations == 6
+
+
+def test_the_first_failure_is_raised_and_all_points_count():
+    with MapExecutor(SerialPool()).open(Model(models.raising, dim=2)) as mapper:
+        evaluate = Evaluator(Model(models.raising, dim=2), mapper)
+        with pytest.raises(EvaluationError, match=r"UnpicklableError: this and that, at x = \[0.4, 0.5\]") as caught:
+            evaluate(POINTS)
+    np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
+    assert "in raising" in caught.value.__notes__[0]
+    assert evaluate.n_evaluations == 6
+
+
+def test_a_pool_that_breaks_is_named():
+    class Broken:
+        def map(self, function, iterable):
+            raise OSError("no such host")
+
+    with pytest.raises(EvaluationError, match="Broken object.*failed, OSError: no such host") as caught:
+        sampled(Broken())
+    assert caught.value.idata.posterior.sizes["draw"] == 0
+
+
+def test_a_pool_that_loses_results_is_named():
+    class Forgetful:
+        def map(self, function, iterable):
+            return [function(x) for x in iterable[1:]]
+
+    with pytest.raises(EvaluationError, match="map returned 3 results, expected 4"):
+        sampled(Forgetful())
+
+
+def test_what_cannot_be_sent_is_named():
+    lock = threading.Lock()
+    with pytest.raises(TypeError, match="cannot be sent to another process .*lock.* open files, locks"):
+        packed(Model(lambda x: float(lock.locked()), dim=2))
+
+
+class _Client:
+    def submit(self): ...
+
+    def gather(self): ...

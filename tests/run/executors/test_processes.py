@@ -1,0 +1,157 @@
+"""Real processes, few of them: each takes a second to start."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+import kmc
+from kmc.errors import EvaluationError
+from kmc.run.executors import ProcessExecutor
+from kmc.targets.evaluate import Evaluator
+from kmc.targets.model import Model
+from tests.run.executors import models
+from tests.run.executors.models import POINTS
+from tests.run.executors.test_executors import sampled
+
+
+def test_two_processes_give_the_same_draws():
+    shift = 0.25
+    here, there = (
+        sampled(executor, target=lambda x: (models.quartic(x - shift)[0], {"pid": os.getpid()}))
+        for executor in (None, 2)
+    )
+    np.testing.assert_array_equal(here.posterior["x"], there.posterior["x"])
+    assert here.posterior.attrs["n_evaluations"] == there.posterior.attrs["n_evaluations"]
+    used = set(there.posterior["pid"].values.ravel().tolist())
+    assert len(used) == 2 and os.getpid() not in used
+    assert all(gone(pid) for pid in used)
+
+
+def test_failures_travel_and_workers_keep_to_one_thread():
+    def log_density(x):
+        if x[0] == 0.4:
+            raise models.UnpicklableError("this", "that")
+        threads = [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
+        return 0.0, {"threads": max(threads), "pid": os.getpid()}
+
+    model = Model(log_density, dim=2)
+    with ProcessExecutor(1).open(model) as mapper:
+        evaluate = Evaluator(model, mapper)
+        outcomes = mapper(POINTS[:2])
+        assert [int(outcome.blobs["threads"]) for outcome in outcomes] == [1, 1]
+        with pytest.raises(EvaluationError, match=r"UnpicklableError: this and that, at x = \[0.4, 0.5\]") as caught:
+            evaluate(POINTS)
+        assert evaluate.n_evaluations == 6
+        np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
+        assert mapper(POINTS[:1])[0].value == 0.0  # the process goes on
+    assert gone(int(outcomes[0].blobs["pid"]))
+
+
+def test_a_process_that_dies_is_replaced_and_nothing_is_lost_or_doubled(tmp_path):
+    model = Model(models.DyingOnce(tmp_path), dim=2)
+    with ProcessExecutor(2).open(model) as mapper:
+        evaluate = Evaluator(model, mapper)
+        np.testing.assert_array_equal(evaluate(POINTS), POINTS[:, 0])
+    assert evaluate.n_evaluations == 6
+    assert len(list(tmp_path.iterdir())) == 7
+
+
+def test_one_that_always_dies_ends_the_run_with_its_parameters():
+    model = Model(models.dying, dim=2)
+    with (
+        ProcessExecutor(1).open(model) as mapper,
+        pytest.raises(EvaluationError, match="2 times, now with exit code 7") as caught,
+    ):
+        mapper(POINTS)
+    np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
+
+
+def test_one_that_takes_too_long_is_ended():
+    model = Model(models.slow, dim=2)
+    start = time.monotonic()
+    message = r"longer than timeout=0.5 seconds, at x = \[0.4, 0.5\]"
+    with ProcessExecutor(1, timeout=0.5).open(model) as mapper, pytest.raises(EvaluationError, match=message) as caught:
+        mapper(POINTS)
+    assert time.monotonic() - start < 20
+    np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
+
+
+def test_a_model_that_cannot_be_loaded_says_why(tmp_path, monkeypatch):
+    (tmp_path / "only_here.py").write_text("def log_density(x):\n    return 0.0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import only_here
+
+    model = Model(only_here.log_density, dim=2)
+    executor = ProcessExecutor(1)
+    payload_made_here = executor.open(model)
+    with pytest.raises(EvaluationError, match="could not load the model, ModuleNotFoundError: .*only_here"):
+        (tmp_path / "only_here.py").unlink()
+        with payload_made_here as mapper:
+            mapper(POINTS)
+
+
+SCRIPT = """
+import os, subprocess, sys, time
+import kmc
+
+def log_density(x):
+    child = subprocess.Popen(["sleep", "60"])
+    with open(os.path.join({folder!r}, str(os.getpid())), "w") as handle:
+        handle.write(str(child.pid))
+    time.sleep(60)
+    return 0.0
+
+if __name__ == "__main__":
+    kmc.sample(log_density, dim=2, chains=2, draws=10, executor=2, progress=False, seed=0)
+    print("returned")
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("stop", [signal.SIGINT])
+def test_ctrl_c_leaves_no_process(tmp_path, stop):
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(folder=str(folder)))
+    root = Path(kmc.__file__).parent.parent
+    run = subprocess.Popen(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wait_until(lambda: len([path for path in folder.iterdir() if path.read_text()]) == 2)
+        pids = [int(path.name) for path in folder.iterdir()] + [int(path.read_text()) for path in folder.iterdir()]
+        os.killpg(run.pid, stop)  # as a terminal does
+        out, _ = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert "returned" in out
+    wait_until(lambda: all(gone(pid) for pid in pids))
+
+
+def gone(pid):
+    """Whether a process has ended, a zombie that nobody has waited for included."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
