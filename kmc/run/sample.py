@@ -140,13 +140,26 @@ def sample(
     (4, 200, 2)
     """
     arguments.as_callback(callback)
-    run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas, executor, store, resume, save_warmup)
+    run = prepare(
+        target,
+        dim,
+        initial,
+        sampler,
+        draws,
+        warmup,
+        chains,
+        max_evaluations,
+        seed,
+        replicas,
+        executor,
+        store,
+        resume,
+        save_warmup,
+    )
     return drive(run, progress, callback, save_warmup)
 
 
-def drive(
-    run: Run, progress: bool, callback: Callable[[Progress], Any] | None, save_warmup: bool
-) -> Any:
+def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, save_warmup: bool) -> Any:
     """Take a run to its end, with a display; the last three parameters, what is returned and raised as in `sample`."""
     with make_display(progress) as display, closing(run.sweeps()) as records:
         try:

@@ -11,14 +11,6 @@ from kmc.run.store import recorder
 
 
 @pytest.fixture
-def every_sweep(monkeypatch):
-    """A commit and a snapshot after every sweep."""
-    monkeypatch.setattr(recorder, "COMMIT_SECONDS", 0.0)
-    monkeypatch.setattr(recorder, "SNAPSHOT_SECONDS", 0.0)
-    monkeypatch.setattr(recorder, "SHARE", float("inf"))
-
-
-@pytest.fixture
 def often(monkeypatch):
     """A commit after every few sweeps, and a snapshot with every other one, by a clock that ticks when it is read."""
     monkeypatch.setattr(recorder, "time", SimpleNamespace(perf_counter=count(0.0, 0.01).__next__))

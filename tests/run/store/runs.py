@@ -11,10 +11,12 @@ SAMPLERS = {
     "adaptive-metropolis": kmc.AdaptiveMetropolis(),
     "kernel-hmc": kmc.KernelHMC(min_warmup_evaluations=80, n_temperatures=2, settle=3),
     "vanishing": kmc.KernelHMC(
-        adaptation="vanishing", min_warmup_evaluations=80, n_temperatures=2, settle=3, first_refit=5
+        adaptation="vanishing", min_warmup_evaluations=80, n_temperatures=2, settle=3, first_refit=15
     ),
     "nystrom": kmc.KernelHMC(
-        surrogate=kmc.scores.NystromKEF(n_basis=15, bandwidth=1.0, regularization=1e-3), n_temperatures=2, max_archive=60
+        surrogate=kmc.scores.NystromKEF(n_basis=15, bandwidth=1.0, regularization=1e-3),
+        n_temperatures=2,
+        max_archive=60,
     ),
 }
 

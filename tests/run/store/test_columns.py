@@ -34,7 +34,7 @@ def test_rows_before_are_not_touched(tmp_path):
     column.put(10, np.full(5, np.pi), crc)
     after = (tmp_path / "x/c/0").read_bytes()
     assert len(before) == len(after) == CHUNK_BYTES
-    assert [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b][0] >= 80
+    assert next(i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b) >= 80
 
 
 def test_a_table_is_a_group(tmp_path):

@@ -26,7 +26,7 @@ def killed_after(path, name, seconds):
 
 def test_kills(tmp_path):
     path, rng = tmp_path / "run.zarr", np.random.default_rng(3)
-    assert sum(killed_after(path, "adaptive-metropolis", 0.05 + rng.exponential(0.2)) for _ in range(4)) >= 2
+    assert sum(killed_after(path, "adaptive-metropolis", rng.uniform(0.1, 0.6)) for _ in range(3)) >= 2
     asked = settings("adaptive-metropolis", draws=1500, max_evaluations=None)
     reached = kmc.load(path).attrs.get("n_evaluations", 0)
     result = kmc.sample(log_density, store=path, resume=True, **asked)

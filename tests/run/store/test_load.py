@@ -32,14 +32,22 @@ def test_elements_are_read_as_numpy_has_them(tmp_path):
     result = kmc.sample(log_density, **asked)
     x, expected = kmc.load(tmp_path / "run.zarr").warmup_posterior["x"], result.warmup_posterior["x"].values
     assert not x.variable._in_memory
-    keys = [np.s_[1], np.s_[:, 3], np.s_[2:, -5:, 1], np.s_[:, ::-3], np.s_[3, 7, 0], np.s_[:, 5:5], np.s_[::2, :, ::-1]]
+    keys = [
+        np.s_[1],
+        np.s_[:, 3],
+        np.s_[2:, -5:, 1],
+        np.s_[:, ::-3],
+        np.s_[3, 7, 0],
+        np.s_[:, 5:5],
+        np.s_[::2, :, ::-1],
+    ]
     for key in [*keys, np.s_[[0, 3], [1, 2, 9]]]:
         want = expected[np.ix_(*key)] if isinstance(key, tuple) and isinstance(key[0], list) else expected[key]
         assert np.array_equal(x[key].values, want), key
     assert np.array_equal(x.mean("draw"), expected.mean(axis=1))
 
 
-def test_a_run_that_goes_on_is_seen_from_another_process(tmp_path, every_sweep):
+def test_a_run_that_goes_on_is_seen_from_another_process(tmp_path, often):
     path, seen = tmp_path / "run.zarr", []
     script = f"import kmc; i = kmc.load({str(path)!r}); print(i.posterior.sizes['draw'], float(i.posterior['x'].sum()))"
 
@@ -49,8 +57,8 @@ def test_a_run_that_goes_on_is_seen_from_another_process(tmp_path, every_sweep):
 
     result = kmc.sample(log_density, callback=look, store=path, **settings("random-walk"))
     n, total = seen[0].stdout.split()
-    assert int(n) == 17
-    assert float(total) == pytest.approx(float(result.posterior["x"][:, :17].sum()))
+    assert 0 < int(n) <= 17
+    assert float(total) == pytest.approx(float(result.posterior["x"][:, : int(n)].sum()))
 
 
 def test_before_the_first_draw(tmp_path):

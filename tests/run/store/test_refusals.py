@@ -9,7 +9,7 @@ import pytest
 
 import kmc
 from kmc.run.store.columns import read_json, write_json
-from kmc.run.store.files import lock
+from kmc.run.store.files import Lock
 from tests.run.store.runs import Interrupted, Stop, assert_same, log_density, settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
@@ -103,7 +103,9 @@ def test_a_file(tmp_path):
         kmc.sample(log_density, store=tmp_path / "run.zarr", **settings("random-walk"))
 
 
-@pytest.mark.parametrize("column", ["history/point", "history/value", "draws/trace/position", "warmup/0/trace/accepted"])
+@pytest.mark.parametrize(
+    "column", ["history/point", "history/value", "draws/trace/position", "warmup/0/trace/accepted"]
+)
 @pytest.mark.parametrize("harm", ["flip", "truncate", "remove"])
 def test_damage(store, column, harm):
     chunk = next(file for file in sorted((store / column / "c").rglob("*")) if file.is_file())
@@ -139,7 +141,7 @@ def test_another_course(store, monkeypatch):
 
 
 def test_another_writer(store):
-    held = lock(store)
+    held = Lock(store)
     with pytest.raises(RuntimeError, match="another run is writing to it"):
         go_on(store)
     assert kmc.load(store).posterior.sizes["draw"] > 0
@@ -151,7 +153,6 @@ def test_a_store_that_was_being_made(tmp_path):
     """Killed before there was anything to go on with."""
     path = tmp_path / "run.zarr"
     (path / "pickles").mkdir(parents=True)
-    (path / ".lock").touch()
     assert_same(go_on(path), kmc.sample(log_density, **settings("random-walk")))
 
 

@@ -44,7 +44,7 @@ def test_exceptions(tmp_path, uninterrupted, name, k):
     assert counting.calls + k - 1 <= result.attrs["n_evaluations"] + 8  # no more is evaluated again than one sweep
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", ["adaptive-metropolis", "kernel-hmc", "nystrom"])
 def test_from_the_history_alone(tmp_path, uninterrupted, name, no_snapshots):
     path = tmp_path / "run.zarr"
     with pytest.raises(kmc.EvaluationError):
@@ -52,7 +52,7 @@ def test_from_the_history_alone(tmp_path, uninterrupted, name, no_snapshots):
     assert_same(resumed(path, name), uninterrupted[name])
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", ["random-walk", "kernel-hmc", "vanishing"])
 def test_ctrl_c_again_and_again(tmp_path, uninterrupted, name):
     path = tmp_path / "run.zarr"
     for k in (30, 50, 40, 20):
@@ -69,7 +69,7 @@ def test_callbacks(tmp_path, uninterrupted, name):
     kmc.sample(log_density, store=path, callback=lambda record: record.draw == 12, **settings(name))
     assert kmc.load(path).posterior.sizes["draw"] == 12
     assert_same(resumed(path, name, callback=seen.append), uninterrupted[name])
-    assert [record.draw for record in seen if record.phase == "sampling"][0] == 13  # what was told is not told again
+    assert next(record.draw for record in seen if record.phase == "sampling") == 13  # what was told is not told again
 
 
 def test_an_exception_of_the_callback(tmp_path, uninterrupted):
