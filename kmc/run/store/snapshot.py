@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kmc.run.store.columns import get_bytes, put_bytes
 
 
+class ExactPickler(pickle.Pickler):
+    """A pickler that keeps the strides of arrays: they decide in which order numbers are added, and so their sum."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        """Called by pickle for each object."""
+        if type(thing) is not np.ndarray or thing.flags.c_contiguous or thing.flags.f_contiguous:
+            return NotImplemented
+        if min(thing.strides) < 0 or thing.dtype.hasobject:
+            return NotImplemented
+        return _with_strides, (np.ascontiguousarray(thing), thing.strides)
+
+
+def _with_strides(values: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+    extent = sum((n - 1) * step for n, step in zip(values.shape, strides, strict=True)) + values.itemsize
+    array: np.ndarray = np.ndarray(values.shape, values.dtype, np.zeros(extent, np.uint8), strides=strides)
+    array[...] = values
+    return array
+
+
 def pickled(content: Any) -> bytes:
-    """In the manner of the standard library."""
-    return pickle.dumps(content, protocol=5)
+    """For this version of kmc."""
+    file = io.BytesIO()
+    ExactPickler(file, protocol=5).dump(content)
+    return file.getvalue()
 
 
 def cloudpickled(content: Any) -> bytes:

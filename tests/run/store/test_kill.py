@@ -13,23 +13,28 @@ from tests.run.store.runs import assert_same, log_density, settings
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 
 
-def killed_after(path, name, seconds):
-    """Run until so long after the first line; whether it was still at it."""
+def kill_past(path, name, n_evaluations, seconds):
+    """Run until so many evaluations are in the store, and some time more; whether the run was still at it."""
     command = [sys.executable, "-m", "tests.run.store.victim", str(path), name]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        process.stdout.readline()
+    with subprocess.Popen(command) as process:
+        while process.poll() is None and reached(path) < n_evaluations:
+            time.sleep(0.02)
         time.sleep(seconds)
         running = process.poll() is None
         process.kill()
     return running
 
 
+def reached(path):
+    return kmc.load(path).attrs.get("n_evaluations", 0) if (path / "zarr.json").exists() else 0
+
+
 def test_kills(tmp_path):
     path, rng = tmp_path / "run.zarr", np.random.default_rng(3)
-    assert sum(killed_after(path, "adaptive-metropolis", rng.uniform(0.1, 0.6)) for _ in range(3)) >= 2
+    assert all(kill_past(path, "adaptive-metropolis", n, rng.uniform(0.0, 0.3)) for n in (1, 1000, 2500))
     asked = settings("adaptive-metropolis", draws=1500, max_evaluations=None)
-    reached = kmc.load(path).attrs.get("n_evaluations", 0)
+    before = reached(path)
     result = kmc.sample(log_density, store=path, resume=True, **asked)
-    assert 0 < reached < result.attrs["n_evaluations"]
+    assert 2500 <= before < result.attrs["n_evaluations"]
     assert_same(result, kmc.sample(log_density, **asked))
     assert_same(kmc.load(path), result)

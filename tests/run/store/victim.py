@@ -13,12 +13,7 @@ def slowly(x):
     return log_density(x)
 
 
-def say_when(record):
-    if record.phase == "start":
-        print("started", flush=True)
-
-
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     asked = settings(sys.argv[2], draws=1500, max_evaluations=None)
-    kmc.sample(slowly, store=sys.argv[1], resume=True, callback=say_when, **asked)
+    kmc.sample(slowly, store=sys.argv[1], resume=True, **asked)
