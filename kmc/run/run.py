@@ -134,13 +134,12 @@ class Run:
             "meter": self.meter,
         }
 
-    def restore(self, state: dict[str, Any], points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
-        """Go on from a state; the evaluations until then are needed for their blobs, and traces are not restored."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; traces and blobs are not in it."""
         for replica, mine in zip(self.replicas, state["replicas"], strict=True):
             replica.restore(mine)
         self.evaluate.n_evaluations, self._n_warmup = state["n_evaluations"], state["n_warmup"]
         self.meter = state["meter"]
-        self.blobs.keep(points, evaluations)
 
     @property
     def n_evaluations_warmup(self) -> int:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
 
 
 def replace(path: Path, content: bytes) -> None:
@@ -19,7 +18,7 @@ def replace(path: Path, content: bytes) -> None:
 
 
 class Lock:
-    """A folder that this process alone may write to, until it is closed; death closes it too.
+    """A folder that this process alone may write to, until it is closed; death closes it too. (Nothing on Windows.)
 
     Raises
     ------
@@ -29,7 +28,7 @@ class Lock:
 
     def __init__(self, folder: Path):
         self._descriptor: int | None = None
-        if fcntl is None:
+        if sys.platform == "win32":
             return
         self._descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -99,7 +99,9 @@ class Recorder(Unrecorded):
         state = self._newest_state()
         self._past = Past(columns, blobs, first=0 if state is None else state["n_evaluations"])
         if state is not None:
-            self.run.restore(state, *self._past.before())
+            self.run.restore(state)
+            if blobs:
+                self.run.blobs.keep(*self._past.before())
             self._restore_traces(state["replicas"])
             self._warming_up = self.run.warming_up()
         self.run.meter.go_on(done.draws, done.max_evaluations, done.seconds)

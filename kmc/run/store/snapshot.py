@@ -41,11 +41,9 @@ def pickled(content: Any) -> bytes:
 
 
 def cloudpickled(content: Any) -> bytes:
-    """With functions by value, if cloudpickle is there."""
-    try:
-        import cloudpickle
-    except ImportError:
-        return pickled(content)
+    """For another session, with the user's functions by value."""
+    import cloudpickle
+
     return cloudpickle.dumps(content, protocol=5)
 
 
