@@ -122,6 +122,7 @@ class Run:
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "sampling_time": self.meter.elapsed,
             "tuning_steps": min(len(replica.warmup_trace) for replica in self.replicas),
+            "interrupted": self.interrupted,
             **_together([replica.report() for replica in self.replicas]),
         }
 

@@ -79,7 +79,9 @@ def sample(
         Where the log-density is evaluated. None: here, one point after the other. An int: in that many processes, see
         :class:`kmc.ProcessExecutor`. A ``dask.distributed.Client``: on its workers, see :class:`kmc.DaskExecutor`.
         Anything else with a method ``map(function, iterable)``: a ``concurrent.futures`` executor, a
-        ``multiprocessing.Pool``, an MPI pool. The same seed gives the same draws, whatever the executor.
+        ``multiprocessing.Pool``, an MPI pool. The same seed gives the same draws, whatever the executor and the number
+        of its workers. The rows of a vectorized model are divided among them: its values must not depend on which rows
+        come together.
 
     store : path, optional
         A Zarr store that is written while sampling: evaluations, draws and the sampler's state. Needs the package zarr.

@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -175,6 +176,13 @@ def test_ctrl_c_in_the_function():
     with pytest.raises(KeyboardInterrupt):
         list(run)
     check_prefix(run.result(), 6)
+
+
+def test_an_executor_is_open_as_long_as_the_run():
+    with ThreadPoolExecutor(2) as pool, iterate(executor=pool) as run:
+        while next(run).draw < 7:
+            pass
+    check_prefix(run.result(), 7)
 
 
 def test_an_exception_in_the_loop_is_its_own():

@@ -1,0 +1,58 @@
+"""What the subcommands' parsers have in common."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+
+def subparser(
+    commands: Any, name: str, command: Callable[[argparse.Namespace], int | None], about: str, more: str, example: str
+) -> argparse.ArgumentParser:
+    """A subcommand's parser.
+
+    Parameters
+    ----------
+    commands : what ``ArgumentParser.add_subparsers`` returned
+    name : str
+    command : callable
+        Called with the parsed arguments; returns the exit code, None for 0.
+    about : str
+        One line for ``kmc --help``.
+    more : str
+        For the subcommand's own help.
+    example : str
+        Command lines, with what they do.
+    """
+    parser = commands.add_parser(
+        name,
+        help=about,
+        description=more,
+        epilog=f"example:\n{example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    parser.set_defaults(command=command, parser=parser)
+    return parser
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """The option --quiet."""
+    parser.add_argument("--quiet", action="store_true", help="no progress display")
+
+
+def natural(text: str, least: int = 0) -> int:
+    """A whole number that is not negative."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+    return number
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    return natural(text, least=1)

@@ -1,0 +1,100 @@
+"""``kmc sample``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from kmc.cli import results, targets
+from kmc.cli.options import add_quiet, natural, positive, subparser
+
+# Options that go to kmc.sample as they are: its own defaults hold for those that are not given.
+_HANDED_ON = ("dim", "warmup", "chains", "max_evaluations", "seed", "sampler", "replicas", "executor", "store")
+
+_EXAMPLE = """\
+  kmc sample pendulum.py:log_density --dim 4 --max-evaluations 20000 --output draws.nc
+      pendulum.py defines log_density(x), for an array x of shape (4,)
+  kmc sample --model pendulum.py:model --draws 2000 --executor 8 --store pendulum.zarr
+      it defines model = kmc.Model(...); eight processes evaluate it, and "kmc resume" can go on with it
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = subparser(
+        commands,
+        "sample",
+        _run,
+        "draw from a log-density of your own",
+        "Draw from a log-density: a function of one array, or a kmc.Model. Prints a summary and writes\nthe draws.",
+        _EXAMPLE,
+    )
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument(
+        "target",
+        nargs="?",
+        type=targets.as_name,
+        metavar="MODULE:FUNCTION",
+        help="a function, as FILE.py:FUNCTION, too",
+    )
+    target.add_argument("--model", type=targets.as_name, metavar="FILE.py:NAME", help="a kmc.Model")
+    parser.add_argument("--dim", type=positive, metavar="D", help="number of parameters, for a function")
+    parser.add_argument(
+        "--draws",
+        type=positive,
+        metavar="N",
+        help="draws per chain (default: as many as --max-evaluations allows; 1000 without that)",
+    )
+    parser.add_argument("--warmup", type=natural, metavar="N", help="sweeps of warm-up (default: the sampler decides)")
+    parser.add_argument("--chains", type=positive, metavar="N", help="(default: 4)")
+    parser.add_argument("--max-evaluations", type=positive, metavar="N", help="budget, warm-up included")
+    parser.add_argument("--seed", type=natural, metavar="S", help="random seed")
+    parser.add_argument("--sampler", metavar="NAME", help="kernel-hmc (default), adaptive-metropolis or random-walk")
+    parser.add_argument("--replicas", type=positive, metavar="N", help="independent runs that share the chains")
+    parser.add_argument("--executor", type=positive, metavar="N", help="processes that evaluate the log-density")
+    parser.add_argument(
+        "--initial", type=Path, metavar="FILE", help="start points, one per row: .npy, or .csv without a header"
+    )
+    parser.add_argument("--store", type=Path, metavar="DIR", help="Zarr store that is written while sampling")
+    parser.add_argument("--output", type=Path, metavar="FILE.nc", help="netCDF file for the draws")
+    add_quiet(parser)
+
+
+def _run(args: argparse.Namespace) -> int:
+    import kmc
+
+    if args.output is None and args.store is None:
+        args.parser.error("give --output or --store: the draws have to go somewhere")
+    options = {name: value for name in _HANDED_ON if (value := getattr(args, name)) is not None}
+    if args.draws is not None or args.max_evaluations is not None:
+        options["draws"] = args.draws
+    if args.initial is not None:
+        options["initial"] = _read_points(args.initial)
+    try:
+        idata = kmc.sample(targets.load(args.target or args.model), progress=not args.quiet, **options)
+    except Exception as error:
+        if getattr(error, "idata", None) is not None:
+            _keep(error.idata, args)  # type: ignore[attr-defined]
+        raise
+    results.describe(idata)
+    _keep(idata, args)
+    return 130 if idata.attrs["interrupted"] else 0
+
+
+def _keep(idata: Any, args: argparse.Namespace) -> None:
+    if args.output is not None:
+        results.write(idata, args.output)
+    print(f"draws {args.output or args.store}", file=sys.stderr)
+
+
+def _read_points(path: Path) -> Any:
+    import numpy as np
+
+    if path.suffix not in (".npy", ".csv"):
+        raise ValueError(f"--initial {str(path)!r}: expected a file .npy or .csv")
+    try:
+        return np.load(path) if path.suffix == ".npy" else np.loadtxt(path, delimiter=",", ndmin=2)
+    except ValueError as error:
+        raise ValueError(f"--initial {str(path)!r}: {error}") from error

@@ -1,0 +1,253 @@
+"""``kmc sample``, ``kmc summary`` and ``kmc slow-modes``, on a log-density in a file."""
+
+import re
+import sys
+
+import arviz
+import numpy as np
+import pytest
+import xarray
+
+import kmc
+from kmc import cli
+from kmc.cli import targets
+
+SOURCE = """
+import numpy as np
+import kmc
+
+def log_density(x):
+    return -0.5 * float(x @ x)
+
+def raises(x, calls=[]):
+    calls.append(x)
+    if len(calls) == 100:
+        raise ZeroDivisionError("a rate of zero")
+    return log_density(x)
+
+def interrupts(x, calls=[]):
+    calls.append(x)
+    if len(calls) == 100:
+        raise KeyboardInterrupt
+    return log_density(x)
+
+class Holder:
+    bounded = staticmethod(lambda x: 0.0 if np.all(np.abs(x) < 1) else -np.inf)
+
+model = kmc.Model(log_density, dim=3)
+"""
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs are too short to be any good
+SMALL = ["--sampler", "random-walk", "--seed", "1", "--quiet"]
+
+
+@pytest.fixture(autouse=True)
+def imports(monkeypatch):
+    """What a command imports is gone after the test."""
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("its_"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / f"its_{tmp_path.name}.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def kmc_sample(*argv):
+    return cli.main(["sample", *map(str, argv), *SMALL])
+
+
+def positions(path):
+    return np.asarray(arviz.from_netcdf(path)["posterior"]["x"])
+
+
+def test_a_function_in_a_file(source, tmp_path, capsys):
+    out = tmp_path / "new" / "draws.nc"
+    options = ["--dim", 2, "--draws", 60, "--warmup", 20, "--chains", 2]
+    assert kmc_sample(f"{source}:log_density", *options, "--output", out) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"^x\[1\] ", text, re.MULTILINE)
+    assert "2 chains of 60 draws, 162 evaluations" in text and "warning: " in text
+    expected = kmc.sample(
+        lambda x: -0.5 * float(x @ x), 2, None, "random-walk", draws=60, warmup=20, chains=2, seed=1, progress=False
+    )
+    np.testing.assert_array_equal(positions(out), expected["posterior"]["x"])
+
+
+def test_a_function_in_a_module(source, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = ["--dim", 2, "--max-evaluations", 300, "--warmup", 20]
+    assert kmc_sample(f"{source.stem}:Holder.bounded", *options, "--output", "draws.nc") == 0
+    draws = positions("draws.nc")
+    assert 45 < draws.shape[1] <= (300 - 4) // 4 - 20  # as many as the budget allows
+    assert np.all(np.abs(draws) < 1)
+
+
+def test_processes_find_the_function_in_its_file(source, tmp_path):
+    options = ["--dim", 2, "--draws", 20, "--warmup", 5]
+    assert kmc_sample(f"{source}:log_density", *options, "--output", tmp_path / "a.nc", "--executor", 2) == 0
+    assert kmc_sample(f"{source}:log_density", *options, "--output", tmp_path / "b.nc") == 0
+    np.testing.assert_array_equal(positions(tmp_path / "a.nc"), positions(tmp_path / "b.nc"))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npy"])
+def test_a_model_and_start_points(source, tmp_path, suffix):
+    start, out = np.arange(15.0).reshape(5, 3) / 10, tmp_path / "draws.nc"
+    initial = tmp_path / f"start.{suffix}"
+    if suffix == "csv":
+        np.savetxt(initial, start, delimiter=",")
+    else:
+        np.save(initial, start)
+    options = ["--initial", initial, "--draws", 20, "--warmup", 0, "--output", out]
+    assert kmc_sample("--model", f"{source}:model", *options) == 0
+    expected = kmc.sample(
+        lambda x: -0.5 * float(x @ x), 3, start, "random-walk", draws=20, warmup=0, seed=1, progress=False
+    )
+    np.testing.assert_array_equal(positions(out), expected["posterior"]["x"])
+
+
+def test_the_display_goes_to_standard_error(source, tmp_path, capsys):
+    argv = ["sample", f"{source}:log_density", "--dim", "2", "--draws", "20", "--output", str(tmp_path / "a.nc")]
+    assert cli.main([*argv, "--sampler", "random-walk"]) == 0
+    out, err = capsys.readouterr()
+    assert "kmc: done" in err and "kmc: done" not in out and "KmcWarning" not in err
+
+
+def test_an_error_of_the_function_keeps_the_draws_so_far(source, tmp_path, capsys):
+    out = tmp_path / "draws.nc"
+    assert kmc_sample(f"{source}:raises", "--dim", 2, "--warmup", 3, "--output", out) == 1
+    assert positions(out).shape == (4, (99 - 4) // 4 - 3, 2)
+    err = capsys.readouterr().err
+    assert "EvaluationError: log_density raised ZeroDivisionError: a rate of zero" in err and "Traceback" not in err
+
+
+def test_an_interruption_keeps_the_draws_so_far(source, tmp_path, capsys):
+    out = tmp_path / "draws.nc"
+    assert kmc_sample(f"{source}:interrupts", "--dim", 2, "--warmup", 3, "--output", out) == 130
+    assert positions(out).shape == (4, (99 - 4) // 4 - 3, 2)
+    assert "interrupted after 20 draws" in capsys.readouterr().out
+
+
+def test_options_are_handed_on_as_they_are(source, tmp_path, monkeypatch):
+    calls = []
+
+    def sample(target, **options):
+        calls.append((target.__name__, options))
+        raise InterruptedError
+
+    monkeypatch.setattr(kmc, "sample", sample)
+    more = ["--executor", 3, "--store", tmp_path / "run.zarr", "--replicas", 2, "--chains", 4]
+    assert kmc_sample(f"{source}:log_density", *more) == 1
+    options = {"sampler": "random-walk", "seed": 1, "progress": False, "executor": 3, "replicas": 2, "chains": 4}
+    assert calls == [("log_density", options | {"store": tmp_path / "run.zarr"})]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--dim", "2", "--output", "a.nc"], "one of the arguments MODULE:FUNCTION --model is required"),
+        (["a:f", "--model", "a:m", "--output", "a.nc"], "not allowed with argument"),
+        (["log_density", "--output", "a.nc"], "'log_density' is not of the form module:name or file.py:name"),
+        (["a:f"], "give --output or --store"),
+        (["a:f", "--chains", "0", "--output", "a.nc"], "'0' is not a whole number of at least 1"),
+    ],
+)
+def test_wrong_arguments_are_explained(argv, message, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["sample", *argv])
+    assert stop.value.code == 2
+    err = capsys.readouterr().err
+    assert message in err and "usage: kmc sample" in err
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("nothing.py:f", "FileNotFoundError: 'nothing.py': there is no such file"),
+        ("no_such_module:f", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("{source}:g", "has no 'g'"),
+        ("{source}:np.nothing", "has no 'np.nothing'"),
+    ],
+)
+def test_a_target_that_is_not_there(target, message, source, tmp_path, capsys):
+    assert kmc_sample(target.format(source=source), "--dim", 2, "--output", tmp_path / "a.nc") == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_with_the_name_of_another_module(tmp_path, capsys):
+    path = tmp_path / "json.py"
+    path.write_text(SOURCE)
+    assert kmc_sample(f"{path}:log_density", "--dim", 2, "--output", tmp_path / "a.nc") == 1
+    assert "has the name of another module" in capsys.readouterr().err
+
+
+def test_a_name_may_have_colons_before_it():
+    assert targets.as_name(r"C:\models\ode.py:f") == (r"C:\models\ode.py", "f")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("start.txt", "1,2", "expected a file .npy or .csv"),
+        ("start.csv", "a,b\n1,2", "start.csv"),
+        ("no.csv", None, "no.csv"),
+    ],
+)
+def test_start_points_that_cannot_be_read(name, content, message, source, tmp_path, capsys):
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content)
+    assert kmc_sample(f"{source}:log_density", "--dim", 2, "--initial", path, "--output", tmp_path / "a.nc") == 1
+    assert message in capsys.readouterr().err
+
+
+# What finished draws say
+
+
+@pytest.fixture
+def stuck(tmp_path):
+    """A file of chains each of which keeps the sign of a correlation."""
+    rng = np.random.default_rng(0)
+    x, noise = rng.standard_normal((2, 4, 400))
+    y = 0.9 * np.array([1, -1, 1, -1])[:, None] * x + 0.4 * noise
+    path = tmp_path / "stuck.nc"
+    variables = {name: (("chain", "draw"), values) for name, values in {"x": x, "y": y}.items()}
+    xarray.Dataset(variables).to_netcdf(path, group="posterior", engine="h5netcdf")
+    return path
+
+
+def test_slow_modes_of_a_file(stuck, capsys):
+    assert cli.main(["slow-modes", str(stuck), "--modes", "2", "--lagtime", "4"]) == 0
+    header, _, first, *others = capsys.readouterr().out.splitlines()
+    assert header.split() == ["ess", "rhat", "timescale", "lagtime", "correlates", "with"]
+    cells = first.split()
+    assert float(cells[2]) > 1.5 and int(cells[4]) == 4 and {"x", "y"} <= {cell.strip(",") for cell in cells}
+    assert len(others) <= 1
+
+
+def test_a_summary_of_another_library_s_draws(stuck, capsys):
+    assert cli.main(["summary", str(stuck)]) == 0
+    out = capsys.readouterr().out
+    assert "r_hat" in out and out.endswith("4 chains of 400 draws\n")
+
+
+@pytest.mark.parametrize("command", ["summary", "slow-modes"])
+def test_nothing_to_read(command, tmp_path, capsys):
+    assert cli.main([command, str(tmp_path / "no.nc")]) == 1
+    assert "there is no such file or store" in capsys.readouterr().err
+    (tmp_path / "text.nc").write_text("no netCDF")
+    assert cli.main([command, str(tmp_path / "text.nc")]) == 1
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_directory_is_a_store(tmp_path, capsys, monkeypatch):
+    idata = kmc.sample(lambda x: -0.5 * float(x @ x), 2, sampler="random-walk", draws=20, seed=1, progress=False)
+    loaded = []
+    monkeypatch.setitem(vars(kmc), "load", lambda path: loaded.append(path) or idata)
+    assert cli.main(["summary", str(tmp_path)]) == 0
+    assert loaded == [tmp_path] and "4 chains of 20 draws" in capsys.readouterr().out
