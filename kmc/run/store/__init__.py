@@ -18,4 +18,11 @@ on when it was taken.
 
 Arrays only grow. A commit replaces ``zarr.json`` at the root, in one step, after all that it counts was written; what
 lies beyond the counts is ignored, and overwritten when the run goes on.
+
+On disk, an evaluation takes 8 (d + 1) bytes, a draw 8 d + 48 of each chain, and there are two snapshots, of which each
+has what the sampler holds in memory: for kernel HMC about the history, its states and the surrogate. In memory, a
+recorder holds the evaluations since the last commit.
+
+A commit survives the death of the process. After a power failure the last seconds may be missing: that is then said to
+be damage, as no file is forced to the disk.
 """
