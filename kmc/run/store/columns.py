@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,11 @@ class Table:
             return {name: Column(self.folder / name).read(stop, crc) for name, crc in crcs.items()}
         except (OSError, ValueError, KeyError) as error:
             raise Damaged(f"{self.folder}: {error}") from error
+
+    def zeros(self, n: int, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """Rows of zeros for some of the columns."""
+        columns = (Column(self.folder / name) for name in names)
+        return {column.folder.name: np.zeros((n, *column.row_shape), column.dtype) for column in columns}
 
     def _column(self, name, rows, dims):
         if name not in self._columns:

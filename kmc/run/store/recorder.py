@@ -176,8 +176,10 @@ class Recorder(Unrecorded):
         if new:
             columns, blobs = columns_of(self._new[:new])
             self._put(crcs, "history", n_evaluations, columns)
+            n = len(columns["value"])
+            blobs = blobs or self._table("history/blobs").zeros(n, crcs.get("history/blobs", ()))
             self._put(crcs, "history/blobs", n_evaluations, blobs)
-            n_evaluations += len(columns["value"])
+            n_evaluations += n
         self._put_phase(crcs, "draws", self.commit.n_draws, n_draws, [replica.trace for replica in run.replicas])
         for i, replica in enumerate(run.replicas):
             self._put_phase(crcs, f"warmup/{i}", self.commit.n_warmup[i], n_warmup[i], [replica.warmup_trace])

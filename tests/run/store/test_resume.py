@@ -123,6 +123,22 @@ def test_blobs_and_names(tmp_path, model, k, often):
     assert_same(kmc.load(tmp_path / "run.zarr"), result)
 
 
+@pytest.mark.parametrize("start", [0, 40])
+def test_blobs_where_most_points_have_none(tmp_path, monkeypatch, start):
+    """Whole commits without a blob: before the first one, and later."""
+    monkeypatch.setattr("kmc.run.store.recorder.COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr("kmc.run.store.recorder.SHARE", float("inf"))
+
+    def rarely(x):
+        return (-0.5 * float(x @ x), {"twice": 2 * x}) if np.abs(x).max() < 0.3 else -np.inf
+
+    initial = np.vstack([np.full((start, 2), 9.0), np.zeros((2, 2))])
+    asked = settings("random-walk", warmup=0, initial=initial, sampler=kmc.RandomWalkMetropolis(scale=1.0))
+    reference = kmc.sample(rarely, **asked)
+    kmc.sample(rarely, store=tmp_path / "run.zarr", callback=lambda record: record.draw == 30, **asked)
+    assert_same(kmc.sample(rarely, store=tmp_path / "run.zarr", resume=True, **asked), reference)
+
+
 class Noise:
     """An estimate that is another one at each call."""
 
