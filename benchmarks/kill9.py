@@ -56,15 +56,22 @@ def kills(store: str, sampler: str, wanted: int, rng: np.random.Generator) -> tu
         command = [sys.executable, "-m", "benchmarks.kill9", "--session", store, "--sampler", sampler]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             process.stdout.readline()
+            if rng.random() < 0.5:  # else the run would hardly move on where starting takes long
+                while process.poll() is None and evaluations(store) <= max(reached, default=0):
+                    time.sleep(0.02)
             time.sleep(rng.uniform(0.0, 0.8))
             over = process.poll() is not None
             process.kill()
-        if Path(store, "zarr.json").exists():
-            reached.append(kmc.load(store).attrs.get("n_evaluations", 0))
+        reached.append(evaluations(store))
         if over:
             break
         killed += 1
     return killed, reached
+
+
+def evaluations(store: str) -> int:
+    """Those in the store."""
+    return kmc.load(store).attrs.get("n_evaluations", 0) if Path(store, "zarr.json").exists() else 0
 
 
 def main() -> None:
