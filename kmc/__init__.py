@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kmc.run.iterate import iterate
     from kmc.run.records import Progress
     from kmc.run.sample import sample
+    from kmc.run.store.extend import extend
+    from kmc.run.store.load import load
     from kmc.targets.model import Model
     from kmc.targets.parameters import (
         CorrelationCholesky,
@@ -49,9 +51,11 @@ _HOMES = {
     "Real": "kmc.targets.parameters",
     "Simplex": "kmc.targets.parameters",
     "UpperBound": "kmc.targets.parameters",
+    "extend": "kmc.run.store.extend",
     "from_pymc": "kmc.targets.pymc_model",
     "from_stan": "kmc.targets.stan_model",
     "iterate": "kmc.run.iterate",
+    "load": "kmc.run.store.load",
     "plot_ck_test": "kmc.plots",
     "plot_implied_timescales": "kmc.plots",
     "plot_pairs": "kmc.plots",
@@ -83,11 +87,13 @@ __all__ = [
     "__version__",
     "bases",
     "diagnostics",
+    "extend",
     "forms",
     "from_pymc",
     "from_stan",
     "iterate",
     "kernels",
+    "load",
     "plot_ck_test",
     "plot_implied_timescales",
     "plot_pairs",

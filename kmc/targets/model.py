@@ -154,6 +154,11 @@ class Model:
         """Whether draws have names of their own."""
         return self.parameters is not None or self.space is not None
 
+    @property
+    def data(self) -> Mapping[str, Mapping[str, Any]]:
+        """By group (such as "observed_data") and name, dimensions and arrays of data that go with the results."""
+        return getattr(self.space, "data", {})
+
     def call(self, x: np.ndarray) -> Any:
         """Whatever `log_density` returns at x (d,), or (k, d) if the model is vectorized.
 
