@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kmc.run.iterate import iterate
     from kmc.run.records import Progress
     from kmc.run.sample import sample
+    from kmc.run.store.extend import extend
+    from kmc.run.store.load import load
     from kmc.targets.model import Model
     from kmc.targets.parameters import (
         CorrelationCholesky,
@@ -44,7 +46,9 @@ _HOMES = {
     "Real": "kmc.targets.parameters",
     "Simplex": "kmc.targets.parameters",
     "UpperBound": "kmc.targets.parameters",
+    "extend": "kmc.run.store.extend",
     "iterate": "kmc.run.iterate",
+    "load": "kmc.run.store.load",
     "plot_ck_test": "kmc.plots",
     "plot_implied_timescales": "kmc.plots",
     "plot_pairs": "kmc.plots",
@@ -74,9 +78,11 @@ __all__ = [
     "__version__",
     "bases",
     "diagnostics",
+    "extend",
     "forms",
     "iterate",
     "kernels",
+    "load",
     "plot_ck_test",
     "plot_implied_timescales",
     "plot_pairs",

@@ -79,5 +79,12 @@ def as_initial(initial: Any, chains: int, model: Model, seed: np.random.SeedSequ
     return None if initial is None else model.start_points(initial, chains)
 
 
+def as_callback(callback: Any) -> Any:
+    """A function, or None."""
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback={callback!r}: expected a callable or None")
+    return callback
+
+
 def _is_whole(value):
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -70,6 +70,8 @@ def iterate(
     save_warmup: bool = False,
     replicas: int = 1,
     executor: Any = None,
+    store: Any = None,
+    resume: bool = False,
 ) -> RunIterator:
     """The run of :func:`kmc.sample` as an iterator of progress records.
 
@@ -78,8 +80,10 @@ def iterate(
 
     Parameters
     ----------
-    target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, replicas, executor
+    target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, replicas
         As in :func:`kmc.sample`.
+    executor, store, resume
+        As there, too.
 
     Returns
     -------
@@ -110,5 +114,20 @@ def iterate(
     >>> idata.posterior.sizes["draw"] < 1000
     True
     """
-    run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas, executor)
+    run = prepare(
+        target,
+        dim,
+        initial,
+        sampler,
+        draws,
+        warmup,
+        chains,
+        max_evaluations,
+        seed,
+        replicas,
+        executor,
+        store,
+        resume,
+        save_warmup,
+    )
     return RunIterator(run, save_warmup)

@@ -42,6 +42,12 @@ class Meter:
         self._pace = Pace()
         self.elapsed = 0.0
 
+    def go_on(self, draws: int | None, max_evaluations: int | None, seconds: float) -> None:
+        """Count from a run that has taken so many seconds already."""
+        self._draws, self._max_evaluations = draws, max_evaluations
+        self._began, self._pace = time.perf_counter() - seconds, Pace()
+        self.elapsed = seconds
+
     def note(self, sweeps: Sequence[Sweep | None]) -> None:
         """Take in what the replicas just did."""
         made = [sweep for sweep in sweeps if sweep is not None]

@@ -7,6 +7,7 @@ from typing import Any
 from kmc.run import arguments
 from kmc.run.executors import as_executor
 from kmc.run.run import Run
+from kmc.run.store.open import as_store, record, stored_seed
 
 
 def prepare(
@@ -21,6 +22,9 @@ def prepare(
     seed: Any,
     replicas: Any,
     executor: Any = None,
+    store: Any = None,
+    resume: Any = False,
+    save_warmup: bool = False,
 ) -> Run:
     """A run that has not begun; parameters and errors as in :func:`kmc.sample`."""
     model = arguments.as_model(target, dim)
@@ -32,11 +36,15 @@ def prepare(
     max_evaluations = arguments.as_count("max_evaluations", max_evaluations, 1)
     if draws is None and max_evaluations is None:
         raise ValueError("draws=None and max_evaluations=None: give at least one of them")
-    seed = arguments.as_seed(seed)
-    initial = arguments.as_initial(initial, chains, model, seed)
+    path = as_store(store, resume)
+    seed_sequence = arguments.as_seed(stored_seed(path) if seed is None else seed)
+    initial = arguments.as_initial(initial, chains, model, seed_sequence)
     if max_evaluations is not None and max_evaluations < 2 * (chains if initial is None else len(initial)):
         raise ValueError(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
         )
     executor = as_executor(executor)
-    return Run(model, options, chains, replicas, draws, warmup, max_evaluations, seed, initial, executor)
+    run = Run(model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, initial, executor)
+    if path is not None:
+        record(run, path, save_warmup)
+    return run

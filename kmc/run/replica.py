@@ -54,6 +54,7 @@ class Replica:
         self.draws, self.warmup, self.max_evaluations = draws, warmup, max_evaluations
         self._start_seed, self._process_seed = seed.spawn(2)
         self._process: Process | None = None
+        self._asked: np.ndarray | None = None  # the points of the sweep under way
         self.trace, self.warmup_trace = Trace(chains, dim, blobs), Trace(chains, dim, blobs)
 
     @property
@@ -101,16 +102,19 @@ class Replica:
         )
 
     def propose(self) -> np.ndarray:
-        """Points (k, d) whose log-density the next sweep needs."""
+        """Points (k, d) whose log-density the next sweep needs; the same until it is made."""
         assert self._process is not None
-        with single_threaded():
-            return self._process.propose()
+        if self._asked is None:
+            with single_threaded():
+                self._asked = self._process.propose()
+        return self._asked
 
     def advance(self, values: np.ndarray) -> Sweep | None:
         """Finish the sweep with those log-densities (k,), and keep it."""
         assert self._process is not None
         with single_threaded():
             sweep = self._process.advance(values)
+        self._asked = None
         if sweep is not None:
             (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
         return sweep
@@ -118,3 +122,12 @@ class Replica:
     def report(self) -> dict[str, Any]:
         """The process's plain facts; none before it started."""
         return self._process.report() if self._process else {}
+
+    def state(self) -> dict[str, Any]:
+        """All that decides what comes next, and how many sweeps were made."""
+        n = {"n_draws": len(self.trace), "n_warmup": len(self.warmup_trace)}
+        return {"process": self._process, "asked": self._asked, **n}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; the traces have to be restored, too."""
+        self._process, self._asked = state["process"], state["asked"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -43,20 +43,62 @@ def to_arviz(
     arviz.InferenceData or xarray.DataTree
         The first with ArviZ < 1, the second with ArviZ >= 1.
     """
-    about = {
+    warmup = None if warmup_trace is None else drawn(model, warmup_trace)
+    return laid_out(model, drawn(model, trace), warmup, described(attrs or {}))
+
+
+class Drawn(NamedTuple):
+    """The draws of a phase; arrays (chain, draw, ...), in memory or in a store."""
+
+    positions: Any  # unconstrained vectors
+    variables: dict[str, Any]  # what the user calls them
+    blobs: dict[str, Any]
+    stats: dict[str, Any]
+
+
+class Names(Protocol):
+    """What draws are called: a :class:`kmc.Model`, or what is left of one in a store."""
+
+    dims: Mapping[str, Sequence[str]]
+    coords: Mapping[str, Any]
+
+    @property
+    def named(self) -> bool:
+        """Whether draws have names of their own."""
+
+
+def drawn(model: Model, trace: Trace) -> Drawn:
+    """The draws of a trace, copied."""
+    chains, draws, dim = trace.positions.shape
+    values = model.constrain(trace.positions.reshape(-1, dim))
+    return Drawn(
+        positions=trace.positions.copy(),
+        variables={name: np.reshape(value, (chains, draws, *value.shape[1:])) for name, value in values.items()},
+        blobs={name: column.copy() for name, column in trace.blobs.items()},
+        stats={name: column.copy() for name, column in {"lp": trace.log_density, **trace.stats}.items()},
+    )
+
+
+def described(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes of a result, as netCDF can hold them."""
+    return {
         "inference_library": "kmc",
         "inference_library_version": __version__,
         "created_at": datetime.now(UTC).isoformat(),
-        **_storable(attrs or {}),
+        **_storable(attrs),
     }
-    groups = {"posterior": _posterior(model, trace).assign_attrs(about), "sample_stats": _sample_stats(trace)}
+
+
+def laid_out(names: Names, draws: Drawn, warmup: Drawn | None, attrs: dict[str, Any]) -> Any:
+    """Draws in ArviZ's schema, with attributes at the root and at the posterior group."""
+    groups = {"posterior": _posterior(names, draws).assign_attrs(attrs), "sample_stats": _sample_stats(draws)}
     groups["sample_stats"] = groups["sample_stats"].drop_vars("inverse_temperature")
-    if warmup_trace is not None:
-        groups["warmup_posterior"] = _posterior(model, warmup_trace)
-        groups["warmup_sample_stats"] = _sample_stats(warmup_trace)
-    if model.named:
-        groups["unconstrained_posterior"] = _unconstrained(trace)
-    return _container(groups, about)
+    if warmup is not None:
+        groups["warmup_posterior"] = _posterior(names, warmup)
+        groups["warmup_sample_stats"] = _sample_stats(warmup)
+    if names.named:
+        groups["unconstrained_posterior"] = _unconstrained(draws)
+    return _container(groups, attrs)
 
 
 # xarray and ArviZ take longer to import than the rest of kmc together: they wait until there is something to show.
@@ -74,42 +116,32 @@ def _container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
     return tree
 
 
-def _posterior(model: Model, trace: Trace) -> Any:
-    chains, draws, dim = trace.positions.shape
-    values = model.constrain(trace.positions.reshape(-1, dim))
-    variables = {
-        name: (("chain", "draw", *model.dims[name]), value.reshape(chains, draws, *value.shape[1:]))
-        for name, value in values.items()
+def _posterior(names: Names, draws: Drawn) -> Any:
+    variables = {name: (("chain", "draw", *names.dims[name]), values) for name, values in draws.variables.items()}
+    blobs = {
+        name: (("chain", "draw", *(f"{name}_dim_{i}" for i in range(len(values.shape) - 2))), values)
+        for name, values in draws.blobs.items()
     }
-    return _dataset(trace, {**variables, **_blobs(trace)}, model.coords)
+    return _dataset(draws, variables | blobs, names.coords)
 
 
-def _blobs(trace: Trace) -> dict[str, Any]:
-    """What the log-density computed besides, as variables."""
-    return {
-        name: (("chain", "draw", *(f"{name}_dim_{i}" for i in range(column.ndim - 2))), column.copy())
-        for name, column in trace.blobs.items()
-    }
+def _unconstrained(draws: Drawn) -> Any:
+    variables = {"x": (("chain", "draw", "x_dim_0"), draws.positions)}
+    return _dataset(draws, variables, {"x_dim_0": np.arange(draws.positions.shape[2])})
 
 
-def _unconstrained(trace: Trace) -> Any:
-    positions = trace.positions.copy()
-    return _dataset(trace, {"x": (("chain", "draw", "x_dim_0"), positions)}, {"x_dim_0": np.arange(positions.shape[2])})
-
-
-def _sample_stats(trace: Trace) -> Any:
-    columns = {"lp": trace.log_density, **trace.stats}
-    dataset = _dataset(trace, {name: (("chain", "draw"), column.copy()) for name, column in columns.items()})
+def _sample_stats(draws: Drawn) -> Any:
+    dataset = _dataset(draws, {name: (("chain", "draw"), column) for name, column in draws.stats.items()})
     # The manner of the CF conventions for a variable whose values stand for words.
     dataset["move"].attrs = {"flag_values": np.arange(len(MOVES), dtype=np.int8), "flag_meanings": " ".join(MOVES)}
     return dataset
 
 
-def _dataset(trace: Trace, variables: dict[str, Any], coords: Mapping[str, Any] | None = None) -> Any:
+def _dataset(draws: Drawn, variables: dict[str, Any], coords: Mapping[str, Any] | None = None) -> Any:
     import xarray
 
-    chains, draws, _ = trace.positions.shape
-    return xarray.Dataset(variables, {"chain": np.arange(chains), "draw": np.arange(draws), **(coords or {})})
+    n_chains, n_draws, _ = draws.positions.shape
+    return xarray.Dataset(variables, {"chain": np.arange(n_chains), "draw": np.arange(n_draws), **(coords or {})})
 
 
 def _storable(attrs: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from kmc.run.meter import Meter
 from kmc.run.records import Progress
 from kmc.run.replica import Replica
 from kmc.run.results import to_arviz
+from kmc.run.store.recorder import Unrecorded
 from kmc.run.symptoms import symptoms
 from kmc.run.trace import Trace, joined
 from kmc.run.verdict import verdict
-from kmc.targets.evaluate import Evaluator
+from kmc.targets.evaluate import Evaluation, Evaluator
 from kmc.targets.model import Model
 
 
@@ -35,6 +36,8 @@ class Run:
         Set by whoever catches a Ctrl-C.
     ended : bool
         Whether all draws were made or the budget was spent.
+    recorder : Unrecorded or Recorder
+        Writes the run to a store, if there is one.
     """
 
     def __init__(
@@ -53,7 +56,8 @@ class Run:
         self.sampler, self.chains, self.draws, self.max_evaluations = sampler, chains, draws, max_evaluations
         self.seed, self.initial, self.executor = seed, initial, executor
         self.blobs = BlobStore(model)
-        self.evaluate = Evaluator(model, keep=self.blobs.keep)
+        self.evaluate = Evaluator(model, keep=self._keep)
+        self.recorder = Unrecorded()
         seeds = [seed] if replicas == 1 else seed.spawn(replicas)
         self.replicas = [
             Replica(sampler, model.dim, chains // replicas, draws, warmup, budget, child, model.noisy, self.blobs)
@@ -68,23 +72,26 @@ class Run:
 
         What the run holds open is let go when the generator ends or is closed.
         """
-        with self.executor.open(self.evaluate.model) as self.evaluate.mapper:
+        with self.recorder, self.executor.open(self.evaluate.model) as self.evaluate.mapper:
             yield from self._sweeps()
 
     def _sweeps(self) -> Generator[Progress, None, None]:
         yield self._progress("start")
-        if not self.stopped:
+        if not (self.stopped or self.recorder.restore()):
             self._start()
-        while not self.stopped and (self.draws is None or self._n_draws() < self.draws):
+        while not self.stopped and (self.draws is None or self.n_draws() < self.draws):
             moving = [replica for replica in self.replicas if replica.warming_up] or self.replicas
             points = [replica.propose() for replica in moving]
             if not self._affords(sum(map(len, points))):
                 break
-            values = self.evaluate(np.vstack(points))  # with whatever threads the user's function has
+            values = self._values(np.vstack(points))  # with whatever threads the user's function has
             ends = np.cumsum([len(rows) for rows in points])[:-1]
             sweeps = [replica.advance(part) for replica, part in zip(moving, np.split(values, ends), strict=True)]
             self._note(sweeps)
-            yield self._progress("warmup" if self._warming_up() else "sampling")
+            self.recorder.swept()
+            if self.recorder.replaying:  # it has been told of
+                continue
+            yield self._progress("warmup" if self.warming_up() else "sampling")
         self.ended = not self.stopped
         yield self._progress("done")
 
@@ -96,7 +103,15 @@ class Run:
         draws = self.draws if self.ended else None  # whoever stops a run knows that it has fewer
         found = self._symptoms(trace) if len(trace) else {}
         said = list(verdict(self.sampler.name, found, reports, len(trace), draws, self.interrupted).values())
-        attrs = {
+        attrs = {**self.facts(), "warnings": said}
+        result = to_arviz(self.evaluate.model, trace, warmup_trace if save_warmup else None, attrs)
+        if self.ended:
+            self.recorder.finish(result)
+        return result, said
+
+    def facts(self) -> dict[str, Any]:
+        """What was run and at what price, so far."""
+        return {
             "sampler": self.sampler.name,
             "settings": self.sampler,
             "seed": self.seed.entropy,
@@ -106,27 +121,55 @@ class Run:
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "sampling_time": self.meter.elapsed,
-            "tuning_steps": len(warmup_trace),
+            "tuning_steps": min(len(replica.warmup_trace) for replica in self.replicas),
             "interrupted": self.interrupted,
-            **_together(reports),
-            "warnings": said,
+            **_together([replica.report() for replica in self.replicas]),
         }
-        return to_arviz(self.evaluate.model, trace, warmup_trace if save_warmup else None, attrs), said
+
+    def state(self) -> dict[str, Any]:
+        """All that decides how the run goes on, between two sweeps, but for draws and blobs."""
+        return {
+            "replicas": [replica.state() for replica in self.replicas],
+            "n_evaluations": self.evaluate.n_evaluations,
+            "n_warmup": self._n_warmup,
+            "meter": self.meter,
+        }
+
+    def restore(self, state: dict[str, Any], points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
+        """Go on from a state; the evaluations until then are needed for their blobs, and traces are not restored."""
+        for replica, mine in zip(self.replicas, state["replicas"], strict=True):
+            replica.restore(mine)
+        self.evaluate.n_evaluations, self._n_warmup = state["n_evaluations"], state["n_warmup"]
+        self.meter = state["meter"]
+        self.blobs.keep(points, evaluations)
 
     @property
     def n_evaluations_warmup(self) -> int:
         """Evaluations of the start and of all sweeps up to the last one of any warm-up."""
-        return self.evaluate.n_evaluations if self._warming_up() else self._n_warmup
+        return self.evaluate.n_evaluations if self.warming_up() else self._n_warmup
 
     def _start(self) -> None:
         """Evaluate the start points and start every replica."""
         if self.initial is None:
-            starts = [replica.random_start(self.evaluate) for replica in self.replicas]
+            starts = [replica.random_start(self._values) for replica in self.replicas]
         else:
-            starts = dealt(self.initial, self.evaluate(self.initial), len(self.replicas))
+            starts = dealt(self.initial, self._values(self.initial), len(self.replicas))
         for replica, (points, values) in zip(self.replicas, starts, strict=True):
             replica.start(points, values)
         self._n_warmup = self.evaluate.n_evaluations
+
+    def _values(self, points: np.ndarray) -> np.ndarray:
+        """Log-densities of the points (k, d): from the store if they are there, else by evaluation."""
+        known = self.recorder.recall(points)
+        if known is None:
+            return self.evaluate(points)
+        self.evaluate.n_evaluations += len(points)
+        self.blobs.keep(points, known)
+        return np.array([evaluation.value for evaluation in known], dtype=np.float64)
+
+    def _keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
+        self.blobs.keep(points, evaluations)
+        self.recorder.keep(points, evaluations)
 
     def _symptoms(self, trace: Trace) -> dict[str, float]:
         stats = trace.stats
@@ -134,10 +177,12 @@ class Run:
             trace.positions, trace.log_density, stats["acceptance_rate"], stats["accepted"], len(self.replicas)
         )
 
-    def _warming_up(self) -> bool:
+    def warming_up(self) -> bool:
+        """Whether draws do not count yet."""
         return any(replica.warming_up for replica in self.replicas)
 
-    def _n_draws(self) -> int:
+    def n_draws(self) -> int:
+        """Draws of every chain so far."""
         return min(len(replica.trace) for replica in self.replicas)
 
     def _affords(self, n_points: int) -> bool:

@@ -11,9 +11,11 @@ import numpy as np
 
 from kmc.errors import KmcWarning
 from kmc.mcmc.base import Sampler
+from kmc.run import arguments
 from kmc.run.display import make_display
 from kmc.run.prepare import prepare
 from kmc.run.records import Progress
+from kmc.run.run import Run
 from kmc.targets.model import Model
 
 
@@ -32,6 +34,8 @@ def sample(
     save_warmup: bool = False,
     replicas: int = 1,
     executor: Any = None,
+    store: Any = None,
+    resume: bool = False,
 ) -> Any:
     """Draw from a density that can only be evaluated.
 
@@ -77,6 +81,13 @@ def sample(
         Anything else with a method ``map(function, iterable)``: a ``concurrent.futures`` executor, a
         ``multiprocessing.Pool``, an MPI pool. The same seed gives the same draws, whatever the executor.
 
+    store : path, optional
+        A Zarr store that is written while sampling: evaluations, draws and the sampler's state. Needs the package zarr.
+    resume : bool
+        Go on with the run in ``store``, which must have been asked for the same; draws are bit for bit those of a run
+        that was not interrupted, and nothing that is in the store is evaluated again. Where there is no store yet, one
+        is begun, so that a script can be run again as it is. A seed can be left out.
+
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
@@ -92,6 +103,8 @@ def sample(
     ------
     TypeError, ValueError
         A bad argument; the message names it, its value and what was expected.
+    FileExistsError, StoreError
+        There is something at ``store`` already; it cannot be gone on with. StoreError is a ValueError.
     EvaluationError
         The log-density raised an exception or returned something else than a log-density. Its attribute ``idata``
         holds the draws so far, as it does for an exception that the callback raises. After Ctrl-C the draws so far
@@ -110,6 +123,11 @@ def sample(
     dimensions ``(chain, draw, *shape)``. Names and shapes are the same at each call; where the density is zero, they
     can be left out. Until the end of warm-up all of them are in memory, afterwards those of the draws.
 
+    A store loses at most what was done since its last commit, whatever kills the process: commits are a quarter of a
+    second apart, or a hundred times as long as one takes. :func:`kmc.load` reads a store at any time, and
+    :func:`kmc.extend` adds draws to a run that is finished. A store also holds pickled objects, which can run any code
+    when they are loaded: resume and extend only what you trust (:func:`kmc.load` does not load them).
+
     The kernel-HMC sampler learns a surrogate of the log-density, runs Hamiltonian dynamics on it and accepts each
     proposal by one true evaluation: see :class:`kmc.KernelHMC`.
 
@@ -121,9 +139,15 @@ def sample(
     >>> idata.posterior["x"].shape
     (4, 200, 2)
     """
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback={callback!r}: expected a callable or None")
-    run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas, executor)
+    arguments.as_callback(callback)
+    run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas, executor, store, resume, save_warmup)
+    return drive(run, progress, callback, save_warmup)
+
+
+def drive(
+    run: Run, progress: bool, callback: Callable[[Progress], Any] | None, save_warmup: bool
+) -> Any:
+    """Take a run to its end, with a display; the last three parameters, what is returned and raised as in `sample`."""
     with make_display(progress) as display, closing(run.sweeps()) as records:
         try:
             for record in records:
@@ -137,5 +161,5 @@ def sample(
             raise
     result, said = run.result(save_warmup=save_warmup or run.interrupted)
     for sentence in said:
-        warnings.warn(sentence, KmcWarning, stacklevel=2)
+        warnings.warn(sentence, KmcWarning, stacklevel=3)
     return result

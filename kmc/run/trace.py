@@ -72,15 +72,28 @@ class Trace:
 
     def last(self, n: int) -> dict[str, np.ndarray]:
         """The last n sweeps, draws first: positions (n, chains, d), log-density and statistics (n, chains)."""
-        columns = {"position": self._position, "log_density": self._log_density, **self._stats}
-        return self._rows(columns, n)
+        return self.rows(self._n - n, self._n)
 
     def last_blobs(self, n: int) -> dict[str, np.ndarray]:
         """The blobs of the last n sweeps, (n, chains, *shape)."""
-        return self._rows(self._blobs, n)
+        return self.blob_rows(self._n - n, self._n)
 
-    def _rows(self, columns: dict[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
-        return {name: column[self._n - n : self._n] for name, column in columns.items()}
+    def rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        """The same of sweeps start..stop."""
+        columns = {"position": self._position, "log_density": self._log_density, **self._stats}
+        return {name: column[start:stop] for name, column in columns.items()}
+
+    def blob_rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        """The blobs of sweeps start..stop, (stop - start, chains, *shape)."""
+        return {name: column[start:stop] for name, column in self._blobs.items()}
+
+    def restore(self, rows: dict[str, np.ndarray], blobs: dict[str, np.ndarray]) -> None:
+        """Take what :meth:`rows` and :meth:`blob_rows` gave, from the first sweep on; nothing if there was none."""
+        if rows and len(rows["position"]):
+            self._n = len(rows["position"])
+            self._position, self._log_density = rows["position"], rows["log_density"]
+            self._stats = {name: rows[name] for name in self._stats}
+            self._blobs = dict(blobs)
 
     def _room(self, name: str, values: np.ndarray) -> np.ndarray:
         """The column of a blob, of a type that holds what is in it and the values."""
@@ -105,16 +118,17 @@ def joined(traces: Sequence[Trace]) -> Trace:
         return traces[0]
     n = min(map(len, traces))
     parts = [trace.last(n) for trace in traces]
-    columns = _side_by_side(parts)
+    columns = side_by_side(parts)
     whole = Trace(*columns["position"].shape[1:])
     whole._n = n
     whole._position, whole._log_density = columns.pop("position"), columns.pop("log_density")
     whole._stats = columns
-    whole._blobs = _side_by_side([trace.last_blobs(n) for trace in traces]) if n else {}
+    whole._blobs = side_by_side([trace.last_blobs(n) for trace in traces]) if n else {}
     return whole
 
 
-def _side_by_side(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def side_by_side(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Rows of several traces as those of one of all their chains."""
     return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
 
 

@@ -1,0 +1,107 @@
+"""``kmc.extend``: more draws of a run that is finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kmc.run import arguments
+from kmc.run.executors import as_executor
+from kmc.run.records import Progress
+from kmc.run.run import Run
+from kmc.run.sample import drive
+from kmc.run.store import snapshot
+from kmc.run.store.commit import Commit, StoreError, read_commit
+from kmc.run.store.open import as_path, go_on, stored_seed
+from kmc.run.store.settings import check_settings, settings
+from kmc.targets.model import Model
+
+
+def extend(
+    path: Any,
+    *,
+    draws: int | None = None,
+    max_evaluations: int | None = None,
+    target: Callable[..., Any] | Model | None = None,
+    executor: Any = None,
+    progress: bool = True,
+    callback: Callable[[Progress], Any] | None = None,
+) -> Any:
+    """Go on with a finished run: the same chains, with what they learnt in warm-up.
+
+    Parameters
+    ----------
+    path : str or path-like
+        What was given to ``kmc.sample(store=...)``.
+    draws : int, optional
+        Further draws per chain.
+    max_evaluations : int, optional
+        True evaluations to spend on them.
+    target : callable or Model, optional
+        The log-density. By default it is the one in the store, where it is if it could be pickled.
+    executor, progress, callback
+        As in :func:`kmc.sample`.
+
+    Returns
+    -------
+    arviz.InferenceData or xarray.DataTree
+        All draws, the former ones included; so do counts of evaluations.
+
+    Raises
+    ------
+    StoreError
+        A ValueError: the run is not finished, or the store has not all that is needed.
+    TypeError, ValueError, EvaluationError
+        As from :func:`kmc.sample`.
+
+    Notes
+    -----
+    If this is interrupted, ``kmc.sample(..., resume=True)`` with the arguments of the run goes on to what was asked for
+    here. Objects in the store are unpickled, which can run any code: extend only what you trust.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import kmc
+    >>> path, settings = tempfile.mkdtemp() + "/run.zarr", {"sampler": "random-walk", "progress": False}
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=50, seed=1, store=path, **settings)
+    >>> kmc.extend(path, draws=30, target=lambda x: -0.5 * x @ x, progress=False).posterior.sizes["draw"]
+    80
+    """
+    folder = as_path("path", path)
+    further, budget = arguments.as_count("draws", draws, 1), arguments.as_count("max_evaluations", max_evaluations, 1)
+    if further is None and budget is None:
+        raise ValueError("draws=None and max_evaluations=None: give at least one of them")
+    arguments.as_callback(callback)
+    header, commit = read_commit(folder)
+    if not commit.finished:
+        raise StoreError(
+            f"path={str(folder)!r}: its run is not finished; go on with it by kmc.sample(..., store=path, resume=True)"
+        )
+    run = _run_again(folder, header, commit, target, executor)
+    goal = {
+        "draws": None if further is None else commit.n_draws + further,
+        "max_evaluations": None if budget is None else commit.n_evaluations + budget,
+    }
+    go_on(run, folder, **goal)
+    return drive(run, progress, callback, header["save_warmup"])
+
+
+def _run_again(folder: Path, header: dict[str, Any], commit: Commit, target: Any, executor: Any) -> Run:
+    """The run that the store is of, before it began."""
+    asked = header["settings"]
+    stored = snapshot.load(folder / "pickles", header["model"]) if target is None else target
+    if stored is None:
+        raise StoreError(f"path={str(folder)!r} holds no target that can be loaded here: pass target=...")
+    model = arguments.as_model(stored, None if isinstance(stored, Model) else asked["dim"])
+    sampler = snapshot.load(folder / "pickles", header["sampler"])
+    if sampler is None:
+        raise StoreError(f"path={str(folder)!r} holds no sampler that can be loaded here, so that it cannot be extended")
+    initial = None if asked["initial"] is None else model.start_points(asked["initial"], 1)
+    numbers = (asked[name] for name in ("chains", "replicas", "draws", "warmup", "max_evaluations"))
+    seed = stored_seed(folder)
+    assert seed is not None
+    run = Run(model, sampler, *numbers, seed, initial, as_executor(executor))
+    check_settings(folder, asked, settings(run))
+    return run

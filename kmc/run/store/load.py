@@ -1,0 +1,117 @@
+"""``kmc.load``: the draws in a store, read when they are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.mcmc.base import STATS
+from kmc.run.results import Drawn, laid_out
+from kmc.run.store.commit import read_commit
+from kmc.run.store.lazily import lazily
+from kmc.run.store.open import as_path
+from kmc.run.store.settings import from_coordinates
+
+
+def load(path: Any) -> Any:
+    """The draws in a store, of a run that goes on, has ended or is dead.
+
+    Parameters
+    ----------
+    path : str or path-like
+        What was given to ``kmc.sample(store=...)``.
+
+    Returns
+    -------
+    arviz.InferenceData or xarray.DataTree
+        As from :func:`kmc.sample`, up to the last commit. Variables are read from disk when they are used. While the
+        run is not finished there is an attribute "unfinished" that says so, none of "warnings", and the groups of the
+        warm-up are there.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        There is no store at that path.
+    ImportError
+        The package zarr is missing.
+
+    Notes
+    -----
+    Nothing is unpickled: a store from anywhere can be looked at.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import kmc
+    >>> path = tempfile.mkdtemp() + "/run.zarr"
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, 2, sampler="random-walk", draws=50, seed=1, progress=False, store=path)
+    >>> kmc.load(path).posterior["x"].equals(idata.posterior["x"])
+    True
+    """
+    folder = as_path("path", path)
+    header, commit = read_commit(folder)
+    names = _Names(
+        named=header["named"],
+        dims=header["dims"],
+        coords={name: from_coordinates(record) for name, record in header["coords"].items()},
+        shapes={name: tuple(shape) for name, (shape, _) in header["settings"]["parameters"].items()},
+    )
+    chains, replicas, dim = (header["settings"][name] for name in ("chains", "replicas", "dim"))
+    attrs, warmup = commit.attrs, None
+    if not commit.finished:
+        attrs = {**attrs, "unfinished": f"the run has not ended: these are its draws until {commit.at}"}
+    if header["save_warmup"] or not commit.finished:
+        phases = [_Phase(folder, f"warmup/{i}", commit.crcs, n) for i, n in enumerate(commit.n_warmup)]
+        warmup = _drawn(phases, names, chains, dim)
+    return laid_out(names, _drawn([_Phase(folder, "draws", commit.crcs, commit.n_draws)], names, chains, dim), warmup, attrs)
+
+
+class _Names(NamedTuple):
+    """What a store knows of a model."""
+
+    named: bool
+    dims: dict[str, list[str]]
+    coords: dict[str, np.ndarray]
+    shapes: dict[str, tuple[int, ...]]
+
+
+class _Phase(NamedTuple):
+    """Tables of n rows: of all chains, or of the warm-up of one replica's."""
+
+    folder: Path
+    name: str
+    crcs: dict[str, dict[str, int]]
+    n: int
+
+    def names(self, kind: str) -> list[str]:
+        return list(self.crcs.get(f"{self.name}/{kind}", ()))
+
+    def array(self, kind: str, name: str) -> Any:
+        import zarr
+
+        return zarr.open_array(self.folder / self.name / kind / name, mode="r")
+
+
+def _drawn(phases: Sequence[_Phase], names: _Names, chains: int, dim: int) -> Drawn:
+    """Lazy arrays of tables side by side; the last rows, of tables that differ in length."""
+    n = min(phase.n for phase in phases)
+
+    def column(kind, name, dtype, shape=()):
+        if not n:
+            return np.empty((chains, 0, *shape), dtype)
+        return lazily([phase.array(kind, name) for phase in phases], [phase.n - n for phase in phases], n)
+
+    positions = column("trace", "position", float, (dim,))
+    variables = {"x": positions}
+    if names.named:
+        variables = {name: column("variables", name, float, shape) for name, shape in names.shapes.items()}
+    return Drawn(
+        positions=positions,
+        variables=variables,
+        blobs={name: column("blobs", name, float) for name in phases[0].names("blobs")} if n else {},
+        stats={"lp": column("trace", "log_density", float)}
+        | {name: column("trace", name, dtype) for name, dtype in STATS.items()},
+    )

@@ -1,0 +1,120 @@
+"""A run's store: a new one, or the one that it goes on with."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kmc.run.store import snapshot
+from kmc.run.store.columns import make_group
+from kmc.run.store.commit import Commit, read_commit, write_commit
+from kmc.run.store.files import lock
+from kmc.run.store.recorder import Recorder
+from kmc.run.store.settings import check_settings, coordinates, settings
+
+if TYPE_CHECKING:
+    from kmc.run.run import Run
+
+
+def as_store(store: Any, resume: Any) -> Path | None:
+    """The path of a store; None for none.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Not a path; ``resume`` without one.
+    FileExistsError
+        There is something, and the run is not to go on with it.
+    """
+    if not isinstance(resume, (bool, np.bool_)):
+        raise TypeError(f"resume={resume!r}: expected True or False")
+    if store is None:
+        if resume:
+            raise ValueError("resume=True and store=None: give the path of the store to go on with")
+        return None
+    path = as_path("store", store)
+    if not resume and not _empty(path):
+        raise FileExistsError(
+            f"store={str(path)!r} exists: pass resume=True to go on with its run, read it with kmc.load, or take another path"
+        )
+    return path
+
+
+def as_path(name: str, value: Any) -> Path:
+    """A path; ImportError if zarr is not there to read what is in it."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name}={value!r}: expected a path")
+    if importlib.util.find_spec("zarr") is None:
+        raise ImportError(f'{name}={value!r}: a store needs the package zarr; pip install "kmc[zarr]"')
+    return Path(value)
+
+
+def stored_seed(path: Path | None) -> np.random.SeedSequence | None:
+    """The seed of the run in a store; None if there is none."""
+    if path is None or _empty(path):
+        return None
+    seed = read_commit(path)[0]["settings"]["seed"]
+    return np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"]))
+
+
+def record(run: Run, path: Path, save_warmup: bool) -> None:
+    """Have the run recorded: in a new store, or in the one that is there, with which it goes on.
+
+    Raises
+    ------
+    StoreError
+        It is no store, a damaged one, or that of another run.
+    RuntimeError
+        Another process is writing to it.
+    """
+    if _empty(path):
+        run.recorder = _created(run, path, save_warmup)
+        return
+    header, _ = read_commit(path)
+    check_settings(path, header["settings"], settings(run))
+    go_on(run, path)
+
+
+def go_on(run: Run, path: Path, **goal: Any) -> None:
+    """Have the run go on with what is in a store, until it has what it was asked for last, or now."""
+    held = lock(path)
+    header, commit = read_commit(path)
+    if goal:
+        commit = replace(commit, finished=False, **goal)
+    run.draws, run.max_evaluations = commit.draws, commit.max_evaluations
+    run.recorder = Recorder(path, run, header, commit, held)
+
+
+def _created(run, path, save_warmup):
+    path.mkdir(parents=True, exist_ok=True)
+    held = lock(path)
+    model = run.evaluate.model
+    make_group(path / "pickles")
+    header = {
+        "settings": settings(run),
+        "named": model.named,
+        "dims": {name: list(dims) for name, dims in model.dims.items()},
+        "coords": {name: coordinates(labels) for name, labels in model.coords.items()},
+        "save_warmup": save_warmup,
+        "model": snapshot.dump(path / "pickles" / "model", model, snapshot.cloudpickled),
+        "sampler": snapshot.dump(path / "pickles" / "sampler", run.sampler),
+    }
+    commit = Commit(0, 0, [0] * len(run.replicas), run.draws, run.max_evaluations).with_changes()
+    write_commit(path, header, commit)  # last: now it is a store
+    return Recorder(path, run, header, commit, held)
+
+
+def _empty(path: Path) -> bool:
+    """Whether there is nothing there, or what a process left that died while it made the store."""
+    if not path.exists():
+        return True
+    if not path.is_dir():
+        return False
+    return {entry.name for entry in path.iterdir()} <= {".lock", "pickles", ".zarr.json.partial"}
+
+

@@ -1,0 +1,272 @@
+"""What a run tells its store, and when the store writes it down."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kmc.run.results import described
+from kmc.run.store import snapshot
+from kmc.run.store.columns import Damaged, Table
+from kmc.run.store.commit import Commit, StoreError, versions, write_commit
+from kmc.run.store.history import Batch, Mismatch, Past, columns_of
+from kmc.run.trace import side_by_side
+from kmc.targets.evaluate import Evaluation
+
+if TYPE_CHECKING:
+    from kmc.run.run import Run
+
+COMMIT_SECONDS = 0.25  # least time between commits, and
+SNAPSHOT_SECONDS = 5.0  # between snapshots, of the sampler's own time: what it would take to run again.
+SHARE = 0.01  # Neither takes more of the time than this.
+
+
+class Unrecorded:
+    """The recorder of a run without a store."""
+
+    replaying = False
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+    def restore(self) -> bool:
+        """Whether the run went back to a snapshot."""
+        return False
+
+    def recall(self, points: np.ndarray) -> list[Evaluation] | None:
+        """What the points (k, d) gave, if they were evaluated before."""
+        return None
+
+    def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
+        """Take in new evaluations."""
+
+    def swept(self) -> None:
+        """All replicas are between two sweeps."""
+
+    def finish(self, result: Any) -> None:
+        """The run has ended, with that result."""
+
+
+class Recorder(Unrecorded):
+    """Writes a run to a store, and answers from it what was evaluated before.
+
+    Parameters
+    ----------
+    path : Path
+    run : Run
+    header : dict
+        What the store says besides its commits.
+    commit : Commit
+        The last one.
+    lock : file
+        Closed when recording ends.
+    """
+
+    def __init__(self, path: Path, run: Run, header: Mapping[str, Any], commit: Commit, lock: Any):
+        self.path, self.run, self.header, self.commit = path, run, header, commit
+        self._lock = lock
+        self._past: Past | None = None
+        self._new: list[Batch] = []
+        self._tables: dict[str, Table] = {}
+        self._left = self._last_commit = time.perf_counter()  # the first: when a value was last handed out
+        self._commit_cost = self._snapshot_cost = 0.0
+        self._own_seconds = 0.0  # of the sampler, since the last snapshot
+        self._warming_up = True
+
+    @property
+    def replaying(self) -> bool:  # type: ignore[override]
+        """Whether the next values come from the store."""
+        return bool(self._past)
+
+    def __exit__(self, *error: Any) -> None:
+        with contextlib.suppress(*((OSError,) if error[0] is not None else ())), contextlib.closing(self._lock):
+            if not (self.replaying or self.commit.finished):
+                self._write()
+
+    # Back to where the run was
+
+    def restore(self) -> bool:
+        """Go back to the newest snapshot that loads, and have what came after it answered from the history."""
+        done = self.commit
+        if not done.n_evaluations:
+            return False
+        columns, blobs = self._read("history", done.n_evaluations), self._read("history/blobs", done.n_evaluations)
+        state = self._newest_state()
+        self._past = Past(columns, blobs, first=0 if state is None else state["n_evaluations"])
+        if state is not None:
+            self.run.restore(state, *self._past.before())
+            self._restore_traces(state["replicas"])
+            self._warming_up = self.run.warming_up()
+        self.run.meter.go_on(done.draws, done.max_evaluations, done.seconds)
+        return state is not None
+
+    def _restore_traces(self, states: Sequence[Mapping[str, Any]]) -> None:
+        trace, blobs = self._read("draws/trace", self.commit.n_draws), self._read("draws/blobs", self.commit.n_draws)
+        replicas, chains = self.run.replicas, self.run.chains // len(self.run.replicas)
+        for i, (replica, state) in enumerate(zip(replicas, states, strict=True)):
+            mine = np.s_[: state["n_draws"], i * chains : (i + 1) * chains]
+            replica.trace.restore(_cut(trace, mine), _cut(blobs, mine))
+            made, n = self.commit.n_warmup[i], np.s_[: state["n_warmup"]]
+            rows, row_blobs = self._read(f"warmup/{i}/trace", made), self._read(f"warmup/{i}/blobs", made)
+            replica.warmup_trace.restore(_cut(rows, n), _cut(row_blobs, n))
+
+    def recall(self, points: np.ndarray) -> list[Evaluation] | None:
+        """See :class:`Unrecorded`; StoreError if the run does not go as it did."""
+        if not self._past:
+            self._own_seconds += time.perf_counter() - self._left
+            return None
+        try:
+            return self._past.recall(points)
+        except Mismatch as error:
+            before = "nothing" if error.before is None else error.before.tolist()
+            raise StoreError(
+                f"store={str(self.path)!r}: the run cannot go on, as evaluation {error.row} was made at x = {before} with "
+                f"{_listed(self.commit.versions)} and is now asked for at x = {error.now.tolist()} with "
+                f"{_listed(versions())}: the code, the machine or the target has changed"
+            ) from None
+
+    def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
+        """See :class:`Unrecorded`."""
+        if len(points):
+            self._new.append(Batch(points.copy(), evaluations))
+        self._left = time.perf_counter()
+
+    def swept(self) -> None:
+        """Commit if it is time."""
+        if self.replaying:
+            self._left = self._last_commit = time.perf_counter()
+            return
+        now = time.perf_counter()
+        since = self._own_seconds + now - self._left
+        settled = self._warming_up and not self.run.warming_up()
+        if settled or since > max(SNAPSHOT_SECONDS, self._snapshot_cost / SHARE):
+            self._write(with_snapshot=True)
+        elif now - self._last_commit > max(COMMIT_SECONDS, self._commit_cost / SHARE):
+            self._write()
+        self._warming_up = self.run.warming_up()
+
+    def finish(self, result: Any) -> None:
+        """Commit that there is no more to come."""
+        if self.commit.finished:
+            return
+        self._write(with_snapshot=True, attrs=dict(result.attrs), finished=True)
+        for name, table in self._tables.items():
+            table.set_length(_rows_counted(name, self.commit))
+
+    # Writing
+
+    def _write(self, with_snapshot: bool = False, **changes: Any) -> None:
+        """Write all that is new, and then the commit; only that changes what the recorder believes."""
+        began = time.perf_counter()
+        run, new = self.run, len(self._new)
+        crcs = {name: dict(columns) for name, columns in self.commit.crcs.items()}
+        n_evaluations = self.commit.n_evaluations
+        if new:
+            columns, blobs = columns_of(self._new[:new])
+            self._put(crcs, "history", n_evaluations, columns)
+            self._put(crcs, "history/blobs", n_evaluations, blobs)
+            n_evaluations += len(columns["value"])
+        n_draws = run.n_draws()
+        self._put_phase(crcs, "draws", self.commit.n_draws, n_draws, [replica.trace for replica in run.replicas])
+        n_warmup = [len(replica.warmup_trace) for replica in run.replicas]
+        for i, replica in enumerate(run.replicas):
+            self._put_phase(crcs, f"warmup/{i}", self.commit.n_warmup[i], n_warmup[i], [replica.warmup_trace])
+        snapshots = self.commit.snapshots
+        if with_snapshot:
+            snapshots = self._new_snapshots()
+        commit = self.commit.with_changes(
+            **{"attrs": described(run.facts()), "finished": False, **changes},
+            n_evaluations=n_evaluations,
+            n_draws=n_draws,
+            n_warmup=n_warmup,
+            crcs=crcs,
+            snapshots=snapshots,
+            draws=run.draws,
+            max_evaluations=run.max_evaluations,
+            seconds=run.meter.elapsed,
+        )
+        write_commit(self.path, self.header, commit)
+        self.commit, self._new = commit, self._new[new:]
+        self._last_commit = time.perf_counter()
+        if with_snapshot:
+            snapshot.remove_others(self.path / "snapshots", {record["name"] for record in snapshots})
+            self._snapshot_cost, self._own_seconds = time.perf_counter() - began, 0.0
+            self._left = time.perf_counter()
+        else:
+            self._commit_cost = time.perf_counter() - began
+
+    def _put(self, crcs, name, start, columns, dims=None):
+        if not columns:
+            return
+        known = crcs.setdefault(name, {})
+        if start and not known:  # rows without this column came first
+            columns = {key: _after_zeros(rows, start) for key, rows in columns.items()}
+            start = 0
+        known.update(self._table(name).put(start, columns, known, dims))
+
+    def _put_phase(self, crcs, name, start, stop, traces):
+        """Rows start..stop of the traces, chains side by side, and what they are called."""
+        if start == stop:
+            return
+        columns = side_by_side([trace.rows(start, stop) for trace in traces])
+        self._put(crcs, f"{name}/trace", start, columns)
+        self._put(crcs, f"{name}/blobs", start, side_by_side([trace.blob_rows(start, stop) for trace in traces]))
+        model = self.run.evaluate.model
+        if model.named:
+            n, chains, dim = columns["position"].shape
+            values = model.constrain(columns["position"].reshape(-1, dim))
+            shown = {key: np.reshape(value, (n, chains, *value.shape[1:])) for key, value in values.items()}
+            self._put(crcs, f"{name}/variables", start, shown, model.dims)
+
+    def _table(self, name):
+        if name not in self._tables:
+            rows = ("evaluation",) if name.startswith("history") else ("draw", "chain")
+            self._tables[name] = Table(self.path / name, rows)
+        return self._tables[name]
+
+    def _new_snapshots(self):
+        """Records of a snapshot of now, if one can be made, and of the last one."""
+        last = self.commit.snapshots[:1]
+        number = 1 + max((int(record["name"]) for record in self.commit.snapshots), default=0)
+        record = snapshot.dump(self.path / "snapshots" / str(number), self.run.state())
+        return last if record is None else [record, *last]
+
+    # Reading
+
+    def _read(self, name: str, rows: int) -> dict[str, np.ndarray]:
+        try:
+            return self._table(name).read(rows, self.commit.crcs.get(name, {}))
+        except Damaged as error:
+            raise StoreError(f"store={str(self.path)!r} is damaged, and the run cannot go on: {error}") from error
+
+    def _newest_state(self):
+        if self.commit.versions.get("kmc") != versions()["kmc"]:
+            return None  # all that was evaluated is in the history
+        states = (snapshot.load(self.path / "snapshots", record) for record in self.commit.snapshots)
+        return next((state for state in states if state is not None), None)
+
+
+def _rows_counted(name: str, commit: Commit) -> int:
+    if name.startswith("history"):
+        return commit.n_evaluations
+    return commit.n_draws if name.startswith("draws") else commit.n_warmup[int(name.split("/")[1])]
+
+
+def _after_zeros(rows, n):
+    return np.concatenate([np.zeros((n, *rows.shape[1:]), rows.dtype), rows])
+
+
+def _cut(columns, rows):
+    return {name: column[rows] for name, column in columns.items()}
+
+
+def _listed(packages: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in packages.items())

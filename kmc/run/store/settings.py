@@ -1,0 +1,69 @@
+"""What a store's run was asked for: a run that goes on must be asked for the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kmc.run.results import described
+from kmc.run.store.commit import StoreError
+
+if TYPE_CHECKING:
+    from kmc.run.run import Run
+
+
+def settings(run: Run) -> dict[str, Any]:
+    """All that decides which draws a seed gives, and what they are called; as JSON has it."""
+    model = run.evaluate.model
+    options = described({"settings": run.sampler})["settings"]
+    asked = {
+        "dim": model.dim,
+        "parameters": {name: [list(shape), list(model.dims[name])] for name, shape in _shapes(model).items()},
+        "coords": {name: coordinates(labels)["values"] for name, labels in model.coords.items()},
+        "noisy": model.noisy,
+        "sampler": run.sampler.name,
+        "settings of the sampler": re.sub(r" at 0x[0-9a-f]+", "", str(options)),
+        "chains": run.chains,
+        "replicas": len(run.replicas),
+        "draws": run.draws,
+        "warmup": run.replicas[0].warmup,
+        "max_evaluations": run.max_evaluations,
+        "initial": None if run.initial is None else run.initial.tolist(),
+        "seed": {"entropy": run.seed.entropy, "spawn_key": list(run.seed.spawn_key)},
+    }
+    return json.loads(json.dumps(asked, default=np.ndarray.tolist))
+
+
+def check_settings(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """StoreError that names the first setting that differs."""
+    for name, value in now.items():
+        if before.get(name) != value:
+            raise StoreError(
+                f"store={str(path)!r} is of a run with {name}={_short(before.get(name))}, and this one has {_short(value)}: "
+                "go on with what it was started with, or take another path"
+            )
+
+
+def coordinates(labels: Any) -> dict[str, Any]:
+    """Labels of a dimension as JSON can hold them; :func:`from_coordinates` takes them back."""
+    labels = np.asarray(labels)
+    kept = labels.astype(str) if labels.dtype.kind in "mM" else labels
+    return {"dtype": "object" if labels.dtype == object else labels.dtype.str, "values": kept.tolist()}
+
+
+def from_coordinates(record: dict[str, Any]) -> np.ndarray:
+    """The labels (n,)."""
+    return np.array(record["values"], dtype=record["dtype"])
+
+
+def _shapes(model):
+    return {name: value.shape[1:] for name, value in model.constrain(np.zeros((1, model.dim))).items()}
+
+
+def _short(value):
+    text = json.dumps(value)
+    return text if len(text) <= 200 else text[:197] + "..."
