@@ -11,7 +11,7 @@ from kmc.cli.options import add_quiet, positive, subparser
 
 _EXAMPLE = """\
   kmc resume pendulum.zarr
-      goes on with a run that was interrupted or killed; once it is finished, this does nothing
+      goes on with a run that was interrupted or killed, and prints the summary; once it is finished, only that
   kmc resume pendulum.zarr --draws 1000 --output draws.nc
       makes 1000 more draws per chain, once it is finished
 """
