@@ -79,7 +79,9 @@ def sample(
         Where the log-density is evaluated. None: here, one point after the other. An int: in that many processes, see
         :class:`kmc.ProcessExecutor`. A ``dask.distributed.Client``: on its workers, see :class:`kmc.DaskExecutor`.
         Anything else with a method ``map(function, iterable)``: a ``concurrent.futures`` executor, a
-        ``multiprocessing.Pool``, an MPI pool. The same seed gives the same draws, whatever the executor.
+        ``multiprocessing.Pool``, an MPI pool. The same seed gives the same draws, whatever the executor and the number
+        of its workers. The rows of a vectorized model are divided among them: its values must not depend on which rows
+        come together.
 
     store : path, optional
         A Zarr store that is written while sampling: evaluations, draws and the sampler's state. Needs the package zarr.
@@ -96,8 +98,8 @@ def sample(
         ``sample_stats`` holds what happened at each draw (``lp`` is the log-density of the unconstrained vector). The
         attributes say what was run and at what price, and "warnings" is a JSON list of sentences, empty when all is
         well. Of several replicas, what the sampler reports ("n_refits", "surrogate_loo_sd", ...) is a JSON list with an
-        entry for each. "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence that gives the
-        same draws again.
+        entry for each. "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence
+        that gives the same draws again.
 
     Raises
     ------

@@ -25,11 +25,10 @@ def sampled(function, **options):
 
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 @pytest.mark.parametrize(
-    "sampler",
-    [kmc.KernelHMC(), kmc.KernelHMC(adaptation="vanishing"), "adaptive-metropolis", "random-walk"],
+    ("sampler", "replicas"),
+    [(kmc.KernelHMC(), 1), (kmc.KernelHMC(adaptation="vanishing"), 2), ("adaptive-metropolis", 2), ("random-walk", 1)],
     ids=["kernel-hmc", "vanishing", "adaptive", "random-walk"],
 )
-@pytest.mark.parametrize("replicas", [1, 2])
 def test_blobs_belong_to_their_draws(sampler, replicas):
     idata = sampled(log_density, sampler=sampler, replicas=replicas, warmup=100, save_warmup=True)
     for group, stats in (("posterior", "sample_stats"), ("warmup_posterior", "warmup_sample_stats")):

@@ -28,7 +28,7 @@ class InProcess:
     """Evaluations in this process, one after the other."""
 
     def open(self, model: Model) -> AbstractContextManager[None]:
-        """Nothing to open."""
+        """Nothing to open and nothing to close."""
         return nullcontext()
 
 

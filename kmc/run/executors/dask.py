@@ -14,6 +14,7 @@ from kmc.errors import EvaluationError
 from kmc.run.executors.base import Outcomes, blocks, check_timeout
 from kmc.run.executors.task import Answer, Package, Task, package
 from kmc.targets.evaluate import Mapper
+from kmc.targets.failures import failed_value
 from kmc.targets.model import Model
 
 _ATTEMPTS = 5  # the first may find that the model is not known
@@ -81,12 +82,8 @@ class _DaskMapper:
                 if answer is not None:
                     answers[i] = answer
         else:
-            lost = parts[next(i for i in range(len(parts)) if i not in answers)]
-            raise EvaluationError(
-                f"dask lost the evaluation at {lost.tolist()} {_ATTEMPTS - 1} times: look after the scheduler and its "
-                "workers",
-                position=lost[0],
-            )
+            lost = next(part for i, part in enumerate(parts) if i not in answers)
+            raise self._given_up(lost, f"dask lost the evaluation, {_ATTEMPTS} times")
         self._note(len(points), sum(answer.seconds for answer in answers.values()))
         return [outcome for i in range(len(parts)) for outcome in answers[i].outcomes]
 
@@ -117,10 +114,13 @@ class _DaskMapper:
             if future.status == "error":
                 error = future.exception()
                 died = "its workers died" if isinstance(error, KilledWorker) else "the task failed"
-                raise EvaluationError(
-                    f"dask gave up the evaluation at {part.tolist()}, {died}, {type(error).__name__}: {error}",
-                    position=part[0],
-                ) from error
+                what = f"dask gave up the evaluation, {died}, {type(error).__name__}: {error}"
+                raise self._given_up(part, what) from error
         finished = [i for i, future in enumerate(futures) if future.status == "finished"]
         results = dict(zip(finished, self._client.gather([futures[i] for i in finished])))
         return [results.get(i) for i in range(len(futures))]
+
+    def _given_up(self, part: np.ndarray, what: str) -> EvaluationError:
+        """With the points of the task, of which one is to blame, or none."""
+        x = part[0] if len(part) == 1 else part
+        return failed_value(self._made.model, x, what, "look after the scheduler, its workers and what they log")

@@ -1,0 +1,134 @@
+"""A long run on a cluster whose workers keep dying: ``python benchmarks/soak.py --evaluations 200000``.
+
+The workers of a LocalCluster are killed at random and restarted by their nannies. At the end the draws must be those
+of the same seed in this process, one for one, the log-density must have been asked for as often, and the memory of
+this process must have grown by less than 5 % over the second half of the run. Needs ``pip install -e ".[dask]"``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dask
+import numpy as np
+from distributed import Client, LocalCluster
+
+import kmc
+
+DIM = 5
+GROWTH = 0.05
+
+
+def log_density(x: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
+    """A bent Gaussian, in sums that come out the same on every machine; the blob is the state itself."""
+    bent = x[1] - 0.1 * (x[0] ** 2 - 1)
+    return -0.5 * float(x[0] ** 2 + bent**2 + sum(value**2 for value in x[2:].tolist())), {"state": x}
+
+
+@contextmanager
+def killing(client: Client, every: float, seed: int) -> Iterator[list[int]]:
+    """Kill a random worker after random times of ``every`` seconds on average; the processes killed so far."""
+    killed: list[int] = []
+    done = threading.Event()
+    rng = random.Random(seed)
+
+    def kill() -> None:
+        while not done.wait(rng.expovariate(1 / every)):
+            try:
+                pid = rng.choice(list(client.run(os.getpid, on_error="ignore").values()))
+                if done.is_set():
+                    return
+                os.kill(pid, signal.SIGKILL)
+            except (IndexError, OSError):  # all are being restarted, or this one is dead already
+                continue
+            killed.append(pid)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        done.set()
+        thread.join(30)
+
+
+def resident() -> float:
+    """Memory of this process in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+class Watch:
+    """A callback that notes the memory after every sweep, and says where the run is."""
+
+    def __init__(self, evaluations: int):
+        self.evaluations, self.memory, self.due = evaluations, [], 0
+
+    def __call__(self, record: kmc.Progress) -> None:
+        self.memory.append((record.n_evaluations, resident()))
+        if record.n_evaluations >= self.due:
+            print(f"{record.n_evaluations:>9,} evaluations, {record.elapsed:7.1f} s, {resident():6.0f} MB", flush=True)
+            self.due += max(self.evaluations // 10, 1)
+
+    def growth(self) -> float:
+        """Of the memory, from the middle of the run to its end."""
+        counts, memory = np.array(self.memory).T
+        half = np.searchsorted(counts, self.evaluations / 2)
+        return float(memory[-1] / memory[half] - 1)
+
+
+def sampled(evaluations: int, seed: int, **options):
+    return kmc.sample(
+        log_density,
+        dim=DIM,
+        sampler="adaptive-metropolis",
+        draws=None,
+        max_evaluations=evaluations,
+        warmup=100,
+        seed=seed,
+        progress=False,
+        save_warmup=True,
+        **options,
+    )
+
+
+def main() -> None:
+    """Run, check and print; fails if a check does."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--evaluations", type=int, default=200_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--every", type=float, default=10.0, help="mean seconds between two deaths")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    dask.config.set({"distributed.admin.low-level-log-length": 1000})  # the scheduler is in this process
+    watch = Watch(options.evaluations)
+    start = time.perf_counter()
+    with (
+        LocalCluster(n_workers=options.workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        killing(client, options.every, options.seed) as killed,
+    ):
+        found = sampled(options.evaluations, options.seed, executor=client, callback=watch)
+        print(f"{len(killed)} workers killed in {time.perf_counter() - start:.0f} s")
+    expected = sampled(options.evaluations, options.seed)
+    for group in ("warmup_posterior", "posterior"):
+        for name in ("x", "state"):
+            np.testing.assert_array_equal(found[group][name].values, expected[group][name].values)
+    for count in ("n_evaluations", "n_evaluations_warmup"):
+        assert found.posterior.attrs[count] == expected.posterior.attrs[count], count
+    print(f"{found.posterior.sizes['draw']} draws of each chain, none lost, none doubled")
+    print(f"memory over the second half: {100 * watch.growth():+.1f} %")
+    assert killed, "no worker was killed: run longer, or lower --every"
+    assert watch.growth() < GROWTH, f"memory grew by more than {100 * GROWTH:g} %"
+
+
+if __name__ == "__main__":
+    main()

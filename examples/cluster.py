@@ -1,0 +1,82 @@
+"""A simulator on a cluster: ``python examples/cluster.py``.
+
+The log-density is a stand-in for what clusters are for, a simulation that takes a while: a damped oscillator is
+integrated in small steps, and compared with noisy observations of it. It is evaluated on the workers of a cluster, four
+points at a time, one for each chain; the chains, the surrogate and its Hamiltonian dynamics stay in this process. The
+trajectory that each draw implies comes back with it, as a blob.
+
+Here the cluster is of processes on this machine. On one that Slurm runs, its line changes (``pip install
+dask-jobqueue``)::
+
+    from dask_jobqueue import SLURMCluster
+    cluster = SLURMCluster(queue="main", cores=1, processes=1, memory="2GB", walltime="02:00:00")
+    cluster.scale(jobs=4)  # as many as there are chains
+
+and this script runs where the scheduler may: on the login node, or in a small job of its own. Workers whose time is up
+are replaced, and what they were evaluating is evaluated again. kmc and whatever the log-density imports must be
+importable on the workers: they share your environment if they share its file system.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import arviz as az
+import numpy as np
+from distributed import Client, LocalCluster
+
+import kmc
+
+TIMES = np.linspace(0.5, 10.0, 20)
+NOISE = 0.1
+
+
+def simulate(frequency: float, damping: float, step: float = 0.002) -> np.ndarray:
+    """Positions at TIMES of an oscillator that starts at 1, at rest; shape (20,)."""
+    position, velocity, time, seen = 1.0, 0.0, 0.0, []
+    for end in TIMES.tolist():
+        while time < end - step / 2:
+            velocity -= step * (frequency**2 * position + damping * velocity)
+            position += step * velocity
+            time += step
+        seen.append(position)
+    return np.array(seen)
+
+
+class Posterior:
+    """The log-density, with the observations that it needs: they go to each worker once."""
+
+    def __init__(self, observed: np.ndarray):
+        self.observed = observed
+
+    def __call__(self, parameters: dict) -> tuple[float, dict]:
+        """Log of prior times likelihood, and the trajectory."""
+        frequency, damping = parameters["frequency"], parameters["damping"]
+        if frequency > 50:
+            return -np.inf, {}
+        trajectory = simulate(frequency, damping)
+        misfit = (self.observed - trajectory) / NOISE
+        return float(-frequency - damping - 0.5 * misfit @ misfit), {"trajectory": trajectory}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--evaluations", type=int, default=1000)
+    options = parser.parse_args()
+    rng = np.random.default_rng(0)
+    observed = simulate(2.0, 0.3) + NOISE * rng.standard_normal(len(TIMES))
+    model = kmc.Model(
+        Posterior(observed),
+        parameters={"frequency": kmc.Positive(), "damping": kmc.Positive()},
+        initial={"frequency": rng.uniform(1.5, 2.5, 4), "damping": rng.uniform(0.1, 0.6, 4)},
+    )
+    with LocalCluster(n_workers=options.workers, threads_per_worker=1) as cluster, Client(cluster) as client:
+        idata = kmc.sample(model, draws=None, max_evaluations=options.evaluations, seed=1, executor=client)
+    print(az.summary(idata, var_names=["frequency", "damping"]))
+    mean = idata.posterior["trajectory"].mean(("chain", "draw")).values
+    print(f"Root mean square of observed - mean trajectory: {np.sqrt(np.mean((observed - mean) ** 2)):.3f} ({NOISE})")
+
+
+if __name__ == "__main__":
+    main()
