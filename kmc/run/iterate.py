@@ -83,7 +83,7 @@ def iterate(
     target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, replicas
         As in :func:`kmc.sample`.
     executor, store, resume
-        As there, too.
+        As there.
 
     Returns
     -------

@@ -59,8 +59,13 @@ class Drawn(NamedTuple):
 class Names(Protocol):
     """What draws are called: a :class:`kmc.Model`, or what is left of one in a store."""
 
-    dims: Mapping[str, Sequence[str]]
-    coords: Mapping[str, Any]
+    @property
+    def dims(self) -> Mapping[str, Sequence[str]]:
+        """Dimensions of each variable, without chain and draw."""
+
+    @property
+    def coords(self) -> Mapping[str, Any]:
+        """Labels of each dimension."""
 
     @property
     def named(self) -> bool:

@@ -98,8 +98,8 @@ def sample(
         ``sample_stats`` holds what happened at each draw (``lp`` is the log-density of the unconstrained vector). The
         attributes say what was run and at what price, and "warnings" is a JSON list of sentences, empty when all is
         well. Of several replicas, what the sampler reports ("n_refits", "surrogate_loo_sd", ...) is a JSON list with an
-        entry for each. "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence
-        that gives the same draws again.
+        entry for each. "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence that gives the
+        same draws again.
 
     Raises
     ------
@@ -142,13 +142,26 @@ def sample(
     (4, 200, 2)
     """
     arguments.as_callback(callback)
-    run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas, executor, store, resume, save_warmup)
+    run = prepare(
+        target,
+        dim,
+        initial,
+        sampler,
+        draws,
+        warmup,
+        chains,
+        max_evaluations,
+        seed,
+        replicas,
+        executor,
+        store,
+        resume,
+        save_warmup,
+    )
     return drive(run, progress, callback, save_warmup)
 
 
-def drive(
-    run: Run, progress: bool, callback: Callable[[Progress], Any] | None, save_warmup: bool
-) -> Any:
+def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, save_warmup: bool) -> Any:
     """Take a run to its end, with a display; the last three parameters, what is returned and raised as in `sample`."""
     with make_display(progress) as display, closing(run.sweeps()) as records:
         try:

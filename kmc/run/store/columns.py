@@ -48,7 +48,7 @@ class Column:
             "data_type": dtype.name,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk_shape}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": False if dtype == bool else "NaN" if dtype.kind == "f" else [0.0, 0.0] if dtype.kind == "c" else 0,
+            "fill_value": {"b": False, "f": "NaN", "c": [0.0, 0.0]}.get(dtype.kind, 0),
             "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
             "attributes": {},
         }
@@ -60,8 +60,12 @@ class Column:
 
     def put(self, start: int, rows: np.ndarray, crc: int = 0) -> int:
         """Write rows (k, ...) from row ``start`` on; returns the checksum of all rows, given that of those before."""
+        if not np.can_cast(rows.dtype, self.dtype, "safe"):
+            raise TypeError(
+                f"{self.folder.name} was of type {self.dtype.name} and is {rows.dtype.name} now: return one type always"
+            )
         rows = np.ascontiguousarray(rows, self.dtype)
-        crc = zlib.crc32(rows, crc)
+        crc = zlib.crc32(rows.data, crc)
         end = start + len(rows)
         while len(rows):
             chunk, offset = divmod(start, self._chunk_rows)
@@ -94,7 +98,7 @@ class Column:
         """
         chunks = [self._read(chunk) for chunk in range(-(-stop // self._chunk_rows))]
         rows = np.concatenate([np.empty((0, *self.row_shape), self.dtype), *chunks])[:stop]
-        if zlib.crc32(rows) != crc:
+        if zlib.crc32(rows.data) != crc:
             raise Damaged(f"{self.folder}: the checksum differs")
         return rows
 
@@ -149,11 +153,6 @@ class Table:
             return {name: Column(self.folder / name).read(stop, crc) for name, crc in crcs.items()}
         except (OSError, ValueError, KeyError) as error:
             raise Damaged(f"{self.folder}: {error}") from error
-
-    def set_length(self, rows: int) -> None:
-        """The number of rows that readers see."""
-        for column in self._columns.values():
-            column.set_length(rows)
 
     def _column(self, name, rows, dims):
         if name not in self._columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,7 +72,7 @@ def versions() -> dict[str, str]:
     return {"kmc": __version__, **{name: version(name) for name in ("numpy", "scipy", "numba")}}
 
 
-def write_commit(path: Path, header: dict[str, Any], commit: Commit) -> None:
+def write_commit(path: Path, header: Mapping[str, Any], commit: Commit) -> None:
     """Replace the root's attributes in one step."""
     attributes = {"kmc": {"format": FORMAT, **header, "commit": asdict(commit)}}
     write_json(path / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": attributes})

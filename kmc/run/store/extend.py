@@ -97,11 +97,23 @@ def _run_again(folder: Path, header: dict[str, Any], commit: Commit, target: Any
     model = arguments.as_model(stored, None if isinstance(stored, Model) else asked["dim"])
     sampler = snapshot.load(folder / "pickles", header["sampler"])
     if sampler is None:
-        raise StoreError(f"path={str(folder)!r} holds no sampler that can be loaded here, so that it cannot be extended")
+        raise StoreError(
+            f"path={str(folder)!r} holds no sampler that can be loaded here, so that it cannot be extended"
+        )
     initial = None if asked["initial"] is None else model.start_points(asked["initial"], 1)
-    numbers = (asked[name] for name in ("chains", "replicas", "draws", "warmup", "max_evaluations"))
     seed = stored_seed(folder)
     assert seed is not None
-    run = Run(model, sampler, *numbers, seed, initial, as_executor(executor))
+    run = Run(
+        model,
+        sampler,
+        asked["chains"],
+        asked["replicas"],
+        asked["draws"],
+        asked["warmup"],
+        asked["max_evaluations"],
+        seed,
+        initial,
+        as_executor(executor),
+    )
     check_settings(folder, asked, settings(run))
     return run

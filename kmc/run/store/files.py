@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 try:
     import fcntl
@@ -19,19 +18,35 @@ def replace(path: Path, content: bytes) -> None:
     os.replace(partial, path)
 
 
-def lock(path: Path) -> Any:
-    """Hold a folder for this process until the returned file is closed; death closes it too.
+class Lock:
+    """A folder that this process alone may write to, until it is closed; death closes it too.
 
     Raises
     ------
     RuntimeError
-        Another process holds it.
+        Another process has it.
     """
-    file = open(path / ".lock", "ab")  # noqa: SIM115
-    if fcntl is not None:
+
+    def __init__(self, folder: Path):
+        self._descriptor: int | None = None
+        if fcntl is None:
+            return
+        self._descriptor = os.open(folder, os.O_RDONLY)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise RuntimeError(f"store={str(path)!r}: another run is writing to it; wait until it has ended") from None
-    return file
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise RuntimeError(
+                f"store={str(folder)!r}: another run is writing to it; wait until it has ended"
+            ) from None
+        except OSError:  # a file system that knows no locks
+            self.close()
+
+    def close(self) -> None:
+        """Let others write; more than once is harmless."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __del__(self) -> None:
+        self.close()

@@ -60,7 +60,10 @@ class Past:
         return self._evaluations(start, end)
 
     def _evaluations(self, start: int, end: int) -> list[Evaluation]:
-        return [Evaluation(float(value), self._blobs_of(row, value)) for row, value in enumerate(self._values[start:end], start)]
+        return [
+            Evaluation(float(value), self._blobs_of(row, value))
+            for row, value in enumerate(self._values[start:end], start)
+        ]
 
     def _blobs_of(self, row, value):
         if not self._blobs or value == -np.inf:
@@ -84,7 +87,9 @@ def columns_of(batches: Sequence[Batch]) -> tuple[Columns, Columns]:
     }
     blobs = [evaluation.blobs for evaluation in made if evaluation.blobs]
     rows = [i for i, evaluation in enumerate(made) if evaluation.blobs]
-    return columns, {name: _spread([one[name] for one in blobs], rows, len(made)) for name in (blobs[0] if blobs else ())}
+    return columns, {
+        name: _spread([one[name] for one in blobs], rows, len(made)) for name in (blobs[0] if blobs else ())
+    }
 
 
 def _spread(present, rows, n):

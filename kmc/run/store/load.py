@@ -47,7 +47,8 @@ def load(path: Any) -> Any:
     >>> import tempfile
     >>> import kmc
     >>> path = tempfile.mkdtemp() + "/run.zarr"
-    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, 2, sampler="random-walk", draws=50, seed=1, progress=False, store=path)
+    >>> settings = {"dim": 2, "sampler": "random-walk", "draws": 50, "seed": 1, "progress": False}
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, store=path, **settings)
     >>> kmc.load(path).posterior["x"].equals(idata.posterior["x"])
     True
     """
@@ -59,14 +60,16 @@ def load(path: Any) -> Any:
         coords={name: from_coordinates(record) for name, record in header["coords"].items()},
         shapes={name: tuple(shape) for name, (shape, _) in header["settings"]["parameters"].items()},
     )
-    chains, replicas, dim = (header["settings"][name] for name in ("chains", "replicas", "dim"))
+    chains, dim = header["settings"]["chains"], header["settings"]["dim"]
     attrs, warmup = commit.attrs, None
     if not commit.finished:
         attrs = {**attrs, "unfinished": f"the run has not ended: these are its draws until {commit.at}"}
     if header["save_warmup"] or not commit.finished:
         phases = [_Phase(folder, f"warmup/{i}", commit.crcs, n) for i, n in enumerate(commit.n_warmup)]
         warmup = _drawn(phases, names, chains, dim)
-    return laid_out(names, _drawn([_Phase(folder, "draws", commit.crcs, commit.n_draws)], names, chains, dim), warmup, attrs)
+    return laid_out(
+        names, _drawn([_Phase(folder, "draws", commit.crcs, commit.n_draws)], names, chains, dim), warmup, attrs
+    )
 
 
 class _Names(NamedTuple):

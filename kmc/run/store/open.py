@@ -13,7 +13,7 @@ import numpy as np
 from kmc.run.store import snapshot
 from kmc.run.store.columns import make_group
 from kmc.run.store.commit import Commit, read_commit, write_commit
-from kmc.run.store.files import lock
+from kmc.run.store.files import Lock
 from kmc.run.store.recorder import Recorder
 from kmc.run.store.settings import check_settings, coordinates, settings
 
@@ -40,7 +40,8 @@ def as_store(store: Any, resume: Any) -> Path | None:
     path = as_path("store", store)
     if not resume and not _empty(path):
         raise FileExistsError(
-            f"store={str(path)!r} exists: pass resume=True to go on with its run, read it with kmc.load, or take another path"
+            f"store={str(path)!r} exists: pass resume=True to go on with its run,"
+            " read it with kmc.load, or take another path"
         )
     return path
 
@@ -82,17 +83,17 @@ def record(run: Run, path: Path, save_warmup: bool) -> None:
 
 def go_on(run: Run, path: Path, **goal: Any) -> None:
     """Have the run go on with what is in a store, until it has what it was asked for last, or now."""
-    held = lock(path)
+    lock = Lock(path)
     header, commit = read_commit(path)
     if goal:
         commit = replace(commit, finished=False, **goal)
     run.draws, run.max_evaluations = commit.draws, commit.max_evaluations
-    run.recorder = Recorder(path, run, header, commit, held)
+    run.recorder = Recorder(path, run, header, commit, lock)
 
 
 def _created(run, path, save_warmup):
     path.mkdir(parents=True, exist_ok=True)
-    held = lock(path)
+    lock = Lock(path)
     model = run.evaluate.model
     make_group(path / "pickles")
     header = {
@@ -106,7 +107,7 @@ def _created(run, path, save_warmup):
     }
     commit = Commit(0, 0, [0] * len(run.replicas), run.draws, run.max_evaluations).with_changes()
     write_commit(path, header, commit)  # last: now it is a store
-    return Recorder(path, run, header, commit, held)
+    return Recorder(path, run, header, commit, lock)
 
 
 def _empty(path: Path) -> bool:
@@ -115,6 +116,4 @@ def _empty(path: Path) -> bool:
         return True
     if not path.is_dir():
         return False
-    return {entry.name for entry in path.iterdir()} <= {".lock", "pickles", ".zarr.json.partial"}
-
-
+    return {entry.name for entry in path.iterdir()} <= {"pickles", ".zarr.json.partial"}

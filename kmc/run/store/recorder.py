@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,8 +13,9 @@ import numpy as np
 
 from kmc.run.results import described
 from kmc.run.store import snapshot
-from kmc.run.store.columns import Damaged, Table
+from kmc.run.store.columns import Column, Damaged, Table
 from kmc.run.store.commit import Commit, StoreError, versions, write_commit
+from kmc.run.store.files import Lock
 from kmc.run.store.history import Batch, Mismatch, Past, columns_of
 from kmc.run.trace import side_by_side
 from kmc.targets.evaluate import Evaluation
@@ -29,7 +31,7 @@ SHARE = 0.01  # Neither takes more of the time than this.
 class Unrecorded:
     """The recorder of a run without a store."""
 
-    replaying = False
+    replaying = False  # whether the last values came from the store
 
     def __enter__(self) -> None:
         pass
@@ -66,11 +68,11 @@ class Recorder(Unrecorded):
         What the store says besides its commits.
     commit : Commit
         The last one.
-    lock : file
+    lock : Lock
         Closed when recording ends.
     """
 
-    def __init__(self, path: Path, run: Run, header: Mapping[str, Any], commit: Commit, lock: Any):
+    def __init__(self, path: Path, run: Run, header: Mapping[str, Any], commit: Commit, lock: Lock):
         self.path, self.run, self.header, self.commit = path, run, header, commit
         self._lock = lock
         self._past: Past | None = None
@@ -81,14 +83,9 @@ class Recorder(Unrecorded):
         self._own_seconds = 0.0  # of the sampler, since the last snapshot
         self._warming_up = True
 
-    @property
-    def replaying(self) -> bool:  # type: ignore[override]
-        """Whether the next values come from the store."""
-        return bool(self._past)
-
     def __exit__(self, *error: Any) -> None:
         with contextlib.suppress(*((OSError,) if error[0] is not None else ())), contextlib.closing(self._lock):
-            if not (self.replaying or self.commit.finished):
+            if not self.commit.finished:
                 self._write()
 
     # Back to where the run was
@@ -120,6 +117,7 @@ class Recorder(Unrecorded):
 
     def recall(self, points: np.ndarray) -> list[Evaluation] | None:
         """See :class:`Unrecorded`; StoreError if the run does not go as it did."""
+        self.replaying = bool(self._past)
         if not self._past:
             self._own_seconds += time.perf_counter() - self._left
             return None
@@ -128,8 +126,8 @@ class Recorder(Unrecorded):
         except Mismatch as error:
             before = "nothing" if error.before is None else error.before.tolist()
             raise StoreError(
-                f"store={str(self.path)!r}: the run cannot go on, as evaluation {error.row} was made at x = {before} with "
-                f"{_listed(self.commit.versions)} and is now asked for at x = {error.now.tolist()} with "
+                f"store={str(self.path)!r}: the run cannot go on, as evaluation {error.row} was made at x = {before} "
+                f"with {_listed(self.commit.versions)} and is now asked for at x = {error.now.tolist()} with "
                 f"{_listed(versions())}: the code, the machine or the target has changed"
             ) from None
 
@@ -158,8 +156,9 @@ class Recorder(Unrecorded):
         if self.commit.finished:
             return
         self._write(with_snapshot=True, attrs=dict(result.attrs), finished=True)
-        for name, table in self._tables.items():
-            table.set_length(_rows_counted(name, self.commit))
+        for table, columns in self.commit.crcs.items():
+            for name in columns:
+                Column(self.path / table / name).set_length(_rows_counted(table, self.commit))
 
     # Writing
 
@@ -167,6 +166,9 @@ class Recorder(Unrecorded):
         """Write all that is new, and then the commit; only that changes what the recorder believes."""
         began = time.perf_counter()
         run, new = self.run, len(self._new)
+        n_draws, n_warmup = run.n_draws(), [len(replica.warmup_trace) for replica in run.replicas]
+        if self._past or n_draws < self.commit.n_draws or any(map(operator.lt, n_warmup, self.commit.n_warmup)):
+            return  # on the way back to where it was
         crcs = {name: dict(columns) for name, columns in self.commit.crcs.items()}
         n_evaluations = self.commit.n_evaluations
         if new:
@@ -174,16 +176,14 @@ class Recorder(Unrecorded):
             self._put(crcs, "history", n_evaluations, columns)
             self._put(crcs, "history/blobs", n_evaluations, blobs)
             n_evaluations += len(columns["value"])
-        n_draws = run.n_draws()
         self._put_phase(crcs, "draws", self.commit.n_draws, n_draws, [replica.trace for replica in run.replicas])
-        n_warmup = [len(replica.warmup_trace) for replica in run.replicas]
         for i, replica in enumerate(run.replicas):
             self._put_phase(crcs, f"warmup/{i}", self.commit.n_warmup[i], n_warmup[i], [replica.warmup_trace])
         snapshots = self.commit.snapshots
         if with_snapshot:
             snapshots = self._new_snapshots()
         commit = self.commit.with_changes(
-            **{"attrs": described(run.facts()), "finished": False, **changes},
+            **{"attrs": described({**run.facts(), "n_evaluations": n_evaluations}), "finished": False, **changes},
             n_evaluations=n_evaluations,
             n_draws=n_draws,
             n_warmup=n_warmup,

@@ -43,8 +43,8 @@ def check_settings(path: Path, before: dict[str, Any], now: dict[str, Any]) -> N
     for name, value in now.items():
         if before.get(name) != value:
             raise StoreError(
-                f"store={str(path)!r} is of a run with {name}={_short(before.get(name))}, and this one has {_short(value)}: "
-                "go on with what it was started with, or take another path"
+                f"store={str(path)!r} is of a run with {name}={_short(before.get(name))}, and this one has "
+                f"{_short(value)}: go on with what it was started with, or take another path"
             )
 
 

@@ -1,0 +1,24 @@
+"""A store needs zarr; how often it is written does not depend on the clock here."""
+
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("zarr")
+
+from kmc.run.store import recorder
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """A commit after every few sweeps, and a snapshot with every other one, by a clock that ticks when it is read."""
+    monkeypatch.setattr(recorder, "time", SimpleNamespace(perf_counter=count(0.0, 0.01).__next__))
+    monkeypatch.setattr(recorder, "SNAPSHOT_SECONDS", 0.4)
+    monkeypatch.setattr(recorder, "SHARE", 1.0)
+
+
+@pytest.fixture
+def no_snapshots(monkeypatch):
+    """All is run again from the history."""
+    monkeypatch.setattr(recorder.snapshot, "load", lambda folder, record: None)

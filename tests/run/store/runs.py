@@ -1,0 +1,68 @@
+"""Small runs to interrupt, and what must be the same when they go on."""
+
+import numpy as np
+
+import kmc
+
+QUIET = {"progress": False, "seed": 7, "chains": 2}
+
+SAMPLERS = {
+    "random-walk": "random-walk",
+    "adaptive-metropolis": kmc.AdaptiveMetropolis(),
+    "kernel-hmc": kmc.KernelHMC(min_warmup_evaluations=80, n_temperatures=2, settle=3),
+    "vanishing": kmc.KernelHMC(
+        adaptation="vanishing", min_warmup_evaluations=80, n_temperatures=2, settle=3, first_refit=15
+    ),
+    "nystrom": kmc.KernelHMC(
+        surrogate=kmc.scores.NystromKEF(n_basis=15, bandwidth=1.0, regularization=1e-3),
+        n_temperatures=2,
+        max_archive=60,
+    ),
+}
+
+
+def log_density(x):
+    return -0.5 * float(x @ x) - 0.1 * float(x[0] ** 4)
+
+
+class Stop(Exception):
+    """What a user's function may raise."""
+
+
+class Interrupted:
+    """A log-density that raises at its k-th call."""
+
+    def __init__(self, k, error, function=log_density):
+        self.k, self.error, self.function, self.calls = k, error, function, 0
+
+    def __call__(self, x):
+        self.calls += 1
+        if self.calls == self.k:
+            raise self.error
+        return self.function(x)
+
+
+def settings(name, **others):
+    return {**QUIET, "dim": 2, "sampler": SAMPLERS[name], "draws": 40, "max_evaluations": 300, **others}
+
+
+def groups(idata):
+    names = idata.groups() if callable(idata.groups) else [name.strip("/") for name in idata.groups if name != "/"]
+    return {name: idata[name] for name in names}
+
+
+VARYING = ("created_at", "sampling_time")
+
+
+def assert_same(one, other, attrs=True):
+    """Groups, variables, coordinates, types and attributes, bit for bit, but for what depends on the clock."""
+    assert set(groups(one)) == set(groups(other))
+    for name, group in groups(one).items():
+        left, right = (g.to_dataset() if hasattr(g, "to_dataset") else g for g in (group, groups(other)[name]))
+        assert {k: v.dtype for k, v in left.variables.items()} == {k: v.dtype for k, v in right.variables.items()}
+        for variable in left.variables:
+            assert left[variable].dims == right[variable].dims, variable
+            assert np.asarray(left[variable]).tobytes() == np.asarray(right[variable]).tobytes(), variable
+    if attrs:
+        left, right = ({k: v for k, v in idata.attrs.items() if k not in VARYING} for idata in (one, other))
+        assert left == right

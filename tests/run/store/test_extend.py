@@ -1,0 +1,89 @@
+"""``kmc.extend`` adds draws of the same chains."""
+
+import numpy as np
+import pytest
+
+import kmc
+from tests.run.store.runs import SAMPLERS, Interrupted, Stop, assert_same, log_density, settings
+
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_more_draws(tmp_path, name):
+    path = tmp_path / "run.zarr"
+    result = kmc.sample(log_density, store=path, **settings(name, max_evaluations=None, warmup=60))
+    longer = kmc.extend(path, draws=25, progress=False)
+    assert longer.posterior.sizes["draw"] == 65
+    assert np.array_equal(longer.posterior["x"][:, :40], result.posterior["x"])
+    assert np.all(np.asarray(longer.posterior["x"][:, 40:].std("draw")) > 0)
+    assert longer.attrs["n_evaluations_warmup"] == result.attrs["n_evaluations_warmup"]
+    spent = int(longer.sample_stats["n_evaluations"].sum()) - int(result.sample_stats["n_evaluations"].sum())
+    assert longer.attrs["n_evaluations"] >= result.attrs["n_evaluations"] + spent  # vanishing adaptation probes
+    assert_same(kmc.load(path), longer)
+
+
+def test_in_two_steps_as_in_one(tmp_path):
+    """With warm-up given, random walks do not depend on how many draws were asked for."""
+    asked = settings("random-walk", warmup=30, max_evaluations=None)
+    whole = kmc.sample(log_density, **{**asked, "draws": 70})
+    kmc.sample(log_density, store=tmp_path / "run.zarr", **asked)
+    kmc.extend(tmp_path / "run.zarr", draws=10, progress=False)
+    assert_same(kmc.extend(tmp_path / "run.zarr", draws=20, progress=False), whole)
+
+
+def test_a_budget(tmp_path):
+    result = kmc.sample(log_density, store=tmp_path / "run.zarr", **settings("kernel-hmc", draws=None))
+    longer = kmc.extend(tmp_path / "run.zarr", max_evaluations=50, progress=False)
+    spent = longer.attrs["n_evaluations"] - result.attrs["n_evaluations"]
+    assert 48 <= spent <= 50
+    n = result.posterior.sizes["draw"]
+    assert np.array_equal(longer.posterior["x"][:, :n], result.posterior["x"])
+
+
+def test_what_a_budget_cut_off_comes_first(tmp_path):
+    """The sweep that was proposed when the budget ended is made when there is another."""
+    asked = settings("random-walk", warmup=10, draws=None)
+    whole = kmc.sample(log_density, **{**asked, "max_evaluations": 161})
+    kmc.sample(log_density, store=tmp_path / "run.zarr", **{**asked, "max_evaluations": 101})
+    longer = kmc.extend(tmp_path / "run.zarr", max_evaluations=61, progress=False)
+    assert_same(longer, whole)
+
+
+def test_an_extension_that_was_interrupted(tmp_path):
+    asked = settings("kernel-hmc", max_evaluations=None, warmup=60)
+    for path in (tmp_path / "a.zarr", tmp_path / "b.zarr"):
+        kmc.sample(log_density, store=path, **asked)
+    longer = kmc.extend(tmp_path / "a.zarr", draws=30, progress=False)
+    with pytest.raises(kmc.EvaluationError):
+        kmc.extend(tmp_path / "b.zarr", draws=30, target=Interrupted(20, Stop()), progress=False)
+    with pytest.raises(ValueError, match="not finished.*resume=True"):
+        kmc.extend(tmp_path / "b.zarr", draws=30)
+    assert_same(kmc.sample(log_density, store=tmp_path / "b.zarr", resume=True, **asked), longer)
+
+
+def test_a_target_that_cannot_be_pickled(tmp_path):
+    class Local:
+        def __call__(self, x):
+            return log_density(x)
+
+        def __reduce__(self):
+            raise TypeError("not this one")
+
+    path = tmp_path / "run.zarr"
+    kmc.sample(Local(), store=path, **settings("random-walk"))
+    with pytest.raises(ValueError, match="no target that can be loaded here: pass target="):
+        kmc.extend(path, draws=5)
+    assert kmc.extend(path, draws=5, target=log_density, progress=False).posterior.sizes["draw"] == 45
+
+
+def test_bad_arguments(tmp_path):
+    kmc.sample(log_density, store=tmp_path / "run.zarr", **settings("random-walk"))
+    with pytest.raises(ValueError, match="draws=None and max_evaluations=None"):
+        kmc.extend(tmp_path / "run.zarr")
+    with pytest.raises(ValueError, match="draws=0"):
+        kmc.extend(tmp_path / "run.zarr", draws=0)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        kmc.extend(tmp_path / "nowhere.zarr", draws=10)
+    with pytest.raises(ValueError, match="dim=2, and this one has 3"):
+        kmc.extend(tmp_path / "run.zarr", draws=10, target=kmc.Model(log_density, dim=3))

@@ -1,0 +1,185 @@
+"""A store that cannot be gone on with is refused, in a sentence that says why."""
+
+import importlib.util
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.run.store.columns import read_json, write_json
+from kmc.run.store.files import Lock
+from tests.run.store.runs import Interrupted, Stop, assert_same, log_density, settings
+
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+
+
+@pytest.fixture(scope="module")
+def dead(tmp_path_factory):
+    """A store whose run raised, after the snapshot at the end of warm-up."""
+    path = tmp_path_factory.mktemp("dead") / "run.zarr"
+    with pytest.raises(kmc.EvaluationError):
+        kmc.sample(Interrupted(150, Stop()), store=path, **settings("random-walk"))
+    return path
+
+
+@pytest.fixture
+def store(dead, tmp_path):
+    return shutil.copytree(dead, tmp_path / "run.zarr")
+
+
+def go_on(path, target=log_density, **others):
+    return kmc.sample(target, store=path, resume=True, **settings("random-walk", **others))
+
+
+def edit(path, change):
+    root = read_json(path / "zarr.json")
+    change(root["attributes"]["kmc"])
+    write_json(path / "zarr.json", root)
+
+
+def test_it_exists(store):
+    with pytest.raises(FileExistsError, match=r"run.zarr' exists: pass resume=True"):
+        kmc.sample(log_density, store=store, **settings("random-walk"))
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ({"dim": 3}, "dim=2, and this one has 3"),
+        ({"chains": 3}, "chains=2, and this one has 3"),
+        ({"chains": 4, "replicas": 2}, "chains=2"),
+        ({"draws": 50}, "draws=40, and this one has 50"),
+        ({"max_evaluations": None}, "max_evaluations=300, and this one has null"),
+        ({"warmup": 10}, "warmup=null, and this one has 10"),
+        ({"seed": 8}, 'seed={"entropy": 7.*, and this one has {"entropy": 8'),
+        ({"initial": np.eye(2)}, "initial=null, and this one has"),
+        ({"sampler": "adaptive-metropolis"}, 'sampler="random-walk", and this one has "adaptive-metropolis"'),
+        ({"sampler": kmc.RandomWalkMetropolis(target_acceptance=0.3)}, "settings of the sampler=.*0.234.*0.3"),
+    ],
+)
+def test_another_setting(store, others, message):
+    with pytest.raises(ValueError, match=message):
+        go_on(store, **others)
+
+
+def test_another_model(store):
+    noisy = kmc.Model(log_density, dim=2, noisy=True)
+    with pytest.raises(ValueError, match="noisy=false, and this one has true"):
+        go_on(store, noisy, dim=None)
+    renamed = kmc.Model(lambda p: -(p["a"] ** 2), parameters={"a": kmc.Real(2)})
+    with pytest.raises(ValueError, match='parameters={"x".*, and this one has {"a"'):
+        go_on(store, renamed, dim=None)
+
+
+def test_no_seed_takes_that_of_the_store(store):
+    assert_same(go_on(store, seed=None), kmc.sample(log_density, **settings("random-walk")))
+
+
+def test_another_format(store):
+    edit(store, lambda about: about.update(format=99))
+    for call in (go_on, kmc.load):
+        with pytest.raises(ValueError, match="has format 99, and kmc .* reads format 1"):
+            call(store)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"zarr_format": 3, "node_type": "group"})])
+def test_something_else(tmp_path, content):
+    path = tmp_path / "run.zarr"
+    path.mkdir()
+    (path / "zarr.json").write_text(content)
+    for call in (go_on, kmc.load):
+        with pytest.raises(ValueError, match="is not a store of kmc"):
+            call(path)
+
+
+def test_a_file(tmp_path):
+    (tmp_path / "run.zarr").write_text("hello")
+    for call in (go_on, kmc.load):
+        with pytest.raises(ValueError, match="is not a store of kmc"):
+            call(tmp_path / "run.zarr")
+    with pytest.raises(FileExistsError):
+        kmc.sample(log_density, store=tmp_path / "run.zarr", **settings("random-walk"))
+
+
+@pytest.mark.parametrize(
+    "column", ["history/point", "history/value", "draws/trace/position", "warmup/0/trace/accepted"]
+)
+@pytest.mark.parametrize("harm", ["flip", "truncate", "remove"])
+def test_damage(store, column, harm):
+    chunk = next(file for file in sorted((store / column / "c").rglob("*")) if file.is_file())
+    content = bytearray(chunk.read_bytes())
+    content[9] ^= 1
+    if harm == "remove":
+        chunk.unlink()
+    else:
+        chunk.write_bytes(content if harm == "flip" else content[:9])
+    with pytest.raises(ValueError, match=f"damaged, and the run cannot go on: .*{column}"):
+        go_on(store)
+
+
+@pytest.mark.parametrize("which", ["newest", "all"])
+def test_without_a_snapshot_the_history_will_do(store, which):
+    snapshots = sorted((store / "snapshots").glob("*/c/0"), key=lambda path: -int(path.parts[-3]))
+    for chunk in snapshots[: None if which == "all" else 1]:
+        chunk.write_bytes(b"\0" * chunk.stat().st_size)
+    assert_same(go_on(store), kmc.sample(log_density, **settings("random-walk")))
+
+
+def test_another_version_runs_the_history_again(store):
+    edit(store, lambda about: about["commit"]["versions"].update(kmc="0.0.1"))
+    assert_same(go_on(store), kmc.sample(log_density, **settings("random-walk")))
+
+
+def test_another_course(store, monkeypatch):
+    """What would be proposed now is not what was evaluated then."""
+    edit(store, lambda about: about["commit"].update(snapshots=[]))
+    monkeypatch.setattr("kmc.mcmc.random_walk.np.exp", lambda x: 1.0001 * np.e**x)
+    with pytest.raises(ValueError, match="evaluation .* was made at x = .* with kmc .* target has changed"):
+        go_on(store)
+
+
+def test_another_writer(store):
+    held = Lock(store)
+    with pytest.raises(RuntimeError, match="another run is writing to it"):
+        go_on(store)
+    assert kmc.load(store).posterior.sizes["draw"] > 0
+    held.close()
+    go_on(store)
+
+
+def test_a_store_that_was_being_made(tmp_path):
+    """Killed before there was anything to go on with."""
+    path = tmp_path / "run.zarr"
+    (path / "pickles").mkdir(parents=True)
+    assert_same(go_on(path), kmc.sample(log_density, **settings("random-walk")))
+
+
+def test_bad_arguments(tmp_path):
+    with pytest.raises(TypeError, match="store=3: expected a path"):
+        go_on(3)
+    with pytest.raises(ValueError, match="resume=True and store=None"):
+        go_on(None)
+    with pytest.raises(TypeError, match="resume='yes': expected True or False"):
+        kmc.sample(log_density, store=tmp_path / "x", resume="yes", **settings("random-walk"))
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        kmc.load(tmp_path / "nowhere.zarr")
+
+
+def test_without_zarr(tmp_path, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "zarr" else find(name))
+    for call in (go_on, kmc.load):
+        with pytest.raises(ImportError, match=r'pip install "kmc\[zarr\]"'):
+            call(tmp_path / "run.zarr")
+
+
+def test_an_error_on_the_disk_is_not_hidden(tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("kmc.run.store.recorder.write_commit", full)
+    with pytest.raises(OSError, match="no space left"):
+        kmc.sample(log_density, store=tmp_path / "run.zarr", **settings("random-walk"))
+    assert list((tmp_path / "run.zarr").iterdir())

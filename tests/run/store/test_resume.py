@@ -1,0 +1,148 @@
+"""A run that was interrupted goes on to the same draws, bit for bit."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import kmc
+from tests.run.store.runs import SAMPLERS, Interrupted, Stop, assert_same, log_density, settings
+
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    """Results without a store, by sampler."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {name: kmc.sample(log_density, save_warmup=True, **settings(name)) for name in SAMPLERS}
+
+
+def resumed(path, name, **others):
+    return kmc.sample(log_density, store=path, resume=True, save_warmup=True, **settings(name, **others))
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_store_changes_nothing(tmp_path, uninterrupted, name):
+    path = tmp_path / "run.zarr"
+    assert_same(resumed(path, name), uninterrupted[name])  # there is nothing yet to go on with
+    assert_same(resumed(path, name), uninterrupted[name])  # and here nothing to do
+
+
+@pytest.mark.parametrize("k", [1, 61, 143])
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.usefixtures("often")
+def test_exceptions(tmp_path, uninterrupted, name, k):
+    path = tmp_path / "run.zarr"
+    failing = Interrupted(k, Stop())
+    with pytest.raises(kmc.EvaluationError):
+        kmc.sample(failing, store=path, **settings(name))
+    counting = Interrupted(0, Stop())
+    result = kmc.sample(counting, store=path, resume=True, save_warmup=True, **settings(name))
+    assert_same(result, uninterrupted[name])
+    assert counting.calls + k - 1 <= result.attrs["n_evaluations"] + 8  # no more is evaluated again than one sweep
+
+
+@pytest.mark.parametrize("name", ["adaptive-metropolis", "kernel-hmc", "nystrom"])
+def test_from_the_history_alone(tmp_path, uninterrupted, name, no_snapshots):
+    path = tmp_path / "run.zarr"
+    with pytest.raises(kmc.EvaluationError):
+        kmc.sample(Interrupted(140, Stop()), store=path, **settings(name))
+    assert_same(resumed(path, name), uninterrupted[name])
+
+
+@pytest.mark.parametrize("name", ["random-walk", "kernel-hmc", "vanishing"])
+def test_ctrl_c_again_and_again(tmp_path, uninterrupted, name):
+    path = tmp_path / "run.zarr"
+    for k in (30, 50, 40, 20):
+        partial = kmc.sample(Interrupted(k, KeyboardInterrupt()), store=path, resume=True, **settings(name))
+        kept = kmc.load(path)
+        assert kept.posterior.sizes["draw"] == partial.posterior.sizes["draw"]
+        assert "unfinished" in kept.attrs
+    assert_same(resumed(path, name), uninterrupted[name])
+
+
+@pytest.mark.parametrize("name", ["adaptive-metropolis", "kernel-hmc"])
+def test_callbacks(tmp_path, uninterrupted, name):
+    path, seen = tmp_path / "run.zarr", []
+    kmc.sample(log_density, store=path, callback=lambda record: record.draw == 12, **settings(name))
+    assert kmc.load(path).posterior.sizes["draw"] == 12
+    assert_same(resumed(path, name, callback=seen.append), uninterrupted[name])
+    assert next(record.draw for record in seen if record.phase == "sampling") == 13  # what was told is not told again
+
+
+def test_an_exception_of_the_callback(tmp_path, uninterrupted):
+    def callback(record):
+        if record.draw == 5:
+            raise Stop
+
+    with pytest.raises(Stop):
+        kmc.sample(log_density, store=tmp_path / "run.zarr", callback=callback, **settings("random-walk"))
+    assert_same(resumed(tmp_path / "run.zarr", "random-walk"), uninterrupted["random-walk"])
+
+
+@pytest.mark.parametrize("k", [40, 190])
+@pytest.mark.parametrize("options", [{"replicas": 2, "chains": 4}, {"draws": None}, {"initial": np.eye(2) * 3}])
+def test_replicas_budgets_and_starts(tmp_path, options, k, often):
+    asked = settings("kernel-hmc", save_warmup=True, **options)
+    reference = kmc.sample(log_density, **asked)
+    with pytest.raises(kmc.EvaluationError):
+        kmc.sample(Interrupted(k, Stop()), store=tmp_path / "run.zarr", **asked)
+    assert_same(kmc.sample(log_density, store=tmp_path / "run.zarr", resume=True, **asked), reference)
+
+
+def with_blobs(x):
+    value = -0.5 * float(x @ x)
+    return (value, {"square": x**2, "count": np.int64(3)}) if x[0] < 1.5 else -np.inf
+
+
+def named():
+    return kmc.Model(
+        lambda p: (-p["rate"] - 0.5 * np.sum(p["mean"] ** 2), {"twice": 2 * p["rate"]}),
+        parameters={"rate": kmc.Positive(), "mean": kmc.Real()},
+        dims={"mean": ["school"]},
+        coords={"school": ["A", "B"]},
+    )
+
+
+@pytest.mark.parametrize("k", [4, 130])
+@pytest.mark.parametrize("model", [kmc.Model(with_blobs, dim=2), named()], ids=["blobs", "named"])
+def test_blobs_and_names(tmp_path, model, k, often):
+    asked = {**settings("kernel-hmc", save_warmup=True), "dim": None}
+    reference = kmc.sample(model, **asked)
+    calls = []
+
+    def stop(record):
+        calls.append(record)
+        return record.n_evaluations >= k
+
+    kmc.sample(model, store=tmp_path / "run.zarr", callback=stop, **asked)
+    result = kmc.sample(model, store=tmp_path / "run.zarr", resume=True, **asked)
+    assert_same(result, reference)
+    assert_same(kmc.load(tmp_path / "run.zarr"), result)
+
+
+class Noise:
+    """An estimate that is another one at each call."""
+
+    def __init__(self, seed=0):
+        self.rng = np.random.default_rng(seed)
+
+    def __call__(self, x):
+        return log_density(x) + 0.5 * self.rng.standard_normal() - 0.125
+
+
+@pytest.mark.parametrize("name", ["random-walk", "kernel-hmc"])
+def test_estimates_are_kept(tmp_path, name, often):
+    asked = {**settings(name), "dim": None}
+    reference = kmc.sample(kmc.Model(Noise(), dim=2, noisy=True), save_warmup=True, **asked)
+    noise = Noise()
+    model = kmc.Model(Interrupted(122, Stop(), noise), dim=2, noisy=True)
+    with pytest.raises(kmc.EvaluationError):
+        kmc.sample(model, store=tmp_path / "run.zarr", **asked)
+    n = kmc.load(tmp_path / "run.zarr").attrs["n_evaluations"]
+    noise.rng = np.random.default_rng(0)
+    noise.rng.standard_normal(n)  # the sweep that failed left nothing behind
+    result = kmc.sample(model, store=tmp_path / "run.zarr", resume=True, save_warmup=True, **asked)
+    assert_same(result, reference)
