@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Sequence
 
 from kmc._version import __version__
-from kmc.cli import demo, sample, slow_modes, summary
+from kmc.cli import demo, resume, sample, slow_modes, status, summary
 from kmc.errors import KmcWarning
 
-_COMMANDS = (demo, sample, summary, slow_modes)
+_COMMANDS = (demo, sample, resume, status, summary, slow_modes)
 
 _EXAMPLES = """\
 examples:

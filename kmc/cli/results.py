@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +29,34 @@ def read(path: Path) -> Any:
     return arviz.from_netcdf(str(path))
 
 
-def write(idata: Any, path: Path) -> None:
-    """A netCDF file; its folder is made if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    idata.to_netcdf(str(path), engine="h5netcdf")
+def deliver(idata: Any, output: Path | None, store: Path | None) -> int:
+    """Describe the draws and write them, if there is a file to write to; returns the exit code."""
+    describe(idata)
+    if output is not None:
+        _write(idata, output)
+    if not idata.attrs.get("interrupted"):
+        return 0
+    if store is not None:
+        print(f"kmc: interrupted; kmc resume {store} goes on with it", file=sys.stderr)
+    return 130
+
+
+@contextmanager
+def kept_after_errors(output: Path | None) -> Iterator[None]:
+    """Write the draws that come with an exception."""
+    try:
+        yield
+    except Exception as error:
+        idata = getattr(error, "idata", None)
+        if idata is not None and output is not None:
+            _write(idata, output)
+        raise
+
+
+def _write(idata, output):
+    output.parent.mkdir(parents=True, exist_ok=True)
+    idata.to_netcdf(str(output), engine="h5netcdf")
+    print(f"draws {output}")
 
 
 def describe(idata: Any) -> None:

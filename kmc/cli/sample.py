@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -72,21 +71,9 @@ def _run(args: argparse.Namespace) -> int:
         options["draws"] = args.draws
     if args.initial is not None:
         options["initial"] = _read_points(args.initial)
-    try:
+    with results.kept_after_errors(args.output):
         idata = kmc.sample(targets.load(args.target or args.model), progress=not args.quiet, **options)
-    except Exception as error:
-        if getattr(error, "idata", None) is not None:
-            _keep(error.idata, args)  # type: ignore[attr-defined]
-        raise
-    results.describe(idata)
-    _keep(idata, args)
-    return 130 if idata.attrs["interrupted"] else 0
-
-
-def _keep(idata: Any, args: argparse.Namespace) -> None:
-    if args.output is not None:
-        results.write(idata, args.output)
-    print(f"draws {args.output or args.store}", file=sys.stderr)
+    return results.deliver(idata, args.output, args.store)
 
 
 def _read_points(path: Path) -> Any:

@@ -25,6 +25,11 @@ def as_name(text: str) -> Name:
     return Name(where, what)
 
 
+def look_here() -> None:
+    """Have modules looked for in the current folder, too."""
+    _look_in(Path.cwd())
+
+
 def load(name: Name) -> Any:
     """Import the object. Modules are looked for here as well, and beside a file those that it imports.
 
@@ -53,6 +58,10 @@ def _import_file(path: Path):
 
 
 def _import(module: str, directory: Path):
+    _look_in(directory)
+    return import_module(module)
+
+
+def _look_in(directory: Path):
     if str(directory) not in sys.path:
         sys.path.insert(0, str(directory))
-    return import_module(module)

@@ -80,10 +80,10 @@ def iterate(
 
     Parameters
     ----------
-    target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, replicas, executor
+    target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, replicas
         As in :func:`kmc.sample`.
-    store, resume
-        As in :func:`kmc.sample`.
+    executor, store, resume
+        As there.
 
     Returns
     -------

@@ -1,0 +1,83 @@
+"""``kmc resume``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from kmc.cli import results, targets
+from kmc.cli.options import add_quiet, positive, subparser
+
+_EXAMPLE = """\
+  kmc resume pendulum.zarr
+      goes on with a run that was interrupted or killed, and prints the summary; once it is finished, only that
+  kmc resume pendulum.zarr --draws 1000 --output draws.nc
+      makes 1000 more draws per chain, once it is finished
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = subparser(
+        commands,
+        "resume",
+        _run,
+        "go on with the run in a store, or make it longer",
+        "Go on with a run that was interrupted or killed: the draws are those that it would have made. A run that is\n"
+        "finished gets more draws with --draws or --max-evaluations. What the store holds is unpickled, which can\n"
+        "run any code: resume only what you trust.",
+        _EXAMPLE,
+    )
+    parser.add_argument("store", type=Path, metavar="STORE", help="what was given to kmc sample --store")
+    parser.add_argument(
+        "--model",
+        type=targets.as_name,
+        metavar="FILE.py:NAME",
+        help="the log-density or kmc.Model (default: the one in the store, if it could be pickled)",
+    )
+    parser.add_argument("--draws", type=positive, metavar="N", help="further draws per chain of a finished run")
+    parser.add_argument("--max-evaluations", type=positive, metavar="N", help="further evaluations of a finished run")
+    parser.add_argument("--executor", type=positive, metavar="N", help="processes that evaluate the log-density")
+    parser.add_argument("--output", type=Path, metavar="FILE.nc", help="netCDF file for the draws")
+    add_quiet(parser)
+
+
+def _run(args: argparse.Namespace) -> int:
+    import kmc
+    from kmc.run.store.commit import read_commit
+
+    header, commit = read_commit(args.store)
+    more = {name: value for name in ("draws", "max_evaluations") if (value := getattr(args, name)) is not None}
+    if more and not commit.finished:
+        raise ValueError(f"{str(args.store)!r} holds a run that is not finished: resume it without {_flag(more)} first")
+    targets.look_here()
+    target = None if args.model is None else targets.load(args.model)
+    how = {"executor": args.executor, "progress": not args.quiet}
+    with results.kept_after_errors(args.output):
+        if more:
+            idata = kmc.extend(args.store, target=target, **more, **how)
+        elif commit.finished:
+            idata = kmc.load(args.store)
+        else:
+            idata = kmc.sample(**_asked(args.store, header, target), store=args.store, resume=True, **how)
+    return results.deliver(idata, args.output, args.store)
+
+
+def _flag(options: dict[str, Any]) -> str:
+    return "--" + next(iter(options)).replace("_", "-")
+
+
+def _asked(store: Path, header: dict[str, Any], target: Any) -> dict[str, Any]:
+    """What the run was asked for when it began, as arguments of :func:`kmc.sample`."""
+    from kmc.run.store import snapshot
+
+    settings = header["settings"]
+    asked = {name: settings[name] for name in ("chains", "replicas", "draws", "warmup", "max_evaluations", "initial")}
+    target = snapshot.load(store / "pickles", header["model"]) if target is None else target
+    if target is None:
+        raise ValueError(f"{str(store)!r} holds no log-density that can be loaded here: pass --model FILE.py:NAME")
+    if not hasattr(target, "dim"):
+        asked["dim"] = settings["dim"]
+    sampler = snapshot.load(store / "pickles", header["sampler"])
+    return {"target": target, "sampler": sampler, "save_warmup": header["save_warmup"], **asked}

@@ -1,0 +1,64 @@
+"""``kmc status``."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from kmc.cli.options import subparser
+
+
+def add_parser(commands: Any) -> None:
+    """Add the subcommand."""
+    parser = subparser(
+        commands,
+        "status",
+        _run,
+        "how far the run in a store is",
+        "Print how far the run in a store is, while it goes on or after it ended.",
+        "  kmc status pendulum.zarr",
+    )
+    parser.add_argument("store", type=Path, metavar="STORE", help="what was given to kmc sample --store")
+
+
+def _run(args: argparse.Namespace) -> None:
+    from kmc.run.store.commit import read_commit
+
+    header, commit = read_commit(args.store)
+    settings = header["settings"]
+    phase = "finished" if commit.finished else "sampling" if commit.n_draws else "warm-up"
+    rows = {
+        "phase": phase,
+        "sampler": settings["sampler"],
+        "parameters": f"{settings['dim']:,}",
+        "chains": f"{settings['chains']} in {settings['replicas']} replica(s)",
+        "warm-up": f"{min(commit.n_warmup):,} sweeps",
+        "draws": f"{commit.n_draws:,}{_of(commit.draws)} per chain",
+        "evaluations": f"{commit.n_evaluations:,}{_of(commit.max_evaluations)}",
+        "least ESS": _ess(args.store, header["named"]) if commit.n_draws else "none yet",
+        "sampling": _time(commit.seconds),
+        "written": f"{_time((datetime.now(UTC) - datetime.fromisoformat(commit.at)).total_seconds())} ago",
+    }
+    for name, value in rows.items():
+        print(f"{name:<12}{value}")
+
+
+def _ess(store: Path, named: bool) -> str:
+    """The bulk effective sample size of the worst parameter."""
+    import kmc
+    from kmc.run.ess import worst_bulk_ess
+
+    idata = kmc.load(store)
+    ess = worst_bulk_ess(idata["unconstrained_posterior" if named else "posterior"]["x"].values)
+    return "none yet" if math.isnan(ess) else f"{ess:,.0f}"
+
+
+def _of(limit: int | None) -> str:
+    return "" if limit is None else f" of {limit:,}"
+
+
+def _time(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))

@@ -1,0 +1,94 @@
+"""``kmc resume`` and ``kmc status``, and the other commands on a store."""
+
+import re
+
+import numpy as np
+import pytest
+import xarray
+
+import kmc
+from kmc import cli
+from tests.cli.test_sample import SMALL, imports, source  # noqa: F401
+
+pytest.importorskip("zarr")
+
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+OPTIONS = ["--dim", "2", "--draws", "60", "--warmup", "20", *SMALL]
+
+
+def run(*argv):
+    return cli.main([str(part) for part in argv])
+
+
+def draws(path):
+    with xarray.open_dataset(path, group="posterior", engine="h5netcdf") as posterior:
+        return posterior["x"].values
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "run.zarr"
+
+
+@pytest.fixture
+def whole():
+    options = {"sampler": "random-walk", "draws": 60, "warmup": 20, "seed": 1, "progress": False}
+    return np.asarray(kmc.sample(lambda x: -0.5 * float(x @ x), 2, **options)["posterior"]["x"])
+
+
+@pytest.mark.parametrize("function", ["raises", "interrupts"])
+@pytest.mark.parametrize("given", [True, False], ids=["--model", "from the store"])
+def test_an_interrupted_run_is_resumed(function, given, source, store, tmp_path, whole, capsys):  # noqa: F811
+    code = {"raises": 1, "interrupts": 130}[function]
+    assert run("sample", f"{source}:{function}", "--store", store, *OPTIONS) == code
+    assert (f"kmc resume {store} goes on" in capsys.readouterr().err) == (function == "interrupts")
+    assert run("status", store) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^phase +warm-up$|^phase +sampling$", out, re.MULTILINE)
+    assert re.search(r"^evaluations +\d+$", out, re.MULTILINE)
+    assert run("resume", store, "--draws", "5", "--quiet") == 1
+    assert "not finished: resume it without --draws first" in capsys.readouterr().err
+
+    model = ["--model", f"{source}:log_density"] if given else []
+    assert run("resume", store, *model, "--output", tmp_path / "draws.nc", "--quiet") == 0
+    np.testing.assert_array_equal(draws(tmp_path / "draws.nc"), whole)
+    assert "4 chains of 60 draws, 324 evaluations" in capsys.readouterr().out
+
+
+def test_a_finished_run(source, store, tmp_path, whole, capsys):  # noqa: F811
+    assert run("sample", f"{source}:log_density", "--store", store, *OPTIONS) == 0
+    sampled = capsys.readouterr().out
+    for command in ("summary", "resume"):
+        assert run(command, store) == 0
+        assert capsys.readouterr().out == sampled
+    assert run("slow-modes", store, "--modes", "1") == 0
+    assert "rhat" in capsys.readouterr().out
+    assert run("status", store) == 0
+    out = capsys.readouterr().out
+    for row in (
+        r"phase +finished",
+        r"draws +60 of 60 per chain",
+        r"evaluations +324",
+        r"least ESS +\d+",
+        r"warm-up +20",
+    ):
+        assert re.search(rf"^{row}", out, re.MULTILINE), row
+
+    assert run("resume", store, "--draws", "15", "--output", tmp_path / "more.nc", "--quiet") == 0
+    longer = draws(tmp_path / "more.nc")
+    assert longer.shape == (4, 75, 2)
+    np.testing.assert_array_equal(longer[:, :60], whole)
+
+
+@pytest.mark.parametrize("command", ["resume", "status", "summary", "slow-modes"])
+def test_no_store(command, tmp_path, capsys):
+    assert run(command, tmp_path / "nothing.zarr") == 1
+    assert "nothing.zarr" in capsys.readouterr().err
+    assert run(command, tmp_path) == 1
+    assert str(tmp_path) in capsys.readouterr().err
+
+
+def test_a_store_is_not_written_over(source, store, capsys):  # noqa: F811
+    assert run("sample", f"{source}:log_density", "--store", store, *OPTIONS) == 0
+    assert run("sample", f"{source}:log_density", "--store", store, *OPTIONS) == 1
+    assert "exists" in capsys.readouterr().err
