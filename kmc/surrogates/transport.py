@@ -1,10 +1,11 @@
 """Coordinates in which a funnel is straight: other parameters in units of a scale that one of them sets.
 
 In hierarchical models the logarithm of a scale is often a parameter itself, the *driver*, and others have a spread that
-is exponential in it. No kernel with one metric follows the neck of such a funnel. Divided by their scale, these
-parameters are close to Gaussian, and a surrogate of the density in such coordinates is one of the density itself: it is
-the non-centred parametrisation of Papaspiliopoulos, Roberts and Sköld (2007), "A general framework for the
-parametrization of hierarchical models", Statistical Science 22, found from the evaluations.
+is exponential in it, around a fixed centre or around another parameter, the *location*. No kernel with one metric
+follows the neck of such a funnel. Divided by their scale, these parameters are close to Gaussian, and a surrogate of
+the density in such coordinates is one of the density itself: it is the non-centred parametrisation of Papaspiliopoulos,
+Roberts and Sköld (2007), "A general framework for the parametrization of hierarchical models", Statistical Science 22,
+found from the evaluations.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _CURVED = 0.5  # nats by which the best quadratic misses the log-density, at whi
 _GAIN = 0.4  # the part of this misfit that a transport must leave at most
 _LOSS = 0.7  # the part above which it is given up
 _CHANGE = 0.8  # what a new one must leave at most of the misfit of the one in use
+_PROMISE = 0.9  # the same of a first guess, to be refined
 _FURTHEST = 1.0  # of a centre from the mean of the states, in spreads: further out a funnel is a bend
+_WORTH = 1.1  # of the misfit is what round slopes and loadings may cost
 _MOST_POINTS = 600  # that slopes are refined with
 _LARGEST_DIM = 12  # in which they are
 
@@ -37,6 +40,10 @@ class Transport(Protocol):
     @property
     def driver(self) -> int | None:
         """The parameter that sets the scale of others."""
+
+    @property
+    def size(self) -> int:
+        """The number of numbers that were learned."""
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The coordinates u of the rows of x (n, d)."""
@@ -53,6 +60,7 @@ class Identity:
     """u = x."""
 
     driver: ClassVar[None] = None
+    size: ClassVar[int] = 0
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The rows as they are."""
@@ -72,24 +80,39 @@ IDENTITY = Identity()
 
 @dataclass(frozen=True, eq=False)
 class Funnel:
-    """u_j = x_j for the driver j, u_i = centre_i + (x_i - centre_i) exp(-slope_i (x_j - origin)) for the others."""
+    """u_i = c_i + (x_i - c_i - b_i (x_m - c_m)) exp(-a_i (x_j - origin)), and u_j = x_j for the driver j.
+
+    The slopes a, the loadings b and the centres c are arrays (d,). The driver has slope and loading 0; the location m
+    has loading 0, and so has everything if there is none.
+    """
 
     driver: int
     origin: float
-    centres: np.ndarray  # (d,)
-    slopes: np.ndarray  # (d,), 0 for the driver
+    centres: np.ndarray
+    slopes: np.ndarray
+    location: int = 0
+    loadings: np.ndarray | float = 0.0
+
+    @property
+    def size(self) -> int:
+        """The number of numbers that were learned."""
+        return 2 * len(self.slopes) - 2 + int(np.count_nonzero(self.loadings))
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The coordinates u of the rows of x (n, d)."""
-        return self.centres + (x - self.centres) * np.exp(-self._log_scales(x))
+        return self.centres + (x - self._middle(x)) * np.exp(-self._log_scales(x))
 
     def back(self, u: np.ndarray) -> np.ndarray:
         """The rows of x that have the coordinates u (n, d)."""
-        return self.centres + (u - self.centres) * np.exp(self._log_scales(u))
+        deviations = (u - self.centres) * np.exp(self._log_scales(u))
+        return self._middle(self.centres + deviations) + deviations
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
         """log |du/dx| at the rows of x, shape (n,)."""
         return -self._log_scales(x).sum(axis=1)
+
+    def _middle(self, x):
+        return self.centres + (x[:, self.location] - self.centres[self.location])[:, None] * self.loadings
 
     def _log_scales(self, x):
         furthest = _LARGEST_LOG_SCALE / max(np.abs(self.slopes).max(), 1e-300)
@@ -107,7 +130,8 @@ def find_transport(
     """The current transport, or a funnel in whose coordinates the log-density is much closer to a quadratic.
 
     Each parameter in turn is taken for the driver. The slopes are first those of a regression of log |x_i - centre_i|
-    on it over the states, and those of the best driver are then refined by least squares on the values.
+    on it over the states, and those of the best driver are then refined by least squares on the values. Funnels around
+    a fixed centre are tried first, and then those around another parameter.
 
     Parameters
     ----------
@@ -129,13 +153,20 @@ def find_transport(
     now = plain if isinstance(current, Identity) else _Misfit.of(current, x, log_density, noise_sd, noisy)
     if now.sd > _LOSS * plain.sd:
         now = plain
-    guesses = [_Misfit.of(funnel, x, log_density, noise_sd, noisy) for funnel in _guesses(states)]
-    guess = min([now, *guesses], key=lambda m: m.sd)
-    if isinstance(guess.transport, Identity):
-        return guess.transport
-    found = _Misfit.of(_refined(guess, states), x, log_density, noise_sd, noisy)
-    best = min(guess, found, key=lambda m: m.sd)
-    return best.transport if best.sd < min(_CHANGE * now.sd, _GAIN * plain.sd) else now.transport
+    best = now
+    for around in (_fixed, _moving) if x.shape[1] > 2 else (_fixed,):
+        guesses = [_Misfit.of(funnel, x, log_density, noise_sd, noisy) for funnel in around(states)]
+        guess = min(guesses, key=lambda m: m.sd)
+        if guess.sd < _PROMISE * best.sd:
+            found = _Misfit.of(_refined(guess, states), x, log_density, noise_sd, noisy)
+            better = min(guess, found, key=lambda m: m.sd)
+            simple = _Misfit.of(_rounded(better.transport), x, log_density, noise_sd, noisy)
+            better = simple if simple.sd < _WORTH * better.sd else better
+            if better.sd < min(_CHANGE * best.sd, _GAIN * plain.sd):
+                best = better
+        if best.sd < _CURVED:
+            break
+    return best.transport
 
 
 @dataclass(frozen=True)
@@ -156,8 +187,8 @@ class _Misfit:
         rows = weights > NEGLIGIBLE
         x, log_density, weights = x[rows], log_density[rows], weights[rows] / weights[rows].sum()
         sd = float(np.linalg.norm(_residuals(transport, x, log_density, weights)))
-        spare = 1.0 - quadratic_features(x[:1]).size * np.sum(weights**2)  # generalised cross-validation
-        sd = beyond_noise(sd / max(spare, 1e-3), noise_sd)
+        spare = 1.0 - (quadratic_features(x[:1]).size + transport.size) * np.sum(weights**2)
+        sd = beyond_noise(sd / max(spare, 1e-3), noise_sd)  # by generalised cross-validation
         return cls(transport, x, log_density, weights, sd)
 
 
@@ -173,50 +204,91 @@ def _residuals(transport, x, log_density, weights):
     return values - features @ linalg.solve(gram, features.T @ values, assume_a="pos", check_finite=False)
 
 
-def _guesses(states: np.ndarray) -> Iterator[Funnel]:
-    """A funnel for each driver, by regression of log-distances from the centre on it."""
+def _fixed(states: np.ndarray) -> Iterator[Funnel]:
+    """A funnel for each driver, around fixed centres."""
+    for driver in np.flatnonzero(np.ptp(states, axis=0) > 0):
+        yield _guess(states, int(driver), None)
+
+
+def _moving(states: np.ndarray) -> Iterator[Funnel]:
+    """The same around the location with which the states are nearest to their middles, for each driver."""
+    moving = np.flatnonzero(np.ptp(states, axis=0) > 0)
+    for driver in moving:
+        others = [_guess(states, int(driver), int(location)) for location in moving if location != driver]
+        if others:
+            yield min(others, key=lambda funnel: float(np.sum(np.log(funnel(states).std(axis=0) + 1e-300))))
+
+
+def _guess(states, driver, location):
+    """Slopes by regression of log-distances from the middle on the driver, and the middle where they are short."""
     spread = states.std(axis=0)
-    for driver in np.flatnonzero(spread > 0):
-        origin = float(np.median(states[:, driver]))
-        t = (states[:, driver] - origin) / spread[driver]
-        centres = np.median(states, axis=0)
-        for _ in range(3):
-            distances = np.abs(states - centres)
-            logs = np.log(np.maximum(distances, 1e-3 * spread + 1e-300))
-            deviations = t - t.mean()
-            slopes = np.clip(deviations @ logs / (deviations @ deviations), -_STEEPEST, _STEEPEST)
-            slopes[driver] = 0.0
-            weights = np.exp(-2.0 * t[:, None] * slopes)
-            centres = np.sum(weights * states, axis=0) / weights.sum(axis=0)
-        yield Funnel(int(driver), origin, centres, slopes / spread[driver])
+    origin = float(np.median(states[:, driver]))
+    t = (states[:, driver] - origin) / spread[driver]
+    deviations = t - t.mean()
+    centres, loadings = np.median(states, axis=0), np.zeros(len(spread))
+    middle = np.broadcast_to(centres, states.shape)
+    for _ in range(3 if location is None else 6):
+        logs = np.log(np.maximum(np.abs(states - middle), 1e-3 * spread + 1e-300))
+        slopes = np.clip(deviations @ logs / (deviations @ deviations), -_STEEPEST, _STEEPEST)
+        slopes[driver] = 0.0
+        weights = np.exp(-2.0 * t[:, None] * slopes)
+        weights /= weights.sum(axis=0)
+        centres = np.sum(weights * states, axis=0)
+        middle = centres
+        if location is not None:
+            along = states[:, location, None] - np.sum(weights * states[:, location, None], axis=0)
+            loadings = np.sum(weights * along * (states - centres), axis=0) / np.sum(weights * along**2, axis=0)
+            loadings[[driver, location]] = 0.0
+            middle = centres + along * loadings
+    if location is None:
+        return Funnel(driver, origin, centres, slopes / spread[driver])
+    shifts = np.sum(weights * states[:, location, None], axis=0) - centres[location]
+    return Funnel(driver, origin, centres - loadings * shifts, slopes / spread[driver], location, loadings)
+
+
+def _rounded(funnel: Transport) -> Transport:
+    """Slopes that are multiples of a half, and whole loadings.
+
+    A log-scale has slope 1, the log of a variance 1/2, that of a precision -1/2, and a mean the loading 1. Deep in the
+    neck what is nearly so is not good enough.
+    """
+    assert isinstance(funnel, Funnel)
+    return replace(funnel, slopes=np.round(2.0 * funnel.slopes) / 2.0, loadings=np.round(funnel.loadings))
 
 
 def _refined(guess: _Misfit, states: np.ndarray) -> Transport:
-    """The funnel with slopes and centres for which a quadratic fits best (variable projection)."""
+    """The funnel with slopes, centres and loadings for which a quadratic fits best (variable projection)."""
     funnel, d = guess.transport, states.shape[1]
     assert isinstance(funnel, Funnel)
     if d > _LARGEST_DIM:
         return funnel
     rows = slice(None, None, max(len(guess.x) // _MOST_POINTS, 1))
     x, log_density, weights = guess.x[rows], guess.log_density[rows], guess.weights[rows]
-    others = np.arange(d) != funnel.driver
     unit = states.std(axis=0)
-    width = np.where(unit > 0, unit, 1.0)[others]
+    unit = np.where(unit > 0, unit, 1.0)
+    scaled = np.arange(d) != funnel.driver
+    loaded = scaled & (np.arange(d) != funnel.location) & np.any(funnel.loadings)
+    off = (states.mean(axis=0) - funnel.centres)[scaled] / unit[scaled] * (not np.any(loaded))
+    sizes = np.cumsum([d - 1, d - 1])
 
     def with_parameters(theta):
-        slopes, centres = funnel.slopes.copy(), funnel.centres.copy()
-        slopes[others] += theta[: d - 1] / unit[funnel.driver]
-        centres[others] += theta[d - 1 :] * width
-        return replace(funnel, slopes=slopes, centres=centres)
+        slopes, centres, loadings = np.zeros((3, d))
+        slopes[scaled], centres[scaled], loadings[loaded] = np.split(theta, sizes)
+        return replace(
+            funnel,
+            slopes=funnel.slopes + slopes / unit[funnel.driver],
+            centres=funnel.centres + centres * unit,
+            loadings=funnel.loadings + loadings * unit / unit[funnel.location],
+        )
 
-    middle = ((states.mean(axis=0) - funnel.centres)[others]) / width
+    inside, free = 0.99 * _FURTHEST, np.full(d - 1 + loaded.sum(), np.inf)
+    start = np.insert(np.zeros(len(free)), d - 1, np.clip(0.0, off - inside, off + inside))
+    low = np.insert(-free, d - 1, off - _FURTHEST)
+    high = np.insert(free, d - 1, off + _FURTHEST)
     solution = optimize.least_squares(
         lambda theta: _residuals(with_parameters(theta), x, log_density, weights),
-        np.concatenate([np.zeros(d - 1), np.clip(0.0, middle - 0.99 * _FURTHEST, middle + 0.99 * _FURTHEST)]),
-        bounds=(
-            np.concatenate([np.full(d - 1, -np.inf), middle - _FURTHEST]),
-            np.concatenate([np.full(d - 1, np.inf), middle + _FURTHEST]),
-        ),
+        start,
+        bounds=(low, high),
         max_nfev=15,
     )
     return with_parameters(solution.x)

@@ -9,6 +9,21 @@ from kmc.targets.toys import Banana, Gaussian
 from tests.oracles.differences import gradient
 
 FUNNEL = Funnel(1, 0.3, np.array([0.5, 0.0, -1.0]), np.array([0.7, 0.0, -0.2]))
+MOVING = Funnel(1, 0.3, np.array([0.5, 0.0, -1.0]), np.array([0.7, 0.0, -0.2]), 2, np.array([1.5, 0.0, 0.0]))
+
+
+class Hierarchy:
+    """A log-scale t ~ N(0, 1), a location m ~ N(0, 4), and three that are N(m, exp(2 t))."""
+
+    dim = 5
+
+    def __call__(self, x):
+        t, m, rest = x[0], x[1], x[2:]
+        return -0.5 * (t**2 + m**2 / 4 + np.sum((rest - m) ** 2) * np.exp(-2 * t)) - 3 * t
+
+    def sample(self, rng, n):
+        t, m = rng.standard_normal((n, 1)), 2.0 * rng.standard_normal((n, 1))
+        return np.hstack([t, m, m + np.exp(t) * rng.standard_normal((n, 3))])
 
 
 @pytest.fixture
@@ -27,17 +42,19 @@ def found(target, rng, n=400, **options):
     return find_transport(*history(target, n, rng), Identity(), **options)
 
 
-def test_there_and_back(rng):
+@pytest.mark.parametrize("funnel", [FUNNEL, MOVING])
+def test_there_and_back(rng, funnel):
     x = np.vstack([3.0 * rng.standard_normal((50, 3)), [[1.0, 200.0, 1.0], [1.0, -200.0, 1.0]]])
-    np.testing.assert_allclose(FUNNEL.back(FUNNEL(x)), x, rtol=1e-12, atol=1e-12)
-    assert np.all(np.isfinite(FUNNEL(x)))
+    np.testing.assert_allclose(funnel.back(funnel(x)), x, rtol=1e-12, atol=1e-12)
+    assert np.all(np.isfinite(funnel(x)))
 
 
-def test_the_jacobian_is_that_of_differences(rng):
+@pytest.mark.parametrize("funnel", [FUNNEL, MOVING])
+def test_the_jacobian_is_that_of_differences(rng, funnel):
     for x in rng.standard_normal((5, 3)):
-        columns = [gradient(lambda row, i=i: FUNNEL(row[None])[0, i], x) for i in range(3)]
+        columns = [gradient(lambda row, i=i: funnel(row[None])[0, i], x) for i in range(3)]
         expected = np.linalg.slogdet(np.array(columns))[1]
-        np.testing.assert_allclose(FUNNEL.log_jacobian(x[None])[0], expected, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(funnel.log_jacobian(x[None])[0], expected, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("sd", [1.0, 3.0])
@@ -46,6 +63,13 @@ def test_a_funnel_is_found(rng, sd):
     transport = found(Neal(sd, dim=5), rng)
     assert transport.driver == 0
     np.testing.assert_allclose(transport.slopes, [0.0, 0.5, 0.5, 0.5, 0.5], atol=0.02)
+
+
+def test_a_funnel_around_another_parameter_is_found(rng):
+    transport = found(Hierarchy(), rng)
+    assert (transport.driver, transport.location) == (0, 1)
+    np.testing.assert_allclose(transport.slopes, [0.0, 0.0, 1.0, 1.0, 1.0], atol=0.05)
+    np.testing.assert_allclose(transport.loadings, [0.0, 0.0, 1.0, 1.0, 1.0], atol=0.05)
 
 
 def test_a_funnel_is_found_beneath_noise(rng):
