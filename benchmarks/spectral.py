@@ -16,6 +16,7 @@ PARTS = {
     "hermite": ("spectral_hermite.py",),
     "accuracy": ("spectral_accuracy.py", "--seeds", "4"),
     "speed": ("spectral_speed.py",),
+    "scaling": ("spectral_scaling.py", "--rerun"),
     "chains": ("spectral_chains.py",),
     "galerkin": ("spectral_galerkin.py", "--size", "full"),
     "sketches": ("spectral_sketches.py", "--seeds", "30"),
