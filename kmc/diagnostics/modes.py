@@ -107,10 +107,10 @@ def slow_modes(
     between chains, R-hat's own question. They are known best of all, since such pairs repeat each other least, and they
     are what a latent shows that never changes.
 
-    An R-hat above 1.05 is an alarm. False ones, with four chains of 1,000 draws of five parameters: none in 100 runs of
-    independent draws (the largest R-hat was 1.005, the least effective sample size of a mode 1,318, out of 2,000 draws
-    that judge), none in 100 of autoregressions of .5 (1.016 and 487), 2 in 50 of autoregressions of .8 (1.059 and 69,
-    which is too few by ArviZ's own advice): ``python benchmarks/slow_modes_rates.py``, the last with ``--runs 50``.
+    An R-hat above 1.05 is an alarm. False ones, in 100 runs each of four chains of 1,000 draws of five parameters: none
+    for independent draws (the largest R-hat was 1.005, the least effective sample size of a mode 1,318, out of 2,000
+    draws that judge), none for autoregressions of .5 (1.016 and 487), 6 for autoregressions of .8 (1.059 and 63, which
+    is too few by ArviZ's own advice): ``python benchmarks/slow_modes_rates.py``.
 
     The coordinates do not matter, but the number of parameters does: what two of twenty parameters do together is found
     less sharply than what two of three do, and its effective sample size comes out somewhat large (by up to a factor of
