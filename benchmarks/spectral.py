@@ -16,7 +16,10 @@ PARTS = {
     "hermite": ("spectral_hermite.py",),
     "accuracy": ("spectral_accuracy.py", "--seeds", "4"),
     "speed": ("spectral_speed.py",),
+    "scaling": ("spectral_scaling.py", "--rerun"),
     "chains": ("spectral_chains.py",),
+    "rates": ("slow_modes_rates.py",),
+    "peers": ("spectral_peers.py",),
     "galerkin": ("spectral_galerkin.py", "--size", "full"),
     "sketches": ("spectral_sketches.py", "--seeds", "30"),
 }

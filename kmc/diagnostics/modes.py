@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.checks import check_count
+from kmc.checks import as_generator, check_count
 from kmc.diagnostics.convergence import ess_and_rhat
 from kmc.diagnostics.coordinates import Coordinates, coordinates
 from kmc.diagnostics.draws import Draws, read_draws
@@ -68,8 +68,8 @@ def slow_modes(
     n_modes : int
     lagtime : "auto" or int
         Draws between the pairs that modes are fitted to. Among fast parameters a slow function shows only after the
-        fast ones have died away, so that "auto" tries 1, 8, 64, ... up to a sixteenth of the draws, and keeps the modes
-        with the least effective sample sizes.
+        fast ones have died away, so that "auto" tries 1, 8, 64, ... up to a sixteenth of the draws, and, of several
+        chains, pairs from anywhere in a chain; it keeps the modes with the least effective sample sizes.
     var_names : sequence of str, optional
         Variables to look at; all of them by default.
     n_basis : int
@@ -84,7 +84,8 @@ def slow_modes(
 
         - ``ess`` and ``rhat`` (mode): ArviZ's bulk effective sample size and rank-normalised split R-hat of the mode,
           over the half of the draws that it was *not* fitted to;
-        - ``eigenvalue`` (mode): its autocorrelation in that half, at the mode's ``lagtime``;
+        - ``eigenvalue`` (mode): its autocorrelation in that half, at the mode's ``lagtime``; the longest one tried, for
+          a mode fitted to pairs from anywhere;
         - ``timescale`` (mode): -lagtime / log eigenvalue, in draws, a lower bound of the slowest one; NaN if the
           autocorrelation is not positive, as that of independent draws often is;
         - ``value`` (chain, draw, mode): the mode along all chains;
@@ -102,9 +103,14 @@ def slow_modes(
     one half of each, the first of one chain and the second of the next, in rank-normalised and whitened coordinates;
     the other halves judge them. Fitted and judged on the same draws, a mode of independent draws would look slow.
 
+    Pairs from anywhere in a chain are the limit of long lagtimes: their modes are the functions whose means differ most
+    between chains, R-hat's own question. They are known best of all, since such pairs repeat each other least, and they
+    are what a latent shows that never changes.
+
     An R-hat above 1.05 is an alarm. False ones, in 100 runs each of four chains of 1,000 draws of five parameters: none
-    for independent draws (the largest R-hat was 1.007), none for autoregressions of .5 (1.016; the least effective
-    sample size of a parameter 900), 5 % for autoregressions of .8 (240, which is too few by ArviZ's own advice).
+    for independent draws (the largest R-hat was 1.005, the least effective sample size of a mode 1,318, out of 2,000
+    draws that judge), none for autoregressions of .5 (1.016 and 487), 6 for autoregressions of .8 (1.059 and 63, which
+    is too few by ArviZ's own advice): ``python benchmarks/slow_modes_rates.py``.
 
     The coordinates do not matter, but the number of parameters does: what two of twenty parameters do together is found
     less sharply than what two of three do, and its effective sample size comes out somewhat large (by up to a factor of
@@ -134,6 +140,8 @@ def slow_modes(
     coords = coordinates(draws.values)
     lags = _lagtimes(options, n)
     found = [c for lag in lags for c in _candidates(coords.white, lag, options, random_state)]
+    if options.lagtime == "auto" and chains > 1:
+        found += _candidates(coords.white, lags[-1], options, random_state, anywhere=True)
     return _dataset(_distinct(found, n_modes), draws, coords)
 
 
@@ -185,11 +193,16 @@ def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(even, first, second), np.where(even, second, first)
 
 
-def _candidates(x, lag, options, random_state) -> Iterator[Candidate]:
-    """Modes at one lagtime. Pairs are a quarter of it apart, since nearer ones say nearly the same."""
+def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[Candidate]:
+    """Modes at one lagtime, or of pairs from anywhere in a chain, which are neighbours in draws of random order.
+
+    Pairs at a lagtime are a quarter of it apart, since nearer ones say nearly the same.
+    """
     stride = max(lag // 4, 1)
+    fitted = _halves(x)[0]
+    order = as_generator(random_state).permutation(fitted.shape[1]) if anywhere else slice(None, None, stride)
     operator = TransitionOperator(
-        lagtime=lag // stride,
+        lagtime=1 if anywhere else lag // stride,
         n_components=options.n_modes,
         regularization=REGULARIZATIONS,
         n_basis=options.n_basis,
@@ -197,7 +210,7 @@ def _candidates(x, lag, options, random_state) -> Iterator[Candidate]:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KmcWarning)  # eigenvalues that are noise are no news here
-        operator.fit(list(_halves(x)[0][:, ::stride]))
+        operator.fit(list(fitted[:, order]))
     values = np.stack(operator.transform(list(x)))
     judged = _halves(values)[1]
     ess, rhat = ess_and_rhat(judged)

@@ -77,9 +77,9 @@ def blocks(
             source.check_exhausted()
 
 
-def length(x: Any) -> int | None:
+def length(x: Any, ndim: int = 2) -> int | None:
     """Number of samples in anything that :func:`blocks` takes, if it is known before they are read."""
-    counts = [_length(part) for part in trajectories(x, 2)]
+    counts = [_length(part) for part in trajectories(x, ndim)]
     return None if None in counts else sum(c for c in counts if c is not None)
 
 

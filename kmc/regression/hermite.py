@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from kmc.bases import Contraction
 from kmc.checks import as_generator, check_count, check_number
 from kmc.estimator import DataConversionWarning, Estimator, as_points, check_vector, check_weights, values_of
-from kmc.forms import accumulate_folds
+from kmc.forms import accumulate, accumulate_folds
+from kmc.forms.stream import is_iterator
 from kmc.kernels import median_distance
 from kmc.regression.loss import HermiteLoss
 from kmc.regression.settings import settings
 from kmc.selection import Search, folds_of, numbers_or
+from kmc.source import SELECTION, Source, is_stream, look, open_source, unzipped
 
 REGULARIZATIONS = tuple(10.0 ** np.arange(-12.0, 1.0))
 """Candidates of ``regularization="cv"``, in units of 1 + gradient_weight / (median distance)²."""
-
-
-class Samples(NamedTuple):
-    """What a fit is given."""
-
-    x: np.ndarray  # (n, d)
-    values: np.ndarray  # (n,)
-    gradients: np.ndarray | None  # (n, d)
-    weights: np.ndarray  # (n,)
 
 
 class HermiteRegression(Estimator):
@@ -88,7 +81,8 @@ class HermiteRegression(Estimator):
     Notes
     -----
     Assembly takes O(n p² + n p d) time for each bandwidth, in blocks of bounded memory, and the solution O(p³) for each
-    regularisation and fold.
+    regularisation and fold. Of more than 50,000 samples, so many are looked at for landmarks, bandwidth and
+    regularisation, at random or, of an iterator, the first; what is chosen is then fitted to all samples.
 
     Examples
     --------
@@ -138,13 +132,14 @@ class HermiteRegression(Estimator):
 
         Parameters
         ----------
-        X : array_like, shape (n, d)
-            Points, n >= 2.
-        y, values : array_like, shape (n,)
+        X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
+            Points, n >= 2. Without y, an iterator of tuples of blocks: points and values, or points, values and
+            gradients.
+        y, values : array_like (n,), or in blocks as X
             Values of the function there, under either name.
-        gradients : array_like, shape (n, d), optional
+        gradients : array_like (n, d), or in blocks as X, optional
             Its gradients there; without them this is kernel ridge regression.
-        weights : array_like, shape (n,), optional
+        weights : array_like (n,), or in blocks as X, optional
             Not negative; only their ratios matter.
 
         Returns
@@ -157,10 +152,10 @@ class HermiteRegression(Estimator):
             For points, values or gradients that are not finite or do not belong together, or a parameter out of its
             range; the message names it.
         """
-        samples = self._read(X, values_of(y, values), gradients, weights)
+        source = self._read(X, values_of(y, values), gradients, weights)
         check_number(self, "gradient_weight", 0, ends="[)")
         check_count(self, "cv", 2)
-        self._select(samples)
+        self._select(source)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -183,13 +178,18 @@ class HermiteRegression(Estimator):
         predicted = self.gradient(X)
         return _determination(predicted, _gradients(gradients, predicted.shape), weights)
 
-    def _read(self, X, values, gradients, weights) -> Samples:
+    def _read(self, X, values, gradients, weights) -> Source:
+        if values is None and is_iterator(X):
+            X, values, gradients = _unzipped(X, gradients)
         if values is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        x = self._check_points(X, fitting=True, least=2)
-        y = self._values(values, len(x))
-        t = None if gradients is None else _gradients(gradients, x.shape)
-        return Samples(x, y, t, check_weights(weights, len(x)))
+        source = open_source(self, X, weights)
+        if is_stream(X):
+            return source.beside(values, gradients)
+        x = source.x
+        return source.beside(
+            self._values(values, len(x)), None if gradients is None else _gradients(gradients, x.shape)
+        )
 
     def _values(self, y, n):
         shape = np.shape(np.asarray(y))
@@ -202,9 +202,11 @@ class HermiteRegression(Estimator):
             y = np.asarray(y).ravel()
         return check_vector(y, n, "y")
 
-    def _select(self, samples):
+    def _select(self, source):
         """Choose what is open by the held-out loss, and set the fitted attributes."""
         rng = as_generator(self.random_state)
+        samples, source = look(source, SELECTION, rng)
+        self.n_features_in_ = samples.x.shape[1]
         median = median_distance(samples.x)
         unit = 1.0 + (0.0 if samples.gradients is None else self.gradient_weight / median**2)
         search = Search(numbers_or("regularization", self.regularization, unit * np.array(REGULARIZATIONS)))
@@ -214,24 +216,31 @@ class HermiteRegression(Estimator):
         if open_choice:
             for k, fold in enumerate(folds_of(len(labels), self.cv, rng)):
                 labels[fold] = k
+        best, total = None, None
         for setting in compared:
             parts = self._losses(setting, samples, labels)
-            total = sum(parts[1:], parts[0])
+            whole = sum(parts[1:], parts[0])
             if not open_choice or search.add(
-                setting.candidate, _held_out(parts, total, setting.penalty(), search.regularizations)
+                setting.candidate, _held_out(parts, whole, setting.penalty(), search.regularizations)
             ):
-                self._set(setting, total, search.regularization)
-        if not hasattr(self, "basis_"):
+                best, total = setting, whole
+        if best is None:
             raise ValueError("no setting of kernel, bandwidth and regularization has a finite held-out loss")
+        if source.has_more_than(samples):
+            (total,) = self._losses(best, source)
+        self._set(best, total, search.regularization)
         self.cv_results_ = search.table()
 
-    def _losses(self, setting, samples, labels):
-        """The loss over each fold, in one pass."""
+    def _losses(self, setting, samples, labels=None):
+        """The loss over each fold, or over all samples, in one pass."""
         forms: tuple[str, ...] = ("mass", "values")
         if samples.gradients is not None:
             forms = (*forms, "dirichlet", "gradients")
         data = {"weights": samples.weights, "values": samples.values, "gradients": samples.gradients}
-        sums = accumulate_folds(setting.basis, samples.x, forms, labels, **data)
+        if labels is None:
+            sums = [accumulate(setting.basis, samples.x, forms, **data)]
+        else:
+            sums = accumulate_folds(setting.basis, samples.x, forms, labels, **data)
         return [HermiteLoss(one, float(self.gradient_weight), bool(self.fit_intercept)) for one in sums]
 
     def _set(self, setting, loss, regularization):
@@ -249,6 +258,17 @@ def _held_out(parts, total, penalty, regularizations):
     return np.array(
         [[part(*rest.solution(penalty, r)) for r in regularizations] for part, rest in zip(parts, rests, strict=True)]
     )
+
+
+def _unzipped(X, gradients):
+    """Points, values and gradients, each in blocks."""
+    expected = "expected y, or tuples of blocks (X, values) or (X, values, gradients)"
+    parts = unzipped(iter(X), expected)
+    if len(parts) not in (2, 3):
+        raise ValueError(f"X is an iterator of tuples of {len(parts)}: {expected}")
+    if len(parts) == 3 and gradients is not None:
+        raise ValueError("gradients: they are in the blocks of X already")
+    return (*parts, gradients)[:3]
 
 
 def _gradients(gradients, shape):

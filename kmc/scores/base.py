@@ -11,6 +11,7 @@ from kmc.estimator import Estimator, check_vector, check_weights, values_of
 from kmc.scores.checks import check_samples
 from kmc.scores.densities import point_parameters
 from kmc.scores.sums import Samples
+from kmc.source import gathered
 
 REFIT_GROWTH = 1.05  # what a stream goes into is solved anew when it has grown by this factor since the last time
 
@@ -65,12 +66,12 @@ class ScoreEstimator(Estimator):
 
         Parameters
         ----------
-        X : array_like, shape (n, d)
-            Samples of the density, n >= 2.
-        y, values : array_like, shape (n,), optional
+        X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
+            Samples of the density, n >= 2. They are gathered in memory; :meth:`partial_fit` takes one block at a time.
+        y, values : array_like (n,), or in blocks as X, optional
             Log-density at the samples, up to a constant, where it is known, under either name: the kernel estimators
             then also ask that the model agrees with them. The baselines check them and do without.
-        weights : array_like, shape (n,), optional
+        weights : array_like (n,), or in blocks as X, optional
             Not negative; only their ratios matter.
 
         Returns
@@ -83,8 +84,9 @@ class ScoreEstimator(Estimator):
             For points that are not finite or too few, a constant column, or a parameter out of its range; the message
             names it.
         """
+        X, weights, values = gathered(X, weights, values_of(y, values))
         x = self._check_points(X, fitting=True, least=2)
-        samples = self._read(x, values_of(y, values), weights)
+        samples = self._read(x, values, weights)
         check_samples(x, self, samples.weights)
         self.n_samples_seen_, self._with_values = len(x), samples.values is not None
         self._fit(samples)

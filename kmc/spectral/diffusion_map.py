@@ -14,15 +14,12 @@ from kmc.errors import KmcWarning
 from kmc.estimator import check_vector
 from kmc.kernels import kernel_of, median_distance
 from kmc.linalg import eigen_whitening
+from kmc.source import SELECTION, Sample, Source, look, open_source
 from kmc.spectral import selection
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.representer import Representer
 from kmc.spectral.sections import candidates, check_section_parameters, draw_landmarks, whitened_sections
-from kmc.spectral.source import Sample, Source, look, open_source
 from kmc.spectral.trial import TrialSpace, orthonormal
-
-SELECTION = 50_000
-"""Samples that bandwidths are compared on; the one that is chosen goes through all samples."""
 
 SAMPLES_PER_FUNCTION = 10
 """At least: more functions could step across every gap between samples, which would be modes of eigenvalue zero."""
@@ -187,7 +184,7 @@ class DiffusionMap(EigenfunctionMap):
         for bandwidth in sorted(candidates(self, sample), reverse=True):
             space = self._space(sample, bandwidth, score, np.random.default_rng(seed))
             search.add(space, bandwidth, sample.source())
-        if source.rows is None or source.rows > len(sample.x):
+        if source.has_more_than(sample):
             search.use_all(source)
         self._keep(search, unit)
         return self

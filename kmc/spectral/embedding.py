@@ -13,7 +13,7 @@ from kmc.errors import KmcWarning
 from kmc.estimator import Estimator
 from kmc.forms.stream import blocks, is_iterator, trajectories
 from kmc.kernels import Kernel, kernel_of, median_distance
-from kmc.spectral.source import is_stream
+from kmc.source import is_stream
 
 BLOCK = 2048
 """Points per block."""

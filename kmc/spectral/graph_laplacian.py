@@ -15,6 +15,7 @@ from kmc.checks import check_count, check_number
 from kmc.errors import KmcWarning
 from kmc.forms import accumulate
 from kmc.kernels.checks import length
+from kmc.source import gathered
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.galerkin_method import whitening
 from kmc.spectral.neighbours import Neighbours, automatic_bandwidth, gaussian
@@ -68,6 +69,8 @@ class GraphLaplacian(EigenfunctionMap):
     dimensions. A point of the fit is mapped to its row of the embedding; others, without a basis, by Nyström's formula
     over their nearest points of the fit.
 
+    Memory is O(n d + n k) for k neighbours, O(n²) if all points are joined.
+
     Examples
     --------
     >>> import numpy as np
@@ -97,8 +100,8 @@ class GraphLaplacian(EigenfunctionMap):
 
         Parameters
         ----------
-        X : array_like, shape (n, d)
-            n >= 3.
+        X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
+            n >= 3. A graph needs all points at once: they are gathered in memory.
         y : None
             Ignored.
 
@@ -117,7 +120,7 @@ class GraphLaplacian(EigenfunctionMap):
             If the graph is not connected: then eigenfunctions only say which part a point is in. If there are fewer
             eigenfunctions than ``n_components``.
         """
-        x = self._check_points(X, fitting=True, least=3)
+        x = self._check_points(gathered(X)[0], fitting=True, least=3)
         check_count(self, "n_components", 1)
         check_number(self, "alpha", 0, 1, ends="[]")
         if self.n_neighbors is not None:

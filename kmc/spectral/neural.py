@@ -8,11 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from kmc.bases import KernelSections
+from kmc.bases import KernelSections, Monomials
 from kmc.checks import as_generator, check_count, check_number
 from kmc.estimator import check_weights
+from kmc.forms import accumulate
+from kmc.forms.stream import blocks, length
 from kmc.kernels import Gaussian, median_distance
 from kmc.landmarks import choose
+from kmc.source import BLOCK, gathered, is_stream, open_source, take
 from kmc.spectral import neural_training
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.galerkin_method import galerkin
@@ -112,11 +115,12 @@ class NeuralEigenfunctions(EigenfunctionMap):
 
         Parameters
         ----------
-        X : array_like, shape (n, d)
-            n >= 2, not all of them equal.
+        X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
+            n >= 2, not all of them equal. Batches are drawn from where the points are; an iterator's are gathered in
+            memory.
         y : None
             Ignored.
-        weights : array_like, shape (n,), optional
+        weights : array_like (n,), or in blocks as X, optional
             Not negative; batches are drawn in proportion to them.
 
         Returns
@@ -132,16 +136,16 @@ class NeuralEigenfunctions(EigenfunctionMap):
             finite, or a parameter out of its range; the message names it.
         """
         _import_torch()
-        x = self._check_points(X, fitting=True, least=2)
-        w = check_weights(weights, len(x))
+        x, w = self._read(X, weights)
         form = self._checked_form()
         rng = as_generator(self.random_state)
+        mean, spread = _mean_and_deviation(x)
+        self.n_features_in_ = len(mean)
         self.cutoff_ = self._cutoff(form, x, w, rng)
-        spread = x.std(axis=0)
         with neural_training.seeded(int(rng.integers(2**62))):
-            module = self._network(x.shape[1])
-            size = self._outputs(module, x.shape[1])
-            basis = neural_training.NetworkFunctions(module, x.mean(axis=0), np.where(spread > 0, spread, 1.0), size)
+            module = self._network(len(mean))
+            size = self._outputs(module, len(mean))
+            basis = neural_training.NetworkFunctions(module, mean, np.where(spread > 0, spread, 1.0), size)
             batches = _batches(x, w, self.batch_size, rng)
             losses = neural_training.train(basis, form, batches, self.cutoff_, self.learning_rate, self.max_iter)
         if not np.all(np.isfinite(losses)):
@@ -151,6 +155,18 @@ class NeuralEigenfunctions(EigenfunctionMap):
         self.eigenvalues_ = found.singular_values_ if found.eigenvalues_ is None else found.eigenvalues_
         self.basis_, self.coefficients_, self.means_ = basis, found.left.coefficients, found.left.offset
         return self
+
+    def _read(self, X: Any, weights: Any) -> tuple[Any, np.ndarray]:
+        """Points that can be read again, and the weight of each."""
+        if is_stream(X) and length(X) is None:
+            X, weights, _ = gathered(X, weights)
+        source = open_source(self, X, weights)
+        w = source.weights
+        if w is None:
+            w = np.ones(source.rows or 0)
+        elif is_stream(w, 1):
+            w = np.concatenate([part.weights for part in blocks(source.x, BLOCK, w)])
+        return source.x, check_weights(w, len(w))
 
     def _checked_form(self) -> Form:
         for name in ("n_components", "max_iter", "batch_size"):
@@ -171,10 +187,13 @@ class NeuralEigenfunctions(EigenfunctionMap):
             return float(self.cutoff)
         if self.cutoff != "auto":
             raise ValueError(f"cutoff={self.cutoff!r}: expected 'auto' or a positive number")
-        rows = rng.choice(len(x), MOST_FOR_CUTOFF, p=w / w.sum()) if len(x) > MOST_FOR_CUTOFF else np.arange(len(x))
-        landmarks = choose("uniform", x[rows], max(50, 4 * self.n_components), rng)
-        sections = KernelSections(Gaussian(median_distance(x[rows])), landmarks)
-        found = galerkin(form, sections, None, x[rows], weights=w[rows] if len(x) <= MOST_FOR_CUTOFF else None)
+        if len(w) > MOST_FOR_CUTOFF:
+            x, w = take(x, np.sort(rng.choice(len(w), MOST_FOR_CUTOFF, p=w / w.sum()))), None
+        else:
+            x = take(x, np.arange(len(w)))
+        landmarks = choose("uniform", x, max(50, 4 * self.n_components), rng)
+        sections = KernelSections(Gaussian(median_distance(x)), landmarks)
+        found = galerkin(form, sections, None, x, weights=w)
         positive = found.singular_values_[found.singular_values_ > 0]
         if not len(positive):
             raise ValueError("cutoff='auto': the form vanishes on these samples, give a number")
@@ -208,10 +227,17 @@ def _import_torch() -> Any:
     return torch
 
 
+def _mean_and_deviation(x) -> tuple[np.ndarray, np.ndarray]:
+    """Of each coordinate, in one pass."""
+    first = next(blocks(x, 1)).x
+    forms = accumulate(Monomials(1, first.shape[1], centre=first[0]), x, ("mass",))
+    return first[0] + forms.get("mean") / forms.weight, np.sqrt(np.diag(forms.centred_mass()))
+
+
 def _batches(x, weights, size, rng) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of independent batches."""
+    """Pairs of independent batches, the rows of each in their order."""
     cumulative = np.cumsum(weights)
     while True:
         rows = np.searchsorted(cumulative, rng.uniform(0.0, cumulative[-1], (2, size)), side="right")
-        first, second = x[np.minimum(rows, len(x) - 1)]
-        yield first, second
+        first, second = np.sort(np.minimum(rows, len(weights) - 1), axis=1)
+        yield take(x, first), take(x, second)

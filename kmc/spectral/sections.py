@@ -12,7 +12,7 @@ from kmc.bases import KernelSections, Whitened
 from kmc.checks import check_count, check_number
 from kmc.kernels import candidate_bandwidths, kernel_of, median_distance
 from kmc.linalg import eigen_whitening
-from kmc.spectral.source import Sample
+from kmc.source import Sample
 
 BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0)
 """Candidates of ``bandwidth="cv"``, in median distances between samples."""

@@ -17,8 +17,8 @@ from scipy import linalg
 
 from kmc.checks import numbers
 from kmc.forms import Forms, accumulate_folds
+from kmc.source import Source, folds
 from kmc.spectral.ritz import Modes, quotient, refined, residuals, ritz, subspace
-from kmc.spectral.source import Source, folds
 from kmc.spectral.trial import Pencil, TrialSpace
 
 REGULARIZATIONS = tuple(10.0 ** np.arange(-10, -1))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.errors import KmcWarning
-from kmc.spectral.source import check_repeatable
+from kmc.source import check_repeatable
 
 
 def timescales(eigenvalues: np.ndarray, lagtime: int) -> np.ndarray:

@@ -10,9 +10,9 @@ import numpy as np
 from kmc.checks import as_generator, check_count
 from kmc.errors import KmcWarning
 from kmc.forms import accumulate_folds_each
+from kmc.source import check_lagtime, folds, look, open_source
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
 from kmc.spectral.selection import N_FOLDS, regularizations
-from kmc.spectral.source import check_lagtime, folds, look, open_source
 from kmc.spectral.timescales import timescales, warn_of_nan
 from kmc.spectral.transition_functions import TransitionFunctions
 from kmc.spectral.transition_modes import Modes

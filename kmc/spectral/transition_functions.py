@@ -10,9 +10,9 @@ from kmc.bases import Whitened
 from kmc.estimator import Estimator
 from kmc.forms import accumulate
 from kmc.forms.stream import length
+from kmc.source import BLOCK, Source, check_lagtime, check_repeatable, folds, is_stream
 from kmc.spectral.chapman_kolmogorov import SEGMENTS, CKTest, estimates, predictions
 from kmc.spectral.metastable import membership_matrix
-from kmc.spectral.source import BLOCK, Source, check_lagtime, check_repeatable, folds, is_stream
 from kmc.spectral.transition_model import TransitionModel
 from kmc.spectral.transition_modes import Modes, covariances, vamp2
 

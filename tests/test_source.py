@@ -4,7 +4,7 @@ import pytest
 from kmc.bases import Monomials
 from kmc.estimator import Estimator
 from kmc.forms import accumulate, accumulate_folds
-from kmc.spectral.source import folds, look, open_source
+from kmc.source import folds, look, open_source
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((5000, 2))

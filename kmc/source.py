@@ -5,14 +5,18 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, tee
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kmc.errors import KmcWarning
 from kmc.estimator import Estimator, as_points, check_vector
-from kmc.forms.stream import checked, is_dask, is_iterator, length, trajectories
+from kmc.forms.stream import blocks, checked, is_dask, is_iterator, length, trajectories
+
+SELECTION = 50_000
+"""Samples that settings are compared on; the one that is chosen goes through all samples."""
 
 SEGMENTS = 16
 """Contiguous parts of a sample of known length, which the folds take in turn: samples of a chain are correlated."""
@@ -21,11 +25,17 @@ BLOCK = 512
 """Samples per part where the length is not known."""
 
 
+COMPANIONS = {"weights": 1, "values": 1, "gradients": 2}
+"""What may go with each sample, and its number of dimensions."""
+
+
 class Sample(NamedTuple):
     """Some of the samples, from which landmarks, the unit of bandwidths and candidates are chosen."""
 
     x: np.ndarray  # (n, d)
     weights: np.ndarray | None  # (n,)
+    values: np.ndarray | None = None  # (n,)
+    gradients: np.ndarray | None = None  # (n, d)
 
     def counted(self) -> np.ndarray:
         """The points of positive weight."""
@@ -43,6 +53,17 @@ class Source(NamedTuple):
     weights: Any
     rows: int | None  # None if it is not known before they are read
     once: bool  # they can be read only once
+    values: Any = None
+    gradients: Any = None
+
+    def beside(self, values: Any, gradients: Any) -> Source:
+        """The same with what goes with each sample, in blocks of its own."""
+        once = self.once or _once(values, 1) or _once(gradients, 2)
+        return self._replace(values=values, gradients=gradients, once=once)
+
+    def has_more_than(self, sample: Sample) -> bool:
+        """Whether a sample of it was not all of it, as far as is known."""
+        return self.rows is None or self.rows > len(sample.x)
 
 
 def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 2) -> Source:
@@ -60,14 +81,12 @@ def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 
         x = estimator._check_points(X, fitting=True, least=least)
         return Source(x, None if weights is None else checked_weights(weights, len(x)), len(x), False)
     estimator._forget_fit()
-    parts = trajectories(X, 2)
-    once = any(hasattr(part, "__next__") for part in parts)
-    rows = length(X)
+    rows, once = length(X), _once(X, 2) or _once(weights, 1)
     if rows is not None and rows < least:
         raise ValueError(f"X has {rows} samples: a minimum of {least} is required")
     if weights is not None and not is_stream(weights, 1) and rows is not None:
         weights = checked_weights(weights, rows)
-    return Source(list(parts) if isinstance(X, (list, tuple)) else X, weights, rows, once)
+    return Source(list(trajectories(X, 2)) if isinstance(X, (list, tuple)) else X, weights, rows, once)
 
 
 def is_stream(data: Any, ndim: int = 2) -> bool:
@@ -91,15 +110,63 @@ def look(source: Source, most: int, rng: np.random.Generator) -> tuple[Sample, S
     Rows drawn at random; the first ones where samples can be read only once or their number is not known.
     """
     if source.once or source.rows is None:
-        x, rest = _first(source.x, 2, most)
-        weights, weights_rest = (None, None) if source.weights is None else _first(source.weights, 1, len(x))
+        x, rest = _first(source.x, 2, most, "X")
         known = len(x) if len(x) < most else source.rows
-        return Sample(as_points(x), weights), Source(rest, weights_rest, known, source.once)
+        found, rests = {}, {}
+        for name, ndim in COMPANIONS.items():
+            if (given := getattr(source, name)) is not None:
+                found[name], rests[name] = _first(given, ndim, most, name)
+                if len(found[name]) != len(x):
+                    less = "fewer" if len(found[name]) < len(x) else "more"
+                    raise ValueError(f"{name} has {less} rows than X: expected one for each sample")
+        return Sample(as_points(x), **({"weights": None} | found)), source._replace(x=rest, rows=known, **rests)
     rows = np.arange(source.rows)
     if source.rows > most:
         rows = np.sort(rng.choice(source.rows, most, replace=False))
-    x = _take(source.x, 2, rows)
-    return Sample(x, None if source.weights is None else _take(source.weights, 1, rows)), source
+    taken = {}
+    for name, ndim in COMPANIONS.items():
+        if (given := getattr(source, name)) is not None:
+            if (count := length(given, ndim)) not in (source.rows, None):
+                raise ValueError(f"{name} has {count} rows and X {source.rows}: expected one for each sample")
+            taken[name] = take(given, rows, ndim, name)
+    return Sample(take(source.x, rows), **({"weights": None} | taken)), source
+
+
+def take(source: Any, rows: np.ndarray, ndim: int = 2, name: str = "X") -> np.ndarray:
+    """Rows by their ascending numbers, of anything whose length is known."""
+    pieces, start = [], 0
+    for part in trajectories(source, ndim):
+        part = part if hasattr(part, "shape") else np.asarray(part)
+        stop = start + part.shape[0]
+        piece = part[rows[(rows >= start) & (rows < stop)] - start]
+        pieces.append(checked(piece.compute() if is_dask(part) else piece, name, ndim))
+        start = stop
+    return np.concatenate(pieces)
+
+
+def gathered(X: Any, weights: Any = None, values: Any = None) -> tuple[Any, Any, Any]:
+    """Whatever is read in blocks as arrays, for what needs all samples at once; the rest as it is."""
+    if not is_stream(X):
+        return X, weights, values
+    if hasattr(X, "shape"):
+        return np.asarray(X), weights, values
+    parts = list(blocks(X, BLOCK, weights, values))
+    if not parts:
+        raise ValueError("X has no rows: expected samples")
+    x, w, v = (
+        None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
+        for name in ("x", "weights", "values")
+    )
+    return x, w, v
+
+
+def unzipped(tuples: Iterator[Any], expected: str) -> list[Iterator[Any]]:
+    """Of an iterator of tuples of blocks, iterators of the first, of the second ...: read in step, they hold little."""
+    first = next(tuples, None)
+    if not isinstance(first, tuple):
+        raise ValueError(f"X is an iterator of {type(first).__name__}: {expected}")
+    copies = tee(chain([first], tuples), len(first))
+    return [map(itemgetter(k), copy) for k, copy in enumerate(copies)]
 
 
 def folds(source: Source, count: int) -> tuple[Any, Any]:
@@ -129,7 +196,11 @@ def _labels(lengths: deque[int], count: int) -> Iterator[np.ndarray]:
         row += len(rows)
 
 
-def _first(source, ndim, most):
+def _once(data: Any, ndim: int) -> bool:
+    return data is not None and any(hasattr(part, "__next__") for part in trajectories(data, ndim))
+
+
+def _first(source, ndim, most, name):
     """The first rows, and a source that still has them."""
     found: list[np.ndarray] = []
     parts, missing = [], most
@@ -137,31 +208,19 @@ def _first(source, ndim, most):
         if missing > 0 and is_iterator(part):
             part, chunks = iter(part), []
             for chunk in part:
-                chunks.append(checked(chunk, "X" if ndim == 2 else "weights", ndim))
+                chunks.append(checked(chunk, name, ndim))
                 missing -= len(chunks[-1])
                 if missing <= 0:
                     break
             found += chunks
             part = chain(chunks, part)
         elif missing > 0:
-            found.append(checked(part[:missing], "X" if ndim == 2 else "weights", ndim))
+            found.append(checked(part[:missing], name, ndim))
             missing -= len(found[-1])
         parts.append(part)
     if not found:
-        raise ValueError("X has no rows: expected samples")
+        raise ValueError(f"{name} has no rows: expected samples")
     return np.concatenate(found)[:most], parts
-
-
-def _take(source, ndim, rows):
-    """Rows by their sorted numbers."""
-    pieces, start = [], 0
-    for part in trajectories(source, ndim):
-        stop = start + part.shape[0]
-        here = rows[(rows >= start) & (rows < stop)] - start
-        piece = part[here]
-        pieces.append(checked(piece.compute() if is_dask(part) else piece, "X" if ndim == 2 else "weights", ndim))
-        start = stop
-    return np.concatenate(pieces)
 
 
 def check_repeatable(X: Any) -> None:
