@@ -10,6 +10,7 @@ import numpy as np
 
 from kmc.errors import KmcWarning
 from kmc.mcmc.base import Sampler
+from kmc.run.arguments import as_flag
 from kmc.run.prepare import prepare
 from kmc.run.records import Progress
 from kmc.run.run import Run
@@ -111,4 +112,4 @@ def iterate(
     True
     """
     run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas, executor)
-    return RunIterator(run, save_warmup)
+    return RunIterator(run, as_flag("save_warmup", save_warmup))

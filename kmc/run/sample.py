@@ -11,6 +11,7 @@ import numpy as np
 
 from kmc.errors import KmcWarning
 from kmc.mcmc.base import Sampler
+from kmc.run.arguments import as_flag
 from kmc.run.display import make_display
 from kmc.run.prepare import prepare
 from kmc.run.records import Progress
@@ -126,12 +127,13 @@ def sample(
     """
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r}: expected a callable or None")
+    progress, save_warmup = as_flag("progress", progress), as_flag("save_warmup", save_warmup)
     run = prepare(target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, replicas, executor)
     with make_display(progress) as display, closing(run.sweeps()) as records:
         try:
             for record in records:
                 display.update(record)
-                if callback is not None and callback(record):
+                if callback is not None and _wants_to_stop(callback(record)):
                     run.stopped = True
         except KeyboardInterrupt:
             run.interrupted = True
@@ -142,3 +144,10 @@ def sample(
     for sentence in said:
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     return result
+
+
+def _wants_to_stop(answer: Any) -> bool:
+    try:
+        return bool(answer)
+    except Exception as error:  # an array has no truth value
+        raise TypeError(f"callback returned {answer!r}: expected True to stop, or False or None to go on") from error
