@@ -84,7 +84,7 @@ class Estimator:
         changed = (
             f"{name}={value!r}"
             for name, value in self.get_params(deep=False).items()
-            if not (value is defaults[name] or (np.isscalar(value) and value == defaults[name]))
+            if not (value is defaults[name] or _is_default(value, defaults[name]))
         )
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -234,6 +234,13 @@ def values_of(y: Any, values: Any) -> Any:
     if y is not None and values is not None:
         raise TypeError("y and values are two names of the same argument: give one of them")
     return y if values is None else values
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether a value that may have been copied or pickled says the same; arrays are never compared."""
+    if isinstance(value, tuple) and isinstance(default, tuple):
+        return repr(value) == repr(default)
+    return bool(np.isscalar(value) and value == default)
 
 
 def _not_fitted(message: str) -> NotFittedError:
