@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
 
 class EvaluationError(RuntimeError):
     """The user's log-density raised an exception or returned something that is not a log-density.
@@ -19,11 +24,13 @@ class EvaluationError(RuntimeError):
         The draws made before the failure; set by :func:`kmc.sample` and :func:`kmc.iterate`.
     """
 
-    def __init__(self, message: str, position=None, parameters=None):
+    def __init__(
+        self, message: str, position: np.ndarray | None = None, parameters: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(message)
         self.position = position
         self.parameters = parameters
-        self.idata = None
+        self.idata: Any = None
 
 
 class KmcWarning(UserWarning):

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from kmc.checks import as_array, check_magnitude
+
 
 class NotFittedError(ValueError, AttributeError):
     """An estimator was used before ``fit``; scikit-learn's class of that name has the same bases."""
@@ -82,7 +84,7 @@ class Estimator:
         changed = (
             f"{name}={value!r}"
             for name, value in self.get_params(deep=False).items()
-            if not (value is defaults[name] or (np.isscalar(value) and value == defaults[name]))
+            if not (value is defaults[name] or _is_default(value, defaults[name]))
         )
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -182,7 +184,7 @@ def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
         raise TypeError(f"{name} is a sparse matrix: sparse data are not supported, use {name}.toarray()")
     if np.ma.is_masked(X):
         raise ValueError(f"{name} has masked entries: drop such rows first")
-    x = _as_numbers(X, name)
+    x = as_array(name, X)
     if x.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {f'{x.ndim}D' if x.ndim else 'scalar'} array instead: {name} has shape {x.shape}. "
@@ -199,6 +201,7 @@ def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
         row = int(np.argmax(~np.isfinite(x).all(axis=1)))
         what = "NaN" if np.isnan(x[row]).any() else "infinity"
         raise ValueError(f"{name} contains {what} in row {row}: NaN and inf are not allowed, drop such rows first")
+    check_magnitude(name, x)
     return x
 
 
@@ -207,6 +210,7 @@ def check_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:
     if weights is None:
         return np.ones(n)
     w = check_vector(weights, n, name)
+    check_magnitude(name, w)
     if np.any(w < 0) or not np.any(w > 0):
         raise ValueError(f"{name}: expected non-negative numbers, not all of them zero; the least is {w.min():g}")
     return w * (n / w.sum())
@@ -214,7 +218,7 @@ def check_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:
 
 def check_vector(values: Any, n: int, name: str) -> np.ndarray:
     """Finite numbers, one for each of the n rows of X."""
-    v = _as_numbers(values, name)
+    v = as_array(name, values)
     if v.shape != (n,):
         raise ValueError(f"{name} has shape {v.shape}: expected ({n},), one number for each row of X")
     if not np.all(np.isfinite(v)):
@@ -232,15 +236,11 @@ def values_of(y: Any, values: Any) -> Any:
     return y if values is None else values
 
 
-def _as_numbers(data: Any, name: str) -> np.ndarray:
-    """A C-contiguous float64 array of any shape."""
-    try:
-        array = np.asarray(data)
-        if not np.iscomplexobj(array):
-            return np.asarray(array, dtype=float, order="C")
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} does not convert to an array of numbers: {error}") from error
-    raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}, expected real numbers")
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether a value that may have been copied or pickled says the same; arrays are never compared."""
+    if isinstance(value, tuple) and isinstance(default, tuple):
+        return repr(value) == repr(default)
+    return bool(np.isscalar(value) and value == default)
 
 
 def _not_fitted(message: str) -> NotFittedError:

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from scipy.cluster.vq import kmeans2
 
+from kmc.checks import as_array, check_magnitude
 from kmc.kernels.partials import partial
 
 METHODS = ("uniform", "pivoted-cholesky", "k-means")
@@ -81,9 +82,10 @@ def _diagonal(kernel, points, block=64):
 
 
 def _given(points, dim, name):
-    given = np.ascontiguousarray(points, dtype=float)
+    given = as_array(name, points)
     if given.ndim != 2 or given.shape[1] != dim or not len(given) or not np.all(np.isfinite(given)):
         raise ValueError(f"{name} has shape {given.shape}: expected finite points of shape (m, {dim}), m >= 1")
+    check_magnitude(name, given)
     return given
 
 

@@ -71,9 +71,13 @@ def numbers_or(name: str, value: Any, candidates: np.ndarray) -> np.ndarray:
     raise ValueError(f"{name}={value!r}: expected 'cv', a non-negative number or a sequence of them")
 
 
-def listed(value: Any) -> list[Any]:
-    """A list or tuple of candidates as it is, anything else as the only candidate."""
-    return list(value) if isinstance(value, (list, tuple)) else [value]
+def listed(name: str, value: Any) -> list[Any]:
+    """A list or tuple of candidates as it is, anything else as the only candidate; ValueError if there is none."""
+    if not isinstance(value, (list, tuple)):
+        return [value]
+    if not value:
+        raise ValueError(f"{name}={value!r}: expected at least one")
+    return list(value)
 
 
 def name_of(value: Any) -> str:

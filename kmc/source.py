@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.checks import check_magnitude
 from kmc.errors import KmcWarning
 from kmc.estimator import Estimator, as_points, check_vector
 from kmc.forms.stream import blocks, checked, is_dask, is_iterator, length, trajectories
@@ -99,6 +100,7 @@ def is_stream(data: Any, ndim: int = 2) -> bool:
 def checked_weights(weights: Any, n: int) -> np.ndarray:
     """Weights (n,), not negative and not all zero, in their own scale."""
     w = check_vector(weights, n, "weights")
+    check_magnitude("weights", w)
     if np.any(w < 0) or not np.any(w > 0):
         raise ValueError(f"weights: expected non-negative numbers, not all of them zero; the least is {w.min():g}")
     return w

@@ -36,6 +36,6 @@ def test_folds_are_a_partition(n, count, sizes):
 
 
 def test_candidates_are_lists():
-    assert selection.listed("gaussian") == ["gaussian"]
-    assert selection.listed(("gaussian", Gaussian(2.0))) == ["gaussian", Gaussian(2.0)]
+    assert selection.listed("kernel", "gaussian") == ["gaussian"]
+    assert selection.listed("kernel", ("gaussian", Gaussian(2.0))) == ["gaussian", Gaussian(2.0)]
     assert selection.name_of(Gaussian(2.0)) == "Gaussian(bandwidth=2.0)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -36,3 +36,9 @@ class Basis(Protocol):
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
         """(n, p) Laplacians."""
+
+
+def check_basis(basis: Any) -> None:
+    """TypeError for what is no basis."""
+    if isinstance(basis, type) or not isinstance(basis, Basis):
+        raise TypeError(f"basis={basis!r}: expected an object of kmc.bases")

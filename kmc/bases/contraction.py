@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kmc.bases.base import Basis
+from kmc.bases.base import Basis, check_basis
 from kmc.bases.base_point import BasePoint
 from kmc.bases.general import slices
+from kmc.checks import as_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,8 @@ class Contraction:
     coefficients: np.ndarray
 
     def __post_init__(self):
-        coefficients = np.ascontiguousarray(self.coefficients, dtype=float)
+        check_basis(self.basis)
+        coefficients = as_array("coefficients", self.coefficients)
         if coefficients.shape != (self.basis.size,):
             raise ValueError(f"coefficients has shape {coefficients.shape}: expected ({self.basis.size},)")
         if not np.all(np.isfinite(coefficients)):

@@ -13,6 +13,7 @@ from kmc.bases.base_point import BasePoint
 from kmc.bases.expansion_point import ExpansionState, expansion_state
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.section_forms import profile_and_metric
+from kmc.checks import as_array, check_magnitude
 from kmc.kernels import Kernel, partial
 
 _NUMBERS = 2**18  # in one array of a pass over points: 2 MB, a few of which stay in the cache
@@ -132,18 +133,19 @@ class KernelExpansion:
 
 def check_centres(centres: Any) -> np.ndarray:
     """Centres as a contiguous array (m, d) of finite numbers, or an error."""
-    out = np.ascontiguousarray(centres, dtype=float)
+    out = as_array("centres", centres)
     if out.ndim != 2 or 0 in out.shape:
         raise ValueError(f"centres has shape {out.shape}: expected (m, d), points are rows")
     if not np.all(np.isfinite(out)):
         raise ValueError("centres contains NaN or infinity: expected finite numbers")
+    check_magnitude("centres", out)
     return out
 
 
 def _check_coefficients(name, coefficients, shape):
     if coefficients is None:
         return None
-    out = np.ascontiguousarray(coefficients, dtype=float)
+    out = as_array(name, coefficients)
     if out.shape != shape:
         raise ValueError(f"{name} has shape {out.shape}: expected {shape}")
     if not np.all(np.isfinite(out)):

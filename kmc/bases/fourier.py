@@ -11,6 +11,7 @@ import numpy as np
 from kmc.bases.base_point import BasePoint, flat
 from kmc.bases.fourier_point import FourierState
 from kmc.bases.trigonometry import cosines_and_sines
+from kmc.checks import as_array
 from kmc.kernels import Kernel, frequencies
 
 
@@ -58,12 +59,12 @@ class FourierFeatures:
     _squares: np.ndarray = field(init=False, repr=False)  # (p,) |ω|²
 
     def __post_init__(self):
-        omega = np.ascontiguousarray(self.frequencies, dtype=float)
+        omega = as_array("frequencies", self.frequencies)
         if omega.ndim != 2 or 0 in omega.shape:
             raise ValueError(f"frequencies has shape {omega.shape}: expected (p, d)")
         arrays = {"frequencies": omega}
         for name in ("phases", "amplitudes"):
-            array = np.asarray(getattr(self, name), dtype=float)
+            array = as_array(name, getattr(self, name))
             if array.shape != (len(omega),) and not (name == "amplitudes" and array.ndim == 0):
                 raise ValueError(f"{name} has shape {array.shape}: expected ({len(omega)},), one for each frequency")
             arrays[name] = np.array(np.broadcast_to(array, len(omega)))

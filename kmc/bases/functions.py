@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kmc.checks import as_array, is_whole
+
 Evaluator = Callable[[np.ndarray], Any]
 
 
@@ -48,7 +50,7 @@ class UserFunctions:
     def __init__(
         self, values: Evaluator, gradients: Evaluator | None = None, laplacians: Evaluator | None = None, *, size: int
     ):
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
+        if not is_whole(size) or size < 1:
             raise ValueError(f"size={size!r}: expected the number of functions, a whole number of at least 1")
         self._evaluators = {"values": values, "gradients": gradients, "laplacians": laplacians}
         for name, evaluator in self._evaluators.items():
@@ -76,7 +78,7 @@ class UserFunctions:
         evaluator = self._evaluators[name]
         if evaluator is None:
             raise TypeError(f"{name}=None: this needs the {name} of the functions, give UserFunctions(..., {name}=...)")
-        out = np.asarray(evaluator(x), dtype=float)
+        out = as_array(f"{name}(x)", evaluator(x))
         if out.shape != shape:
             raise ValueError(f"{name}(x) returned shape {out.shape} for {shape[0]} points: expected {shape}")
         if not np.all(np.isfinite(out)):

@@ -12,6 +12,7 @@ from scipy.special import perm
 
 from kmc.bases.base_point import BasePoint, flat
 from kmc.bases.monomial_point import MonomialState
+from kmc.checks import as_array, is_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ class Monomials:
     def __post_init__(self):
         for name in ("degree", "dim"):
             value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+            if not is_whole(value) or value < 1:
                 raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")
         centre, scale = self._vector("centre"), self._vector("scale")
         if not np.all(np.isfinite(centre)):
@@ -187,7 +188,7 @@ class Monomials:
         )
 
     def _vector(self, name):
-        given = np.asarray(getattr(self, name), dtype=float)
+        given = as_array(name, getattr(self, name))
         if given.shape not in ((), (self.dim,)):
             raise ValueError(f"{name}={getattr(self, name)!r}: expected a number or {self.dim} of them")
         return np.array(np.broadcast_to(given, self.dim))

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from kmc.bases import general
-from kmc.bases.base import Basis
+from kmc.bases.base import Basis, check_basis
 from kmc.bases.base_point import BasePoint
 from kmc.bases.contraction import Contraction
+from kmc.checks import as_array
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,24 @@ class Whitened:
     basis : Basis
         Of p functions.
     matrix : ndarray, shape (p, r)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the matrix is not one of finite numbers with a row for each function.
     """
 
     basis: Basis
     matrix: np.ndarray
+
+    def __post_init__(self):
+        check_basis(self.basis)
+        matrix = as_array("matrix", self.matrix)
+        if matrix.ndim != 2 or len(matrix) != self.basis.size:
+            raise ValueError(f"matrix has shape {matrix.shape}: expected ({self.basis.size}, r)")
+        if not np.all(np.isfinite(matrix)):
+            raise ValueError("matrix contains NaN or infinity: expected finite numbers")
+        object.__setattr__(self, "matrix", matrix)
 
     @property
     def size(self) -> int:

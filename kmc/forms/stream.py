@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.checks import is_whole
+
 
 class Block(NamedTuple):
     """Consecutive samples, and what goes with each."""
@@ -48,9 +50,11 @@ def blocks(
     Raises
     ------
     ValueError
-        If a block has the wrong shape or is not finite, a weight is negative, or something has more or fewer rows
-        than x.
+        If ``size`` is not a positive whole number, a block has the wrong shape or is not finite, a weight is negative,
+        or something has more or fewer rows than x.
     """
+    if not is_whole(size) or size < 1:
+        raise ValueError(f"block={size!r}: expected a whole number of at least 1")
     points = _Rows(x, 2, "x")
     companions: dict[str, _Rows | None] = {
         "weights": _rows(weights, 1, "weights"),
@@ -87,7 +91,7 @@ class _Rows:
     """The rows of a source, in turn."""
 
     def __init__(self, source: Any, ndim: int, name: str, kind: type = float):
-        self._chunks = _chunks(source, ndim)
+        self._chunks = _chunks(source, ndim, name)
         self._ndim, self._name, self._kind = ndim, name, kind
         self._trajectory, self._at = 0, 0
         self._chunk: Any = None
@@ -128,6 +132,8 @@ class _Rows:
             if following is None:
                 return False
             self._trajectory, self._chunk = following
+            if not np.ndim(self._chunk):
+                raise ValueError(f"{self._name}={self._chunk!r}: expected rows, one for each sample")
             self._at = 0
         return True
 
@@ -163,28 +169,38 @@ def _check(x, parts):
         raise ValueError(f"labels: expected folds 0, 1, ..., found {labels.min()}")
 
 
-def _chunks(source: Any, ndim: int) -> Iterator[tuple[int, Any]]:
+def _chunks(source: Any, ndim: int, name: str) -> Iterator[tuple[int, Any]]:
     """Number of the trajectory, and an array or something that slices like one."""
-    for number, part in enumerate(trajectories(source, ndim)):
+    for number, part in enumerate(trajectories(source, ndim, name)):
         if is_dask(part):
             yield from ((number, chunk.compute()) for chunk in _dask_blocks(part))
         elif is_iterator(part):
-            yield from ((number, np.asarray(chunk)) for chunk in part)
+            yield from ((number, _array(chunk, name)) for chunk in part)
         else:
-            yield number, part if hasattr(part, "shape") and len(part.shape) else np.asarray(part)
+            yield number, part if hasattr(part, "shape") and len(part.shape) else _array(part, name)
 
 
-def trajectories(source: Any, ndim: int) -> Any:
+def trajectories(source: Any, ndim: int, name: str = "X") -> Any:
     """The trajectories of a source: the items of a list of them, or the source itself."""
     if isinstance(source, (list, tuple)):
-        return source if any(is_iterator(part) or np.ndim(part) == ndim for part in source) else [np.asarray(source)]
+        return source if any(is_iterator(part) or np.ndim(part) == ndim for part in source) else [_array(source, name)]
     return [source]
+
+
+def _array(part: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(part)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} does not convert to an array of numbers: {error}") from error
 
 
 def _length(part):
     if is_iterator(part):
         return None
-    count = part.shape[0] if hasattr(part, "shape") else len(part)
+    shape = part.shape if hasattr(part, "shape") else _array(part, "X").shape
+    if not shape:
+        raise TypeError(f"X={part!r}: expected samples, an array of shape (n, d) or blocks of them")
+    count = shape[0]
     return int(count) if count == count else None  # dask: nan
 
 

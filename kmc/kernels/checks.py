@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
-_LEAST, _MOST = 1e-30, 1e30  # lengths whose eighth powers are floating-point numbers
+from kmc.checks import is_number, to_float
 
-
-def is_number(value: Any) -> bool:
-    """A real number of Python or NumPy, and not a truth value."""
-    return isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
+LEAST, MOST = 1e-30, 1e30  # lengths whose eighth powers are floating-point numbers
 
 
 def positive(name: str, value: Any) -> float:
@@ -26,9 +23,9 @@ def positive(name: str, value: Any) -> float:
 def length(name: str, value: Any) -> float:
     """A positive number that can serve as a unit of length."""
     number = positive(name, value)
-    if not _LEAST <= number <= _MOST:
+    if not LEAST <= number <= MOST:
         raise ValueError(
-            f"{name}={value!r}: expected a positive finite number from {_LEAST:g} to {_MOST:g}; rescale the data"
+            f"{name}={value!r}: expected a positive finite number from {LEAST:g} to {MOST:g}; rescale the data"
         )
     return number
 
@@ -61,4 +58,4 @@ def set_checked(kernel: Any, check: Any, *names: str) -> None:
 def _number(name, value, expected):
     if not is_number(value):
         raise TypeError(f"{name}={value!r}: expected {expected}")
-    return float(value)
+    return to_float(value)

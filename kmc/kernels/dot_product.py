@@ -10,6 +10,7 @@ from math import perm
 
 import numpy as np
 
+from kmc.checks import is_whole
 from kmc.kernels.algebra import Kernel
 from kmc.kernels.checks import derivative_order, length, not_negative, set_checked
 
@@ -44,7 +45,7 @@ class Polynomial(Kernel):
     argument = "inner-product"
 
     def __post_init__(self):
-        if isinstance(self.degree, bool) or not isinstance(self.degree, (int, np.integer)):
+        if not is_whole(self.degree):
             raise TypeError(f"degree={self.degree!r}: expected a whole number of at least 1")
         if self.degree < 1:
             raise ValueError(f"degree={self.degree!r}: expected a whole number of at least 1")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kmc.checks import check_number
 from kmc.kernels.algebra import Kernel
 from kmc.kernels.checks import derivative_order, length, set_checked
 
@@ -52,6 +53,7 @@ class RadialFunction(Kernel):
     def __post_init__(self):
         _check_profiles(self)
         set_checked(self, length, "bandwidth")
+        check_number(self, "differentiability", 0, np.inf, ends="[]")
 
     def derivatives(self, s: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
         """q, q', ... up to that order at squared distances of any shape; ValueError if that many were not given."""
@@ -95,11 +97,12 @@ class DotProductFunction(Kernel):
 
 def _check_profiles(kernel):
     profiles = kernel.profiles
+    expected = "expected a sequence [q, q', ...] of callables"
     if callable(profiles):
-        raise TypeError(f"profiles={profiles!r}: expected a sequence [q, q', ...] of callables, got only one")
+        raise TypeError(f"profiles={profiles!r}: {expected}, got only one")
+    if not isinstance(profiles, Sequence) or not profiles or not all(callable(q) for q in profiles):
+        raise TypeError(f"profiles={profiles!r}: {expected}")
     profiles = tuple(profiles)
-    if not profiles or not all(callable(q) for q in profiles):
-        raise TypeError(f"profiles={profiles!r}: expected a sequence [q, q', ...] of callables")
     object.__setattr__(kernel, "profiles", profiles)
 
 

@@ -33,6 +33,9 @@ def median_distance(points: np.ndarray, most: int = 1000) -> float:
         points = points[np.linspace(0, len(points) - 1, most).astype(int)]
     s = squared_distances(points, points)[np.triu_indices(len(points), 1)]
     if not np.any(s > 0):
-        raise ValueError(f"all {len(points)} points are equal: there is no distance between distinct ones")
+        raise ValueError(
+            f"all {len(points)} points are equal, or too close for floating-point numbers: there is no distance "
+            "between distinct ones, rescale the data"
+        )
     median = np.median(s)
     return float(np.sqrt(median if median > 0 else np.median(s[s > 0])))

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from kmc.checks import as_array
 from kmc.kernels.algebra import Kernel
+from kmc.kernels.checks import MOST
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,7 @@ def composed(outer: np.ndarray, inner: np.ndarray | None) -> np.ndarray:
 
 def _checked(matrix):
     try:
-        a = np.array(matrix, dtype=float, order="C")
+        a = np.array(as_array("matrix", matrix))
     except (TypeError, ValueError) as error:
         raise type(error)(f"matrix={matrix!r}: expected numbers of shape (d,) or (k, d)") from error
     if a.ndim not in (1, 2) or a.size == 0:
@@ -96,6 +98,8 @@ def _checked(matrix):
         raise ValueError(f"matrix={matrix!r}: expected finite numbers")
     if a.ndim == 1 and not (a > 0).all():
         raise ValueError(f"matrix={matrix!r}: expected positive numbers on the diagonal; the least is {a.min():g}")
+    if np.abs(a).max() > MOST:
+        raise ValueError(f"matrix={matrix!r}: expected numbers of at most {MOST:g}; rescale the data")
     if not a.any():
         raise ValueError(f"matrix={matrix!r}: expected a number other than zero")
     a.flags.writeable = False

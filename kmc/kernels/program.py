@@ -58,7 +58,7 @@ def program(kernel: Kernel) -> Program | None:
 
 
 @numba.njit(cache=True)
-def stack_for(program, m):
+def stack_for(program: Program, m: int) -> np.ndarray:
     """The stack that :func:`run_program` needs for up to m distances, shape (depth, 5, m)."""
     depth = 0
     deepest = 0
@@ -72,7 +72,7 @@ def stack_for(program, m):
 
 
 @numba.njit(cache=True)
-def run_program(program, s, order, stack):
+def run_program(program: Program, s: np.ndarray, order: int, stack: np.ndarray) -> None:
     """q and its derivatives up to ``order`` <= 4 at squared distances s (n,) into ``stack[0, :order + 1, :n]``.
 
     ``s`` is contiguous, ``stack`` comes from :func:`stack_for` with at least n columns. Nothing is allocated and

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kmc.checks import check_choice, check_number
+from kmc.checks import as_array, check_choice, check_number
 from kmc.mcmc.base import MOVES, Problem, Sweep
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.walkers import Walkers, best_starts, requested
@@ -44,7 +44,7 @@ class RandomWalkMetropolis:
         if self.scale is None:
             return
         try:
-            scale = np.asarray(self.scale, dtype=float)
+            scale = as_array("scale", self.scale)
         except (TypeError, ValueError) as error:
             raise TypeError(f"scale={self.scale!r}: expected positive standard deviations") from error
         if not (np.all(np.isfinite(scale)) and np.all(scale > 0)):

@@ -31,7 +31,7 @@ class GradientEstimator(Protocol):
     :func:`kmc.points.register` (or None), in the same coordinates as ``gradient``, makes paths run in jitted code.
     """
 
-    def fit(self, X: np.ndarray, values: Any = None, weights: Any = None) -> Any:
+    def fit(self, X: np.ndarray, *, values: Any = None, weights: Any = None) -> Any:
         """Fit to points (n, d), log-densities (n,) if they are wanted, and weights (n,)."""
 
     def gradient(self, X: np.ndarray) -> np.ndarray:

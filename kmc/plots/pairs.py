@@ -15,12 +15,12 @@ _BINS = 48
 
 
 def plot_pairs(
-    idata,
+    idata: Any,
     var_names: Sequence[str] | None = None,
     *,
     labels: Mapping[str, str] | None = None,
     reference: Mapping[str, float] | None = None,
-    figure=None,
+    figure: Any = None,
 ) -> np.ndarray:
     """Marginal distributions on the diagonal, and below it every pair with the regions of highest density.
 

@@ -155,6 +155,8 @@ class HermiteRegression(Estimator):
         source = self._read(X, values_of(y, values), gradients, weights)
         check_number(self, "gradient_weight", 0, ends="[)")
         check_count(self, "cv", 2)
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise TypeError(f"fit_intercept={self.fit_intercept!r}: expected True or False")
         self._select(source)
         return self
 

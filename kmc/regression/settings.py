@@ -50,7 +50,7 @@ def settings(model: Any, x: np.ndarray, median: float, rng: np.random.Generator)
     check_count(model, "n_basis", 1)
     candidates = [
         Candidate(kernel, bandwidth)
-        for kernel in listed(model.kernel)
+        for kernel in listed("kernel", model.kernel)
         for bandwidth in candidate_bandwidths(model.bandwidth, median, isinstance(kernel, str), BANDWIDTHS)
     ]
     kernels = [kernel_of(*candidate) for candidate in candidates]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.checks import is_whole
 from kmc.mcmc import SAMPLERS, Sampler
 from kmc.targets.model import Model
 from kmc.targets.pymc_model import from_pymc
@@ -23,7 +24,7 @@ def as_model(target: Any, dim: int | None) -> Model:
             target = MAKERS[package](target)
             break
     if isinstance(target, Model):
-        if dim is not None and dim != target.dim:
+        if dim is not None and not (is_whole(dim) and dim == target.dim):
             raise ValueError(f"dim={dim!r} contradicts the model's dim={target.dim}; leave it out")
         return target
     if not callable(target):
@@ -52,14 +53,14 @@ def as_seed(seed: Any) -> np.random.SeedSequence:
         return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
     if isinstance(seed, np.random.Generator):
         return np.random.SeedSequence(seed.integers(2**32, size=4, dtype=np.uint32).tolist())
-    if _is_whole(seed) and seed >= 0:
+    if is_whole(seed) and seed >= 0:
         return np.random.SeedSequence(int(seed))
     raise TypeError(f"seed={seed!r}: expected None, an int >= 0, a numpy SeedSequence or a numpy Generator")
 
 
 def as_number(name: str, value: Any, least: int) -> int:
     """A whole number of at least ``least``."""
-    if not _is_whole(value):
+    if not is_whole(value):
         raise TypeError(f"{name}={value!r}: expected a whole number")
     if value < least:
         raise ValueError(f"{name}={value!r}: expected at least {least}")
@@ -96,5 +97,8 @@ def as_callback(callback: Any) -> Any:
     return callback
 
 
-def _is_whole(value):
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+def as_flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}={value!r}: expected True or False")
+    return bool(value)

@@ -10,6 +10,7 @@ import numpy as np
 
 from kmc.errors import KmcWarning
 from kmc.mcmc.base import Sampler
+from kmc.run.arguments import as_flag
 from kmc.run.prepare import prepare
 from kmc.run.records import Progress
 from kmc.run.run import Run
@@ -114,6 +115,7 @@ def iterate(
     >>> idata.posterior.sizes["draw"] < 1000
     True
     """
+    save_warmup = as_flag("save_warmup", save_warmup)
     run = prepare(
         target,
         dim,

@@ -143,6 +143,8 @@ def sample(
     (4, 200, 2)
     """
     arguments.as_callback(callback)
+    progress = arguments.as_flag("progress", progress)
+    save_warmup = arguments.as_flag("save_warmup", save_warmup)
     run = prepare(
         target,
         dim,
@@ -168,7 +170,7 @@ def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, 
         try:
             for record in records:
                 display.update(record)
-                if callback is not None and callback(record):
+                if callback is not None and _wants_to_stop(callback(record)):
                     run.stopped = True
         except KeyboardInterrupt:
             run.interrupted = True
@@ -179,3 +181,10 @@ def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, 
     for sentence in said:
         warnings.warn(sentence, KmcWarning, stacklevel=3)
     return result
+
+
+def _wants_to_stop(answer: Any) -> bool:
+    try:
+        return bool(answer)
+    except Exception as error:  # an array has no truth value
+        raise TypeError(f"callback returned {answer!r}: expected True to stop, or False or None to go on") from error

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from kmc.checks import as_generator, check_count
+from kmc.checks import as_array, as_generator, check_count
 from kmc.scores.base import REFIT_GROWTH, ScoreEstimator
 from kmc.scores.network import Denoiser, DenoiserState, flatten, initial, loss, unflatten
 from kmc.scores.sums import Samples
@@ -227,8 +227,11 @@ def _sizes(n_hidden):
         if n_hidden != "cv":
             raise ValueError(f"n_hidden={n_hidden!r}: {expected}")
         return list(HIDDEN)
-    sizes = np.atleast_1d(np.asarray(n_hidden))
-    if sizes.ndim != 1 or not sizes.size or not np.issubdtype(sizes.dtype, np.integer):
+    try:
+        sizes = np.atleast_1d(np.asarray(n_hidden))
+    except ValueError as error:  # lists of unequal length
+        raise TypeError(f"n_hidden={n_hidden!r}: {expected}") from error
+    if sizes.ndim != 1 or not sizes.size or sizes.dtype.kind not in "iu":
         raise TypeError(f"n_hidden={n_hidden!r}: {expected}")
     if np.any(sizes < 1):
         raise ValueError(f"n_hidden={n_hidden!r}: {expected}")
@@ -243,7 +246,7 @@ def _noises(noise, samples):
         scale = _centre_and_scale(samples)[1]
         return [factor * scale for factor in NOISES]
     try:
-        noises = np.atleast_1d(np.asarray(noise, dtype=float))
+        noises = np.atleast_1d(as_array("noise", noise))
     except (TypeError, ValueError) as error:
         raise TypeError(f"noise={noise!r}: {expected}") from error
     if noises.ndim != 1 or not noises.size or noise is None or isinstance(noise, bool):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from kmc.checks import check_number
+from kmc.checks import as_array, check_number
 from kmc.estimator import Estimator, check_vector, check_weights, values_of
 from kmc.scores.checks import check_samples
 from kmc.scores.densities import point_parameters
@@ -122,7 +122,7 @@ class ScoreEstimator(Estimator):
         if hasattr(self, "value_weight"):
             check_number(self, "value_weight", 0)
             value_weight = float(self.value_weight)
-        w = check_weights(weights, len(x)) * (1.0 if weights is None else float(np.mean(weights)))
+        w = check_weights(weights, len(x)) * (1.0 if weights is None else float(np.mean(as_array("weights", weights))))
         y = None if values is None else check_vector(values, len(x), "values")
         return Samples(x, w @ x / w.sum(), w, y, value_weight)
 

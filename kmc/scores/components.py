@@ -34,7 +34,10 @@ def draw_components(components: Any, m: int, d: int, rng: np.random.Generator) -
             raise ValueError(f"components={components!r}: {_expected(m, d)}")
         chosen = np.flatnonzero(rng.random(m * d) < components)
         return chosen if len(chosen) else rng.integers(m * d, size=1)
-    counts = np.atleast_1d(np.asarray(components))
+    try:
+        counts = np.atleast_1d(np.asarray(components))
+    except ValueError as error:  # lists of unequal length
+        raise ValueError(f"components={components!r}: {_expected(m, d)}") from error
     if counts.shape not in ((1,), (m,)) or counts.dtype.kind not in "iu":
         raise ValueError(f"components={components!r}: {_expected(m, d)}")
     if counts.min() < 0 or counts.max() > d or counts.max() == 0:

@@ -51,12 +51,12 @@ class Model(Protocol):
 
 def fit(model: Any, samples: Samples) -> Sums:
     """Choose what the parameters leave open, solve, and set the estimator's fitted attributes."""
-    if model.jitter != "auto":
+    if not isinstance(model.jitter, str) or model.jitter != "auto":
         check_number(model, "jitter", 0, ends="[)")
     selection.check_folds(model.cv)
     rng = as_generator(model.random_state)
     median = median_distance(samples.x)
-    first = listed(model.kernel)[0]
+    first = listed("kernel", model.kernel)[0]
     model.centre_ = samples.centre
     model._draw(samples, kernel_of(first, median if isinstance(first, str) else 1.0), rng)
     search = Search(selection.regularizations(model.regularization, median))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.checks import is_whole
 from kmc.kernels import candidate_bandwidths, kernel_of
 from kmc.scores.densities import fit_base
 from kmc.scores.sums import Samples
@@ -38,8 +39,8 @@ class Setting(NamedTuple):
 
 def settings(model: Any, samples: Samples, median: float) -> Iterator[Setting]:
     """All combinations of an estimator's kernels, bandwidths and base densities; the penalty is still "norm"."""
-    bases = [(base, fit_base(base, samples.x, samples.weights)) for base in listed(model.base)]
-    for kernel in listed(model.kernel):
+    bases = [(base, fit_base(base, samples.x, samples.weights)) for base in listed("base", model.base)]
+    for kernel in listed("kernel", model.kernel):
         for bandwidth in bandwidths(model.bandwidth, median, isinstance(kernel, str)):
             built = kernel_of(kernel, bandwidth)
             for base, fitted in bases:
@@ -58,7 +59,7 @@ def regularizations(regularization: Any, median: float) -> np.ndarray:
 
 def check_folds(cv: Any) -> None:
     """A number of folds, or "loo"."""
-    if cv == "loo" and isinstance(cv, str):
+    if isinstance(cv, str) and cv == "loo":
         return
-    if not isinstance(cv, (int, np.integer)) or isinstance(cv, bool) or cv < 2:
+    if not is_whole(cv) or cv < 2:
         raise ValueError(f"cv={cv!r}: expected 'loo' or a whole number of folds, at least 2")

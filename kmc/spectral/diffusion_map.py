@@ -172,6 +172,8 @@ class DiffusionMap(EigenfunctionMap):
             raise ValueError(
                 "score and normals: give one of them, a generator on a manifold needs its curvature as well"
             )
+        if self.normals is not None and not callable(self.normals):
+            raise TypeError(f"normals={self.normals!r}: expected None or a callable of points (n, d)")
         regularizations = selection.regularizations(self.regularization)
         rng = as_generator(self.random_state)
         source = open_source(self, X, weights)

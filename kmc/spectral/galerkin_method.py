@@ -11,6 +11,7 @@ import numpy as np
 from scipy import linalg
 
 from kmc.bases import Basis
+from kmc.checks import is_number, is_whole
 from kmc.errors import KmcWarning
 from kmc.forms import Forms, accumulate
 from kmc.forms.stream import blocks
@@ -204,7 +205,7 @@ def _count(n_components, rank):
             KmcWarning,
             stacklevel=3,
         )
-    return rank if n_components is None else min(n_components, rank)
+    return rank if n_components is None else int(min(n_components, rank))
 
 
 def _form(form) -> Form:
@@ -219,9 +220,9 @@ def _check(left, right, n_components, which, tolerance):
     for name, basis in (("left", left), ("right", right)):
         if not hasattr(basis, "values") or not hasattr(basis, "size"):
             raise TypeError(f"{name}={basis!r}: expected an object of kmc.bases")
-    if which not in ("smallest", "largest"):
+    if not isinstance(which, str) or which not in ("smallest", "largest"):
         raise ValueError(f"which={which!r}: expected 'smallest' or 'largest'")
-    if n_components is not None and (not isinstance(n_components, (int, np.integer)) or n_components < 1):
+    if n_components is not None and (not is_whole(n_components) or n_components < 1):
         raise ValueError(f"n_components={n_components!r}: expected None or a whole number of at least 1")
-    if not 0 <= tolerance < 1:
+    if not is_number(tolerance) or not 0 <= tolerance < 1:
         raise ValueError(f"tolerance={tolerance!r}: expected a number in [0, 1)")

@@ -132,7 +132,7 @@ class GraphLaplacian(EigenfunctionMap):
         graph = Neighbours(x, self.n_neighbors)
         self._graph = graph
         self.bandwidth_ = (
-            automatic_bandwidth(graph) if self.bandwidth == "auto" else length("bandwidth", self.bandwidth)
+            automatic_bandwidth(graph) if isinstance(self.bandwidth, str) else length("bandwidth", self.bandwidth)
         )
         if self.basis is None:
             self._fit_graph(graph)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -107,7 +108,7 @@ def _seeds(points, count, rng):
         cumulative = np.cumsum(squared)
         if not cumulative[-1] > 0:
             raise ValueError(f"n_clusters={count}: the points have only {k} distinct places, ask for fewer")
-        drawn = np.searchsorted(cumulative, rng.random(2 + int(np.log(count))) * cumulative[-1], side="right")
+        drawn = np.searchsorted(cumulative, rng.random(2 + int(math.log(count))) * cumulative[-1], side="right")
         candidates = np.minimum(drawn, len(points) - 1)
         trials = np.minimum(_apart(points, norms, candidates), squared)
         best = int(np.argmin(trials.sum(axis=1)))

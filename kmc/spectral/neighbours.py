@@ -82,7 +82,7 @@ def automatic_bandwidth(neighbours: Neighbours, most: int = 2000) -> float:
         points = neighbours.points[np.linspace(0, len(neighbours.points) - 1, most).astype(int)]
         s = squared_distances(points if len(neighbours.points) > most else neighbours.points, neighbours.points[:most])
     if not np.any(s > 0):
-        raise ValueError("all neighbours are at distance zero: give a bandwidth, or join more of them")
+        raise ValueError("all neighbours in X are at distance zero: give a bandwidth, or join more of them")
     grid = np.exp(np.linspace(0.5 * np.log(s[s > 0].min()), 0.5 * np.log(s.max()), 200))
     slopes = []
     for bandwidth in grid:

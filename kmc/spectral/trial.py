@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kmc.bases import Basis, general
+from kmc.checks import as_array
 from kmc.forms import Forms
 from kmc.forms.stream import checked
 
@@ -122,7 +123,7 @@ def _symmetric(matrix):
 
 def orthonormal(normals: Field, x: np.ndarray) -> np.ndarray:
     """(n, d, c) normals at points (n, d), checked."""
-    found = np.asarray(normals(x), dtype=float)
+    found = as_array("normals(X)", normals(x))
     if found.shape[:2] != x.shape or found.ndim not in (2, 3):
         raise ValueError(
             f"normals(X) has shape {found.shape} for points of shape {x.shape}: expected the same, or (n, d, c)"

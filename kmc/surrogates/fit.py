@@ -6,13 +6,14 @@ repair where the surrogate is shallow and the truth deep.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
-from kmc.checks import check_count, check_number
+from kmc.checks import check_count, check_number, is_number
 from kmc.landmarks import spread
 from kmc.surrogates import point
 from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
@@ -61,12 +62,14 @@ class FitOptions:
         check_count(self, "n_basis", 2)
         check_count(self, "max_values", 10)
         check_number(self, "good", 0, np.inf, "[)")
-        if self.score_weight is not None and self.score_weight != "cv":
-            if isinstance(self.score_weight, str):
+        if isinstance(self.score_weight, str):
+            if self.score_weight != "cv":
                 raise ValueError(f"score_weight={self.score_weight!r}: expected 'cv' or a number in [0, 1)")
+        elif self.score_weight is not None:
             check_number(self, "score_weight", 0, 1, "[)")
         check_number(self, "jitter", 0, 1)
-        if not self.bandwidths or not all(b > 0 for b in self.bandwidths):
+        widths = self.bandwidths
+        if not isinstance(widths, Sequence) or not widths or not all(is_number(b) and b > 0 for b in widths):
             raise ValueError(f"bandwidths={self.bandwidths!r}: expected positive numbers, at least one")
 
 

@@ -50,7 +50,7 @@ class Failure:
 
 def failed_call(model: Model, x: np.ndarray, error: BaseException) -> EvaluationError:
     """For an exception of the user's function at x, (d,) or (k, d)."""
-    message = f"log_density raised {type(error).__name__}: {error}"
+    message = f"log_density raised {type(error).__name__}: {_words(error)}"
     return failed_value(model, x, message, "repair it, or return -inf where the density is zero")
 
 
@@ -74,6 +74,13 @@ def _by_name(model: Model, x: np.ndarray) -> dict[str, Any] | None:
 
 def _named(parameters: dict[str, Any]) -> str:
     return ", ".join(f"{name} = {_format(value)}" for name, value in parameters.items())
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # of the exception's own class
+        return "(no message, as its __str__ failed)"
 
 
 def _format(x: Any) -> str:

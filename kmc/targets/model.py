@@ -134,7 +134,7 @@ class Model:
                 f"log_density={self.log_density!r} is not callable: "
                 "pass a function of an array of shape (dim,), or of a dict of parameters, that returns a float"
             )
-        if self.nonfinite not in NONFINITE:
+        if not isinstance(self.nonfinite, str) or self.nonfinite not in NONFINITE:
             raise ValueError(
                 f"nonfinite={self.nonfinite!r} is unknown: "
                 'pass "raise" to stop at a NaN or "reject" to take it as a density of zero'
@@ -199,6 +199,8 @@ class Model:
             return ParameterSpace(whole, coords, dims)
         if dims is not None or coords is not None:
             raise TypeError(f"dims={dims!r} and coords={coords!r}: leave them out, as space has its own")
+        if isinstance(self.space, type) or not isinstance(self.space, Space):
+            raise TypeError(f"space={self.space!r}: expected an object as kmc.targets.space.Space describes it")
         return self.space
 
     def _by_name(self, x: np.ndarray) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from kmc.targets.parameters import Parameter
 from kmc.targets.transforms import Transform
 
 
+@runtime_checkable
 class Space(Protocol):
     """Named parameters as functions of a vector in R^d.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.checks import as_array
 from kmc.targets.space import Space
 
 
@@ -38,9 +39,7 @@ def start_points(initial: Any, least: int, space: Space) -> np.ndarray:
     if isinstance(initial, Mapping):
         initial = _unconstrained(initial, space)
     try:
-        if np.iscomplexobj(initial):
-            raise TypeError("complex numbers")
-        points = np.array(initial, dtype=float)
+        points = np.array(as_array("initial", initial))
     except (TypeError, ValueError) as error:
         raise TypeError(f"initial={initial!r}: {expected}") from error
     if points.ndim != 2 or points.shape[1] != space.dim or len(points) < least:

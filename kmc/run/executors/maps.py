@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from kmc.errors import EvaluationError
 from kmc.run.executors.base import Outcomes, blocks
-from kmc.run.executors.task import Package, package
+from kmc.run.executors.task import Answer, Package, package
 from kmc.targets.evaluate import Mapper
 from kmc.targets.model import Model
 
@@ -36,6 +37,8 @@ class MapExecutor:
         if unknown:
             for i, answer in zip(unknown, self._map(made.whole, [parts[i] for i in unknown])):
                 answers[i] = answer
+        if None in answers:
+            raise EvaluationError(f"executor={self.pool!r}: map returned None instead of values", position=points)
         return [outcome for answer in answers for outcome in answer.outcomes]
 
     def _map(self, task, parts):
@@ -44,6 +47,9 @@ class MapExecutor:
         except Exception as error:  # the function's own exceptions are in the answers
             message = f"executor={self.pool!r} failed, {type(error).__name__}: {error}; its workers may have died"
             raise EvaluationError(message, position=np.concatenate(parts)) from error
+        if not all(isinstance(answer, (Answer, NoneType)) for answer in answers):
+            message = f"executor={self.pool!r}: map returned something else than what the function did: {answers!r}"
+            raise EvaluationError(message, position=np.concatenate(parts))
         if len(answers) != len(parts):
             message = f"executor={self.pool!r}: map returned {len(answers)} results, expected {len(parts)}"
             raise EvaluationError(message, position=np.concatenate(parts))

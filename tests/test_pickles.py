@@ -1,0 +1,307 @@
+"""Every public object survives pickle and deepcopy, and gives the same afterwards."""
+
+import copy
+import inspect
+import pickle
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc import bases, diagnostics, forms, kernels, regression, scores, spectral
+from kmc.surrogates import FitOptions
+
+RNG = np.random.default_rng(3)
+X = RNG.standard_normal((30, 2))
+Y = -0.5 * np.sum(X**2, axis=1)
+POINTS = RNG.standard_normal((4, 2))
+PATH = np.cumsum(RNG.standard_normal((90, 2)), axis=0) * 0.2
+
+COPIES = {
+    "pickle": lambda thing: pickle.loads(pickle.dumps(thing)),
+    "cloudpickle": lambda thing: pytest.importorskip("cloudpickle").loads(
+        pytest.importorskip("cloudpickle").dumps(thing)
+    ),
+    "deepcopy": copy.deepcopy,
+}
+
+
+# What two of a kind are compared by
+
+
+def itself(thing):
+    return repr(thing)
+
+
+def draws(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        idata = kmc.sample(model, sampler="random-walk", draws=5, warmup=4, chains=2, seed=1, progress=False)
+    return [idata.posterior[name].values for name in idata.posterior.data_vars]
+
+
+def draws_of_it(sampler):
+    target = kmc.Model(normal, dim=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        idata = kmc.sample(target, sampler=sampler, draws=4, chains=2, max_evaluations=60, seed=1, progress=False)
+    return idata.posterior["x"].values
+
+
+def draws_of_a_parameter(parameter):
+    return draws(kmc.Model(flat_normal, parameters={"a": parameter}))
+
+
+def matrix(kernel):
+    return kernels.partial(kernel, "k", POINTS, POINTS)
+
+
+def profile(program):
+    s = np.linspace(0.1, 2.0, 5)
+    return [kernels.run_program(program, np.array([t]), 2, kernels.stack_for(program, 1)) for t in s]
+
+
+def basis_values(basis):
+    return basis.values(POINTS)
+
+
+def fields_of(thing):
+    return [getattr(thing, name) for name in getattr(thing, "_fields", None) or thing.__dataclass_fields__]
+
+
+def of_an_error(error):
+    return type(error), str(error), error.position, error.parameters, getattr(error, "idata", None) is None
+
+
+def prediction(estimator):
+    if not getattr(estimator, "__sklearn_is_fitted__", lambda: True)():
+        return repr(estimator)
+    for name in ("gradient", "transform", "predict"):
+        if hasattr(estimator, name):
+            try:
+                return getattr(estimator, name)(POINTS)
+            except TypeError:  # eigenvectors of a graph have no gradients
+                continue
+    raise AssertionError(estimator)
+
+
+# The cases: for every public class, an instance or several, and what of it must be the same
+
+
+def normal(x):
+    return -0.5 * float(np.sum(x * x))
+
+
+def flat_normal(parameters):
+    return -0.5 * float(np.sum(np.square(parameters["a"])))
+
+
+def named(parameters, rate):
+    return -rate * parameters["sigma"] - 0.5 * float(np.sum(parameters["theta"] ** 2))
+
+
+def decreasing(s):
+    return np.exp(-0.5 * s)
+
+
+def slope(s):
+    return -0.5 * np.exp(-0.5 * s)
+
+
+def square(x):
+    return x**2
+
+
+def nearby(x):
+    return x + 0.1
+
+
+def products(left, right, x, weights):
+    return np.einsum("n,np,nq->pq", weights, left.values(x), right.values(x))
+
+
+NAMED = kmc.Model(
+    named,
+    parameters={"sigma": kmc.Positive(), "theta": kmc.Real()},
+    dims={"theta": ["school"]},
+    coords={"school": ["A", "B"]},
+    args=(2.0,),
+)
+
+
+def an_error():
+    error = kmc.EvaluationError("log_density returned NaN", np.zeros(2), {"a": 0.0})
+    error.add_note("on a worker")
+    return error
+
+
+def a_progress():
+    return next(iter(kmc.iterate(normal, dim=2)))
+
+
+GAUSSIAN = kernels.Gaussian(2.0)
+SECTIONS = bases.KernelSections(GAUSSIAN, X[:5])
+
+
+def fitted(estimator, *data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return estimator.fit(*data)
+
+
+def estimators(cls, *data, **options):
+    return [cls(**options), fitted(cls(**options), *data)], prediction
+
+
+SMALL = {"n_basis": 6, "random_state": 0}
+TWO = {"n_components": 2, "bandwidth": 1.0, **SMALL}
+CASES = {
+    # of kmc itself
+    kmc.AdaptiveMetropolis: lambda: ([kmc.AdaptiveMetropolis(adaptation="freeze")], draws_of_it),
+    kmc.KernelHMC: lambda: ([kmc.KernelHMC(archive_share=0.2, fit=FitOptions(n_basis=50))], itself),
+    kmc.RandomWalkMetropolis: lambda: ([kmc.RandomWalkMetropolis(scale=[0.5, 1.0])], draws_of_it),
+    kmc.Model: lambda: ([kmc.Model(normal, dim=2), kmc.Model(normal, dim=2, initial=X, noisy=True), NAMED], draws),
+    kmc.Real: lambda: ([kmc.Real(2)], draws_of_a_parameter),
+    kmc.Positive: lambda: ([kmc.Positive((1, 2))], draws_of_a_parameter),
+    kmc.LowerBound: lambda: ([kmc.LowerBound(1.0)], draws_of_a_parameter),
+    kmc.UpperBound: lambda: ([kmc.UpperBound(1.0)], draws_of_a_parameter),
+    kmc.Interval: lambda: ([kmc.Interval(0.0, 2.0)], draws_of_a_parameter),
+    kmc.Simplex: lambda: ([kmc.Simplex(3)], draws_of_a_parameter),
+    kmc.Ordered: lambda: ([kmc.Ordered(2)], draws_of_a_parameter),
+    kmc.CorrelationCholesky: lambda: ([kmc.CorrelationCholesky(2)], draws_of_a_parameter),
+    kmc.EvaluationError: lambda: ([an_error()], of_an_error),
+    kmc.KmcWarning: lambda: ([kmc.KmcWarning("mind")], repr),
+    kmc.Progress: lambda: ([a_progress()], repr),
+    # kernels
+    kernels.Gaussian: lambda: ([GAUSSIAN], matrix),
+    kernels.Exponential: lambda: ([kernels.Exponential(2.0)], matrix),
+    kernels.Matern52: lambda: ([kernels.Matern52(2.0)], matrix),
+    kernels.Matern72: lambda: ([kernels.Matern72(2.0)], matrix),
+    kernels.InverseMultiquadric: lambda: ([kernels.InverseMultiquadric(2.0, 0.7)], matrix),
+    kernels.RationalQuadratic: lambda: ([kernels.RationalQuadratic(2.0, 3.0)], matrix),
+    kernels.Polynomial: lambda: ([kernels.Polynomial(3, 0.5)], matrix),
+    kernels.ExponentialDotProduct: lambda: ([kernels.ExponentialDotProduct(2.0)], matrix),
+    kernels.Sum: lambda: ([GAUSSIAN + kernels.Matern52()], matrix),
+    kernels.Product: lambda: ([GAUSSIAN * kernels.Polynomial()], matrix),
+    kernels.Scale: lambda: ([3.0 * GAUSSIAN], matrix),
+    kernels.Metric: lambda: ([kernels.Metric(GAUSSIAN, np.tri(2))], matrix),
+    kernels.RadialFunction: lambda: ([kernels.RadialFunction([decreasing, slope], 2.0)], matrix),
+    kernels.DotProductFunction: lambda: ([kernels.DotProductFunction([decreasing, slope], 2.0)], matrix),
+    kernels.Program: lambda: ([kernels.program(GAUSSIAN + kernels.Matern52())], fields_of),
+    # bases
+    bases.KernelSections: lambda: ([SECTIONS], basis_values),
+    bases.KernelGradients: lambda: ([bases.KernelGradients(GAUSSIAN, X[:5], [0, 3])], basis_values),
+    bases.KernelExpansion: lambda: ([bases.KernelExpansion(GAUSSIAN, X[:5], sections=Y[:5])], basis_values),
+    bases.FourierFeatures: lambda: ([bases.FourierFeatures.draw(GAUSSIAN, 6, 2, 0)], basis_values),
+    bases.Monomials: lambda: ([bases.Monomials(3, 2, X[0])], basis_values),
+    bases.UserFunctions: lambda: ([bases.UserFunctions(square, size=2)], basis_values),
+    bases.Whitened: lambda: ([bases.Whitened(SECTIONS, np.eye(5)[:, :3])], basis_values),
+    bases.Contraction: lambda: ([bases.Contraction(SECTIONS, Y[:5])], basis_values),
+    bases.BasePoint: lambda: ([scores.GaussianScore().fit(X).point()], fields_of),
+    # forms
+    forms.Forms: lambda: ([forms.accumulate(SECTIONS, X, ("mass", "dirichlet"))], fields_of),
+    forms.Lagged: lambda: ([forms.accumulate(SECTIONS, PATH, ("lagged",), lagtime=1).get("lagged")], fields_of),
+    # estimators
+    scores.GaussianScore: lambda: estimators(scores.GaussianScore, X),
+    scores.NystromKEF: lambda: estimators(scores.NystromKEF, X, **SMALL),
+    scores.LiteKEF: lambda: estimators(scores.LiteKEF, X, **SMALL),
+    scores.FiniteKEF: lambda: estimators(scores.FiniteKEF, X, **SMALL),
+    scores.FullKEF: lambda: estimators(scores.FullKEF, X, regularization=0.01),
+    scores.DenoisingAutoencoder: lambda: estimators(
+        scores.DenoisingAutoencoder, X, n_hidden=3, max_iter=5, random_state=0
+    ),
+    regression.HermiteRegression: lambda: estimators(regression.HermiteRegression, X, Y, -X, **SMALL),
+    spectral.DiffusionMap: lambda: estimators(spectral.DiffusionMap, X, **TWO),
+    spectral.TransitionOperator: lambda: estimators(spectral.TransitionOperator, PATH, **TWO),
+    spectral.GraphLaplacian: lambda: estimators(spectral.GraphLaplacian, X, n_components=2),
+    spectral.KernelJL: lambda: estimators(spectral.KernelJL, X, **TWO),
+    spectral.KernelPCA: lambda: estimators(spectral.KernelPCA, X, **TWO),
+    spectral.NystromEmbedding: lambda: estimators(spectral.NystromEmbedding, X, **TWO),
+    spectral.NeuralEigenfunctions: lambda: ([spectral.NeuralEigenfunctions(n_components=3)], repr),
+    # what functions return, and forms
+    spectral.AugmentationPairs: lambda: ([spectral.AugmentationPairs(nearby)], repr),
+    spectral.Bilinear: lambda: ([spectral.Bilinear(products)], repr),
+    spectral.DirichletForm: lambda: ([spectral.DirichletForm()], repr),
+    spectral.DifferentialOperator: lambda: ([spectral.DifferentialOperator({((1, 0), (1, 0)): 1.0})], repr),
+    spectral.TangentProp: lambda: ([spectral.TangentProp(np.array([1.0, 0.0]))], repr),
+    spectral.Decomposition: lambda: (
+        [spectral.galerkin(spectral.DirichletForm(), bases.Monomials(2, 2), None, X)],
+        lambda found: (found.eigenvalues_, found.left.values(POINTS)),
+    ),
+    spectral.KernelClusters: lambda: (
+        [spectral.kernel_kmeans(X, 2, random_state=0)],
+        lambda found: found.predict(POINTS),
+    ),
+    diagnostics.ControlFunctional: lambda: (
+        [diagnostics.control_functional(PATH, lambda x: x[:, 0], lambda x: -x)],
+        fields_of,
+    ),
+    diagnostics.SteinDiscrepancy: lambda: (
+        [diagnostics.kernel_stein_discrepancy(PATH, lambda x: -x, random_state=0)],
+        fields_of,
+    ),
+}
+ABSTRACT = {kernels.Kernel, kernels.RadialKernel, bases.Basis}
+
+
+def public():
+    """Every class in ``__all__`` of kmc and of its public modules."""
+    for package in (kmc, *(thing for name in kmc.__all__ if isinstance(thing := getattr(kmc, name), types.ModuleType))):
+        for name in package.__all__:
+            thing = getattr(package, name)
+            if inspect.isclass(thing):
+                yield thing
+
+
+def same(one, other):
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    if hasattr(one, "__dataclass_fields__"):
+        return same(fields_of(one), fields_of(other))
+    return one == other or (one != one and other != other)
+
+
+def test_every_public_class_has_a_case():
+    assert {cls.__name__ for cls in public() if cls not in ABSTRACT and cls not in CASES} == set()
+    assert all(isinstance(thing, cls) for cls, case in CASES.items() for thing in case()[0])
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("cls", CASES, ids=lambda cls: cls.__name__)
+def test_copies_are_the_same(cls, way):
+    things, look = CASES[cls]()
+    for thing in things:
+        before = look(thing)
+        again = COPIES[way](thing)
+        assert type(again) is type(thing)
+        assert same(look(again), before)
+
+
+@pytest.mark.parametrize("name", ["sample", "iterate", "from_pymc", "from_stan", "plot_slow_modes"])
+def test_functions_go_by_name(name):
+    function = getattr(kmc, name)
+    assert pickle.loads(pickle.dumps(function)) is function
+
+
+@pytest.mark.parametrize("name", kernels.__all__)
+def test_functions_of_kernels_go_by_name(name):
+    function = getattr(kernels, name)
+    assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_an_error_keeps_what_it_knows():
+    """Its position, parameters and draws; a result travels with it, its cause and notes as pickle has it."""
+
+    def fails(x):
+        return np.nan if x[0] > 1.0 else normal(x)
+
+    with pytest.raises(kmc.EvaluationError) as caught:
+        kmc.sample(fails, dim=2, initial=X[X[:, 0] < 0.9][:4], sampler="random-walk", seed=0, progress=False)
+    again = pickle.loads(pickle.dumps(caught.value))
+    np.testing.assert_array_equal(again.position, caught.value.position)
+    assert again.position[0] > 1.0 and str(again) == str(caught.value)
+    np.testing.assert_array_equal(again.idata.posterior["x"], caught.value.idata.posterior["x"])
