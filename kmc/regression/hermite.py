@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from kmc.bases import Contraction
-from kmc.checks import as_generator, check_count, check_number
+from kmc.checks import as_array, as_generator, check_count, check_number
 from kmc.estimator import DataConversionWarning, Estimator, as_points, check_vector, check_weights, values_of
 from kmc.forms import accumulate_folds
 from kmc.kernels import median_distance
@@ -194,7 +194,7 @@ class HermiteRegression(Estimator):
         return Samples(x, y, t, check_weights(weights, len(x)))
 
     def _values(self, y, n):
-        shape = np.shape(np.asarray(y))
+        shape = as_array("y", y).shape
         if len(shape) == 2 and shape[1] == 1:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected: use y.ravel()",
