@@ -407,7 +407,8 @@ def is_a_function(function, arguments):
 
 def assert_no_nan(basis, shape):
     """At two points; numbers beyond all floats may well be infinite."""
-    dim = basis.centres.shape[1] if hasattr(basis, "centres") else 2
+    places = getattr(basis, "centres", getattr(basis, "frequencies", np.zeros((1, 2))))
+    dim = places.shape[1]
     with np.errstate(all="ignore"):
         values = basis.values(np.linspace(-1.0, 1.0, 2 * dim).reshape(2, dim))
     assert values.shape == (2, *shape) and not np.any(np.isnan(values))

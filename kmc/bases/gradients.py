@@ -154,7 +154,7 @@ def _check_components(components, total):
     expected = f"expected increasing whole numbers from 0 to {total - 1}"
     try:
         kept = np.asarray(components)
-    except ValueError as error:  # lists of unequal length
+    except (TypeError, ValueError) as error:  # lists of unequal length, for one
         raise ValueError(f"components={components!r}: {expected}") from error
     if kept.ndim != 1 or kept.dtype.kind not in "iu" or not len(kept):
         raise ValueError(f"components has shape {kept.shape} and dtype {kept.dtype}: {expected}")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.checks import is_whole
+from kmc.checks import check_magnitude, is_whole
 
 
 class Block(NamedTuple):
@@ -163,8 +163,10 @@ def _check(x, parts):
     for name in ("gradients", "base_gradient"):
         if parts[name] is not None and parts[name].shape != x.shape:
             raise ValueError(f"{name} has shape {parts[name].shape} for samples of shape {x.shape}: expected the same")
-    if weights is not None and np.any(weights < 0):
-        raise ValueError(f"weights: expected no negative number, found {weights.min():g}")
+    if weights is not None:
+        check_magnitude("weights", weights)
+        if np.any(weights < 0):
+            raise ValueError(f"weights: expected no negative number, found {weights.min():g}")
     if labels is not None and np.any(labels < 0):
         raise ValueError(f"labels: expected folds 0, 1, ..., found {labels.min()}")
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from kmc.bases import Contraction
-from kmc.checks import as_generator, check_count, check_number
+from kmc.checks import as_array, as_generator, check_count, check_number
 from kmc.estimator import DataConversionWarning, Estimator, as_points, check_vector, check_weights, values_of
 from kmc.forms import accumulate, accumulate_folds
 from kmc.forms.stream import is_iterator
@@ -194,7 +194,7 @@ class HermiteRegression(Estimator):
         )
 
     def _values(self, y, n):
-        shape = np.shape(np.asarray(y))
+        shape = as_array("y", y).shape
         if len(shape) == 2 and shape[1] == 1:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected: use y.ravel()",

@@ -229,7 +229,7 @@ def _sizes(n_hidden):
         return list(HIDDEN)
     try:
         sizes = np.atleast_1d(np.asarray(n_hidden))
-    except ValueError as error:  # lists of unequal length
+    except (TypeError, ValueError) as error:  # lists of unequal length, for one
         raise TypeError(f"n_hidden={n_hidden!r}: {expected}") from error
     if sizes.ndim != 1 or not sizes.size or sizes.dtype.kind not in "iu":
         raise TypeError(f"n_hidden={n_hidden!r}: {expected}")

@@ -36,7 +36,7 @@ def draw_components(components: Any, m: int, d: int, rng: np.random.Generator) -
         return chosen if len(chosen) else rng.integers(m * d, size=1)
     try:
         counts = np.atleast_1d(np.asarray(components))
-    except ValueError as error:  # lists of unequal length
+    except (TypeError, ValueError) as error:  # lists of unequal length, for one
         raise ValueError(f"components={components!r}: {_expected(m, d)}") from error
     if counts.shape not in ((1,), (m,)) or counts.dtype.kind not in "iu":
         raise ValueError(f"components={components!r}: {_expected(m, d)}")
