@@ -451,7 +451,7 @@ BASES = [
         bases.UserFunctions,
         {"values": lambda x: x**2, "size": 2},
         is_a_basis,
-        also={"size": ("values",)},
+        also={"size": ("values",), "values": ("scalars", "arguments?")},
     ),
     Case(
         "Whitened",
