@@ -36,6 +36,7 @@ from targets import NOISY, TARGETS, problem
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "sampling.csv"
+PICTURES = HERE / "pictures"
 KEY = ("target", "method", "seed", "budget")
 COLUMNS = (
     *KEY,
@@ -365,9 +366,10 @@ def _options():
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
     parser.add_argument("--plan", action="store_true", help="say how long the run would take, and stop")
+    parser.add_argument("--tables", action="store_true", help="run nothing: tables of what the CSV has")
     parser.add_argument("--front", action="store_true", help="the cells of the front page's table, and no others")
     parser.add_argument("--readme", action="store_true", help="write the tables into both README.md")
-    parser.add_argument("--plots", action="store_true", help="draw the pictures beside the CSV")
+    parser.add_argument("--plots", action="store_true", help="draw the pictures")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     parser.add_argument("--cells", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -399,7 +401,7 @@ def main() -> None:
     if options.plan:
         print(plan(cells, options.jobs, store))
         return
-    failures = run_cells(cells, options.jobs, store)
+    failures = [] if options.tables else run_cells(cells, options.jobs, store)
     by_budget = {b: store.summaries(options.targets, options.methods, seeds, b) for b in options.budget}
     by_budget = {budget: found for budget, found in by_budget.items() if found}
     if by_budget:
@@ -411,7 +413,7 @@ def main() -> None:
     if options.plots:
         import sampling_plots
 
-        sampling_plots.draw(by_budget, options.results.parent)
+        sampling_plots.draw(by_budget, PICTURES)
     if options.readme:
         front = store.summaries(FRONT_TARGETS, FRONT_METHODS, lambda _: FRONT_SEEDS, FRONT_BUDGET, old=True)
         write_between(HERE / "README.md", "sampling", table(front))
