@@ -189,7 +189,7 @@ def test_pickles():
         ({"alpha": 2.0}, X, ValueError, "alpha=2.0"),
         ({"n_components": 0}, X, ValueError, "n_components=0"),
         ({"basis": "sections"}, X, TypeError, "basis='sections'"),
-        ({}, np.ones((9, 2)), ValueError, "all neighbours are at distance zero"),
+        ({}, np.ones((9, 2)), ValueError, "all neighbours in X are at distance zero"),
         ({}, X[:2], ValueError, "minimum of 3 is required"),
         ({}, np.full((9, 2), np.nan), ValueError, "NaN"),
     ],

@@ -98,7 +98,7 @@ def test_a_model_that_cannot_be_loaded_says_why(tmp_path, monkeypatch):
 
 
 SCRIPT = """
-import os, subprocess, sys, time
+import os, signal, subprocess, sys, time
 import kmc
 
 def log_density(x):
@@ -109,6 +109,7 @@ def log_density(x):
     return 0.0
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what was started in the background ignores it
     kmc.sample(log_density, dim=2, chains=2, draws=10, executor=2, progress=False, seed=0)
     print("returned")
 """
