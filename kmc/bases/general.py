@@ -16,9 +16,14 @@ class Differentiable(Protocol):
     """The part of :class:`kmc.bases.Basis` that forms of derivatives take."""
 
     @property
-    def size(self) -> int: ...
-    def gradients(self, x: np.ndarray) -> np.ndarray: ...
-    def laplacians(self, x: np.ndarray) -> np.ndarray: ...
+    def size(self) -> int:
+        """Number p of functions."""
+
+    def gradients(self, x: np.ndarray) -> np.ndarray:
+        """At points (n, d), shape (n, p, d)."""
+
+    def laplacians(self, x: np.ndarray) -> np.ndarray:
+        """At points (n, d), shape (n, p)."""
 
 
 def slices(n: int, numbers_per_row: int) -> Iterator[slice]:

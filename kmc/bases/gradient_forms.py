@@ -26,25 +26,31 @@ class GradientForms:
         self.size = len(selected)
 
     def values(self, x: np.ndarray) -> np.ndarray:
+        """At points (n, d), shape (n, p)."""
         return self._kept(partial(self._kernel, "y", x, self._centres))
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
+        """Shape (n, p, d)."""
         return self._kept(partial(self._kernel, "xy", x, self._centres).transpose(0, 1, 3, 2))
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
+        """Shape (n, p)."""
         return self._kept(partial(self._kernel, "xxy", x, self._centres))
 
     def gram(self) -> np.ndarray:
+        """Inner products of the functions, shape (p, p)."""
         block = partial(self._kernel, "xy", self._centres, self._centres).transpose(0, 2, 1, 3)
         return block.reshape(self._centres.size, -1)[np.ix_(self._selected, self._selected)]
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (p, p)."""
         total = np.zeros((self.size, self.size))
         for rows in self._slices(x):
             total += general.sum_dirichlet(self, x[rows], weights[rows])
         return total
 
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray:
+        """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (p,)."""
         total = np.zeros(self.size)
         for rows in self._slices(x):
             total += general.sum_linear(self, x[rows], weights[rows], _part(base_gradient, rows))

@@ -16,11 +16,21 @@ from kmc.kernels import Kernel, Metric, Scale, partial
 class SectionForms(Protocol):
     """What :class:`kmc.bases.KernelSections` computes; shapes are given there."""
 
-    def values(self, x: np.ndarray) -> np.ndarray: ...
-    def gradients(self, x: np.ndarray) -> np.ndarray: ...
-    def laplacians(self, x: np.ndarray) -> np.ndarray: ...
-    def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray: ...
-    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray: ...
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """The functions at points (n, d), shape (n, p)."""
+
+    def gradients(self, x: np.ndarray) -> np.ndarray:
+        """Their gradients, shape (n, p, d)."""
+
+    def laplacians(self, x: np.ndarray) -> np.ndarray:
+        """Their Laplacians, shape (n, p)."""
+
+    def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (p, p)."""
+
+    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray:
+        """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (p,)."""
+
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray: ...
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray: ...
 
