@@ -74,7 +74,8 @@ class RadialForms(GradientForms):
         self._profile = profile
         self._geometry = RadialGeometry(metric, centres)
 
-    def gram(self):
+    def gram(self) -> np.ndarray:
+        """Inner products of the functions, shape (p, p)."""
         geometry = self._geometry
         columns = gradient_columns.columns(self._profile, geometry, geometry.centres, self._selected)
         rows = columns.transpose(2, 1, 0).reshape(-1, self.size)

@@ -18,6 +18,16 @@ def test_the_probability_is_that_of_metropolis_and_hastings(tempering):
 
 
 @pytest.mark.parametrize("tempering", TEMPERINGS)
+def test_what_is_tempered_may_be_the_density_of_other_coordinates(tempering):
+    """p^b du instead of p^b dx: the volume counts once, whatever the temperature."""
+    rng = np.random.default_rng(3)
+    for current, proposed, log_ratio, *jacobians in rng.normal(-2.0, 3.0, (200, 5)):
+        _, probability = decide(rng, current, proposed, log_ratio, tempering, tuple(jacobians))
+        values = tempered_value(tempering, np.array([current, proposed]) - jacobians) + jacobians
+        assert probability == pytest.approx(min(1.0, np.exp(np.diff(values)[0] + log_ratio)), rel=1e-12)
+
+
+@pytest.mark.parametrize("tempering", TEMPERINGS)
 def test_a_density_of_zero_is_never_accepted(tempering):
     rng = np.random.default_rng(1)
     for log_ratio in (0.0, 700.0, np.inf):
