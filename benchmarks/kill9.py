@@ -23,8 +23,8 @@ import kmc
 ASKED = {
     "dim": 3,
     "chains": 4,
-    "draws": 400,
-    "max_evaluations": 6000,
+    "draws": None,
+    "max_evaluations": 12_000,
     "seed": 11,
     "progress": False,
     "save_warmup": True,
@@ -50,19 +50,24 @@ def session(store: str, sampler: str) -> None:
 
 
 def kills(store: str, sampler: str, wanted: int, rng: np.random.Generator) -> tuple[int, list[int]]:
-    """Kill session after session; the number of kills, and the evaluations in the store after each."""
-    killed, reached = 0, []
+    """Kill session after session; the number of kills, and the evaluations in the store after each.
+
+    The kills are spread over the whole run: each session may go on for a random number of evaluations, and then for a
+    random time that ends before, within or after the next commit.
+    """
+    killed, reached, last = 0, [], 0
     while killed < wanted:
         command = [sys.executable, "-m", "benchmarks.kill9", "--session", store, "--sampler", sampler]
+        enough = last + rng.uniform(0, 2) * ASKED["max_evaluations"] / (wanted + 1)
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             process.stdout.readline()
-            if rng.random() < 0.5:  # else the run would hardly move on where starting takes long
-                while process.poll() is None and evaluations(store) <= max(reached, default=0):
-                    time.sleep(0.02)
-            time.sleep(rng.uniform(0.0, 0.8))
+            while process.poll() is None and evaluations(store) < enough:
+                time.sleep(0.02)
+            time.sleep(rng.uniform(0.0, 0.3))
             over = process.poll() is not None
             process.kill()
-        reached.append(evaluations(store))
+        last = evaluations(store)
+        reached.append(last)
         if over:
             break
         killed += 1
@@ -70,7 +75,7 @@ def kills(store: str, sampler: str, wanted: int, rng: np.random.Generator) -> tu
 
 
 def evaluations(store: str) -> int:
-    """Those in the store."""
+    """Those in the store, 0 where there is none yet."""
     return kmc.load(store).attrs.get("n_evaluations", 0) if Path(store, "zarr.json").exists() else 0
 
 

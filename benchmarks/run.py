@@ -2,7 +2,8 @@
 
 Direct calls, executors, and whatever else stands between a sampler and the log-density are measured in one run, in
 turns, on a log-density that costs nothing. Each figure is the median over rounds; *overhead* is that above a direct
-call. ``--measures`` chooses some of them; those of dask need ``pip install -e ".[dask]"``.
+call. ``--measures`` chooses some of them; those of dask need ``pip install -e ".[dask]"``. Then the store and the
+progress are measured in whole runs, which need ``pip install -e ".[store]"``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import NamedTuple
 
 import numpy as np
+from run_shares import shares
 
 from kmc.run.executors import as_executor
 from kmc.targets.evaluate import Evaluator
@@ -81,6 +83,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measures", nargs="+", choices=list(MEASURES), default=list(MEASURES))
+    parser.add_argument("--evaluations", type=int, default=8000, help="of a whole run")
     parser.add_argument("--rounds", type=int, default=11)
     options = parser.parse_args()
     names = list(dict.fromkeys([DIRECT, *options.measures]))
@@ -98,6 +101,7 @@ def main() -> None:
         whole, bar = statistics.median(seconds[name]), MEASURES[name].bar
         overhead = "" if name == DIRECT else f"{1e3 * (whole - direct):.3f}"
         print(f"| {name} | {1e3 * whole:.4f} | {overhead} | {'' if bar is None else bar} |")
+    print("", shares(options.evaluations), sep="\n")
 
 
 if __name__ == "__main__":

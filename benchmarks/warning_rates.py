@@ -154,7 +154,7 @@ def state(row: dict) -> str:
 def fired(row: dict) -> list[str]:
     """Names of the warnings of a run, by the limits as they are now."""
     facts = {name: row[name] for name in FACTS if not math.isnan(row[name])}
-    return list(verdict("kernel-hmc", row, [facts], row["draws"], None, interrupted=False))
+    return list(verdict("kernel-hmc", row, [facts], row["draws"], None))
 
 
 def table(rows: list[dict]) -> str:

@@ -100,9 +100,9 @@ class Run:
         trace = joined([replica.trace for replica in self.replicas])
         warmup_trace = joined([replica.warmup_trace for replica in self.replicas])
         reports = [replica.report() for replica in self.replicas]
-        draws = self.draws if self.ended else None  # whoever stops a run knows that it has fewer
+        cut = "interrupted" if self.interrupted else "" if self.ended else "stopped"
         found = self._symptoms(trace) if len(trace) else {}
-        said = list(verdict(self.sampler.name, found, reports, len(trace), draws, self.interrupted).values())
+        said = list(verdict(self.sampler.name, found, reports, len(trace), self.draws, cut).values())
         attrs = {**self.facts(), "warnings": said}
         result = to_arviz(self.evaluate.model, trace, warmup_trace if save_warmup else None, attrs)
         if self.ended:

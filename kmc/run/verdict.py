@@ -33,7 +33,7 @@ def verdict(
     reports: Sequence[Mapping[str, Any]],
     made: int,
     draws: int | None,
-    interrupted: bool,
+    cut: str = "",
 ) -> dict[str, str]:
     """Sentences about what the user should know, by the names of the warnings; empty when all is well.
 
@@ -49,9 +49,10 @@ def verdict(
         Draws per chain.
     draws : int or None
         Draws per chain that were asked for.
-    interrupted : bool
+    cut : {"", "stopped", "interrupted"}
+        Who ended the run before its time: nobody, whoever drives it, or Ctrl-C.
     """
-    said = _about_length(made, draws, interrupted)
+    said = _about_length(made, draws, cut)
     if not made:
         return said
     facts = max(reports, key=lambda report: report.get("surrogate_loo_sd", np.inf))  # of the worst replica
@@ -66,9 +67,11 @@ def verdict(
     return said
 
 
-def _about_length(made, draws, interrupted):
-    if interrupted:
+def _about_length(made, draws, cut):
+    if cut == "interrupted":
         return {"interrupted": f"The run was interrupted after {made} draws per chain; the results hold those."}
+    if cut == "stopped":  # whoever did so knows that there are fewer draws
+        return {} if made else {"no draws": "The run was stopped within warm-up and has no draws: let it go on longer."}
     if not made:
         return {"no draws": "The run ended within warm-up and has no draws: raise max_evaluations or lower warmup."}
     if draws is not None and made < draws:

@@ -478,7 +478,9 @@ def test_a_callback_sees_every_sweep_and_can_stop(sampler):
         assert len(seen) in (stop, stop + 1)  # and the last word
         assert seen[-1].n_evaluations == idata.attrs["n_evaluations"] == records[stop - 1].n_evaluations
         check_prefix(idata, reference)
-        assert positions(idata).shape[1] == records[stop - 1].draw
+        made = positions(idata).shape[1]
+        assert made == records[stop - 1].draw
+        assert made or "stopped within warm-up" in sentences(idata)[0]
 
 
 def test_an_interruption_in_a_callback_returns_the_draws_so_far():

@@ -22,7 +22,7 @@ def warned(x, acceptance_rate=None, seed=0, replicas=2):
     rate = np.full(x.shape[:2], 0.85) if acceptance_rate is None else acceptance_rate
     accepted = np.random.default_rng(seed).random(x.shape[:2]) < rate
     found = symptoms(x, -0.5 * np.sum(x**2, axis=2), rate, accepted, replicas)
-    return found, set(verdict("kernel-hmc", found, [FACTS], x.shape[1], None, interrupted=False))
+    return found, set(verdict("kernel-hmc", found, [FACTS], x.shape[1], None))
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])

@@ -18,14 +18,18 @@ TWICE_FAILED = ESTIMATOR | {"n_failed_refits": 2, "refit_error": "singular"}
 NAN = float("nan")
 
 
-def say(sampler="kernel-hmc", draws=20, made=20, facts=FITTED, interrupted=False, reports=None, **found):
-    return verdict(sampler, WELL | found, reports or [facts], made, draws, interrupted)
+def say(sampler="kernel-hmc", draws=20, made=20, facts=FITTED, cut="", reports=None, **found):
+    return verdict(sampler, WELL | found, reports or [facts], made, draws, cut)
 
 
 @pytest.mark.parametrize("draws", [20, None])
 @pytest.mark.parametrize("sampler", ["kernel-hmc", "adaptive-metropolis", "random-walk"])
 def test_nothing_is_said_when_all_is_well(sampler, draws):
     assert say(sampler, draws) == {}
+
+
+def test_who_stops_a_run_knows_that_it_has_fewer_draws():
+    assert say(made=7, cut="stopped") == {}
 
 
 @pytest.mark.parametrize("name", WELL)
@@ -36,10 +40,11 @@ def test_nothing_is_said_of_what_could_not_be_measured(name):
 @pytest.mark.parametrize(
     ("name", "options", "sentence", "remedy"),
     [
-        ("interrupted", {"interrupted": True}, "interrupted after 20 draws per chain", ""),
-        ("interrupted", {"interrupted": True, "made": 0}, "interrupted after 0 draws per chain", ""),
+        ("interrupted", {"cut": "interrupted"}, "interrupted after 20 draws per chain", ""),
+        ("interrupted", {"cut": "interrupted", "made": 0}, "interrupted after 0 draws per chain", ""),
         ("no draws", {"made": 0}, "has no draws", "raise max_evaluations or lower warmup"),
         ("no draws", {"made": 0, "draws": None}, "has no draws", "raise max_evaluations or lower warmup"),
+        ("no draws", {"made": 0, "cut": "stopped"}, "was stopped within warm-up", "let it go on"),
         ("few draws", {"made": 7}, "Only 7 of 20 draws per chain", "raise max_evaluations"),
         ("acceptance", {"acceptance": 0.03}, "Only 3.0% of the proposals were accepted", "reparametrise"),
         ("acceptance", {"acceptance": 0.3}, "Only 30% of the proposals were accepted", "allow more evaluations"),
@@ -105,7 +110,7 @@ def test_several_sentences():
 
 
 def test_an_interrupted_run_is_not_told_to_raise_its_budget():
-    assert not any("max_evaluations" in s for s in say("random-walk", interrupted=True, made=3).values())
+    assert not any("max_evaluations" in s for s in say("random-walk", cut="interrupted", made=3).values())
 
 
 # Noisy targets
