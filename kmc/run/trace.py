@@ -133,4 +133,6 @@ def side_by_side(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray
 
 
 def _doubled(column: np.ndarray) -> np.ndarray:
-    return np.concatenate([column, np.empty_like(column)])
+    room = np.empty((2 * len(column), *column.shape[1:]), column.dtype)  # memory from the system once it is written to
+    room[: len(column)] = column
+    return room

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from kmc.targets.evaluate import Mapper
 from kmc.targets.failures import failed_value
 from kmc.targets.model import Model
 
+_NAME = "kmc-evaluate"
 _ATTEMPTS = 5  # the first may find that the model is not known
 _TASK_SECONDS = 0.005  # a task takes dask a millisecond or a few: evaluations that are cheaper share one
 
@@ -61,8 +63,12 @@ class DaskExecutor:
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
         """Send points as tasks."""
+        # The scheduler keeps an account of each stretch of tasks, and begins another when all tasks of that name are
+        # forgotten: one that is there all the time keeps it at one account, where there was one for every few sweeps.
+        anchor = self.client.submit(int, key=f"{_NAME}-{uuid4().hex}")
         with package(model, self.timeout) as made:
             yield _DaskMapper(self.client, made)
+        del anchor
 
 
 class _DaskMapper:
@@ -99,7 +105,7 @@ class _DaskMapper:
 
     def _run(self, task: Task, parts: list[np.ndarray]) -> list[Answer | None]:
         """One task for each part; None for what has to be done again."""
-        futures = self._client.map(task, parts, pure=False, key="kmc-evaluate")
+        futures = self._client.map(task, parts, pure=False, key=_NAME)
         try:
             return self._results(futures, parts)
         except BaseException:

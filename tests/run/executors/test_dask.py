@@ -62,6 +62,18 @@ def test_cheap_points_share_a_task_and_dear_ones_do_not(client):
         assert [outcome.value for outcome in mapper(POINTS)] == [models.quartic(x)[0] for x in POINTS]
 
 
+def test_the_scheduler_keeps_nothing_of_a_sweep(client):
+    def accounts(dask_scheduler):  # of stretches of tasks without a break
+        return len(dask_scheduler.extensions["spans"].spans)
+
+    before = client.run_on_scheduler(accounts)
+    with DaskExecutor(client).open(Model(models.quartic, dim=2)) as mapper:
+        for _ in range(10):
+            mapper(POINTS)
+            time.sleep(0.05)  # all that was evaluated is forgotten meanwhile
+    assert client.run_on_scheduler(accounts) - before <= 1
+
+
 def test_failures_carry_their_parameters(client):
     model = Model(models.raising, dim=2)
     with DaskExecutor(client).open(model) as mapper:
