@@ -20,7 +20,7 @@ from rich.text import Text
 
 from kmc.run.records import Progress
 
-_LIVE_SECONDS = 1 / 8
+_LIVE_SECONDS = 1 / 3  # each time takes a millisecond
 _LOG_SECONDS = 10.0
 _PHASES = {"start": "starting", "warmup": "warm-up", "sampling": "sampling", "done": "done"}
 

@@ -15,7 +15,7 @@ from kmc.run.replica import Replica
 from kmc.run.trace import joined
 
 _RECENT = 100  # sweeps whose acceptance is averaged
-_LEAST_GROWTH = 1 / 3  # of the draws, from one effective sample size to the next
+_LEAST_GROWTH = 1 / 2  # of the draws, from one effective sample size to the next
 _NUMBERS_PER_DRAW = 20  # of a chain: the ESS of so many numbers costs 3 μs, a draw with its evaluation 1 ms
 
 
@@ -52,8 +52,8 @@ class Meter:
         """Take in what the replicas just did."""
         made = [sweep for sweep in sweeps if sweep is not None]
         if made:
-            self._acceptance.append(float(np.mean([sweep.stats["acceptance_rate"] for sweep in made])))
-        self._n_divergences += sum(int(np.sum(sweep.stats["diverging"])) for sweep in made if not sweep.warmup)
+            self._acceptance.append(sum(float(sweep.stats["acceptance_rate"].mean()) for sweep in made) / len(made))
+        self._n_divergences += sum(np.count_nonzero(sweep.stats["diverging"]) for sweep in made if not sweep.warmup)
 
     def record(self, phase: str, replicas: Sequence[Replica], n_evaluations: int) -> Progress:
         """The state of the run, now."""
@@ -91,7 +91,7 @@ def next_look(draw: int, dim: int) -> int:
     Examples
     --------
     >>> next_look(100, dim=2), next_look(100, dim=40)
-    (133, 300)
+    (150, 300)
     """
     return draw + max(10, int(draw * max(_LEAST_GROWTH, dim / _NUMBERS_PER_DRAW)))
 
