@@ -53,7 +53,9 @@ class Meter:
         made = [sweep for sweep in sweeps if sweep is not None]
         if made:
             self._acceptance.append(sum(float(sweep.stats["acceptance_rate"].mean()) for sweep in made) / len(made))
-        self._n_divergences += sum(np.count_nonzero(sweep.stats["diverging"]) for sweep in made if not sweep.warmup)
+        self._n_divergences += sum(
+            int(np.count_nonzero(sweep.stats["diverging"])) for sweep in made if not sweep.warmup
+        )
 
     def record(self, phase: str, replicas: Sequence[Replica], n_evaluations: int) -> Progress:
         """The state of the run, now."""

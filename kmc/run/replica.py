@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kmc.mcmc.base import Problem, Process, Sampler, Sweep
+from kmc.mcmc.base import Problem, Process, Sweep
 from kmc.run.blobs import BlobStore
+from kmc.run.plan import Plan
 from kmc.run.trace import Trace
-from kmc.targets.model import Model
 from kmc.threads import single_threaded
 
 Evaluate = Callable[[np.ndarray], np.ndarray]
@@ -23,14 +23,12 @@ class Replica:
 
     Parameters
     ----------
-    sampler : Sampler
-    dim, chains : int
-    draws, warmup, max_evaluations : int or None
-        As in :class:`kmc.mcmc.base.Problem`; ``max_evaluations`` is what the process plans with.
+    plan : Plan
+        Of the whole run.
+    max_evaluations : int or None
+        What the process plans with.
     seed : SeedSequence
-    noisy : bool
-        Whether the values are estimates.
-    blobs : BlobStore, optional
+    blobs : BlobStore
         Where the blobs of a sweep's states are found.
 
     Attributes
@@ -41,43 +39,38 @@ class Replica:
 
     def __init__(
         self,
-        sampler: Sampler,
-        dim: int,
-        chains: int,
-        draws: int | None,
-        warmup: int | None,
+        plan: Plan,
         max_evaluations: int | None,
         seed: np.random.SeedSequence,
-        noisy: bool = False,
-        blobs: BlobStore | None = None,
+        blobs: BlobStore,
     ):
-        self.sampler, self.dim, self.chains, self.noisy = sampler, dim, chains, noisy
-        self.draws, self.warmup, self.max_evaluations = draws, warmup, max_evaluations
+        self.plan, self.chains, self.max_evaluations = plan, plan.chains // plan.replicas, max_evaluations
         self._start_seed, self._process_seed = seed.spawn(2)
         self._process: Process | None = None
         self._asked: np.ndarray | None = None  # the points of the sweep under way
-        self.trace, self.warmup_trace = Trace(chains, dim, blobs), Trace(chains, dim, blobs)
+        self.trace, self.warmup_trace = (Trace(self.chains, plan.model.dim, blobs) for _ in range(2))
 
     @property
     def warming_up(self) -> bool:
         """Whether draws do not count yet."""
         return self._process is None or self._process.warming_up
 
-    def random_start(self, evaluate: Evaluate, model: Model) -> tuple[np.ndarray, np.ndarray]:
+    def random_start(self, evaluate: Evaluate) -> tuple[np.ndarray, np.ndarray]:
         """Points (k, d) and values (k,), until there is one per chain of positive density.
 
         As the model draws them, or else uniform on [-2, 2]^d.
         """
+        model = self.plan.model
         rng = np.random.default_rng(self._start_seed)
         allowed = _TRIES_PER_START * self.chains
         if self.max_evaluations is not None:
             allowed = min(allowed, self.max_evaluations // 2)
-        points, values = np.empty((0, self.dim)), np.empty(0)
+        points, values = np.empty((0, model.dim)), np.empty(0)
         while np.isfinite(values).sum() < self.chains and len(points) < allowed:
             size = min(self.chains, allowed - len(points))
             batch = model.initial_points(rng, size)
             if batch is None:
-                batch = rng.uniform(-2.0, 2.0, (size, self.dim))
+                batch = rng.uniform(-2.0, 2.0, (size, model.dim))
             points, values = np.vstack([points, batch]), np.concatenate([values, evaluate(batch)])
         return points, values
 
@@ -94,17 +87,17 @@ class Replica:
                 f"initial={np.array2string(points, threshold=20)}: the log-density is -inf at every start point; "
                 "pass start points at which the density is positive"
             )
-        self._process = self.sampler.start(
+        self._process = self.plan.sampler.start(
             Problem(
-                dim=self.dim,
+                dim=self.plan.model.dim,
                 chains=self.chains,
                 initial=points,
                 initial_log_density=values,
-                draws=self.draws,
-                warmup=self.warmup,
+                draws=self.plan.draws,
+                warmup=self.plan.warmup,
                 max_evaluations=self.max_evaluations,
                 seed=self._process_seed,
-                noisy=self.noisy,
+                noisy=self.plan.model.noisy,
             )
         )
 

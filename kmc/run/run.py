@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kmc.mcmc.base import Sampler, Sweep
+from kmc.mcmc.base import Sweep
 from kmc.run.blobs import BlobStore
 from kmc.run.executors import Executor
 from kmc.run.meter import Meter
+from kmc.run.plan import Plan
 from kmc.run.records import Progress
 from kmc.run.replica import Replica
 from kmc.run.results import to_arviz
@@ -19,17 +20,25 @@ from kmc.run.symptoms import symptoms
 from kmc.run.trace import Trace, joined
 from kmc.run.verdict import verdict
 from kmc.targets.evaluate import Evaluation, Evaluator
-from kmc.targets.model import Model
 
 
 class Run:
-    """Everything that one call of :func:`kmc.sample` does; see there for the parameters.
+    """Everything that one call of :func:`kmc.sample` does.
 
     While a replica warms up, those that have done so wait: from then on all have the same number of draws whenever the
     run stops. Each plans its warm-up with its share of the evaluations; together they draw until all are spent.
 
+    Parameters
+    ----------
+    plan : Plan
+        What was asked for.
+    executor : Executor
+        Where the log-density is evaluated.
+
     Attributes
     ----------
+    draws, max_evaluations : int or None
+        Where the run ends: as planned, unless it is extended.
     stopped : bool
         Set by whoever drives the run, to end it after the current sweep.
     interrupted : bool
@@ -40,39 +49,25 @@ class Run:
         Writes the run to a store, if there is one.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        sampler: Sampler,
-        chains: int,
-        replicas: int,
-        draws: int | None,
-        warmup: int | None,
-        max_evaluations: int | None,
-        seed: np.random.SeedSequence,
-        initial: np.ndarray | None,
-        executor: Executor,
-    ):
-        self.sampler, self.chains, self.draws, self.max_evaluations = sampler, chains, draws, max_evaluations
-        self.seed, self.initial, self.executor = seed, initial, executor
-        self.blobs = BlobStore(model)
-        self.evaluate = Evaluator(model, keep=self._keep)
+    def __init__(self, plan: Plan, executor: Executor):
+        self.plan, self.executor = plan, executor
+        self.draws, self.max_evaluations = plan.draws, plan.max_evaluations
+        self.blobs = BlobStore(plan.model)
+        self.evaluate = Evaluator(plan.model, keep=self._keep)
         self.recorder = Unrecorded()
-        seeds = [seed] if replicas == 1 else seed.spawn(replicas)
-        self.replicas = [
-            Replica(sampler, model.dim, chains // replicas, draws, warmup, budget, child, model.noisy, self.blobs)
-            for budget, child in zip(shares(max_evaluations, replicas), seeds, strict=True)
-        ]
+        seeds = [plan.seed] if plan.replicas == 1 else plan.seed.spawn(plan.replicas)
+        budgets = shares(plan.max_evaluations, plan.replicas)
+        self.replicas = [Replica(plan, *own, self.blobs) for own in zip(budgets, seeds, strict=True)]
         self.interrupted = self.stopped = self.ended = False
         self._n_warmup = 0
-        self.meter = Meter(draws, max_evaluations)
+        self.meter = Meter(plan.draws, plan.max_evaluations)
 
     def sweeps(self) -> Generator[Progress, None, None]:
         """Sweep until the draws are made, the budget is spent or `stopped` is set; records before, after each and last.
 
         What the run holds open is let go when the generator ends or is closed.
         """
-        with self.recorder, self.executor.open(self.evaluate.model) as self.evaluate.mapper:
+        with self.recorder, self.executor.open(self.plan.model) as self.evaluate.mapper:
             yield from self._sweeps()
 
     def _sweeps(self) -> Generator[Progress, None, None]:
@@ -102,9 +97,9 @@ class Run:
         reports = [replica.report() for replica in self.replicas]
         cut = "interrupted" if self.interrupted else "" if self.ended else "stopped"
         found = self._symptoms(trace) if len(trace) else {}
-        said = list(verdict(self.sampler.name, found, reports, len(trace), self.draws, cut).values())
+        said = list(verdict(self.plan.sampler.name, found, reports, len(trace), self.draws, cut).values())
         attrs = {**self.facts(), "warnings": said}
-        result = to_arviz(self.evaluate.model, trace, warmup_trace if save_warmup else None, attrs)
+        result = to_arviz(self.plan.model, trace, warmup_trace if save_warmup else None, attrs)
         if self.ended:
             self.recorder.finish(result)
         return result, said
@@ -112,12 +107,12 @@ class Run:
     def facts(self) -> dict[str, Any]:
         """What was run and at what price, so far."""
         return {
-            "sampler": self.sampler.name,
-            "settings": self.sampler,
-            "seed": self.seed.entropy,
-            "seed_spawn_key": list(self.seed.spawn_key),
-            "chains": self.chains,
-            "replicas": len(self.replicas),
+            "sampler": self.plan.sampler.name,
+            "settings": self.plan.sampler,
+            "seed": self.plan.seed.entropy,
+            "seed_spawn_key": list(self.plan.seed.spawn_key),
+            "chains": self.plan.chains,
+            "replicas": self.plan.replicas,
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "sampling_time": self.meter.elapsed,
@@ -149,10 +144,11 @@ class Run:
 
     def _start(self) -> None:
         """Evaluate the start points and start every replica."""
-        if self.initial is None:
-            starts = [replica.random_start(self._values, self.evaluate.model) for replica in self.replicas]
+        initial = self.plan.initial
+        if initial is None:
+            starts = [replica.random_start(self._values) for replica in self.replicas]
         else:
-            starts = dealt(self.initial, self._values(self.initial), len(self.replicas))
+            starts = dealt(initial, self._values(initial), len(self.replicas))
         for replica, (points, values) in zip(self.replicas, starts, strict=True):
             replica.start(points, values)
         self._n_warmup = self.evaluate.n_evaluations

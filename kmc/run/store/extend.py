@@ -8,6 +8,7 @@ from typing import Any
 
 from kmc.run import arguments
 from kmc.run.executors import as_executor
+from kmc.run.plan import Plan
 from kmc.run.records import Progress
 from kmc.run.run import Run
 from kmc.run.sample import drive
@@ -103,17 +104,7 @@ def _run_again(folder: Path, header: dict[str, Any], commit: Commit, target: Any
     initial = None if asked["initial"] is None else model.start_points(asked["initial"], 1)
     seed = stored_seed(folder)
     assert seed is not None
-    run = Run(
-        model,
-        sampler,
-        asked["chains"],
-        asked["replicas"],
-        asked["draws"],
-        asked["warmup"],
-        asked["max_evaluations"],
-        seed,
-        initial,
-        as_executor(executor),
-    )
-    check_settings(folder, asked, settings(run))
-    return run
+    counts = {name: asked[name] for name in ("chains", "replicas", "draws", "warmup", "max_evaluations")}
+    plan = Plan(model=model, sampler=sampler, seed=seed, initial=initial, **counts)
+    check_settings(folder, asked, settings(plan))
+    return Run(plan, as_executor(executor))

@@ -109,7 +109,7 @@ class Recorder(Unrecorded):
 
     def _restore_traces(self, states: Sequence[Mapping[str, Any]]) -> None:
         trace, blobs = self._read("draws/trace", self.commit.n_draws), self._read("draws/blobs", self.commit.n_draws)
-        replicas, chains = self.run.replicas, self.run.chains // len(self.run.replicas)
+        replicas, chains = self.run.replicas, self.run.replicas[0].chains
         for i, (replica, state) in enumerate(zip(replicas, states, strict=True)):
             mine = np.s_[: state["n_draws"], i * chains : (i + 1) * chains]
             replica.trace.restore(_cut(trace, mine), _cut(blobs, mine))
@@ -223,7 +223,7 @@ class Recorder(Unrecorded):
         columns = side_by_side([trace.rows(start, stop) for trace in traces])
         self._put(crcs, f"{name}/trace", start, columns)
         self._put(crcs, f"{name}/blobs", start, side_by_side([trace.blob_rows(start, stop) for trace in traces]))
-        model = self.run.evaluate.model
+        model = self.run.plan.model
         if model.named:
             n, chains, dim = columns["position"].shape
             values = model.constrain(columns["position"].reshape(-1, dim))

@@ -13,27 +13,27 @@ from kmc.run.results import described
 from kmc.run.store.commit import StoreError
 
 if TYPE_CHECKING:
-    from kmc.run.run import Run
+    from kmc.run.plan import Plan
 
 
-def settings(run: Run) -> dict[str, Any]:
+def settings(plan: Plan) -> dict[str, Any]:
     """All that decides which draws a seed gives, and what they are called; as JSON has it."""
-    model = run.evaluate.model
-    options = described({"settings": run.sampler})["settings"]
+    model = plan.model
+    options = described({"settings": plan.sampler})["settings"]
     asked = {
         "dim": model.dim,
         "parameters": {name: [list(shape), list(model.dims[name])] for name, shape in _shapes(model).items()},
         "coords": {name: coordinates(labels)["values"] for name, labels in model.coords.items()},
         "noisy": model.noisy,
-        "sampler": run.sampler.name,
+        "sampler": plan.sampler.name,
         "settings of the sampler": re.sub(r" at 0x[0-9a-f]+", "", str(options)),
-        "chains": run.chains,
-        "replicas": len(run.replicas),
-        "draws": run.draws,
-        "warmup": run.replicas[0].warmup,
-        "max_evaluations": run.max_evaluations,
-        "initial": None if run.initial is None else run.initial.tolist(),
-        "seed": {"entropy": run.seed.entropy, "spawn_key": list(run.seed.spawn_key)},
+        "chains": plan.chains,
+        "replicas": plan.replicas,
+        "draws": plan.draws,
+        "warmup": plan.warmup,
+        "max_evaluations": plan.max_evaluations,
+        "initial": None if plan.initial is None else plan.initial.tolist(),
+        "seed": {"entropy": plan.seed.entropy, "spawn_key": list(plan.seed.spawn_key)},
     }
     return json.loads(json.dumps(asked, default=np.ndarray.tolist))
 
