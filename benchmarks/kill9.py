@@ -24,7 +24,7 @@ ASKED = {
     "dim": 3,
     "chains": 4,
     "draws": None,
-    "max_evaluations": 12_000,
+    "max_evaluations": 40_000,
     "seed": 11,
     "progress": False,
     "save_warmup": True,
@@ -58,7 +58,7 @@ def kills(store: str, sampler: str, wanted: int, rng: np.random.Generator) -> tu
     killed, reached, last = 0, [], 0
     while killed < wanted:
         command = [sys.executable, "-m", "benchmarks.kill9", "--session", store, "--sampler", sampler]
-        enough = last + rng.uniform(0, 2) * ASKED["max_evaluations"] / (wanted + 1)
+        enough = last + rng.uniform(0, 1.2) * (ASKED["max_evaluations"] - last) / (wanted + 1 - killed)
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             process.stdout.readline()
             while process.poll() is None and evaluations(store) < enough:

@@ -17,9 +17,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import dask
 import numpy as np
+from dask.utils import key_split
 from distributed import Client, LocalCluster
 
 import kmc
@@ -58,6 +60,12 @@ def killing(cluster: LocalCluster, every: float, seed: int) -> Iterator[list[int
     finally:
         done.set()
         thread.join()
+
+
+def fill_caches() -> None:
+    """Dask remembers the last 100,000 names of tasks, more than this run has: as if many had gone before."""
+    for i in range(key_split.cache_info().maxsize):
+        key_split(f"kmc-evaluate-{uuid4()}-{i}")
 
 
 def resident() -> float:
@@ -108,6 +116,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     dask.config.set({"distributed.admin.low-level-log-length": 1000})  # the scheduler is in this process
+    fill_caches()
     watch = Watch(options.evaluations)
     start = time.perf_counter()
     with (

@@ -78,10 +78,11 @@ class Names(Protocol):
 
 def drawn(model: Model, trace: Trace) -> Drawn:
     """The draws of a trace, copied."""
-    chains, draws, dim = trace.positions.shape
-    values = model.constrain(trace.positions.reshape(-1, dim))
+    positions = trace.positions.copy()
+    chains, draws, dim = positions.shape
+    values = model.constrain(positions.reshape(-1, dim))
     return Drawn(
-        positions=trace.positions.copy(),
+        positions=positions,
         variables={name: np.reshape(value, (chains, draws, *value.shape[1:])) for name, value in values.items()},
         blobs={name: column.copy() for name, column in trace.blobs.items()},
         stats={name: column.copy() for name, column in {"lp": trace.log_density, **trace.stats}.items()},

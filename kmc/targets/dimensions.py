@@ -98,7 +98,7 @@ def _labels(coords: Any) -> dict[str, np.ndarray]:
     for dimension, given in coords.items():
         try:
             labels[dimension] = np.asarray(given)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"coords[{dimension!r}]={given!r}: expected a list of labels") from error
         if labels[dimension].ndim != 1 or not len(labels[dimension]):
             raise ValueError(f"coords[{dimension!r}]={given!r}: expected a list of at least one label")
