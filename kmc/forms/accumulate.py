@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kmc.bases import Basis, general
+from kmc.checks import is_whole
 from kmc.forms.lagged import Lagged, Pairs, lagged_sums
 from kmc.forms.scatter import centred
 from kmc.forms.stream import Block, blocks, length
@@ -163,7 +164,7 @@ def accumulate_folds_each(
 ) -> list[list[Forms]]:
     """The same for each of several bases, in the one pass that an iterator allows: candidates to choose from."""
     _check_forms(forms, values, gradients, lagtime, block)
-    labels = _contiguous(length(x), folds) if isinstance(folds, (int, np.integer)) else folds
+    labels = _contiguous(length(x), folds) if is_whole(folds) else folds
     sums = [_Accumulator(basis, forms, lagtime) for basis in bases]
     rows = min(_rows(basis, forms, block) for basis in bases)
     for part in blocks(x, rows, weights, values, gradients, base_gradient, labels):
@@ -290,7 +291,7 @@ def _check_forms(forms, values, gradients, lagtime, block):
         raise ValueError("gradients=None: the form 'gradients' needs an array of shape (n, d)")
     if ("lagged" in forms) != (lagtime is not None):
         raise ValueError(f"lagtime={lagtime!r}: the form 'lagged' needs a lagtime, and no other form takes one")
-    if lagtime is not None and not (isinstance(lagtime, (int, np.integer)) and lagtime >= 1):
+    if lagtime is not None and not (is_whole(lagtime) and lagtime >= 1):
         raise ValueError(f"lagtime={lagtime!r}: expected a whole number of samples, at least 1")
-    if not (isinstance(block, (int, np.integer)) and block >= 1):
+    if not (is_whole(block) and block >= 1):
         raise ValueError(f"block={block!r}: expected a whole number of at least 1")

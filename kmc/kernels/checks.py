@@ -10,6 +10,7 @@ import numpy as np
 from kmc.checks import is_number, to_float
 
 LEAST, MOST = 1e-30, 1e30  # lengths whose eighth powers are floating-point numbers
+LEAST_SHAPE = 1e-6  # so that they still are when it divides
 
 
 def positive(name: str, value: Any) -> float:
@@ -27,6 +28,14 @@ def length(name: str, value: Any) -> float:
         raise ValueError(
             f"{name}={value!r}: expected a positive finite number from {LEAST:g} to {MOST:g}; rescale the data"
         )
+    return number
+
+
+def shape(name: str, value: Any) -> float:
+    """A positive number that multiplies squares of lengths."""
+    number = positive(name, value)
+    if not LEAST_SHAPE <= number <= MOST:
+        raise ValueError(f"{name}={value!r}: expected a positive finite number from {LEAST_SHAPE:g} to {MOST:g}")
     return number
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kmc.checks import is_whole
 from kmc.kernels.algebra import Kernel, Product, Scale, Sum
 from kmc.kernels.metric import Metric, mapped
 from kmc.kernels.radial import Exponential, Gaussian, InverseMultiquadric, Matern52, Matern72, RationalQuadratic
@@ -53,7 +54,7 @@ def frequencies(
     (True, 2.0)
     """
     for name, value in (("count", count), ("dim", dim)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        if not is_whole(value):
             raise TypeError(f"{name}={value!r}: expected a whole number of at least 1")
         if value < 1:
             raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")

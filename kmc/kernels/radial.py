@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from kmc.kernels.algebra import Kernel
-from kmc.kernels.checks import length, positive, set_checked
+from kmc.kernels.checks import length, positive, set_checked, shape
 from kmc.kernels.program import GAUSSIAN, MATERN, POWER, evaluate
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class RationalQuadratic(_BuiltIn):
     bandwidth : float
         Positive, in the units of x.
     alpha : float
-        Positive. Multiples of 1/2 are the fastest.
+        At least 1e-6. Multiples of 1/2 are the fastest.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class RationalQuadratic(_BuiltIn):
 
     def __post_init__(self):
         set_checked(self, length, "bandwidth")
-        set_checked(self, positive, "alpha")
+        set_checked(self, shape, "alpha")
 
     def postfix(self) -> tuple[Instruction, ...]:
         """One instruction."""

@@ -170,7 +170,7 @@ def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, 
         try:
             for record in records:
                 display.update(record)
-                if callback is not None and _wants_to_stop(callback(record)):
+                if callback is not None and _wants_to_stop(callback, record):
                     run.stopped = True
         except KeyboardInterrupt:
             run.interrupted = True
@@ -183,7 +183,12 @@ def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, 
     return result
 
 
-def _wants_to_stop(answer: Any) -> bool:
+def _wants_to_stop(callback: Callable[[Progress], Any], record: Progress) -> bool:
+    try:
+        answer = callback(record)
+    except Exception as error:
+        error.add_note(f"raised by callback={callback!r}")
+        raise
     try:
         return bool(answer)
     except Exception as error:  # an array has no truth value

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kmc.checks import is_number, is_whole
+
 
 def draw_components(components: Any, m: int, d: int, rng: np.random.Generator) -> np.ndarray:
     """Sorted indices a d + i of the components that are used.
@@ -23,13 +25,13 @@ def draw_components(components: Any, m: int, d: int, rng: np.random.Generator) -
     """
     if components is None:
         return np.arange(m * d)
-    if isinstance(components, (bool, str)):
+    if isinstance(components, (bool, str, np.timedelta64)):
         raise TypeError(f"components={components!r}: {_expected(m, d)}")
-    if isinstance(components, (int, np.integer)):
+    if is_whole(components):
         if not components >= 1:
             raise ValueError(f"components={components!r}: {_expected(m, d)}")
         return np.sort(rng.choice(m * d, min(int(components), m * d), replace=False))
-    if isinstance(components, (float, np.floating)):
+    if is_number(components):
         if not 0 < components <= 1:
             raise ValueError(f"components={components!r}: {_expected(m, d)}")
         chosen = np.flatnonzero(rng.random(m * d) < components)

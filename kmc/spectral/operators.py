@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from kmc.bases import Basis, general
+from kmc.checks import is_whole
 
 Index = tuple[int, ...]
 
@@ -192,7 +193,7 @@ class AugmentationPairs:
     def __post_init__(self):
         if not callable(self.augment):
             raise TypeError(f"augment={self.augment!r}: expected a callable from points (n, d) to points (n, d)")
-        if not isinstance(self.n_pairs, (int, np.integer)) or self.n_pairs < 1:
+        if not is_whole(self.n_pairs) or self.n_pairs < 1:
             raise ValueError(f"n_pairs={self.n_pairs!r}: expected a whole number of at least 1")
 
     def sum(self, left: Basis, right: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:

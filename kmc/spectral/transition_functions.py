@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kmc.bases import Whitened
+from kmc.checks import is_whole
 from kmc.estimator import Estimator
 from kmc.forms import accumulate
 from kmc.forms.stream import length
@@ -111,7 +112,7 @@ class TransitionFunctions(Estimator):
         """
         rotation = self._membership_matrix(n_sets)
         check_repeatable(X)
-        if not isinstance(multiples, (int, np.integer)) or multiples < 1:
+        if not is_whole(multiples) or multiples < 1:
             raise ValueError(f"multiples={multiples!r}: expected a whole number of at least 1")
         powers = np.arange(1, multiples + 1)
         check_lagtime(Source(X, None, length(X), False), int(self.lagtime * multiples))
@@ -144,6 +145,6 @@ class TransitionFunctions(Estimator):
     def _membership_matrix(self, n_sets):
         self._check_fitted()
         most = len(self.eigenvalues_) + 1
-        if not isinstance(n_sets, (int, np.integer)) or not 2 <= n_sets <= most:
+        if not is_whole(n_sets) or not 2 <= n_sets <= most:
             raise ValueError(f"n_sets={n_sets!r}: expected a whole number from 2 to {most}, one more than the modes")
         return membership_matrix(self.transform(self.landmarks_)[:, : n_sets - 1])

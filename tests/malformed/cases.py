@@ -110,7 +110,8 @@ def hold(case: Case, argument: str, value: Any) -> None:
             case.check(result, arguments)
         except (ValueError, TypeError, EvaluationError) as error:
             names = (argument, *case.also.get(argument, ()))
-            if not any(re.search(rf"\b{name}\b", str(error), re.IGNORECASE) for name in names):
+            said = "\n".join([str(error), *getattr(error, "__notes__", ())])
+            if not any(re.search(rf"\b{name}\b", said, re.IGNORECASE) for name in names):
                 raise AssertionError(
                     f"{case.name}({argument}={value!r}): no word of it in {type(error).__name__}: {error}"
                 ) from error
@@ -237,7 +238,7 @@ def calls(draw: st.DrawFn, cases: list[Case]) -> tuple[Case, str, Any]:
 
 def _is_great(value):
     try:
-        return bool(np.any(np.abs(np.asarray(value, dtype=float)) > 50))
+        return bool(np.any(np.abs(np.asarray(value, dtype=complex)) > 50))
     except OverflowError:
         return True
     except (TypeError, ValueError):

@@ -36,3 +36,9 @@ def test_the_worst_parameter_counts():
     assert np.isnan(worst_bulk_ess(draws[:, :9]))
     draws[:, :, 2] = np.arange(4.0)[:, None]  # never moves
     assert np.isnan(worst_bulk_ess(draws))
+
+
+def test_many_numbers_are_looked_at_in_parts():
+    draws = np.random.default_rng(0).standard_normal((4, 6000, 7)).cumsum(axis=1)
+    draws[:, :, :3] += 50 * np.random.default_rng(1).standard_normal((4, 6000, 3))
+    assert worst_bulk_ess(draws) == bulk_ess(draws).min()

@@ -500,6 +500,7 @@ def test_an_exception_in_a_callback_keeps_the_draws_so_far():
 
     with pytest.raises(OSError, match="disk full") as caught:
         run(sampler="random-walk", callback=callback)
+    assert caught.value.__notes__ == [f"raised by callback={callback!r}"]
     assert positions(caught.value.idata).shape == (4, 10, 2)
 
 

@@ -43,7 +43,7 @@ def test_values_out_of_range(rng, components):
         draw_components(components, 4, 3, rng)
 
 
-@pytest.mark.parametrize("components", ["all", True])
+@pytest.mark.parametrize("components", ["all", True, np.timedelta64(2, "s")])
 def test_types(rng, components):
     with pytest.raises(TypeError, match="components="):
         draw_components(components, 4, 3, rng)
