@@ -71,6 +71,6 @@ def _real(returned: Any) -> np.ndarray | None:
 
 def _array(value: Any) -> np.ndarray | None:
     try:
-        return np.array(value)
+        return np.asarray(value).copy()  # torch knows no `copy` of __array__
     except Exception:  # lists of unequal length, tensors that refuse to leave their device, ...
         return None
