@@ -22,6 +22,8 @@ NOISES = (0.02, 0.05, 0.1, 0.2, 0.5)
 HIDDEN = (10, 30, 100)
 """Candidates of ``n_hidden="cv"``."""
 
+_MOST = 1e100  # noise whose square is a floating-point number, and the inverse of that, too
+
 
 class DenoisingAutoencoder(ScoreEstimator):
     r"""Score estimator by a network that is trained to remove noise from the samples.
@@ -251,6 +253,6 @@ def _noises(noise, samples):
         raise TypeError(f"noise={noise!r}: {expected}") from error
     if noises.ndim != 1 or not noises.size or noise is None or isinstance(noise, bool):
         raise TypeError(f"noise={noise!r}: {expected}")
-    if not np.all(np.isfinite(noises) & (noises > 0)):
-        raise ValueError(f"noise={noise!r}: {expected}")
+    if not np.all((noises >= 1 / _MOST) & (noises <= _MOST)):
+        raise ValueError(f"noise={noise!r}: {expected} between {1 / _MOST:g} and {_MOST:g}")
     return [float(sigma) for sigma in noises]

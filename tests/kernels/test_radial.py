@@ -185,3 +185,10 @@ def test_exponents_must_be_positive_and_finite(value):
         InverseMultiquadric(exponent=value)
     with pytest.raises(ValueError, match=f"alpha={value!r}"):
         RationalQuadratic(alpha=value)
+
+
+def test_no_exponent_makes_a_kernel_of_nan():
+    with pytest.raises(ValueError, match="alpha=5e-324: expected a positive finite number from 1e-06"):
+        RationalQuadratic(alpha=5e-324)
+    assert np.all(np.isfinite(RationalQuadratic(1e-30, alpha=1e-6).derivatives(np.array([0.0, 1.0]), 4)))
+    assert np.all(np.isfinite(InverseMultiquadric(exponent=5e-324).derivatives(np.array([0.0, 1.0]), 4)))

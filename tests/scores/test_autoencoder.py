@@ -195,6 +195,7 @@ def test_both_can_be_chosen():
         ("n_hidden", "many", ValueError),
         ("noise", 0.0, ValueError),
         ("noise", np.inf, ValueError),
+        ("noise", 1e300, ValueError),
         ("noise", [0.1, np.nan], ValueError),
         ("noise", "median", ValueError),
         ("noise", None, TypeError),
