@@ -9,13 +9,15 @@ beside the draws themselves. Needs ``pip install -e ".[dask]"``.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
+import gc
 import os
 import random
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -37,7 +39,7 @@ def log_density(x: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
     return -0.5 * float(x[0] ** 2 + bent**2 + sum(value**2 for value in x[2:].tolist())), {"state": x}
 
 
-@contextmanager
+@contextlib.contextmanager
 def killing(cluster: LocalCluster, every: float, seed: int) -> Iterator[list[int]]:
     """Kill a random worker after random times of ``every`` seconds on average; the processes killed so far."""
     killed: list[int] = []
@@ -69,21 +71,24 @@ def fill_caches() -> None:
 
 
 def resident() -> float:
-    """Memory of this process in MB."""
+    """Memory that this process uses in MB, without what was freed and is kept by its allocator."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # where the C library is not glibc
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 class Watch:
-    """A callback that notes the memory after every sweep, and says where the run is."""
+    """A callback that notes the memory ten times and at the end, and says where the run is."""
 
     def __init__(self, evaluations: int):
         self.evaluations, self.memory, self.due = evaluations, [], 0
 
     def __call__(self, record: kmc.Progress) -> None:
-        self.memory.append((record.n_evaluations, resident()))
-        if record.n_evaluations >= self.due:
-            print(f"{record.n_evaluations:>9,} evaluations, {record.elapsed:7.1f} s, {resident():6.0f} MB", flush=True)
+        if record.n_evaluations >= self.due or record.phase == "done":
+            self.memory.append((record.n_evaluations, resident()))
+            print("{:>9,} evaluations, {:6.0f} MB".format(*self.memory[-1]), f"{record.elapsed:8.1f} s", flush=True)
             self.due += max(self.evaluations // 10, 1)
 
     def second_half(self) -> tuple[float, float]:
