@@ -40,7 +40,7 @@ from kmc.run.verdict import verdict
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "warnings.csv"
 KEY = ("target", "budget", "replicas", "seed")
-FOUND = ("acceptance", "tail_acceptance", "stay", "rhat", "tail_ess", "drift", "disagreement")
+FOUND = ("acceptance", "tail_acceptance", "stay", "longest_stay", "rhat", "tail_ess", "drift", "disagreement")
 CANDIDATES = ("piece_rhat", "free_acceptance")  # no warning looks at these
 FACTS = ("surrogate_loo_sd", "surrogate_trend_sd", "surrogate_metric_spread", "run_length", "n_evaluations_warmup")
 QUALITY = ("bias", "width_min", "width_max", "bias_excess", "width_excess", "ess")

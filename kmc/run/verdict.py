@@ -16,7 +16,8 @@ from kmc.surrogates.noise import attainable_acceptance, beyond_noise
 FEWEST_ACCEPTED = 0.1  # of any sampler's proposals that could be accepted
 FEWEST_ACCEPTED_RUNS = 0.4  # of the surrogate's: below it the default sampler does not freeze unless it must
 LARGEST_RHAT = 1.05
-LONGEST_STAY = 8.0  # over what is expected of the acceptance rate
+LONGEST_STAY = 8.0  # over what is expected of the acceptance rate, if it is also
+LEAST_STAY = 0.01  # of a chain: five sd away, a hundredth of one of four chains moves a mean by .0125 sd
 LEAST_TAIL_ESS = 100.0
 LEAST_P = -4.0  # log10
 CURVED = 1.2, 100.0  # nats by which the best quadratic misses the log-density; spread of the learned metric
@@ -61,7 +62,7 @@ def verdict(
     if facts.get("noisy"):
         said |= _about_noise(found, made, noise_sd)
     else:
-        said |= _about_stays(found)
+        said |= _about_stays(found, made)
     if sampler == "kernel-hmc":
         said |= _about_estimator(facts) if "surrogate" in facts else _about_surrogate(found, facts)
     return said
@@ -117,8 +118,8 @@ def _about_chains(found, made, noise_sd):
     return said
 
 
-def _about_stays(found):
-    if found["stay"] > LONGEST_STAY:
+def _about_stays(found, made):
+    if found["stay"] > LONGEST_STAY and found["longest_stay"] > LEAST_STAY * made:
         return {
             "sojourn": f"A chain stayed in one state {found['stay']:.0f} times as long as its acceptance explains: "
             "there are places that the proposals hardly reach; allow more evaluations, or reparametrise."

@@ -28,6 +28,11 @@ def test_nothing_is_said_when_all_is_well(sampler, draws):
     assert say(sampler, draws) == {}
 
 
+@pytest.mark.parametrize(("made", "said"), [(799, ["sojourn"]), (801, [])])
+def test_a_stay_that_is_a_small_part_of_a_long_chain_is_no_matter(made, said):
+    assert list(say(made=made, draws=made, stay=12.0)) == said
+
+
 def test_who_stops_a_run_knows_that_it_has_fewer_draws():
     assert say(made=7, cut="stopped") == {}
 
