@@ -24,7 +24,7 @@ from uuid import uuid4
 import dask
 import numpy as np
 from dask.utils import key_split
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Status
 
 import kmc
 
@@ -41,7 +41,10 @@ def log_density(x: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
 
 @contextlib.contextmanager
 def killing(cluster: LocalCluster, every: float, seed: int) -> Iterator[list[int]]:
-    """Kill a random worker after random times of ``every`` seconds on average; the processes killed so far."""
+    """Kill a random worker after random times of ``every`` seconds on average; the processes killed so far.
+
+    One that is still starting is left alone: dask's nannies do not restart what dies then.
+    """
     killed: list[int] = []
     done = threading.Event()
     rng = random.Random(seed)
@@ -49,9 +52,10 @@ def killing(cluster: LocalCluster, every: float, seed: int) -> Iterator[list[int
     def kill() -> None:
         while not done.wait(rng.expovariate(1 / every)):
             try:
-                pid = rng.choice([nanny.pid for nanny in cluster.workers.values() if nanny.pid])
+                running = [nanny for nanny in cluster.workers.values() if nanny.status is Status.running]
+                pid = rng.choice(running).pid
                 os.kill(pid, signal.SIGKILL)
-            except (IndexError, OSError):  # all are being restarted, or this one is dead already
+            except (IndexError, TypeError, OSError):  # all are being restarted, or this one is dead already
                 continue
             killed.append(pid)
 
