@@ -52,10 +52,10 @@ def killing(cluster: LocalCluster, every: float, seed: int) -> Iterator[list[int
     def kill() -> None:
         while not done.wait(rng.expovariate(1 / every)):
             try:
-                running = [nanny for nanny in cluster.workers.values() if nanny.status is Status.running]
-                pid = rng.choice(running).pid
+                processes = [nanny.process for nanny in cluster.workers.values()]
+                pid = rng.choice([process.pid for process in processes if process.status is Status.running])
                 os.kill(pid, signal.SIGKILL)
-            except (IndexError, TypeError, OSError):  # all are being restarted, or this one is dead already
+            except (IndexError, AttributeError, OSError):  # all are being restarted, or this one is dead already
                 continue
             killed.append(pid)
 
