@@ -222,6 +222,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs=2, type=int, default=[100, 110], metavar=("FIRST", "END"))
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
+    parser.add_argument("--tables", action="store_true", help="run nothing: tables of all that the CSV has")
     parser.add_argument("--readme", action="store_true", help="write the tables into README.md here")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     options = parser.parse_args()
@@ -230,9 +231,10 @@ def main() -> None:
     cells = list(itertools.product(options.targets, options.budget, options.replicas, seeds))
     cells.sort(key=lambda cell: cell[-1])  # a seed of every target, then the next
     known = {tuple(row[name] for name in KEY) for row in read(options.results)}
-    failures = run_cells([cell for cell in cells if options.rerun or cell not in known], options.jobs, options.results)
+    missing = [] if options.tables else [cell for cell in cells if options.rerun or cell not in known]
+    failures = run_cells(missing, options.jobs, options.results) if missing else []
     latest = {tuple(row[name] for name in KEY): row for row in read(options.results)}  # the last one wins
-    rows = [latest[cell] for cell in cells if cell in latest]
+    rows = list(latest.values()) if options.tables else [latest[cell] for cell in cells if cell in latest]
     if rows:
         whole = report(rows)
         print("", whole, sep="\n")

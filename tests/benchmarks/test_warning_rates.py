@@ -19,6 +19,7 @@ WELL = {
     "acceptance": 0.9,
     "tail_acceptance": 0.85,
     "stay": 1.2,
+    "longest_stay": 60.0,
     "rhat": 1.001,
     "tail_ess": 1000.0,
     "drift": -0.2,
