@@ -446,6 +446,7 @@ def sampled(sampler, seed=1, **options):
     return kmc.sample(Banana(2, b=0.03), dim=2, sampler=sampler, seed=seed, **(fields | options))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_sampling_with_every_estimator(name):

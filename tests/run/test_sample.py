@@ -99,6 +99,7 @@ BUDGETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("name", ["gaussian", "banana", "bimodal"])
 @pytest.mark.parametrize("kind", BUDGETS)

@@ -68,6 +68,7 @@ def test_noise_is_told_from_a_smooth_error():
     assert estimate_noise_sd(u, inside, left_out, weights) == pytest.approx(0.5, rel=0.08)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sd", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("target", [Banana(2, 0.03), Gaussian(4)], ids=["banana", "gaussian"])
 def test_noise_sd_and_the_density_under_it(target, sd):
