@@ -31,8 +31,11 @@ class SectionForms(Protocol):
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray:
         """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (p,)."""
 
-    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray: ...
-    def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray: ...
+    def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """Derivatives along a vector (n, d) at each point, shape (n, m)."""
+
+    def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Σ_a c_a ∇φ_a, c of shape (n, m) or (m,): shape (n, d)."""
 
 
 def section_forms(kernel: Kernel, centres: np.ndarray) -> SectionForms:
@@ -64,6 +67,7 @@ class RadialForms:
         self._kernel, self._geometry = kernel, RadialGeometry(metric, centres)
 
     def values(self, x):
+        """The functions at points (n, d), shape (n, m)."""
         return self._kernel.profile(self._geometry.distances(self._geometry.centred(x)))
 
     def gradients(self, x):
@@ -86,9 +90,11 @@ class RadialForms:
         return 0.5 * (cross + cross.T - self._between * (t.T @ t))
 
     def sum_mass_and_dirichlet(self, x, weights):
+        """Σ_i w_i φ_a φ_b(x_i) besides, from one pass over the profile; (m, m) each."""
         return mass_and_dirichlet(self._kernel, self._geometry, self._between, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
+        """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (m,)."""
         x, s, (_, q1, q2) = self._profiles(x, 2)
         q2 *= self._geometry.pulled_distances(x, s)
         total = 4.0 * (weights @ q2) + 2.0 * self._geometry.trace * (weights @ q1)
@@ -105,6 +111,7 @@ class RadialForms:
         return q1
 
     def contract_gradients(self, x, coefficients):
+        """Σ_a c_a ∇φ_a, c of shape (n, m) or (m,): shape (n, d)."""
         x, _, (_, q1) = self._profiles(x, 1)
         q1 *= 2.0 * coefficients
         return self._geometry.pull(self._geometry.sum_over_centres(q1, x))
@@ -130,9 +137,11 @@ class DotProductForms:
         self._pulled = centres if metric is None else centres @ (metric.T @ metric)
 
     def values(self, x):
+        """The functions at points (n, d), shape (n, m)."""
         return self._kernel.profile(x @ self._pulled.T)
 
     def gradients(self, x):
+        """Shape (n, m, d)."""
         _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
         return q1[:, :, None] * self._pulled
 
@@ -141,11 +150,13 @@ class DotProductForms:
         return self._kernel.derivatives(x @ self._pulled.T, 2)[2] * np.einsum("md,md->m", self._pulled, self._pulled)
 
     def sum_dirichlet(self, x, weights):
+        """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (m, m)."""
         _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
         half = np.sqrt(weights)[:, None] * q1
         return (half.T @ half) * (self._pulled @ self._pulled.T)
 
     def sum_linear(self, x, weights, base_gradient):
+        """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (m,)."""
         _, q1, q2 = self._kernel.derivatives(x @ self._pulled.T, 2)
         total = (weights @ q2) * np.einsum("md,md->m", self._pulled, self._pulled)
         if base_gradient is not None:
@@ -153,10 +164,12 @@ class DotProductForms:
         return total
 
     def directional(self, x, vectors):
+        """Derivatives along a vector (n, d) at each point, shape (n, m)."""
         _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
         return q1 * (vectors @ self._pulled.T)
 
     def contract_gradients(self, x, coefficients):
+        """Σ_a c_a ∇φ_a, c of shape (n, m) or (m,): shape (n, d)."""
         _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
         return (q1 * coefficients) @ self._pulled
 
@@ -169,22 +182,29 @@ class MixedForms:
         self.size = len(centres)
 
     def values(self, x):
+        """The functions at points (n, d), shape (n, m)."""
         return partial(self._kernel, "k", x, self._centres)
 
     def gradients(self, x):
+        """Shape (n, m, d)."""
         return partial(self._kernel, "x", x, self._centres)
 
     def laplacians(self, x):
+        """Shape (n, m)."""
         return partial(self._kernel, "xx", x, self._centres)
 
     def sum_dirichlet(self, x, weights):
+        """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (m, m)."""
         return general.sum_dirichlet(self, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
+        """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (m,)."""
         return general.sum_linear(self, x, weights, base_gradient)
 
     def directional(self, x, vectors):
+        """Derivatives along a vector (n, d) at each point, shape (n, m)."""
         return general.directional_slices(self, x, vectors)
 
     def contract_gradients(self, x, coefficients):
+        """Σ_a c_a ∇φ_a, c of shape (n, m) or (m,): shape (n, d)."""
         return np.einsum("nmd,m->nd", self.gradients(x), coefficients, optimize=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from kmc.run import arguments
 from kmc.run.executors import as_executor
-from kmc.run.plan import Plan
+from kmc.run.request import Request
 from kmc.run.run import Run
 from kmc.run.store.open import as_store, record, stored_seed
 
@@ -44,8 +44,8 @@ def prepare(
         raise ValueError(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
         )
-    plan = Plan(model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, initial)
-    run = Run(plan, as_executor(executor))
+    request = Request(model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, initial)
+    run = Run(request, as_executor(executor))
     if path is not None:
         record(run, path, save_warmup)
     return run

@@ -9,7 +9,7 @@ import numpy as np
 
 from kmc.mcmc.base import Problem, Process, Sweep
 from kmc.run.blobs import BlobStore
-from kmc.run.plan import Plan
+from kmc.run.request import Request
 from kmc.run.trace import Trace
 from kmc.threads import single_threaded
 
@@ -23,7 +23,7 @@ class Replica:
 
     Parameters
     ----------
-    plan : Plan
+    request : Request
         Of the whole run.
     max_evaluations : int or None
         What the process plans with.
@@ -39,16 +39,16 @@ class Replica:
 
     def __init__(
         self,
-        plan: Plan,
+        request: Request,
         max_evaluations: int | None,
         seed: np.random.SeedSequence,
         blobs: BlobStore,
     ):
-        self.plan, self.chains, self.max_evaluations = plan, plan.chains // plan.replicas, max_evaluations
+        self.request, self.chains, self.max_evaluations = request, request.chains // request.replicas, max_evaluations
         self._start_seed, self._process_seed = seed.spawn(2)
         self._process: Process | None = None
         self._asked: np.ndarray | None = None  # the points of the sweep under way
-        self.trace, self.warmup_trace = (Trace(self.chains, plan.model.dim, blobs) for _ in range(2))
+        self.trace, self.warmup_trace = (Trace(self.chains, request.model.dim, blobs) for _ in range(2))
 
     @property
     def warming_up(self) -> bool:
@@ -60,7 +60,7 @@ class Replica:
 
         As the model draws them, or else uniform on [-2, 2]^d.
         """
-        model = self.plan.model
+        model = self.request.model
         rng = np.random.default_rng(self._start_seed)
         allowed = _TRIES_PER_START * self.chains
         if self.max_evaluations is not None:
@@ -87,17 +87,17 @@ class Replica:
                 f"initial={np.array2string(points, threshold=20)}: the log-density is -inf at every start point; "
                 "pass start points at which the density is positive"
             )
-        self._process = self.plan.sampler.start(
+        self._process = self.request.sampler.start(
             Problem(
-                dim=self.plan.model.dim,
+                dim=self.request.model.dim,
                 chains=self.chains,
                 initial=points,
                 initial_log_density=values,
-                draws=self.plan.draws,
-                warmup=self.plan.warmup,
+                draws=self.request.draws,
+                warmup=self.request.warmup,
                 max_evaluations=self.max_evaluations,
                 seed=self._process_seed,
-                noisy=self.plan.model.noisy,
+                noisy=self.request.model.noisy,
             )
         )
 

@@ -11,9 +11,9 @@ from kmc.mcmc.base import Sweep
 from kmc.run.blobs import BlobStore
 from kmc.run.executors import Executor
 from kmc.run.meter import Meter
-from kmc.run.plan import Plan
 from kmc.run.records import Progress
 from kmc.run.replica import Replica
+from kmc.run.request import Request
 from kmc.run.results import to_arviz
 from kmc.run.store.recorder import Unrecorded
 from kmc.run.symptoms import symptoms
@@ -30,7 +30,7 @@ class Run:
 
     Parameters
     ----------
-    plan : Plan
+    request : Request
         What was asked for.
     executor : Executor
         Where the log-density is evaluated.
@@ -49,25 +49,25 @@ class Run:
         Writes the run to a store, if there is one.
     """
 
-    def __init__(self, plan: Plan, executor: Executor):
-        self.plan, self.executor = plan, executor
-        self.draws, self.max_evaluations = plan.draws, plan.max_evaluations
-        self.blobs = BlobStore(plan.model)
-        self.evaluate = Evaluator(plan.model, keep=self._keep)
+    def __init__(self, request: Request, executor: Executor):
+        self.request, self.executor = request, executor
+        self.draws, self.max_evaluations = request.draws, request.max_evaluations
+        self.blobs = BlobStore(request.model)
+        self.evaluate = Evaluator(request.model, keep=self._keep)
         self.recorder = Unrecorded()
-        seeds = [plan.seed] if plan.replicas == 1 else plan.seed.spawn(plan.replicas)
-        budgets = shares(plan.max_evaluations, plan.replicas)
-        self.replicas = [Replica(plan, *own, self.blobs) for own in zip(budgets, seeds, strict=True)]
+        seeds = [request.seed] if request.replicas == 1 else request.seed.spawn(request.replicas)
+        budgets = shares(request.max_evaluations, request.replicas)
+        self.replicas = [Replica(request, *own, self.blobs) for own in zip(budgets, seeds, strict=True)]
         self.interrupted = self.stopped = self.ended = False
         self._n_warmup = 0
-        self.meter = Meter(plan.draws, plan.max_evaluations)
+        self.meter = Meter(request.draws, request.max_evaluations)
 
     def sweeps(self) -> Generator[Progress, None, None]:
         """Sweep until the draws are made, the budget is spent or `stopped` is set; records before, after each and last.
 
         What the run holds open is let go when the generator ends or is closed.
         """
-        with self.recorder, self.executor.open(self.plan.model) as self.evaluate.mapper:
+        with self.recorder, self.executor.open(self.request.model) as self.evaluate.mapper:
             yield from self._sweeps()
 
     def _sweeps(self) -> Generator[Progress, None, None]:
@@ -97,9 +97,9 @@ class Run:
         reports = [replica.report() for replica in self.replicas]
         cut = "interrupted" if self.interrupted else "" if self.ended else "stopped"
         found = self._symptoms(trace) if len(trace) else {}
-        said = list(verdict(self.plan.sampler.name, found, reports, len(trace), self.draws, cut).values())
+        said = list(verdict(self.request.sampler.name, found, reports, len(trace), self.draws, cut).values())
         attrs = {**self.facts(), "warnings": said}
-        result = to_arviz(self.plan.model, trace, warmup_trace if save_warmup else None, attrs)
+        result = to_arviz(self.request.model, trace, warmup_trace if save_warmup else None, attrs)
         if self.ended:
             self.recorder.finish(result)
         return result, said
@@ -107,12 +107,12 @@ class Run:
     def facts(self) -> dict[str, Any]:
         """What was run and at what price, so far."""
         return {
-            "sampler": self.plan.sampler.name,
-            "settings": self.plan.sampler,
-            "seed": self.plan.seed.entropy,
-            "seed_spawn_key": list(self.plan.seed.spawn_key),
-            "chains": self.plan.chains,
-            "replicas": self.plan.replicas,
+            "sampler": self.request.sampler.name,
+            "settings": self.request.sampler,
+            "seed": self.request.seed.entropy,
+            "seed_spawn_key": list(self.request.seed.spawn_key),
+            "chains": self.request.chains,
+            "replicas": self.request.replicas,
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "sampling_time": self.meter.elapsed,
@@ -144,7 +144,7 @@ class Run:
 
     def _start(self) -> None:
         """Evaluate the start points and start every replica."""
-        initial = self.plan.initial
+        initial = self.request.initial
         if initial is None:
             starts = [replica.random_start(self._values) for replica in self.replicas]
         else:

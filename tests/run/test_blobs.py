@@ -7,7 +7,7 @@ import kmc
 from kmc.errors import EvaluationError
 from kmc.run.blobs import BlobStore
 from kmc.run.executors import InProcess
-from kmc.run.plan import Plan
+from kmc.run.request import Request
 from kmc.run.run import Run
 from kmc.targets.model import Model
 
@@ -71,8 +71,8 @@ def test_only_current_states_are_kept_after_warmup():
     chains = 4
     seed, initial = np.random.SeedSequence(0), np.random.default_rng(0).normal(size=(chains, 3))
     model, sampler = Model(log_density, dim=3), kmc.AdaptiveMetropolis()
-    plan = Plan(model, sampler, chains, 2, 40, 50, None, seed, initial)
-    run = Run(plan, InProcess())
+    request = Request(model, sampler, chains, 2, 40, 50, None, seed, initial)
+    run = Run(request, InProcess())
     sizes = {record.phase: len(run.blobs) for record in run.sweeps()}
     assert sizes["warmup"] > 10 * chains
     assert sizes["done"] <= chains

@@ -8,8 +8,8 @@ from typing import Any
 
 from kmc.run import arguments
 from kmc.run.executors import as_executor
-from kmc.run.plan import Plan
 from kmc.run.records import Progress
+from kmc.run.request import Request
 from kmc.run.run import Run
 from kmc.run.sample import drive
 from kmc.run.store import snapshot
@@ -105,6 +105,6 @@ def _run_again(folder: Path, header: dict[str, Any], commit: Commit, target: Any
     seed = stored_seed(folder)
     assert seed is not None
     counts = {name: asked[name] for name in ("chains", "replicas", "draws", "warmup", "max_evaluations")}
-    plan = Plan(model=model, sampler=sampler, seed=seed, initial=initial, **counts)
-    check_settings(folder, asked, settings(plan))
-    return Run(plan, as_executor(executor))
+    request = Request(model=model, sampler=sampler, seed=seed, initial=initial, **counts)
+    check_settings(folder, asked, settings(request))
+    return Run(request, as_executor(executor))

@@ -78,7 +78,7 @@ def record(run: Run, path: Path, save_warmup: bool) -> None:
         run.recorder = _created(run, path, save_warmup)
         return
     header, _ = read_commit(path)
-    check_settings(path, header["settings"], settings(run.plan))
+    check_settings(path, header["settings"], settings(run.request))
     go_on(run, path)
 
 
@@ -95,17 +95,17 @@ def go_on(run: Run, path: Path, **goal: Any) -> None:
 def _created(run, path, save_warmup):
     path.mkdir(parents=True, exist_ok=True)
     lock = Lock(path)
-    model = run.plan.model
+    model = run.request.model
     make_group(path / "pickles")
     header = {
-        "settings": settings(run.plan),
+        "settings": settings(run.request),
         "named": model.named,
         "dims": {name: list(dims) for name, dims in model.dims.items()},
         "coords": {name: coordinates(labels) for name, labels in model.coords.items()},
         "data": write_data(path, model.data),
         "save_warmup": save_warmup,
         "model": snapshot.dump(path / "pickles" / "model", model, snapshot.cloudpickled),
-        "sampler": snapshot.dump(path / "pickles" / "sampler", run.plan.sampler),
+        "sampler": snapshot.dump(path / "pickles" / "sampler", run.request.sampler),
     }
     commit = Commit(0, 0, [0] * len(run.replicas), run.draws, run.max_evaluations).with_changes()
     write_commit(path, header, commit)  # last: now it is a store

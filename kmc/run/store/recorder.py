@@ -223,7 +223,7 @@ class Recorder(Unrecorded):
         columns = side_by_side([trace.rows(start, stop) for trace in traces])
         self._put(crcs, f"{name}/trace", start, columns)
         self._put(crcs, f"{name}/blobs", start, side_by_side([trace.blob_rows(start, stop) for trace in traces]))
-        model = self.run.plan.model
+        model = self.run.request.model
         if model.named:
             n, chains, dim = columns["position"].shape
             values = model.constrain(columns["position"].reshape(-1, dim))

@@ -13,27 +13,27 @@ from kmc.run.results import described
 from kmc.run.store.commit import StoreError
 
 if TYPE_CHECKING:
-    from kmc.run.plan import Plan
+    from kmc.run.request import Request
 
 
-def settings(plan: Plan) -> dict[str, Any]:
+def settings(request: Request) -> dict[str, Any]:
     """All that decides which draws a seed gives, and what they are called; as JSON has it."""
-    model = plan.model
-    options = described({"settings": plan.sampler})["settings"]
+    model = request.model
+    options = described({"settings": request.sampler})["settings"]
     asked = {
         "dim": model.dim,
         "parameters": {name: [list(shape), list(model.dims[name])] for name, shape in _shapes(model).items()},
         "coords": {name: coordinates(labels)["values"] for name, labels in model.coords.items()},
         "noisy": model.noisy,
-        "sampler": plan.sampler.name,
+        "sampler": request.sampler.name,
         "settings of the sampler": re.sub(r" at 0x[0-9a-f]+", "", str(options)),
-        "chains": plan.chains,
-        "replicas": plan.replicas,
-        "draws": plan.draws,
-        "warmup": plan.warmup,
-        "max_evaluations": plan.max_evaluations,
-        "initial": None if plan.initial is None else plan.initial.tolist(),
-        "seed": {"entropy": plan.seed.entropy, "spawn_key": list(plan.seed.spawn_key)},
+        "chains": request.chains,
+        "replicas": request.replicas,
+        "draws": request.draws,
+        "warmup": request.warmup,
+        "max_evaluations": request.max_evaluations,
+        "initial": None if request.initial is None else request.initial.tolist(),
+        "seed": {"entropy": request.seed.entropy, "spawn_key": list(request.seed.spawn_key)},
     }
     return json.loads(json.dumps(asked, default=np.ndarray.tolist))
 

@@ -11,7 +11,7 @@ from kmc.targets.model import Model
 
 
 @dataclass(frozen=True)
-class Plan:
+class Request:
     """All that decides which draws are made, after the checks; see :func:`kmc.sample` for what each means.
 
     Attributes
