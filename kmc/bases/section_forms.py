@@ -35,7 +35,7 @@ class SectionForms(Protocol):
         """Derivatives along a vector (n, d) at each point, shape (n, m)."""
 
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Σ_a c_a ∇φ_a, c of shape (n, m) or (m,): shape (n, d)."""
+        """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
 
 
 def section_forms(kernel: Kernel, centres: np.ndarray) -> SectionForms:
@@ -90,7 +90,7 @@ class RadialForms:
         return 0.5 * (cross + cross.T - self._between * (t.T @ t))
 
     def sum_mass_and_dirichlet(self, x, weights):
-        """Σ_i w_i φ_a φ_b(x_i) besides, from one pass over the profile; (m, m) each."""
+        """Sums (m,), scatter and Dirichlet form (m, m) of one pass, as :func:`mass_and_dirichlet` has them."""
         return mass_and_dirichlet(self._kernel, self._geometry, self._between, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
@@ -111,7 +111,7 @@ class RadialForms:
         return q1
 
     def contract_gradients(self, x, coefficients):
-        """Σ_a c_a ∇φ_a, c of shape (n, m) or (m,): shape (n, d)."""
+        """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
         x, _, (_, q1) = self._profiles(x, 1)
         q1 *= 2.0 * coefficients
         return self._geometry.pull(self._geometry.sum_over_centres(q1, x))
@@ -169,7 +169,7 @@ class DotProductForms:
         return q1 * (vectors @ self._pulled.T)
 
     def contract_gradients(self, x, coefficients):
-        """Σ_a c_a ∇φ_a, c of shape (n, m) or (m,): shape (n, d)."""
+        """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
         _, q1 = self._kernel.derivatives(x @ self._pulled.T, 1)
         return (q1 * coefficients) @ self._pulled
 
@@ -206,5 +206,5 @@ class MixedForms:
         return general.directional_slices(self, x, vectors)
 
     def contract_gradients(self, x, coefficients):
-        """Σ_a c_a ∇φ_a, c of shape (n, m) or (m,): shape (n, d)."""
+        """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
         return np.einsum("nmd,m->nd", self.gradients(x), coefficients, optimize=True)

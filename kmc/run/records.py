@@ -23,8 +23,7 @@ class Progress:
     ess : float
         Bulk effective sample size of the worst parameter when last looked at, over all chains. It is looked at after 10
         draws, then each time they have grown by half (more if there are many parameters), and at the end:
-        ``benchmarks/run.py`` measures what that costs. NaN before there is
-        one, and while a parameter has never moved.
+        ``benchmarks/run.py`` measures what that costs. NaN before there is one, and while a parameter has never moved.
     acceptance_rate : float
         Mean acceptance probability over the last 100 sweeps; NaN before there is one.
     n_divergences : int

@@ -225,3 +225,10 @@ def test_the_form_of_gradients(basis, x, data):
         accumulate(basis, x, ("gradients",))
     with pytest.raises(ValueError, match=r"gradients has shape \(23, 1\)"):
         accumulate(basis, x, ("gradients",), gradients=t[:, :1])
+
+
+@pytest.mark.parametrize("name", ["lagtime", "block"])
+def test_a_span_of_time_is_no_count(name):
+    options = {"forms": ("mass", "lagged"), "lagtime": 1, name: np.timedelta64(2, "s")}
+    with pytest.raises(ValueError, match=f"{name}=.*expected a whole number"):
+        accumulate(KernelSections(Gaussian(), np.zeros((1, 2))), np.zeros((5, 2)), **options)

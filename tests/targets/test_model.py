@@ -228,3 +228,12 @@ def test_names_of_blobs():
         check_blob_names(model, [3])
     with pytest.raises(ValueError, match=r"the parameter 'x'"):
         check_blob_names(Model(normal, 2), ["x"])
+
+
+def test_labels_that_cannot_be_read_are_named():
+    class Unreadable:
+        def __array__(self, dtype=None, copy=None):
+            raise TypeError("no array")
+
+    with pytest.raises(ValueError, match=r"coords\['site'\]=.*expected a list of labels"):
+        Model(lambda p: 0.0, parameters={"a": kmc.Real()}, dims={"a": ["site"]}, coords={"site": Unreadable()})
