@@ -1,6 +1,6 @@
 """The slow mode of alanine dipeptide, without being told what to look at: ``python examples/alanine_dipeptide.py``.
 
-Needs OpenMM and Matplotlib (``pip install "kmc[md,plots]"``). Eight nanoseconds in implicit solvent at 450 K, shared
+Needs OpenMM and Matplotlib: ``pip install "kernelmc[md,plots]"``. Eight nanoseconds in implicit solvent at 450 K, split
 among the cores, at one to two nanoseconds a minute for each; then kmc looks for the slow modes twice: in the dihedral
 angles φ and ψ, which an expert would choose, and in the 45 distances between the ten heavy atoms, which nobody needs to
 choose. Both find the turn of φ. (The mode does not change at 180 degrees, as the sign of φ does: hence the second

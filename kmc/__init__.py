@@ -1,6 +1,6 @@
 """kmc: sample posteriors without gradients.
 
-Names are imported when they are first used, so that ``import kmc`` and ``kmc --help`` do not wait for numba.
+Names are imported when they are first used, so that ``import kmc`` and ``kernelmc --help`` do not wait for numba.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""``kmc demo``: draw from a real posterior that has no gradients, and compare with what was published.
+"""``kernelmc demo``: draw from a real posterior that has no gradients, and compare with what was published.
 
 The model is :mod:`kmc.targets.lotka_volterra`: eight parameters, an ODE solver as the black box.
 """
@@ -47,7 +47,7 @@ def run(directory=".", max_evaluations: int = 6000, seed: int = 1900, progress: 
     Raises
     ------
     ImportError
-        Without Matplotlib (``pip install "kmc[plots]"``); raised before anything is sampled.
+        Without Matplotlib (``pip install "kernelmc[plots]"``); raised before anything is sampled.
     """
     import kmc
     from kmc.plots.style import require_matplotlib

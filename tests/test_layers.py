@@ -9,7 +9,7 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"errors", "_version", "checks", "lazy", "threads", "selection"}
+ANYWHERE = {"errors", "_names", "_version", "checks", "lazy", "threads", "selection"}
 FORMS = {"kernels", "linalg", "points", "bases", "forms"}
 ESTIMATORS = {"scores", "regression", "spectral"}
 RUN = FORMS | {"landmarks", "surrogates", "targets", "mcmc"}
@@ -19,7 +19,9 @@ MAY_IMPORT = {
     "lazy": set(),
     "threads": set(),
     "selection": set(),
+    "_names": set(),
     "_version": set(),
+    "__main__": {"cli"},
     "kernels": set(),
     "linalg": set(),
     "points": set(),

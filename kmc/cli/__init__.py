@@ -1,4 +1,4 @@
-"""The ``kmc`` command: one module for each subcommand.
+"""The ``kernelmc`` command: one module for each subcommand.
 
 It is built on argparse: help has to come at once, and the packages that would make it prettier take as long to import
 as the interpreter takes to start.

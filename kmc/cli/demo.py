@@ -1,10 +1,11 @@
-"""``kmc demo``."""
+"""``kernelmc demo``."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from kmc._names import COMMAND
 from kmc.cli.options import add_quiet, natural, positive, subparser
 
 # Numba, ArviZ and Matplotlib take seconds to import: a subcommand imports what it needs when it runs.
@@ -19,7 +20,7 @@ def add_parser(commands: Any) -> None:
         "lynx and hares: sample a real posterior and compare with the published one",
         "Fit the Lotka-Volterra equations to a century-old record of lynx and hare pelts. Writes the\n"
         "draws (kmc-demo.nc) and a picture (kmc-demo.png).",
-        "  kmc demo --directory results --seed 7",
+        f"  {COMMAND} demo --directory results --seed 7",
     )
     parser.add_argument("--directory", default=".", metavar="D", help="where to write (default: here)")
     parser.add_argument("--evaluations", type=positive, default=6000, metavar="N", help="budget (default: 6000)")

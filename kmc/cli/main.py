@@ -7,20 +7,21 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from kmc._names import COMMAND, DISTRIBUTION
 from kmc._version import __version__
 from kmc.cli import demo, resume, sample, slow_modes, status, summary
 from kmc.errors import KmcWarning
 
 _COMMANDS = (demo, sample, resume, status, summary, slow_modes)
 
-_EXAMPLES = """\
+_EXAMPLES = f"""\
 examples:
-  kmc demo --directory results --seed 7
+  {COMMAND} demo --directory results --seed 7
       draws from a posterior whose likelihood is an ODE solver, in less than two minutes
-  kmc sample pendulum.py:log_density --dim 4 --max-evaluations 20000 --output draws.nc
+  {COMMAND} sample pendulum.py:log_density --dim 4 --max-evaluations 20000 --output draws.nc
       draws from your own; then
-  kmc summary draws.nc
-  kmc slow-modes draws.nc
+  {COMMAND} summary draws.nc
+  {COMMAND} slow-modes draws.nc
 
 exit codes:
   0 all went well, 1 error, 2 wrong arguments, 130 interrupted (draws made so far are kept)
@@ -35,24 +36,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("ignore", KmcWarning)  # the commands print what the results say of themselves
             return args.command(args) or 0
     except KeyboardInterrupt:
-        print("kmc: interrupted", file=sys.stderr)
+        print(f"{COMMAND}: interrupted", file=sys.stderr)
         return 130
     except Exception as error:
         if args.debug:
             raise
-        print(f"kmc: {type(error).__name__}: {error}", file=sys.stderr)
-        print("kmc: run it again with --debug for the traceback", file=sys.stderr)
+        print(f"{COMMAND}: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"{COMMAND}: run it again with --debug for the traceback", file=sys.stderr)
         return 1
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="kmc",
+        prog=COMMAND,
         description="Sample posteriors without gradients.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"kmc {__version__}")
+    parser.add_argument("--version", action="version", version=f"{DISTRIBUTION} {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in _COMMANDS:
         command.add_parser(commands)

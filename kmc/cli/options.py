@@ -19,7 +19,7 @@ def subparser(
     command : callable
         Called with the parsed arguments; returns the exit code, None for 0.
     about : str
-        One line for ``kmc --help``.
+        One line for ``kernelmc --help``.
     more : str
         For the subcommand's own help.
     example : str

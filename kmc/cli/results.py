@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kmc._names import COMMAND
+
 
 def read(path: Path) -> Any:
     """What a netCDF file or a store holds.
@@ -37,7 +39,7 @@ def deliver(idata: Any, output: Path | None, store: Path | None) -> int:
     if not idata.attrs.get("interrupted"):
         return 0
     if store is not None:
-        print(f"kmc: interrupted; kmc resume {store} goes on with it", file=sys.stderr)
+        print(f"{COMMAND}: interrupted; {COMMAND} resume {store} goes on with it", file=sys.stderr)
     return 130
 
 

@@ -1,4 +1,4 @@
-"""``kmc resume``."""
+"""``kernelmc resume``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from kmc._names import COMMAND
 from kmc.cli import results, targets
 from kmc.cli.options import add_quiet, positive, subparser
 
-_EXAMPLE = """\
-  kmc resume pendulum.zarr
+_EXAMPLE = f"""\
+  {COMMAND} resume pendulum.zarr
       goes on with a run that was interrupted or killed, and prints the summary; once it is finished, only that
-  kmc resume pendulum.zarr --draws 1000 --output draws.nc
+  {COMMAND} resume pendulum.zarr --draws 1000 --output draws.nc
       makes 1000 more draws per chain, once it is finished
 """
 
@@ -29,7 +30,7 @@ def add_parser(commands: Any) -> None:
         "run any code: resume only what you trust.",
         _EXAMPLE,
     )
-    parser.add_argument("store", type=Path, metavar="STORE", help="what was given to kmc sample --store")
+    parser.add_argument("store", type=Path, metavar="STORE", help=f"what was given to {COMMAND} sample --store")
     parser.add_argument(
         "--model",
         type=targets.as_name,

@@ -1,4 +1,4 @@
-"""``kmc sample``."""
+"""``kernelmc sample``."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from kmc._names import COMMAND
 from kmc.cli import results, targets
 from kmc.cli.options import add_quiet, natural, positive, subparser
 
 # Options that go to kmc.sample as they are: its own defaults hold for those that are not given.
 _HANDED_ON = ("dim", "warmup", "chains", "max_evaluations", "seed", "sampler", "replicas", "executor", "store")
 
-_EXAMPLE = """\
-  kmc sample pendulum.py:log_density --dim 4 --max-evaluations 20000 --output draws.nc
+_EXAMPLE = f"""\
+  {COMMAND} sample pendulum.py:log_density --dim 4 --max-evaluations 20000 --output draws.nc
       pendulum.py defines log_density(x), for an array x of shape (4,)
-  kmc sample --model pendulum.py:model --draws 2000 --executor 8 --store pendulum.zarr
-      it defines model = kmc.Model(...); eight processes evaluate it, and "kmc resume" can go on with it
+  {COMMAND} sample --model pendulum.py:model --draws 2000 --executor 8 --store pendulum.zarr
+      it defines model = kmc.Model(...); eight processes evaluate it, and "{COMMAND} resume" can go on with it
 """
 
 

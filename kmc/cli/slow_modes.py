@@ -1,4 +1,4 @@
-"""``kmc slow-modes``."""
+"""``kernelmc slow-modes``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from kmc._names import COMMAND
 from kmc.cli import results
 from kmc.cli.options import natural, positive, subparser
 
@@ -21,7 +22,7 @@ def add_parser(commands: Any) -> None:
         "the slowest functions of the parameters, and how well draws determine them",
         "Print the slowest modes of the chains: effective sample size, R-hat, timescale in draws, and the\n"
         "parameters that correlate with each most. An R-hat above 1.05 is an alarm.",
-        "  kmc slow-modes draws.nc --modes 3",
+        f"  {COMMAND} slow-modes draws.nc --modes 3",
     )
     parser.add_argument("path", type=Path, metavar="FILE_OR_STORE", help="netCDF file or Zarr store")
     parser.add_argument("--modes", type=positive, default=5, metavar="N", help="how many (default: 5)")

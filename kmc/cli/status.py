@@ -1,4 +1,4 @@
-"""``kmc status``."""
+"""``kernelmc status``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from kmc._names import COMMAND
 from kmc.cli.options import subparser
 
 
@@ -19,9 +20,9 @@ def add_parser(commands: Any) -> None:
         _run,
         "how far the run in a store is",
         "Print how far the run in a store is, while it goes on or after it ended.",
-        "  kmc status pendulum.zarr",
+        f"  {COMMAND} status pendulum.zarr",
     )
-    parser.add_argument("store", type=Path, metavar="STORE", help="what was given to kmc sample --store")
+    parser.add_argument("store", type=Path, metavar="STORE", help=f"what was given to {COMMAND} sample --store")
 
 
 def _run(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""``kmc summary``."""
+"""``kernelmc summary``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from kmc._names import COMMAND
 from kmc.cli import results
 from kmc.cli.options import subparser
 
@@ -18,7 +19,7 @@ def add_parser(commands: Any) -> None:
         _run,
         "means, spreads and convergence of finished draws",
         "Print ArviZ's summary of draws, their number and price, and the run's warnings.",
-        "  kmc summary draws.nc",
+        f"  {COMMAND} summary draws.nc",
     )
     parser.add_argument("path", type=Path, metavar="FILE_OR_STORE", help="netCDF file or Zarr store")
 

@@ -37,7 +37,7 @@ def plot_slow_modes(data: Any, n_modes: int = 3, *, figure: Any = None, **option
     Raises
     ------
     ImportError
-        Without Matplotlib (``pip install "kmc[plots]"``).
+        Without Matplotlib (``pip install "kernelmc[plots]"``).
     """
     require_matplotlib()
     from kmc.diagnostics import slow_modes

@@ -45,7 +45,7 @@ def plot_pairs(
     Raises
     ------
     ImportError
-        Without Matplotlib (``pip install "kmc[plots]"``).
+        Without Matplotlib (``pip install "kernelmc[plots]"``).
     ValueError
         If a name is not a variable of the posterior, or there are no draws.
     """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kmc._names import install
+
 INK, ACCENT = "#33373d", "#c8553d"
 SHADES = ("#dcebee", "#b3d3da", "#7fb3bf", "#4a8fa1", "#1f6478")
 
@@ -13,7 +15,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise ImportError('Pictures need Matplotlib. Install it with: pip install "kmc[plots]"') from error
+        raise ImportError(f"Pictures need Matplotlib. Install it with: {install('plots')}") from error
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] = (5.0, 4.0)) -> Any:

@@ -30,7 +30,7 @@ def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "
     Raises
     ------
     ImportError
-        Without Matplotlib (``pip install "kmc[plots]"``).
+        Without Matplotlib (``pip install "kernelmc[plots]"``).
     """
     ax = axes_or_new(ax)
     lags = unit * found.lagtimes
@@ -65,7 +65,7 @@ def plot_ck_test(test: Any, *, unit: float = 1.0, unit_name: str = "samples", fi
     Raises
     ------
     ImportError
-        Without Matplotlib (``pip install "kmc[plots]"``).
+        Without Matplotlib (``pip install "kernelmc[plots]"``).
     """
     require_matplotlib()
     s = test.predicted.shape[1]

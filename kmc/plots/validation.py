@@ -31,7 +31,7 @@ def plot_validation(estimator: Any, *, kernel: str | None = None, base: str | No
     Raises
     ------
     ImportError
-        Without Matplotlib (``pip install "kmc[plots]"``).
+        Without Matplotlib (``pip install "kernelmc[plots]"``).
     ValueError
         If the estimator chose nothing, or has no such candidate.
     """

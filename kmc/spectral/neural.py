@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from kmc._names import install
 from kmc.bases import KernelSections, Monomials
 from kmc.checks import as_generator, check_count, check_number
 from kmc.estimator import check_weights
@@ -40,7 +41,7 @@ class NeuralEigenfunctions(EigenfunctionMap):
     samples by :func:`galerkin`: that separates the eigenfunctions, and undoes the shrinkage by :math:`\sqrt{1 -
     \lambda/\mu}`.
 
-    Needs PyTorch: ``pip install "kmc[torch]"``.
+    Needs PyTorch: ``pip install "kernelmc[torch]"``.
 
     Parameters
     ----------
@@ -223,7 +224,7 @@ def _import_torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ImportError('NeuralEigenfunctions needs PyTorch. Install it with: pip install "kmc[torch]"') from error
+        raise ImportError(f"NeuralEigenfunctions needs PyTorch. Install it with: {install('torch')}") from error
     return torch
 
 

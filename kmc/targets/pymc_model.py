@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc._names import install
 from kmc.targets.model import Model
 
 
@@ -67,7 +68,7 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
         from pytensor.compile.sharedvalue import SharedVariable
         from pytensor.graph.replace import graph_replace
     except ImportError as error:
-        raise ImportError('from_pymc needs PyMC: pip install "kmc[pymc]"') from error
+        raise ImportError(f"from_pymc needs PyMC: {install('pymc')}") from error
 
     if not isinstance(model, getattr(pymc.model.core, "BaseModel", pymc.Model)):  # PyMC 6 has frozen models, too
         raise TypeError(f"model={model!r}: expected a pymc.Model")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc._names import install
 from kmc.errors import KmcWarning
 from kmc.targets.model import Model
 
@@ -178,7 +179,7 @@ def _loaded(path: Any, data: Any, **options: Any) -> Any:
     try:
         import bridgestan
     except ImportError as error:
-        raise ImportError('from_stan needs BridgeStan: pip install "kmc[stan]"') from error
+        raise ImportError(f"from_stan needs BridgeStan: {install('stan')}") from error
     if isinstance(data, Mapping):
         data = json.dumps(data, default=lambda value: value.tolist())  # arrays and numbers of NumPy's
     return bridgestan.StanModel(path, data, **options)

@@ -49,7 +49,7 @@ def test_demo_hands_its_options_on(monkeypatch):
 def test_without_matplotlib_the_demo_stops_before_it_samples(monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert cli.main(["demo", "--directory", str(tmp_path)]) == 1
-    assert 'pip install "kmc[plots]"' in capsys.readouterr().err
+    assert 'pip install "kernelmc[plots]"' in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
@@ -60,7 +60,7 @@ def test_an_error_is_one_sentence_unless_debugging(monkeypatch, capsys):
     monkeypatch.setattr(demo, "run", fail)
     assert cli.main(["demo"]) == 1
     err = capsys.readouterr().err
-    assert "kmc: RuntimeError: the disk is full" in err
+    assert "kernelmc: RuntimeError: the disk is full" in err
     assert "Traceback" not in err
     with pytest.raises(RuntimeError, match="disk"):
         cli.main(["demo", "--debug"])
@@ -92,7 +92,7 @@ def test_wrong_arguments_are_explained(argv, message, capsys):
 
 
 def test_help_shows_an_example_and_version_the_version(capsys):
-    for argv, text in (["--help"], "kmc demo --directory"), (["--version"], f"kmc {_version.__version__}"):
+    for argv, text in (["--help"], "kernelmc demo --directory"), (["--version"], f"kernelmc {_version.__version__}"):
         with pytest.raises(SystemExit) as stop:
             cli.main(argv)
         assert stop.value.code == 0

@@ -1,4 +1,4 @@
-"""``kmc sample``, ``kmc summary`` and ``kmc slow-modes``, on a log-density in a file."""
+"""``kernelmc sample``, ``kernelmc summary`` and ``kernelmc slow-modes``, on a log-density in a file."""
 
 import re
 import sys
@@ -162,7 +162,7 @@ def test_wrong_arguments_are_explained(argv, message, capsys):
         cli.main(["sample", *argv])
     assert stop.value.code == 2
     err = capsys.readouterr().err
-    assert message in err and "usage: kmc sample" in err
+    assert message in err and "usage: kernelmc sample" in err
 
 
 @pytest.mark.parametrize(

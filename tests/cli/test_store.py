@@ -1,4 +1,4 @@
-"""``kmc resume`` and ``kmc status``, and the other commands on a store."""
+"""``kernelmc resume`` and ``kernelmc status``, and the other commands on a store."""
 
 import re
 
@@ -41,7 +41,7 @@ def whole():
 def test_an_interrupted_run_is_resumed(function, given, source, store, tmp_path, whole, capsys):  # noqa: F811
     code = {"raises": 1, "interrupts": 130}[function]
     assert run("sample", f"{source}:{function}", "--store", store, *OPTIONS) == code
-    assert (f"kmc resume {store} goes on" in capsys.readouterr().err) == (function == "interrupts")
+    assert (f"kernelmc resume {store} goes on" in capsys.readouterr().err) == (function == "interrupts")
     assert run("status", store) == 0
     out = capsys.readouterr().out
     assert re.search(r"^phase +warm-up$|^phase +sampling$", out, re.MULTILINE)

@@ -82,5 +82,5 @@ def test_wrong_names_and_empty_runs_are_refused(idata):
 
 def test_without_matplotlib_the_error_says_what_to_install(idata, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r'pip install "kmc\[plots\]"'):
+    with pytest.raises(ImportError, match=r'pip install "kernelmc\[plots\]"'):
         plots.plot_pairs(idata)

@@ -18,7 +18,7 @@ EXPECTED = -0.5 * (POINTS**2).sum(axis=1)
 )
 def test_a_missing_package_says_what_to_install(package, make, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=rf'pip install "kmc\[{extra}\]"'):
+    with pytest.raises(ImportError, match=rf'pip install "kernelmc\[{extra}\]"'):
         make("model.so")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kmc._names import install
 from kmc.run.store import snapshot
 from kmc.run.store.columns import make_group
 from kmc.run.store.commit import Commit, read_commit, write_commit
@@ -52,7 +53,7 @@ def as_path(name: str, value: Any) -> Path:
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{name}={value!r}: expected a path")
     if importlib.util.find_spec("zarr") is None:
-        raise ImportError(f'{name}={value!r}: a store needs the package zarr; pip install "kmc[zarr]"')
+        raise ImportError(f"{name}={value!r}: a store needs the package zarr: {install('zarr')}")
     return Path(value)
 
 

@@ -1,0 +1,7 @@
+"""``python -m kmc``: the command line, wherever kmc can be imported."""
+
+import sys
+
+from kmc.cli.main import main
+
+sys.exit(main())
