@@ -40,7 +40,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--draws", type=positive, metavar="N", help="further draws per chain of a finished run")
     parser.add_argument("--max-evaluations", type=positive, metavar="N", help="further evaluations of a finished run")
     parser.add_argument("--executor", type=positive, metavar="N", help="processes that evaluate the log-density")
-    parser.add_argument("--output", type=Path, metavar="FILE.nc", help="netCDF file for the draws")
+    results.add_output(parser)
     add_quiet(parser)
 
 
@@ -49,20 +49,22 @@ def _run(args: argparse.Namespace) -> int:
     from kmc.run.store.commit import read_commit
 
     header, commit = read_commit(args.store)
+    output = results.Output(args.output, args.overwrite)
+    output.check()
     more = {name: value for name in ("draws", "max_evaluations") if (value := getattr(args, name)) is not None}
     if more and not commit.finished:
         raise ValueError(f"{str(args.store)!r} holds a run that is not finished: resume it without {_flag(more)} first")
     targets.look_here()
     target = None if args.model is None else targets.load(args.model)
     how = {"executor": args.executor, "progress": not args.quiet}
-    with results.kept_after_errors(args.output):
+    with output.kept_after_errors():
         if more:
             idata = kmc.extend(args.store, target=target, **more, **how)
         elif commit.finished:
             idata = kmc.load(args.store)
         else:
             idata = kmc.sample(**_asked(args.store, header, target), store=args.store, resume=True, **how)
-    return results.deliver(idata, args.output, args.store)
+    return output.deliver(idata, args.store)
 
 
 def _flag(options: dict[str, Any]) -> str:

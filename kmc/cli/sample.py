@@ -58,7 +58,7 @@ def add_parser(commands: Any) -> None:
         "--initial", type=Path, metavar="FILE", help="start points, one per row: .npy, or .csv without a header"
     )
     parser.add_argument("--store", type=Path, metavar="DIR", help="Zarr store that is written while sampling")
-    parser.add_argument("--output", type=Path, metavar="FILE.nc", help="netCDF file for the draws")
+    results.add_output(parser)
     add_quiet(parser)
 
 
@@ -72,9 +72,11 @@ def _run(args: argparse.Namespace) -> int:
         options["draws"] = args.draws
     if args.initial is not None:
         options["initial"] = _read_points(args.initial)
-    with results.kept_after_errors(args.output):
+    output = results.Output(args.output, args.overwrite)
+    output.check()
+    with output.kept_after_errors():
         idata = kmc.sample(targets.load(args.target or args.model), progress=not args.quiet, **options)
-    return results.deliver(idata, args.output, args.store)
+    return output.deliver(idata, args.store)
 
 
 def _read_points(path: Path) -> Any:

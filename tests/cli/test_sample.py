@@ -2,6 +2,7 @@
 
 import re
 import sys
+from pathlib import Path
 
 import arviz
 import numpy as np
@@ -10,7 +11,7 @@ import xarray
 
 import kmc
 from kmc import cli
-from kmc.cli import targets
+from kmc.cli import results, targets
 
 SOURCE = """
 import numpy as np
@@ -121,8 +122,10 @@ def test_the_display_goes_to_standard_error(source, tmp_path, capsys):
 def test_an_error_of_the_function_keeps_the_draws_so_far(source, tmp_path, capsys):
     out = tmp_path / "draws.nc"
     assert kmc_sample(f"{source}:raises", "--dim", 2, "--warmup", 3, "--output", out) == 1
-    assert positions(out).shape == (4, (99 - 4) // 4 - 3, 2)
+    kept = tmp_path / "draws.failed.nc"
+    assert positions(kept).shape == (4, (99 - 4) // 4 - 3, 2) and not out.exists()
     err = capsys.readouterr().err
+    assert f"the run failed; its 20 draws per chain are in {kept}" in err
     assert "EvaluationError: log_density raised ZeroDivisionError: a rate of zero" in err and "Traceback" not in err
 
 
@@ -131,6 +134,54 @@ def test_an_interruption_keeps_the_draws_so_far(source, tmp_path, capsys):
     assert kmc_sample(f"{source}:interrupts", "--dim", 2, "--warmup", 3, "--output", out) == 130
     assert positions(out).shape == (4, (99 - 4) // 4 - 3, 2)
     assert "interrupted after 20 draws" in capsys.readouterr().out
+
+
+def test_a_file_of_draws_is_not_replaced_unless_asked(source, tmp_path, capsys, monkeypatch):
+    out, options = tmp_path / "good.nc", ["--dim", 2, "--draws", 20, "--warmup", 5, "--output", tmp_path / "good.nc"]
+    out.write_bytes(b"kept")
+    with monkeypatch.context() as patched:
+        patched.setattr(kmc, "sample", None)  # refused before anything is sampled
+        assert kmc_sample(f"{source}:log_density", *options) == 1
+    assert "good.nc' exists: pass --overwrite" in capsys.readouterr().err
+    assert out.read_bytes() == b"kept"
+    assert kmc_sample(f"{source}:log_density", *options, "--overwrite") == 0
+    assert positions(out).shape == (4, 20, 2)
+    assert {path.name for path in tmp_path.glob("*") if path.suffix != ".py"} - {"__pycache__"} == {"good.nc"}
+
+
+@pytest.mark.parametrize(("function", "code", "kept"), [("raises", 1, "failed"), ("interrupts", 130, "interrupted")])
+def test_draws_of_a_run_that_broke_off_replace_nothing(source, tmp_path, function, code, kept):
+    out = tmp_path / "good.nc"
+    out.write_bytes(b"all draws")
+    argv = [f"{source}:{function}", "--dim", 2, "--warmup", 3, "--output", out, "--overwrite"]
+    assert kmc_sample(*argv) == code
+    (tmp_path / f"its_{tmp_path.name}.py").write_text(SOURCE.replace("== 100", "== 51"))
+    del sys.modules[source.stem]
+    assert kmc_sample(*argv) == code
+    assert out.read_bytes() == b"all draws"
+    assert positions(tmp_path / f"good.{kept}.nc").shape[1] == 20
+    assert positions(tmp_path / f"good.{kept}-2.nc").shape[1] < 20
+
+
+def test_a_file_that_cannot_be_written_in_full_leaves_the_former_one(tmp_path):
+    path = tmp_path / "good.nc"
+    path.write_bytes(b"all draws")
+
+    class Full:
+        attrs = {}  # noqa: RUF012
+
+        def to_netcdf(self, path, engine):
+            Path(path).write_bytes(b"half")
+            raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match="no space"):
+        results._write(Full(), path)
+    assert path.read_bytes() == b"all draws" and list(tmp_path.iterdir()) == [path]
+
+
+def test_an_output_that_is_a_folder(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        results.Output(tmp_path, overwrite=True).check()
 
 
 def test_options_are_handed_on_as_they_are(source, tmp_path, monkeypatch):

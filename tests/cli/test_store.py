@@ -41,7 +41,7 @@ def whole():
 def test_an_interrupted_run_is_resumed(function, given, source, store, tmp_path, whole, capsys):  # noqa: F811
     code = {"raises": 1, "interrupts": 130}[function]
     assert run("sample", f"{source}:{function}", "--store", store, *OPTIONS) == code
-    assert (f"kernelmc resume {store} goes on" in capsys.readouterr().err) == (function == "interrupts")
+    assert (f"kernelmc resume {store} continues" in capsys.readouterr().err) == (function == "interrupts")
     assert run("status", store) == 0
     out = capsys.readouterr().out
     assert re.search(r"^phase +warm-up$|^phase +sampling$", out, re.MULTILINE)
@@ -76,6 +76,9 @@ def test_a_finished_run(source, store, tmp_path, whole, capsys):  # noqa: F811
 
     assert run("resume", store, "--draws", "15", "--output", tmp_path / "more.nc", "--quiet") == 0
     longer = draws(tmp_path / "more.nc")
+    assert run("resume", store, "--draws", "15", "--output", tmp_path / "more.nc", "--quiet") == 1
+    assert "exists: pass --overwrite" in capsys.readouterr().err
+    assert kmc.load(store)["posterior"].sizes["draw"] == 75
     assert longer.shape == (4, 75, 2)
     np.testing.assert_array_equal(longer[:, :60], whole)
 
