@@ -73,8 +73,8 @@ def main() -> None:
     )
     with LocalCluster(n_workers=options.workers, threads_per_worker=1) as cluster, Client(cluster) as client:
         idata = kmc.sample(model, draws=None, max_evaluations=options.evaluations, seed=1, executor=client)
-    print(az.summary(idata, var_names=["frequency", "damping"]))
-    mean = idata.posterior["trajectory"].mean(("chain", "draw")).values
+    print(az.summary(idata))
+    mean = idata.blobs["trajectory"].mean(("chain", "draw")).values
     print(f"Root mean square of observed - mean trajectory: {np.sqrt(np.mean((observed - mean) ** 2)):.3f} ({NOISE})")
 
 

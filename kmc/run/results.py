@@ -15,6 +15,7 @@ from kmc._version import __version__
 from kmc.mcmc.base import MOVES
 from kmc.run.trace import Trace
 from kmc.targets.model import Model
+from kmc.targets.returned import group_of
 
 _INT64 = np.iinfo(np.int64)
 
@@ -28,11 +29,12 @@ def to_arviz(
     ----------
     model : Model
         What the draws are called, and how they are constrained; the unconstrained vectors of a model with names go to
-        the group ``unconstrained_posterior``, as the variable ``x``.
+        the group ``unconstrained_posterior``, as the variable ``x``. What its function returned beside the log-density
+        goes to the groups ``log_likelihood`` and ``blobs``.
     trace : Trace
         The draws after warm-up; there may be none.
     warmup_trace : Trace, optional
-        The sweeps of warm-up, for the groups ``warmup_posterior`` and ``warmup_sample_stats``.
+        The sweeps of warm-up, for the groups ``warmup_posterior``, ``warmup_sample_stats``, ...
     attrs : mapping, optional
         Facts about the run, kept on the root and on the posterior group. Numbers and strings stay what they are;
         a bool becomes 0 or 1; an integer beyond 64 bits becomes its decimal digits; dicts, lists, arrays and
@@ -103,9 +105,11 @@ def laid_out(names: Names, draws: Drawn, warmup: Drawn | None, attrs: dict[str, 
     """Draws in ArviZ's schema, with attributes at the root and at the posterior group."""
     groups = {"posterior": _posterior(names, draws).assign_attrs(attrs), "sample_stats": _sample_stats(draws)}
     groups["sample_stats"] = groups["sample_stats"].drop_vars("inverse_temperature")
+    groups |= _blobs(draws)
     if warmup is not None:
         groups["warmup_posterior"] = _posterior(names, warmup)
         groups["warmup_sample_stats"] = _sample_stats(warmup)
+        groups |= {f"warmup_{group}": dataset for group, dataset in _blobs(warmup).items()}
     if names.named:
         groups["unconstrained_posterior"] = _unconstrained(draws)
     for name, variables in names.data.items():
@@ -130,11 +134,21 @@ def _container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
 
 def _posterior(names: Names, draws: Drawn) -> Any:
     variables = {name: (("chain", "draw", *names.dims[name]), values) for name, values in draws.variables.items()}
-    blobs = {
-        name: (("chain", "draw", *(f"{name}_dim_{i}" for i in range(len(values.shape) - 2))), values)
-        for name, values in draws.blobs.items()
-    }
-    return _labelled(variables | blobs, names.coords)
+    return _labelled(variables, names.coords)
+
+
+def _blobs(draws: Drawn) -> dict[str, Any]:
+    """The groups of what the log-density computed besides.
+
+    The group has emcee's word for it, as ArviZ's schema has none: the summaries and plots of ArviZ look at the
+    posterior by default, and blobs are no parameters. Log-likelihoods go where ArviZ looks for them.
+    """
+    groups: dict[str, dict[str, Any]] = {}
+    for name, values in draws.blobs.items():
+        group, variable = group_of(name)
+        dims = ("chain", "draw", *(f"{variable}_dim_{i}" for i in range(len(values.shape) - 2)))
+        groups.setdefault(group, {})[variable] = (dims, values)
+    return {group: _labelled(variables) for group, variables in groups.items()}
 
 
 def _unconstrained(draws: Drawn) -> Any:

@@ -96,7 +96,8 @@ def sample(
     arviz.InferenceData or xarray.DataTree
         The first with ArviZ < 1, the second with ArviZ >= 1. Group ``posterior`` holds ``x`` (chain, draw, x_dim_0),
         or the parameters of a model with names, whose unconstrained vectors are ``x`` in ``unconstrained_posterior``;
-        ``sample_stats`` holds what happened at each draw (``lp`` is the log-density of the unconstrained vector). The
+        ``sample_stats`` holds what happened at each draw (``lp`` is the log-density of the unconstrained vector),
+        ``blobs`` and ``log_likelihood`` what the log-density returned besides. The
         attributes say what was run and at what price, and "warnings" is a JSON list of sentences, empty when all is
         well. Of several replicas, what the sampler reports ("n_refits", "surrogate_loo_sd", ...) is a JSON list with an
         entry for each. "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence that gives the
@@ -122,9 +123,12 @@ def sample(
     that sweep have then been evaluated, and count.
 
     A log-density may return ``(value, blobs)``, where ``blobs`` is a dict of numbers or arrays that it computed
-    besides. They are kept with the states of the chains and become variables of the group ``posterior``, with the
-    dimensions ``(chain, draw, *shape)``. Names and shapes are the same at each call; where the density is zero, they
-    can be left out. Until the end of warm-up all of them are in memory, afterwards those of the draws.
+    besides. They are kept with the states of the chains and become variables of the group ``blobs``, with the
+    dimensions ``(chain, draw, *shape)``; those of warm-up are in ``warmup_blobs``. The log-likelihood of each
+    observation, an array under the name "log_likelihood" or a dict of arrays with a name for each data set, goes to the
+    group ``log_likelihood``, where ``arviz.loo`` looks for it. Names and shapes are the same at each call; where the
+    density is zero, they can be left out. Until the end of warm-up all of them are in memory, afterwards those of the
+    draws.
 
     A store loses at most what was done since its last commit, whatever kills the process: commits are a quarter of a
     second apart, or a hundred times as long as one takes. :func:`kmc.load` reads a store at any time, and

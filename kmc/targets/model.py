@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from kmc.targets.dimensions import RESERVED
 from kmc.targets.parameters import Parameter, Real
 from kmc.targets.space import ParameterSpace, Space
 from kmc.targets.starts import start_points
@@ -27,7 +26,8 @@ class Model:
         Returns one real number: the log of the density, up to a constant. ``-inf`` says that the density is zero. It
         takes a float64 array of shape (dim,) or, with `parameters`, a dict with a Python float for each parameter that
         is a number and a float64 array for any other; and then `args` and `kwargs`. The arrays are the function's own,
-        to keep or change.
+        to keep or change. It may return ``(number, dict)``: the dict's arrays are kept with the draws, see
+        :func:`kmc.sample`.
     dim : int
         The number d of parameters, for a function of a vector.
     parameters : mapping of str to parameter, optional
@@ -211,28 +211,6 @@ class Model:
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-
-
-def check_blob_names(model: Model, names: Iterable[Any]) -> None:
-    """Names under which results can hold what a log-density returns besides its value.
-
-    Raises
-    ------
-    TypeError
-        A name is not a string.
-    ValueError
-        It is the name of a parameter or of a dimension, or cannot be a name in results.
-    """
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"log_density returned blobs with the name {name!r}: expected a string")
-        if name in model.dims:
-            raise ValueError(f"log_density returned a blob with the name of the parameter {name!r}: rename it")
-        if not name or "/" in name or name in model.coords or name in RESERVED:
-            raise ValueError(
-                f"log_density returned a blob with the name {name!r}: expected a string that is not empty, has no '/' "
-                "in it and is not the name of a dimension"
-            )
 
 
 def _positive_integer(dim: Any) -> int:

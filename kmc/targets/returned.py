@@ -11,6 +11,9 @@ from kmc.targets.model import Model
 
 Blobs = dict[str, np.ndarray]
 
+LOG_LIKELIHOOD = "log_likelihood"
+"""The blob, or the dict of blobs, that is the log-likelihood of each observation."""
+
 _RESERVED = ("chain", "draw")
 
 
@@ -29,6 +32,8 @@ def as_numbers(returned: Any, k: int) -> np.ndarray | None:
 def as_blobs(model: Model, x: np.ndarray, blobs: dict[Any, Any], rows: int | None = None) -> Any:
     """Copies of the blobs as arrays; with ``rows``, a dict for each of the first indices.
 
+    A dict under the name "log_likelihood" is taken apart: its "y" is the blob "log_likelihood.y".
+
     Raises
     ------
     EvaluationError
@@ -36,12 +41,8 @@ def as_blobs(model: Model, x: np.ndarray, blobs: dict[Any, Any], rows: int | Non
         point.
     """
     arrays = {}
-    for name, value in blobs.items():
-        if not isinstance(name, str):
-            raise failed_value(model, x, f"log_density returned a blob named {name!r}", "names are strings")
-        if name in model.dims or name in model.coords or name in _RESERVED:
-            what = f"log_density returned a blob named {name!r}, which is the name of a parameter or of a dimension"
-            raise failed_value(model, x, what, "give it another name")
+    for name, value in _one_by_one(blobs):
+        _check_name(model, x, name)
         array = _array(value)
         if array is None or array.dtype.kind not in "biufc":
             what = f"log_density returned the blob {name!r}: {describe(value)}, expected numbers"
@@ -53,6 +54,38 @@ def as_blobs(model: Model, x: np.ndarray, blobs: dict[Any, Any], rows: int | Non
     if rows is None:
         return arrays
     return [{name: array[i].copy() for name, array in arrays.items()} for i in range(rows)]
+
+
+def group_of(name: str) -> tuple[str, str]:
+    """The group of the results that a blob belongs to, and its name there.
+
+    Examples
+    --------
+    >>> group_of("trajectory"), group_of("log_likelihood"), group_of("log_likelihood.y")
+    (('blobs', 'trajectory'), ('log_likelihood', 'log_likelihood'), ('log_likelihood', 'y'))
+    """
+    if name == LOG_LIKELIHOOD or name.startswith(f"{LOG_LIKELIHOOD}."):
+        return LOG_LIKELIHOOD, name.removeprefix(f"{LOG_LIKELIHOOD}.")
+    return "blobs", name
+
+
+def _one_by_one(blobs):
+    for name, value in blobs.items():
+        if name == LOG_LIKELIHOOD and isinstance(value, dict):
+            yield from ((f"{name}.{part}" if isinstance(part, str) else part, one) for part, one in value.items())
+        else:
+            yield name, value
+
+
+def _check_name(model: Model, x: np.ndarray, name: Any) -> None:
+    if not isinstance(name, str):
+        raise failed_value(model, x, f"log_density returned a blob named {name!r}", "names are strings")
+    if name in model.dims or name in model.coords or group_of(name)[1] in _RESERVED:
+        what = f"log_density returned a blob named {name!r}, which is the name of a parameter or of a dimension"
+        raise failed_value(model, x, what, "give it another name")
+    if not group_of(name)[1] or "/" in name:
+        what = f"log_density returned a blob named {name!r}"
+        raise failed_value(model, x, what, "give it a name that is not empty and has no '/' in it")
 
 
 def describe(returned: Any) -> str:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.targets.model import Model, check_blob_names
+from kmc.targets.model import Model
 
 
 def normal(x):
@@ -211,23 +211,6 @@ def test_models_pickle():
     assert again.dims == model.dims and again.kwargs == {"a": 1} and list(again.coords["site"]) == ["A", "B"]
     np.testing.assert_array_equal(again.constrain(x)["s"], model.constrain(x)["s"])
     assert again.log_jacobian(x[0]) == model.log_jacobian(x[0])
-
-
-# Blobs
-
-
-def test_names_of_blobs():
-    model = Model(given, parameters=PARAMETERS, dims={"m": ["site"]}, coords={"site": ["A", "B"]})
-    check_blob_names(model, ["energy", "log lik", "x"])
-    with pytest.raises(ValueError, match=r"a blob with the name of the parameter 's': rename it"):
-        check_blob_names(model, ["energy", "s"])
-    for name in ("", "a/b", "site", "chain", "draw"):
-        with pytest.raises(ValueError, match=r"a blob with the name .*: expected a string"):
-            check_blob_names(model, [name])
-    with pytest.raises(TypeError, match=r"blobs with the name 3: expected a string"):
-        check_blob_names(model, [3])
-    with pytest.raises(ValueError, match=r"the parameter 'x'"):
-        check_blob_names(Model(normal, 2), ["x"])
 
 
 def test_labels_that_cannot_be_read_are_named():
