@@ -47,7 +47,7 @@ def main() -> None:
     for name, values in draws.items():
         print(f"  {name}: ESS {az.ess(values):6.0f}   R-hat {az.rhat(values):.3f}")
     modes = kmc.diagnostics.slow_modes(draws)
-    print("What the slow modes say:")
+    print(f"What the slow modes say: {modes.attrs['verdict']}")
     for k in range(modes.sizes["mode"]):
         one = modes.isel(mode=k)
         goes_with = ", ".join(

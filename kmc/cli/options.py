@@ -42,6 +42,13 @@ def add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress display")
 
 
+def add_var_names(parser: argparse.ArgumentParser) -> None:
+    """The option --var-names."""
+    parser.add_argument(
+        "--var-names", nargs="+", metavar="NAME", help="parameters, or elements such as 'slope[A]' (default: all)"
+    )
+
+
 def natural(text: str, least: int = 0) -> int:
     """A whole number that is not negative."""
     try:

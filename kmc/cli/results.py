@@ -6,13 +6,15 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kmc._names import COMMAND
+
+MOST_ROWS = 10  # of a summary that nobody asked to be longer
 
 
 def read(path: Path) -> Any:
@@ -126,12 +128,14 @@ def _write(idata, path):
         partial.unlink(missing_ok=True)
 
 
-def describe(idata: Any) -> None:
-    """Print the summary of the draws, their price and the warnings."""
-    import arviz
-
+def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | None = MOST_ROWS) -> None:
+    """Print the summary of the draws, their price and the warnings; of many parameters, the first ``most``."""
     if idata["posterior"].sizes["draw"] >= 4:
-        print(arviz.summary(idata, round_to="none").to_string(float_format=digits), end="\n\n")
+        rows = _chosen_rows(idata, var_names)
+        shown = rows[:most]
+        print(_summary(idata).iloc[shown].to_string(float_format=digits))
+        left = len(rows) - len(shown)
+        print(f"and {left} more: {COMMAND} summary --all, or --var-names NAME ...\n" if left else "")
     sizes, attrs = idata["posterior"].sizes, idata.attrs
     print(f"{sizes['chain']} chains of {sizes['draw']:,} draws", end="")
     if "n_evaluations" in attrs:
@@ -139,6 +143,21 @@ def describe(idata: Any) -> None:
     print()
     for warning in json.loads(attrs.get("warnings", "[]")):
         print(f"warning: {warning}")
+
+
+def _summary(idata):
+    import arviz
+
+    return arviz.summary(idata, round_to="none")
+
+
+def _chosen_rows(idata, var_names):
+    """Numbers of the rows of ArviZ's summary, which are in the order of the posterior."""
+    from kmc.diagnostics.columns import columns, labelled
+
+    variables = {str(name): labelled(variable) for name, variable in idata["posterior"].data_vars.items()}
+    places = {column.name: i for i, column in enumerate(columns(variables))}
+    return [places[column.name] for column in columns(variables, var_names)]
 
 
 def digits(value: float) -> str:

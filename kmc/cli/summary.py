@@ -8,7 +8,7 @@ from typing import Any
 
 from kmc._names import COMMAND
 from kmc.cli import results
-from kmc.cli.options import subparser
+from kmc.cli.options import add_var_names, subparser
 
 
 def add_parser(commands: Any) -> None:
@@ -18,11 +18,15 @@ def add_parser(commands: Any) -> None:
         "summary",
         _run,
         "means, spreads and convergence of finished draws",
-        "Print ArviZ's summary of draws, their number and price, and the run's warnings.",
-        f"  {COMMAND} summary draws.nc",
+        "Print ArviZ's summary of the first ten parameters, the number of draws and their price, and the\n"
+        "run's warnings.",
+        f"  {COMMAND} summary draws.nc --var-names sigma 'slope[A]'",
     )
     parser.add_argument("path", type=Path, metavar="FILE_OR_STORE", help="netCDF file or Zarr store")
+    parser.add_argument("--all", action="store_true", help="all parameters, not the first ten")
+    add_var_names(parser)
 
 
 def _run(args: argparse.Namespace) -> None:
-    results.describe(results.read(args.path))
+    most = None if args.all or args.var_names else results.MOST_ROWS
+    results.describe(results.read(args.path), args.var_names, most)

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.diagnostics.columns import Variable, columns, labelled, unlabelled
+
 
 class Draws(NamedTuple):
     """Finite draws of every scalar parameter."""
 
     values: np.ndarray  # (chains, draws, d)
-    names: list[str]  # of the columns: "mu", "theta[0]", "theta[1]", ...
+    names: list[str]  # of the columns: "mu", "theta[0]", "slope[A]", ...
 
 
 def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
@@ -24,7 +26,7 @@ def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
         The group ``posterior`` of the first two. Arrays of a mapping have the shape (chain, draw, ...), a bare array
         (chain, draw) or (chain, draw, d); its columns are called ``x[0]``, ``x[1]``, ...
     var_names : sequence of str, optional
-        Variables to take; all of them by default.
+        Variables to take, or elements of them by their labels, ``"slope[A]"``; all by default.
 
     Raises
     ------
@@ -40,10 +42,8 @@ def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
     ((4, 100, 3), ['mu', 'theta[0]', 'theta[1]'])
     """
     variables = _variables(data)
-    names = list(variables) if var_names is None else list(var_names)
-    if missing := [name for name in names if name not in variables]:
-        raise ValueError(f"var_names contains {missing[0]!r}: expected some of {', '.join(map(repr, variables))}")
-    arrays = {name: _checked(name, variables[name]) for name in names}
+    chosen = columns(variables, var_names)
+    arrays = {name: _checked(name, variables[name].values) for name in dict.fromkeys(c.variable for c in chosen)}
     if not arrays:
         raise ValueError("data holds no variables: there is nothing to diagnose")
     shapes = {name: array.shape[:2] for name, array in arrays.items()}
@@ -52,36 +52,28 @@ def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
     chains, n = next(iter(shapes.values()))
     if chains < 1 or n < 4:
         raise ValueError(f"data has {chains} chains of {n} draws: expected at least one chain of four draws")
-    columns = [_column(name, index) for name, array in arrays.items() for index in np.ndindex(array.shape[2:])]
-    return Draws(np.concatenate([array.reshape(chains, n, -1) for array in arrays.values()], axis=2), columns)
+    values = np.stack([arrays[column.variable][(..., *column.place)] for column in chosen], axis=2)
+    return Draws(values, [column.name for column in chosen])
 
 
-def _variables(data: Any) -> Mapping[str, Any]:
-    """Arrays (chain, draw, ...) by name."""
+def _variables(data: Any) -> Mapping[str, Variable]:
+    """What there is, by name."""
     if hasattr(data, "groups"):  # InferenceData and DataTree
         if not any(group.rpartition("/")[2] == "posterior" for group in _groups(data)):
             raise ValueError(f"data has no group 'posterior': expected it among {', '.join(_groups(data))}")
         data = data["posterior"]
     if hasattr(data, "data_vars"):
-        return {str(name): _ordered(variable) for name, variable in data.data_vars.items()}
-    if isinstance(data, Mapping):
-        return data
-    array = np.asarray(data)
-    if array.ndim not in (2, 3):
-        raise ValueError(f"data has shape {array.shape}: expected (chain, draw) or (chain, draw, parameter)")
-    return {"x": array}
+        return {str(name): labelled(variable) for name, variable in data.data_vars.items()}
+    if not isinstance(data, Mapping):
+        array = np.asarray(data)
+        if array.ndim not in (2, 3):
+            raise ValueError(f"data has shape {array.shape}: expected (chain, draw) or (chain, draw, parameter)")
+        data = {"x": array}
+    return {name: unlabelled(values) for name, values in data.items()}
 
 
 def _groups(data):
     return list(data.groups() if callable(data.groups) else data.groups)
-
-
-def _ordered(variable):
-    if not {"chain", "draw"} <= set(variable.dims):
-        raise ValueError(
-            f"{variable.name!r} has the dimensions {variable.dims}: expected 'chain' and 'draw' among them"
-        )
-    return variable.transpose("chain", "draw", ...).values
 
 
 def _checked(name, values):
@@ -95,7 +87,3 @@ def _checked(name, values):
         chain, draw = np.argwhere(~np.isfinite(array))[0][:2]
         raise ValueError(f"{name!r} is not finite in chain {chain}, draw {draw}: drop such variables or draws first")
     return array
-
-
-def _column(name, index):
-    return f"{name}[{', '.join(map(str, index))}]" if index else name

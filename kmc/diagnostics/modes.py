@@ -12,6 +12,7 @@ from kmc.checks import as_generator, check_count
 from kmc.diagnostics.convergence import ess_and_rhat
 from kmc.diagnostics.coordinates import Coordinates, coordinates
 from kmc.diagnostics.draws import Draws, read_draws
+from kmc.diagnostics.mode_verdicts import verdicts
 from kmc.errors import KmcWarning
 from kmc.forms.lagged import lagged_sums
 from kmc.spectral.timescales import timescales
@@ -71,7 +72,7 @@ def slow_modes(
         fast ones have died away, so that "auto" tries 1, 8, 64, ... up to a sixteenth of the draws, and, of several
         chains, pairs from anywhere in a chain; it keeps the modes with the least effective sample sizes.
     var_names : sequence of str, optional
-        Variables to look at; all of them by default.
+        Variables to look at, or elements of them, ``"slope[A]"``; all of them by default.
     n_basis : int
         Landmarks of the transition operator.
     random_state : int, Generator or None
@@ -80,14 +81,17 @@ def slow_modes(
     Returns
     -------
     xarray.Dataset
-        In the order of the effective sample size, the worst first:
+        Its attribute "verdict" says in a sentence whether the chains have mixed, and if not, what the slowest mode
+        goes with. In the order of the effective sample size, the worst first:
 
         - ``ess`` and ``rhat`` (mode): ArviZ's bulk effective sample size and rank-normalised split R-hat of the mode,
           over the half of the draws that it was *not* fitted to;
         - ``eigenvalue`` (mode): its autocorrelation in that half, at the mode's ``lagtime``; the longest one tried, for
           a mode fitted to pairs from anywhere;
-        - ``timescale`` (mode): -lagtime / log eigenvalue, in draws, a lower bound of the slowest one; NaN if the
-          autocorrelation is not positive, as that of independent draws often is;
+        - ``timescale`` (mode): -lagtime / log eigenvalue, in draws, a lower bound of the slowest one; 0 if the
+          autocorrelation is within two standard errors of 0, as that of independent draws is; infinite if it is one;
+        - ``verdict`` (mode): "mixed"; "few effective draws", under 100 for each chain; or "not mixed", an R-hat above
+          1.05;
         - ``value`` (chain, draw, mode): the mode along all chains;
         - ``correlation`` (mode, parameter): with the normal scores of each parameter, over all chains; NaN for a
           parameter that never moves.
@@ -239,17 +243,21 @@ def _dataset(modes: list[Candidate], draws: Draws, coords: Coordinates) -> Any:
     chains, n, _ = draws.values.shape
     value = np.stack([mode.values for mode in modes], axis=-1)
     eigenvalue, lagtime = (np.array([getattr(mode, name) for mode in modes]) for name in ("eigenvalue", "lagtime"))
-    scale = [float(timescales(np.array([e]), lag)[0]) for e, lag in zip(eigenvalue, lagtime)]
+    ess, rhat = (np.array([getattr(mode, name) for mode in modes]) for name in ("ess", "rhat"))
+    correlation = _correlations(value, coords.scores)
+    judged = verdicts(ess, rhat, correlation, draws.names, chains, _halves(draws.values)[1][..., 0].size)
     return xarray.Dataset(
         {
             "eigenvalue": ("mode", eigenvalue),
-            "timescale": ("mode", scale),
-            "ess": ("mode", [mode.ess for mode in modes]),
-            "rhat": ("mode", [mode.rhat for mode in modes]),
+            "timescale": ("mode", [_timescale(mode) for mode in modes]),
+            "verdict": ("mode", judged.words),
+            "ess": ("mode", ess),
+            "rhat": ("mode", rhat),
             "lagtime": ("mode", lagtime),
             "value": (("chain", "draw", "mode"), value),
-            "correlation": (("mode", "parameter"), _correlations(value, coords.scores)),
+            "correlation": (("mode", "parameter"), correlation),
         },
+        attrs={"verdict": judged.sentence},
         coords={
             "chain": np.arange(chains),
             "draw": np.arange(n),
@@ -257,6 +265,15 @@ def _dataset(modes: list[Candidate], draws: Draws, coords: Coordinates) -> Any:
             "parameter": draws.names,
         },
     )
+
+
+def _timescale(mode: Candidate) -> float:
+    """Of an autocorrelation that noise explains, 0: its logarithm says nothing."""
+    if mode.eigenvalue >= 1.0:
+        return float("inf")
+    if not mode.eigenvalue > 2.0 / np.sqrt(max(mode.ess, 4.0)):
+        return 0.0
+    return float(timescales(np.array([mode.eigenvalue]), mode.lagtime)[0])
 
 
 def _correlations(value, scores):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
+from kmc.checks import is_whole
+from kmc.diagnostics.columns import columns, labelled
+from kmc.errors import KmcWarning
 from kmc.plots.style import ACCENT, INK, SHADES, require_matplotlib
 
 _MASSES = (0.95, 0.8, 0.6, 0.4, 0.2)  # of the draws inside each contour, from the outermost inwards
@@ -18,6 +22,7 @@ def plot_pairs(
     idata: Any,
     var_names: Sequence[str] | None = None,
     *,
+    max_rows: int | None = 10,
     labels: Mapping[str, str] | None = None,
     reference: Mapping[str, float] | None = None,
     figure: Any = None,
@@ -29,9 +34,12 @@ def plot_pairs(
     idata : InferenceData or DataTree
         The result of :func:`kmc.sample`; the chains are pooled.
     var_names : sequence of str, optional
-        Variables of the posterior; all of them by default. An element of an array is a column of its own.
+        Variables of the posterior, or elements of them, ``"slope[A]"``; all of them by default. An element of an array
+        is a column of its own, named by the labels of its coordinates.
+    max_rows : int or None
+        The first so many columns are drawn, with a warning if there are more; None: all of them.
     labels : mapping of str to str, optional
-        What to print instead of a column's name (``"x[0]"`` for an element).
+        What to print instead of a column's name (``"x[0]"`` for an element without a label).
     reference : mapping of str to float, optional
         Values to mark by a line, by the column's name.
     figure : matplotlib Figure or SubFigure, optional
@@ -47,12 +55,22 @@ def plot_pairs(
     ImportError
         Without Matplotlib (``pip install "kernelmc[plots]"``).
     ValueError
-        If a name is not a variable of the posterior, or there are no draws.
+        If a name is no variable of the posterior and no element of one, or there are no draws.
     """
     require_matplotlib()
-    columns = _columns(idata, var_names)
+    if max_rows is not None and (not is_whole(max_rows) or max_rows < 1):
+        raise ValueError(f"max_rows={max_rows!r}: expected a whole number of at least 1, or None for all rows")
+    draws = _vectors(idata, var_names)
     labels, reference = labels or {}, reference or {}
-    k = len(columns)
+    names = list(draws)[:max_rows]
+    if len(names) < len(draws):
+        warnings.warn(
+            f"The first {len(names)} of {len(draws)} columns are drawn: choose some with var_names=[{names[0]!r}, ...] "
+            "or raise max_rows (None draws all).",
+            KmcWarning,
+            stacklevel=2,
+        )
+    k = len(names)
     if figure is None:
         import matplotlib.pyplot as plt
 
@@ -60,14 +78,14 @@ def plot_pairs(
         figure = plt.figure(figsize=(side, side))
     grid = figure.add_gridspec(k, k, wspace=0.07, hspace=0.07, left=0.07, right=0.985, bottom=0.07, top=0.985)
     axes = np.full((k, k), None, dtype=object)
-    names, limits = list(columns), [_limits(values) for values in columns.values()]
+    limits = [_limits(draws[name]) for name in names]
     for i, row in enumerate(names):
         for j, column in enumerate(names[: i + 1]):
             ax = axes[i, j] = figure.add_subplot(grid[i, j])
             if i == j:
-                _marginal(ax, columns[row], limits[i])
+                _marginal(ax, draws[row], limits[i])
             else:
-                _pair(ax, columns[column], columns[row], limits[j], limits[i])
+                _pair(ax, draws[column], draws[row], limits[j], limits[i])
                 _mark(ax.axhline, reference.get(row))
             _mark(ax.axvline, reference.get(column))
             _dress(ax, xlabel=labels.get(column, column) if i == k - 1 else None)
@@ -80,22 +98,14 @@ def plot_pairs(
     return axes
 
 
-def _columns(idata, var_names) -> dict[str, np.ndarray]:
+def _vectors(idata, var_names) -> dict[str, np.ndarray]:
     """The posterior as named vectors of all draws."""
-    posterior = idata["posterior"]
-    known = list(posterior.data_vars)
-    columns = {}
-    for name in known if var_names is None else var_names:
-        if name not in known:
-            raise ValueError(f"var_names contains {name!r}; the posterior has {', '.join(known)}.")
-        variable = posterior[name].transpose("chain", "draw", ...).values
-        shape = variable.shape[2:]
-        for index in np.ndindex(shape):
-            column = f"{name}[{', '.join(map(str, index))}]" if shape else name
-            columns[column] = variable[(..., *index)].ravel()
-    if not columns or next(iter(columns.values())).size == 0:
+    variables = {str(name): labelled(variable) for name, variable in idata["posterior"].data_vars.items()}
+    chosen = columns(variables, var_names)
+    vectors = {column.name: variables[column.variable].values[(..., *column.place)].ravel() for column in chosen}
+    if not vectors or next(iter(vectors.values())).size == 0:
         raise ValueError("idata holds no posterior draws: there is nothing to plot.")
-    return columns
+    return vectors
 
 
 def _limits(values) -> tuple[float, float]:

@@ -274,17 +274,35 @@ def stuck(tmp_path):
 
 def test_slow_modes_of_a_file(stuck, capsys):
     assert cli.main(["slow-modes", str(stuck), "--modes", "2", "--lagtime", "4"]) == 0
-    header, _, first, *others = capsys.readouterr().out.splitlines()
-    assert header.split() == ["ess", "rhat", "timescale", "lagtime", "correlates", "with"]
+    verdict, _, header, _, first, *others = capsys.readouterr().out.splitlines()
+    assert "not mixed: mode 0" in verdict
+    assert header.split() == ["ess", "rhat", "timescale", "lagtime", "verdict", "correlates", "with"]
     cells = first.split()
-    assert float(cells[2]) > 1.5 and int(cells[4]) == 4 and {"x", "y"} <= {cell.strip(",") for cell in cells}
+    assert float(cells[2]) > 1.5 and int(cells[4]) == 4 and first.endswith("not mixed  no single parameter")
     assert len(others) <= 1
+    assert cli.main(["slow-modes", str(stuck), "--var-names", "x"]) == 0
+    healthy = capsys.readouterr().out
+    assert healthy.startswith("No slow mode was found") and "NaN" not in healthy
 
 
 def test_a_summary_of_another_library_s_draws(stuck, capsys):
     assert cli.main(["summary", str(stuck)]) == 0
     out = capsys.readouterr().out
     assert "r_hat" in out and out.endswith("4 chains of 400 draws\n")
+
+
+def test_a_summary_of_many_parameters(tmp_path, capsys):
+    path = tmp_path / "many.nc"
+    x = np.random.default_rng(0).standard_normal((2, 10, 12))
+    labels = {"site": [f"S{i}" for i in range(12)]}
+    xarray.Dataset({"x": (("chain", "draw", "site"), x)}, coords=labels).to_netcdf(path, group="posterior")
+    assert cli.main(["summary", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "x[S9]" in out and "x[S10]" not in out and "and 2 more: kernelmc summary --all" in out
+    assert cli.main(["summary", str(path), "--all"]) == 0
+    assert "x[S11]" in capsys.readouterr().out
+    assert cli.main(["summary", str(path), "--var-names", "x[S11]", "x[S3]"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:3]] == ["x[S11]", "x[S3]"]
 
 
 @pytest.mark.parametrize("command", ["summary", "slow-modes"])

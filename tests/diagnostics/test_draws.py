@@ -1,3 +1,4 @@
+import arviz as az
 import numpy as np
 import pytest
 import xarray
@@ -21,6 +22,25 @@ def test_datasets_keep_the_order_of_their_dimensions():
     assert draws.names == ["a[0, 0]", "a[0, 1]", "a[0, 2]", "a[1, 0]", "a[1, 1]", "a[1, 2]", "b"]
     np.testing.assert_array_equal(draws.values[..., 4], x[1, 1].T)
     assert read_draws(dataset, ["b"]).names == ["b"]
+
+
+def test_elements_are_called_by_their_labels():
+    x = np.random.default_rng(0).standard_normal((2, 9, 2))
+    dataset = xarray.Dataset({"slope": (("chain", "draw", "drug"), x)}, coords={"drug": ["A", "B"]})
+    assert read_draws(dataset).names == ["slope[A]", "slope[B]"]
+    chosen = read_draws(dataset, ["slope[B]"])
+    assert chosen.names == ["slope[B]"]
+    np.testing.assert_array_equal(chosen.values[..., 0], x[..., 1])
+    assert read_draws(dataset, "slope").names == ["slope[A]", "slope[B]"]
+
+
+def test_blobs_are_not_looked_at():
+    def log_density(x):
+        return -0.5 * float(x @ x), {"copy": x}
+
+    idata = kmc.sample(log_density, dim=2, draws=20, sampler="random-walk", seed=1, progress=False)
+    assert read_draws(idata).names == ["x[0]", "x[1]"]
+    assert list(az.summary(idata).index) == ["x[0]", "x[1]"]
 
 
 def test_results_of_a_run():

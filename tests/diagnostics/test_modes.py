@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 import xarray
@@ -69,6 +71,32 @@ def test_no_alarm_from_independent_draws(seed):
     modes = slow_modes(draws, n_basis=60)
     assert modes["rhat"].max() < 1.02
     assert modes["ess"].min() > 500  # of 1000 that are judged
+
+
+def test_healthy_chains_get_a_verdict_in_words():
+    modes = slow_modes(np.random.default_rng(3).standard_normal((4, 500, 2)), n_basis=40)
+    assert modes.attrs["verdict"].startswith(
+        "No slow mode was found: the chains agree on the slowest of all (R-hat 1.0"
+    )
+    assert set(modes["verdict"].values) == {"mixed"}
+    assert np.all(modes["timescale"] < 2)  # no NaN
+
+
+def test_a_mode_that_has_not_mixed_is_named():
+    rng = np.random.default_rng(4)
+    apart = {"a": rng.standard_normal((4, 300)) + 3 * np.arange(4)[:, None], "b": rng.standard_normal((4, 300))}
+    modes = slow_modes(apart, 2, n_basis=40)
+    assert re.search(r"not mixed: mode 0 \(R-hat .* 600 .*\) goes with a \([+-]0.9\d\)\.", modes.attrs["verdict"])
+    assert modes["verdict"].values[0] == "not mixed"
+    sign = np.repeat(np.array([1.0, -1.0, 1.0, -1.0])[:, None], 600, axis=1)
+    hidden = slow_modes(hidden_sign(sign, 0.5, 0.95, 3, 1), 1, n_basis=60)
+    assert "goes with no single parameter" in hidden.attrs["verdict"]
+
+
+def test_few_draws_are_told_from_bad_ones():
+    modes = slow_modes(autoregressions((4, 400, 1), 0.8, 0), 1, n_basis=20)
+    assert modes.attrs["verdict"].startswith("The chains agree, but on few effective draws")
+    assert list(modes["verdict"].values) == ["few effective draws"]
 
 
 def test_the_modes_of_autoregressions_are_judged_without_bias():

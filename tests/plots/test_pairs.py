@@ -2,7 +2,9 @@ import sys
 
 import numpy as np
 import pytest
+import xarray
 
+from kmc.errors import KmcWarning
 from kmc.plots import pairs as plots
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -12,7 +14,6 @@ from matplotlib.figure import Figure  # noqa: E402
 @pytest.fixture
 def idata():
     """A scalar, a vector and a constant."""
-    xarray = pytest.importorskip("xarray")
     rng = np.random.default_rng(1)
     variables = {
         "a": (("chain", "draw"), rng.standard_normal((2, 500))),
@@ -32,6 +33,29 @@ def test_pairs_fill_the_lower_triangle_and_name_every_column(idata, tmp_path):
     assert axes[1, 0].figure is figure
     figure.savefig(tmp_path / "pairs.png")
     assert (tmp_path / "pairs.png").stat().st_size > 10_000
+
+
+def test_columns_have_the_labels_of_their_coordinates_and_can_be_chosen(idata):
+    labelled = {"posterior": idata["posterior"].assign_coords(i=["A", "B"])}
+    axes = plots.plot_pairs(labelled, ["b", "a"], figure=Figure())
+    assert [ax.get_xlabel() for ax in axes[-1]] == ["b[A]", "b[B]", "a"]
+    axes = plots.plot_pairs(labelled, ["b[B]"], figure=Figure())
+    assert [ax.get_xlabel() for ax in axes[-1]] == ["b[B]"]
+    twice = {"posterior": idata["posterior"].assign_coords(i=["A", "A"])}
+    assert plots.plot_pairs(twice, figure=Figure()).shape == (4, 4)
+
+
+def test_ten_rows_unless_more_are_asked_for(idata):
+    with pytest.warns(KmcWarning, match=r"The first 3 of 4 columns are drawn: .*var_names=\['a', ...\].*max_rows"):
+        assert plots.plot_pairs(idata, max_rows=3, figure=Figure()).shape == (3, 3)
+    many = {
+        "posterior": xarray.Dataset({"x": (("chain", "draw", "i"), np.random.default_rng(0).normal(size=(2, 9, 11)))})
+    }
+    with pytest.warns(KmcWarning, match="The first 10 of 11"):
+        assert plots.plot_pairs(many, figure=Figure()).shape == (10, 10)
+    assert plots.plot_pairs(many, max_rows=None, figure=Figure()).shape == (11, 11)
+    with pytest.raises(ValueError, match="max_rows=0: expected a whole number of at least 1"):
+        plots.plot_pairs(many, max_rows=0, figure=Figure())
 
 
 def test_a_pair_shows_the_column_across_and_the_row_up(idata):
@@ -74,7 +98,9 @@ def test_contours_hold_the_shares_that_they_claim():
 
 
 def test_wrong_names_and_empty_runs_are_refused(idata):
-    with pytest.raises(ValueError, match="var_names contains 'z'; the posterior has a, b, c"):
+    with pytest.raises(
+        ValueError, match="var_names contains 'z': expected some of 'a', 'b', 'c', or of their elements"
+    ):
         plots.plot_pairs(idata, ["z"])
     with pytest.raises(ValueError, match="no posterior draws"):
         plots.plot_pairs({"posterior": idata["posterior"].isel(draw=slice(0))})

@@ -1,0 +1,90 @@
+"""The elements of variables, as columns with names: ``slope[A]``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Variable(NamedTuple):
+    """A variable, and what the elements along its further dimensions are called."""
+
+    values: Any  # (chain, draw, ...)
+    labels: Sequence[Sequence[Any]]
+
+
+class Column(NamedTuple):
+    """An element of a variable; of a number, the variable itself."""
+
+    name: str
+    variable: str
+    place: tuple[int, ...]
+
+
+def labelled(variable: Any) -> Variable:
+    """An xarray variable with its coordinates' labels; 0, 1, ... where it has none, or one more than once.
+
+    Raises
+    ------
+    ValueError
+        It has no dimensions "chain" and "draw".
+    """
+    if not {"chain", "draw"} <= set(variable.dims):
+        raise ValueError(
+            f"{variable.name!r} has the dimensions {variable.dims}: expected 'chain' and 'draw' among them"
+        )
+    ordered = variable.transpose("chain", "draw", ...)
+    return Variable(ordered.values, [_labels(ordered, dim) for dim in ordered.dims[2:]])
+
+
+def unlabelled(values: Any) -> Variable:
+    """An array (chain, draw, ...)."""
+    return Variable(values, [range(n) for n in np.shape(values)[2:]])
+
+
+def columns(variables: Mapping[str, Variable], var_names: Sequence[str] | None = None) -> list[Column]:
+    """The columns of all variables, or of those named: by variable or by column.
+
+    Raises
+    ------
+    ValueError
+        There is no such name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> variables = {"slope": Variable(np.zeros((4, 100, 2)), [["A", "B"]]), "sigma": unlabelled(np.ones((4, 100)))}
+    >>> [column.name for column in columns(variables)]
+    ['slope[A]', 'slope[B]', 'sigma']
+    >>> columns(variables, ["slope[B]"])
+    [Column(name='slope[B]', variable='slope', place=(1,))]
+    """
+    of = {name: [_column(name, variable, i) for i in _indices(variable)] for name, variable in variables.items()}
+    if var_names is None:
+        return [column for mine in of.values() for column in mine]
+    single = {column.name: [column] for mine in of.values() for column in mine}
+    found = []
+    for name in [var_names] if isinstance(var_names, str) else var_names:
+        if name not in of and name not in single:
+            listed = ", ".join(map(repr, of))
+            raise ValueError(f"var_names contains {name!r}: expected some of {listed}, or of their elements")
+        found += of.get(name) or single[name]
+    return found
+
+
+def _indices(variable):
+    return np.ndindex(tuple(map(len, variable.labels)))
+
+
+def _column(name, variable, index):
+    words = [str(labels[i]) for labels, i in zip(variable.labels, index, strict=True)]
+    return Column(f"{name}[{', '.join(words)}]" if words else name, name, index)
+
+
+def _labels(variable, dim):
+    labels = variable.coords[dim].values.tolist() if dim in variable.coords else []
+    if len(set(map(str, labels))) == variable.sizes[dim]:
+        return labels
+    return range(variable.sizes[dim])
