@@ -37,7 +37,7 @@ class BlobStore:
             Names or shapes are not those of the first evaluation.
         """
         for x, (value, blobs) in zip(points, evaluations, strict=True):
-            if value == -np.inf:
+            if not np.isfinite(value):
                 continue  # no chain ever stands there
             shapes = {name: blob.shape for name, blob in (blobs or {}).items()}
             if self._shapes is None:

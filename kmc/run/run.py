@@ -97,7 +97,8 @@ class Run:
         reports = [replica.report() for replica in self.replicas]
         cut = "interrupted" if self.interrupted else "" if self.ended else "stopped"
         found = self._symptoms(trace) if len(trace) else {}
-        said = list(verdict(self.request.sampler.name, found, reports, len(trace), self.draws, cut).values())
+        nonfinite = self.evaluate.n_nonfinite, self.evaluate.n_evaluations
+        said = list(verdict(self.request.sampler.name, found, reports, len(trace), self.draws, cut, nonfinite).values())
         attrs = {**self.facts(), "warnings": said}
         result = to_arviz(self.request.model, trace, warmup_trace if save_warmup else None, attrs)
         if self.ended:
@@ -115,6 +116,7 @@ class Run:
             "replicas": self.request.replicas,
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
+            "n_nonfinite": self.evaluate.n_nonfinite,
             "sampling_time": self.meter.elapsed,
             "tuning_steps": min(len(replica.warmup_trace) for replica in self.replicas),
             "interrupted": self.interrupted,
@@ -126,6 +128,7 @@ class Run:
         return {
             "replicas": [replica.state() for replica in self.replicas],
             "n_evaluations": self.evaluate.n_evaluations,
+            "n_nonfinite": self.evaluate.n_nonfinite,
             "n_warmup": self._n_warmup,
             "meter": self.meter,
         }
@@ -135,6 +138,7 @@ class Run:
         for replica, mine in zip(self.replicas, state["replicas"], strict=True):
             replica.restore(mine)
         self.evaluate.n_evaluations, self._n_warmup = state["n_evaluations"], state["n_warmup"]
+        self.evaluate.n_nonfinite = state["n_nonfinite"]
         self.meter = state["meter"]
 
     @property
@@ -160,7 +164,7 @@ class Run:
             return self.evaluate(points)
         self.evaluate.n_evaluations += len(points)
         self.blobs.keep(points, known)
-        return np.array([evaluation.value for evaluation in known], dtype=np.float64)
+        return self.evaluate.values(known)
 
     def _keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         self.blobs.keep(points, evaluations)

@@ -25,6 +25,7 @@ FEWEST_ACCEPTED_FROM_TAILS = 0.15
 FEWEST_ACCEPTED_FROM_CURVED_TAILS = 0.6
 LARGEST_LOO = 1.0
 LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
+MANY_NONFINITE = 0.01  # of all evaluations
 LONG = 0.2  # of a noisy chain in one state: with noise of sd 1, one run in several hundred
 
 
@@ -35,6 +36,7 @@ def verdict(
     made: int,
     draws: int | None,
     cut: str = "",
+    nonfinite: tuple[int, int] = (0, 0),
 ) -> dict[str, str]:
     """Sentences about what the user should know, by the names of the warnings; empty when all is well.
 
@@ -52,8 +54,10 @@ def verdict(
         Draws per chain that were asked for.
     cut : {"", "stopped", "interrupted"}
         Who ended the run before its time: nobody, whoever drives it, or Ctrl-C.
+    nonfinite : tuple of int
+        Evaluations that gave NaN or +inf and were rejected, and all of them.
     """
-    said = _about_length(made, draws, cut)
+    said = _about_length(made, draws, cut) | _about_nonfinite(*nonfinite)
     if not made:
         return said
     facts = max(reports, key=lambda report: report.get("surrogate_loo_sd", np.inf))  # of the worst replica
@@ -81,6 +85,16 @@ def _about_length(made, draws, cut):
             "max_evaluations."
         }
     return {}
+
+
+def _about_nonfinite(rejected, evaluations):
+    if rejected <= MANY_NONFINITE * evaluations:
+        return {}
+    return {
+        "nonfinite": f"The log-density was NaN or +inf at {rejected} of {evaluations} evaluations and taken as -inf: "
+        'what the posterior has there is cut off; pass nonfinite="raise" to the model to see a point where it fails, '
+        "then repair the function or bound the parameters."
+    }
 
 
 def _about_chains(found, made, noise_sd):

@@ -17,7 +17,7 @@ from kmc.targets.returned import Blobs, as_blobs, as_number, as_numbers, describ
 class Evaluation(NamedTuple):
     """What one point gave."""
 
-    value: float  # the log-density of the unconstrained vector: finite or -inf
+    value: float  # the log-density of the unconstrained vector: finite, -inf, or NaN where the model rejects it
     blobs: Blobs | None = None  # what the function returned besides; None where the density is zero
 
 
@@ -45,6 +45,8 @@ class Evaluator:
         Points evaluated so far, those that failed included. One that was lost with a worker and evaluated again counts
         once. When one fails, the points after it were not evaluated, unless a mapper or a vectorized model took the
         batch as a whole: then all of it counts.
+    n_nonfinite : int
+        Those of them that gave NaN or ``+inf`` and were taken as a density of zero, as the model asks for.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class Evaluator:
         keep: Callable[[np.ndarray, Sequence[Evaluation]], None] | None = None,
     ):
         self.model = model
-        self.n_evaluations = 0
+        self.n_evaluations = self.n_nonfinite = 0
         self.mapper, self._keep = mapper, keep
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
@@ -73,13 +75,22 @@ class Evaluator:
         ------
         EvaluationError
             The log-density raised an exception, or returned something other than a real number below ``+inf``: the
-            first of those that did, in the order of the points.
+            first of those that did, in the order of the points. NaN and ``+inf`` of a model that rejects them count as
+            ``-inf``.
         """
         points = np.asarray(points, dtype=np.float64)
         evaluations = self._evaluations(points) if len(points) else []
         if self._keep is not None:
             self._keep(points, evaluations)
-        return np.array([evaluation.value for evaluation in evaluations], dtype=np.float64)
+        return self.values(evaluations)
+
+    def values(self, evaluations: Sequence[Evaluation]) -> np.ndarray:
+        """The log-densities (k,) that evaluations gave, ``-inf`` where they were rejected, which is counted."""
+        values = np.array([evaluation.value for evaluation in evaluations], dtype=np.float64)
+        rejected = np.isnan(values)
+        self.n_nonfinite += int(np.count_nonzero(rejected))
+        values[rejected] = -math.inf
+        return values
 
     def _evaluations(self, points: np.ndarray) -> list[Evaluation]:
         if self.mapper is not None:
@@ -135,7 +146,7 @@ def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
             raise failed_value(model, x, what, "return a Python float, a NumPy scalar or an array of shape ()")
         value = number
     value = _legal(model, x, value)
-    if value == -math.inf:
+    if not math.isfinite(value):
         return Evaluation(value)
     if model.named:
         value += model.log_jacobian(x)
@@ -163,7 +174,7 @@ def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
     if model.named:
         legal = (np.array(legal) + model.log_jacobian(points)).tolist()
     rows = [None] * len(points) if blobs is None else as_blobs(model, points, blobs, rows=len(points))
-    return [Evaluation(value, None if value == -math.inf else row) for value, row in zip(legal, rows)]
+    return [Evaluation(value, row if math.isfinite(value) else None) for value, row in zip(legal, rows)]
 
 
 def _split(returned):
@@ -174,15 +185,26 @@ def _split(returned):
 
 
 def _legal(model: Model, x: np.ndarray, value: float) -> float:
+    """The value; NaN for one that is rejected."""
+    if value < math.inf:
+        return value
+    if model.nonfinite == "reject":
+        return math.nan
     if math.isnan(value):
-        if model.nonfinite == "reject":
-            return -math.inf
-        remedy = 'return -inf where the density is zero, or pass kmc.Model(..., nonfinite="reject")'
-        raise failed_value(model, x, "log_density returned NaN, expected a finite number or -inf", remedy)
-    if value == math.inf:
-        remedy = "a density is finite: look for an overflow or a division by zero"
-        raise failed_value(model, x, "log_density returned +inf, expected a finite number or -inf", remedy)
-    return value
+        what, remedy = "NaN", "return -inf where the density is zero"
+    else:
+        what, remedy = "+inf", "a density is finite, so look for an overflow or a division by zero"
+    what = f"log_density returned {what}, expected a finite number or -inf"
+    raise failed_value(model, x, what, f"{remedy}, or take such points as a density of zero: {_rejecting(model)}")
+
+
+def _rejecting(model: Model) -> str:
+    """How the user makes this model anew, so that it rejects what is not finite."""
+    made = getattr(model.space, "made_by", None)
+    if made is None:
+        given = "parameters=..." if model.named else f"dim={model.dim}"
+        made = f"kmc.Model(log_density, {given}"
+    return f'sample {made}, nonfinite="reject")'
 
 
 def _checked(outcome: Evaluation | Failure) -> Evaluation:

@@ -52,8 +52,9 @@ class Model:
         Whether `log_density` returns the log of an unbiased estimate of the density, drawn anew at every call, instead
         of the density itself: the average over simulations, say. The draws are exact all the same, see the notes.
     nonfinite : {"raise", "reject"}
-        What a NaN means: "raise" stops the run with an error that holds the parameter vector, "reject" takes it as
-        ``-inf``. ``+inf`` always stops the run.
+        What NaN and ``+inf`` mean: "raise" stops the run with an error that holds the parameter vector, "reject" takes
+        them as ``-inf``. How many there were is the attribute "n_nonfinite" of the result, and many of them are warned
+        of: the posterior may reach where the function fails.
     args : tuple
         Further positional arguments of `log_density`.
     kwargs : mapping of str to object, optional
@@ -137,7 +138,7 @@ class Model:
         if not isinstance(self.nonfinite, str) or self.nonfinite not in NONFINITE:
             raise ValueError(
                 f"nonfinite={self.nonfinite!r} is unknown: "
-                'pass "raise" to stop at a NaN or "reject" to take it as a density of zero'
+                'pass "raise" to stop at a NaN or +inf, or "reject" to take it as a density of zero'
             )
         _check_flag(self, "noisy", "log_density returns the log of an unbiased estimate")
         _check_flag(self, "vectorized", "log_density takes many points at once")

@@ -11,7 +11,7 @@ from kmc._names import install
 from kmc.targets.model import Model
 
 
-def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: str = "raise") -> Model:
+def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: str = "reject") -> Model:
     """A PyMC model as a target of :func:`kmc.sample`.
 
     Only the log-density is compiled, never its gradient: a model may contain black-box Ops that have none, a
@@ -24,8 +24,11 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
         values are PyMC's own. Data are taken as they are now: call again after ``pymc.set_data``.
     mode : str or pytensor Mode, optional
         How PyTensor compiles: "NUMBA", "FAST_COMPILE", ...; by default as it is configured.
-    noisy, nonfinite : optional
-        As in :class:`kmc.Model`; `noisy` for an Op that returns an unbiased estimate of a likelihood.
+    noisy : bool
+        As in :class:`kmc.Model`, for an Op that returns an unbiased estimate of a likelihood.
+    nonfinite : {"reject", "raise"}
+        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected, counted and warned of if they are many, as
+        PyMC's own samplers reject them: far from the bulk, transforms overflow.
 
     Returns
     -------
@@ -132,6 +135,8 @@ class PyMCLogDensity:
 class PyMCSpace:
     """The variables of a PyMC model as functions of the vector of its free variables, transformed and raveled.
 
+    Its ``made_by`` is for messages, see :class:`kmc.targets.space.Space`.
+
     Parameters
     ----------
     start : ndarray, shape (d,)
@@ -144,6 +149,8 @@ class PyMCSpace:
     data : dict of str to dict
         By group and name, the dimensions and the values of data.
     """
+
+    made_by = "kmc.from_pymc(model"
 
     def __init__(
         self,

@@ -18,7 +18,8 @@ class Space(Protocol):
 
     A space may also have the inverse, ``unconstrain(values) -> (n, d)`` for the arrays (n, *shape) of all parameters by
     name; start points can then be given by name. And it may have ``data``, a mapping of names of groups, such as
-    "observed_data", to mappings of variables to pairs of dimensions and array, which go with the results.
+    "observed_data", to mappings of variables to pairs of dimensions and array, which go with the results. Its
+    ``made_by``, such as "kmc.from_pymc(model", is the call that errors advise to make with other arguments.
 
     Attributes
     ----------

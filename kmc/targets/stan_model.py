@@ -18,7 +18,7 @@ from kmc.errors import KmcWarning
 from kmc.targets.model import Model
 
 
-def from_stan(model: Any, data: Any = None) -> Model:
+def from_stan(model: Any, data: Any = None, *, nonfinite: str = "reject") -> Model:
     """A Stan model as a target of :func:`kmc.sample`.
 
     Parameters
@@ -28,6 +28,9 @@ def from_stan(model: Any, data: Any = None) -> Model:
         which takes a C++ toolchain.
     data : dict, str or path, optional
         With a path: the data, as a dict, as JSON or as the path of a JSON file.
+    nonfinite : {"reject", "raise"}
+        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected, counted and warned of if they are many, as
+        Stan's own samplers reject them.
 
     Returns
     -------
@@ -69,11 +72,13 @@ def from_stan(model: Any, data: Any = None) -> Model:
     if model.param_unc_num() < 1:
         raise ValueError("model has no parameters: expected at least one")
     space = StanSpace(model)
-    return Model(space.log_density, space=space)
+    return Model(space.log_density, nonfinite=nonfinite, space=space)
 
 
 class StanSpace:
     """The variables of a Stan model as functions of the vector of its unconstrained parameters.
+
+    Its ``made_by`` is for messages, see :class:`kmc.targets.space.Space`.
 
     Parameters
     ----------
@@ -85,6 +90,8 @@ class StanSpace:
     dims : dict of str to tuple of str
     coords : dict of str to ndarray
     """
+
+    made_by = "kmc.from_stan(model"
 
     def __init__(self, model: Any):
         self.model = model

@@ -440,12 +440,18 @@ def test_a_value_that_is_no_density_keeps_the_draws_so_far(returned):
 
 @EACH
 def test_nan_can_be_rejected(sampler):
+    n_holes = 0
+
     def holes(x):
+        nonlocal n_holes
+        n_holes += x[0] >= 1
         return NORMAL(x) if x[0] < 1 else np.nan
 
     idata = run(kmc.Model(holes, dim=2, nonfinite="reject"), sampler)
     assert np.all(positions(idata)[..., 0] < 1)
-    with pytest.raises(kmc.EvaluationError, match=r"NaN.*nonfinite=\"reject\""):
+    assert idata.attrs["n_nonfinite"] == n_holes > 0.01 * idata.attrs["n_evaluations"]
+    assert f"NaN or +inf at {n_holes} of " in idata.attrs["warnings"]
+    with pytest.raises(kmc.EvaluationError, match=r"NaN.*sample kmc.Model\(log_density, dim=2, nonfinite=\"reject\"\)"):
         run(holes, sampler)
 
 

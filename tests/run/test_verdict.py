@@ -18,8 +18,8 @@ TWICE_FAILED = ESTIMATOR | {"n_failed_refits": 2, "refit_error": "singular"}
 NAN = float("nan")
 
 
-def say(sampler="kernel-hmc", draws=20, made=20, facts=FITTED, cut="", reports=None, **found):
-    return verdict(sampler, WELL | found, reports or [facts], made, draws, cut)
+def say(sampler="kernel-hmc", draws=20, made=20, facts=FITTED, cut="", reports=None, nonfinite=(0, 100), **found):
+    return verdict(sampler, WELL | found, reports or [facts], made, draws, cut, nonfinite)
 
 
 @pytest.mark.parametrize("draws", [20, None])
@@ -31,6 +31,15 @@ def test_nothing_is_said_when_all_is_well(sampler, draws):
 @pytest.mark.parametrize(("made", "said"), [(799, ["sojourn"]), (801, [])])
 def test_a_stay_that_is_a_small_part_of_a_long_chain_is_no_matter(made, said):
     assert list(say(made=made, draws=made, stay=12.0)) == said
+
+
+@pytest.mark.parametrize("made", [0, 20])
+@pytest.mark.parametrize(("rejected", "said"), [(10, []), (11, ["nonfinite"])])
+def test_many_values_that_are_not_finite_are_told_of(made, rejected, said):
+    found = say(made=made, draws=None, nonfinite=(rejected, 1000))
+    assert [name for name in found if name != "no draws"] == said
+    if said:
+        assert "NaN or +inf at 11 of 1000 evaluations" in found["nonfinite"]
 
 
 def test_who_stops_a_run_knows_that_it_has_fewer_draws():

@@ -1,4 +1,5 @@
 import math
+import re
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from kmc.errors import EvaluationError
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.model import Model
 from kmc.targets.parameters import Positive, Real
+from kmc.targets.space import ParameterSpace
 
 POINTS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 
@@ -86,14 +88,32 @@ def test_nan_stops_with_the_parameters():
     assert evaluate.n_evaluations == 2
 
 
-def test_nan_can_be_rejected():
-    np.testing.assert_array_equal(returning(math.nan, nonfinite="reject")(POINTS), np.full(3, -math.inf))
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_is_not_finite_can_be_rejected_and_is_counted(value):
+    kept = []
+    model = Model(lambda x: -math.inf if x[0] == 1 else value, dim=2, nonfinite="reject")
+    evaluate = Evaluator(model, keep=lambda points, evaluations: kept.extend(evaluations))
+    np.testing.assert_array_equal(evaluate(POINTS), np.full(3, -math.inf))
+    assert (evaluate.n_evaluations, evaluate.n_nonfinite) == (3, 2)
+    assert [math.isnan(evaluation.value) for evaluation in kept] == [False, True, True]  # a store tells them apart
 
 
-@pytest.mark.parametrize("nonfinite", ["raise", "reject"])
-def test_an_infinite_density_always_stops(nonfinite):
-    with pytest.raises(EvaluationError, match=r"\+inf"):
-        returning(math.inf, nonfinite=nonfinite)(POINTS)
+def test_an_infinite_density_stops():
+    with pytest.raises(EvaluationError, match=r"\+inf.*overflow.*sample kmc.Model\(log_density, dim=2, nonfinite="):
+        returning(math.inf)(POINTS)
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ({"dim": 2}, 'kmc.Model(log_density, dim=2, nonfinite="reject")'),
+        ({"parameters": {"mu": Real(2)}}, 'kmc.Model(log_density, parameters=..., nonfinite="reject")'),
+        ({"space": ParameterSpace({"mu": Real(2)})}, 'kmc.Model(log_density, parameters=..., nonfinite="reject")'),
+    ],
+)
+def test_the_remedy_is_for_the_model_in_hand(options, remedy):
+    with pytest.raises(EvaluationError, match=f"; return -inf .*sample {re.escape(remedy)}$"):
+        Evaluator(Model(lambda x: math.nan, **options))(POINTS)
 
 
 def test_an_exception_is_kept_as_the_cause():
@@ -163,6 +183,7 @@ def test_a_nan_in_one_row_is_placed_or_rejected():
         Evaluator(Model(log_density, dim=2, vectorized=True))(POINTS)
     rejecting = Evaluator(Model(log_density, dim=2, vectorized=True, nonfinite="reject"))
     np.testing.assert_array_equal(rejecting(POINTS), [2, -math.inf, 6])
+    assert rejecting.n_nonfinite == 1
 
 
 @pytest.mark.parametrize("vectorized", [False, True])

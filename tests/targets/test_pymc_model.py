@@ -263,9 +263,22 @@ def test_an_error_of_the_black_box_names_the_point():
         kmc.sample(kmc.from_pymc(theirs, mode=QUICK), progress=False)
 
 
-def test_noisy_and_nonfinite_are_handed_on():
-    model = kmc.from_pymc(black_box(), mode=QUICK, noisy=True, nonfinite="reject")
-    assert model.noisy and model.nonfinite == "reject"
+def test_noisy_is_handed_on():
+    assert kmc.from_pymc(black_box(), mode=QUICK, noisy=True).noisy
+
+
+def test_what_is_not_finite_is_rejected_unless_it_shall_not_be():
+    with pm.Model() as theirs:
+        x = pm.Normal("x")
+        pm.Potential("hole", pt.switch(x > 0.5, np.nan, 0.0))
+    settings = {"sampler": "random-walk", "draws": 200, "warmup": 0, "initial": np.zeros((4, 1)), "progress": False}
+    with pytest.warns(kmc.KmcWarning, match=r"NaN or \+inf at \d+ of 804 evaluations"):
+        idata = kmc.sample(theirs, seed=1, **settings)
+    assert np.all(idata.posterior["x"] <= 0.5) and idata.attrs["n_nonfinite"] > 50
+    with pytest.raises(
+        kmc.EvaluationError, match=r'NaN.* at x = 0\..*sample kmc.from_pymc\(model, nonfinite="reject"\)'
+    ):
+        kmc.sample(kmc.from_pymc(theirs, mode=QUICK, nonfinite="raise"), seed=1, **settings)
 
 
 def test_discrete_variables_are_refused_by_name():

@@ -1,6 +1,7 @@
 """Stan models: a stand-in with the interface that BridgeStan documents, and a real model where one can be compiled."""
 
 import json
+import math
 import pickle
 import sys
 from types import ModuleType, SimpleNamespace
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.targets.evaluate import evaluate_point
 
 DATA = {"y": [1.0, 3.0]}
 
@@ -109,6 +111,18 @@ def test_where_stan_gives_up_the_density_is_zero(model):
     with pytest.warns(kmc.KmcWarning, match=r"Stan rejected a point.*mu is 6"):
         assert model.call(x) == -np.inf
     assert model.call(x) == -np.inf  # and says so once: a second warning would be an error
+
+
+def test_what_is_not_finite_is_rejected_unless_it_shall_not_be(model):
+    class Failing(StandIn):
+        def log_density(self, theta_unc, *, propto=True, jacobian=True):
+            return np.nan
+
+    assert model.nonfinite == "reject"
+    failing = Failing("schools.so", json.dumps(DATA))
+    assert math.isnan(evaluate_point(kmc.from_stan(failing), np.zeros(8)).value)
+    with pytest.raises(kmc.EvaluationError, match=r'sample kmc.from_stan\(model, nonfinite="reject"\)'):
+        evaluate_point(kmc.from_stan(failing, nonfinite="raise"), np.zeros(8))
 
 
 def test_generated_quantities_that_fail_are_missing(model):

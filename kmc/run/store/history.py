@@ -66,7 +66,7 @@ class Past:
         ]
 
     def _blobs_of(self, row, value):
-        if not self._blobs or value == -np.inf:
+        if not self._blobs or not np.isfinite(value):
             return None
         return {name: rows[row].copy() for name, rows in self._blobs.items()}
 

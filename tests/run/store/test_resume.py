@@ -52,6 +52,24 @@ def test_from_the_history_alone(tmp_path, uninterrupted, name, no_snapshots):
     assert_same(resumed(path, name), uninterrupted[name])
 
 
+@pytest.mark.parametrize("snapshots", [True, False])
+def test_values_that_were_rejected_are_counted_once(tmp_path, request, snapshots):
+    request.getfixturevalue("often" if snapshots else "no_snapshots")
+
+    def holes(x):
+        return np.nan if x[0] > 1 else log_density(x)
+
+    options = {"dim": 2, "nonfinite": "reject"}
+    expected = kmc.sample(kmc.Model(holes, **options), **settings("random-walk", dim=None))
+    path = tmp_path / "run.zarr"
+    with pytest.raises(kmc.EvaluationError) as caught:
+        failing = kmc.Model(Interrupted(61, Stop(), holes), **options)
+        kmc.sample(failing, store=path, **settings("random-walk", dim=None))
+    assert 0 < caught.value.idata.attrs["n_nonfinite"] < expected.attrs["n_nonfinite"]
+    result = kmc.sample(kmc.Model(holes, **options), store=path, resume=True, **settings("random-walk", dim=None))
+    assert_same(result, expected)
+
+
 @pytest.mark.parametrize("name", ["random-walk", "kernel-hmc", "vanishing"])
 def test_ctrl_c_again_and_again(tmp_path, uninterrupted, name):
     path = tmp_path / "run.zarr"
