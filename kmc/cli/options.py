@@ -49,6 +49,27 @@ def add_var_names(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_max_time(parser: argparse.ArgumentParser) -> None:
+    """The option --max-time."""
+    parser.add_argument(
+        "--max-time",
+        type=seconds,
+        metavar="SECONDS",
+        help="stop then and keep the draws so far; half is for warm-up",
+    )
+
+
+def seconds(text: str) -> float:
+    """A positive, finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return number
+
+
 def natural(text: str, least: int = 0) -> int:
     """A whole number that is not negative."""
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kmc._names import COMMAND
 from kmc.cli import results, targets
-from kmc.cli.options import add_quiet, positive, subparser
+from kmc.cli.options import add_max_time, add_quiet, positive, subparser
 
 _EXAMPLE = f"""\
   {COMMAND} resume pendulum.zarr
@@ -40,6 +40,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--draws", type=positive, metavar="N", help="further draws per chain of a finished run")
     parser.add_argument("--max-evaluations", type=positive, metavar="N", help="further evaluations of a finished run")
     parser.add_argument("--executor", type=positive, metavar="N", help="processes that evaluate the log-density")
+    add_max_time(parser)
     results.add_output(parser)
     add_quiet(parser)
 
@@ -56,7 +57,7 @@ def _run(args: argparse.Namespace) -> int:
         raise ValueError(f"{str(args.store)!r} holds a run that is not finished: resume it without {_flag(more)} first")
     targets.look_here()
     target = None if args.model is None else targets.load(args.model)
-    how = {"executor": args.executor, "progress": not args.quiet}
+    how = {"executor": args.executor, "max_time": args.max_time, "progress": not args.quiet}
     with output.kept_after_errors():
         if more:
             idata = kmc.extend(args.store, target=target, **more, **how)

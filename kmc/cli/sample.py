@@ -8,10 +8,21 @@ from typing import Any
 
 from kmc._names import COMMAND
 from kmc.cli import results, targets
-from kmc.cli.options import add_quiet, natural, positive, subparser
+from kmc.cli.options import add_max_time, add_quiet, natural, positive, subparser
 
 # Options that go to kmc.sample as they are: its own defaults hold for those that are not given.
-_HANDED_ON = ("dim", "warmup", "chains", "max_evaluations", "seed", "sampler", "replicas", "executor", "store")
+_HANDED_ON = (
+    "dim",
+    "warmup",
+    "chains",
+    "max_evaluations",
+    "max_time",
+    "seed",
+    "sampler",
+    "replicas",
+    "executor",
+    "store",
+)
 
 _EXAMPLE = f"""\
   {COMMAND} sample pendulum.py:log_density --dim 4 --max-evaluations 20000 --output draws.nc
@@ -45,11 +56,12 @@ def add_parser(commands: Any) -> None:
         "--draws",
         type=positive,
         metavar="N",
-        help="draws per chain (default: as many as --max-evaluations allows; 1000 without that)",
+        help="draws per chain (default: as many as --max-evaluations or --max-time allows; 1000 without these)",
     )
     parser.add_argument("--warmup", type=natural, metavar="N", help="sweeps of warm-up (default: the sampler decides)")
     parser.add_argument("--chains", type=positive, metavar="N", help="(default: 4)")
     parser.add_argument("--max-evaluations", type=positive, metavar="N", help="budget, warm-up included")
+    add_max_time(parser)
     parser.add_argument("--seed", type=natural, metavar="S", help="random seed")
     parser.add_argument("--sampler", metavar="NAME", help="kernel-hmc (default), adaptive-metropolis or random-walk")
     parser.add_argument("--replicas", type=positive, metavar="N", help="independent runs that share the chains")
@@ -68,7 +80,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.output is None and args.store is None:
         args.parser.error("give --output or --store: the draws have to go somewhere")
     options = {name: value for name in _HANDED_ON if (value := getattr(args, name)) is not None}
-    if args.draws is not None or args.max_evaluations is not None:
+    if (args.draws, args.max_evaluations, args.max_time) != (None, None, None):
         options["draws"] = args.draws
     if args.initial is not None:
         options["initial"] = _read_points(args.initial)

@@ -63,6 +63,9 @@ class Process(Protocol):
     def advance(self, values: np.ndarray) -> Sweep | None:
         """Take log p at those points, shape (k,). None while the process is still looking around its start."""
 
+    def end_warmup(self) -> None:
+        """Be ready to draw as soon as possible: the time for warm-up is over. More calls change nothing."""
+
     def report(self) -> dict[str, Any]:
         """Plain facts for the results' attributes (number of refits, what the probes found, ...)."""
 

@@ -248,6 +248,10 @@ class KernelHMCProcess:
         self._adapt()
         return record
 
+    def end_warmup(self) -> None:
+        """Fit once more and freeze after the next sweep."""
+        self._schedule.end()
+
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         facts = {

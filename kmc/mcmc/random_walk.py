@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -150,6 +151,10 @@ class GaussianWalk:
         self._end_of_warmup()
         return record
 
+    def end_warmup(self) -> None:
+        """End it with the next sweep."""
+        self._warmup = 0
+
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         return {
@@ -186,7 +191,7 @@ def _warmup_sweeps(problem):
         limits.append(problem.draws)
     if problem.max_evaluations is not None:
         limits.append(problem.max_evaluations // (3 * problem.chains))
-    return min(limits)
+    return min(limits, default=sys.maxsize)  # neither: until the time for it is over
 
 
 def _root_of_start(problem):

@@ -98,6 +98,10 @@ class Schedule:
         self.next_fit = min(upcoming)
         return False
 
+    def end(self) -> None:
+        """End warm-up at the next look, fit or no fit."""
+        self.half, self.sweeps = 0, None if self.sweeps is None else 0
+
     def exhausted(self, sweep: int, n_evaluations: int) -> bool:
         """Whether warm-up must end now, fit or no fit."""
         return n_evaluations >= self.half if self.sweeps is None else sweep >= self.sweeps

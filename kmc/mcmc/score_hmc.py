@@ -144,6 +144,15 @@ class ScoreHMCProcess:
         self._end_of_warmup()
         return record
 
+    def end_warmup(self) -> None:
+        """Collect what a fit needs at least, fit, and try each step size once."""
+        if self._explorer is not None:
+            self._explorer.end_warmup()
+        enough = -(-2 * (3 * self.problem.dim + 10) // self.problem.chains)  # some states are repeats
+        self._stages = self._stages._replace(
+            collect=min(self._stages.collect, enough), tune=min(self._stages.tune, len(STEP_SIZES))
+        )
+
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         facts = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import is_whole
+from kmc.checks import is_number, is_whole
 from kmc.mcmc import SAMPLERS, Sampler
 from kmc.targets.model import Model
 from kmc.targets.pymc_model import from_pymc
@@ -70,6 +70,17 @@ def as_number(name: str, value: Any, least: int) -> int:
 def as_count(name: str, value: Any, least: int) -> int | None:
     """A whole number of at least ``least``, or None."""
     return None if value is None else as_number(name, value, least)
+
+
+def as_seconds(name: str, value: Any) -> float | None:
+    """A positive number of seconds, or None."""
+    if value is None:
+        return None
+    if not is_number(value):
+        raise TypeError(f"{name}={value!r}: expected a number of seconds or None")
+    if not 0 < value < np.inf:
+        raise ValueError(f"{name}={value!r}: expected a positive, finite number of seconds")
+    return float(value)
 
 
 def as_replicas(replicas: Any, chains: int) -> int:

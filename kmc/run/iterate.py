@@ -73,6 +73,7 @@ def iterate(
     executor: Any = None,
     store: Any = None,
     resume: bool = False,
+    max_time: float | None = None,
 ) -> RunIterator:
     """The run of :func:`kmc.sample` as an iterator of progress records.
 
@@ -83,8 +84,8 @@ def iterate(
     ----------
     target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, replicas
         As in :func:`kmc.sample`.
-    executor, store, resume
-        As there.
+    executor, store, resume, max_time
+        As there; the time that the loop itself takes counts.
 
     Returns
     -------
@@ -131,5 +132,6 @@ def iterate(
         store,
         resume,
         save_warmup,
+        max_time,
     )
     return RunIterator(run, save_warmup)

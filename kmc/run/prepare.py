@@ -26,6 +26,7 @@ def prepare(
     store: Any = None,
     resume: Any = False,
     save_warmup: bool = False,
+    max_time: Any = None,
 ) -> Run:
     """A run that has not begun; parameters and errors as in :func:`kmc.sample`."""
     model = arguments.as_model(target, dim)
@@ -35,8 +36,9 @@ def prepare(
     draws = arguments.as_count("draws", draws, 1)
     warmup = arguments.as_count("warmup", warmup, 0)
     max_evaluations = arguments.as_count("max_evaluations", max_evaluations, 1)
-    if draws is None and max_evaluations is None:
-        raise ValueError("draws=None and max_evaluations=None: give at least one of them")
+    max_time = arguments.as_seconds("max_time", max_time)
+    if draws is None and max_evaluations is None and max_time is None:
+        raise ValueError("draws=None, max_evaluations=None and max_time=None: give at least one of them")
     path = as_store(store, resume)
     seed_sequence = arguments.as_seed(stored_seed(path) if seed is None else seed)
     initial = arguments.as_initial(initial, chains, model)
@@ -45,7 +47,7 @@ def prepare(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
         )
     request = Request(model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, initial)
-    run = Run(request, as_executor(executor))
+    run = Run(request, as_executor(executor), max_time)
     if path is not None:
         record(run, path, save_warmup)
     return run

@@ -119,6 +119,11 @@ class Replica:
             (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
         return sweep
 
+    def end_warmup(self) -> None:
+        """Have warm-up end soon."""
+        if self._process is not None and self._process.warming_up:
+            getattr(self._process, "end_warmup", bool)()  # a sampler from outside may not know how to
+
     def report(self) -> dict[str, Any]:
         """The process's plain facts; none before it started."""
         return self._process.report() if self._process else {}

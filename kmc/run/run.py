@@ -17,6 +17,7 @@ from kmc.run.request import Request
 from kmc.run.results import to_arviz
 from kmc.run.store.recorder import Unrecorded
 from kmc.run.symptoms import symptoms
+from kmc.run.time_limit import TimeLimit
 from kmc.run.trace import Trace, joined
 from kmc.run.verdict import verdict
 from kmc.targets.evaluate import Evaluation, Evaluator
@@ -34,13 +35,19 @@ class Run:
         What was asked for.
     executor : Executor
         Where the log-density is evaluated.
+    max_time : float, optional
+        Seconds for this call.
 
     Attributes
     ----------
     draws, max_evaluations : int or None
         Where the run ends: as planned, unless it is extended.
-    stopped : bool
-        Set by whoever drives the run, to end it after the current sweep.
+    limit : TimeLimit
+        How long this call may take.
+    stopped_by : str or None
+        Set to end the run after the current sweep: "callback" by whoever drives it, or "max_time" here.
+    warmup_cut : int or None
+        Evaluations after which warm-up was told to end because its share of the time was over.
     interrupted : bool
         Set by whoever catches a Ctrl-C.
     ended : bool
@@ -49,16 +56,19 @@ class Run:
         Writes the run to a store, if there is one.
     """
 
-    def __init__(self, request: Request, executor: Executor):
+    def __init__(self, request: Request, executor: Executor, max_time: float | None = None):
         self.request, self.executor = request, executor
         self.draws, self.max_evaluations = request.draws, request.max_evaluations
         self.blobs = BlobStore(request.model)
         self.evaluate = Evaluator(request.model, keep=self._keep)
         self.recorder = Unrecorded()
+        self.limit = TimeLimit(max_time)
+        self.warmup_cut: int | None = None
         seeds = [request.seed] if request.replicas == 1 else request.seed.spawn(request.replicas)
         budgets = shares(request.max_evaluations, request.replicas)
         self.replicas = [Replica(request, *own, self.blobs) for own in zip(budgets, seeds, strict=True)]
-        self.interrupted = self.stopped = self.ended = False
+        self.interrupted = self.ended = False
+        self.stopped_by: str | None = None
         self._n_warmup = 0
         self.meter = Meter(request.draws, request.max_evaluations)
 
@@ -72,9 +82,10 @@ class Run:
 
     def _sweeps(self) -> Generator[Progress, None, None]:
         yield self._progress("start")
-        if not (self.stopped or self.recorder.restore()):
+        self.limit.start()
+        if not (self.stopped_by or self.recorder.restore()):
             self._start()
-        while not self.stopped and (self.draws is None or self.n_draws() < self.draws):
+        while not (self.stopped_by or self._has_all_draws()):
             moving = [replica for replica in self.replicas if replica.warming_up] or self.replicas
             points = [replica.propose() for replica in moving]
             if not self._affords(sum(map(len, points))):
@@ -83,11 +94,14 @@ class Run:
             ends = np.cumsum([len(rows) for rows in points])[:-1]
             sweeps = [replica.advance(part) for replica, part in zip(moving, np.split(values, ends), strict=True)]
             self._note(sweeps)
+            self._limit_warmup()
             self.recorder.swept()
             if self.recorder.replaying:  # it has been told of
                 continue
+            if self.limit.over and not self._has_all_draws():
+                self.stopped_by = "max_time"
             yield self._progress("warmup" if self.warming_up() else "sampling")
-        self.ended = not self.stopped
+        self.ended = self.stopped_by is None
         yield self._progress("done")
 
     def result(self, save_warmup: bool) -> tuple[Any, list[str]]:
@@ -95,7 +109,7 @@ class Run:
         trace = joined([replica.trace for replica in self.replicas])
         warmup_trace = joined([replica.warmup_trace for replica in self.replicas])
         reports = [replica.report() for replica in self.replicas]
-        cut = "interrupted" if self.interrupted else "" if self.ended else "stopped"
+        cut = "interrupted" if self.interrupted else "" if self.ended else self.stopped_by or "stopped"
         found = self._symptoms(trace) if len(trace) else {}
         nonfinite = self.evaluate.n_nonfinite, self.evaluate.n_evaluations
         said = list(verdict(self.request.sampler.name, found, reports, len(trace), self.draws, cut, nonfinite).values())
@@ -120,6 +134,7 @@ class Run:
             "sampling_time": self.meter.elapsed,
             "tuning_steps": min(len(replica.warmup_trace) for replica in self.replicas),
             "interrupted": self.interrupted,
+            "stopped_by": self.stopped_by,
             **_together([replica.report() for replica in self.replicas]),
         }
 
@@ -183,6 +198,17 @@ class Run:
     def n_draws(self) -> int:
         """Draws of every chain so far."""
         return min(len(replica.trace) for replica in self.replicas)
+
+    def _has_all_draws(self) -> bool:
+        return self.draws is not None and self.n_draws() >= self.draws
+
+    def _limit_warmup(self) -> None:
+        """End warm-up when its share of the time is over; a run that is replayed does so where it did."""
+        if self.warmup_cut is None and self.limit.warmup_over and self.warming_up() and not self.recorder.replaying:
+            self.warmup_cut = self.evaluate.n_evaluations
+        if self.warmup_cut is not None and self.evaluate.n_evaluations >= self.warmup_cut:
+            for replica in self.replicas:
+                replica.end_warmup()
 
     def _affords(self, n_points: int) -> bool:
         return self.max_evaluations is None or self.evaluate.n_evaluations + n_points <= self.max_evaluations

@@ -36,6 +36,7 @@ def sample(
     executor: Any = None,
     store: Any = None,
     resume: bool = False,
+    max_time: float | None = None,
 ) -> Any:
     """Draw from a density that can only be evaluated.
 
@@ -54,7 +55,7 @@ def sample(
     sampler : str or options, default "kernel-hmc"
         "kernel-hmc", "adaptive-metropolis", "random-walk", or options such as ``kmc.KernelHMC(...)``.
     draws : int or None
-        Draws per chain; None: as many as ``max_evaluations`` allows.
+        Draws per chain; None: as many as ``max_evaluations`` or ``max_time`` allows.
     warmup : int, optional
         Sweeps of warm-up; by default the sampler decides.
     chains : int
@@ -90,6 +91,12 @@ def sample(
         Go on with the run in ``store``, which must have been asked for the same; draws are bit for bit those of a run
         that was not interrupted, and nothing that is in the store is evaluated again. Where there is no store yet, one
         is begun, so that a script can be run again as it is. A seed can be left out.
+    max_time : float, optional
+        Seconds by the clock, from the first evaluation of this call. When they are over the run stops after the sweep
+        under way, as if a callback had stopped it: the draws so far are returned, and the attribute "stopped_by" says
+        "max_time". Warm-up is told to end at half of the time, if it has not ended by then. With ``draws=None`` and no
+        ``max_evaluations`` there are as many draws as the time allows. A run in a ``store`` that was stopped is
+        continued by ``resume=True``, and has ``max_time`` anew. What the clock cuts off differs from run to run.
 
     Returns
     -------
@@ -164,6 +171,7 @@ def sample(
         store,
         resume,
         save_warmup,
+        max_time,
     )
     return drive(run, progress, callback, save_warmup)
 
@@ -175,7 +183,7 @@ def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, 
             for record in records:
                 display.update(record)
                 if callback is not None and _wants_to_stop(callback, record):
-                    run.stopped = True
+                    run.stopped_by = "callback"
         except KeyboardInterrupt:
             run.interrupted = True
         except Exception as error:  # of the user's function or callback, most likely: the draws so far go with it

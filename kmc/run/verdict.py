@@ -52,8 +52,8 @@ def verdict(
         Draws per chain.
     draws : int or None
         Draws per chain that were asked for.
-    cut : {"", "stopped", "interrupted"}
-        Who ended the run before its time: nobody, whoever drives it, or Ctrl-C.
+    cut : {"", "stopped", "callback", "max_time", "interrupted"}
+        What ended the run before it was complete: nothing, whoever drives it, the callback, the clock, or Ctrl-C.
     nonfinite : tuple of int
         Evaluations that gave NaN or +inf and were rejected, and all of them.
     """
@@ -75,7 +75,13 @@ def verdict(
 def _about_length(made, draws, cut):
     if cut == "interrupted":
         return {"interrupted": f"The run was interrupted after {made} draws per chain; the results hold those."}
-    if cut == "stopped":  # whoever did so knows that there are fewer draws
+    if cut == "max_time":
+        if not made:
+            return {"no draws": "The time was over before warm-up ended, and there are no draws: raise max_time."}
+        if draws is None:
+            return {}
+        return {"few draws": f"The time was over after {made} of {draws} draws per chain: raise max_time."}
+    if cut == "stopped" or cut == "callback":  # whoever did so knows that there are fewer draws
         return {} if made else {"no draws": "The run was stopped within warm-up and has no draws: let it go on longer."}
     if not made:
         return {"no draws": "The run ended within warm-up and has no draws: raise max_evaluations or lower warmup."}

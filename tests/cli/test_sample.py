@@ -192,9 +192,23 @@ def test_options_are_handed_on_as_they_are(source, tmp_path, monkeypatch):
         raise InterruptedError
 
     monkeypatch.setattr(kmc, "sample", sample)
-    more = ["--executor", 3, "--store", tmp_path / "run.zarr", "--replicas", 2, "--chains", 4]
+    more = [
+        "--max-time",
+        2.5,
+        "--draws",
+        9,
+        "--executor",
+        3,
+        "--store",
+        tmp_path / "run.zarr",
+        "--replicas",
+        2,
+        "--chains",
+        4,
+    ]
     assert kmc_sample(f"{source}:log_density", *more) == 1
     options = {"sampler": "random-walk", "seed": 1, "progress": False, "executor": 3, "replicas": 2, "chains": 4}
+    options |= {"max_time": 2.5, "draws": 9}
     assert calls == [("log_density", options | {"store": tmp_path / "run.zarr"})]
 
 
@@ -204,6 +218,7 @@ def test_options_are_handed_on_as_they_are(source, tmp_path, monkeypatch):
         (["--dim", "2", "--output", "a.nc"], "one of the arguments MODULE:FUNCTION --model is required"),
         (["a:f", "--model", "a:m", "--output", "a.nc"], "not allowed with argument"),
         (["log_density", "--output", "a.nc"], "'log_density' is not of the form module:name or file.py:name"),
+        (["a:f", "--max-time", "0", "--output", "a.nc"], "'0' is not a positive number of seconds"),
         (["a:f"], "give --output or --store"),
         (["a:f", "--chains", "0", "--output", "a.nc"], "'0' is not a whole number of at least 1"),
     ],

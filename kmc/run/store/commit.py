@@ -41,6 +41,8 @@ class Commit:
     finished : bool
     seconds : float
         Of sampling, over all sessions.
+    warmup_cut : int or None
+        Evaluations after which warm-up was told to end, by the clock.
     at : str
         When.
     versions : dict
@@ -57,6 +59,7 @@ class Commit:
     attrs: dict[str, Any] = field(default_factory=dict)
     finished: bool = False
     seconds: float = 0.0
+    warmup_cut: int | None = None
     at: str = ""
     versions: dict[str, str] = field(default_factory=dict)
 

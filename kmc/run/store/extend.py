@@ -16,6 +16,7 @@ from kmc.run.store import snapshot
 from kmc.run.store.commit import Commit, StoreError, read_commit
 from kmc.run.store.open import as_path, go_on, stored_seed
 from kmc.run.store.settings import check_settings, settings
+from kmc.run.time_limit import TimeLimit
 from kmc.targets.model import Model
 
 
@@ -28,6 +29,7 @@ def extend(
     executor: Any = None,
     progress: bool = True,
     callback: Callable[[Progress], Any] | None = None,
+    max_time: float | None = None,
 ) -> Any:
     """Go on with a finished run: the same chains, with what they learnt in warm-up.
 
@@ -41,7 +43,7 @@ def extend(
         True evaluations to spend on them.
     target : callable or Model, optional
         The log-density. By default it is the one in the store, where it is if it could be pickled.
-    executor, progress, callback
+    executor, progress, callback, max_time
         As in :func:`kmc.sample`.
 
     Returns
@@ -75,6 +77,7 @@ def extend(
     if further is None and budget is None:
         raise ValueError("draws=None and max_evaluations=None: give at least one of them")
     arguments.as_callback(callback)
+    seconds = arguments.as_seconds("max_time", max_time)
     header, commit = read_commit(folder)
     if not commit.finished:
         raise StoreError(
@@ -85,6 +88,7 @@ def extend(
         "draws": None if further is None else commit.n_draws + further,
         "max_evaluations": None if budget is None else commit.n_evaluations + budget,
     }
+    run.limit = TimeLimit(seconds)
     go_on(run, folder, **goal)
     return drive(run, progress, callback, header["save_warmup"])
 

@@ -93,6 +93,7 @@ class Recorder(Unrecorded):
     def restore(self) -> bool:
         """Go back to the newest snapshot that loads, and have what came after it answered from the history."""
         done = self.commit
+        self.run.warmup_cut = done.warmup_cut
         if not done.n_evaluations:
             return False
         columns, blobs = self._read("history", done.n_evaluations), self._read("history/blobs", done.n_evaluations)
@@ -196,6 +197,7 @@ class Recorder(Unrecorded):
             draws=run.draws,
             max_evaluations=run.max_evaluations,
             seconds=run.meter.elapsed,
+            warmup_cut=run.warmup_cut,
         )
         write_commit(self.path, self.header, commit)
         self.commit, self._new = commit, self._new[new:]

@@ -1,0 +1,43 @@
+"""``max_time``: how long a run may take by the clock."""
+
+from __future__ import annotations
+
+import math
+import time
+
+WARMUP_SHARE = 1 / 2  # of the time, as of the evaluations: then warm-up is told to end
+
+
+class TimeLimit:
+    """Seconds from the first evaluation of this call; a run that is resumed gets them anew.
+
+    Parameters
+    ----------
+    seconds : float or None
+        None: no limit.
+    """
+
+    def __init__(self, seconds: float | None):
+        self.seconds = seconds
+        self._began: float | None = None
+
+    def start(self) -> None:
+        """The clock runs from now on."""
+        self._began = time.monotonic()
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; inf without a limit."""
+        if self.seconds is None or self._began is None:
+            return math.inf
+        return max(0.0, self.seconds - (time.monotonic() - self._began))
+
+    @property
+    def over(self) -> bool:
+        """Whether the run has to stop."""
+        return self.left <= 0.0
+
+    @property
+    def warmup_over(self) -> bool:
+        """Whether warm-up has to end."""
+        return self.seconds is not None and self.left <= (1.0 - WARMUP_SHARE) * self.seconds
