@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Protocol, Self
 
@@ -22,7 +23,15 @@ from kmc.run.records import Progress
 
 _LIVE_SECONDS = 1 / 3  # each time takes a millisecond
 _LOG_SECONDS = 10.0
-_PHASES = {"start": "starting", "warmup": "warm-up", "sampling": "sampling", "done": "done"}
+_STATES = {
+    "start": "starting",
+    "warmup": "warm-up",
+    "sampling": "sampling",
+    "done": "done",  # of a record
+    "compiling": "compiling",
+    "failed": "failed",
+    "interrupted": "interrupted",  # of what is shown
+}
 
 
 class Display(Protocol):
@@ -35,8 +44,14 @@ class Display(Protocol):
     def update(self, record: Progress) -> None:
         """Show the record, or keep it for later if something was shown a moment ago."""
 
-    def close(self) -> None:
-        """Show the last record and let go of the terminal; more than once is harmless."""
+    def compiling(self) -> None:
+        """Say that numba compiles: no record comes until it has."""
+
+    def close(self, state: str | None = None) -> None:
+        """Show the last record and let go of the terminal; more than once is harmless.
+
+        ``state`` is "failed" or "interrupted" if the run did not end by itself.
+        """
 
 
 def make_display(progress: bool, console: Console | None = None) -> Display:
@@ -69,7 +84,10 @@ class _Nothing:
     def update(self, record: Progress) -> None:
         pass
 
-    def close(self) -> None:
+    def compiling(self) -> None:
+        pass
+
+    def close(self, state: str | None = None) -> None:
         pass
 
 
@@ -89,22 +107,34 @@ class _Throttled:
         self._seconds = seconds
         self._last: Progress | None = None
         self._shown: Progress | None = None
-        self._due = 0.0
+        self._due = self._compiling_due = 0.0
+        self._closed = False
 
     def __enter__(self) -> Self:
         self._view.open()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.close()
+        kind = exc[0]
+        self.close(None if kind is None else "interrupted" if kind is KeyboardInterrupt else "failed")
 
     def update(self, record: Progress) -> None:
         self._last = record
         if self._shown is None or record.phase != self._shown.phase or record.elapsed >= self._due:
             self._show(record)
 
-    def close(self) -> None:
-        if self._last is not None and self._last is not self._shown:
+    def compiling(self) -> None:
+        if self._last is not None and self._last.elapsed >= self._compiling_due:
+            self._compiling_due = self._last.elapsed + self._seconds
+            self._view.show(replace(self._last, phase="compiling", remaining=None))
+
+    def close(self, state: str | None = None) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._last is not None and state is not None:
+            self._view.show(replace(self._last, phase=state, remaining=None))
+        elif self._last is not None and self._last is not self._shown:
             self._show(self._last)
         self._view.close()
 
@@ -188,12 +218,12 @@ def _panel(record: Progress) -> Group:
     done = record.fraction
     bar = ProgressBar(total=1.0, completed=done or 0.0, width=12, pulse=done is None, animation_time=record.elapsed)
     head = Table.grid(padding=(0, 1))
-    head.add_row(Text(f"{_PHASES[record.phase]:<8}", style="bold"), bar, _draws(record), _clock(record))
+    head.add_row(Text(f"{_STATES[record.phase]:<8}", style="bold"), bar, _draws(record), _clock(record))
     return Group(head, Text(_quality(record), style="dim", no_wrap=True, overflow="ellipsis"))
 
 
 def _line(record: Progress) -> str:
-    return f"{_PHASES[record.phase]}, {_draws(record)}, {_quality(record)}, {_clock(record)}"
+    return f"{_STATES[record.phase]}, {_draws(record)}, {_quality(record)}, {_clock(record)}"
 
 
 def _draws(record: Progress) -> str:

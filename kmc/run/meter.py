@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -57,8 +58,25 @@ class Meter:
             int(np.count_nonzero(sweep.stats["diverging"])) for sweep in made if not sweep.warmup
         )
 
-    def record(self, phase: str, replicas: Sequence[Replica], n_evaluations: int) -> Progress:
-        """The state of the run, now."""
+    def record(
+        self,
+        phase: str,
+        replicas: Sequence[Replica],
+        n_evaluations: int,
+        compiled: float = 0.0,
+        left: float = math.inf,
+    ) -> Progress:
+        """The state of the run, now.
+
+        Parameters
+        ----------
+        phase, replicas, n_evaluations
+            As in the record.
+        compiled : float
+            Seconds of compilation so far, which do not count for the pace.
+        left : float
+            Seconds after which the run stops in any case.
+        """
         draw = min(len(replica.trace) for replica in replicas)
         self._look_at_ess(phase, draw, replicas)
         now = time.perf_counter()
@@ -76,7 +94,7 @@ class Meter:
             n_divergences=self._n_divergences,
             n_refits=sum(int(replica.report().get("n_refits", 0)) for replica in replicas),
             elapsed=self.elapsed,
-            remaining=self._pace.remaining(phase, self.elapsed, done),
+            remaining=sooner(self._pace.remaining(phase, self.elapsed - compiled, done), left),
         )
 
     def _look_at_ess(self, phase: str, draw: int, replicas: Sequence[Replica]) -> None:
@@ -85,6 +103,19 @@ class Meter:
         positions = joined([replica.trace for replica in replicas]).positions
         self._ess = worst_bulk_ess(positions)
         self._ess_due = next_look(draw, positions.shape[2])
+
+
+def sooner(remaining: float | None, limit: float) -> float | None:
+    """The estimate, or the limit where that is sooner or nothing else tells.
+
+    Examples
+    --------
+    >>> sooner(None, float("inf")), sooner(None, 60.0), sooner(20.0, 60.0)
+    (None, 60.0, 20.0)
+    """
+    if remaining is None:
+        return None if limit == math.inf else limit
+    return min(remaining, limit)
 
 
 def next_look(draw: int, dim: int) -> int:

@@ -33,7 +33,8 @@ class Progress:
     elapsed : float
         Seconds since the start.
     remaining : float or None
-        Seconds to the end at the pace of this phase; None where nothing tells (a warm-up that no budget bounds).
+        Seconds to the end at the pace of this phase, without the time that numba compiled; at most what ``max_time``
+        leaves. None where nothing tells (a warm-up that no budget bounds).
     """
 
     phase: str

@@ -9,6 +9,7 @@ import numpy as np
 
 from kmc.mcmc.base import Sweep
 from kmc.run.blobs import BlobStore
+from kmc.run.compilation import Compilation
 from kmc.run.executors import Executor
 from kmc.run.meter import Meter
 from kmc.run.records import Progress
@@ -44,6 +45,8 @@ class Run:
         Where the run ends: as planned, unless it is extended.
     limit : TimeLimit
         How long this call may take.
+    compilation : Compilation
+        Says when numba compiles.
     stopped_by : str or None
         Set to end the run after the current sweep: "callback" by whoever drives it, or "max_time" here.
     warmup_cut : int or None
@@ -63,6 +66,7 @@ class Run:
         self.evaluate = Evaluator(request.model, keep=self._keep)
         self.recorder = Unrecorded()
         self.limit = TimeLimit(max_time)
+        self.compilation = Compilation()
         self.warmup_cut: int | None = None
         seeds = [request.seed] if request.replicas == 1 else request.seed.spawn(request.replicas)
         budgets = shares(request.max_evaluations, request.replicas)
@@ -77,7 +81,7 @@ class Run:
 
         What the run holds open is let go when the generator ends or is closed.
         """
-        with self.recorder, self.executor.open(self.request.model) as self.evaluate.mapper:
+        with self.compilation, self.recorder, self.executor.open(self.request.model) as self.evaluate.mapper:
             yield from self._sweeps()
 
     def _sweeps(self) -> Generator[Progress, None, None]:
@@ -222,7 +226,8 @@ class Run:
         self.meter.note(sweeps)
 
     def _progress(self, phase: str) -> Progress:
-        return self.meter.record(phase, self.replicas, self.evaluate.n_evaluations)
+        n, compiled = self.evaluate.n_evaluations, self.compilation.seconds
+        return self.meter.record(phase, self.replicas, n, compiled, self.limit.left)
 
 
 def shares(total: int | None, parts: int) -> list[int | None]:

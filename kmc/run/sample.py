@@ -179,6 +179,7 @@ def sample(
 def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, save_warmup: bool) -> Any:
     """Take a run to its end, with a display; the last three parameters, what is returned and raised as in `sample`."""
     with make_display(progress) as display, closing(run.sweeps()) as records:
+        run.compilation.tell = display.compiling
         try:
             for record in records:
                 display.update(record)
@@ -186,6 +187,7 @@ def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, 
                     run.stopped_by = "callback"
         except KeyboardInterrupt:
             run.interrupted = True
+            display.close("interrupted")
         except Exception as error:  # of the user's function or callback, most likely: the draws so far go with it
             error.idata, _ = run.result(save_warmup=True)  # type: ignore[attr-defined]
             raise

@@ -64,6 +64,32 @@ def test_a_change_of_phase_is_shown_at_once():
     assert [line.split(",")[0] for line in lines] == ["kmc: starting", "kmc: warm-up", "kmc: sampling", "kmc: done"]
 
 
+def test_compilation_is_said_at_once_and_without_an_estimate():
+    console = log()
+    with make_display(True, console) as display:
+        display.compiling()  # before there is anything to show
+        for i in range(200):
+            display.update(replace(RECORD, elapsed=10 + i / 100, remaining=9.0))
+            display.compiling()
+        assert console.file.getvalue().count("compiling") == 1  # not a line for each function
+        display.update(replace(RECORD, elapsed=40.0, remaining=9.0))
+    first, compiling, after = console.file.getvalue().splitlines()
+    assert first.startswith("kmc: sampling") and compiling.startswith("kmc: compiling, 0/1,000 draws")
+    assert "left" not in compiling and after.startswith("kmc: sampling") and after.endswith("0:00:09 left")
+
+
+@pytest.mark.parametrize(("error", "said"), [(ZeroDivisionError, "failed"), (KeyboardInterrupt, "interrupted")])
+def test_a_run_that_breaks_off_is_said_to(error, said, monkeypatch):
+    cell, console, notebook = Cell(monkeypatch), log(), Console(file=io.StringIO(), force_jupyter=True)
+    for where in console, notebook:
+        with pytest.raises(error), make_display(True, where) as display:
+            display.update(replace(RECORD, remaining=9.0))
+            raise error
+    last = console.file.getvalue().splitlines()[-1]
+    assert last.startswith(f"kmc: {said}, 0/1,000 draws") and "left" not in last
+    assert repr(cell.updates[-1]).startswith(f"{said}, 0/1,000 draws")
+
+
 def test_no_bound_and_no_acceptance_yet():
     record = Progress("warmup", 0, None, 0, None, math.nan, math.nan, 0, 0, 0.0, None)
     assert run(log(), [record]) == "kmc: warm-up, 0 draws, 0 evaluations, divergences 0, refits 0, 0:00:00\n"

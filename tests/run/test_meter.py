@@ -110,3 +110,25 @@ def test_times_of_a_run(monkeypatch):
         if record.remaining is not None:
             assert abs(record.elapsed + record.remaining - records[-1].elapsed) <= 2
     assert sum(record.remaining is None for record in records) <= 3  # the first of each phase
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_compilation_does_not_count_for_the_pace(monkeypatch, capsys):
+    """An evaluation takes a second and the first jitted one compiles for an hour, on a clock that they move."""
+    from numba.core import event
+
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def function(x):
+        if now[0] == 50.0:
+            with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):  # of a callee within
+                now[0] += 3600.0
+        now[0] += 1.0
+        return log_density(x)
+
+    records, _ = records_of(function, draws=None, max_evaluations=400, progress=True)
+    estimates = [record.elapsed + record.remaining for record in records[1:] if record.remaining is not None]
+    assert max(estimates) < 3600 + 420 and max(estimates[-100:]) >= 3990
+    assert "kmc: compiling, 0 draws" in capsys.readouterr().err
+    assert not event._registered["numba:compile"]
