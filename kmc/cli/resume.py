@@ -11,10 +11,10 @@ from kmc.cli import results, targets
 from kmc.cli.options import add_max_time, add_quiet, positive, subparser
 
 _EXAMPLE = f"""\
-  {COMMAND} resume pendulum.zarr
+  {COMMAND} resume pendulum.zarr --model pendulum.py:log_density
       goes on with a run that was interrupted or killed, and prints the summary; once it is finished, only that
-  {COMMAND} resume pendulum.zarr --draws 1000 --output draws.nc
-      makes 1000 more draws per chain, once it is finished
+  {COMMAND} resume pendulum.zarr --trust --draws 1000 --output draws.nc
+      makes 1000 more draws per chain, once it is finished, with the log-density that is pickled in the store
 """
 
 
@@ -26,8 +26,8 @@ def add_parser(commands: Any) -> None:
         _run,
         "go on with the run in a store, or make it longer",
         "Go on with a run that was interrupted or killed: the draws are those that it would have made. A run that is\n"
-        "finished gets more draws with --draws or --max-evaluations. What the store holds is unpickled, which can\n"
-        "run any code: resume only what you trust.",
+        "finished gets more draws with --draws or --max-evaluations. The log-density is the one that --model names.\n"
+        "With --trust it is the one in the store, which is pickled there: a pickle can run any code when it is loaded.",
         _EXAMPLE,
     )
     parser.add_argument("store", type=Path, metavar="STORE", help=f"what was given to {COMMAND} sample --store")
@@ -35,7 +35,10 @@ def add_parser(commands: Any) -> None:
         "--model",
         type=targets.as_name,
         metavar="FILE.py:NAME",
-        help="the log-density or kmc.Model (default: the one in the store, if it could be pickled)",
+        help="the log-density or kmc.Model",
+    )
+    parser.add_argument(
+        "--trust", action="store_true", help="load pickles in the store: the log-density, parts of the sampler"
     )
     parser.add_argument("--draws", type=positive, metavar="N", help="further draws per chain of a finished run")
     parser.add_argument("--max-evaluations", type=positive, metavar="N", help="further evaluations of a finished run")
@@ -57,14 +60,14 @@ def _run(args: argparse.Namespace) -> int:
         raise ValueError(f"{str(args.store)!r} holds a run that is not finished: resume it without {_flag(more)} first")
     targets.look_here()
     target = None if args.model is None else targets.load(args.model)
-    how = {"executor": args.executor, "max_time": args.max_time, "progress": not args.quiet}
+    how = {"executor": args.executor, "max_time": args.max_time, "progress": not args.quiet, "trust": args.trust}
     with output.kept_after_errors():
         if more:
             idata = kmc.extend(args.store, target=target, **more, **how)
         elif commit.finished:
             idata = kmc.load(args.store)
         else:
-            idata = kmc.sample(**_asked(args.store, header, target), store=args.store, resume=True, **how)
+            idata = kmc.sample(**_asked(args.store, header, target, args.trust), store=args.store, resume=True, **how)
     return output.deliver(idata, args.store)
 
 
@@ -72,16 +75,20 @@ def _flag(options: dict[str, Any]) -> str:
     return "--" + next(iter(options)).replace("_", "-")
 
 
-def _asked(store: Path, header: dict[str, Any], target: Any) -> dict[str, Any]:
+def _asked(store: Path, header: dict[str, Any], target: Any, trust: bool) -> dict[str, Any]:
     """What the run was asked for when it began, as arguments of :func:`kmc.sample`."""
-    from kmc.run.store import snapshot
+    from kmc.run.store.open import stored_model, stored_sampler
 
     settings = header["settings"]
     asked = {name: settings[name] for name in ("chains", "replicas", "draws", "warmup", "max_evaluations", "initial")}
-    target = snapshot.load(store / "pickles", header["model"]) if target is None else target
+    target = stored_model(store, header, trust) if target is None else target
     if target is None:
         raise ValueError(f"{str(store)!r} holds no log-density that can be loaded here: pass --model FILE.py:NAME")
     if not hasattr(target, "dim"):
         asked["dim"] = settings["dim"]
-    sampler = snapshot.load(store / "pickles", header["sampler"])
+    sampler = stored_sampler(store, header, trust)
+    if sampler is None:
+        raise ValueError(
+            f"{str(store)!r} holds no sampler that can be loaded here: resume it by kmc.sample(resume=True)"
+        )
     return {"target": target, "sampler": sampler, "save_warmup": header["save_warmup"], **asked}

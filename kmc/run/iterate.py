@@ -74,6 +74,7 @@ def iterate(
     store: Any = None,
     resume: bool = False,
     max_time: float | None = None,
+    trust: bool = False,
 ) -> RunIterator:
     """The run of :func:`kmc.sample` as an iterator of progress records.
 
@@ -84,7 +85,7 @@ def iterate(
     ----------
     target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, replicas
         As in :func:`kmc.sample`.
-    executor, store, resume, max_time
+    executor, store, resume, max_time, trust
         As there; the time that the loop itself takes counts.
 
     Returns
@@ -133,5 +134,6 @@ def iterate(
         resume,
         save_warmup,
         max_time,
+        trust,
     )
     return RunIterator(run, save_warmup)

@@ -27,6 +27,7 @@ def prepare(
     resume: Any = False,
     save_warmup: bool = False,
     max_time: Any = None,
+    trust: Any = False,
 ) -> Run:
     """A run that has not begun; parameters and errors as in :func:`kmc.sample`."""
     model = arguments.as_model(target, dim)
@@ -40,6 +41,7 @@ def prepare(
     if draws is None and max_evaluations is None and max_time is None:
         raise ValueError("draws=None, max_evaluations=None and max_time=None: give at least one of them")
     path = as_store(store, resume)
+    trust = arguments.as_flag("trust", trust)
     seed_sequence = arguments.as_seed(stored_seed(path) if seed is None else seed)
     initial = arguments.as_initial(initial, chains, model)
     if max_evaluations is not None and max_evaluations < 2 * (chains if initial is None else len(initial)):
@@ -49,5 +51,5 @@ def prepare(
     request = Request(model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, initial)
     run = Run(request, as_executor(executor), max_time)
     if path is not None:
-        record(run, path, save_warmup)
+        record(run, path, save_warmup, trust)
     return run

@@ -37,6 +37,7 @@ def sample(
     store: Any = None,
     resume: bool = False,
     max_time: float | None = None,
+    trust: bool = False,
 ) -> Any:
     """Draw from a density that can only be evaluated.
 
@@ -97,6 +98,10 @@ def sample(
         "max_time". Warm-up is told to end at half of the time, if it has not ended by then. With ``draws=None`` and no
         ``max_evaluations`` there are as many draws as the time allows. A run in a ``store`` that was stopped is
         continued by ``resume=True``, and has ``max_time`` anew. What the clock cuts off differs from run to run.
+    trust : bool
+        Whether pickles in the store may be loaded. There are some only if ``sampler`` holds objects that kmc did not
+        make, such as an estimator of your own in ``KernelHMC(surrogate=...)``. A pickle can run any code when it is
+        loaded; nothing else in a store can.
 
     Returns
     -------
@@ -115,7 +120,8 @@ def sample(
     TypeError, ValueError
         A bad argument; the message names it, its value and what was expected.
     FileExistsError, StoreError
-        There is something at ``store`` already; it cannot be gone on with. StoreError is a ValueError.
+        There is something at ``store`` already; the run there cannot be continued: it is another one, or damaged, or
+        holds pickles and ``trust`` is False. StoreError is a ValueError.
     EvaluationError
         The log-density raised an exception or returned something else than a log-density. Its attribute ``idata``
         holds the draws so far, as it does for an exception that the callback raises. After Ctrl-C the draws so far
@@ -139,8 +145,9 @@ def sample(
 
     A store loses at most what was done since its last commit, whatever kills the process: commits are a quarter of a
     second apart, or a hundred times as long as one takes. :func:`kmc.load` reads a store at any time, and
-    :func:`kmc.extend` adds draws to a run that is finished. A store also holds pickled objects, which can run any code
-    when they are loaded: resume and extend only what you trust (:func:`kmc.load` does not load them).
+    :func:`kmc.extend` adds draws to a run that is finished. A store is plain data: arrays, numbers and strings, from
+    which a run continues with the model that you pass. Pickles are in it beside that for ``trust=True``: the model, if
+    it can be pickled, and objects in the sampler's options that kmc did not make.
 
     The kernel-HMC sampler learns a surrogate of the log-density, runs Hamiltonian dynamics on it and accepts each
     proposal by one true evaluation: see :class:`kmc.KernelHMC`.
@@ -172,6 +179,7 @@ def sample(
         resume,
         save_warmup,
         max_time,
+        trust,
     )
     return drive(run, progress, callback, save_warmup)
 

@@ -49,7 +49,7 @@ def test_an_interrupted_run_is_resumed(function, given, source, store, tmp_path,
     assert run("resume", store, "--draws", "5", "--quiet") == 1
     assert "not finished: resume it without --draws first" in capsys.readouterr().err
 
-    model = ["--model", f"{source}:log_density"] if given else []
+    model = ["--model", f"{source}:log_density"] if given else ["--trust"]
     assert run("resume", store, *model, "--output", tmp_path / "draws.nc", "--quiet") == 0
     np.testing.assert_array_equal(draws(tmp_path / "draws.nc"), whole)
     assert "4 chains of 60 draws, 324 evaluations" in capsys.readouterr().out
@@ -74,7 +74,9 @@ def test_a_finished_run(source, store, tmp_path, whole, capsys):  # noqa: F811
     ):
         assert re.search(rf"^{row}", out, re.MULTILINE), row
 
-    assert run("resume", store, "--draws", "15", "--output", tmp_path / "more.nc", "--quiet") == 0
+    assert run("resume", store, "--draws", "15", "--quiet") == 1
+    assert "pass target=... (--model on the command line), or trust=True (--trust on" in capsys.readouterr().err
+    assert run("resume", store, "--trust", "--draws", "15", "--output", tmp_path / "more.nc", "--quiet") == 0
     longer = draws(tmp_path / "more.nc")
     assert run("resume", store, "--draws", "15", "--output", tmp_path / "more.nc", "--quiet") == 1
     assert "exists: pass --overwrite" in capsys.readouterr().err

@@ -13,7 +13,7 @@ import numpy as np
 from kmc._version import __version__
 from kmc.run.store.columns import read_json, write_json
 
-FORMAT = 1
+FORMAT = 2
 
 
 class StoreError(ValueError):
@@ -100,11 +100,21 @@ def read_commit(path: Path) -> tuple[dict[str, Any], Commit]:
     except (OSError, ValueError, KeyError, TypeError):
         raise StoreError(foreign) from None
     if found != FORMAT:
-        raise StoreError(f"store={str(path)!r} has format {found!r}, and kmc {__version__} reads format {FORMAT}")
+        raise StoreError(
+            f"store={str(path)!r} has format {found!r}, and kmc {__version__} reads format {FORMAT}: "
+            f"use the version that wrote it, kmc {_writer(about)}"
+        )
     try:
         return about, Commit(**about.pop("commit"))
     except (KeyError, TypeError):
         raise StoreError(foreign) from None
+
+
+def _writer(about):
+    try:
+        return about["commit"]["versions"]["kmc"]
+    except (KeyError, TypeError):
+        return "(unknown)"
 
 
 def seed_of(header: dict[str, Any]) -> np.random.SeedSequence:

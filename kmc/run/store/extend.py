@@ -12,9 +12,8 @@ from kmc.run.records import Progress
 from kmc.run.request import Request
 from kmc.run.run import Run
 from kmc.run.sample import drive
-from kmc.run.store import snapshot
-from kmc.run.store.commit import Commit, StoreError, read_commit
-from kmc.run.store.open import as_path, go_on, stored_seed
+from kmc.run.store.commit import StoreError, read_commit
+from kmc.run.store.open import as_path, go_on, stored_model, stored_sampler, stored_seed
 from kmc.run.store.settings import check_settings, settings
 from kmc.run.time_limit import TimeLimit
 from kmc.targets.model import Model
@@ -30,6 +29,7 @@ def extend(
     progress: bool = True,
     callback: Callable[[Progress], Any] | None = None,
     max_time: float | None = None,
+    trust: bool = False,
 ) -> Any:
     """Go on with a finished run: the same chains, with what they learnt in warm-up.
 
@@ -42,9 +42,14 @@ def extend(
     max_evaluations : int, optional
         True evaluations to spend on them.
     target : callable or Model, optional
-        The log-density. By default it is the one in the store, where it is if it could be pickled.
+        The log-density. By default it is the one in the store, which is pickled there if it can be; that needs
+        ``trust=True``.
     executor, progress, callback, max_time
         As in :func:`kmc.sample`.
+    trust : bool
+        Whether pickles in the store may be loaded: the log-density, if ``target`` is not given, and an estimator of
+        your own in ``KernelHMC(surrogate=...)``. A pickle can run any code when it is loaded. Nothing else in a store
+        can.
 
     Returns
     -------
@@ -54,14 +59,15 @@ def extend(
     Raises
     ------
     StoreError
-        A ValueError: the run is not finished, or the store has not all that is needed.
+        A ValueError: the run is not finished, the store has not all that is needed, or has it as a pickle and ``trust``
+        is False.
     TypeError, ValueError, EvaluationError
         As from :func:`kmc.sample`.
 
     Notes
     -----
     If this is interrupted, ``kmc.sample(..., resume=True)`` with the arguments of the run goes on to what was asked for
-    here. Objects in the store are unpickled, which can run any code: extend only what you trust.
+    here.
 
     Examples
     --------
@@ -78,29 +84,30 @@ def extend(
         raise ValueError("draws=None and max_evaluations=None: give at least one of them")
     arguments.as_callback(callback)
     seconds = arguments.as_seconds("max_time", max_time)
+    trust = arguments.as_flag("trust", trust)
     header, commit = read_commit(folder)
     if not commit.finished:
         raise StoreError(
             f"path={str(folder)!r}: its run is not finished; go on with it by kmc.sample(..., store=path, resume=True)"
         )
-    run = _run_again(folder, header, commit, target, executor)
+    run = _run_again(folder, header, target, executor, trust)
     goal = {
         "draws": None if further is None else commit.n_draws + further,
         "max_evaluations": None if budget is None else commit.n_evaluations + budget,
     }
     run.limit = TimeLimit(seconds)
-    go_on(run, folder, **goal)
+    go_on(run, folder, trust, **goal)
     return drive(run, progress, callback, header["save_warmup"])
 
 
-def _run_again(folder: Path, header: dict[str, Any], commit: Commit, target: Any, executor: Any) -> Run:
+def _run_again(folder: Path, header: dict[str, Any], target: Any, executor: Any, trust: bool) -> Run:
     """The run that the store is of, before it began."""
     asked = header["settings"]
-    stored = snapshot.load(folder / "pickles", header["model"]) if target is None else target
+    stored = stored_model(folder, header, trust) if target is None else target
     if stored is None:
         raise StoreError(f"path={str(folder)!r} holds no target that can be loaded here: pass target=...")
     model = arguments.as_model(stored, None if isinstance(stored, Model) else asked["dim"])
-    sampler = snapshot.load(folder / "pickles", header["sampler"])
+    sampler = stored_sampler(folder, header, trust)
     if sampler is None:
         raise StoreError(
             f"path={str(folder)!r} holds no sampler that can be loaded here, so that it cannot be extended"

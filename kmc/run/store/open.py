@@ -13,14 +13,18 @@ import numpy as np
 from kmc._names import install
 from kmc.run.store import snapshot
 from kmc.run.store.columns import make_group
-from kmc.run.store.commit import Commit, read_commit, write_commit
+from kmc.run.store.commit import Commit, StoreError, read_commit, versions, write_commit
 from kmc.run.store.data import write_data
 from kmc.run.store.files import Lock
 from kmc.run.store.recorder import Recorder
 from kmc.run.store.settings import check_settings, coordinates, settings
+from kmc.run.store.snapshot import needs_trust
 
 if TYPE_CHECKING:
     from kmc.run.run import Run
+
+GIVEN = "given"
+"""The folder of the model and the sampler's options."""
 
 
 def as_store(store: Any, resume: Any) -> Path | None:
@@ -65,7 +69,7 @@ def stored_seed(path: Path | None) -> np.random.SeedSequence | None:
     return np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"]))
 
 
-def record(run: Run, path: Path, save_warmup: bool) -> None:
+def record(run: Run, path: Path, save_warmup: bool, trust: bool) -> None:
     """Have the run recorded: in a new store, or in the one that is there, with which it goes on.
 
     Raises
@@ -80,24 +84,54 @@ def record(run: Run, path: Path, save_warmup: bool) -> None:
         return
     header, _ = read_commit(path)
     check_settings(path, header["settings"], settings(run.request))
-    go_on(run, path)
+    go_on(run, path, trust)
 
 
-def go_on(run: Run, path: Path, **goal: Any) -> None:
+def go_on(run: Run, path: Path, trust: bool, **goal: Any) -> None:
     """Have the run go on with what is in a store, until it has what it was asked for last, or now."""
     lock = Lock(path)
     header, commit = read_commit(path)
+    if not trust and commit.versions.get("kmc") == versions()["kmc"]:  # else its snapshots are not looked at
+        for made in commit.snapshots:
+            _check_trust(path, needs_trust(made))
     if goal:
         commit = replace(commit, finished=False, **goal)
     run.draws, run.max_evaluations = commit.draws, commit.max_evaluations
     run.recorder = Recorder(path, run, header, commit, lock)
 
 
+def stored_model(path: Path, header: dict[str, Any], trust: bool) -> Any:
+    """The model in a store, None if it cannot be loaded here; StoreError unless the store is trusted."""
+    if header["model"] is not None and not trust:
+        raise _untrusted(path, "the log-density", "target=... (--model on the command line), or ")
+    return snapshot.load_model(path / GIVEN, header["model"])
+
+
+def stored_sampler(path: Path, header: dict[str, Any], trust: bool) -> Any:
+    """The sampler's options in a store, None if they cannot be loaded here; StoreError if they need trust."""
+    if not trust:
+        _check_trust(path, needs_trust(header["sampler"]))
+    return snapshot.load(path / GIVEN, header["sampler"])
+
+
+def _check_trust(path, pickled):
+    """StoreError for classes that are pickled in a store that the user has not said to trust."""
+    if pickled:
+        raise _untrusted(path, f"what belongs to the sampler and is not kmc's own ({pickled})")
+
+
+def _untrusted(path, what, instead=""):
+    return StoreError(
+        f"store={str(path)!r} holds {what} as a pickle, and a pickle can run any code when it is loaded: "
+        f"pass {instead}trust=True (--trust on the command line) if nobody else can have written to the store"
+    )
+
+
 def _created(run, path, save_warmup):
     path.mkdir(parents=True, exist_ok=True)
     lock = Lock(path)
     model = run.request.model
-    make_group(path / "pickles")
+    make_group(path / GIVEN)
     header = {
         "settings": settings(run.request),
         "named": model.named,
@@ -105,8 +139,8 @@ def _created(run, path, save_warmup):
         "coords": {name: coordinates(labels) for name, labels in model.coords.items()},
         "data": write_data(path, model.data),
         "save_warmup": save_warmup,
-        "model": snapshot.dump(path / "pickles" / "model", model, snapshot.cloudpickled),
-        "sampler": snapshot.dump(path / "pickles" / "sampler", run.request.sampler),
+        "model": snapshot.dump_model(path / GIVEN / "model", model),
+        "sampler": snapshot.dump(path / GIVEN / "sampler", run.request.sampler, foreign=True),
     }
     commit = Commit(0, 0, [0] * len(run.replicas), run.draws, run.max_evaluations).with_changes()
     write_commit(path, header, commit)  # last: now it is a store
@@ -119,4 +153,4 @@ def _empty(path: Path) -> bool:
         return True
     if not path.is_dir():
         return False
-    return {entry.name for entry in path.iterdir()} <= {"pickles", ".zarr.json.partial"}
+    return {entry.name for entry in path.iterdir()} <= {GIVEN, "data.npz", ".zarr.json.partial"}

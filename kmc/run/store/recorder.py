@@ -242,7 +242,8 @@ class Recorder(Unrecorded):
         """Records of a snapshot of now, if one can be made, and of the last one."""
         last = self.commit.snapshots[:1]
         number = 1 + max((int(record["name"]) for record in self.commit.snapshots), default=0)
-        record = snapshot.dump(self.path / "snapshots" / str(number), self.run.state())
+        foreign = self.header["sampler"] is None or bool(snapshot.needs_trust(self.header["sampler"]))
+        record = snapshot.dump(self.path / "snapshots" / str(number), self.run.state(), foreign)
         return last if record is None else [record, *last]
 
     # Reading

@@ -1,17 +1,25 @@
-"""Pickled bytes in a store: the state of a run between two sweeps, and the objects that it was given."""
+"""Objects in a store: the state of a run between two sweeps, the sampler's options, and the model.
+
+States and options are plain data (:mod:`kmc.run.store.plain`). What of them kmc did not make, such as an estimator of
+the user's, is pickled beside them, and so is the model: pickles run code when they are loaded, and are loaded only from
+a store that the user says to trust.
+"""
 
 from __future__ import annotations
 
 import io
 import pickle
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kmc.run.store import plain
 from kmc.run.store.columns import get_bytes, put_bytes
+
+Record = dict[str, Any]
+"""By what an object is found again."""
 
 
 class ExactPickler(pickle.Pickler):
@@ -23,14 +31,7 @@ class ExactPickler(pickle.Pickler):
             return NotImplemented
         if min(thing.strides) < 0 or thing.dtype.hasobject:
             return NotImplemented
-        return _with_strides, (np.ascontiguousarray(thing), thing.strides)
-
-
-def _with_strides(values: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
-    extent = sum((n - 1) * step for n, step in zip(values.shape, strides, strict=True)) + values.itemsize
-    array: np.ndarray = np.ndarray(values.shape, values.dtype, np.zeros(extent, np.uint8), strides=strides)
-    array[...] = values
-    return array
+        return plain.with_strides, (np.ascontiguousarray(thing), thing.strides)
 
 
 def pickled(content: Any) -> bytes:
@@ -40,34 +41,78 @@ def pickled(content: Any) -> bytes:
     return file.getvalue()
 
 
-def cloudpickled(content: Any) -> bytes:
-    """For another session, with the user's functions by value."""
-    import cloudpickle
+def dump(folder: Path, content: Any, foreign: bool) -> Record | None:
+    """Write a state or options to a new folder; None for what cannot be written: a run can be continued without.
 
-    return cloudpickle.dumps(content, protocol=5)
-
-
-def dump(folder: Path, content: Any, pickled: Callable[[Any], bytes] = pickled) -> dict[str, Any] | None:
-    """Write to a new array, and return the record by which it is found again; None for what cannot be pickled."""
+    ``foreign`` is whether the content may hold objects that kmc did not make.
+    """
     try:
-        content = pickled(content)
-    except Exception:  # whatever a user's object raises: a run can be continued without
+        parts = plain.flatten(content)
+        if parts.foreign and not foreign:
+            return None
+        pickles = pickled(parts.foreign) if parts.foreign else None
+    except Exception:  # whatever a user's object raises
         return None
-    return {"name": folder.name, **put_bytes(folder, content)}
+    record: Record = {
+        "name": folder.name,
+        "structure": put_bytes(folder / "structure", parts.structure.encode()),
+        "numbers": put_bytes(folder / "numbers", parts.numbers),
+    }
+    if pickles is not None:
+        record["pickles"] = put_bytes(folder / "pickles", pickles)
+        record["pickled"] = sorted({_name(thing) for thing in parts.foreign})
+    return record
 
 
-def load(folder: Path, record: dict[str, Any] | None) -> Any:
-    """What was pickled; None if it is not there, is damaged, or does not load here."""
+def load(folder: Path, record: Record | None) -> Any:
+    """What :func:`dump` wrote; None if it is not there, is damaged, or was made by other code.
+
+    Its pickles are loaded: see :func:`needs_trust`.
+    """
     if record is None:
         return None
+    folder = folder / record["name"]
     try:
-        return pickle.loads(get_bytes(folder / record["name"], record["size"], record["crc"]))
+        foreign = pickle.loads(get_bytes(folder / "pickles", **record["pickles"])) if "pickles" in record else []
+        structure, numbers = (get_bytes(folder / part, **record[part]) for part in ("structure", "numbers"))
+        return plain.restore(plain.Plain(structure.decode(), numbers, foreign))
     except Exception:  # a class that is gone, or another version of it: a run can be continued without
         return None
 
 
+def needs_trust(record: Record | None) -> str:
+    """The names of the classes that are pickled in it; empty if there are none."""
+    return ", ".join((record or {}).get("pickled", ()))
+
+
+def dump_model(folder: Path, model: Any) -> Record | None:
+    """Pickle a model, with the user's functions by value; None for one that cannot be pickled."""
+    import cloudpickle
+
+    try:
+        content = cloudpickle.dumps(model, protocol=5)
+    except Exception:  # whatever a user's object raises
+        return None
+    return {"name": folder.name, "pickles": put_bytes(folder, content)}
+
+
+def load_model(folder: Path, record: Record | None) -> Any:
+    """What :func:`dump_model` pickled; None if it is not there, is damaged, or does not load here."""
+    if record is None:
+        return None
+    try:
+        return pickle.loads(get_bytes(folder / record["name"], **record["pickles"]))
+    except Exception:  # a module that is gone, or another version of it
+        return None
+
+
 def remove_others(folder: Path, names: set[str]) -> None:
-    """Remove all arrays but those."""
+    """Remove all folders but those."""
     for path in folder.iterdir() if folder.exists() else ():
         if path.is_dir() and path.name not in names:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _name(thing: Any) -> str:
+    named = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{named.__module__}.{named.__qualname__}"

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 def test_more_draws(tmp_path, name):
     path = tmp_path / "run.zarr"
     result = kmc.sample(log_density, store=path, **settings(name, max_evaluations=None, warmup=60))
-    longer = kmc.extend(path, draws=25, progress=False)
+    longer = kmc.extend(path, draws=25, target=log_density, progress=False)
     assert longer.posterior.sizes["draw"] == 65
     assert np.array_equal(longer.posterior["x"][:, :40], result.posterior["x"])
     assert np.all(np.asarray(longer.posterior["x"][:, 40:].std("draw")) > 0)
@@ -28,13 +28,13 @@ def test_in_two_steps_as_in_one(tmp_path):
     asked = settings("random-walk", warmup=30, max_evaluations=None)
     whole = kmc.sample(log_density, **{**asked, "draws": 70})
     kmc.sample(log_density, store=tmp_path / "run.zarr", **asked)
-    kmc.extend(tmp_path / "run.zarr", draws=10, progress=False)
-    assert_same(kmc.extend(tmp_path / "run.zarr", draws=20, progress=False), whole)
+    kmc.extend(tmp_path / "run.zarr", draws=10, target=log_density, progress=False)
+    assert_same(kmc.extend(tmp_path / "run.zarr", draws=20, target=log_density, progress=False), whole)
 
 
 def test_a_budget(tmp_path):
     result = kmc.sample(log_density, store=tmp_path / "run.zarr", **settings("kernel-hmc", draws=None))
-    longer = kmc.extend(tmp_path / "run.zarr", max_evaluations=50, progress=False)
+    longer = kmc.extend(tmp_path / "run.zarr", max_evaluations=50, target=log_density, progress=False)
     spent = longer.attrs["n_evaluations"] - result.attrs["n_evaluations"]
     assert 48 <= spent <= 50
     n = result.posterior.sizes["draw"]
@@ -46,7 +46,7 @@ def test_what_a_budget_cut_off_comes_first(tmp_path):
     asked = settings("random-walk", warmup=10, draws=None)
     whole = kmc.sample(log_density, **{**asked, "max_evaluations": 161})
     kmc.sample(log_density, store=tmp_path / "run.zarr", **{**asked, "max_evaluations": 101})
-    longer = kmc.extend(tmp_path / "run.zarr", max_evaluations=61, progress=False)
+    longer = kmc.extend(tmp_path / "run.zarr", max_evaluations=61, target=log_density, progress=False)
     assert_same(longer, whole)
 
 
@@ -54,7 +54,7 @@ def test_an_extension_that_was_interrupted(tmp_path):
     asked = settings("kernel-hmc", max_evaluations=None, warmup=60)
     for path in (tmp_path / "a.zarr", tmp_path / "b.zarr"):
         kmc.sample(log_density, store=path, **asked)
-    longer = kmc.extend(tmp_path / "a.zarr", draws=30, progress=False)
+    longer = kmc.extend(tmp_path / "a.zarr", draws=30, target=log_density, progress=False)
     with pytest.raises(kmc.EvaluationError):
         kmc.extend(tmp_path / "b.zarr", draws=30, target=Interrupted(20, Stop()), progress=False)
     with pytest.raises(ValueError, match="not finished.*resume=True"):

@@ -1,0 +1,329 @@
+"""The state of a run as plain data: JSON and numbers, and no code that runs when they are read.
+
+Numbers, strings, containers and NumPy arrays are known here; so are random generators, by the state of their bit
+generator, and instances of the classes in :data:`PACKAGES`, by their fields: whatever fields they have, so that a field
+or a class that is added there needs no change here. An object that is referred to twice is restored as one object. Of
+arrays the memory layout is kept, too: it decides in which order numbers are added, and so their sum. Values of a
+``cached_property`` are left out.
+
+Reading imports modules of :data:`PACKAGES` and makes instances of their classes without calling any of their methods.
+
+What is not known here is *foreign* if it was not made by kmc, such as an estimator of the user's: the caller decides
+what becomes of it. Anything else is an error that says which field of which class has it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from importlib import import_module
+from types import FunctionType
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+PACKAGES = (
+    "kmc.mcmc",
+    "kmc.surrogates",
+    "kmc.kernels",
+    "kmc.bases",
+    "kmc.forms",
+    "kmc.scores",
+    "kmc.regression",
+    "kmc.krylov",
+    "kmc.run.meter",
+)
+"""Packages and modules whose classes may be part of a state: they compute, and know of no files or processes."""
+
+CONSTANTS = ("kmc.mcmc.tempering:COLD", "kmc.surrogates.transport:IDENTITY")
+"""Objects that the code compares by identity."""
+
+_BIT_GENERATORS: dict[str, Any] = {
+    name: getattr(np.random, name) for name in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+}
+_KINDS = "biufcSUmM"  # of arrays: all but Python objects and records
+_ATOMS = (bool, int, str, type(None))
+
+
+class NotPlain(TypeError):
+    """A state holds something that is neither plain nor foreign."""
+
+
+class Plain(NamedTuple):
+    """A state, taken apart.
+
+    Attributes
+    ----------
+    structure : str
+        JSON.
+    numbers : bytes
+        Of all arrays.
+    foreign : list
+        Objects that kmc did not make.
+    """
+
+    structure: str
+    numbers: bytes
+    foreign: list[Any]
+
+
+def flatten(content: Any) -> Plain:
+    """Take a state apart.
+
+    Raises
+    ------
+    NotPlain
+        With the class and the field.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.run.store.plain import flatten, restore
+    >>> rng = np.random.default_rng(1)
+    >>> twins = restore(flatten([rng, rng]))
+    >>> twins[0] is twins[1], twins[0].random() == rng.random()
+    (True, True)
+    """
+    writer = _Writer()
+    node = writer.node(content, "the state")
+    return Plain(json.dumps(node, allow_nan=False), b"".join(writer.numbers), writer.foreign)
+
+
+def restore(plain: Plain) -> Any:
+    """Put a state together again.
+
+    Raises
+    ------
+    Exception
+        Of several kinds, where the parts are not what :func:`flatten` of this version makes.
+    """
+    return _Reader(plain.numbers, plain.foreign).value(json.loads(plain.structure))
+
+
+class _Writer:
+    """Nodes of JSON for objects: atoms as they are, and lists of a kind and what belongs to it."""
+
+    def __init__(self) -> None:
+        self.numbers: list[bytes] = []
+        self.foreign: list[Any] = []
+        self._size = 0
+        self._seen: dict[int, int] = {}
+        self._alive: list[Any] = []  # whose id is in use
+        self._constants = {id(_named(name)): name for name in CONSTANTS}
+
+    def node(self, value: Any, where: str) -> Any:
+        kind = type(value)
+        if kind in _ATOMS:
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else ["float", repr(value)]
+        if kind is complex:
+            return ["complex", self.node(value.real, where), self.node(value.imag, where)]
+        if id(value) in self._constants:
+            return ["constant", self._constants[id(value)]]
+        if id(value) in self._seen:
+            return ["again", self._seen[id(value)]]
+        self._seen[id(value)] = len(self._alive)
+        self._alive.append(value)
+        return self._new(value, kind, where)
+
+    def _new(self, value: Any, kind: type, where: str) -> list[Any]:
+        if kind is np.ndarray:
+            return self._array(value, where)
+        if kind is list or kind is tuple:
+            return [kind.__name__, self._items(value, where)]
+        if kind is dict:
+            return ["dict", [[self.node(k, where), self.node(v, f"{where}[{k!r}]")] for k, v in value.items()]]
+        if kind is deque:
+            return ["deque", value.maxlen, self._items(value, where)]
+        if kind is slice:
+            return ["slice", self._items((value.start, value.stop, value.step), where)]
+        if isinstance(value, np.generic) and value.dtype.kind in _KINDS:
+            return ["scalar", value.dtype.str, self._put(value.tobytes())]
+        if kind is np.random.Generator and type(value.bit_generator).__name__ in _BIT_GENERATORS:
+            bits = value.bit_generator
+            return ["generator", type(bits).__name__, self.node(bits.state, where), self.node(bits.seed_seq, where)]
+        if kind is np.random.SeedSequence:
+            state = {**value.state, "spawn_key": tuple(value.spawn_key)}
+            return ["seeds", self.node(state, where)]
+        if _is_known(kind):
+            return self._instance(value, kind, where)
+        return self._other(value, kind, where)
+
+    def _items(self, values: Any, where: str) -> list[Any]:
+        return [self.node(item, f"{where}[{i}]") for i, item in enumerate(values)]
+
+    def _instance(self, value: Any, kind: type, where: str) -> list[Any]:
+        name = f"{kind.__module__}:{kind.__qualname__}"
+        if isinstance(value, tuple):
+            fields = dict(zip(kind._fields, value, strict=True))  # type: ignore[attr-defined]
+        else:
+            cached = {key for cls in kind.__mro__ for key, v in vars(cls).items() if isinstance(v, cached_property)}
+            fields = {key: field for key, field in vars(value).items() if key not in cached}
+        return ["instance", name, {key: self.node(field, f"{name}.{key}") for key, field in fields.items()}]
+
+    def _array(self, array: np.ndarray, where: str) -> list[Any]:
+        if array.dtype.kind == "O":
+            return ["objects", list(array.shape), self._items(array.ravel(), where)]
+        if array.dtype.kind not in _KINDS:
+            raise NotPlain(f"{where} is an array of type {array.dtype}: expected numbers or strings")
+        strides: Any = None
+        order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        if not array.flags.forc and min(array.strides) >= 0:
+            strides = list(array.strides)
+        content = array.tobytes(order)
+        about = [array.dtype.str, list(array.shape), order, strides, bool(array.flags.writeable)]
+        return ["array", *about, self._put(content)]
+
+    def _put(self, content: bytes) -> list[int]:
+        self.numbers.append(content)
+        self._size += len(content)
+        return [self._size - len(content), self._size]
+
+    def _other(self, value: Any, kind: type, where: str) -> list[Any]:
+        of_kmc = value if isinstance(value, (type, FunctionType)) else kind
+        if of_kmc.__module__.partition(".")[0] == "kmc":
+            raise NotPlain(
+                f"{where} is a {kind.__module__}.{kind.__qualname__}, which a store cannot hold as plain data: see "
+                "kmc.run.store.plain.PACKAGES"
+            )
+        self.foreign.append(value)
+        return ["foreign", len(self.foreign) - 1]
+
+
+class _Reader:
+    """What nodes of JSON stand for."""
+
+    def __init__(self, numbers: bytes, foreign: Sequence[Any]):
+        self._numbers = memoryview(numbers)
+        self._made: list[Any] = []
+        self._kinds: dict[str, Callable[..., Any]] = {
+            "tuple": lambda items: tuple(map(self.value, items)),
+            "slice": lambda ends: slice(*map(self.value, ends)),
+            "seeds": lambda state: np.random.SeedSequence(**self.value(state)),
+            "foreign": lambda at: foreign[at],
+            "scalar": lambda dtype, part: self._stored(dtype, (), "C", part)[()],
+            "array": self._array,
+            "objects": self._objects,
+            "generator": self._generator,
+        }
+
+    def value(self, node: Any) -> Any:
+        if not isinstance(node, list):
+            return node
+        kind, *rest = node
+        if kind == "float":
+            return float(rest[0])
+        if kind == "complex":
+            return complex(*map(self.value, rest))
+        if kind == "constant":
+            return _named(CONSTANTS[CONSTANTS.index(rest[0])])
+        if kind == "again":
+            return self._made[rest[0]]
+        at = len(self._made)
+        self._made.append(None)
+
+        def made(thing: Any) -> Any:
+            self._made[at] = thing
+            return thing
+
+        if kind in ("list", "deque", "dict"):  # made before what they hold, which may refer to them
+            return self._filled(kind, rest, made)
+        if kind == "instance":
+            return self._instance_of(*rest, made)
+        return made(self._kinds[kind](*rest))
+
+    def _filled(self, kind, rest, made):
+        if kind == "dict":
+            thing = made({})
+            thing.update((self.value(key), self.value(value)) for key, value in rest[0])
+            return thing
+        thing = made([] if kind == "list" else deque(maxlen=rest[0]))
+        thing.extend(self.value(item) for item in rest[-1])
+        return thing
+
+    def _instance_of(self, name, fields, made):
+        kind: Any = _known(name)
+        if issubclass(kind, tuple):
+            values = {key: self.value(field) for key, field in fields.items()}
+            _check_fields(name, values, kind._fields)
+            return made(tuple.__new__(kind, [values[key] for key in kind._fields]))
+        thing = made(object.__new__(kind))
+        vars(thing).update((key, self.value(field)) for key, field in fields.items())
+        if dataclasses.is_dataclass(kind):
+            _check_fields(name, vars(thing), [field.name for field in dataclasses.fields(kind)])
+        return thing
+
+    def _objects(self, shape, items):
+        array = np.empty(math.prod(shape), object)
+        array[:] = [self.value(item) for item in items]
+        return array.reshape(shape)
+
+    def _array(self, dtype, shape, order, strides, writeable, part):
+        array = self._stored(dtype, shape, order, part).copy(order)
+        if strides is not None:
+            array = with_strides(array, strides)
+        array.flags.writeable = writeable
+        return array
+
+    def _stored(self, dtype, shape, order, part):
+        return np.ndarray(shape, _dtype(dtype), self._numbers[slice(*part)], order=order)
+
+    def _generator(self, name, state, seeds):
+        state, seeds = self.value(state), self.value(seeds)
+        bits = _BIT_GENERATORS[name](seeds)
+        bits.state = state
+        return np.random.Generator(bits)
+
+
+def with_strides(values: np.ndarray, strides: Sequence[int]) -> np.ndarray:
+    """A copy with that memory layout; strides are not negative."""
+    extent = sum((n - 1) * step for n, step in zip(values.shape, strides, strict=True)) + values.itemsize
+    array: np.ndarray = np.ndarray(values.shape, values.dtype, np.zeros(extent, np.uint8), strides=tuple(strides))
+    array[...] = values
+    return array
+
+
+def _named(name: str) -> Any:
+    """A class or an object of a known module."""
+    module, _, path = name.partition(":")
+    if not any(module == package or module.startswith(f"{package}.") for package in PACKAGES):
+        raise NotPlain(f"{name!r} is in none of {', '.join(PACKAGES)}")
+    found: Any = import_module(module)
+    for part in path.split("."):
+        found = vars(found)[part]
+    return found
+
+
+def _known(name: str) -> type:
+    """A class whose instances may be part of a state."""
+    kind = _named(name)
+    if not (isinstance(kind, type) and f"{kind.__module__}:{kind.__qualname__}" == name and _is_known(kind)):
+        raise NotPlain(f"{name!r} is no class that a state may hold")
+    return kind
+
+
+def _is_known(kind: type) -> bool:
+    """Whether instances are no more than their fields."""
+    module = kind.__module__
+    if not any(module == package or module.startswith(f"{package}.") for package in PACKAGES):
+        return False
+    if issubclass(kind, tuple):
+        return hasattr(kind, "_fields")
+    return kind.__new__ is object.__new__ and kind.__dictoffset__ != 0 and "<locals>" not in kind.__qualname__
+
+
+def _check_fields(name, found, expected):
+    if set(expected) - set(found):
+        raise NotPlain(f"{name} has the fields {sorted(expected)}, and the store {sorted(found)}")
+
+
+def _dtype(name: str) -> np.dtype:
+    dtype = np.dtype(name)
+    if dtype.kind not in _KINDS:
+        raise NotPlain(f"an array of type {dtype}")
+    return dtype
