@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kmc.run.iterate import iterate
     from kmc.run.records import Progress
     from kmc.run.sample import sample
+    from kmc.run.sample_pymc import sample_pymc
     from kmc.run.store.extend import extend
     from kmc.run.store.load import load
     from kmc.targets.model import Model
@@ -62,6 +63,7 @@ _HOMES = {
     "plot_slow_modes": "kmc.plots",
     "plot_validation": "kmc.plots",
     "sample": "kmc.run.sample",
+    "sample_pymc": "kmc.run.sample_pymc",
 }
 
 _MODULES = ("bases", "diagnostics", "forms", "kernels", "regression", "scores", "spectral")
@@ -101,6 +103,7 @@ __all__ = [
     "plot_validation",
     "regression",
     "sample",
+    "sample_pymc",
     "scores",
     "spectral",
 ]

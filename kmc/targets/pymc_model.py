@@ -86,7 +86,7 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
 
     start = model.initial_point(random_seed=0)
     shown = [variable for variable in model.unobserved_value_vars if not pymc.util.is_transformed_name(variable.name)]
-    data = {
+    data: Any = {
         variable: pytensor.tensor.constant(variable.get_value())
         for variable in model.data_vars
         if isinstance(variable, SharedVariable)
