@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
+
+_HOME = Path(__file__).parent
 
 
 class EvaluationError(RuntimeError):
@@ -31,6 +35,25 @@ class EvaluationError(RuntimeError):
         self.position = position
         self.parameters = parameters
         self.idata: Any = None
+
+
+def shorten(error: Exception) -> None:
+    """Rid an error of the user's log-density of the frames of kmc, which say nothing about it; leave others alone.
+
+    Its ``__cause__`` begins where the user's code does.
+    """
+    if isinstance(error, EvaluationError):
+        error.__traceback__ = None
+        if error.__cause__ is not None:
+            error.__cause__.__traceback__ = _from_outside(error.__cause__.__traceback__)
+
+
+def _from_outside(traceback: TracebackType | None) -> TracebackType | None:
+    """A traceback from its first frame outside of kmc on; the whole if there is none."""
+    frame = traceback
+    while frame is not None and Path(frame.tb_frame.f_code.co_filename).is_relative_to(_HOME):
+        frame = frame.tb_next
+    return frame or traceback
 
 
 class KmcWarning(UserWarning):

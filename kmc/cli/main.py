@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from kmc._names import COMMAND, DISTRIBUTION
 from kmc._version import __version__
 from kmc.cli import demo, resume, sample, slow_modes, status, summary
-from kmc.errors import KmcWarning
+from kmc.errors import EvaluationError, KmcWarning
 
 _COMMANDS = (demo, sample, resume, status, summary, slow_modes)
 
@@ -41,9 +42,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if args.debug:
             raise
-        print(f"{COMMAND}: {type(error).__name__}: {error}", file=sys.stderr)
+        message = str(error) if isinstance(error, EvaluationError) else in_options(str(error), vars(args))
+        print(f"{COMMAND}: {type(error).__name__}: {message}", file=sys.stderr)
         print(f"{COMMAND}: run it again with --debug for the traceback", file=sys.stderr)
         return 1
+
+
+def in_options(message: str, names: Collection[str]) -> str:
+    """A message about arguments of Python as one about options of the command.
+
+    Examples
+    --------
+    >>> in_options("dim=None: a callable needs its number of parameters, such as dim=3", ["dim"])
+    '--dim: a callable needs its number of parameters, such as --dim 3'
+    >>> in_options("store='a' exists: pass resume=True to continue it; y=2", ["store"])
+    "--store 'a' exists: use kernelmc resume to continue it; y=2"
+    """
+    message = re.sub(r"\bpass resume=True", f"use {COMMAND} resume", message)
+    for name in names:
+        option = "--" + name.replace("_", "-")
+        message = re.sub(rf"\b{name}=(None\b|\.\.\.)", option, message)
+        message = re.sub(rf"\b{name}=(?=[\w'\"(\[<-])", f"{option} ", message)
+    return message
 
 
 def _parser() -> argparse.ArgumentParser:

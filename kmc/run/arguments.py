@@ -30,7 +30,7 @@ def as_model(target: Any, dim: int | None) -> Model:
     if not callable(target):
         raise TypeError(f"target={target!r}: expected a callable x -> log-density, a kmc.Model or a PyMC model")
     if dim is None:
-        raise ValueError("dim=None: a bare callable needs its number of parameters, kmc.sample(f, dim=...)")
+        raise ValueError("dim=None: a bare callable needs its number of parameters, such as dim=3")
     return Model(target, dim=dim)
 
 
@@ -69,6 +69,7 @@ def as_number(name: str, value: Any, least: int) -> int:
 
 def as_count(name: str, value: Any, least: int) -> int | None:
     """A whole number of at least ``least``, or None."""
+    __tracebackhide__ = True
     return None if value is None else as_number(name, value, least)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any, Never, Self
 
 import numpy as np
 
-from kmc.errors import KmcWarning
+from kmc.errors import KmcWarning, shorten
 from kmc.mcmc.base import Sampler
 from kmc.run.arguments import as_flag
+from kmc.run.foreign import refuse_unknown
 from kmc.run.prepare import prepare
 from kmc.run.records import Progress
 from kmc.run.run import Run
@@ -25,6 +26,7 @@ class RunIterator(Iterator[Progress]):
         self._records = run.sweeps()
 
     def __next__(self) -> Progress:
+        __tracebackhide__ = True
         try:
             return next(self._records)
         except StopIteration:
@@ -35,6 +37,7 @@ class RunIterator(Iterator[Progress]):
         except Exception as error:  # of the user's function, most likely: the draws so far go with it
             self._save_warmup = True
             error.idata, _ = self._run.result(save_warmup=True)  # type: ignore[attr-defined]
+            shorten(error)
             raise
 
     def result(self) -> Any:
@@ -75,6 +78,7 @@ def iterate(
     resume: bool = False,
     max_time: float | None = None,
     trust: bool = False,
+    **unknown: Never,
 ) -> RunIterator:
     """The run of :func:`kmc.sample` as an iterator of progress records.
 
@@ -87,6 +91,8 @@ def iterate(
         As in :func:`kmc.sample`.
     executor, store, resume, max_time, trust
         As there; the time that the loop itself takes counts.
+    **unknown : Never
+        Refused: names of other samplers' arguments, such as ``tune`` or ``nwalkers``, with the one that is meant here.
 
     Returns
     -------
@@ -117,6 +123,8 @@ def iterate(
     >>> idata.posterior.sizes["draw"] < 1000
     True
     """
+    __tracebackhide__ = True
+    refuse_unknown(iterate, unknown)
     save_warmup = as_flag("save_warmup", save_warmup)
     run = prepare(
         target,

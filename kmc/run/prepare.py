@@ -30,6 +30,8 @@ def prepare(
     trust: Any = False,
 ) -> Run:
     """A run that has not begun; parameters and errors as in :func:`kmc.sample`."""
+    __tracebackhide__ = True
+    where = as_executor(executor)
     model = arguments.as_model(target, dim)
     options = arguments.as_sampler(sampler)
     chains = arguments.as_number("chains", chains, 1)
@@ -49,7 +51,7 @@ def prepare(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
         )
     request = Request(model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, initial)
-    run = Run(request, as_executor(executor), max_time)
+    run = Run(request, where, max_time)
     if path is not None:
         record(run, path, save_warmup, trust)
     return run

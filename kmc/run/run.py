@@ -81,10 +81,12 @@ class Run:
 
         What the run holds open is let go when the generator ends or is closed.
         """
+        __tracebackhide__ = True
         with self.compilation, self.recorder, self.executor.open(self.request.model) as self.evaluate.mapper:
             yield from self._sweeps()
 
     def _sweeps(self) -> Generator[Progress, None, None]:
+        __tracebackhide__ = True
         yield self._progress("start")
         self.limit.start()
         if not (self.stopped_by or self.recorder.restore()):
@@ -167,6 +169,7 @@ class Run:
 
     def _start(self) -> None:
         """Evaluate the start points and start every replica."""
+        __tracebackhide__ = True
         initial = self.request.initial
         if initial is None:
             starts = [replica.random_start(self._values) for replica in self.replicas]

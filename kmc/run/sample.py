@@ -5,14 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
-from kmc.errors import KmcWarning
+from kmc.errors import KmcWarning, shorten
 from kmc.mcmc.base import Sampler
 from kmc.run import arguments
 from kmc.run.display import make_display
+from kmc.run.foreign import refuse_unknown
 from kmc.run.prepare import prepare
 from kmc.run.records import Progress
 from kmc.run.run import Run
@@ -38,6 +39,7 @@ def sample(
     resume: bool = False,
     max_time: float | None = None,
     trust: bool = False,
+    **unknown: Never,
 ) -> Any:
     """Draw from a density that can only be evaluated.
 
@@ -102,6 +104,8 @@ def sample(
         Whether pickles in the store may be loaded. There are some only if ``sampler`` holds objects that kmc did not
         make, such as an estimator of your own in ``KernelHMC(surrogate=...)``. A pickle can run any code when it is
         loaded; nothing else in a store can.
+    **unknown : Never
+        Refused: names of other samplers' arguments, such as ``tune`` or ``nwalkers``, with the one that is meant here.
 
     Returns
     -------
@@ -160,6 +164,8 @@ def sample(
     >>> idata.posterior["x"].shape
     (4, 200, 2)
     """
+    __tracebackhide__ = True
+    refuse_unknown(sample, unknown)
     arguments.as_callback(callback)
     progress = arguments.as_flag("progress", progress)
     save_warmup = arguments.as_flag("save_warmup", save_warmup)
@@ -186,6 +192,7 @@ def sample(
 
 def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, save_warmup: bool) -> Any:
     """Take a run to its end, with a display; the last three parameters, what is returned and raised as in `sample`."""
+    __tracebackhide__ = True
     with make_display(progress) as display, closing(run.sweeps()) as records:
         run.compilation.tell = display.compiling
         try:
@@ -198,6 +205,7 @@ def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, 
             display.close("interrupted")
         except Exception as error:  # of the user's function or callback, most likely: the draws so far go with it
             error.idata, _ = run.result(save_warmup=True)  # type: ignore[attr-defined]
+            shorten(error)
             raise
     result, said = run.result(save_warmup=save_warmup or run.interrupted)
     for sentence in said:
@@ -206,6 +214,7 @@ def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, 
 
 
 def _wants_to_stop(callback: Callable[[Progress], Any], record: Progress) -> bool:
+    __tracebackhide__ = True
     try:
         answer = callback(record)
     except Exception as error:

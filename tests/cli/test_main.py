@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kmc import _version, cli, demo
+from kmc.cli.main import in_options
 from kmc.targets import lotka_volterra as lv
 
 
@@ -103,3 +104,16 @@ def test_help_does_not_wait_for_heavy_imports():
     code = "import sys, kmc.cli; print(*{'numba', 'arviz', 'xarray', 'matplotlib', 'scipy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("max_evaluations=5: too few", "--max-evaluations 5: too few"),
+        ("sampler='hmc': expected one of 'a'", "--sampler 'hmc': expected one of 'a'"),
+        ("chains=3: divide it, such as chains=4", "--chains 3: divide it, such as --chains 4"),
+        ("sigma=None, x=[1]", "sigma=None, x=[1]"),  # not one of ours
+    ],
+)
+def test_messages_name_options(message, said):
+    assert in_options(message, ["max_evaluations", "sampler", "chains", "dim"]) == said

@@ -252,6 +252,14 @@ def test_a_file_with_the_name_of_another_module(tmp_path, capsys):
     assert "has the name of another module" in capsys.readouterr().err
 
 
+def test_errors_name_the_options(source, tmp_path, capsys):
+    assert kmc_sample(f"{source}:log_density", "--output", tmp_path / "a.nc") == 1
+    err = capsys.readouterr().err
+    assert "--dim: a bare callable needs its number of parameters, such as --dim 3" in err and "dim=" not in err
+    assert kmc_sample(f"{source}:log_density", "--dim", 2, "--max-evaluations", 3, "--output", tmp_path / "a.nc") == 1
+    assert "--max-evaluations 3: too few" in capsys.readouterr().err
+
+
 def test_a_name_may_have_colons_before_it():
     assert targets.as_name(r"C:\models\ode.py:f") == (r"C:\models\ode.py", "f")
 

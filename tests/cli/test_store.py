@@ -96,4 +96,4 @@ def test_no_store(command, tmp_path, capsys):
 def test_a_store_is_not_written_over(source, store, capsys):  # noqa: F811
     assert run("sample", f"{source}:log_density", "--store", store, *OPTIONS) == 0
     assert run("sample", f"{source}:log_density", "--store", store, *OPTIONS) == 1
-    assert "exists" in capsys.readouterr().err
+    assert f"--store '{store}' exists: use kernelmc resume" in capsys.readouterr().err

@@ -49,7 +49,7 @@ BAD = [
     ("sampler", None, TypeError, ["None", "kmc.KernelHMC()"]),
     ("sampler", 3, TypeError, ["3", "kmc.KernelHMC()"]),
     ("sampler", KernelHMC, TypeError, ["KernelHMC", "expected"]),
-    ("dim", None, ValueError, ["None", "dim=..."]),
+    ("dim", None, ValueError, ["None", "dim=3"]),
     ("dim", 0, ValueError, ["0", "at least 1"]),
     ("dim", -1, ValueError, ["-1", "at least 1"]),
     ("dim", 2.0, TypeError, ["2.0", "an integer of at least 1"]),

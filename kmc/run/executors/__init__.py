@@ -8,7 +8,7 @@ from typing import Any
 from kmc.run.executors.base import Executor, InProcess
 from kmc.run.executors.dask import DaskExecutor
 from kmc.run.executors.maps import MapExecutor
-from kmc.run.executors.processes import ProcessExecutor
+from kmc.run.executors.processes import ProcessExecutor, leave_worker
 
 __all__ = ["DaskExecutor", "Executor", "InProcess", "MapExecutor", "ProcessExecutor", "as_executor"]
 
@@ -29,10 +29,12 @@ def as_executor(executor: Any) -> Executor:
     """
     if executor is None:
         return InProcess()
+    if isinstance(executor, int) and not isinstance(executor, bool):
+        executor = ProcessExecutor(executor)
+    if isinstance(executor, ProcessExecutor):
+        leave_worker()
     if isinstance(executor, (ProcessExecutor, DaskExecutor, MapExecutor)):
         return executor
-    if isinstance(executor, int) and not isinstance(executor, bool):
-        return ProcessExecutor(executor)
     if _is_dask_client(executor):
         return DaskExecutor(executor)
     if not isinstance(executor, type) and callable(getattr(executor, "map", None)):

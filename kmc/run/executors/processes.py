@@ -24,6 +24,8 @@ from kmc.targets.evaluate import Mapper
 from kmc.targets.failures import failed_value
 from kmc.targets.model import Model
 
+_NAME = "kmc-worker"
+_UNGUARDED = 78  # exit code of a worker that was about to start workers of its own
 _TRIES = 2  # of an evaluation whose process dies
 _PATIENCE = 2.0  # seconds for an idle process to end
 
@@ -65,6 +67,7 @@ class ProcessExecutor:
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
         """Start the processes, and end them."""
+        leave_worker()
         pool = _Pool(model, self.workers, self.timeout)
         atexit.register(pool.close)  # for a run that nobody finishes
         try:
@@ -73,6 +76,13 @@ class ProcessExecutor:
         finally:
             atexit.unregister(pool.close)
             pool.close()
+
+
+def leave_worker() -> None:
+    """End this process, silently, if it is a worker that imports an unguarded script: the parent says so once."""
+    current = multiprocessing.current_process()
+    if current.name == _NAME and getattr(current, "_inheriting", False):  # as multiprocessing itself finds out
+        os._exit(_UNGUARDED)
 
 
 @dataclass(eq=False)
@@ -88,7 +98,7 @@ class _Worker:
     def __init__(self, payload: bytes):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, payload), name="kmc-worker")
+        self.process = context.Process(target=serve, args=(theirs, payload), name=_NAME)
         self.process.start()
         theirs.close()
         self.greeted = False
@@ -176,17 +186,24 @@ class _Pool:
         worker.process.join(_PATIENCE)
         code, job = worker.process.exitcode, worker.job
         worker.kill()
+        if code == _UNGUARDED and not worker.greeted:
+            raise EvaluationError(
+                f"executor={self._size}: each worker process imports the script, so put what it does under "
+                'if __name__ == "__main__":'
+            ) from None
         if not worker.greeted:
             raise EvaluationError(
                 f"a worker process ended with exit code {code} before it was ready, see what it wrote to standard "
                 'error; a script that uses processes must keep what it does under if __name__ == "__main__":'
-            )
+            ) from None
         if job is not None:
             job.tries += 1
             if job.tries == _TRIES:
                 x = job.points if self._model.vectorized else job.points[0]
                 what = f"log_density ended its process, {_TRIES} times, now with exit code {code}"
-                raise failed_value(self._model, x, what, "look for a crash in compiled code, or memory running out")
+                raise failed_value(
+                    self._model, x, what, "look for a crash in compiled code, or memory running out"
+                ) from None
             jobs.appendleft(job)
         self._workers[self._workers.index(worker)] = _Worker(self._payload)
 

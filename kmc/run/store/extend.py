@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 from kmc.run import arguments
 from kmc.run.executors import as_executor
+from kmc.run.foreign import refuse_unknown
 from kmc.run.records import Progress
 from kmc.run.request import Request
 from kmc.run.run import Run
@@ -30,6 +31,7 @@ def extend(
     callback: Callable[[Progress], Any] | None = None,
     max_time: float | None = None,
     trust: bool = False,
+    **unknown: Never,
 ) -> Any:
     """Go on with a finished run: the same chains, with what they learnt in warm-up.
 
@@ -50,6 +52,8 @@ def extend(
         Whether pickles in the store may be loaded: the log-density, if ``target`` is not given, and an estimator of
         your own in ``KernelHMC(surrogate=...)``. A pickle can run any code when it is loaded. Nothing else in a store
         can.
+    **unknown : Never
+        Refused: names of other samplers' arguments, such as ``tune`` or ``nwalkers``, with the one that is meant here.
 
     Returns
     -------
@@ -78,6 +82,8 @@ def extend(
     >>> kmc.extend(path, draws=30, target=lambda x: -0.5 * x @ x, progress=False).posterior.sizes["draw"]
     80
     """
+    __tracebackhide__ = True
+    refuse_unknown(extend, unknown)
     folder = as_path("path", path)
     further, budget = arguments.as_count("draws", draws, 1), arguments.as_count("max_evaluations", max_evaluations, 1)
     if further is None and budget is None:

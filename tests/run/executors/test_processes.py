@@ -1,5 +1,6 @@
 """Real processes, few of them: each takes a second to start."""
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -156,3 +157,24 @@ def wait_until(condition, seconds=60):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+UNGUARDED = """
+import kmc
+
+kmc.sample(lambda x: -0.5 * float(x @ x), dim=2, draws=10, executor=1, progress=False, seed=0, store={store!r})
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("zarr") is None, reason="no zarr")
+def test_a_script_without_a_guard_is_told_so_in_one_sentence(tmp_path):
+    script, store = tmp_path / "script.py", str(tmp_path / "run.zarr")
+    script.write_text(UNGUARDED.format(store=store))
+    environment = {**os.environ, "PYTHONPATH": str(Path(kmc.__file__).parent.parent)}
+    done = subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    *above, last = done.stderr.splitlines()
+    assert done.returncode == 1 and last.startswith("kmc.errors.EvaluationError: executor=1: each worker process imp")
+    assert last.endswith('under if __name__ == "__main__":')
+    assert len(above) < 12 and done.stderr.count("Traceback") == 1
