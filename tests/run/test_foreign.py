@@ -22,7 +22,7 @@ def log_density(x):
         ({"vectorize": True}, "'vectorize': use .*vectorized=True"),
         ({"target_accept": 0.9}, "'target_accept': leave it out"),
         ({"drws": 10}, "did you mean draws="),
-        ({"zzz": 10}, "expected one of target, dim, initial, .*max_time$"),
+        ({"zzz": 10}, "expected one of target, dim, initial, .*max_time"),
     ],
 )
 def test_they_are_refused_with_ours(options, said):
