@@ -59,9 +59,11 @@ def in_options(message: str, names: Collection[str]) -> str:
     "--store 'a' exists: use kernelmc resume to continue it; y=2"
     """
     message = re.sub(r"\bpass resume=True", f"use {COMMAND} resume", message)
+    if "model" in names and "target" not in names:  # of `resume`
+        message = message.replace("target=...", "--model FILE.py:NAME")
     for name in names:
         option = "--" + name.replace("_", "-")
-        message = re.sub(rf"\b{name}=(None\b|\.\.\.)", option, message)
+        message = re.sub(rf"\b{name}=(None\b|True\b|\.\.\.)", option, message)
         message = re.sub(rf"\b{name}=(?=[\w'\"(\[<-])", f"{option} ", message)
     return message
 

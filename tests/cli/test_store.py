@@ -75,7 +75,7 @@ def test_a_finished_run(source, store, tmp_path, whole, capsys):  # noqa: F811
         assert re.search(rf"^{row}", out, re.MULTILINE), row
 
     assert run("resume", store, "--draws", "15", "--quiet") == 1
-    assert "pass target=... (--model on the command line), or trust=True (--trust on" in capsys.readouterr().err
+    assert "pass --model FILE.py:NAME, or --trust if nobody else" in capsys.readouterr().err
     assert run("resume", store, "--trust", "--draws", "15", "--output", tmp_path / "more.nc", "--quiet") == 0
     longer = draws(tmp_path / "more.nc")
     assert run("resume", store, "--draws", "15", "--output", tmp_path / "more.nc", "--quiet") == 1

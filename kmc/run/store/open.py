@@ -103,7 +103,7 @@ def go_on(run: Run, path: Path, trust: bool, **goal: Any) -> None:
 def stored_model(path: Path, header: dict[str, Any], trust: bool) -> Any:
     """The model in a store, None if it cannot be loaded here; StoreError unless the store is trusted."""
     if header["model"] is not None and not trust:
-        raise _untrusted(path, "the log-density", "target=... (--model on the command line), or ")
+        raise _untrusted(path, "the log-density", "target=..., or ")
     return snapshot.load_model(path / GIVEN, header["model"])
 
 
@@ -123,7 +123,7 @@ def _check_trust(path, pickled):
 def _untrusted(path, what, instead=""):
     return StoreError(
         f"store={str(path)!r} holds {what} as a pickle, and a pickle can run any code when it is loaded: "
-        f"pass {instead}trust=True (--trust on the command line) if nobody else can have written to the store"
+        f"pass {instead}trust=True if nobody else can have written to the store"
     )
 
 
