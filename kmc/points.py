@@ -15,6 +15,7 @@ from numba.extending import overload
 
 _VALUE_AND_GRADIENT: dict[type, Callable[..., Any]] = {}
 _WORKSPACE: dict[type, Callable[..., Any]] = {}
+_WALL: dict[type, Callable[..., Any]] = {}
 
 
 def register(state: type, workspace: Callable[..., Any], value_and_gradient: Callable[..., Any]) -> None:
@@ -32,6 +33,26 @@ def register(state: type, workspace: Callable[..., Any], value_and_gradient: Cal
     """
     _WORKSPACE[state] = workspace
     _VALUE_AND_GRADIENT[state] = value_and_gradient
+
+
+def register_wall(state: type, wall: Callable[..., Any]) -> None:
+    """Give a NamedTuple type a wall; types without one have none.
+
+    Parameters
+    ----------
+    state : type
+        A NamedTuple class.
+    wall : jitted function
+        ``wall(state, x, normal, work)`` returns what is to be added to the value at x (d,), and whether x is on the far
+        side; there it writes a vector across the wall into ``normal`` (d,).
+    """
+    _WALL[state] = wall
+
+
+def wall(state: Any, x: Any, normal: Any, work: Any) -> Any:
+    """What the wall adds to the value at x (d,), and whether x is behind it: then ``normal`` (d,) points across."""
+    behind = _WALL.get(type(state))
+    return (0.0, False) if behind is None else behind(state, x, normal, work)
 
 
 def workspace(state: Any) -> Any:
@@ -54,3 +75,11 @@ def _workspace(state):
 def _value_and_gradient(state, x, gradient, work):
     jitted = _VALUE_AND_GRADIENT.get(getattr(state, "instance_class", object))
     return None if jitted is None else lambda state, x, gradient, work: jitted(state, x, gradient, work)
+
+
+@overload(wall)
+def _wall(state, x, normal, work):
+    jitted = _WALL.get(getattr(state, "instance_class", object))
+    if jitted is None:
+        return lambda state, x, normal, work: (0.0, False)
+    return lambda state, x, normal, work: jitted(state, x, normal, work)

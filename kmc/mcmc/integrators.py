@@ -1,4 +1,9 @@
-"""Leapfrog on a surrogate: H(z, p) = |p|²/2 - t(log s(z)), t a tempering, with unit mass in whitened coordinates."""
+"""Leapfrog on a surrogate: H(z, p) = |p|²/2 - t(log s(z)), t a tempering, with unit mass in whitened coordinates.
+
+At a learned wall paths are reflected as in Skilling's Galilean Monte Carlo: where a step ends behind it, the momentum
+is mirrored there, without a kick, and the path goes on. Each part is symmetric in time and preserves volume, the mirror
+too, since it depends on the position alone. Whether the end is behind the wall is for the acceptance test to judge.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,17 @@ import numba
 import numpy as np
 
 from kmc.mcmc.tempering import tempered
-from kmc.points import value_and_gradient
+from kmc.points import value_and_gradient, wall
 
 HOPELESS = 1e6  # an energy spread far beyond any use
 
 
 @numba.njit(cache=True)
-def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps, work):
+def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps, normal, work):
     """Integrate in place; reversible and volume-preserving.
 
-    On entry ``value`` and ``gradient`` are log s and ∇ log s at z; on return ``gradient`` is that at the end.
+    On entry ``value`` and ``gradient`` are log s and ∇ log s at z (0 behind a wall); on return ``gradient`` is that at
+    the end. ``normal`` (d,) is scratch.
 
     Returns
     -------
@@ -31,11 +37,17 @@ def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps,
     target, slope = tempered(tempering, value)
     energy = _energy(momentum, target)
     lowest = highest = energy
-    for _ in range(n_steps):
+    for step in range(n_steps):
         for i in range(d):
             momentum[i] += 0.5 * step_size * slope * gradient[i]
             z[i] += step_size * momentum[i]
         value = value_and_gradient(state, z, gradient, work)
+        _, behind = wall(state, z, normal, work)
+        if behind:
+            gradient[:] = 0.0
+            if step < n_steps - 1:
+                _mirror(momentum, normal)
+                continue
         target, slope = tempered(tempering, value)
         for i in range(d):
             momentum[i] += 0.5 * step_size * slope * gradient[i]
@@ -45,6 +57,18 @@ def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps,
         if not (energy - lowest < HOPELESS and highest - energy < HOPELESS):  # NaN too
             return value, energy, np.inf
     return value, energy, highest - lowest
+
+
+@numba.njit(cache=True)
+def _mirror(momentum, normal):
+    """The momentum mirrored at the plane with that normal, in place."""
+    along = square = 0.0
+    for i in range(momentum.size):
+        along += momentum[i] * normal[i]
+        square += normal[i] * normal[i]
+    if square > 0.0:
+        for i in range(momentum.size):
+            momentum[i] -= 2.0 * along / square * normal[i]
 
 
 @numba.njit(cache=True)

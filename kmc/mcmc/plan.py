@@ -51,6 +51,7 @@ class Plan(NamedTuple):
         # The run leaves a density of the transported coordinates invariant: of x, it has the Jacobian beside it.
         jacobian = surrogate.transport.log_jacobian(np.stack([x, position]))
         ratio = tempered(tempering, result.start_value)[0] - tempered(tempering, result.value)[0]
+        ratio += result.start_wall - result.wall
         return Proposal(
             position=position,
             log_ratio=ratio + jacobian[0] - jacobian[1],

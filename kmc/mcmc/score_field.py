@@ -125,10 +125,10 @@ def _jitted_path(kind: type) -> Callable[..., Any]:
     """
 
     def path(state, tempering, z, momentum, step_size, n_steps):
-        gradient = np.empty(z.size)
+        gradient, normal = np.empty(z.size), np.empty(z.size)
         work = points.workspace(state)
         value = points.value_and_gradient(state, z, gradient, work)
-        _, energy, spread = _leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps, work)
+        _, energy, spread = _leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps, normal, work)
         return energy, spread
 
     path.__qualname__ = "path_" + re.sub(r"\W", "_", f"{kind.__module__}.{kind.__qualname__}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from kmc.mcmc.integrators import leapfrog
 from kmc.mcmc.tempering import tempered
-from kmc.points import value_and_gradient, workspace
+from kmc.points import value_and_gradient, wall, workspace
 
 DIVERGENCE = 1000.0  # spread of H along a path, in nats
 
@@ -35,6 +35,8 @@ class RunResult(NamedTuple):
     position: np.ndarray
     start_value: float  # log s at the start
     value: float  # log s at the end
+    start_wall: float  # what a learned wall adds to log s, tempered or not, at the start
+    wall: float  # and at the end
     n_steps: int  # leapfrog steps
     energy: float  # H at the end of the last trajectory
     acceptance_rate: float  # mean over the trajectories, on the surrogate
@@ -53,7 +55,12 @@ def run(state, tempering, rng, start, n_moves, options, archive):
     momentum = np.empty(d)
     gradient = np.empty(d)
     trial_gradient = np.empty(d)
+    normal = np.empty(d)
     start_value = value = value_and_gradient(state, z, gradient, work)
+    start_wall, behind = wall(state, z, normal, work)
+    if behind:
+        gradient[:] = 0.0
+    now_wall = start_wall
     total_steps = 0
     trajectories = 0
     acceptance = 0.0
@@ -70,7 +77,11 @@ def run(state, tempering, rng, start, n_moves, options, archive):
             for k in range(d):
                 trial[k] += archive[i, k] - archive[j, k]
             trial_value = value_and_gradient(state, trial, trial_gradient, work)
-            probability = min(1.0, np.exp(min(0.0, tempered(tempering, trial_value)[0] - target)))
+            trial_wall, behind = wall(state, trial, normal, work)
+            if behind:
+                trial_gradient[:] = 0.0
+            change = tempered(tempering, trial_value)[0] - target + (trial_wall - now_wall)
+            probability = min(1.0, np.exp(min(0.0, change)))
         else:
             time = options.trajectory_length * (0.2 + 0.8 * rng.random())
             step_size = options.step_size * (0.7 + 0.6 * rng.random())
@@ -83,15 +94,16 @@ def run(state, tempering, rng, start, n_moves, options, archive):
                 kinetic += momentum[k] * momentum[k]
             trial_gradient[:] = gradient
             trial_value, energy, spread = leapfrog(
-                state, tempering, trial, momentum, trial_gradient, value, step_size, n_steps, work
+                state, tempering, trial, momentum, trial_gradient, value, step_size, n_steps, normal, work
             )
+            trial_wall, _ = wall(state, trial, normal, work)
             total_steps += n_steps
             trajectories += 1
             probability = 0.0
             if spread > DIVERGENCE:
                 diverging = True
             else:
-                probability = min(1.0, np.exp(min(0.0, 0.5 * kinetic - target - energy)))
+                probability = min(1.0, np.exp(min(0.0, 0.5 * kinetic - target - energy + (trial_wall - now_wall))))
                 last_energy = energy
             acceptance += probability
             if probability < 0.3:
@@ -100,6 +112,9 @@ def run(state, tempering, rng, start, n_moves, options, archive):
             z[:] = trial
             gradient[:] = trial_gradient
             value = trial_value
+            now_wall = trial_wall
             moved = True
     rate = acceptance / trajectories if trajectories else 1.0
-    return RunResult(z, start_value, value, total_steps, last_energy, rate, poor, diverging, moved)
+    return RunResult(
+        z, start_value, value, start_wall, now_wall, total_steps, last_energy, rate, poor, diverging, moved
+    )

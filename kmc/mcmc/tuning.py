@@ -6,8 +6,11 @@ import numpy as np
 
 from kmc.mcmc.surrogate_transition import RunOptions, run
 from kmc.mcmc.tempering import COLD, Tempering
+from kmc.surrogates.wall_point import WalledState
 
 STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)
+GOOD, POOR = 0.93, 0.05  # mean acceptance on the surrogate; share of trajectories with less than .3
+GOOD_AT_WALLS, POOR_AT_WALLS = 0.65, 0.35  # a path that ends behind a wall is lost, however small its steps
 RUN_LENGTHS = (12, 25, 50, 100)
 
 
@@ -33,14 +36,17 @@ def free_draws(
 def choose_step_size(point, starts: np.ndarray, archive: np.ndarray, options: RunOptions, rng) -> float:
     """The largest step with a mean surrogate acceptance above .93 and fewer than 5 % of trajectories under .3.
 
+    Of a surrogate with a wall less is asked: .65 and 35 %.
+
     ``starts`` (n, d) and ``archive`` are in whitened coordinates.
     """
+    good, most_poor = (GOOD_AT_WALLS, POOR_AT_WALLS) if isinstance(point, WalledState) else (GOOD, POOR)
     for step_size in STEP_SIZES:
         trial = options._replace(step_size=step_size, jump_share=0.0, small_share=0.0)
         results = [run(point, COLD, rng, z, 2, trial, archive) for z in starts]
         rate = np.mean([r.acceptance_rate for r in results])
         poor = sum(r.poor for r in results) / (2 * len(results))
-        if rate > 0.93 and poor < 0.05:
+        if rate > good and poor < most_poor:
             return step_size
     return STEP_SIZES[-1]
 

@@ -24,6 +24,7 @@ from kmc.surrogates.shares import make_folds, with_best_share
 from kmc.surrogates.surrogate import Surrogate, assemble, point_state
 from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.trend import FLATTEST, fit_trend
+from kmc.surrogates.walls import learn_wall
 from kmc.surrogates.whitening import Whitening, whiten_states
 
 _DEEPER = 16.0  # times the edge: values that show how the target bends
@@ -108,7 +109,7 @@ def fit_surrogate(
     x : ndarray, shape (n, d)
         Evaluated points, rejected proposals and probes included.
     log_density : ndarray, shape (n,)
-        Their values; -inf is a very deep point.
+        Their values; -inf is a very deep point, and many of them near the states are a wall to learn.
     states : ndarray, shape (k, d)
         States of the chains nearest to the target, for the whitening and the score terms.
     rng : Generator
@@ -136,8 +137,12 @@ def fit_surrogate(
     if previous is not None:
         previous = replace(previous, transport=IDENTITY) if previous.transport == transport else None
     fit = _fit_noisy if noisy else _fit_exact
+    wall = learn_wall(x, log_density, states, rng)
+    if wall is not None:  # what it says about -inf need not be said by smooth functions
+        positive = np.isfinite(log_density)
+        x, log_density = x[positive], log_density[positive]
     surrogate = fit(x, log_density, states, rng, options, previous, levels)
-    return replace(surrogate, transport=transport)
+    return replace(surrogate, transport=transport).with_wall(wall)
 
 
 def _fit_exact(x, log_density, states, rng, options, previous, levels):

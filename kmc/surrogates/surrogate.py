@@ -8,11 +8,13 @@ from functools import cached_property
 import numpy as np
 
 from kmc.kernels import Gaussian
-from kmc.surrogates import point
+from kmc.surrogates import point, wall_point
 from kmc.surrogates.expansion import Expansion
 from kmc.surrogates.noise import beyond_noise
 from kmc.surrogates.transport import Identity, Transport
 from kmc.surrogates.trend import Trend
+from kmc.surrogates.wall_point import WalledState
+from kmc.surrogates.walls import Wall, walled
 from kmc.surrogates.whitening import Whitening, whiten_states
 
 
@@ -24,8 +26,8 @@ class Surrogate:
     ----------
     whitening : Whitening
         Between the transported coordinates u and those of the fit, z.
-    point : PointState
-        The surrogate of the density of u, in z, for jitted loops.
+    point : PointState or WalledState
+        The surrogate of the density of u, in z, for jitted loops; with its wall, if it has one.
     loo_sd, trend_sd : float
         Weighted sd of the leave-one-out residuals, and of the residuals of the trend alone.
     edge : float
@@ -36,10 +38,12 @@ class Surrogate:
         Estimated sd of the noise of the values; 0 if they are exact.
     transport : Transport
         Between the user's coordinates x and u.
+    wall : Wall, optional
+        Where the density is zero, in u.
     """
 
     whitening: Whitening
-    point: point.PointState
+    point: point.PointState | WalledState
     trend: Trend
     expansion: Expansion
     loo_sd: float
@@ -49,6 +53,7 @@ class Surrogate:
     top: float
     noise_sd: float = 0.0
     transport: Transport = field(default_factory=Identity)
+    wall: Wall | None = None
 
     @property
     def error_sd(self) -> float:
@@ -62,7 +67,12 @@ class Surrogate:
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """log s at the rows of x (n, d), shape (n,)."""
-        return point.values(self.point, self.coordinates(x)) + self.transport.log_jacobian(x)
+        z = self.coordinates(x)
+        if isinstance(self.point, WalledState):
+            values = point.values(self.point.point, z) + wall_point.log_chances(self.point.wall, z)
+        else:
+            values = point.values(self.point, z)
+        return values + self.transport.log_jacobian(x)
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:
         """z at the rows of x (n, d)."""
@@ -75,6 +85,13 @@ class Surrogate:
     def with_expansion(self, expansion: Expansion) -> Surrogate:
         """The same with another kernel part."""
         return self._with(self.whitening, self.trend, expansion)
+
+    def with_wall(self, wall: Wall | None) -> Surrogate:
+        """The same behind a wall, or the same where there is none."""
+        if wall is None:
+            return self
+        smooth = self.point.point if isinstance(self.point, WalledState) else self.point
+        return replace(self, wall=wall, point=walled(smooth, wall, self.whitening))
 
     def rewhitened(self, draws: np.ndarray) -> Surrogate:
         """The same in coordinates in which ``draws`` (n, d), given in the present ones, are white."""
@@ -94,7 +111,7 @@ class Surrogate:
 
     def _with(self, whitening, trend, expansion):
         new = assemble(whitening, trend, expansion, self.edge, self.point.ceiling, self.top, self.noise_sd)
-        return replace(new, transport=self.transport)
+        return replace(new, transport=self.transport).with_wall(self.wall)
 
 
 def assemble(

@@ -23,7 +23,9 @@ def integrate(state, tempering, z, momentum, step_size, n_steps):
     """The end (z, p), with the energy and the spread that leapfrog reports; nothing is changed in place."""
     z, momentum, gradient, work = z.copy(), momentum.copy(), np.empty(z.size), workspace(state)
     value = value_and_gradient(state, z, gradient, work)
-    value, energy, spread = leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps, work)
+    value, energy, spread = leapfrog(
+        state, tempering, z, momentum, gradient, value, step_size, n_steps, np.empty(z.size), work
+    )
     np.testing.assert_allclose(value, log_surrogate(state, z[None])[0], rtol=1e-10, atol=1e-10)
     return z, momentum, energy, spread
 
@@ -131,5 +133,5 @@ def test_a_hopeless_path_has_an_infinite_spread(step_size):
     state = STATES["gaussian"]
     z, momentum, gradient, work = np.ones(3), np.ones(3), np.empty(3), workspace(state)
     value = value_and_gradient(state, z, gradient, work)
-    *_, spread = leapfrog(state, COLD, z, momentum, gradient, value, step_size, 10, work)
+    *_, spread = leapfrog(state, COLD, z, momentum, gradient, value, step_size, 10, np.empty(z.size), work)
     assert spread == np.inf
