@@ -20,7 +20,7 @@ from targets import Funnel, StudentT, problem
 from kmc.targets.toys import Banana, Gaussian, Ring
 
 TAILS = np.array([0.05, 0.95])
-STARTS = {"cover": 4, "box": 8, "many": 100, "one": 4, "spread": 4}
+STARTS = {"cover": 4, "box": 4, "many": 100, "one": 4, "spread": 4}
 """How many starts a policy has (``cover``: at least two in each mode)."""
 
 

@@ -271,6 +271,7 @@ class KernelHMCProcess:
             "surrogate_trend_sd": surrogate.trend_sd,
             "surrogate_metric_spread": surrogate.metric_spread,
             "surrogate_driver": surrogate.transport.driver,
+            **_wall_facts(surrogate),
             "surrogate_bandwidth_factor": surrogate.expansion.factor,
             "surrogate_n_values": surrogate.n_values,
             "run_length": self._plan.longest_run,
@@ -425,6 +426,14 @@ class KernelHMCProcess:
         rows = self._rng.choice(len(x), chains, replace=len(x) < chains)
         self._walkers = Walkers(self._rngs[:chains], x[rows], values[rows])
         self._betas = np.ones(chains)
+
+
+def _wall_facts(surrogate):
+    """Where the density is zero, in words, and which share of the evaluations near the states was there."""
+    if surrogate.wall is None:
+        return {}
+    words = "a curved surface" if surrogate.transport.size else surrogate.wall.description()
+    return {"surrogate_wall": words, "surrogate_wall_share": surrogate.wall.share}
 
 
 def _first_plan(options, dim):

@@ -181,6 +181,13 @@ def _about_surrogate(found, facts):
         )
     if facts.get("noisy"):
         return said
+    if "surrogate_wall" in facts and found["acceptance"] < FEWEST_ACCEPTED_RUNS:
+        said["wall"] = (
+            f"The density is zero at {facts['surrogate_wall_share']:.0%} of the evaluations near the bulk: what is "
+            f"allowed seems to be bounded by {facts['surrogate_wall']}, and proposals are lost behind it; give the "
+            "parameters supports without the wall (kmc.Positive, LowerBound, UpperBound, Interval, Simplex, Ordered), "
+            "or make the first coordinate the distance from it."
+        )
     if FEWEST_ACCEPTED <= found["acceptance"] < FEWEST_ACCEPTED_RUNS:
         said["acceptance"] = (
             f"Only {found['acceptance']:.0%} of the proposals were accepted, where a surrogate that fits has 80 %: "

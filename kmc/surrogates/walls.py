@@ -25,6 +25,8 @@ _REACH = 1.3  # times the distance of the outer states from their middle: points
 _MOST = 3000  # points of each kind that are learned from
 _PRIOR_SD = 30.0  # of coefficients, in coordinates in which the feasible points are white
 _BETTER = 0.95  # times the held-out loss: one more region is worth having
+_MUCH_BETTER = 0.7  # times that of one plane: so is a curved surface
+_GOOD = 0.03  # held-out loss that calls for no further effort
 _SCALES = (1.0, 0.5, 0.25, 0.12)  # of h, against overconfidence
 
 
@@ -80,7 +82,7 @@ class Wall:
         return self.regions.log_chance(self.whitening(u)) < wall_point.OUTSIDE
 
     def description(self) -> str:
-        """What it is in u: "x[i] < b" or "> b" of flat regions along an axis, else "a plane" or "a curved surface"."""
+        """What it is in u: "x[i] < b" or "> b" for flat regions along an axis, "a plane", or "a curved surface"."""
         if self.regions.curved:
             return "a curved surface"
         slopes = self.regions.coefficients[:, 1:] @ self.whitening.matrix
@@ -132,12 +134,11 @@ def learn_wall(
     labels = np.repeat([True, False], [len(inside), len(outside)])
     kept = rng.random(len(points)) < 0.75
     # A wall is as steep as it is where points of both kinds are closest: all count alike.
-    linear = _grown(points, labels, kept, curved=False)
-    regions, loss = linear
-    if loss > 0.05:
-        curved = _grown(points, labels, kept, curved=True)
-        if curved[1] < 0.9 * loss:
-            regions, loss = curved
+    regions, loss = _grown(points, labels, kept, curved=False)
+    if loss > _GOOD:
+        curved, curved_loss = _grown(points, labels, kept, curved=True)
+        if curved_loss < (_MUCH_BETTER if len(regions.coefficients) == 1 else _BETTER) * loss:
+            regions, loss = curved, curved_loss
     scale = min(
         _SCALES, key=lambda s: _loss(regions._replace(coefficients=s * regions.coefficients), points, labels, ~kept)
     )

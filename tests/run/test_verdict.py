@@ -164,3 +164,13 @@ def test_noise_is_not_held_against_the_surrogate_nor_the_proposals():
     assert list(about_noise(loud, acceptance=0.05)) == ["noise"]  # of what the noise allows, .077, it is most
     assert "acceptance" in about_noise(loud, acceptance=0.005)
     assert "misses the log-density by 1.2 nats" in about_noise(NOISY | {"surrogate_loo_sd": 1.6})["surrogate"]
+
+
+@pytest.mark.parametrize(("acceptance", "said"), [(0.3, ["wall", "acceptance"]), (0.5, [])])
+def test_a_wall_that_costs_acceptance_is_named_with_the_supports_that_remove_it(acceptance, said):
+    facts = FITTED | {"surrogate_wall": "x[0] > 0.01", "surrogate_wall_share": 0.31}
+    found = say(facts=facts, acceptance=acceptance)
+    assert list(found) == said
+    if said:
+        assert "zero at 31% of the evaluations" in found["wall"] and "x[0] > 0.01" in found["wall"]
+        assert "kmc.Positive" in found["wall"]
