@@ -28,6 +28,9 @@ class Problem(NamedTuple):
     max_evaluations: int | None
     seed: np.random.SeedSequence
     noisy: bool = False  # the log-densities are those of unbiased estimates: a state keeps its own
+    # Points (n, d) and values (n,) that were evaluated elsewhere, as far as anyone knows: a surrogate may be fitted to
+    # them, and no state may have its value from them.
+    history: tuple[np.ndarray, np.ndarray] | None = None
 
 
 class Sweep(NamedTuple):

@@ -151,6 +151,7 @@ class KernelHMC:
     values: bool | None = None
 
     name: ClassVar[str] = "kernel-hmc"
+    takes_history: ClassVar[bool] = True
 
     def __post_init__(self):
         check_choice(self, "adaptation", ("freeze", "vanishing", "static"))
@@ -189,13 +190,13 @@ class KernelHMCProcess:
     """Kernel HMC at work; see :class:`kmc.mcmc.base.Process`."""
 
     def __init__(self, options: KernelHMC, problem: Problem):
-        self.options, self.problem = options, problem
+        self.options, self.problem = options, problem._replace(history=None)  # the learner has it
         self.warming_up = True
         dim, walkers = problem.dim, max(problem.chains, options.n_temperatures)
         *self._rngs, self._rng = (np.random.default_rng(seed) for seed in problem.seed.spawn(walkers + 1))
         self._walkers = self._best_walkers(problem.initial, problem.initial_log_density)
         self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
-        self._learner = Learner(dim, options.fit, options.max_archive, self._rng, problem.noisy)
+        self._learner = Learner(dim, options.fit, options.max_archive, self._rng, problem.noisy, problem.history)
         self._learner.history.extend(problem.initial, problem.initial_log_density)
         self._hot_edge = self._learner.tempering_edge()
         self._settle = options.settle if problem.warmup is None else min(options.settle, problem.warmup)
@@ -261,6 +262,8 @@ class KernelHMCProcess:
             "probe_surprises": self._n_surprises,
             "surrogate_settled_at": self._learner.settled_at,
         }
+        if self._learner.n_given:
+            facts["n_history"] = self._learner.n_given
         surrogate = self._plan.surrogate
         if surrogate is None:
             return facts
@@ -296,7 +299,8 @@ class KernelHMCProcess:
 
     def _begin(self, values):
         self._learner.history.extend(self._cloud, values)
-        x, values = self._learner.history.x.copy(), self._learner.history.log_density.copy()
+        x = np.vstack([self.problem.initial, self._cloud])
+        values = np.concatenate([self.problem.initial_log_density, values])
         self._walkers = self._best_walkers(x, values)
         self._learner.begin(x)
         self._plan = self._plan._replace(archive=x)
@@ -358,7 +362,7 @@ class KernelHMCProcess:
             self._plan = self._learner.with_run_length(self._learner.replan(self._plan))
 
     def _warm_up(self):
-        n = len(self._learner.history)
+        n = self._learner.n_own
         due = self._schedule.due(n)
         done = False
         if due:
@@ -370,7 +374,7 @@ class KernelHMCProcess:
             self._rescale_archive_moves()
             self._round = Round()
         if done or self._schedule.exhausted(self._sweep, n):
-            if not due and n >= values_needed(self.problem.dim):
+            if not due and len(self._learner.history) >= values_needed(self.problem.dim):
                 self._plan = self._learner.replan(self._plan)
             self._freeze()
 

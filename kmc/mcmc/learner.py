@@ -25,19 +25,33 @@ class Learner:
     Attributes
     ----------
     history : History
-        Every evaluation, in order.
+        Every evaluation, in order; first those of `given`.
+    n_given : int
+        Evaluations that were made elsewhere.
     n_fits : int
         Fits made.
     settled_at : int
-        Evaluations at which a fit last changed the surrogate: more than a twentieth of flattened draws by one nat.
+        Evaluations of this run at which a fit last changed the surrogate: more than a twentieth of flattened draws by
+        one nat.
     noise_sd : float
         Of the values, as the last fit has it; 0 before the first, and if they are exact.
     transport : Transport
         Coordinates in which the target has no funnel that was found. Depths are those of the density there.
     """
 
-    def __init__(self, dim: int, fit: FitOptions, max_archive: int, rng: np.random.Generator, noisy: bool = False):
-        self.history = History(dim)
+    def __init__(
+        self,
+        dim: int,
+        fit: FitOptions,
+        max_archive: int,
+        rng: np.random.Generator,
+        noisy: bool = False,
+        given: tuple[np.ndarray, np.ndarray] | None = None,
+    ):
+        self.history, self.n_given = History(dim), 0
+        if given is not None:
+            self.history.extend(*given)
+            self.n_given = len(self.history)
         self.n_fits = self.settled_at = 0
         self.noise_sd = 0.0
         self.transport: Transport = IDENTITY
@@ -45,6 +59,11 @@ class Learner:
         self._dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
         self._cloud = np.empty((0, dim))
         self._visits: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    @property
+    def n_own(self) -> int:
+        """Evaluations of this run."""
+        return len(self.history) - self.n_given
 
     def begin(self, cloud: np.ndarray) -> None:
         """Take points (k, d) that stand for the states until the walkers have visited enough of their own."""
@@ -102,7 +121,7 @@ class Learner:
             return plan
         surrogate = self._sphered(surrogate, states, plan)
         if self._changed(surrogate, states, plan) > 0.05:
-            self.settled_at = len(self.history)
+            self.settled_at = self.n_own
         z = surrogate.coordinates(states)
         starts = z[self._rng.integers(len(z), size=_STARTS)]
         step_size = choose_step_size(surrogate.point, starts, z, plan.run, self._rng)

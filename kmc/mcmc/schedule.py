@@ -57,6 +57,9 @@ class Round:
 class Schedule:
     """Evaluation counts at which warm-up refits, and the rule that ends it.
 
+    Counts are of the run's own evaluations. A history that it was given lets it fit at once and end sooner: after two
+    good rounds, each of half the values that a fit needs, and a fifth of ``earliest``.
+
     Warm-up ends after two good rounds in succession and ``earliest`` evaluations; at a third of the budget if
     acceptance exceeds .4; in both cases not before it has lasted twice as long as the surrogate took to settle, because
     the ends of a curved ridge are found after its middle. It ends at half of the budget in any case. A number of
@@ -69,6 +72,7 @@ class Schedule:
     third: int
     half: int
     sweeps: int | None
+    least_round: int = 0
     good_rounds: int = 0
 
     @classmethod
@@ -76,7 +80,13 @@ class Schedule:
         """The schedule of a problem; without a budget of evaluations it is twice what the draws will cost."""
         budget = problem.max_evaluations or max(3 * earliest, 2 * (problem.draws or 0) * problem.chains)
         sweeps = None if problem.warmup is None else max(problem.warmup - settle, 0)
-        return cls(first_fit, growth, min(earliest, budget // 3), budget // 3, budget // 2, sweeps)
+        earliest = min(earliest, budget // 3)
+        given = 0 if problem.history is None else len(problem.history[0])
+        least_round = 0
+        if given:  # the first fits are to many values, and each has to prove itself on evaluations of this run
+            first_fit, least_round = max(first_fit - given, 0), first_fit // 2
+            earliest = max(earliest - given, earliest // 5)
+        return cls(first_fit, growth, earliest, budget // 3, budget // 2, sweeps, least_round)
 
     def due(self, n_evaluations: int) -> bool:
         """Whether it is time for a fit."""
@@ -93,7 +103,7 @@ class Schedule:
         settled = n_evaluations >= 2 * settled_at
         if self.sweeps is None and ((settled and (proven or passable)) or n_evaluations >= self.half):
             return True
-        upcoming = [int(self.growth * n_evaluations) + 1]
+        upcoming = [max(int(self.growth * n_evaluations) + 1, n_evaluations + self.least_round)]
         upcoming += [limit for limit in (self.earliest, self.third, self.half) if limit > n_evaluations]
         self.next_fit = min(upcoming)
         return False

@@ -9,6 +9,7 @@ import numpy as np
 
 from kmc.checks import is_number, is_whole
 from kmc.mcmc import SAMPLERS, Sampler
+from kmc.run.given import Given, as_given
 from kmc.targets.model import Model
 from kmc.targets.pymc_model import from_pymc
 from kmc.targets.stan_model import from_stan
@@ -100,6 +101,15 @@ def as_initial(initial: Any, chains: int, model: Model) -> np.ndarray | None:
     if initial is None:
         initial = model.initial
     return None if initial is None else model.start_points(initial, chains)
+
+
+def as_history(history: Any, model: Model, sampler: Sampler) -> Given | None:
+    """Evaluations made elsewhere, for a sampler that learns from them."""
+    if history is not None and not getattr(sampler, "takes_history", False):
+        raise ValueError(
+            f"history is given, and sampler={sampler.name!r} learns from none: leave it out, or take 'kernel-hmc'"
+        )
+    return as_given(history, model)
 
 
 def as_callback(callback: Any) -> Any:

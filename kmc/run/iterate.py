@@ -78,6 +78,7 @@ def iterate(
     resume: bool = False,
     max_time: float | None = None,
     trust: bool = False,
+    history: Any = None,
     **unknown: Never,
 ) -> RunIterator:
     """The run of :func:`kmc.sample` as an iterator of progress records.
@@ -89,7 +90,7 @@ def iterate(
     ----------
     target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, replicas
         As in :func:`kmc.sample`.
-    executor, store, resume, max_time, trust
+    executor, store, resume, max_time, trust, history
         As there; the time that the loop itself takes counts.
     **unknown : Never
         Refused: names of other samplers' arguments, such as ``tune`` or ``nwalkers``, with the one that is meant here.
@@ -143,5 +144,6 @@ def iterate(
         save_warmup,
         max_time,
         trust,
+        history,
     )
     return RunIterator(run, save_warmup)

@@ -8,7 +8,7 @@ from kmc.run import arguments
 from kmc.run.executors import as_executor
 from kmc.run.request import Request
 from kmc.run.run import Run
-from kmc.run.store.open import as_store, record, stored_seed
+from kmc.run.store.open import as_store, record, stored_given, stored_seed
 
 
 def prepare(
@@ -28,6 +28,7 @@ def prepare(
     save_warmup: bool = False,
     max_time: Any = None,
     trust: Any = False,
+    history: Any = None,
 ) -> Run:
     """A run that has not begun; parameters and errors as in :func:`kmc.sample`."""
     __tracebackhide__ = True
@@ -46,11 +47,12 @@ def prepare(
     trust = arguments.as_flag("trust", trust)
     seed_sequence = arguments.as_seed(stored_seed(path) if seed is None else seed)
     initial = arguments.as_initial(initial, chains, model)
+    given = stored_given(path) if history is None else arguments.as_history(history, model, options)
     if max_evaluations is not None and max_evaluations < 2 * (chains if initial is None else len(initial)):
         raise ValueError(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
         )
-    request = Request(model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, initial)
+    request = Request(model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, initial, given)
     run = Run(request, where, max_time)
     if path is not None:
         record(run, path, save_warmup, trust)

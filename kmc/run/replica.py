@@ -16,6 +16,7 @@ from kmc.threads import single_threaded
 Evaluate = Callable[[np.ndarray], np.ndarray]
 
 _TRIES_PER_START = 100
+_LARGEST_DIFFERENCE = 1.0  # nats, in the median, of what the history says from what the function returns
 
 
 class Replica:
@@ -33,6 +34,8 @@ class Replica:
 
     Attributes
     ----------
+    history : Given or None
+        Evaluations made elsewhere that the process learns from.
     trace, warmup_trace : Trace
     warming_up : bool
     """
@@ -45,6 +48,7 @@ class Replica:
         blobs: BlobStore,
     ):
         self.request, self.chains, self.max_evaluations = request, request.chains // request.replicas, max_evaluations
+        self.history = request.history
         self._start_seed, self._process_seed = seed.spawn(2)
         self._process: Process | None = None
         self._asked: np.ndarray | None = None  # the points of the sweep under way
@@ -58,20 +62,32 @@ class Replica:
     def random_start(self, evaluate: Evaluate) -> tuple[np.ndarray, np.ndarray]:
         """Points (k, d) and values (k,), until there is one per chain of positive density.
 
-        As the model draws them, or else uniform on [-2, 2]^d.
+        First points of the history, if there is one; then as the model draws them, or else uniform on [-2, 2]^d.
         """
         model = self.request.model
         rng = np.random.default_rng(self._start_seed)
         allowed = _TRIES_PER_START * self.chains
         if self.max_evaluations is not None:
             allowed = min(allowed, self.max_evaluations // 2)
-        points, values = np.empty((0, model.dim)), np.empty(0)
+        points, values = self._start_in_history(rng, evaluate)
         while np.isfinite(values).sum() < self.chains and len(points) < allowed:
             size = min(self.chains, allowed - len(points))
             batch = model.initial_points(rng, size)
             if batch is None:
                 batch = rng.uniform(-2.0, 2.0, (size, model.dim))
             points, values = np.vstack([points, batch]), np.concatenate([values, evaluate(batch)])
+        return points, values
+
+    def _start_in_history(self, rng, evaluate):
+        """Points of the history, evaluated anew; if they have other values now, the history is not used."""
+        if self.history is None:
+            return np.empty((0, self.request.model.dim)), np.empty(0)
+        rows = self.history.starts(rng, self.chains)
+        points = self.history.x[rows]
+        values = evaluate(points)
+        difference = np.abs(values - self.history.values[rows])
+        if not self.request.model.noisy and len(rows) and np.nanmedian(difference) > _LARGEST_DIFFERENCE:
+            self.history = None
         return points, values
 
     def start(self, points: np.ndarray, values: np.ndarray) -> None:
@@ -98,6 +114,7 @@ class Replica:
                 max_evaluations=self.max_evaluations,
                 seed=self._process_seed,
                 noisy=self.request.model.noisy,
+                history=None if self.history is None else (self.history.x, self.history.values),
             )
         )
 
@@ -126,7 +143,10 @@ class Replica:
 
     def report(self) -> dict[str, Any]:
         """The process's plain facts; none before it started."""
-        return self._process.report() if self._process else {}
+        if self._process is None:
+            return {}
+        unused = {} if self.request.history is None else {"n_history": 0}
+        return unused | self._process.report()
 
     def state(self) -> dict[str, Any]:
         """All that decides what comes next, and how many sweeps were made."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kmc.mcmc.base import Sampler
+from kmc.run.given import Given
 from kmc.targets.model import Model
 
 
@@ -27,6 +28,8 @@ class Request:
     seed : SeedSequence
     initial : ndarray, shape (k, d), or None
         Unconstrained.
+    history : Given or None
+        Evaluations that were made elsewhere.
     """
 
     model: Model
@@ -38,3 +41,4 @@ class Request:
     max_evaluations: int | None
     seed: np.random.SeedSequence
     initial: np.ndarray | None
+    history: Given | None = None

@@ -39,6 +39,7 @@ def sample(
     resume: bool = False,
     max_time: float | None = None,
     trust: bool = False,
+    history: Any = None,
     **unknown: Never,
 ) -> Any:
     """Draw from a density that can only be evaluated.
@@ -93,7 +94,7 @@ def sample(
     resume : bool
         Go on with the run in ``store``, which must have been asked for the same; draws are bit for bit those of a run
         that was not interrupted, and nothing that is in the store is evaluated again. Where there is no store yet, one
-        is begun, so that a script can be run again as it is. A seed can be left out.
+        is begun, so that a script can be run again as it is. A seed can be left out, and so can a history.
     max_time : float, optional
         Seconds by the clock, from the first evaluation of this call. When they are over the run stops after the sweep
         under way, as if a callback had stopped it: the draws so far are returned, and the attribute "stopped_by" says
@@ -104,6 +105,12 @@ def sample(
         Whether pickles in the store may be loaded. There are some only if ``sampler`` holds objects that kmc did not
         make, such as an estimator of your own in ``KernelHMC(surrogate=...)``. A pickle can run any code when it is
         loaded; nothing else in a store can.
+    history : tuple (x, values), path, or result, optional
+        Evaluations of the same log-density that were made before: the trace of an optimizer, an emcee chain, an older
+        run. The surrogate of "kernel-hmc" learns from them, and warm-up ends sooner. They are not counted and never
+        enter the draws, see the notes. ``x`` holds n points in any form that `initial` takes; ``values`` (n,) is what
+        `target` returned there: where parameters have names, kmc adds the Jacobians. The path of a store stands for
+        all evaluations in it, and a result of :func:`kmc.sample` for its draws.
     **unknown : Never
         Refused: names of other samplers' arguments, such as ``tune`` or ``nwalkers``, with the one that is meant here.
 
@@ -147,6 +154,14 @@ def sample(
     density is zero, they can be left out. Until the end of warm-up all of them are in memory, afterwards those of the
     draws.
 
+    Values of a `history` decide where the surrogate is fitted, and no more: each state of a chain has a value that this
+    run evaluated, so that the draws are right whatever the history says; a wrong one only makes the run slow. Where
+    start points are missing (neither `initial` nor a model's own), points of the history are evaluated anew and used:
+    random ones out of the highest. If log_density differs there from the history by more than a nat in the median, and
+    is not noisy, the history is left alone, with a warning. "n_history" in the attributes is the number of points that
+    were used. Of more than 20,000 distinct ones every so many-th is. Replicas share the history: what it has missed,
+    they may all miss.
+
     A store loses at most what was done since its last commit, whatever kills the process: commits are a quarter of a
     second apart, or a hundred times as long as one takes. :func:`kmc.load` reads a store at any time, and
     :func:`kmc.extend` adds draws to a run that is finished. A store is plain data: arrays, numbers and strings, from
@@ -186,6 +201,7 @@ def sample(
         save_warmup,
         max_time,
         trust,
+        history,
     )
     return drive(run, progress, callback, save_warmup)
 

@@ -67,6 +67,11 @@ def verdict(
         said |= _about_noise(found, made, noise_sd)
     else:
         said |= _about_stays(found, made)
+    if min(report.get("n_history", 1) for report in reports) == 0:
+        said["history"] = (
+            "The history was not used: log_density has other values at its highest points, by more than a nat. Give "
+            "values of the same function, without the Jacobians that kmc adds."
+        )
     if sampler == "kernel-hmc":
         said |= _about_estimator(facts) if "surrogate" in facts else _about_surrogate(found, facts)
     return said

@@ -182,9 +182,9 @@ class Model:
         """
         return self._space.initial_points(rng, n) if self.initial is None else np.array(self.initial)
 
-    def start_points(self, initial: Any, least: int) -> np.ndarray:
+    def start_points(self, initial: Any, least: int, name: str = "initial") -> np.ndarray:
         """Start points (k, d), k >= least, from what a user gave: see :func:`kmc.targets.starts.start_points`."""
-        return start_points(initial, least, self._space)
+        return start_points(initial, least, self._space, name)
 
     def _find_space(self) -> Space:
         coords: Any = self.coords

@@ -11,7 +11,7 @@ from kmc.checks import as_array
 from kmc.targets.space import Space
 
 
-def start_points(initial: Any, least: int, space: Space) -> np.ndarray:
+def start_points(initial: Any, least: int, space: Space, name: str = "initial") -> np.ndarray:
     """Finite start points in R^d.
 
     Parameters
@@ -22,6 +22,8 @@ def start_points(initial: Any, least: int, space: Space) -> np.ndarray:
     least : int
         The least k.
     space : Space
+    name : str
+        Of the argument, in errors.
 
     Returns
     -------
@@ -35,21 +37,21 @@ def start_points(initial: Any, least: int, space: Space) -> np.ndarray:
     """
     expected = f"expected real numbers of shape ({least}, {space.dim})"
     if _is_list_of_mappings(initial):
-        initial = _stacked(initial)
+        initial = _stacked(initial, name)
     if isinstance(initial, Mapping):
-        initial = _unconstrained(initial, space)
+        initial = _unconstrained(initial, space, name)
     try:
-        points = np.array(as_array("initial", initial))
+        points = np.array(as_array(name, initial))
     except (TypeError, ValueError) as error:
-        raise TypeError(f"initial={initial!r}: {expected}") from error
+        raise TypeError(f"{name}={initial!r}: {expected}") from error
     if points.ndim != 2 or points.shape[1] != space.dim or len(points) < least:
         raise ValueError(
-            f"initial has shape {points.shape}: expected ({least}, {space.dim}), one start point per chain "
+            f"{name} has shape {points.shape}: expected ({least}, {space.dim}), one start point per chain "
             "(more rows are welcome), over-dispersed if possible"
         )
     if not np.all(np.isfinite(points)):
         row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
-        raise ValueError(f"initial[{row}]={points[row].tolist()}: expected finite numbers")
+        raise ValueError(f"{name}[{row}]={points[row].tolist()}: expected finite numbers")
     return points
 
 
@@ -57,18 +59,18 @@ def _is_list_of_mappings(initial: Any) -> bool:
     return isinstance(initial, (list, tuple)) and bool(initial) and isinstance(initial[0], Mapping)
 
 
-def _stacked(initial: Any) -> dict[str, list[Any]]:
+def _stacked(initial: Any, name: str) -> dict[str, list[Any]]:
     for i, point in enumerate(initial):
         if not isinstance(point, Mapping) or set(point) != set(initial[0]):
-            raise ValueError(f"initial[{i}]={point!r}: expected a mapping with the same names as initial[0] has")
-    return {name: [point[name] for point in initial] for name in initial[0]}
+            raise ValueError(f"{name}[{i}]={point!r}: expected a mapping with the same names as {name}[0] has")
+    return {key: [point[key] for point in initial] for key in initial[0]}
 
 
-def _unconstrained(initial: Mapping[str, Any], space: Space) -> np.ndarray:
+def _unconstrained(initial: Mapping[str, Any], space: Space, name: str) -> np.ndarray:
     unconstrain = getattr(space, "unconstrain", None)
     if unconstrain is None:
-        raise TypeError(f"initial={initial!r}: expected an array (k, {space.dim}) of unconstrained start points")
+        raise TypeError(f"{name}={initial!r}: expected an array (k, {space.dim}) of unconstrained points")
     try:
         return unconstrain(initial)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"initial: {error}") from error
+        raise type(error)(f"{name}: {error}") from error

@@ -66,6 +66,7 @@ RUN = Case(
         "save_warmup": False,
         "replicas": 1,
         "executor": None,
+        "history": None,
     },
     is_a_run,
     also={

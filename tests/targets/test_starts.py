@@ -75,5 +75,5 @@ def test_a_space_without_an_inverse_takes_vectors_only():
         dim = 2
 
     np.testing.assert_array_equal(start_points(X[:, :2], 1, OneWay()), X[:, :2])
-    with pytest.raises(TypeError, match=r"^initial=.*: expected an array \(k, 2\) of unconstrained start points"):
+    with pytest.raises(TypeError, match=r"^initial=.*: expected an array \(k, 2\) of unconstrained points"):
         start_points({"a": [1.0]}, 1, OneWay())

@@ -14,7 +14,7 @@ from kmc.run.request import Request
 from kmc.run.run import Run
 from kmc.run.sample import drive
 from kmc.run.store.commit import StoreError, read_commit
-from kmc.run.store.open import as_path, go_on, stored_model, stored_sampler, stored_seed
+from kmc.run.store.open import as_path, go_on, stored_given, stored_model, stored_sampler, stored_seed
 from kmc.run.store.settings import check_settings, settings
 from kmc.run.time_limit import TimeLimit
 from kmc.targets.model import Model
@@ -122,6 +122,7 @@ def _run_again(folder: Path, header: dict[str, Any], target: Any, executor: Any,
     seed = stored_seed(folder)
     assert seed is not None
     counts = {name: asked[name] for name in ("chains", "replicas", "draws", "warmup", "max_evaluations")}
-    request = Request(model=model, sampler=sampler, seed=seed, initial=initial, **counts)
+    given = stored_given(folder)
+    request = Request(model=model, sampler=sampler, seed=seed, initial=initial, history=given, **counts)
     check_settings(folder, asked, settings(request))
     return Run(request, as_executor(executor))

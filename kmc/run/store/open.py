@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kmc._names import install
+from kmc.run.given import Given
 from kmc.run.store import snapshot
 from kmc.run.store.columns import make_group
 from kmc.run.store.commit import Commit, StoreError, read_commit, versions, write_commit
 from kmc.run.store.data import write_data
+from kmc.run.store.evaluations import read_given, write_given
 from kmc.run.store.files import Lock
 from kmc.run.store.recorder import Recorder
 from kmc.run.store.settings import check_settings, coordinates, settings
@@ -67,6 +69,14 @@ def stored_seed(path: Path | None) -> np.random.SeedSequence | None:
         return None
     seed = read_commit(path)[0]["settings"]["seed"]
     return np.random.SeedSequence(seed["entropy"], spawn_key=tuple(seed["spawn_key"]))
+
+
+def stored_given(path: Path | None) -> Given | None:
+    """The evaluations that the run in a store was given; None if there are none."""
+    if path is None or _empty(path):
+        return None
+    found = read_given(path, read_commit(path)[0]["settings"])
+    return None if found is None else Given(*found)
 
 
 def record(run: Run, path: Path, save_warmup: bool, trust: bool) -> None:
@@ -132,6 +142,7 @@ def _created(run, path, save_warmup):
     lock = Lock(path)
     model = run.request.model
     make_group(path / GIVEN)
+    write_given(path, run.request.history)
     header = {
         "settings": settings(run.request),
         "named": model.named,
@@ -153,4 +164,4 @@ def _empty(path: Path) -> bool:
         return True
     if not path.is_dir():
         return False
-    return {entry.name for entry in path.iterdir()} <= {GIVEN, "data.npz", ".zarr.json.partial"}
+    return {entry.name for entry in path.iterdir()} <= {GIVEN, "data.npz", "evaluations.npz", ".zarr.json.partial"}

@@ -32,6 +32,7 @@ def settings(request: Request) -> dict[str, Any]:
         "draws": request.draws,
         "warmup": request.warmup,
         "max_evaluations": request.max_evaluations,
+        "history": None if request.history is None else [len(request.history.x), request.history.digest],
         "initial": None if request.initial is None else request.initial.tolist(),
         "seed": {"entropy": request.seed.entropy, "spawn_key": list(request.seed.spawn_key)},
     }

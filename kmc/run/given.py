@@ -1,0 +1,127 @@
+"""Evaluations that were paid for elsewhere, from whatever holds them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.checks import as_array
+from kmc.run.store.evaluations import stored_evaluations
+from kmc.surrogates.depth import bulk_depth
+from kmc.targets.model import Model
+
+MOST = 20_000  # points that are kept; a fit chooses among them
+_EXPECTED = (
+    "expected (x, values) with points x (n, d) and what log_density returned there (n,), the path of a store, or a "
+    "result of kmc.sample"
+)
+
+
+class Given(NamedTuple):
+    """Points and values, as the sampler sees them."""
+
+    x: np.ndarray  # (n, d), unconstrained
+    values: np.ndarray  # (n,), log-Jacobians included; -inf where the density is zero
+
+    @property
+    def digest(self) -> str:
+        """Of the bytes, to tell two histories apart."""
+        return hashlib.sha256(self.x.tobytes() + self.values.tobytes()).hexdigest()[:16]
+
+    def starts(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Rows of at most so many distinct points to start at.
+
+        Random ones among those that are no deeper below the highest than nearly all of a Gaussian's mass is; the
+        highest, if those are too few.
+        """
+        _, first = np.unique(self.x, axis=0, return_index=True)
+        rows = first[np.isfinite(self.values[first])]
+        rows = rows[np.argsort(-self.values[rows], kind="stable")]
+        if not len(rows):
+            return rows
+        near = rows[self.values[rows] > self.values[rows[0]] - bulk_depth(self.x.shape[1])]
+        return rng.permutation(near)[:count] if len(near) >= count else rows[:count]
+
+
+def as_given(history: Any, model: Model) -> Given | None:
+    """Evaluations as the sampler sees them, without repetitions; None for None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The points or the values cannot be those of this model.
+    """
+    if history is None:
+        return None
+    if isinstance(history, (str, os.PathLike)):
+        given = _of_store(history, model)
+    elif hasattr(history, "groups"):
+        given = _of_result(history, model)
+    else:
+        given = _of_arrays(history, model)
+    if not len(given.x):
+        raise ValueError("history holds no evaluations: leave it out")
+    return _thinned(given)
+
+
+def _of_arrays(history, model):
+    if not isinstance(history, (tuple, list)) or len(history) != 2:
+        raise TypeError(f"history={_short(history)}: {_EXPECTED}")
+    x = model.start_points(history[0], 1, "history")
+    try:
+        values = np.array(as_array("history", history[1]), dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"history has the values {_short(history[1])}: {_EXPECTED}") from error
+    if values.shape != (len(x),):
+        raise ValueError(f"history has {len(x)} points and values of shape {values.shape}: expected ({len(x)},)")
+    wrong = np.flatnonzero(np.isnan(values) | (values == np.inf))
+    if len(wrong):
+        raise ValueError(
+            f"history has the value {values[wrong[0]]} at point {wrong[0]}: expected finite numbers, or -inf where the "
+            "density is zero"
+        )
+    return Given(x, values + model.log_jacobian(x) if model.named else values)
+
+
+def _of_store(path, model):
+    shapes, x, values = stored_evaluations(path)
+    _check_names(f"history={os.fspath(path)!r}", shapes, x.shape[1], model)
+    return Given(x, values)
+
+
+def _of_result(idata, model):
+    """Of what the chains accepted; the store of a run has all of its evaluations."""
+    if idata.attrs.get("inference_library") != "kmc":
+        raise ValueError(f"history is a result of {idata.attrs.get('inference_library')}, not of kmc: {_EXPECTED}")
+    names = [name.rpartition("/")[2] for name in (idata.groups() if callable(idata.groups) else idata.groups)]
+    group = "unconstrained_posterior" if "unconstrained_posterior" in names else "posterior"
+    x = np.asarray(idata[group]["x"].transpose("chain", "draw", ...).values, dtype=float)
+    values = np.asarray(idata["sample_stats"]["lp"].transpose("chain", "draw").values, dtype=float)
+    _check_names("history", list(idata["posterior"].data_vars), x.shape[2], model)
+    return Given(x.reshape(-1, x.shape[2]), values.ravel())
+
+
+def _check_names(what: str, names: Any, dim: int, model: Model) -> None:
+    if set(names) != set(model.dims) or dim != model.dim:
+        raise ValueError(
+            f"{what} is of a run with the parameters {', '.join(names)} ({dim} numbers): expected those of this model, "
+            f"{', '.join(model.dims)} ({model.dim} numbers)"
+        )
+
+
+def _thinned(given):
+    """Distinct rows in their order; of too many, every so many-th."""
+    rows = np.column_stack(given)
+    first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
+    if len(first) > MOST:
+        first = first[np.linspace(0, len(first) - 1, MOST).astype(int)]
+    return Given(np.ascontiguousarray(given.x[first]), given.values[first])
+
+
+def _short(value):
+    text = repr(value) if not isinstance(value, Mapping) else f"a mapping of {', '.join(map(repr, value))}"
+    return text if len(text) <= 120 else text[:117] + "..."
