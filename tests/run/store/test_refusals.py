@@ -173,7 +173,7 @@ def test_without_zarr(tmp_path, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "zarr" else find(name))
     for call in (go_on, kmc.load):
-        with pytest.raises(ImportError, match=r'pip install "kmc\[zarr\]"'):
+        with pytest.raises(ImportError, match=r'pip install "kernelmc\[zarr\]"'):
             call(tmp_path / "run.zarr")
 
 
