@@ -36,6 +36,11 @@ def test_no_hint_installs_or_runs_another_project(path):
         assert hint[0] == DISTRIBUTION and hint[1] in PROJECT["optional-dependencies"]
 
 
+def test_the_project_has_addresses():
+    assert PROJECT["urls"]["Homepage"].endswith(f"/{DISTRIBUTION}/")
+    assert all(address.startswith("https://") for address in PROJECT["urls"].values())
+
+
 def test_the_citation_names_the_distribution():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert DISTRIBUTION in citation and f"version: {__version__}\n" in citation

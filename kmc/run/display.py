@@ -175,15 +175,15 @@ class _Notebook:
         from IPython.display import display
 
         if self._cell is None:
-            self._cell = display(_Line(record), display_id=True)
+            self._cell = display(Line(record), display_id=True)
         else:
-            self._cell.update(_Line(record))
+            self._cell.update(Line(record))
 
     def close(self) -> None:
         pass
 
 
-class _Line:
+class Line:
     """A record as a notebook shows it, and as plain text where it cannot."""
 
     def __init__(self, record: Progress):

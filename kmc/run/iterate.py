@@ -11,6 +11,7 @@ import numpy as np
 from kmc.errors import KmcWarning, shorten
 from kmc.mcmc.base import Sampler
 from kmc.run.arguments import as_flag
+from kmc.run.display import Line
 from kmc.run.foreign import refuse_unknown
 from kmc.run.prepare import prepare
 from kmc.run.records import Progress
@@ -24,11 +25,13 @@ class RunIterator(Iterator[Progress]):
     def __init__(self, run: Run, save_warmup: bool):
         self._run, self._save_warmup = run, save_warmup
         self._records = run.sweeps()
+        self._last: Progress | None = None
 
     def __next__(self) -> Progress:
         __tracebackhide__ = True
         try:
-            return next(self._records)
+            self._last = next(self._records)
+            return self._last
         except StopIteration:
             raise
         except KeyboardInterrupt:
@@ -39,6 +42,12 @@ class RunIterator(Iterator[Progress]):
             error.idata, _ = self._run.result(save_warmup=True)  # type: ignore[attr-defined]
             shorten(error)
             raise
+
+    def __repr__(self) -> str:
+        return f"<kmc run: {'not started' if self._last is None else repr(Line(self._last))}>"
+
+    def _repr_html_(self) -> str:
+        return "<code>kmc run: not started</code>" if self._last is None else Line(self._last)._repr_html_()
 
     def result(self) -> Any:
         """The draws so far, as :func:`kmc.sample` returns them, and with its warnings; whenever it is asked for.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.targets.html import as_html
 from kmc.targets.parameters import Parameter, Real
 from kmc.targets.space import ParameterSpace, Space
 from kmc.targets.starts import start_points
@@ -159,6 +160,9 @@ class Model:
     def data(self) -> Mapping[str, Mapping[str, Any]]:
         """By group (such as "observed_data") and name, dimensions and arrays of data that go with the results."""
         return getattr(self.space, "data", {})
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def call(self, x: np.ndarray) -> Any:
         """Whatever `log_density` returns at x (d,), or (k, d) if the model is vectorized.
