@@ -155,7 +155,7 @@ def sample_pymc(
             warmup=None if tune is None else as_number("tune", tune, 0),
             chains=chains,
             seed=seed,
-            progress=progressbar if isinstance(progressbar, (bool, np.bool_)) else _has_display(progressbar),
+            progress=_has_display(progressbar),
             save_warmup=not as_flag("discard_tuned_samples", discard_tuned_samples),
             **options,
         )
@@ -200,9 +200,7 @@ def _mode(compile_kwargs: Any) -> Any:
 
 
 def _has_display(progressbar: Any) -> bool:
-    if not isinstance(progressbar, str):
-        raise TypeError(f"progressbar={progressbar!r}: expected True or False")
-    return True  # PyMC's names of kinds of display
+    return isinstance(progressbar, str) or as_flag("progressbar", progressbar)  # PyMC's kinds of display are strings
 
 
 def _seed(random_seed: Any) -> Any:

@@ -15,6 +15,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pm = pytest.importorskip("pymc")
 
+import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
@@ -24,6 +25,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLA
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
 QUICK = "FAST_COMPILE"
+
+
+@pytest.fixture(autouse=True)
+def quick_compilation():
+    """Of what PyMC itself compiles; the runs that a fixture makes for several tests have PyTensor's own mode."""
+    with pytensor.config.change_flags(mode=QUICK):
+        yield
 
 
 class Slow(Op):
