@@ -19,7 +19,7 @@ SMALLER = [
     (r"executor=4", "executor=1"),
     (r"dim=2, seed=1, sampler=", "dim=2, seed=1, draws=20, warmup=40, sampler="),
 ]
-NEEDED = {"store=": "zarr", "kmc.scores": "sklearn"}  # extras, by what shows that a block needs them
+NEEDED = {"store=": "zarr"}  # extras, by what shows that a block needs them
 
 
 def blocks():

@@ -12,9 +12,9 @@ from kmc.cli.options import add_max_time, add_quiet, positive, subparser
 
 _EXAMPLE = f"""\
   {COMMAND} resume pendulum.zarr --model pendulum.py:log_density
-      goes on with a run that was interrupted or killed, and prints the summary; once it is finished, only that
+      resumes a run that was interrupted or killed, and prints the summary; of a finished run, only that
   {COMMAND} resume pendulum.zarr --trust --draws 1000 --output draws.nc
-      makes 1000 more draws per chain, once it is finished, with the log-density that is pickled in the store
+      makes 1000 more draws per chain of a finished run, with the log-density that is pickled in the store
 """
 
 
@@ -24,9 +24,9 @@ def add_parser(commands: Any) -> None:
         commands,
         "resume",
         _run,
-        "go on with the run in a store, or make it longer",
-        "Go on with a run that was interrupted or killed: the draws are those that it would have made. A run that is\n"
-        "finished gets more draws with --draws or --max-evaluations. The log-density is the one that --model names.\n"
+        "resume the run in a store, or extend it",
+        "Resume a run that was interrupted or killed: the draws are those that it would have made. A finished run\n"
+        "gets more draws with --draws or --max-evaluations. The log-density is the one that --model names.\n"
         "With --trust it is the one in the store, which is pickled there: a pickle can run any code when it is loaded.",
         _EXAMPLE,
     )

@@ -28,7 +28,7 @@ _EXAMPLE = f"""\
   {COMMAND} sample pendulum.py:log_density --dim 4 --max-evaluations 20000 --output draws.nc
       pendulum.py defines log_density(x), for an array x of shape (4,)
   {COMMAND} sample --model pendulum.py:model --draws 2000 --executor 8 --store pendulum.zarr
-      it defines model = kmc.Model(...); eight processes evaluate it, and "{COMMAND} resume" can go on with it
+      it defines model = kmc.Model(...); eight processes evaluate it, and "{COMMAND} resume" can resume the run
 """
 
 

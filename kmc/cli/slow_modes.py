@@ -17,7 +17,7 @@ def add_parser(commands: Any) -> None:
         commands,
         "slow-modes",
         _run,
-        "the slowest functions of the parameters, and how well draws determine them",
+        "the slowest functions of the parameters, and their effective sample sizes",
         "Say whether the chains have mixed, and print their slowest modes: effective sample size, R-hat,\n"
         "timescale in draws, and the parameters that correlate with each most.",
         f"  {COMMAND} slow-modes draws.nc --modes 3",

@@ -18,8 +18,8 @@ def add_parser(commands: Any) -> None:
         commands,
         "status",
         _run,
-        "how far the run in a store is",
-        "Print how far the run in a store is, while it goes on or after it ended.",
+        "progress of the run in a store",
+        "Print the progress of the run in a store, while it is running or afterwards.",
         f"  {COMMAND} status pendulum.zarr",
     )
     parser.add_argument("store", type=Path, metavar="STORE", help=f"what was given to {COMMAND} sample --store")

@@ -67,7 +67,9 @@ def sample(
     max_evaluations : int, optional
         Budget of true evaluations, start and warm-up included; never exceeded.
     seed : int, SeedSequence or Generator, optional
-        The same seed gives the same draws, whatever the display does.
+        The same seed gives the same draws in the same environment: type of processor, BLAS library, versions of kmc,
+        NumPy, SciPy and Numba. The display, the executor and an interruption do not matter; in another environment
+        rounding errors lead to other draws of the same distribution.
     progress : bool
         Show a display: a live panel in a terminal, a live line in a notebook, and otherwise a line every ten seconds on
         standard error.
