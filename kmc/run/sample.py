@@ -94,7 +94,7 @@ def sample(
     store : path, optional
         A Zarr store that is written while sampling: evaluations, draws and the sampler's state. Needs the package zarr.
     resume : bool
-        Go on with the run in ``store``, which must have been asked for the same; draws are bit for bit those of a run
+        Resume the run in ``store``, which must have been asked for the same; draws are bit for bit those of a run
         that was not interrupted, and nothing that is in the store is evaluated again. Where there is no store yet, one
         is begun, so that a script can be run again as it is. A seed can be left out, and so can a history.
     max_time : float, optional

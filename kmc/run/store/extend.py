@@ -33,7 +33,7 @@ def extend(
     trust: bool = False,
     **unknown: Never,
 ) -> Any:
-    """Go on with a finished run: the same chains, with what they learnt in warm-up.
+    """Add draws to a finished run: the same chains, with what they learnt in warm-up.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def extend(
 
     Notes
     -----
-    If this is interrupted, ``kmc.sample(..., resume=True)`` with the arguments of the run goes on to what was asked for
-    here.
+    If this is interrupted, ``kmc.sample(..., resume=True)`` with the arguments of the run continues to what was asked
+    for here.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def extend(
     header, commit = read_commit(folder)
     if not commit.finished:
         raise StoreError(
-            f"path={str(folder)!r}: its run is not finished; go on with it by kmc.sample(..., store=path, resume=True)"
+            f"path={str(folder)!r}: its run is not finished; resume it by kmc.sample(..., store=path, resume=True)"
         )
     run = _run_again(folder, header, target, executor, trust)
     goal = {

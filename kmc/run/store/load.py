@@ -18,7 +18,7 @@ from kmc.run.store.settings import from_coordinates
 
 
 def load(path: Any) -> Any:
-    """The draws in a store, of a run that goes on, has ended or is dead.
+    """The draws in a store, of a running, finished or interrupted run.
 
     Parameters
     ----------

@@ -37,18 +37,18 @@ def as_store(store: Any, resume: Any) -> Path | None:
     TypeError, ValueError
         Not a path; ``resume`` without one.
     FileExistsError
-        There is something, and the run is not to go on with it.
+        There is something, and the run is not to be resumed.
     """
     if not isinstance(resume, (bool, np.bool_)):
         raise TypeError(f"resume={resume!r}: expected True or False")
     if store is None:
         if resume:
-            raise ValueError("resume=True and store=None: give the path of the store to go on with")
+            raise ValueError("resume=True and store=None: give the path of the store to resume")
         return None
     path = as_path("store", store)
     if not resume and not _empty(path):
         raise FileExistsError(
-            f"store={str(path)!r} exists: pass resume=True to go on with its run,"
+            f"store={str(path)!r} exists: pass resume=True to resume its run,"
             " read it with kmc.load, or take another path"
         )
     return path

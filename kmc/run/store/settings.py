@@ -45,7 +45,7 @@ def check_settings(path: Path, before: dict[str, Any], now: dict[str, Any]) -> N
         if before.get(name) != value:
             raise StoreError(
                 f"store={str(path)!r} is of a run with {name}={_short(before.get(name))}, and this one has "
-                f"{_short(value)}: go on with what it was started with, or take another path"
+                f"{_short(value)}: resume it with what it was started with, or take another path"
             )
 
 

@@ -30,7 +30,7 @@ def test_two_processes_give_the_same_draws():
     )
     np.testing.assert_array_equal(here.posterior["x"], there.posterior["x"])
     assert here.posterior.attrs["n_evaluations"] == there.posterior.attrs["n_evaluations"]
-    used = set(there.posterior["pid"].values.ravel().tolist())
+    used = set(there["blobs"]["pid"].values.ravel().tolist())
     assert len(used) == 2 and os.getpid() not in used
     assert all(gone(pid) for pid in used)
 
