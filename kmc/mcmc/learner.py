@@ -56,6 +56,7 @@ class Learner:
         self.noise_sd = 0.0
         self.transport: Transport = IDENTITY
         self._noisy, self._top = noisy, -np.inf
+        self._known_levels: tuple[Transport, np.ndarray] = (IDENTITY, np.empty(0))
         self._dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
         self._cloud = np.empty((0, dim))
         self._visits: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -107,11 +108,22 @@ class Learner:
         """The highest transported value; of noisy ones the last fit's, which a lucky estimate does not raise."""
         if np.isfinite(self._top):
             return self._top
-        return float(self.transported(self.history.x, self.history.log_density).max())
+        return float(self._levels().max())
 
     def transported(self, x: np.ndarray, log_density: np.ndarray) -> np.ndarray:
         """The log-density of the transported coordinates, (n,), from that of x (n, d)."""
         return log_density - self.transport.log_jacobian(x)
+
+    def _levels(self):
+        """The transported values of the history (n,); each is computed once, as some transports are slow."""
+        transport, levels = self._known_levels
+        if transport is not self.transport:
+            levels = np.empty(0)
+        if len(levels) < len(self.history):
+            new = slice(len(levels), None)
+            levels = np.append(levels, self.transported(self.history.x[new], self.history.log_density[new]))
+            self._known_levels = self.transport, levels
+        return levels
 
     def replan(self, plan: Plan) -> Plan:
         """Fit anew, and tune what moves on the surrogate depend on; the plan as it was if no fit is possible."""
@@ -143,7 +155,7 @@ class Learner:
             return np.empty((0, self._dim))
         x, values = self.history.x, self.history.log_density
         z, metric = surrogate.coordinates(x), surrogate.expansion.metric
-        shallow = np.flatnonzero(self.top - self.transported(x, values) < edge)
+        shallow = np.flatnonzero(self.top - self._levels() < edge)
         near = int(self._rng.binomial(count, 0.5)) if self._noisy else 0
         points = probe_points(z, metric, shallow, count - near, self._rng)
         if near:

@@ -122,11 +122,7 @@ class Run:
         attrs = {**self.facts(), "warnings": said}
         result = to_arviz(self.request.model, trace, warmup_trace if save_warmup else None, attrs)
         if self.ended:
-            try:
-                self.recorder.finish(result)
-            except OSError as error:  # a full disk does not cost the draws that are here
-                error.idata = result  # type: ignore[attr-defined]
-                raise
+            self.recorder.finish(result)
         return result, said
 
     def facts(self) -> dict[str, Any]:

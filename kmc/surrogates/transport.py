@@ -1,4 +1,6 @@
-"""Coordinates in which a funnel is straight: other parameters in units of a scale that one of them sets.
+"""Coordinates in which a funnel is straight, or heavy tails are light (:mod:`kmc.surrogates.tails`).
+
+In a funnel other parameters are in units of a scale that one of them sets.
 
 In hierarchical models the logarithm of a scale is often a parameter itself, the *driver*, and others have a spread that
 is exponential in it, around a fixed centre or around another parameter, the *location*. No kernel with one metric
@@ -19,6 +21,7 @@ from scipy import linalg, optimize
 
 from kmc.surrogates.depth import NEGLIGIBLE, bulk_depth, depth_weights
 from kmc.surrogates.noise import beyond_noise, highest
+from kmc.surrogates.tails import heavy_tails
 from kmc.surrogates.trend import quadratic_features
 
 _LARGEST_LOG_SCALE = 10.0  # beyond it scales no longer change
@@ -127,11 +130,11 @@ def find_transport(
     noise_sd: float = 0.0,
     noisy: bool = False,
 ) -> Transport:
-    """The current transport, or a funnel in whose coordinates the log-density is much closer to a quadratic.
+    """The current transport, or one in whose coordinates the log-density is much closer to a quadratic.
 
     Each parameter in turn is taken for the driver. The slopes are first those of a regression of log |x_i - centre_i|
     on it over the states, and those of the best driver are then refined by least squares on the values. Funnels around
-    a fixed centre are tried first, and then those around another parameter.
+    a fixed centre are tried first, then those around another parameter, and last heavy tails, of exact values only.
 
     Parameters
     ----------
@@ -166,6 +169,12 @@ def find_transport(
                 best = better
         if best.sd < _CURVED:
             break
+    if best is plain and not noisy:
+        tails = [
+            _Misfit.of(tail, x, log_density, noise_sd, noisy)
+            for tail in heavy_tails(plain.x, plain.log_density, plain.weights, states)
+        ]
+        best = min([m for m in tails if m.sd < _GAIN * plain.sd], key=lambda m: m.sd, default=plain)
     return best.transport
 
 

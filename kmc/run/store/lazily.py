@@ -11,10 +11,7 @@ from xarray.core import indexing
 
 
 def lazily(parts: Sequence[Any], skips: Sequence[int], n: int) -> Any:
-    """Arrays (draw, chain, ...) that are read by slices of draws, side by side as one lazy array (chain, draw, ...).
-
-    It has n rows of each, after some that are skipped.
-    """
+    """Zarr arrays (draw, chain, ...) side by side, n rows of each after some, as one lazy array (chain, draw, ...)."""
     return indexing.LazilyIndexedArray(_SideBySide(parts, skips, n))
 
 
