@@ -122,7 +122,11 @@ class Run:
         attrs = {**self.facts(), "warnings": said}
         result = to_arviz(self.request.model, trace, warmup_trace if save_warmup else None, attrs)
         if self.ended:
-            self.recorder.finish(result)
+            try:
+                self.recorder.finish(result)
+            except OSError as error:  # a full disk does not cost the draws that are here
+                error.idata = result  # type: ignore[attr-defined]
+                raise
         return result, said
 
     def facts(self) -> dict[str, Any]:

@@ -69,7 +69,7 @@ kmc.sample(vector, sampler=kmc.KernelHMC(surrogate=kmc.scores.NystromKEF(n_basis
 kmc.sample(vector, draws="many")  # type: ignore[arg-type]
 kmc.sample(vector, callback=3)  # type: ignore[arg-type]
 kmc.sample(vector, sampler=3)  # type: ignore[arg-type]
-kmc.sample(vector, chain=4)  # type: ignore[call-arg]
+kmc.sample(vector, chain=4)  # type: ignore[arg-type]
 kmc.KernelHMC(archive_share="some")  # type: ignore[arg-type]
 kmc.KernelHMC(surrogate=3)  # type: ignore[arg-type]
 

@@ -3,114 +3,132 @@
 They are written here, as the specification has them (https://zarr-specs.readthedocs.io, version 3), not by the zarr
 package, which replaces a chunk to add to it. Chunks are not compressed: a row is added where it belongs in the file, no
 byte before it is touched, and it takes microseconds.
+
+Chunks have checksums, which are not in them but in the commit that counts their rows; a file of JSON has one inside.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kmc.run.store.files import replace
+from kmc.run.store.files import Damaged, replace, write_at
 
 CHUNK_BYTES = 2**18
 
+_CHECKSUM = "kmc_checksum"
 
-class Damaged(Exception):
-    """Bytes that were written are gone or are others."""
+
+Record = dict[str, Any]
+"""What is to be known of a column to read it: "dtype", "shape" of a row, and "crcs", a checksum for each chunk."""
 
 
 class Column:
-    """An array of rows of one shape, in a folder of its own that :meth:`create` made."""
+    """An array of rows of one type and shape, in a folder of its own; ``dims`` names its dimensions, rows first.
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self._metadata = read_json(folder / "zarr.json")
-        self.row_shape = tuple(self._metadata["shape"][1:])
-        self.dtype = np.dtype(self._metadata["data_type"]).newbyteorder("<")
-        self._chunk_rows = self._metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
+    Its metadata are there for others: here, what the commit says of it counts.
+    """
+
+    def __init__(self, folder: Path, dtype: Any, row_shape: Sequence[int], dims: Sequence[str] | None = None):
+        self.folder, self._dims = folder, dims
+        self.row_shape = tuple(row_shape)
+        self.dtype = np.dtype(dtype).newbyteorder("<")
         self._row_bytes = self.dtype.itemsize * int(np.prod(self.row_shape))
+        self._chunk_rows = max(CHUNK_BYTES // max(self._row_bytes, 1), 16)
+        self._length: int | None = None
 
     @classmethod
-    def create(cls, folder: Path, dtype: Any, row_shape: Sequence[int], dims: Sequence[str] | None = None) -> Column:
-        """An array of no rows; ``dims`` names its dimensions, that of the rows first."""
-        dtype = np.dtype(dtype)
-        row_bytes = max(dtype.itemsize * int(np.prod(row_shape)), 1)
-        chunk_shape = [max(CHUNK_BYTES // row_bytes, 16), *(max(size, 1) for size in row_shape)]
-        metadata = {
-            "zarr_format": 3,
-            "node_type": "array",
-            "shape": [0, *row_shape],
-            "data_type": dtype.name,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk_shape}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": {"b": False, "f": "NaN", "c": [0.0, 0.0]}.get(dtype.kind, 0),
-            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-            "attributes": {},
-        }
-        if dims is not None:
-            metadata["dimension_names"] = list(dims)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "zarr.json", metadata)
-        return cls(folder)
+    def of(cls, folder: Path, record: Record) -> Column:
+        """The column that was recorded."""
+        return cls(folder, record["dtype"], record["shape"])
 
-    def put(self, start: int, rows: np.ndarray, crc: int = 0) -> int:
-        """Write rows (k, ...) from row ``start`` on; returns the checksum of all rows, given that of those before."""
+    def record(self, crcs: Sequence[int]) -> Record:
+        """What :meth:`of` and :meth:`read` ask for."""
+        return {"dtype": self.dtype.name, "shape": list(self.row_shape), "crcs": list(crcs)}
+
+    def put(self, start: int, rows: np.ndarray, crcs: Sequence[int] = ()) -> list[int]:
+        """Write rows (k, ...) from row ``start`` on.
+
+        Takes the checksums of the rows before, one for each chunk, and returns those of all rows.
+        """
         if not np.can_cast(rows.dtype, self.dtype, "safe"):
             raise TypeError(
                 f"{self.folder.name} was of type {self.dtype.name} and is {rows.dtype.name} now: return one type always"
             )
         rows = np.ascontiguousarray(rows, self.dtype)
-        crc = zlib.crc32(rows.data, crc)
-        end = start + len(rows)
+        crcs, end = list(crcs), start + len(rows)
         while len(rows):
             chunk, offset = divmod(start, self._chunk_rows)
             n = min(len(rows), self._chunk_rows - offset)
-            path = self._path(chunk)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-            with path.open("r+b") as file:
-                file.truncate(self._chunk_rows * self._row_bytes)  # grows it: a chunk has one size
-                file.seek(offset * self._row_bytes)
-                file.write(rows[:n].tobytes())
+            content = rows[:n].tobytes()
+            write_at(self._path(chunk), self._chunk_rows * self._row_bytes, offset * self._row_bytes, content)
+            crcs[chunk:] = [zlib.crc32(content, crcs[chunk] if offset else 0)]
             start, rows = start + n, rows[n:]
-        if end > self._metadata["shape"][0]:
+        if self._length is None or end > self._length:
             self.set_length(-(-end // self._chunk_rows) * self._chunk_rows)
-        return crc
+        return crcs
 
     def set_length(self, rows: int) -> None:
         """The number of rows that readers see: of whole chunks while it grows."""
-        if self._metadata["shape"][0] != rows:
-            self._metadata["shape"][0] = rows
-            write_json(self.folder / "zarr.json", self._metadata)
+        path = self.folder / "zarr.json"
+        try:
+            metadata = {**read_json(path), "shape": [rows, *self.row_shape]}
+        except Damaged:  # or not there yet
+            metadata = self._metadata(rows)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_json(path, metadata)
+        self._length = rows
 
-    def read(self, stop: int, crc: int) -> np.ndarray:
-        """The first ``stop`` rows.
+    def _metadata(self, rows):
+        metadata = {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": [rows, *self.row_shape],
+            "data_type": self.dtype.name,
+            "chunk_grid": {
+                "name": "regular",
+                "configuration": {"chunk_shape": [self._chunk_rows, *(max(size, 1) for size in self.row_shape)]},
+            },
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": {"b": False, "f": "NaN", "c": [0.0, 0.0]}.get(self.dtype.kind, 0),
+            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+            "attributes": {},
+        }
+        return metadata if self._dims is None else {**metadata, "dimension_names": list(self._dims)}
+
+    def read(self, start: int, stop: int, crcs: Sequence[int], n: int) -> np.ndarray:
+        """Rows start..stop, of n whose checksums are given.
 
         Raises
         ------
         Damaged
-            They are not those whose checksum is ``crc``.
+            They are not what was written.
         """
-        chunks = [self._read(chunk) for chunk in range(-(-stop // self._chunk_rows))]
-        rows = np.concatenate([np.empty((0, *self.row_shape), self.dtype), *chunks])[:stop]
-        if zlib.crc32(rows.data) != crc:
-            raise Damaged(f"{self.folder}: the checksum differs")
-        return rows
+        first, size = start // self._chunk_rows, self._chunk_rows
+        chunks = [
+            self._read(chunk, crcs[chunk], min(n - chunk * size, size)) for chunk in range(first, -(-stop // size))
+        ]
+        rows = np.concatenate([np.empty((0, *self.row_shape), self.dtype), *chunks])
+        return rows[start - first * size : stop - first * size]
 
-    def _read(self, chunk):
+    def _read(self, chunk, crc, n):
+        """Its first n rows."""
         path = self._path(chunk)
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise Damaged(f"{path}: {error.strerror}") from error
+            raise Damaged(f"{path} cannot be read: {error.strerror}") from error
         if len(content) != self._chunk_rows * self._row_bytes:
             raise Damaged(f"{path} has {len(content)} bytes instead of {self._chunk_rows * self._row_bytes}")
-        return np.frombuffer(content, self.dtype).reshape(self._chunk_rows, *self.row_shape)
+        content = content[: n * self._row_bytes]
+        if zlib.crc32(content) != crc:
+            raise Damaged(f"{path} does not hold what was written: its checksum differs")
+        return np.frombuffer(content, self.dtype).reshape(n, *self.row_shape)
 
     def _path(self, chunk):
         return self.folder.joinpath("c", str(chunk), *("0" for _ in self.row_shape))
@@ -134,60 +152,63 @@ class Table:
         self,
         start: int,
         columns: Mapping[str, np.ndarray],
-        crcs: Mapping[str, int],
+        known: Mapping[str, Record],
         dims: Mapping[str, Sequence[str]] | None = None,
-    ) -> dict[str, int]:
+    ) -> dict[str, Record]:
         """Write rows of all columns from row ``start`` on.
 
-        ``dims`` names further dimensions of single columns. Takes the checksum of each column before, and returns those
+        ``dims`` names further dimensions of single columns. Takes the records of the columns before, and returns those
         after.
         """
         return {
-            name: self._column(name, rows, (dims or {}).get(name)).put(start, rows, crcs.get(name, 0))
+            name: self._put(name, start, rows, known.get(name), (dims or {}).get(name))
             for name, rows in columns.items()
         }
 
-    def read(self, stop: int, crcs: Mapping[str, int]) -> dict[str, np.ndarray]:
-        """The first ``stop`` rows of the columns that have checksums; Damaged if they are not what was written."""
-        try:
-            return {name: Column(self.folder / name).read(stop, crc) for name, crc in crcs.items()}
-        except (OSError, ValueError, KeyError) as error:
-            raise Damaged(f"{self.folder}: {error}") from error
+    def read(self, n: int, known: Mapping[str, Record]) -> dict[str, np.ndarray]:
+        """The n rows of the columns that have records; Damaged if they are not what was written."""
+        return {
+            name: Column.of(self.folder / name, record).read(0, n, record["crcs"], n) for name, record in known.items()
+        }
 
-    def zeros(self, n: int, names: Iterable[str]) -> dict[str, np.ndarray]:
-        """Rows of zeros for some of the columns."""
-        columns = (Column(self.folder / name) for name in names)
-        return {column.folder.name: np.zeros((n, *column.row_shape), column.dtype) for column in columns}
+    def zeros(self, n: int, known: Mapping[str, Record]) -> dict[str, np.ndarray]:
+        """Rows of zeros for the columns that have records."""
+        return {name: np.zeros((n, *record["shape"]), record["dtype"]) for name, record in known.items()}
 
-    def _column(self, name, rows, dims):
+    def _put(self, name, start, rows, record, dims):
         if name not in self._columns:
-            folder = self.folder / name
-            if (folder / "zarr.json").exists():
-                self._columns[name] = Column(folder)
-            else:
-                make_group(self.folder)
-                self._columns[name] = Column.create(folder, rows.dtype, rows.shape[1:], self._named(rows.ndim, dims))
-        return self._columns[name]
+            make_group(self.folder)
+            dtype, shape = (rows.dtype, rows.shape[1:]) if record is None else (record["dtype"], record["shape"])
+            self._columns[name] = Column(self.folder / name, dtype, shape, self._named(rows.ndim, dims))
+        column = self._columns[name]
+        return column.record(column.put(start, rows, () if record is None else record["crcs"]))
 
     def _named(self, ndim, dims):
         known = (*self._dims, *(dims or ()))[:ndim]
         return [*known, *(f"dim_{i}" for i in range(ndim - len(known)))]
 
 
-def put_bytes(folder: Path, content: bytes) -> dict[str, int]:
+class Rows:
+    """The n rows of a column, read and checked by slices."""
+
+    def __init__(self, folder: Path, record: Record, n: int):
+        self._column, self._crcs = Column.of(folder, record), record["crcs"]
+        self.shape, self.dtype = (n, *self._column.row_shape), self._column.dtype
+
+    def __getitem__(self, key: slice) -> np.ndarray:
+        return self._column.read(key.start, key.stop, self._crcs, self.shape[0])
+
+
+def put_bytes(folder: Path, content: bytes) -> dict[str, Any]:
     """An array of bytes; returns what :func:`get_bytes` asks for."""
     make_group(folder.parent)
-    column = Column.create(folder, np.uint8, ())
-    crc = column.put(0, np.frombuffer(content, np.uint8))
-    return {"size": len(content), "crc": crc}
+    column = Column(folder, np.uint8, ())
+    return {"size": len(content), "crcs": column.put(0, np.frombuffer(content, np.uint8))}
 
 
-def get_bytes(folder: Path, size: int, crc: int) -> bytes:
+def get_bytes(folder: Path, size: int, crcs: Sequence[int]) -> bytes:
     """What :func:`put_bytes` wrote, or Damaged."""
-    try:
-        return Column(folder).read(size, crc).tobytes()
-    except (OSError, ValueError, KeyError) as error:
-        raise Damaged(f"{folder}: {error}") from error
+    return Column(folder, np.uint8, ()).read(0, size, crcs, size).tobytes()
 
 
 def make_group(folder: Path) -> None:
@@ -198,10 +219,29 @@ def make_group(folder: Path) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A file of JSON."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """A file that :func:`write_json` wrote, or Damaged."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        checksum = content["attributes"].pop(_CHECKSUM)
+    except OSError as error:
+        raise Damaged(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Damaged(f"{path} does not hold what was written: {type(error).__name__}: {error}") from error
+    if checksum != _checksum(content):
+        raise Damaged(f"{path} does not hold what was written: its checksum differs")
+    return content
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a file of JSON."""
-    replace(path, json.dumps(content).encode())
+    """Replace a file of JSON, with a checksum among its attributes."""
+    attributes = {**content["attributes"], _CHECKSUM: _checksum(content)}
+    replace(path, json.dumps({**content, "attributes": attributes}).encode())
+
+
+def has_checksum(content: Mapping[str, Any]) -> bool:
+    """Whether JSON is of :func:`write_json`, damaged or not."""
+    return _CHECKSUM in content["attributes"]
+
+
+def _checksum(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from kmc._version import __version__
-from kmc.run.store.columns import read_json, write_json
+from kmc.errors import KmcWarning
+from kmc.run.store.columns import Record, has_checksum, read_json, write_json
+from kmc.run.store.files import Damaged, StoreError
 
 FORMAT = 2
 
-
-class StoreError(ValueError):
-    """A store that is no store of kmc, is damaged, or belongs to another run."""
+COPY = "commit.json"
+"""A copy of ``zarr.json``, written after it."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,10 @@ class Commit:
         Rows of the history and of the draws.
     n_warmup : list of int
         Sweeps of each replica's warm-up.
-    crcs : dict
-        For each table, the checksum of each column's rows.
+    columns : dict
+        For each table, the records of its columns.
     snapshots : list of dict
-        Those that can be loaded, the newest first: name, size, crc.
+        Those that can be loaded, the newest first: their records.
     draws, max_evaluations : int or None
         What the run goes on to; :func:`kmc.extend` raises it.
     attrs : dict
@@ -54,7 +57,7 @@ class Commit:
     n_warmup: list[int]
     draws: int | None
     max_evaluations: int | None
-    crcs: dict[str, dict[str, int]] = field(default_factory=dict)
+    columns: dict[str, dict[str, Record]] = field(default_factory=dict)
     snapshots: list[dict[str, Any]] = field(default_factory=list)
     attrs: dict[str, Any] = field(default_factory=dict)
     finished: bool = False
@@ -77,8 +80,10 @@ def versions() -> dict[str, str]:
 
 def write_commit(path: Path, header: Mapping[str, Any], commit: Commit) -> None:
     """Replace the root's attributes in one step."""
-    attributes = {"kmc": {"format": FORMAT, **header, "commit": asdict(commit)}}
-    write_json(path / "zarr.json", {"zarr_format": 3, "node_type": "group", "attributes": attributes})
+    counts = {part.name: getattr(commit, part.name) for part in fields(commit)}
+    attributes = {"kmc": {"format": FORMAT, **header, "commit": counts}}
+    for name in ("zarr.json", COPY):
+        write_json(path / name, {"zarr_format": 3, "node_type": "group", "attributes": attributes})
 
 
 def read_commit(path: Path) -> tuple[dict[str, Any], Commit]:
@@ -93,28 +98,70 @@ def read_commit(path: Path) -> tuple[dict[str, Any], Commit]:
     """
     if not path.exists():
         raise FileNotFoundError(f"store={str(path)!r}: there is no such file or directory")
-    foreign = f"store={str(path)!r} is not a store of kmc: pass the path that was given to kmc.sample(store=...)"
-    try:
-        about = dict(read_json(path / "zarr.json")["attributes"]["kmc"])
-        found = about.pop("format")
-    except (OSError, ValueError, KeyError, TypeError):
-        raise StoreError(foreign) from None
-    if found != FORMAT:
-        raise StoreError(
-            f"store={str(path)!r} has format {found!r}, and kmc {__version__} reads format {FORMAT}: "
-            f"use the version that wrote it, kmc {_writer(about)}"
-        )
+    about = _about(path)
     try:
         return about, Commit(**about.pop("commit"))
     except (KeyError, TypeError):
-        raise StoreError(foreign) from None
+        raise _foreign(path) from None
 
 
-def _writer(about):
+def _about(path: Path) -> dict[str, Any]:
+    """The root's attributes; where they are damaged, those of the copy."""
     try:
-        return about["commit"]["versions"]["kmc"]
+        return _of_this_format(path, read_json(path / "zarr.json"))
+    except Damaged as error:
+        if not (path / COPY).exists():
+            raise _of_none(path) from None
+        try:
+            about = _of_this_format(path, read_json(path / COPY))
+        except Damaged as second:
+            raise StoreError(f"store={str(path)!r} is damaged: {error}; {second}") from None
+        warnings.warn(
+            f"store={str(path)!r} is damaged: {error}. Its copy {COPY} is intact, and is read instead",
+            KmcWarning,
+            stacklevel=4,
+        )
+        return about
+
+
+def _of_this_format(path: Path, content: dict[str, Any]) -> dict[str, Any]:
+    try:
+        about = dict(content["attributes"]["kmc"])
+        found = about.pop("format")
+    except (KeyError, TypeError, ValueError):
+        raise _foreign(path) from None
+    if found != FORMAT:
+        raise _another_format(path, found, about)
+    return about
+
+
+def _of_none(path: Path) -> StoreError:
+    """For a root without a checksum: of an old format, or none of ours."""
+    try:
+        content = json.loads((path / "zarr.json").read_text(encoding="utf-8"))
+        about = content["attributes"]["kmc"]
+        if not has_checksum(content) and about["format"] != FORMAT:
+            return _another_format(path, about["format"], about)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return _foreign(path)
+
+
+def _another_format(path, found, about):
+    try:
+        writer = about["commit"]["versions"]["kmc"]
     except (KeyError, TypeError):
-        return "(unknown)"
+        writer = "(unknown)"
+    return StoreError(
+        f"store={str(path)!r} has format {found!r}, and kmc {__version__} reads format {FORMAT}: "
+        f"use the version that wrote it, kmc {writer}"
+    )
+
+
+def _foreign(path: Path) -> StoreError:
+    return StoreError(
+        f"store={str(path)!r} is not a store of kmc: pass the path that was given to kmc.sample(store=...)"
+    )
 
 
 def seed_of(header: dict[str, Any]) -> np.random.SeedSequence:

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from kmc.run.store.columns import Damaged, Table
-from kmc.run.store.commit import StoreError, read_commit
+from kmc.run.store.columns import Table
+from kmc.run.store.commit import read_commit
+from kmc.run.store.data import read_arrays, write_arrays
+from kmc.run.store.files import Damaged, StoreError
 
-_FILE = "evaluations.npz"
+EVALUATIONS = "evaluations.npz"
 
 
 def stored_evaluations(path: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -37,24 +39,25 @@ def stored_evaluations(path: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
     if not commit.n_evaluations:
         return list(asked["parameters"]), np.empty((0, asked["dim"])), np.empty(0)
     try:
-        columns = Table(folder / "history", ("evaluation",)).read(commit.n_evaluations, commit.crcs.get("history", {}))
+        columns = Table(folder / "history", ("evaluation",)).read(
+            commit.n_evaluations, commit.columns.get("history", {})
+        )
     except Damaged as error:
         raise StoreError(f"history={str(folder)!r} is damaged: {error}") from error
     return list(asked["parameters"]), columns["point"], columns["value"]
 
 
-def write_given(folder: Path, given: Any) -> None:
-    """Keep the evaluations that a run was given, points `x` and `values`, if there are any."""
-    if given is not None:
-        np.savez(folder / _FILE, x=given.x, values=given.values)
+def write_given(folder: Path, given: Any) -> int | None:
+    """Keep the evaluations that a run was given, points `x` and `values`, if there are any; returns the checksum."""
+    return None if given is None else write_arrays(folder / EVALUATIONS, {"x": given.x, "values": given.values})
 
 
-def read_given(folder: Path, settings: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
-    """The same again: points and values; None if the run's settings say that there were none."""
-    if settings.get("history") is None:
+def read_given(folder: Path, header: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    """The same again: points and values; None if the store's header says that there were none."""
+    if header["evaluations"] is None:
         return None
     try:
-        with np.load(folder / _FILE, allow_pickle=False) as arrays:
-            return arrays["x"], arrays["values"]
-    except (OSError, ValueError, KeyError) as error:
-        raise StoreError(f"store={str(folder)!r} is damaged, and the run cannot go on: {_FILE}: {error}") from error
+        arrays = read_arrays(folder / EVALUATIONS, header["evaluations"])
+    except Damaged as error:
+        raise StoreError(f"store={str(folder)!r} is damaged, and the run cannot go on: {error}") from error
+    return arrays["x"], arrays["values"]

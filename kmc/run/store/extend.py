@@ -13,8 +13,17 @@ from kmc.run.records import Progress
 from kmc.run.request import Request
 from kmc.run.run import Run
 from kmc.run.sample import drive
-from kmc.run.store.commit import StoreError, read_commit
-from kmc.run.store.open import as_path, go_on, stored_given, stored_model, stored_sampler, stored_seed
+from kmc.run.store.commit import read_commit
+from kmc.run.store.files import StoreError
+from kmc.run.store.open import (
+    as_path,
+    check_finished,
+    go_on,
+    stored_given,
+    stored_model,
+    stored_sampler,
+    stored_seed,
+)
 from kmc.run.store.settings import check_settings, settings
 from kmc.run.time_limit import TimeLimit
 from kmc.targets.model import Model
@@ -92,17 +101,10 @@ def extend(
     seconds = arguments.as_seconds("max_time", max_time)
     trust = arguments.as_flag("trust", trust)
     header, commit = read_commit(folder)
-    if not commit.finished:
-        raise StoreError(
-            f"path={str(folder)!r}: its run is not finished; resume it by kmc.sample(..., store=path, resume=True)"
-        )
+    check_finished(folder, commit)
     run = _run_again(folder, header, target, executor, trust)
-    goal = {
-        "draws": None if further is None else commit.n_draws + further,
-        "max_evaluations": None if budget is None else commit.n_evaluations + budget,
-    }
     run.limit = TimeLimit(seconds)
-    go_on(run, folder, trust, **goal)
+    go_on(run, folder, trust, further, budget)
     return drive(run, progress, callback, header["save_warmup"])
 
 

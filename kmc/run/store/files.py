@@ -2,50 +2,166 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import platform
 import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, ClassVar
 
-if sys.platform != "win32":
+from kmc.errors import KmcWarning
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import errno
     import fcntl
+
+LOCK = "lock"
+"""The name of the file that is locked."""
+
+_LOCKED_BYTE = 2**30  # far behind what the file says, as Windows lets nobody read a locked byte
+
+
+class StoreError(ValueError):
+    """A store that is no store of kmc, is damaged, or belongs to another run."""
+
+
+class Damaged(StoreError):
+    """Bytes that were written are gone or are others; the message names the file."""
 
 
 def replace(path: Path, content: bytes) -> None:
     """Write a file in one step, as seen by other processes and after the death of this one."""
     partial = path.with_name(f".{path.name}.partial")
-    partial.write_bytes(content)
+    with _naming(partial), partial.open("wb") as file:
+        write(file, content)
     os.replace(partial, path)
 
 
+def write_at(path: Path, size: int, offset: int, content: bytes) -> None:
+    """Write into a file of that size, which is made if there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    with _naming(path), path.open("r+b") as file:
+        file.truncate(size)
+        file.seek(offset)
+        write(file, content)
+
+
+def write(file: Any, content: bytes) -> None:
+    """All bytes that a store writes go through here."""
+    file.write(content)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors of writing do not say by themselves which file it was."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
 class Lock:
-    """A folder that this process alone may write to, until it is closed; death closes it too. (Nothing on Windows.)
+    """A folder that this process alone may write to, until it is closed.
+
+    A file in the folder is locked, as POSIX has it: the lock ends with the process, however that dies, and processes
+    that it has forked do not inherit it. On a network file system it holds between machines if the server knows locks,
+    as NFS with its lock daemon and NFS 4 do.
 
     Raises
     ------
     RuntimeError
-        Another process has it.
+        Another process has it, or another run of this one.
+    OSError
+        The folder cannot be written to.
+
+    Warns
+    -----
+    KmcWarning
+        The file system knows no locks, so that nothing guards the folder.
     """
+
+    _guard = threading.RLock()
+    _held: ClassVar[dict[tuple[int, int], int]] = {}
+    """Folders by device and number, and the process that has them: locks do not stand between runs of one process."""
 
     def __init__(self, folder: Path):
         self._descriptor: int | None = None
-        if sys.platform == "win32":
-            return
-        self._descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
-            raise RuntimeError(
-                f"store={str(folder)!r}: another run is writing to it; wait until it has ended"
-            ) from None
-        except OSError:  # a file system that knows no locks
-            self.close()
+        self._folder = folder
+        status = os.stat(folder)
+        self._key = status.st_dev, status.st_ino
+        with self._guard:
+            if self._held.get(self._key) == os.getpid():
+                raise self._busy("another run of this process")
+            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                _lock(descriptor)
+            except BlockingIOError:
+                owner = _owner(descriptor)
+                os.close(descriptor)
+                raise self._busy(f"another run{owner}") from None
+            except OSError as error:
+                warnings.warn(
+                    f"store={str(folder)!r}: its file system has no locks ({error.strerror}); see to it that no other "
+                    "process writes to the store",
+                    KmcWarning,
+                    stacklevel=2,
+                )
+            self._held[self._key], self._descriptor = os.getpid(), descriptor
+        about = {"process": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat("T", "seconds")}
+        with contextlib.suppress(OSError):  # it only tells others who it is
+            os.truncate(descriptor, 0)
+            os.write(descriptor, json.dumps(about).encode())
+
+    def _busy(self, who: str) -> RuntimeError:
+        return RuntimeError(
+            f"store={str(self._folder)!r}: {who} is writing to it; wait until it has ended, or take another path"
+        )
 
     def close(self) -> None:
         """Let others write; more than once is harmless."""
         if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+            with self._guard:
+                os.close(self._descriptor)
+                self._descriptor = None
+                if self._held.get(self._key) == os.getpid():
+                    del self._held[self._key]
 
     def __del__(self) -> None:
         self.close()
+
+
+def _lock(descriptor: int) -> None:
+    """BlockingIOError if another process has it; another OSError if there are no locks."""
+    if sys.platform == "win32":
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError from error
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        return
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            raise BlockingIOError from error
+        raise
+
+
+def _owner(descriptor: int) -> str:
+    try:
+        about = json.loads(os.read(descriptor, 1000))
+        return f" (process {about['process']} on {about['host']}, since {about['since']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

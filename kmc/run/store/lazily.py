@@ -11,7 +11,10 @@ from xarray.core import indexing
 
 
 def lazily(parts: Sequence[Any], skips: Sequence[int], n: int) -> Any:
-    """Zarr arrays (draw, chain, ...) side by side, n rows of each after some, as one lazy array (chain, draw, ...)."""
+    """Arrays (draw, chain, ...) that are read by slices of draws, side by side as one lazy array (chain, draw, ...).
+
+    It has n rows of each, after some that are skipped.
+    """
     return indexing.LazilyIndexedArray(_SideBySide(parts, skips, n))
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.errors import KmcWarning
 from kmc.mcmc.base import STATS
 from kmc.run.results import Drawn, laid_out
+from kmc.run.store.columns import Record, Rows
 from kmc.run.store.commit import read_commit
 from kmc.run.store.data import read_data
+from kmc.run.store.files import Damaged
 from kmc.run.store.lazily import lazily
 from kmc.run.store.open import as_path
 from kmc.run.store.settings import from_coordinates
@@ -35,7 +39,8 @@ def load(path: Any) -> Any:
     Raises
     ------
     FileNotFoundError, ValueError
-        There is no store at that path.
+        There is no store at that path. Later, when a variable is read: the file that holds it is damaged; the message
+        names the file, and other variables and earlier draws can be read.
     ImportError
         The package zarr is missing.
 
@@ -59,7 +64,7 @@ def load(path: Any) -> Any:
         named=header["named"],
         dims=header["dims"],
         coords={name: from_coordinates(record) for name, record in header["coords"].items()},
-        data=read_data(folder, header["data"]),
+        data=_data(folder, header["data"]),
         shapes={name: tuple(shape) for name, (shape, _) in header["settings"]["parameters"].items()},
     )
     chains, dim = header["settings"]["chains"], header["settings"]["dim"]
@@ -67,11 +72,21 @@ def load(path: Any) -> Any:
     if not commit.finished:
         attrs = {**attrs, "unfinished": f"the run has not ended: these are its draws until {commit.at}"}
     if header["save_warmup"] or not commit.finished:
-        phases = [_Phase(folder, f"warmup/{i}", commit.crcs, n) for i, n in enumerate(commit.n_warmup)]
+        phases = [_Phase(folder, f"warmup/{i}", commit.columns, n) for i, n in enumerate(commit.n_warmup)]
         warmup = _drawn(phases, names, chains, dim)
     return laid_out(
-        names, _drawn([_Phase(folder, "draws", commit.crcs, commit.n_draws)], names, chains, dim), warmup, attrs
+        names, _drawn([_Phase(folder, "draws", commit.columns, commit.n_draws)], names, chains, dim), warmup, attrs
     )
+
+
+def _data(folder, record):
+    """Data that go with the draws; none, and a warning, if their file is damaged."""
+    try:
+        return read_data(folder, record)
+    except Damaged as error:
+        groups = ", ".join(record["dims"])
+        warnings.warn(f"store={str(folder)!r} is damaged: {error}. Left out: {groups}", KmcWarning, stacklevel=3)
+        return {}
 
 
 class _Names(NamedTuple):
@@ -89,16 +104,15 @@ class _Phase(NamedTuple):
 
     folder: Path
     name: str
-    crcs: dict[str, dict[str, int]]
+    columns: dict[str, dict[str, Record]]
     n: int
 
     def names(self, kind: str) -> list[str]:
-        return list(self.crcs.get(f"{self.name}/{kind}", ()))
+        return list(self.columns.get(f"{self.name}/{kind}", ()))
 
-    def array(self, kind: str, name: str) -> Any:
-        import zarr
-
-        return zarr.open_array(self.folder / self.name / kind / name, mode="r")
+    def array(self, kind: str, name: str) -> Rows:
+        table = f"{self.name}/{kind}"
+        return Rows(self.folder / table / name, self.columns[table][name], self.n)
 
 
 def _drawn(phases: Sequence[_Phase], names: _Names, chains: int, dim: int) -> Drawn:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +16,10 @@ from kmc._names import install
 from kmc.run.given import Given
 from kmc.run.store import snapshot
 from kmc.run.store.columns import make_group
-from kmc.run.store.commit import Commit, StoreError, read_commit, versions, write_commit
-from kmc.run.store.data import write_data
-from kmc.run.store.evaluations import read_given, write_given
-from kmc.run.store.files import Lock
+from kmc.run.store.commit import Commit, read_commit, versions, write_commit
+from kmc.run.store.data import FILE, write_data
+from kmc.run.store.evaluations import EVALUATIONS, read_given, write_given
+from kmc.run.store.files import LOCK, Lock, StoreError
 from kmc.run.store.recorder import Recorder
 from kmc.run.store.settings import check_settings, coordinates, settings
 from kmc.run.store.snapshot import needs_trust
@@ -75,7 +77,7 @@ def stored_given(path: Path | None) -> Given | None:
     """The evaluations that the run in a store was given; None if there are none."""
     if path is None or _empty(path):
         return None
-    found = read_given(path, read_commit(path)[0]["settings"])
+    found = read_given(path, read_commit(path)[0])
     return None if found is None else Given(*found)
 
 
@@ -89,25 +91,55 @@ def record(run: Run, path: Path, save_warmup: bool, trust: bool) -> None:
     RuntimeError
         Another process is writing to it.
     """
-    if _empty(path):
-        run.recorder = _created(run, path, save_warmup)
+    if not _empty(path):
+        header, _ = read_commit(path)
+        check_settings(path, header["settings"], settings(run.request))
+        go_on(run, path, trust)
         return
-    header, _ = read_commit(path)
-    check_settings(path, header["settings"], settings(run.request))
-    go_on(run, path, trust)
+    path.mkdir(parents=True, exist_ok=True)
+    with _closed_after_errors(Lock(path)) as lock:
+        if not _empty(path):
+            raise RuntimeError(f"store={str(path)!r}: another run has just begun there; take another path")
+        run.recorder = _created(run, path, save_warmup, lock)
 
 
-def go_on(run: Run, path: Path, trust: bool, **goal: Any) -> None:
-    """Have the run go on with what is in a store, until it has what it was asked for last, or now."""
-    lock = Lock(path)
-    header, commit = read_commit(path)
-    if not trust and commit.versions.get("kmc") == versions()["kmc"]:  # else its snapshots are not looked at
-        for made in commit.snapshots:
-            _check_trust(path, needs_trust(made))
-    if goal:
-        commit = replace(commit, finished=False, **goal)
-    run.draws, run.max_evaluations = commit.draws, commit.max_evaluations
-    run.recorder = Recorder(path, run, header, commit, lock)
+def go_on(run: Run, path: Path, trust: bool, draws: int | None = None, max_evaluations: int | None = None) -> None:
+    """Have the run go on with what is in a store, until it has what it was asked for last.
+
+    Or, if it is finished, until it has so many further draws or evaluations.
+    """
+    with _closed_after_errors(Lock(path)) as lock:
+        header, commit = read_commit(path)
+        if not trust and commit.versions.get("kmc") == versions()["kmc"]:  # else its snapshots are not looked at
+            for made in commit.snapshots:
+                _check_trust(path, needs_trust(made))
+        if draws is not None or max_evaluations is not None:
+            check_finished(path, commit)
+            commit = replace(
+                commit,
+                finished=False,
+                draws=None if draws is None else commit.n_draws + draws,
+                max_evaluations=None if max_evaluations is None else commit.n_evaluations + max_evaluations,
+            )
+        run.draws, run.max_evaluations = commit.draws, commit.max_evaluations
+        run.recorder = Recorder(path, run, header, commit, lock)
+
+
+@contextlib.contextmanager
+def _closed_after_errors(lock: Lock) -> Iterator[Lock]:
+    try:
+        yield lock
+    except BaseException:
+        lock.close()
+        raise
+
+
+def check_finished(path: Path, commit: Commit) -> None:
+    """StoreError if there is more to come."""
+    if not commit.finished:
+        raise StoreError(
+            f"path={str(path)!r}: its run is not finished; resume it by kmc.sample(..., store=path, resume=True)"
+        )
 
 
 def stored_model(path: Path, header: dict[str, Any], trust: bool) -> Any:
@@ -137,18 +169,16 @@ def _untrusted(path, what, instead=""):
     )
 
 
-def _created(run, path, save_warmup):
-    path.mkdir(parents=True, exist_ok=True)
-    lock = Lock(path)
+def _created(run, path, save_warmup, lock):
     model = run.request.model
     make_group(path / GIVEN)
-    write_given(path, run.request.history)
     header = {
         "settings": settings(run.request),
         "named": model.named,
         "dims": {name: list(dims) for name, dims in model.dims.items()},
         "coords": {name: coordinates(labels) for name, labels in model.coords.items()},
         "data": write_data(path, model.data),
+        "evaluations": write_given(path, run.request.history),
         "save_warmup": save_warmup,
         "model": snapshot.dump_model(path / GIVEN / "model", model),
         "sampler": snapshot.dump(path / GIVEN / "sampler", run.request.sampler, foreign=True),
@@ -164,4 +194,7 @@ def _empty(path: Path) -> bool:
         return True
     if not path.is_dir():
         return False
-    return {entry.name for entry in path.iterdir()} <= {GIVEN, "data.npz", "evaluations.npz", ".zarr.json.partial"}
+    made = {FILE, EVALUATIONS, "zarr.json"}
+    return {entry.name for entry in path.iterdir()} <= {GIVEN, LOCK, FILE, EVALUATIONS} | {
+        f".{n}.partial" for n in made
+    }

@@ -234,7 +234,7 @@ class _Reader:
         if kind in ("list", "deque", "dict"):  # made before what they hold, which may refer to them
             return self._filled(kind, rest, made)
         if kind == "instance":
-            return self._instance_of(*rest, made)
+            return self._instance_of(rest[0], rest[1], made)
         return made(self._kinds[kind](*rest))
 
     def _filled(self, kind, rest, made):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from kmc.run.results import described
 from kmc.run.store import snapshot
-from kmc.run.store.columns import Column, Damaged, Table
-from kmc.run.store.commit import Commit, StoreError, versions, write_commit
-from kmc.run.store.files import Lock
+from kmc.run.store.columns import Column, Table
+from kmc.run.store.commit import Commit, read_commit, versions, write_commit
+from kmc.run.store.files import Damaged, Lock, StoreError
 from kmc.run.store.history import Batch, Mismatch, Past, columns_of
 from kmc.run.trace import side_by_side
 from kmc.targets.evaluate import Evaluation
@@ -86,7 +86,19 @@ class Recorder(Unrecorded):
     def __exit__(self, *error: Any) -> None:
         with contextlib.suppress(*((OSError,) if error[0] is not None else ())), contextlib.closing(self._lock):
             if not self.commit.finished:
-                self._write()
+                with self._saying_what_is_kept():
+                    self._write()
+
+    @contextlib.contextmanager
+    def _saying_what_is_kept(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            error.add_note(
+                f"store={str(self.path)!r} holds {self.commit.n_evaluations:,} evaluations and {self.commit.n_draws:,} "
+                "draws of each chain from before this error: kmc.load reads them, and resume=True continues from them"
+            )
+            raise
 
     # Back to where the run was
 
@@ -148,20 +160,31 @@ class Recorder(Unrecorded):
         now = time.perf_counter()
         since = self._own_seconds + now - self._left
         settled = self._warming_up and not self.run.warming_up()
+        with self._saying_what_is_kept():
+            self._commit_if_due(now, settled, since)
+        self._warming_up = self.run.warming_up()
+
+    def _commit_if_due(self, now, settled, since):
         if settled or since > max(SNAPSHOT_SECONDS, self._snapshot_cost / SHARE):
             self._write(with_snapshot=True)
         elif now - self._last_commit > max(COMMIT_SECONDS, self._commit_cost / SHARE):
             self._write()
-        self._warming_up = self.run.warming_up()
 
     def finish(self, result: Any) -> None:
         """Commit that there is no more to come."""
         if self.commit.finished:
             return
-        self._write(with_snapshot=True, attrs=dict(result.attrs), finished=True)
-        for table, columns in self.commit.crcs.items():
-            for name in columns:
-                Column(self.path / table / name).set_length(_rows_counted(table, self.commit))
+        try:
+            lock = Lock(self.path)
+        except RuntimeError:
+            return  # another process has taken the run over
+        with contextlib.closing(lock), self._saying_what_is_kept():
+            if read_commit(self.path)[1].at != self.commit.at:
+                return  # and has brought it further
+            self._write(with_snapshot=True, attrs=dict(result.attrs), finished=True)
+            for table, columns in self.commit.columns.items():
+                for name, record in columns.items():
+                    Column.of(self.path / table / name, record).set_length(_rows_counted(table, self.commit))
 
     # Writing
 
@@ -172,18 +195,18 @@ class Recorder(Unrecorded):
         n_draws, n_warmup = run.n_draws(), [len(replica.warmup_trace) for replica in run.replicas]
         if self._past or n_draws < self.commit.n_draws or any(map(operator.lt, n_warmup, self.commit.n_warmup)):
             return  # on the way back to where it was
-        crcs = {name: dict(columns) for name, columns in self.commit.crcs.items()}
+        known = {name: dict(columns) for name, columns in self.commit.columns.items()}
         n_evaluations = self.commit.n_evaluations
         if new:
             columns, blobs = columns_of(self._new[:new])
-            self._put(crcs, "history", n_evaluations, columns)
+            self._put(known, "history", n_evaluations, columns)
             n = len(columns["value"])
-            blobs = blobs or self._table("history/blobs").zeros(n, crcs.get("history/blobs", ()))
-            self._put(crcs, "history/blobs", n_evaluations, blobs)
+            blobs = blobs or self._table("history/blobs").zeros(n, known.get("history/blobs", {}))
+            self._put(known, "history/blobs", n_evaluations, blobs)
             n_evaluations += n
-        self._put_phase(crcs, "draws", self.commit.n_draws, n_draws, [replica.trace for replica in run.replicas])
+        self._put_phase(known, "draws", self.commit.n_draws, n_draws, [replica.trace for replica in run.replicas])
         for i, replica in enumerate(run.replicas):
-            self._put_phase(crcs, f"warmup/{i}", self.commit.n_warmup[i], n_warmup[i], [replica.warmup_trace])
+            self._put_phase(known, f"warmup/{i}", self.commit.n_warmup[i], n_warmup[i], [replica.warmup_trace])
         snapshots = self.commit.snapshots
         if with_snapshot:
             snapshots = self._new_snapshots()
@@ -192,7 +215,7 @@ class Recorder(Unrecorded):
             n_evaluations=n_evaluations,
             n_draws=n_draws,
             n_warmup=n_warmup,
-            crcs=crcs,
+            columns=known,
             snapshots=snapshots,
             draws=run.draws,
             max_evaluations=run.max_evaluations,
@@ -209,28 +232,28 @@ class Recorder(Unrecorded):
         else:
             self._commit_cost = time.perf_counter() - began
 
-    def _put(self, crcs, name, start, columns, dims=None):
+    def _put(self, known, name, start, columns, dims=None):
         if not columns:
             return
-        known = crcs.setdefault(name, {})
-        if start and not known:  # rows without this column came first
+        mine = known.setdefault(name, {})
+        if start and not mine:  # rows without this column came first
             columns = {key: _after_zeros(rows, start) for key, rows in columns.items()}
             start = 0
-        known.update(self._table(name).put(start, columns, known, dims))
+        mine.update(self._table(name).put(start, columns, mine, dims))
 
-    def _put_phase(self, crcs, name, start, stop, traces):
+    def _put_phase(self, known, name, start, stop, traces):
         """Rows start..stop of the traces, chains side by side, and what they are called."""
         if start == stop:
             return
         columns = side_by_side([trace.rows(start, stop) for trace in traces])
-        self._put(crcs, f"{name}/trace", start, columns)
-        self._put(crcs, f"{name}/blobs", start, side_by_side([trace.blob_rows(start, stop) for trace in traces]))
+        self._put(known, f"{name}/trace", start, columns)
+        self._put(known, f"{name}/blobs", start, side_by_side([trace.blob_rows(start, stop) for trace in traces]))
         model = self.run.request.model
         if model.named:
             n, chains, dim = columns["position"].shape
             values = model.constrain(columns["position"].reshape(-1, dim))
             shown = {key: np.reshape(value, (n, chains, *value.shape[1:])) for key, value in values.items()}
-            self._put(crcs, f"{name}/variables", start, shown, model.dims)
+            self._put(known, f"{name}/variables", start, shown, model.dims)
 
     def _table(self, name):
         if name not in self._tables:
@@ -250,7 +273,7 @@ class Recorder(Unrecorded):
 
     def _read(self, name: str, rows: int) -> dict[str, np.ndarray]:
         try:
-            return self._table(name).read(rows, self.commit.crcs.get(name, {}))
+            return self._table(name).read(rows, self.commit.columns.get(name, {}))
         except Damaged as error:
             raise StoreError(f"store={str(self.path)!r} is damaged, and the run cannot go on: {error}") from error
 

@@ -44,8 +44,8 @@ def test_something_else_is_no_client():
 
 def test_the_same_draws_as_in_process(client):
     expected, found = sampled(None), sampled(client)
-    for name in ("x", "twice", "value"):
-        np.testing.assert_array_equal(found.posterior[name], expected.posterior[name])
+    for group, name in ("posterior", "x"), ("blobs", "twice"), ("blobs", "value"):
+        np.testing.assert_array_equal(found[group][name], expected[group][name])
     assert found.posterior.attrs["n_evaluations"] == expected.posterior.attrs["n_evaluations"]
 
 
@@ -103,7 +103,7 @@ def test_workers_that_die(processes, tmp_path):
         np.testing.assert_array_equal(evaluate(POINTS), POINTS[:, 0])
         assert evaluate.n_evaluations == 6
     expected, found = sampled(None), sampled(processes)
-    np.testing.assert_array_equal(found.posterior["twice"], expected.posterior["twice"])
+    np.testing.assert_array_equal(found["blobs"]["twice"], expected["blobs"]["twice"])
     dying = DaskExecutor(processes).open(Model(models.dying, dim=2))
     with dying as mapper, pytest.raises(EvaluationError, match="its workers died, KilledWorker") as caught:
         mapper(POINTS[2:3])

@@ -55,8 +55,8 @@ def test_threads_give_the_same_draws(pool):
     expected = sampled(None)
     with pool() as executor:
         found = sampled(executor)
-    for name in ("x", "twice", "value"):
-        np.testing.assert_array_equal(found.posterior[name], expected.posterior[name])
+    for group, name in ("posterior", "x"), ("blobs", "twice"), ("blobs", "value"):
+        np.testing.assert_array_equal(found[group][name], expected[group][name])
     assert found.posterior.attrs["n_evaluations"] == expected.posterior.attrs["n_evaluations"]
 
 

@@ -105,10 +105,10 @@ def test_data_come_back(tmp_path):
         "observed_data": {"y": (("time",), np.array([1.0, np.nan]))},
         "constant_data": {"name": ((), np.array("a", dtype=object)), "n": ((), np.array(3))},
     }
-    dims = write_data(tmp_path, data)
-    found = read_data(tmp_path, json.loads(json.dumps(dims)))
+    record = write_data(tmp_path, data)
+    found = read_data(tmp_path, json.loads(json.dumps(record)))
     assert {group: list(named) for group, named in found.items()} == {k: list(v) for k, v in data.items()}
     np.testing.assert_array_equal(found["observed_data"]["y"][1], [1.0, np.nan])
     assert found["observed_data"]["y"][0] == ("time",)
     assert found["constant_data"]["name"][1] == "a"
-    assert read_data(tmp_path / "nothing", {}) == {}
+    assert write_data(tmp_path / "nothing", {}) == read_data(tmp_path / "nothing", {}) == {}

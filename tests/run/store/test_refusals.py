@@ -144,7 +144,7 @@ def test_another_course(store, monkeypatch):
 
 def test_another_writer(store):
     held = Lock(store)
-    with pytest.raises(RuntimeError, match="another run is writing to it"):
+    with pytest.raises(RuntimeError, match="another run of this process is writing to it"):
         go_on(store)
     assert kmc.load(store).posterior.sizes["draw"] > 0
     held.close()
