@@ -173,6 +173,31 @@ def exact_baseball(entry: Entry) -> dict[str, Any]:
     return integrated(logs, means, variances)
 
 
+def exact_radon(entry: Entry) -> dict[str, Any]:
+    """Radon: given the two sds all else is Gaussian."""
+    from gallery_pymc import houses
+
+    county, floor, y = houses()
+    counties = county.max() + 1
+    design = np.column_stack([np.zeros(len(y)), floor, np.eye(counties)[county]])  # center, slope, intercepts
+    to_center = np.column_stack([-np.ones(counties), np.zeros(counties), np.eye(counties)])
+    log_spread, log_noise = (g.ravel() for g in np.meshgrid(np.linspace(-8, 2, 400), np.linspace(-0.8, 0.3, 100)))
+    spread, noise = np.exp(log_spread), np.exp(log_noise)
+    wide = np.diag([0.01, 0.01] + [0.0] * counties)  # the priors N(0, 10)
+    precision = wide + (to_center.T @ to_center) / spread[:, None, None] ** 2
+    precision += (design.T @ design) / noise[:, None, None] ** 2
+    covariance = np.linalg.inv(precision)
+    slope = (design.T @ y) / noise[:, None] ** 2
+    center = np.einsum("nij,nj->ni", covariance, slope)
+    logs = 0.5 * (np.sum(center * slope, axis=1) - y @ y / noise**2 - np.linalg.slogdet(precision)[1])
+    logs += (1 - len(y)) * log_noise - noise + (1 - counties) * log_spread - spread
+    own = np.diagonal(covariance, axis1=1, axis2=2)
+    names = ["center", "slope", *(f"intercept[{i}]" for i in range(counties))]
+    means = {"log spread": log_spread, "log noise": log_noise} | dict(zip(names, center.T, strict=True))
+    variances = {"log spread": 0.0 * spread, "log noise": 0.0 * spread} | dict(zip(names, own.T, strict=True))
+    return integrated(logs, means, variances)
+
+
 def integrated(logs: np.ndarray, means: Draws, variances: Draws) -> dict[str, Any]:
     """The moments of mixtures over a regular grid, with the log-densities there."""
     weights = np.exp(logs - logsumexp(logs))
@@ -214,7 +239,7 @@ GALLERY = {
     "schools, centered": pymc_entry("schools_centered", exact_schools, ("mu", "tau", "theta"), ("tau",)),
     "schools, non-centered": pymc_entry("schools_noncentered", exact_schools, ("mu", "tau", "theta"), ("tau",)),
     "baseball": pymc_entry("baseball", exact_baseball, ("phi", "kappa_log", "thetas")),
-    "radon": pymc_entry("radon", importance, ("center", "spread", "intercept", "slope", "noise"), ("spread", "noise")),
+    "radon": pymc_entry("radon", exact_radon, ("center", "spread", "intercept", "slope", "noise"), ("spread", "noise")),
     "logistic regression": pymc_entry("logistic_regression", importance, ("intercept", "slope")),
     "robust regression": pymc_entry(
         "robust_regression", importance, ("intercept", "slope", "scale", "freedom"), ("scale", "freedom")

@@ -54,13 +54,8 @@ def baseball() -> pm.Model:
 
 def radon() -> pm.Model:
     """Varying intercepts of counties of unequal size: the multilevel primer, simulated for twelve of them."""
-    rng = np.random.default_rng(1)
-    sizes = np.array([2, 3, 3, 4, 5, 6, 8, 10, 12, 16, 24, 40])
-    county = np.repeat(np.arange(len(sizes)), sizes)
-    floor = rng.integers(0, 2, len(county)).astype(float)
-    intercepts = rng.normal(1.5, 0.35, len(sizes))
-    log_radon = intercepts[county] - 0.65 * floor + rng.normal(0.0, 0.75, len(county))
-    with pm.Model(coords={"county": np.arange(len(sizes))}) as model:
+    county, floor, log_radon = houses()
+    with pm.Model(coords={"county": np.arange(county.max() + 1)}) as model:
         center = pm.Normal("center", 0.0, 10.0)
         spread = pm.Exponential("spread", 1.0)
         intercept = pm.Normal("intercept", center, spread, dims="county")
@@ -68,6 +63,17 @@ def radon() -> pm.Model:
         noise = pm.Exponential("noise", 1.0)
         pm.Normal("log_radon", intercept[county] + slope * floor, noise, observed=log_radon)
     return model
+
+
+def houses() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The county, the floor and the log of the radon of each."""
+    rng = np.random.default_rng(1)
+    sizes = np.array([2, 3, 3, 4, 5, 6, 8, 10, 12, 16, 24, 40])
+    county = np.repeat(np.arange(len(sizes)), sizes)
+    floor = rng.integers(0, 2, len(county)).astype(float)
+    intercepts = rng.normal(1.5, 0.35, len(sizes))
+    log_radon = intercepts[county] - 0.65 * floor + rng.normal(0.0, 0.75, len(county))
+    return county, floor, log_radon
 
 
 def logistic_regression() -> pm.Model:
