@@ -132,6 +132,11 @@ def sample(
     ------
     TypeError, ValueError
         A bad argument; the message names it, its value and what was expected.
+    OSError
+        The store cannot be written to: the disk is full, the folder read-only. The error names the file; what was
+        committed before is readable, and the draws so far are in the attribute ``idata``.
+    RuntimeError
+        Another process is writing to the store.
     FileExistsError, StoreError
         There is something at ``store`` already; the run there cannot be continued: it is another one, or damaged, or
         holds pickles and ``trust`` is False. StoreError is a ValueError.

@@ -46,7 +46,9 @@ def load(path: Any) -> Any:
 
     Notes
     -----
-    Nothing is unpickled: a store from anywhere can be looked at.
+    No pickle is loaded: a store from anywhere can be read. Rows are compared with their checksums when they are read.
+    If ``zarr.json`` is damaged, a copy that is at most one commit older is read instead, with a
+    :class:`kmc.KmcWarning`.
 
     Examples
     --------
