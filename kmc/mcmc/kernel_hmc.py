@@ -22,10 +22,10 @@ from kmc.mcmc.base import MOVES, Problem, Process, Sweep
 from kmc.mcmc.learner import Learner
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.plan import Plan
-from kmc.mcmc.schedule import Round, Schedule
+from kmc.mcmc.schedule import Round, Schedule, default_budget
 from kmc.mcmc.score_field import GradientEstimator
 from kmc.mcmc.score_fitter import check_estimator
-from kmc.mcmc.score_hmc import ScoreHMCProcess
+from kmc.mcmc.score_hmc import TUNING, ScoreHMCProcess
 from kmc.mcmc.surrogate_transition import RunOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
 from kmc.mcmc.walkers import Walkers, best_starts, requested
@@ -178,6 +178,15 @@ class KernelHMC:
         built_in = replace(self, surrogate=None, values=None, adaptation="freeze")
         return ScoreHMCProcess(self, problem, explore=partial(KernelHMCProcess, built_in))
 
+    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+        """Evaluations of the longest warm-up, about, where nothing bounds them."""
+        walkers = max(chains, self.n_temperatures)
+        if warmup is not None:
+            return int(warmup * walkers * (1 + self.probe_rate)) + _cloud_size(walkers, dim)
+        explore = default_budget(values_needed(dim), self.min_warmup_evaluations, draws, chains) // 2
+        collect = 0 if self.surrogate is None else self.max_archive + TUNING * chains
+        return explore + self.settle * chains + collect
+
     def _check_no_estimator(self):
         expected = "expected an estimator beside it, such as surrogate=kmc.scores.NystromKEF()"
         if self.adaptation == "static":
@@ -293,7 +302,7 @@ class KernelHMCProcess:
         initial = self.problem.initial
         spread = initial.std(axis=0)
         spread = np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(initial).max(axis=0), 1.0))
-        count = max(2 * len(self._rngs), 2 * self.problem.dim + 4)
+        count = _cloud_size(len(self._rngs), self.problem.dim)
         centres = initial[self._rng.integers(len(initial), size=count)]
         return centres + 0.5 * spread * self._rng.standard_normal(centres.shape)
 
@@ -438,6 +447,10 @@ def _wall_facts(surrogate):
         return {}
     words = "a curved surface" if surrogate.transport.size else surrogate.wall.description()
     return {"surrogate_wall": words, "surrogate_wall_share": surrogate.wall.share}
+
+
+def _cloud_size(walkers, dim):
+    return max(2 * walkers, 2 * dim + 4)
 
 
 def _first_plan(options, dim):

@@ -51,6 +51,10 @@ class RandomWalkMetropolis:
         if not (np.all(np.isfinite(scale)) and np.all(scale > 0)):
             raise ValueError(f"scale={self.scale!r}: expected positive standard deviations")
 
+    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+        """Evaluations of warm-up where nothing bounds them."""
+        return chains * (draws if warmup is None else warmup)
+
     def start(self, problem: Problem) -> GaussianWalk:
         """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
         if self.scale is None:
@@ -91,6 +95,10 @@ class AdaptiveMetropolis:
     def __post_init__(self):
         check_choice(self, "adaptation", ("vanishing", "freeze"))
         check_number(self, "target_acceptance", 0, 1)
+
+    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+        """Evaluations of warm-up where nothing bounds them."""
+        return chains * (draws if warmup is None else warmup)
 
     def start(self, problem: Problem) -> GaussianWalk:
         """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""

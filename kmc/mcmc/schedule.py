@@ -53,6 +53,14 @@ class Round:
         )
 
 
+def default_budget(first_fit: int, earliest: int, draws: int | None, chains: int) -> int:
+    """What warm-up plans with if nothing bounds the evaluations: twice what the draws cost.
+
+    At least what two fits in half of it need, in as many dimensions as there are.
+    """
+    return max(3 * earliest, 2 * (draws or 0) * chains, 4 * first_fit)
+
+
 @dataclass
 class Schedule:
     """Evaluation counts at which warm-up refits, and the rule that ends it.
@@ -77,8 +85,8 @@ class Schedule:
 
     @classmethod
     def of(cls, problem: Problem, first_fit: int, growth: float, earliest: int, settle: int) -> Schedule:
-        """The schedule of a problem; without a budget of evaluations it is twice what the draws will cost."""
-        budget = problem.max_evaluations or max(3 * earliest, 2 * (problem.draws or 0) * problem.chains)
+        """The schedule of a problem."""
+        budget = problem.max_evaluations or default_budget(first_fit, earliest, problem.draws, problem.chains)
         sweeps = None if problem.warmup is None else max(problem.warmup - settle, 0)
         earliest = min(earliest, budget // 3)
         given = 0 if problem.history is None else len(problem.history[0])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LEAST_STEPS, MOST_STEPS = 5, 20  # leapfrog steps of a path: uniform between them
 STEP_SIZES = 0.5 ** np.arange(5)  # candidates, relative to the largest
-_TUNING = 100  # sweeps, where the user does not fix the length of warm-up
+TUNING = 100  # sweeps, where the user does not fix the length of warm-up
 
 _PATH, _WALK = MOVES.index("surrogate"), MOVES.index("random-walk")
 
@@ -230,9 +230,9 @@ class Stages(NamedTuple):
             return cls(problem.warmup - 2 * quarter, quarter, quarter) if quarter else cls(0, 0, problem.warmup)
         collect = -(-options.max_archive // problem.chains)
         if problem.max_evaluations is None:
-            return cls(None, collect, _TUNING)
+            return cls(None, collect, TUNING)
         sixth = problem.max_evaluations // (6 * problem.chains)
-        return cls(None, min(collect, 2 * sixth // 3), min(_TUNING, sixth // 3))
+        return cls(None, min(collect, 2 * sixth // 3), min(TUNING, sixth // 3))
 
 
 class _Mean:

@@ -232,7 +232,13 @@ def _draws(record: Progress) -> str:
 
 
 def _quality(record: Progress) -> str:
-    evaluations = f"{record.n_evaluations:,}{_of(record.max_evaluations)} evaluations"
+    if record.phase == "start" and record.planned_evaluations is not None:
+        about = "about " if record.max_evaluations is None else ""
+        return f"at most {about}{record.planned_evaluations:,} evaluations planned"
+    of = _of(record.max_evaluations)
+    if record.max_evaluations is None and record.planned_evaluations is not None:
+        of = f"/~{record.planned_evaluations:,}"
+    evaluations = f"{record.n_evaluations:,}{of} evaluations"
     acceptance = "" if math.isnan(record.acceptance_rate) else f", acceptance {record.acceptance_rate:.2f}"
     return f"{evaluations}{acceptance}, divergences {record.n_divergences:,}, refits {record.n_refits:,}"
 

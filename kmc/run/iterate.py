@@ -11,6 +11,7 @@ import numpy as np
 from kmc.errors import KmcWarning, shorten
 from kmc.mcmc.base import Sampler
 from kmc.run.arguments import as_flag
+from kmc.run.budget import short_budget
 from kmc.run.display import Line
 from kmc.run.foreign import refuse_unknown
 from kmc.run.prepare import prepare
@@ -155,4 +156,6 @@ def iterate(
         trust,
         history,
     )
+    if sentence := short_budget(run.request):
+        warnings.warn(sentence, KmcWarning, stacklevel=2)
     return RunIterator(run, save_warmup)

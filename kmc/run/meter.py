@@ -65,6 +65,7 @@ class Meter:
         n_evaluations: int,
         compiled: float = 0.0,
         left: float = math.inf,
+        planned: int | None = None,
     ) -> Progress:
         """The state of the run, now.
 
@@ -76,6 +77,8 @@ class Meter:
             Seconds of compilation so far, which do not count for the pace.
         left : float
             Seconds after which the run stops in any case.
+        planned : int or None
+            Evaluations, see the record.
         """
         draw = min(len(replica.trace) for replica in replicas)
         self._look_at_ess(phase, draw, replicas)
@@ -95,6 +98,7 @@ class Meter:
             n_refits=sum(int(replica.report().get("n_refits", 0)) for replica in replicas),
             elapsed=self.elapsed,
             remaining=sooner(self._pace.remaining(phase, self.elapsed - compiled, done), left),
+            planned_evaluations=planned,
         )
 
     def _look_at_ess(self, phase: str, draw: int, replicas: Sequence[Replica]) -> None:

@@ -35,6 +35,9 @@ class Progress:
     remaining : float or None
         Seconds to the end at the pace of this phase, without the time that numba compiled; at most what ``max_time``
         leaves. None where nothing tells (a warm-up that no budget bounds).
+    planned_evaluations : int or None
+        What the run will have evaluated at the most, warm-up included, as far as it is known at the start: where no
+        ``max_evaluations`` bounds it, about what the longest warm-up and the draws take.
     """
 
     phase: str
@@ -48,6 +51,7 @@ class Progress:
     n_refits: int
     elapsed: float
     remaining: float | None
+    planned_evaluations: int | None = None
 
     @property
     def fraction(self) -> float | None:

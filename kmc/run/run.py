@@ -9,10 +9,12 @@ import numpy as np
 
 from kmc.mcmc.base import Sweep
 from kmc.run.blobs import BlobStore
+from kmc.run.budget import planned_evaluations
 from kmc.run.compilation import Compilation
 from kmc.run.executors import Executor
 from kmc.run.meter import Meter
 from kmc.run.records import Progress
+from kmc.run.remedies import Spent
 from kmc.run.replica import Replica
 from kmc.run.request import Request
 from kmc.run.results import to_arviz
@@ -118,7 +120,9 @@ class Run:
         cut = "interrupted" if self.interrupted else "" if self.ended else self.stopped_by or "stopped"
         found = self._symptoms(trace) if len(trace) else {}
         nonfinite = self.evaluate.n_nonfinite, self.evaluate.n_evaluations
-        said = list(verdict(self.request.sampler.name, found, reports, len(trace), self.draws, cut, nonfinite).values())
+        model, sampler = self.request.model, self.request.sampler
+        spent = Spent(self.evaluate.n_evaluations, self.n_evaluations_warmup, model.dim, sampler.name == "kernel-hmc")
+        said = list(verdict(sampler.name, found, reports, len(trace), self.draws, cut, nonfinite, spent).values())
         attrs = {**self.facts(), "warnings": said}
         result = to_arviz(self.request.model, trace, warmup_trace if save_warmup else None, attrs)
         if self.ended:
@@ -234,7 +238,8 @@ class Run:
 
     def _progress(self, phase: str) -> Progress:
         n, compiled = self.evaluate.n_evaluations, self.compilation.seconds
-        return self.meter.record(phase, self.replicas, n, compiled, self.limit.left)
+        planned = planned_evaluations(self.request) if self.max_evaluations is None else self.max_evaluations
+        return self.meter.record(phase, self.replicas, n, compiled, self.limit.left, planned)
 
 
 def shares(total: int | None, parts: int) -> list[int | None]:

@@ -12,6 +12,7 @@ import numpy as np
 from kmc.errors import KmcWarning, shorten
 from kmc.mcmc.base import Sampler
 from kmc.run import arguments
+from kmc.run.budget import short_budget
 from kmc.run.display import make_display
 from kmc.run.foreign import refuse_unknown
 from kmc.run.prepare import prepare
@@ -59,7 +60,9 @@ def sample(
     sampler : str or options, default "kernel-hmc"
         "kernel-hmc", "adaptive-metropolis", "random-walk", or options such as ``kmc.KernelHMC(...)``.
     draws : int or None
-        Draws per chain; None: as many as ``max_evaluations`` or ``max_time`` allows.
+        Draws per chain; None: as many as ``max_evaluations`` or ``max_time`` allows. With neither, warm-up is planned
+        by the number of draws and of parameters, and the display and :class:`kmc.Progress` say at the start how many
+        evaluations the run will take at the most.
     warmup : int, optional
         Sweeps of warm-up; by default the sampler decides.
     chains : int
@@ -210,6 +213,8 @@ def sample(
         trust,
         history,
     )
+    if sentence := short_budget(run.request):
+        warnings.warn(sentence, KmcWarning, stacklevel=2)
     return drive(run, progress, callback, save_warmup)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.run.remedies import UNKNOWN, Remedies, Spent, draws_cost
 from kmc.surrogates.noise import attainable_acceptance, beyond_noise
 
 FEWEST_ACCEPTED = 0.1  # of any sampler's proposals that could be accepted
@@ -22,7 +23,9 @@ LEAST_TAIL_ESS = 100.0
 LEAST_P = -4.0  # log10
 CURVED = 1.2, 100.0  # nats by which the best quadratic misses the log-density; spread of the learned metric
 FEWEST_ACCEPTED_FROM_TAILS = 0.15
-FEWEST_ACCEPTED_FROM_CURVED_TAILS = 0.6
+FEWEST_ACCEPTED_FROM_CURVED_TAILS = 0.6  # if it is also
+THOROUGH_TAIL_ESS = 1000.0  # whoever has been in the tails so often is not told that they may be cut short
+LEAST_SHARE_IN_CURVED_TAILS = 0.7  # of the acceptance everywhere: in many dimensions all of it is lower
 LARGEST_LOO = 1.0
 LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
 MANY_NONFINITE = 0.01  # of all evaluations
@@ -37,6 +40,7 @@ def verdict(
     draws: int | None,
     cut: str = "",
     nonfinite: tuple[int, int] = (0, 0),
+    spent: Spent = UNKNOWN,
 ) -> dict[str, str]:
     """Sentences about what the user should know, by the names of the warnings; empty when all is well.
 
@@ -56,28 +60,31 @@ def verdict(
         What ended the run before it was complete: nothing, whoever drives it, the callback, the clock, or Ctrl-C.
     nonfinite : tuple of int
         Evaluations that gave NaN or +inf and were rejected, and all of them.
+    spent : Spent
+        What remedies give numbers from.
     """
-    said = _about_length(made, draws, cut) | _about_nonfinite(*nonfinite)
+    said = _about_length(made, draws, cut, spent) | _about_nonfinite(*nonfinite)
     if not made:
         return said
     facts = max(reports, key=lambda report: report.get("surrogate_loo_sd", np.inf))  # of the worst replica
     noise_sd = facts.get("noise_sd") or 0.0
-    said |= _about_chains(found, made, noise_sd)
+    remedies = Remedies.of(spent, made, found["tail_ess"])
+    said |= _about_chains(found, made, noise_sd, remedies)
     if facts.get("noisy"):
         said |= _about_noise(found, made, noise_sd)
     else:
-        said |= _about_stays(found, made)
+        said |= _about_stays(found, made, remedies)
     if min(report.get("n_history", 1) for report in reports) == 0:
         said["history"] = (
             "The history was not used: log_density has other values at its highest points, by more than a nat. Give "
             "values of the same function, without the Jacobians that kmc adds."
         )
     if sampler == "kernel-hmc":
-        said |= _about_estimator(facts) if "surrogate" in facts else _about_surrogate(found, facts)
+        said |= _about_estimator(facts) if "surrogate" in facts else _about_surrogate(found, facts, remedies)
     return said
 
 
-def _about_length(made, draws, cut):
+def _about_length(made, draws, cut, spent):
     if cut == "interrupted":
         return {"interrupted": f"The run was interrupted after {made} draws per chain; the results hold those."}
     if cut == "max_time":
@@ -91,9 +98,10 @@ def _about_length(made, draws, cut):
     if not made:
         return {"no draws": "The run ended within warm-up and has no draws: raise max_evaluations or lower warmup."}
     if draws is not None and made < draws:
+        enough = draws_cost(spent, made, draws)
         return {
             "few draws": f"Only {made} of {draws} draws per chain were made before the run ended: raise "
-            "max_evaluations."
+            f"max_evaluations{enough}."
         }
     return {}
 
@@ -108,12 +116,12 @@ def _about_nonfinite(rejected, evaluations):
     }
 
 
-def _about_chains(found, made, noise_sd):
+def _about_chains(found, made, noise_sd, remedies):
     said = {}
     if found["acceptance"] < FEWEST_ACCEPTED * attainable_acceptance(noise_sd):
         said["acceptance"] = (
-            f"Only {found['acceptance']:.1%} of the proposals were accepted: allow more evaluations, start nearer to "
-            "the bulk, or reparametrise."
+            f"Only {found['acceptance']:.1%} of the proposals were accepted: {remedies.more}, start nearer to the "
+            "bulk, or reparametrise."
         )
     if found["rhat"] == np.inf:
         return said | {
@@ -122,32 +130,32 @@ def _about_chains(found, made, noise_sd):
         }
     if found["rhat"] > LARGEST_RHAT + 5.0 / made:  # independent draws stay below for any number of them
         said["rhat"] = (
-            f"The chains disagree (R-hat {found['rhat']:.2f}): they have not converged; allow more evaluations, start "
+            f"The chains disagree (R-hat {found['rhat']:.2f}): they have not converged; {remedies.more}, start "
             "nearer to the bulk, or reparametrise."
         )
     if found["disagreement"] < LEAST_P:
         said["replicas"] = (
             f"The replicas disagree on a mean or a tail (p = {10 ** found['disagreement']:.0e}): what one of them "
-            "missed, all may have missed; allow several times the evaluations, or reparametrise."
+            f"missed, all may have missed; {remedies.several}, or reparametrise."
         )
     if found["drift"] < LEAST_P:
         said["drift"] = (
-            f"The draws still change from one fifth of the run to the next (p = {10 ** found['drift']:.0e}): allow "
-            "more evaluations, so that warm-up is longer, or start nearer to the bulk."
+            f"The draws still change from one fifth of the run to the next (p = {10 ** found['drift']:.0e}): "
+            f"{remedies.more}, so that warm-up is longer, or start nearer to the bulk."
         )
     if found["tail_ess"] < LEAST_TAIL_ESS:
         said["tail ess"] = (
             f"The 5 % and 95 % quantiles rest on {found['tail_ess']:.0f} effective draws in the worst coordinate: "
-            "make more draws."
+            f"{remedies.draws}."
         )
     return said
 
 
-def _about_stays(found, made):
+def _about_stays(found, made, remedies):
     if found["stay"] > LONGEST_STAY and found["longest_stay"] > LEAST_STAY * made:
         return {
             "sojourn": f"A chain stayed in one state {found['stay']:.0f} times as long as its acceptance explains: "
-            "there are places that the proposals hardly reach; allow more evaluations, or reparametrise."
+            f"there are places that the proposals hardly reach; {remedies.more}, or reparametrise."
         }
     return {}
 
@@ -170,19 +178,19 @@ def _about_noise(found, made, noise_sd):
     return said
 
 
-def _about_surrogate(found, facts):
+def _about_surrogate(found, facts, remedies):
     error = facts.get("surrogate_loo_sd")
     if error is None:
         return {
             "no surrogate": "Warm-up was too short for a surrogate, so that all draws came from differential "
-            "evolution: raise warmup or max_evaluations."
+            f"evolution: {remedies.first_fit}, or raise warmup."
         }
     said = {}
     error = beyond_noise(error, facts.get("noise_sd") or 0.0)
     if error > LARGEST_LOO:
         said["surrogate"] = (
             f"The surrogate misses the log-density by {error:.1f} nats (leave-one-out sd): expect slow mixing in "
-            "places, and allow more evaluations or reparametrise."
+            f"places; {remedies.more}, or reparametrise."
         )
     if facts.get("noisy"):
         return said
@@ -196,20 +204,23 @@ def _about_surrogate(found, facts):
     if FEWEST_ACCEPTED <= found["acceptance"] < FEWEST_ACCEPTED_RUNS:
         said["acceptance"] = (
             f"Only {found['acceptance']:.0%} of the proposals were accepted, where a surrogate that fits has 80 %: "
-            "allow more evaluations, or reparametrise."
+            f"{remedies.more}, or reparametrise."
         )
+    if found["tail_ess"] > THOROUGH_TAIL_ESS:
+        return said
     accepted, missed = found["tail_acceptance"], facts["surrogate_trend_sd"]
     curved = missed > CURVED[0] and facts["surrogate_metric_spread"] > CURVED[1]
-    if curved and accepted < FEWEST_ACCEPTED_FROM_CURVED_TAILS:
+    in_tails = min(FEWEST_ACCEPTED_FROM_CURVED_TAILS, LEAST_SHARE_IN_CURVED_TAILS * found["acceptance"])
+    if curved and accepted < in_tails:
         said["budget"] = (
             f"The evaluations were too few for so curved a ridge (a quadratic misses it by {missed:.1f} nats, and only "
-            f"{accepted:.0%} of the proposals from a tail were accepted): tails may be cut short; allow several times "
-            "as many, or reparametrise."
+            f"{accepted:.0%} of the proposals from a tail were accepted): tails may be cut short; {remedies.several}, "
+            "or reparametrise."
         )
     elif accepted < FEWEST_ACCEPTED_FROM_TAILS:
         said["tails"] = (
-            f"Only {accepted:.0%} of the proposals from a tail were accepted: it may be cut short; allow more "
-            "evaluations, or reparametrise."
+            f"Only {accepted:.0%} of the proposals from a tail were accepted: it may be cut short; "
+            f"{remedies.more}, or reparametrise."
         )
     return said
 

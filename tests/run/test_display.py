@@ -58,6 +58,16 @@ def test_a_line_says_it_all():
     assert last.endswith("0:00:20, 0:01:00 left")
 
 
+def test_the_first_line_says_how_many_evaluations_are_planned():
+    start = replace(RECORD, phase="start", n_evaluations=0, planned_evaluations=6000)
+    later = replace(RECORD, phase="warmup")
+    first, second = run(log(), [start, later]).splitlines()
+    assert "0/1,000 draws, at most 6,000 evaluations planned" in first and "2,000/6,000" in second
+    about = {"max_evaluations": None, "planned_evaluations": 8064}
+    first, second = run(log(), [replace(start, **about), replace(later, **about)]).splitlines()
+    assert "at most about 8,064 evaluations planned" in first and "2,000/~8,064 evaluations" in second
+
+
 def test_a_change_of_phase_is_shown_at_once():
     phases = ["start", "start", "warmup", "warmup", "sampling", "done"]
     lines = run(log(), [replace(RECORD, phase=phase, elapsed=1.0) for phase in phases]).splitlines()

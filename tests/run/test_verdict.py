@@ -1,5 +1,6 @@
 import pytest
 
+from kmc.run.remedies import UNKNOWN, Spent
 from kmc.run.verdict import verdict
 
 WELL = {
@@ -8,7 +9,7 @@ WELL = {
     "longest_stay": 8,
     "stay": 1.3,
     "rhat": 1.0,
-    "tail_ess": 1500.0,
+    "tail_ess": 800.0,
     "drift": -0.5,
     "disagreement": -0.5,
 }
@@ -18,8 +19,18 @@ TWICE_FAILED = ESTIMATOR | {"n_failed_refits": 2, "refit_error": "singular"}
 NAN = float("nan")
 
 
-def say(sampler="kernel-hmc", draws=20, made=20, facts=FITTED, cut="", reports=None, nonfinite=(0, 100), **found):
-    return verdict(sampler, WELL | found, reports or [facts], made, draws, cut, nonfinite)
+def say(
+    sampler="kernel-hmc",
+    draws=20,
+    made=20,
+    facts=FITTED,
+    cut="",
+    reports=None,
+    nonfinite=(0, 100),
+    spent=UNKNOWN,
+    **found,
+):
+    return verdict(sampler, WELL | found, reports or [facts], made, draws, cut, nonfinite, spent)
 
 
 @pytest.mark.parametrize("draws", [20, None])
@@ -75,7 +86,12 @@ def test_nothing_is_said_of_what_could_not_be_measured(name):
             "Only 8% of the proposals from a tail",
             "allow more evaluations",
         ),
-        ("no surrogate", {"facts": {}}, "too short for a surrogate", "raise warmup or max_evaluations"),
+        (
+            "no surrogate",
+            {"facts": {}},
+            "too short for a surrogate",
+            "give it at least 440 evaluations, or raise warmup",
+        ),
         ("failed fits", {"facts": TWICE_FAILED}, "LiteKEF, 2 fits failed", "regularise it more"),
         (
             "no surrogate",
@@ -103,6 +119,46 @@ def test_tails_are_judged_by_the_curvature():
     assert "budget" in say(tail_acceptance=0.3)
     assert say(tail_acceptance=0.3, facts=FITTED | {"surrogate_trend_sd": 0.3}) == {}
     assert say(tail_acceptance=0.3, facts=FITTED | {"surrogate_metric_spread": 9.0}) == {}
+
+
+@pytest.mark.parametrize("name", ["budget", "tails"])
+def test_tails_that_were_visited_often_are_not_cut_short(name):
+    accepted = {"budget": 0.45, "tails": 0.1}[name]
+    facts = FITTED if name == "budget" else FITTED | {"surrogate_trend_sd": 0.3}
+    assert list(say(tail_acceptance=accepted, facts=facts)) == [name]
+    assert say(tail_acceptance=accepted, facts=facts, tail_ess=1200.0) == {}
+
+
+def test_tails_are_judged_by_the_acceptance_everywhere():
+    """In sixteen dimensions all acceptance is lower, and a run that is right was told that its tails are cut short."""
+    assert say(acceptance=0.65, tail_acceptance=0.5) == {}
+    assert list(say(acceptance=0.65, tail_acceptance=0.44)) == ["budget"]
+    assert list(say(acceptance=0.57, tail_acceptance=0.30)) == ["budget"]  # a run of 3,000 that was wrong
+
+
+SPENT = Spent(evaluations=6000, warmup=2000, dim=10, learns=True)
+
+
+@pytest.mark.parametrize(
+    ("found", "name", "remedy"),
+    [
+        ({"tail_ess": 80.0}, "tail ess", "make about 100 draws per chain (about 22,000 evaluations in all)"),
+        ({"tail_ess": 4.0}, "tail ess", "make about 200 draws per chain (about 42,000 evaluations in all)"),
+        ({"rhat": 1.4}, "rhat", "allow about 12,000 evaluations"),
+        ({"rhat": 1.4, "tail_ess": 80.0}, "rhat", "allow about 30,000 evaluations"),
+        ({"tail_acceptance": 0.3}, "budget", "allow about 24,000 evaluations"),
+        ({"drift": -9.0}, "drift", "allow about 12,000 evaluations"),
+        ({"made": 10}, "few draws", "raise max_evaluations to about 10,000"),
+    ],
+)
+def test_remedies_give_numbers(found, name, remedy):
+    assert remedy in say(spent=SPENT, **found)[name]
+
+
+def test_a_remedy_is_no_less_than_what_the_dimension_asks_for():
+    said = say(spent=Spent(1000, 500, dim=50, learns=True), rhat=1.4)["rhat"]
+    assert "allow about 6,100 evaluations" in said
+    assert "allow about 2,000 evaluations" in say("random-walk", spent=Spent(1000, 500, dim=50), rhat=1.4)["rhat"]
 
 
 def test_a_fitted_estimator_says_nothing():

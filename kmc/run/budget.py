@@ -1,0 +1,36 @@
+"""What a run is going to cost, said before it begins."""
+
+from __future__ import annotations
+
+from kmc.run.remedies import evaluations_needed
+from kmc.run.request import Request
+from kmc.surrogates import values_needed
+
+
+def planned_evaluations(request: Request) -> int | None:
+    """Evaluations of the whole run at the most; where no budget bounds them, about, and None if nothing tells."""
+    longest = getattr(request.sampler, "longest_warmup", None)
+    if request.max_evaluations is not None or request.draws is None or longest is None:
+        return request.max_evaluations
+    chains = request.chains // request.replicas
+    starts = request.chains if request.initial is None else len(request.initial)
+    warmup = longest(request.model.dim, chains, request.draws, request.warmup)
+    return int(starts + request.replicas * warmup + request.draws * request.chains)
+
+
+def short_budget(request: Request) -> str | None:
+    """What to say of a ``max_evaluations`` that ends warm-up before a surrogate can be fitted; None of any other.
+
+    A given history spares the values, and a given number of sweeps of warm-up is the user's to decide.
+    """
+    if request.max_evaluations is None or not getattr(request.sampler, "takes_history", False):
+        return None
+    dim, share = request.model.dim, request.max_evaluations // request.replicas
+    if request.warmup is not None or request.history is not None or share >= 2 * values_needed(dim):
+        return None
+    each = "" if request.replicas == 1 else f", divided among {request.replicas} replicas,"
+    return (
+        f"max_evaluations={request.max_evaluations}{each} is few for {dim} parameters: a surrogate needs "
+        f"{values_needed(dim):,} values, and warm-up has half of the evaluations. Give it at least "
+        f"{request.replicas * evaluations_needed(dim):,}."
+    )
