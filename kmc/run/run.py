@@ -77,6 +77,7 @@ class Run:
         self.stopped_by: str | None = None
         self._n_warmup = 0
         self.meter = Meter(request.draws, request.max_evaluations)
+        self._planned = planned_evaluations(request)
 
     def sweeps(self) -> Generator[Progress, None, None]:
         """Sweep until the draws are made, the budget is spent or `stopped` is set; records before, after each and last.
@@ -238,7 +239,7 @@ class Run:
 
     def _progress(self, phase: str) -> Progress:
         n, compiled = self.evaluate.n_evaluations, self.compilation.seconds
-        planned = planned_evaluations(self.request) if self.max_evaluations is None else self.max_evaluations
+        planned = self._planned if self.max_evaluations is None else self.max_evaluations
         return self.meter.record(phase, self.replicas, n, compiled, self.limit.left, planned)
 
 
