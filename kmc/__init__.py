@@ -10,6 +10,7 @@ from kmc.lazy import lazy
 
 if TYPE_CHECKING:
     from kmc import bases, diagnostics, forms, kernels, regression, scores, spectral
+    from kmc.diagnostics.summary import summary
     from kmc.errors import EvaluationError, KmcWarning
     from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
     from kmc.plots import plot_ck_test, plot_implied_timescales, plot_pairs, plot_slow_modes, plot_validation
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
     from kmc.run.sample_pymc import sample_pymc
     from kmc.run.store.extend import extend
     from kmc.run.store.load import load
+    from kmc.targets.angles import Angle, Circular
+    from kmc.targets.distributions import (
+        Beta,
+        Dirichlet,
+        Exponential,
+        Gamma,
+        HalfNormal,
+        LogNormal,
+        Normal,
+        StudentT,
+        Uniform,
+    )
     from kmc.targets.model import Model
     from kmc.targets.parameters import (
         CorrelationCholesky,
@@ -31,26 +44,39 @@ if TYPE_CHECKING:
         Simplex,
         UpperBound,
     )
+    from kmc.targets.priors import Prior
     from kmc.targets.pymc_model import from_pymc
     from kmc.targets.stan_model import from_stan
 
 _HOMES = {
     "AdaptiveMetropolis": "kmc.mcmc",
+    "Angle": "kmc.targets.angles",
+    "Beta": "kmc.targets.distributions",
+    "Circular": "kmc.targets.angles",
     "CorrelationCholesky": "kmc.targets.parameters",
     "DaskExecutor": "kmc.run.executors",
+    "Dirichlet": "kmc.targets.distributions",
     "EvaluationError": "kmc.errors",
+    "Exponential": "kmc.targets.distributions",
+    "Gamma": "kmc.targets.distributions",
+    "HalfNormal": "kmc.targets.distributions",
     "Interval": "kmc.targets.parameters",
     "KernelHMC": "kmc.mcmc",
     "KmcWarning": "kmc.errors",
+    "LogNormal": "kmc.targets.distributions",
     "LowerBound": "kmc.targets.parameters",
     "Model": "kmc.targets.model",
+    "Normal": "kmc.targets.distributions",
     "Ordered": "kmc.targets.parameters",
     "Positive": "kmc.targets.parameters",
+    "Prior": "kmc.targets.priors",
     "ProcessExecutor": "kmc.run.executors",
     "Progress": "kmc.run.records",
     "RandomWalkMetropolis": "kmc.mcmc",
     "Real": "kmc.targets.parameters",
     "Simplex": "kmc.targets.parameters",
+    "StudentT": "kmc.targets.distributions",
+    "Uniform": "kmc.targets.distributions",
     "UpperBound": "kmc.targets.parameters",
     "extend": "kmc.run.store.extend",
     "from_pymc": "kmc.targets.pymc_model",
@@ -64,27 +90,40 @@ _HOMES = {
     "plot_validation": "kmc.plots",
     "sample": "kmc.run.sample",
     "sample_pymc": "kmc.run.sample_pymc",
+    "summary": "kmc.diagnostics.summary",
 }
 
 _MODULES = ("bases", "diagnostics", "forms", "kernels", "regression", "scores", "spectral")
 
 __all__ = [
     "AdaptiveMetropolis",
+    "Angle",
+    "Beta",
+    "Circular",
     "CorrelationCholesky",
     "DaskExecutor",
+    "Dirichlet",
     "EvaluationError",
+    "Exponential",
+    "Gamma",
+    "HalfNormal",
     "Interval",
     "KernelHMC",
     "KmcWarning",
+    "LogNormal",
     "LowerBound",
     "Model",
+    "Normal",
     "Ordered",
     "Positive",
+    "Prior",
     "ProcessExecutor",
     "Progress",
     "RandomWalkMetropolis",
     "Real",
     "Simplex",
+    "StudentT",
+    "Uniform",
     "UpperBound",
     "__version__",
     "bases",
@@ -106,6 +145,7 @@ __all__ = [
     "sample_pymc",
     "scores",
     "spectral",
+    "summary",
 ]
 
 

@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import kmc
 from kmc import bases, diagnostics, forms, kernels, regression, scores, spectral
@@ -172,6 +173,18 @@ CASES = {
     kmc.Simplex: lambda: ([kmc.Simplex(3)], draws_of_a_parameter),
     kmc.Ordered: lambda: ([kmc.Ordered(2)], draws_of_a_parameter),
     kmc.CorrelationCholesky: lambda: ([kmc.CorrelationCholesky(2)], draws_of_a_parameter),
+    kmc.Circular: lambda: ([kmc.Circular(0.0, 2.0)], draws_of_a_parameter),
+    kmc.Angle: lambda: ([kmc.Angle()], draws_of_a_parameter),
+    kmc.Prior: lambda: ([kmc.Prior(stats.gamma(2.0)), kmc.Prior(stats.dirichlet([1.0, 2.0]))], draws_of_a_parameter),
+    kmc.Normal: lambda: ([kmc.Normal(0.0, 2.0)], draws_of_a_parameter),
+    kmc.HalfNormal: lambda: ([kmc.HalfNormal(2.0)], draws_of_a_parameter),
+    kmc.LogNormal: lambda: ([kmc.LogNormal(0.0, 2.0)], draws_of_a_parameter),
+    kmc.Uniform: lambda: ([kmc.Uniform(0.0, 2.0)], draws_of_a_parameter),
+    kmc.Exponential: lambda: ([kmc.Exponential(2.0)], draws_of_a_parameter),
+    kmc.Gamma: lambda: ([kmc.Gamma(2.0, 3.0)], draws_of_a_parameter),
+    kmc.Beta: lambda: ([kmc.Beta(2.0, 3.0)], draws_of_a_parameter),
+    kmc.StudentT: lambda: ([kmc.StudentT(4.0)], draws_of_a_parameter),
+    kmc.Dirichlet: lambda: ([kmc.Dirichlet([1.0, 2.0])], draws_of_a_parameter),
     kmc.EvaluationError: lambda: ([an_error()], of_an_error),
     kmc.KmcWarning: lambda: ([kmc.KmcWarning("mind")], repr),
     kmc.Progress: lambda: ([a_progress()], repr),
@@ -283,7 +296,7 @@ def test_copies_are_the_same(cls, way):
         assert same(look(again), before)
 
 
-@pytest.mark.parametrize("name", ["sample", "iterate", "from_pymc", "from_stan", "plot_slow_modes"])
+@pytest.mark.parametrize("name", ["sample", "iterate", "summary", "from_pymc", "from_stan", "plot_slow_modes"])
 def test_functions_go_by_name(name):
     function = getattr(kmc, name)
     assert pickle.loads(pickle.dumps(function)) is function

@@ -146,13 +146,13 @@ def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | Non
 
 
 def _summary(idata):
-    import arviz
+    from kmc.diagnostics.summary import summary
 
-    return arviz.summary(idata, round_to="none")
+    return summary(idata)
 
 
 def _chosen_rows(idata, var_names):
-    """Numbers of the rows of ArviZ's summary, which are in the order of the posterior."""
+    """Numbers of the rows of the summary, which are in the order of the posterior."""
     from kmc.diagnostics.columns import columns, labelled
 
     variables = {str(name): labelled(variable) for name, variable in idata["posterior"].data_vars.items()}

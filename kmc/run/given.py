@@ -84,7 +84,7 @@ def _of_arrays(history, model):
             f"history has the value {values[wrong[0]]} at point {wrong[0]}: expected finite numbers, or -inf where the "
             "density is zero"
         )
-    return Given(x, values + model.log_jacobian(x) if model.named else values)
+    return Given(x, values + model.log_added(x) if model.named else values)
 
 
 def _of_store(path, model):

@@ -21,7 +21,11 @@ _INT64 = np.iinfo(np.int64)
 
 
 def to_arviz(
-    model: Model, trace: Trace, warmup_trace: Trace | None = None, attrs: Mapping[str, Any] | None = None
+    model: Model,
+    trace: Trace,
+    warmup_trace: Trace | None = None,
+    attrs: Mapping[str, Any] | None = None,
+    data: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Any:
     """Lay out draws and their statistics in ArviZ's schema.
 
@@ -39,6 +43,8 @@ def to_arviz(
         Facts about the run, kept on the root and on the posterior group. Numbers and strings stay what they are;
         a bool becomes 0 or 1; an integer beyond 64 bits becomes its decimal digits; dicts, lists, arrays and
         dataclasses become JSON; None is left out, so that ``attrs.get(name)`` still gives None.
+    data : mapping, optional
+        By group and name, the dimensions and arrays that go with the draws; by default the model's.
 
     Returns
     -------
@@ -46,7 +52,7 @@ def to_arviz(
         The first with ArviZ < 1, the second with ArviZ >= 1.
     """
     warmup = None if warmup_trace is None else drawn(model, warmup_trace)
-    return laid_out(model, drawn(model, trace), warmup, described(attrs or {}))
+    return laid_out(model, drawn(model, trace), warmup, described(attrs or {}), model.data if data is None else data)
 
 
 class Drawn(NamedTuple):
@@ -74,8 +80,8 @@ class Names(Protocol):
         """Whether draws have names of their own."""
 
     @property
-    def data(self) -> Mapping[str, Mapping[str, Any]]:
-        """By group and name, the dimensions and the array of data that go with the draws."""
+    def variable_attrs(self) -> Mapping[str, Mapping[str, Any]]:
+        """By variable, its attributes."""
 
 
 def drawn(model: Model, trace: Trace) -> Drawn:
@@ -101,7 +107,13 @@ def described(attrs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def laid_out(names: Names, draws: Drawn, warmup: Drawn | None, attrs: dict[str, Any]) -> Any:
+def laid_out(
+    names: Names,
+    draws: Drawn,
+    warmup: Drawn | None,
+    attrs: dict[str, Any],
+    data: Mapping[str, Mapping[str, Any]],
+) -> Any:
     """Draws in ArviZ's schema, with attributes at the root and at the posterior group."""
     groups = {"posterior": _posterior(names, draws).assign_attrs(attrs), "sample_stats": _sample_stats(draws)}
     groups["sample_stats"] = groups["sample_stats"].drop_vars("inverse_temperature")
@@ -112,8 +124,8 @@ def laid_out(names: Names, draws: Drawn, warmup: Drawn | None, attrs: dict[str, 
         groups |= {f"warmup_{group}": dataset for group, dataset in _blobs(warmup).items()}
     if names.named:
         groups["unconstrained_posterior"] = _unconstrained(draws)
-    for name, variables in names.data.items():
-        groups[name] = _labelled(variables, names.coords)
+    for name, variables in data.items():
+        groups[name] = with_attrs(_labelled(variables, names.coords), names.variable_attrs)
     return _container(groups, attrs)
 
 
@@ -134,7 +146,7 @@ def _container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
 
 def _posterior(names: Names, draws: Drawn) -> Any:
     variables = {name: (("chain", "draw", *names.dims[name]), values) for name, values in draws.variables.items()}
-    return _labelled(variables, names.coords)
+    return with_attrs(_labelled(variables, names.coords), names.variable_attrs)
 
 
 def _blobs(draws: Drawn) -> dict[str, Any]:
@@ -149,6 +161,14 @@ def _blobs(draws: Drawn) -> dict[str, Any]:
         dims = ("chain", "draw", *(f"{variable}_dim_{i}" for i in range(len(values.shape) - 2)))
         groups.setdefault(group, {})[variable] = (dims, values)
     return {group: _labelled(variables) for group, variables in groups.items()}
+
+
+def with_attrs(dataset: Any, attrs: Mapping[str, Mapping[str, Any]]) -> Any:
+    """The dataset; its variables have got their attributes."""
+    for name, own in attrs.items():
+        if name in dataset:
+            dataset[name].attrs.update(own)
+    return dataset
 
 
 def _unconstrained(draws: Drawn) -> Any:

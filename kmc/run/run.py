@@ -11,8 +11,10 @@ from kmc.mcmc.base import Sweep
 from kmc.run.blobs import BlobStore
 from kmc.run.budget import planned_evaluations
 from kmc.run.compilation import Compilation
+from kmc.run.ends import AtBothEnds, at_both_ends
 from kmc.run.executors import Executor
 from kmc.run.meter import Meter
+from kmc.run.prior import data_of
 from kmc.run.records import Progress
 from kmc.run.remedies import Spent
 from kmc.run.replica import Replica
@@ -123,9 +125,11 @@ class Run:
         nonfinite = self.evaluate.n_nonfinite, self.evaluate.n_evaluations
         model, sampler = self.request.model, self.request.sampler
         spent = Spent(self.evaluate.n_evaluations, self.n_evaluations_warmup, model.dim, sampler.name == "kernel-hmc")
-        said = list(verdict(sampler.name, found, reports, len(trace), self.draws, cut, nonfinite, spent).values())
+        ends, made = self._at_both_ends(trace), len(trace)
+        said = list(verdict(sampler.name, found, reports, made, self.draws, cut, nonfinite, spent, ends).values())
         attrs = {**self.facts(), "warnings": said}
-        result = to_arviz(self.request.model, trace, warmup_trace if save_warmup else None, attrs)
+        warmup = warmup_trace if save_warmup else None
+        result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request))
         if self.ended:
             try:
                 self.recorder.finish(result)
@@ -206,6 +210,16 @@ class Run:
         return symptoms(
             trace.positions, trace.log_density, stats["acceptance_rate"], stats["accepted"], len(self.replicas)
         )
+
+    def _at_both_ends(self, trace: Trace) -> list[AtBothEnds]:
+        model = self.request.model
+        if not model.intervals:
+            return []
+        positions = trace.positions
+        values = model.constrain(positions.reshape(-1, model.dim))
+        chains, draws, _ = positions.shape
+        shown = {name: np.reshape(values[name], (chains, draws, *values[name].shape[1:])) for name in model.intervals}
+        return at_both_ends(model.intervals, shown)
 
     def warming_up(self) -> bool:
         """Whether draws do not count yet."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.run.ends import AtBothEnds
 from kmc.run.remedies import UNKNOWN, Remedies, Spent, draws_cost
 from kmc.surrogates.noise import attainable_acceptance, beyond_noise
 
@@ -41,6 +42,7 @@ def verdict(
     cut: str = "",
     nonfinite: tuple[int, int] = (0, 0),
     spent: Spent = UNKNOWN,
+    ends: Sequence[AtBothEnds] = (),
 ) -> dict[str, str]:
     """Sentences about what the user should know, by the names of the warnings; empty when all is well.
 
@@ -62,6 +64,8 @@ def verdict(
         Evaluations that gave NaN or +inf and were rejected, and all of them.
     spent : Spent
         What remedies give numbers from.
+    ends : sequence of AtBothEnds
+        Numbers whose draws lie at both of their bounds.
     """
     said = _about_length(made, draws, cut, spent) | _about_nonfinite(*nonfinite)
     if not made:
@@ -81,6 +85,8 @@ def verdict(
         )
     if sampler == "kernel-hmc":
         said |= _about_estimator(facts) if "surrogate" in facts else _about_surrogate(found, facts, remedies)
+    if ends:
+        said["ends"] = _about_ends(ends)
     return said
 
 
@@ -149,6 +155,15 @@ def _about_chains(found, made, noise_sd, remedies):
             f"{remedies.draws}."
         )
     return said
+
+
+def _about_ends(ends):
+    name, low, high = ends[0]
+    which = ", ".join(each.name for each in ends[:5]) + (", ..." if len(ends) > 5 else "")
+    return (
+        f"The draws of {which} lie at both ends of the interval and hardly in between: if this is an angle or a phase, "
+        f"its border cuts the posterior in two; declare it as kmc.Circular({low:.6g}, {high:.6g}) (here for {name})."
+    )
 
 
 def _about_stays(found, made, remedies):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.targets.parameters import Parameter
+from kmc.targets.priors import as_parameter
 
 RESERVED = ("chain", "draw")
 """Dimensions that all results have."""
@@ -22,6 +23,8 @@ class Dimensions:
 
     Attributes
     ----------
+    parameters : dict of str to Parameter
+        Distributions among those given have become parameters.
     batches : dict of str to tuple of int
         The shape of the array of each parameter's values; that of a value, such as the length of a simplex, is
         left out.
@@ -38,14 +41,14 @@ class Dimensions:
     ({'theta': (2,), 'share': ()}, {'theta': ('school',), 'share': ('share_dim_0',)})
     """
 
-    def __init__(self, parameters: Mapping[str, Parameter], coords: Any = None, dims: Any = None):
-        check_names(parameters)
+    def __init__(self, parameters: Mapping[str, Any], coords: Any = None, dims: Any = None):
+        self.parameters = as_parameters(parameters)
         labels = _labels(coords)
-        given = _names(dims, parameters)
+        given = _names(dims, self.parameters)
         self.batches: dict[str, tuple[int, ...]] = {}
         self.dims: dict[str, tuple[str, ...]] = {}
         self.coords: dict[str, np.ndarray] = {}
-        for name, parameter in parameters.items():
+        for name, parameter in self.parameters.items():
             batch = _batch(name, parameter, given.get(name), labels)
             shape = batch + parameter.transform.shape
             self.batches[name] = batch
@@ -68,13 +71,14 @@ class Dimensions:
         self.coords[dimension] = along
 
 
-def check_names(parameters: Any) -> None:
+def as_parameters(parameters: Any) -> dict[str, Parameter]:
     """A mapping of names, which results can have, to parameters."""
     expected = 'expected a mapping such as {"mu": kmc.Real(), "sigma": kmc.Positive()}'
     if not isinstance(parameters, Mapping):
         raise TypeError(f"parameters={parameters!r}: {expected}")
     if not parameters:
         raise ValueError(f"parameters={parameters!r} is empty: {expected}")
+    found = {}
     for name, parameter in parameters.items():
         if not isinstance(name, str):
             raise TypeError(f"parameters has the name {name!r}: expected a string")
@@ -83,9 +87,8 @@ def check_names(parameters: Any) -> None:
                 f"parameters has the name {name!r}: expected a string that is not empty, has no '/' in it and is "
                 "neither 'chain' nor 'draw'"
             )
-        if not isinstance(parameter, Parameter):
-            remedy = f"; call it, kmc.{parameter.__name__}(...)" if isinstance(parameter, type) else ""
-            raise TypeError(f"parameters[{name!r}]={parameter!r}: expected kmc.Real(), kmc.Positive() or alike{remedy}")
+        found[name] = as_parameter(name, parameter)
+    return found
 
 
 def _labels(coords: Any) -> dict[str, np.ndarray]:

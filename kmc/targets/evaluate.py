@@ -149,7 +149,7 @@ def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
     if not math.isfinite(value):
         return Evaluation(value)
     if model.named:
-        value += model.log_jacobian(x)
+        value += model.log_added(x)
     return Evaluation(value, None if blobs is None else as_blobs(model, x, blobs))
 
 
@@ -172,7 +172,7 @@ def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
         raise failed_value(model, points, what, remedy)
     legal = [_legal(model, x, value) for x, value in zip(points, values.tolist())]
     if model.named:
-        legal = (np.array(legal) + model.log_jacobian(points)).tolist()
+        legal = (np.array(legal) + model.log_added(points)).tolist()
     rows = [None] * len(points) if blobs is None else as_blobs(model, points, blobs, rows=len(points))
     return [Evaluation(value, row if math.isfinite(value) else None) for value, row in zip(legal, rows)]
 

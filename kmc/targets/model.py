@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from kmc.targets.dimensions import as_parameters
 from kmc.targets.html import as_html
 from kmc.targets.parameters import Parameter, Real
+from kmc.targets.priors import Distribution, JointPrior
 from kmc.targets.space import ParameterSpace, Space
 from kmc.targets.starts import start_points
 
@@ -33,10 +35,14 @@ class Model:
         The number d of parameters, for a function of a vector.
     parameters : mapping of str to parameter, optional
         Instead of `dim`, the names and supports of the parameters: :class:`kmc.Real`, :class:`kmc.Positive`,
-        :class:`kmc.LowerBound`, :class:`kmc.UpperBound`, :class:`kmc.Interval`, :class:`kmc.Simplex`,
-        :class:`kmc.Ordered`, :class:`kmc.CorrelationCholesky`. The density is with respect to these parameters: what
-        the transformation to R^d adds to it (the log of the Jacobian) is added. Draws come back with these names and
-        supports.
+        :class:`kmc.LowerBound`, :class:`kmc.UpperBound`, :class:`kmc.Interval`, :class:`kmc.Circular`,
+        :class:`kmc.Angle`, :class:`kmc.Simplex`, :class:`kmc.Ordered`, :class:`kmc.CorrelationCholesky`; or priors:
+        :class:`kmc.Normal`, :class:`kmc.HalfNormal`, :class:`kmc.LogNormal`, :class:`kmc.Uniform`,
+        :class:`kmc.Exponential`, :class:`kmc.Gamma`, :class:`kmc.Beta`, :class:`kmc.StudentT`, :class:`kmc.Dirichlet`
+        or any frozen continuous distribution of scipy.stats, see :class:`kmc.Prior`. The log-density of a prior is
+        added to what the function returns, which is then the log-likelihood. The density is with respect to these
+        parameters: what the transformation to R^d adds to it (the log of the Jacobian) is added. Draws come back with
+        these names and supports.
     coords : mapping of str to sequence, optional
         Labels along dimensions, by the dimension's name; 0, 1, ... for those that are not given.
     dims : mapping of str to sequence of str, optional
@@ -118,7 +124,7 @@ class Model:
     # Completed when it is None, so that no reader meets a None.
     dim: int = None  # type: ignore[assignment]
     _: KW_ONLY
-    parameters: Mapping[str, Parameter] | None = None
+    parameters: Mapping[str, Parameter | Distribution] | None = None
     coords: Mapping[str, Any] = None  # type: ignore[assignment]
     dims: Mapping[str, Sequence[str]] = None  # type: ignore[assignment]
     initial: Any = None
@@ -146,6 +152,8 @@ class Model:
         self._set("args", _tuple(self.args))
         self._set("kwargs", _keywords(self.kwargs))
         self._set("_space", self._find_space())
+        if self.parameters is not None:
+            self._set("parameters", as_parameters(self.parameters))
         for name in ("dim", "dims", "coords"):
             self._set(name, getattr(self._space, name))
         if self.initial is not None:
@@ -161,6 +169,21 @@ class Model:
         """By group (such as "observed_data") and name, dimensions and arrays of data that go with the results."""
         return getattr(self.space, "data", {})
 
+    @property
+    def variable_attrs(self) -> Mapping[str, Mapping[str, Any]]:
+        """By parameter, attributes of its variable in the results, such as the period of an angle."""
+        return getattr(self._space, "attrs", {})
+
+    @property
+    def prior(self) -> JointPrior | None:
+        """The prior of those parameters that were declared with one; None where there is none."""
+        return getattr(self._space, "prior", None)
+
+    @property
+    def intervals(self) -> Mapping[str, tuple[float, float]]:
+        """By parameter, its bounds, where there are two finite ones."""
+        return getattr(self._space, "intervals", {})
+
     def _repr_html_(self) -> str:
         return as_html(self)
 
@@ -172,8 +195,19 @@ class Model:
         return self.log_density(x if self.parameters is None else self._by_name(x), *self.args, **self.kwargs)
 
     def log_jacobian(self, x: np.ndarray) -> Any:
-        """What is to be added to the value that `log_density` returns: (d,) -> float, (k, d) -> (k,)."""
+        """The log of the absolute Jacobian determinant of :meth:`constrain`: (d,) -> float, (k, d) -> (k,)."""
         return self._space.log_jacobian(x)
+
+    def log_added(self, x: np.ndarray) -> Any:
+        """What is to be added to the value that `log_density` returns: (d,) -> float, (k, d) -> (k,).
+
+        The log-Jacobian, and the log-density of the prior where parameters were declared with one.
+        """
+        jacobian = self.log_jacobian(x)
+        if self.prior is None:
+            return jacobian
+        log_prior = self.prior.log_density(self.constrain(np.atleast_2d(x)))
+        return jacobian + (float(log_prior[0]) if x.ndim == 1 else log_prior)
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """The parameters (n, *shape) at vectors (n, d), by name; ``{"x": points}`` where they have none."""

@@ -31,7 +31,12 @@ class Parameter(ABC):
     @property
     @abstractmethod
     def transform(self) -> transforms.Transform:
-        """The bijection from R^k onto the support of one value."""
+        """The map from R^k onto the support of one value."""
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes of the variable in the results."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -165,12 +170,7 @@ class Interval(Parameter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_bounds(self, "lower", "upper")
-        between = np.nextafter(self.lower, self.upper) < self.upper
-        if not (between and np.finfo(float).tiny < self.upper - self.lower < np.inf):
-            raise ValueError(
-                f"lower={self.lower!r} and upper={self.upper!r}: expected lower < upper, with numbers in between"
-            )
+        check_interval(self, "lower", "upper")
 
     @property
     def transform(self) -> transforms.Transform:
@@ -280,6 +280,15 @@ class CorrelationCholesky(Parameter):
     @property
     def transform(self) -> transforms.Transform:
         return transforms.PartialCorrelations(int(self.size))
+
+
+def check_interval(parameter: Any, low: str, high: str) -> None:
+    """Two finite bounds, by the names of the attributes that hold them, with numbers in between; made floats."""
+    _check_bounds(parameter, low, high)
+    ends = getattr(parameter, low), getattr(parameter, high)
+    between = np.nextafter(*ends) < ends[1]
+    if not (between and np.finfo(float).tiny < ends[1] - ends[0] < np.inf):
+        raise ValueError(f"{low}={ends[0]!r} and {high}={ends[1]!r}: expected {low} < {high}, with numbers in between")
 
 
 def _check_bounds(parameter: Any, *names: str) -> None:

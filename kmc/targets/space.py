@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from kmc.targets.dimensions import Dimensions
-from kmc.targets.parameters import Parameter
-from kmc.targets.transforms import Transform
+from kmc.targets.priors import JointPrior, WithPrior
+from kmc.targets.transforms import Between, Transform
 
 
 @runtime_checkable
@@ -19,7 +19,10 @@ class Space(Protocol):
     A space may also have the inverse, ``unconstrain(values) -> (n, d)`` for the arrays (n, *shape) of all parameters by
     name; start points can then be given by name. And it may have ``data``, a mapping of names of groups, such as
     "observed_data", to mappings of variables to pairs of dimensions and array, which go with the results. Its
-    ``made_by``, such as "kmc.from_pymc(model", is the call that errors advise to make with other arguments.
+    ``made_by``, such as "kmc.from_pymc(model", is the call that errors advise to make with other arguments. It may have
+    ``attrs``, a mapping of parameters to mappings of attributes, which their variables in the results get;
+    ``intervals``, a mapping of parameters to their two bounds where these are finite; and ``prior``, a
+    :class:`kmc.targets.priors.JointPrior` whose log-density is added to what the user's function returns.
 
     Attributes
     ----------
@@ -86,16 +89,23 @@ class ParameterSpace:
     3.0
     """
 
-    def __init__(self, parameters: Mapping[str, Parameter], coords: Any = None, dims: Any = None):
+    def __init__(self, parameters: Mapping[str, Any], coords: Any = None, dims: Any = None):
         found = Dimensions(parameters, coords, dims)
+        parameters = self.parameters = found.parameters
         self.dims, self.coords = found.dims, found.coords
+        self.attrs = {name: parameter.attrs for name, parameter in parameters.items() if parameter.attrs}
+        self.intervals: dict[str, tuple[float, float]] = {}
         self._blocks: dict[str, _Block] = {}
         self.dim = 0
         for name, parameter in parameters.items():
             batch, transform = found.batches[name], parameter.transform
+            if isinstance(transform, Between):
+                self.intervals[name] = transform.lower, transform.upper
             start = self.dim
             self.dim += int(np.prod(batch + transform.unconstrained_shape))
             self._blocks[name] = _Block(transform, batch, slice(start, self.dim))
+        priors = {name: parameter for name, parameter in parameters.items() if isinstance(parameter, WithPrior)}
+        self.prior = JointPrior(priors, found.batches) if priors else None
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """The parameters (n, *shape) at vectors (n, d), by name; new arrays."""
@@ -111,11 +121,21 @@ class ParameterSpace:
             total += each.sum(axis=tuple(range(1, each.ndim)))
         return total
 
-    def initial_points(self, rng: np.random.Generator, n: int) -> None:
-        """None: the sampler's default is meant."""
+    def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
+        """Points (n, d): drawn from the prior, parameters without one uniform on [-2, 2] before they are constrained.
+
+        None, for the sampler's default, where no parameter has a prior.
+        """
+        if self.prior is None:
+            return None
+        points = rng.uniform(-2.0, 2.0, (n, self.dim))
+        for name, values in self.prior.draw(rng, n).items():
+            block = self._blocks[name]
+            points[:, block.columns] = block.transform.unconstrain(values).reshape(n, -1)
+        return points
 
     def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
-        """The vectors (n, d) at parameters (n, *shape), by name: the inverse of :meth:`constrain`.
+        """Vectors (n, d) of parameters (n, *shape), by name: :meth:`constrain` gives these parameters again.
 
         Raises
         ------

@@ -27,7 +27,11 @@ _EQUAL = 1e-8  # sums that are 1 by definition may have been rounded by that muc
 
 
 class Transform(Protocol):
-    """A bijection, vectorised over leading axes.
+    """A map from R^k onto a support, vectorized over leading axes.
+
+    Those of this module are bijections. A map that forgets a part of x (:class:`kmc.targets.angles.Direction`) has a
+    density of that part, which is then in the log-Jacobian, and its ``unconstrain`` gives one of the points that it
+    maps to a value.
 
     Attributes
     ----------

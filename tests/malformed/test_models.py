@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import numpy as np
 from hypothesis import given
+from scipy import stats
 
 import kmc
 from kmc.surrogates import FitOptions
@@ -40,6 +41,7 @@ OPTIONS = {
     "kernel-hmc": {option.name: getattr(kmc.KernelHMC(), option.name) for option in fields(kmc.KernelHMC)},
 }
 SIZES = frozenset({"shape", "size", "dim"})
+ENDS = {"lower": ("upper",), "upper": ("lower",), "low": ("high",), "high": ("low",)}
 
 MODELS = [
     Case(
@@ -103,7 +105,7 @@ MODELS = [
         ]
     ),
     *(
-        Case(cls.__name__, cls, arguments, is_a_parameter, {"lower": ("upper",), "upper": ("lower",)}, SIZES)
+        Case(cls.__name__, cls, arguments, is_a_parameter, ENDS, SIZES)
         for cls, arguments in [
             (kmc.Real, {"shape": (2, 3)}),
             (kmc.Positive, {"shape": 2}),
@@ -113,6 +115,12 @@ MODELS = [
             (kmc.Simplex, {"size": 3, "shape": 2}),
             (kmc.Ordered, {"size": 3, "shape": 2}),
             (kmc.CorrelationCholesky, {"size": 3, "shape": 2}),
+            (kmc.Circular, {"low": 0.0, "high": 1.0, "shape": 2}),
+            (kmc.Angle, {"shape": 2}),
+            (kmc.Prior, {"distribution": stats.gamma(2.0), "shape": 2}),
+            (kmc.Normal, {"mean": 0.0, "sd": 1.0, "shape": 2}),
+            (kmc.Uniform, {"low": 0.0, "high": 1.0, "shape": 2}),
+            (kmc.Dirichlet, {"alpha": np.ones(3), "shape": 2}),
         ]
     ),
     *(

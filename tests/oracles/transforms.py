@@ -51,3 +51,16 @@ def log_jacobian(function, x):
     """Log of the absolute Jacobian determinant at x (k,) of a function with k values."""
     rows = [gradient(lambda at, i=i: np.ravel(function(at))[i], x) for i in range(len(x))]
     return np.linalg.slogdet(np.array(rows))[1]
+
+
+def direction(x, low, high):
+    """From the middle of [low, high), as many parts of it as the angle of the point x in the plane is of 2 pi."""
+    turns = np.angle(complex(*x)) / (2 * np.pi)
+    return low + (high - low) * ((turns + 0.5) % 1.0)
+
+
+def log_plane_density(x, low, high, spread):
+    """Of a point whose direction is uniform on [low, high) with density 1, and whose radius is log-normal."""
+    r = np.hypot(*x)
+    radius = np.exp(-0.5 * (np.log(r) / spread) ** 2) / (np.sqrt(2 * np.pi) * spread * r)
+    return np.log((high - low) / (2 * np.pi) * radius / r)

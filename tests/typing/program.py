@@ -7,6 +7,7 @@ mypy catches that mistake.
 from typing import Any, assert_type
 
 import numpy as np
+import scipy.stats
 
 import kmc
 from kmc.run.iterate import RunIterator
@@ -38,6 +39,12 @@ model = kmc.Model(
         "low": kmc.LowerBound(1.0),
         "high": kmc.UpperBound(1.0),
         "factor": kmc.CorrelationCholesky(3),
+        "phase": kmc.Circular(0, 24, shape=2),
+        "angle": kmc.Angle(),
+        "slope": kmc.Normal(0, 1, shape=3),
+        "scale": scipy.stats.gamma(2),
+        "weights": kmc.Dirichlet([1, 2]),
+        "rate": kmc.Prior(scipy.stats.invgamma(3), shape=2),
     },
     coords={"school": ["A", "B"]},
     dims={"theta": ["school", "year"]},
@@ -53,7 +60,10 @@ kmc.Model(log_density, dim="two")  # type: ignore[arg-type]
 kmc.Model(log_density, dim=2, noisy="yes")  # type: ignore[arg-type]
 kmc.Model(log_density, dim=2, vectorised=True)  # type: ignore[call-arg]
 kmc.Model(named, parameters={"sigma": 3.0})  # type: ignore[dict-item]
+kmc.Model(named, parameters={"sigma": (0, 10)})  # type: ignore[dict-item]
 kmc.Interval(0, "one")  # type: ignore[arg-type]
+kmc.Circular(0)  # type: ignore[call-arg]
+kmc.Normal(0, "one")  # type: ignore[arg-type]
 
 # Runs
 

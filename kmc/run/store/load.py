@@ -66,7 +66,7 @@ def load(path: Any) -> Any:
         named=header["named"],
         dims=header["dims"],
         coords={name: from_coordinates(record) for name, record in header["coords"].items()},
-        data=_data(folder, header["data"]),
+        variable_attrs=header.get("variable_attrs", {}),
         shapes={name: tuple(shape) for name, (shape, _) in header["settings"]["parameters"].items()},
     )
     chains, dim = header["settings"]["chains"], header["settings"]["dim"]
@@ -76,9 +76,8 @@ def load(path: Any) -> Any:
     if header["save_warmup"] or not commit.finished:
         phases = [_Phase(folder, f"warmup/{i}", commit.columns, n) for i, n in enumerate(commit.n_warmup)]
         warmup = _drawn(phases, names, chains, dim)
-    return laid_out(
-        names, _drawn([_Phase(folder, "draws", commit.columns, commit.n_draws)], names, chains, dim), warmup, attrs
-    )
+    draws = _drawn([_Phase(folder, "draws", commit.columns, commit.n_draws)], names, chains, dim)
+    return laid_out(names, draws, warmup, attrs, _data(folder, header["data"]))
 
 
 def _data(folder, record):
@@ -97,7 +96,7 @@ class _Names(NamedTuple):
     named: bool
     dims: dict[str, list[str]]
     coords: dict[str, np.ndarray]
-    data: dict[str, dict[str, Any]]
+    variable_attrs: dict[str, dict[str, Any]]
     shapes: dict[str, tuple[int, ...]]
 
 

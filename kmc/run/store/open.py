@@ -14,6 +14,7 @@ import numpy as np
 
 from kmc._names import install
 from kmc.run.given import Given
+from kmc.run.prior import data_of
 from kmc.run.store import snapshot
 from kmc.run.store.columns import make_group
 from kmc.run.store.commit import Commit, read_commit, versions, write_commit
@@ -177,8 +178,9 @@ def _created(run, path, save_warmup, lock):
         "named": model.named,
         "dims": {name: list(dims) for name, dims in model.dims.items()},
         "coords": {name: coordinates(labels) for name, labels in model.coords.items()},
-        "data": write_data(path, model.data),
+        "data": write_data(path, data_of(run.request)),
         "evaluations": write_given(path, run.request.history),
+        "variable_attrs": {name: dict(attrs) for name, attrs in model.variable_attrs.items()},
         "save_warmup": save_warmup,
         "model": snapshot.dump_model(path / GIVEN / "model", model),
         "sampler": snapshot.dump(path / GIVEN / "sampler", run.request.sampler, foreign=True),

@@ -1,0 +1,73 @@
+"""``kmc.summary``: ArviZ's table, with circular statistics for parameters on a circle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kmc.diagnostics.circular import Circle
+
+
+def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
+    """ArviZ's summary of the posterior; what is on a circle gets a circular mean and sd.
+
+    Parameters
+    ----------
+    idata : InferenceData or DataTree
+        The result of :func:`kmc.sample`. A variable is on a circle if its attributes say so, as those of
+        :class:`kmc.Circular` and :class:`kmc.Angle` do.
+    var_names : sequence of str, optional
+        Variables of the posterior; all of them by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        With a row for each number, and ArviZ's columns, not rounded. On a circle, "mean" is the circular mean, in
+        [low, high); "sd" is the circular sd, sqrt(-2 log R), in the parameter's unit. Everything else (intervals,
+        errors, effective sample sizes, R-hat) is of the draws within half a period of that mean: an interval may reach
+        beyond `low` or `high`, which is where it goes on at the other end.
+
+    Raises
+    ------
+    ValueError
+        `var_names` has a name that is not in the posterior.
+
+    Notes
+    -----
+    The circular sd is about the sd of a narrow distribution, and infinite for a uniform one. Where there are several
+    directions a circular mean lies between them and says little: plot the draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> model = kmc.Model(lambda p: 9 * np.cos(p["phi"]), parameters={"phi": kmc.Circular(0, 2 * np.pi)})
+    >>> idata = kmc.sample(model, draws=200, max_evaluations=1500, seed=1, progress=False)
+    >>> float(kmc.summary(idata)["sd"]["phi"]) < 0.5  # of the numbers in [0, 2 pi), split in two: about 3
+    True
+    """
+    import arviz
+
+    posterior = idata["posterior"]
+    names = list(posterior.data_vars) if var_names is None else list(var_names)
+    if missing := [name for name in names if name not in posterior.data_vars]:
+        raise ValueError(f"var_names has {missing[0]!r}: expected some of {', '.join(map(repr, posterior.data_vars))}")
+    dataset = (posterior.to_dataset() if hasattr(posterior, "to_dataset") else posterior)[names].compute()
+    means, sds = {}, {}
+    row = 0
+    for name in names:
+        size = int(np.prod(dataset[name].shape[2:]))
+        if (circle := Circle.of(posterior[name].attrs)) is not None:
+            columns = dataset[name].transpose("chain", "draw", ...)
+            for k, index in enumerate(np.ndindex(columns.shape[2:]), start=row):
+                draws = columns.values[(..., *index)]
+                means[k], sds[k] = circle.mean(draws), circle.sd(draws)
+                columns.values[(..., *index)] = circle.around(draws, means[k])
+            dataset[name] = columns
+        row += size
+    table = arviz.summary(dataset, round_to="none")
+    for column, found in (("mean", means), ("sd", sds)):
+        table.iloc[list(found), table.columns.get_loc(column)] = list(found.values())
+    return table

@@ -1,0 +1,310 @@
+"""Priors by name: the ones that are wanted most, as thin declarations over scipy.stats.
+
+Any other continuous distribution of scipy.stats is as good: see :class:`kmc.Prior`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from kmc.checks import as_array, check_number
+from kmc.targets.parameters import check_interval
+from kmc.targets.priors import WithPrior
+
+
+@dataclass(frozen=True)
+class Normal(WithPrior):
+    """A normal prior.
+
+    Parameters
+    ----------
+    mean, sd : float
+    shape : int or tuple of int, optional
+        Of an array of independent numbers with that prior, as of :class:`kmc.Real`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.Normal(0, 1, shape=3)
+    Normal(mean=0.0, sd=1.0, shape=(3,))
+    >>> kmc.Normal(0, -1)
+    Traceback (most recent call last):
+        ...
+    ValueError: sd=-1: expected a number in (0, inf)
+    """
+
+    mean: float
+    sd: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, mean=-np.inf, sd=0.0)
+
+    @property
+    def distribution(self) -> Any:
+        return stats.norm(self.mean, self.sd)
+
+
+@dataclass(frozen=True)
+class HalfNormal(WithPrior):
+    """The absolute value of a normal number of mean 0: for scales.
+
+    Parameters
+    ----------
+    sd : float
+        Of the normal number.
+    shape : int or tuple of int, optional
+        As of :class:`Normal`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.HalfNormal(2)
+    HalfNormal(sd=2.0, shape=None)
+    """
+
+    sd: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, sd=0.0)
+
+    @property
+    def distribution(self) -> Any:
+        return stats.halfnorm(scale=self.sd)
+
+
+@dataclass(frozen=True)
+class LogNormal(WithPrior):
+    """A positive number whose log is normal.
+
+    Parameters
+    ----------
+    mean, sd : float
+        Of the log.
+    shape : int or tuple of int, optional
+        As of :class:`Normal`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.LogNormal(0, 1).distribution.median()
+    1.0
+    """
+
+    mean: float
+    sd: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, mean=-np.inf, sd=0.0)
+        if abs(self.mean) > 700.0:
+            raise ValueError(f"mean={self.mean!r}: expected the log of a float64, between -700 and 700")
+
+    @property
+    def distribution(self) -> Any:
+        return stats.lognorm(self.sd, scale=np.exp(self.mean))
+
+
+@dataclass(frozen=True)
+class Uniform(WithPrior):
+    """A uniform prior between two bounds: :class:`kmc.Interval`, with start points drawn from it.
+
+    Parameters
+    ----------
+    low, high : float
+    shape : int or tuple of int, optional
+        As of :class:`Normal`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.Uniform(0, 10).transform
+    Between(lower=0.0, upper=10.0)
+    """
+
+    low: float
+    high: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_interval(self, "low", "high")
+
+    @property
+    def distribution(self) -> Any:
+        return stats.uniform(self.low, self.high - self.low)
+
+
+@dataclass(frozen=True)
+class Exponential(WithPrior):
+    """An exponential prior.
+
+    Parameters
+    ----------
+    rate : float
+        One over the mean.
+    shape : int or tuple of int, optional
+        As of :class:`Normal`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.Exponential(0.1).distribution.mean()
+    10.0
+    """
+
+    rate: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, rate=0.0)
+
+    @property
+    def distribution(self) -> Any:
+        return stats.expon(scale=1.0 / self.rate)
+
+
+@dataclass(frozen=True)
+class Gamma(WithPrior):
+    """A gamma prior, of mean alpha / rate.
+
+    Parameters
+    ----------
+    alpha, rate : float
+    shape : int or tuple of int, optional
+        As of :class:`Normal`: of the array, not of the distribution.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.Gamma(3, 2).distribution.mean()
+    1.5
+    """
+
+    alpha: float
+    rate: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, alpha=0.0, rate=0.0)
+
+    @property
+    def distribution(self) -> Any:
+        return stats.gamma(self.alpha, scale=1.0 / self.rate)
+
+
+@dataclass(frozen=True)
+class Beta(WithPrior):
+    """A beta prior, for a number between 0 and 1, of mean alpha / (alpha + beta).
+
+    Parameters
+    ----------
+    alpha, beta : float
+    shape : int or tuple of int, optional
+        As of :class:`Normal`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.Beta(1, 3).distribution.mean()
+    0.25
+    """
+
+    alpha: float
+    beta: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, alpha=0.0, beta=0.0)
+
+    @property
+    def distribution(self) -> Any:
+        return stats.beta(self.alpha, self.beta)
+
+
+@dataclass(frozen=True)
+class StudentT(WithPrior):
+    """Student's t distribution; with ``df=1`` it is Cauchy's.
+
+    Parameters
+    ----------
+    df : float
+        Degrees of freedom.
+    center, scale : float
+    shape : int or tuple of int, optional
+        As of :class:`Normal`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.StudentT(3, scale=2.5)
+    StudentT(df=3.0, center=0.0, scale=2.5, shape=None)
+    """
+
+    df: float
+    center: float = 0.0
+    scale: float = 1.0
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, df=0.0, center=-np.inf, scale=0.0)
+
+    @property
+    def distribution(self) -> Any:
+        return stats.t(self.df, self.center, self.scale)
+
+
+@dataclass(frozen=True)
+class Dirichlet(WithPrior):
+    """A Dirichlet prior of positive numbers with the sum 1: of a :class:`kmc.Simplex`.
+
+    Parameters
+    ----------
+    alpha : sequence of float
+        One for each component, at least two.
+    shape : int or tuple of int, optional
+        Of an array of such vectors.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.Dirichlet([1, 1, 2])
+    Dirichlet(alpha=(1.0, 1.0, 2.0), shape=None)
+    """
+
+    alpha: Any
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expected = f"alpha={self.alpha!r}: expected at least two positive numbers"
+        try:
+            alpha = as_array("alpha", self.alpha)
+        except (TypeError, ValueError) as error:
+            raise TypeError(expected) from error
+        if alpha.ndim != 1 or len(alpha) < 2 or not np.all((alpha > 0) & np.isfinite(alpha)):
+            raise ValueError(expected)
+        object.__setattr__(self, "alpha", tuple(map(float, alpha)))
+
+    @property
+    def distribution(self) -> Any:
+        return stats.dirichlet(self.alpha)
+
+
+def _check(prior: Any, **least: float) -> None:
+    """Numbers above these, made floats."""
+    for name, low in least.items():
+        check_number(prior, name, low)
+        object.__setattr__(prior, name, float(getattr(prior, name)))

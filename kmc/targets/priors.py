@@ -1,0 +1,247 @@
+"""Parameters with a prior: any continuous distribution of scipy.stats, whose support decides the transform."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from scipy import stats
+from scipy.special import gammaln, xlogy
+
+from kmc.checks import is_number
+from kmc.targets import transforms
+from kmc.targets.angles import Direction, circle_attrs
+from kmc.targets.parameters import Parameter
+
+_FROZEN_DIRICHLET = type(stats.dirichlet([1.0, 1.0]))
+_LEAST = np.finfo(np.float64).tiny
+
+
+@runtime_checkable
+class Distribution(Protocol):
+    """What SciPy's frozen distributions have."""
+
+    def logpdf(self, x: Any) -> Any:
+        """Log of the density."""
+
+
+class WithPrior(Parameter):
+    """A parameter with a prior.
+
+    Attributes
+    ----------
+    distribution : frozen distribution of scipy.stats
+        Of one value.
+    """
+
+    @property
+    @abstractmethod
+    def distribution(self) -> Any:
+        """See above."""
+
+    @property
+    def transform(self) -> transforms.Transform:
+        return _transform(self.distribution)
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        transform = self.transform
+        return circle_attrs(transform.low, transform.high) if isinstance(transform, Direction) else {}
+
+
+class Prior(WithPrior):
+    """A parameter with a prior from scipy.stats, independent of the other parameters.
+
+    The support of the distribution decides where the parameter lives, its log-density is added to what the model's
+    function returns, start points are drawn from it, and draws of it go with the results, in the group ``prior``.
+    In a :class:`kmc.Model` the distribution itself will do: ``parameters={"b": scipy.stats.gamma(2)}``.
+
+    Parameters
+    ----------
+    distribution : frozen distribution of scipy.stats
+        A continuous one of a single number, with numbers as its parameters, such as ``scipy.stats.gamma(2)``; or
+        ``scipy.stats.dirichlet(alpha)``, for a :class:`kmc.Simplex`. With ``scipy.stats.vonmises(kappa, loc)`` the
+        parameter is a :class:`kmc.Angle`.
+    shape : int or tuple of int, optional
+        Of an array of independent numbers with that prior, as of :class:`kmc.Real`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no such distribution; the message says what to do instead.
+
+    Examples
+    --------
+    >>> import scipy.stats
+    >>> import kmc
+    >>> model = kmc.Model(
+    ...     lambda p: -0.5 * (p["mean"] / p["sd"]) ** 2,  # the log-likelihood alone
+    ...     parameters={"mean": kmc.Normal(0, 10), "sd": kmc.Prior(scipy.stats.invgamma(3))},
+    ... )
+    >>> model.prior.log_density(model.constrain(np.zeros((1, 2))))
+    array([-4.92])
+    """
+
+    def __init__(self, distribution: Any, shape: Any = None):
+        _check(distribution)
+        self._distribution, self.shape = distribution, shape
+        self.__post_init__()
+
+    @property
+    def distribution(self) -> Any:
+        return self._distribution
+
+    def __repr__(self) -> str:
+        return f"Prior({_named(self.distribution)}, shape={self.shape!r})"
+
+
+class JointPrior:
+    """The prior of all parameters that have one: they are independent.
+
+    Parameters
+    ----------
+    priors : mapping of str to WithPrior
+    batches : mapping of str to tuple of int
+        The shape of the array of each parameter's values.
+    """
+
+    def __init__(self, priors: Mapping[str, WithPrior], batches: Mapping[str, tuple[int, ...]]):
+        self._laws = {name: (prior.distribution, prior.transform, batches[name]) for name, prior in priors.items()}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the parameters that have a prior."""
+        return tuple(self._laws)
+
+    def log_density(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The sum of the log-densities (n,) at values (n, *shape) by name; of parameters without a prior there is none.
+
+        It is -inf where a distribution's own log-density is NaN: far out in a tail, by an overflow.
+        """
+        total: Any = 0.0
+        for name, (distribution, _, _) in self._laws.items():
+            with np.errstate(over="ignore", invalid="ignore"):
+                each = _log_density(distribution, values[name])
+            total = total + each.sum(axis=tuple(range(1, each.ndim)))
+        return np.where(np.isnan(total), -np.inf, total)
+
+    def draw(self, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
+        """Draws (n, *shape) by name, inside the support also where rounding took one to its edge."""
+        return {
+            name: _draw(distribution, transform, rng, (n, *batch))
+            for name, (distribution, transform, batch) in self._laws.items()
+        }
+
+
+def as_parameter(name: str, given: Any) -> Parameter:
+    """A parameter from what a user may give for one.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if isinstance(given, Parameter):
+        return given
+    where = f"parameters[{name!r}]={given!r}"
+    expected = (
+        "expected kmc.Real(), kmc.Positive() or alike, or a prior such as kmc.Normal(0, 1) or scipy.stats.gamma(2)"
+    )
+    if isinstance(given, type) and issubclass(given, Parameter):
+        raise TypeError(f"{where}: {expected}; call it, kmc.{given.__name__}(...)")
+    if _is_distribution(given):
+        try:
+            return Prior(given)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"parameters[{name!r}]: {error}") from None
+    if isinstance(given, (tuple, list)) and len(given) == 2 and all(map(is_number, given)):
+        low, high = given
+        raise TypeError(f"{where}: {expected}; for numbers between two bounds kmc.Interval({low!r}, {high!r})")
+    raise TypeError(f"{where}: {expected}")
+
+
+def _is_distribution(given: Any) -> bool:
+    """Also one that is not good enough: its own error says why."""
+    return not isinstance(given, type) and any(
+        callable(getattr(given, method, None)) for method in ("logpdf", "logpmf", "rvs", "sample")
+    )
+
+
+def _check(distribution: Any) -> None:
+    what = f"distribution={_named(distribution)}"
+    if isinstance(distribution, _FROZEN_DIRICHLET):
+        return
+    if isinstance(distribution, (stats.rv_continuous, stats.rv_discrete)):
+        raise TypeError(f"{what} has no parameters: freeze it by calling it, such as scipy.stats.gamma(2)")
+    if isinstance(getattr(distribution, "dist", None), stats.rv_discrete) or hasattr(distribution, "pmf"):
+        raise TypeError(f"{what} is discrete: kmc samples continuous parameters only, so sum it out of the likelihood")
+    if not (_is_frozen(distribution) and isinstance(distribution.dist, stats.rv_continuous)):
+        raise TypeError(
+            f"{what}: expected a frozen continuous distribution of one number, such as scipy.stats.gamma(2), or "
+            "scipy.stats.dirichlet(alpha); add other priors in log_density, and declare the support by kmc.Real(), "
+            "kmc.Positive() or alike"
+        )
+    ends = distribution.support()
+    if any(map(np.ndim, (*ends, *distribution.args, *distribution.kwds.values()))):
+        raise ValueError(
+            f"{what} has arrays as its parameters: expected numbers, one prior for each parameter of the model; "
+            "kmc.Prior(..., shape=...) is an array of numbers with the same prior"
+        )
+    if not ends[0] < ends[1]:
+        raise ValueError(f"{what} has no support: its parameters are not those of a distribution")
+
+
+def _is_frozen(distribution: Any) -> bool:
+    return all(hasattr(distribution, name) for name in ("dist", "args", "kwds"))
+
+
+def _named(distribution: Any) -> str:
+    """As it was written, about; SciPy's own repr is an address."""
+    if isinstance(distribution, _FROZEN_DIRICHLET):
+        return f"scipy.stats.dirichlet({list(map(float, distribution.alpha))})"
+    if not _is_frozen(distribution):
+        return repr(distribution)
+    given = [*map(repr, distribution.args), *(f"{key}={value!r}" for key, value in distribution.kwds.items())]
+    return f"scipy.stats.{distribution.dist.name}({', '.join(given)})"
+
+
+def _transform(distribution: Any) -> transforms.Transform:
+    if isinstance(distribution, _FROZEN_DIRICHLET):
+        return transforms.IsometricLogRatio(len(distribution.alpha))
+    if distribution.dist is stats.vonmises or distribution.dist.name == "vonmises":
+        return _circle(distribution)
+    low, high = map(float, distribution.support())
+    if np.isfinite(low) and np.isfinite(high):
+        return transforms.Between(low, high)
+    if np.isfinite(low):
+        return transforms.Above(low)
+    return transforms.Below(high) if np.isfinite(high) else transforms.Identity()
+
+
+def _circle(distribution: Any) -> Direction:
+    """Of von Mises' distribution: [-pi, pi), in radians or in its scale."""
+    given = dict(zip(("kappa", "loc", "scale"), distribution.args)) | distribution.kwds
+    half = np.pi * float(given.get("scale", 1.0))
+    return Direction(-half, half)
+
+
+def _log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
+    """Of each value: (n, *batch, *own shape) -> (n, *batch)."""
+    if not isinstance(distribution, _FROZEN_DIRICHLET):
+        return np.asarray(distribution.logpdf(values))
+    alpha = distribution.alpha  # SciPy's own takes the components along the first axis, and no sum that is rounded
+    return xlogy(alpha - 1.0, values).sum(axis=-1) + gammaln(alpha.sum()) - gammaln(alpha).sum()
+
+
+def _draw(
+    distribution: Any, transform: transforms.Transform, rng: np.random.Generator, shape: tuple[int, ...]
+) -> np.ndarray:
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        values = np.asarray(distribution.rvs(size=shape, random_state=rng), dtype=float)
+    if isinstance(transform, transforms.IsometricLogRatio):
+        return np.maximum(values, _LEAST)
+    if isinstance(transform, Direction):
+        return transform.constrain(transform.unconstrain(values))
+    inside = np.sort(transform.constrain(np.array([-1e300, 1e300])))
+    return np.clip(values, *inside)

@@ -1,0 +1,77 @@
+"""Circular statistics, held to scipy's and ArviZ's, and the table that has them."""
+
+import arviz
+import numpy as np
+import pytest
+import xarray
+from scipy import stats
+
+import kmc
+from kmc import cli
+from kmc.diagnostics.circular import Circle
+
+
+@pytest.mark.parametrize(("low", "high"), [(-np.pi, np.pi), (0.0, 24.0), (-30.0, 330.0)])
+def test_mean_and_sd_are_scipys(low, high):
+    rng = np.random.default_rng(0)
+    circle = Circle(low, high - low)
+    for _ in range(5):
+        values = circle.wrapped(rng.normal(low, 0.1 * (high - low), 300))
+        assert low <= values.min() and values.max() < high
+        # as angles: scipy's own tolerance at the border is absolute
+        difference = circle.mean(values) - stats.circmean(values, high, low)
+        assert abs(circle.around(np.array(difference), 0.0)) < 1e-9
+        assert circle.sd(values) == pytest.approx(stats.circstd(values, high, low))
+
+
+def test_the_mean_is_inside():
+    assert Circle(0.0, 1.0).mean(np.array([1 - 1e-17, -1e-17])) < 1.0
+    assert Circle(0.0, 1.0).wrapped(-1e-20) == 0.0
+
+
+def test_a_uniform_circle_has_no_sd():
+    assert Circle(0.0, 1.0).sd(np.arange(8) / 8) > 1.0
+
+
+def results():
+    rng = np.random.default_rng(1)
+    posterior = xarray.Dataset(
+        {
+            "mu": (("chain", "draw"), rng.standard_normal((4, 200))),
+            "phi": (("chain", "draw", "mode"), rng.normal([0.0, 90.0], 10.0, (4, 200, 2)) % 360.0),
+            "last": (("chain", "draw"), rng.standard_normal((4, 200))),
+        }
+    )
+    posterior["phi"].attrs = {"circular": 1, "low": 0.0, "period": 360.0}
+    return {"posterior": posterior}
+
+
+def test_the_rows_of_circular_variables():
+    data = results()
+    before = data["posterior"].copy(deep=True)
+    table = kmc.summary(data)
+    assert list(table.index) == ["mu", "phi[0]", "phi[1]", "last"]
+    draws = data["posterior"]["phi"].values
+    for k in (0, 1):
+        row, values = table.loc[f"phi[{k}]"], draws[..., k]
+        assert row["mean"] == pytest.approx(stats.circmean(values, 360))
+        assert row["sd"] == pytest.approx(stats.circstd(values, 360))
+        assert row["ess_bulk"] > 400 and row["mcse_mean"] < 1.0
+    plain = arviz.summary(before[["mu", "last"]], round_to="none")
+    np.testing.assert_allclose(table.loc[["mu", "last"]].to_numpy(float), plain.to_numpy(float))
+    xarray.testing.assert_identical(data["posterior"], before)  # it is the user's
+
+
+def test_names():
+    assert list(kmc.summary(results(), ["last", "phi"]).index) == ["last", "phi[0]", "phi[1]"]
+    with pytest.raises(ValueError, match=r"^var_names has 'nu': expected some of 'mu', 'phi', 'last'"):
+        kmc.summary(results(), ["nu"])
+
+
+def test_the_command_prints_it(tmp_path, capsys):
+    model = kmc.Model(lambda p: 20 * np.cos(p["phi"]), parameters={"phi": kmc.Circular(0, 2 * np.pi)})
+    idata = kmc.sample(model, sampler="random-walk", draws=400, warmup=200, seed=1, progress=False)
+    idata.to_netcdf(tmp_path / "draws.nc")
+    assert cli.main(["summary", str(tmp_path / "draws.nc")]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("phi"))
+    assert 0.15 < float(row.split()[2]) < 0.35  # 1 / sqrt(20); of the numbers in [0, 2 pi) it is 3
