@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
     from kmc.plots import plot_ck_test, plot_implied_timescales, plot_pairs, plot_slow_modes, plot_validation
     from kmc.run.executors import DaskExecutor, ProcessExecutor
+    from kmc.run.find_start import find_start
     from kmc.run.iterate import iterate
     from kmc.run.records import Progress
     from kmc.run.sample import sample
@@ -79,6 +80,7 @@ _HOMES = {
     "Uniform": "kmc.targets.distributions",
     "UpperBound": "kmc.targets.parameters",
     "extend": "kmc.run.store.extend",
+    "find_start": "kmc.run.find_start",
     "from_pymc": "kmc.targets.pymc_model",
     "from_stan": "kmc.targets.stan_model",
     "iterate": "kmc.run.iterate",
@@ -129,6 +131,7 @@ __all__ = [
     "bases",
     "diagnostics",
     "extend",
+    "find_start",
     "forms",
     "from_pymc",
     "from_stan",

@@ -60,7 +60,7 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
     for name in names:
         size = int(np.prod(dataset[name].shape[2:]))
         if (circle := Circle.of(posterior[name].attrs)) is not None:
-            columns = dataset[name].transpose("chain", "draw", ...)
+            columns = dataset[name].transpose("chain", "draw", ...).copy()
             for k, index in enumerate(np.ndindex(columns.shape[2:]), start=row):
                 draws = columns.values[(..., *index)]
                 means[k], sds[k] = circle.mean(draws), circle.sd(draws)

@@ -7,16 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from kmc.errors import EvaluationError
 from kmc.mcmc.base import Problem, Process, Sweep
 from kmc.run.blobs import BlobStore
 from kmc.run.request import Request
 from kmc.run.trace import Trace
+from kmc.run.wide_starts import TRIED, near, wide_batches
+from kmc.targets.model import Model
 from kmc.threads import single_threaded
 
 Evaluate = Callable[[np.ndarray], np.ndarray]
 
 _TRIES_PER_START = 100
 _LARGEST_DIFFERENCE = 1.0  # nats, in the median, of what the history says from what the function returns
+_SPREADS = (0.03, 0.3, 1.0)  # of the log of the factors by which start points differ from the first that was found
 
 
 class Replica:
@@ -62,7 +66,13 @@ class Replica:
     def random_start(self, evaluate: Evaluate) -> tuple[np.ndarray, np.ndarray]:
         """Points (k, d) and values (k,), until there is one per chain of positive density.
 
-        First points of the history, if there is one; then as the model draws them, or else uniform on [-2, 2]^d.
+        First points of the history, if there is one; then as the model draws them, or else uniform on [-2, 2]^d; where
+        none of these has a positive density, of all sizes.
+
+        Raises
+        ------
+        ValueError
+            The density is zero at all of them.
         """
         model = self.request.model
         rng = np.random.default_rng(self._start_seed)
@@ -76,6 +86,38 @@ class Replica:
             if batch is None:
                 batch = rng.uniform(-2.0, 2.0, (size, model.dim))
             points, values = np.vstack([points, batch]), np.concatenate([values, evaluate(batch)])
+        if np.any(np.isfinite(values)):
+            return points, values
+        return self._wide_start(evaluate, rng, len(points))
+
+    def _wide_start(self, evaluate: Evaluate, rng: np.random.Generator, tried: int) -> tuple[np.ndarray, np.ndarray]:
+        """Points (k, d) of positive density, from a search over all sizes, and their values (k,).
+
+        One that fails the function ends the search: far from where it is at home a function may do anything.
+        """
+        model = self.request.model
+        allowed = _TRIES_PER_START * self.chains
+        if self.max_evaluations is not None:
+            allowed = min(allowed, self.max_evaluations // 4)
+        points, values, n, failure = np.empty((0, model.dim)), np.empty(0), 0, None
+        batches = wide_batches(rng, self.chains, model.dim)
+        while len(values) < self.chains and n < allowed:
+            size = min(self.chains, allowed - n)
+            batch = next(batches)[:size]
+            if len(values):
+                batch = near(rng, size, points[np.argmax(values)], float(rng.choice(_SPREADS)))
+            n += size
+            try:
+                found = evaluate(batch)
+            except EvaluationError as error:
+                if len(values):
+                    raise
+                failure = error
+                break
+            positive = np.isfinite(found)
+            points, values = np.vstack([points, batch[positive]]), np.concatenate([values, found[positive]])
+        if not len(values):
+            raise ValueError(_nowhere(model, tried, n, failure)) from failure
         return points, values
 
     def _start_in_history(self, rng, evaluate):
@@ -101,7 +143,7 @@ class Replica:
         if not np.any(np.isfinite(values)):
             raise ValueError(
                 f"initial={np.array2string(points, threshold=20)}: the log-density is -inf at every start point; "
-                "pass start points at which the density is positive"
+                "pass start points at which the density is positive; kmc.find_start looks for some"
             )
         self._process = self.request.sampler.start(
             Problem(
@@ -156,3 +198,19 @@ class Replica:
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; the traces have to be restored, too."""
         self._process, self._asked = state["process"], state["asked"]
+
+
+def _nowhere(model: Model, tried: int, wide: int, failure: EvaluationError | None) -> str:
+    """No start point was found: what was tried, and what to do."""
+    usual = f"uniform on [-2, 2]^{model.dim}" if model.initial_points(np.random.default_rng(0), 1) is None else "random"
+    if model.named:
+        usual += " (before parameters are constrained)" if usual != "random" else ""
+        bounds = "see that log_density and the supports of the parameters agree"
+    else:
+        bounds = 'give bounded parameters their bounds, kmc.Model(f, parameters={"a": kmc.Interval(0, 10), ...})'
+    last = f"; the last of them ended in an error ({failure.args[0]})" if failure is not None else ""
+    return (
+        f"the log-density is -inf at each of {tried + wide} start points that were tried, {tried} {usual} and {wide} "
+        f"{TRIED}{last}: {bounds}, or pass start points of positive density, initial=...; kmc.find_start looks for "
+        "some between bounds of yours"
+    )

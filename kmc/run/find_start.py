@@ -1,0 +1,297 @@
+"""``kmc.find_start``: start points from an optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from kmc.checks import as_array
+from kmc.errors import EvaluationError
+from kmc.run import arguments
+from kmc.run.wide_starts import TRIED, wide_batches
+from kmc.targets.evaluate import Evaluator
+from kmc.targets.model import Model
+
+_CLIMBS = 3  # local searches, from the best of the first points
+_SEARCHED = 0.25  # of the evaluations, for these first points; half as many for the points around the tops
+_AROUND = 1.0  # sd of the start points around a top, in steps that cost half a nat
+_DEEP = 25.0  # nats below the best top: start points and other tops that are lower are left out
+
+
+@dataclass(frozen=True, eq=False)
+class StartPoints:
+    """What :func:`kmc.find_start` found; ``initial=`` of :func:`kmc.sample` takes it as it is.
+
+    Attributes
+    ----------
+    initial : ndarray, shape (k, d)
+        Start points, unconstrained, the best first.
+    log_density : ndarray, shape (k,)
+        Of these vectors.
+    n_evaluations : int
+        Of the model, that it took. They are not among those that :func:`kmc.sample` counts.
+    x : ndarray, shape (n, d)
+    values : ndarray, shape (n,)
+        All points that were evaluated, and their log-densities; -inf where the evaluation failed. Those of a bare
+        function can go to the surrogate: ``kmc.sample(..., history=(start.x, start.values))``.
+    """
+
+    initial: np.ndarray
+    log_density: np.ndarray
+    n_evaluations: int
+    x: np.ndarray
+    values: np.ndarray
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.initial, dtype=dtype)
+
+    def __repr__(self) -> str:
+        return (
+            f"StartPoints(initial=<{len(self.initial)} points>, log_density={self.log_density.max():.6g} at best, "
+            f"n_evaluations={self.n_evaluations})"
+        )
+
+
+def find_start(
+    target: Callable[[np.ndarray], float] | Model,
+    dim: int | None = None,
+    bounds: Any = None,
+    n_points: int = 4,
+    max_evaluations: int | None = None,
+    seed: Any = None,
+) -> StartPoints:
+    """Look for start points of :func:`kmc.sample` with a local optimizer.
+
+    Parameters
+    ----------
+    target : callable, Model, pymc.Model or bridgestan.StanModel
+        As of :func:`kmc.sample`.
+    dim : int, optional
+        Number of parameters d, for a bare callable.
+    bounds : sequence of d pairs, or mapping of str to pair, optional
+        Plausible bounds, between which the search begins: of each coordinate of the vector, or by name the bounds of
+        parameters, numbers or arrays of the parameter's shape. They need not hold: the search may leave them. Without
+        them it begins at the model's own start points, and then at points of all sizes.
+    n_points : int
+        Start points k that are wanted: at least as many as there will be chains.
+    max_evaluations : int, optional
+        Budget; by default 200 + 100 d.
+    seed : int, SeedSequence or Generator, optional
+        The same seed gives the same points.
+
+    Returns
+    -------
+    StartPoints
+        With ``initial`` (k, d), which ``kmc.sample(..., initial=...)`` takes, and the price, ``n_evaluations``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A bad argument; or no point of positive density was found, and the message says what was tried.
+
+    Notes
+    -----
+    Points between the bounds come first; from the best of them up to three searches climb by Powell's method, as SciPy
+    has it. The start points are spread around the tops that they reach, by as much as costs half a nat
+    in each coordinate. Where the function fails, the density is taken to be zero.
+
+    Tops of a density are no draws from it: this is help for a model that is hard to start, and a warm-up finds the
+    rest. Start points that all are in one mode do not tell of another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> def logistic_growth(x):  # zero outside of its box
+    ...     rate, capacity = x
+    ...     if not (0 < rate < 1 and 100 < capacity < 1000):
+    ...         return -np.inf
+    ...     return -0.5 * ((rate - 0.1) / 0.01) ** 2 - 0.5 * ((capacity - 500) / 20) ** 2
+    >>> start = kmc.find_start(logistic_growth, dim=2, bounds=[(0, 1), (100, 1000)], seed=1)
+    >>> start.initial[0].round(1), start.n_evaluations <= 400
+    (array([  0.1, 500. ]), True)
+    >>> idata = kmc.sample(logistic_growth, dim=2, initial=start, draws=200, seed=1, progress=False)
+    """
+    model = arguments.as_model(target, dim)
+    n_points = arguments.as_number("n_points", n_points, 1)
+    budget = arguments.as_count("max_evaluations", max_evaluations, 10)
+    search = _Search(model, 200 + 100 * model.dim if budget is None else budget)
+    rng = np.random.default_rng(arguments.as_seed(seed))
+    first = _first_points(model, bounds, rng, max(int(_SEARCHED * search.budget), 4))
+    for batch in first:
+        search.look(batch)
+        if search.left <= (1.0 - _SEARCHED) * search.budget and np.any(np.isfinite(search.all_values())):
+            break
+        if not search.left:
+            raise ValueError(_nothing(search, bounds))
+    if not np.any(np.isfinite(search.all_values())):
+        raise ValueError(_nothing(search, bounds))
+    tops = _tops(search, reserved=int(0.5 * _SEARCHED * search.budget))
+    points = _spread(search, tops, n_points, rng)
+    values = np.array([search.known[point.tobytes()] for point in points])
+    order = np.argsort(-values, kind="stable")
+    x = np.array(search.x)
+    return StartPoints(points[order], values[order], search.evaluate.n_evaluations, x, search.all_values())
+
+
+class _Search:
+    """The evaluations so far, within a budget; a failure is a density of zero."""
+
+    def __init__(self, model: Model, budget: int):
+        self.evaluate, self.budget = Evaluator(model), budget
+        self.x: list[np.ndarray] = []
+        self.known: dict[bytes, float] = {}
+        self.failure: EvaluationError | None = None
+
+    @property
+    def left(self) -> int:
+        """Evaluations that can still be made."""
+        return self.budget - self.evaluate.n_evaluations
+
+    def __call__(self, x: np.ndarray) -> float:
+        """The log-density at x (d,); -inf without a look at it when the budget is spent."""
+        x = np.array(x, dtype=float)
+        key = x.tobytes()
+        if key not in self.known:
+            if not self.left:
+                return -np.inf
+            value = -np.inf
+            try:
+                value = float(self.evaluate(x[None])[0])
+            except EvaluationError as error:
+                self.failure = self.failure or error
+            self.x.append(x)
+            self.known[key] = value
+        return self.known[key]
+
+    def look(self, points: np.ndarray) -> None:
+        """Evaluate points (k, d)."""
+        for x in points:
+            self(x)
+
+    def all_values(self) -> np.ndarray:
+        """Of all points, (n,)."""
+        return np.array([self.known[x.tobytes()] for x in self.x])
+
+
+def _first_points(model, bounds, rng, n):
+    """Batches of points: between the bounds, or else from where runs start, and then from everywhere."""
+    if bounds is not None:
+        between = _between(model, bounds)
+        while True:
+            yield between(rng, n)
+    points = model.initial_points(rng, n)
+    yield rng.uniform(-2.0, 2.0, (n, model.dim)) if points is None else points
+    yield from wide_batches(rng, 4, model.dim)
+
+
+def _between(model, bounds):
+    """A function that draws points (n, d) between bounds."""
+    if isinstance(bounds, Mapping):
+        if unknown := set(bounds) - set(model.dims):
+            raise ValueError(f"bounds has {min(map(str, unknown))!r}, which is no parameter of the model")
+        ends = {name: _pair(f"bounds[{name!r}]", pair) for name, pair in bounds.items()}
+
+        def draw(rng, n):
+            points = model.initial_points(rng, n)
+            points = rng.uniform(-2.0, 2.0, (n, model.dim)) if points is None else points
+            values = model.constrain(points)
+            for name, (low, high) in ends.items():
+                try:
+                    values[name] = low + (high - low) * rng.uniform(size=values[name].shape)
+                except ValueError as error:
+                    raise ValueError(f"bounds[{name!r}] has another shape than the parameter: {error}") from error
+            try:
+                return model.start_points(values, n)
+            except ValueError as error:
+                raise ValueError(f"bounds: {error}") from error
+
+        return draw
+    low, high = _pair("bounds", bounds, model.dim)
+    return lambda rng, n: low + (high - low) * rng.uniform(size=(n, model.dim))
+
+
+def _pair(name, pair, dim=None):
+    expected = f"{name}={pair!r}: expected " + ("a pair (low, high)" if dim is None else f"{dim} pairs (low, high)")
+    try:
+        if dim is None:
+            low, high = (as_array(name, end) for end in pair)
+        else:
+            low, high = as_array(name, pair).reshape(dim, 2).T
+    except (TypeError, ValueError) as error:
+        raise TypeError(expected) from error
+    if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
+        raise ValueError(f"{expected}, finite and low < high")
+    return low, high
+
+
+def _tops(search, reserved):
+    """Tops (t, d), the best first, of which those that are far lower are left out."""
+    values = search.all_values()
+    order = [i for i in np.argsort(-values, kind="stable") if np.isfinite(values[i])]
+    starts = [search.x[i] for i in order[:_CLIMBS]]
+    scale = np.abs(np.array([search.x[i] for i in order[: 4 * _CLIMBS]])).max(axis=0)
+    tops = []
+    for i, start in enumerate(starts):
+        share = (search.left - reserved) // (len(starts) - i)
+        if share < len(start) + 2:
+            tops.append(start)
+            continue
+        found = optimize.minimize(
+            lambda x: min(-search(x), 1e300),  # walls, where infinities would give NaN
+            start,
+            method="Powell",
+            options={"maxfev": share, "direc": np.diag(0.1 * np.where(scale > 0, scale, 1.0)), "ftol": 1e-6},
+        )
+        tops.append(np.array(found.x, dtype=float))
+    best = max(map(search, tops))
+    tops = [top for top in tops if search(top) > best - _DEEP]
+    return sorted(tops, key=search, reverse=True)
+
+
+def _spread(search, tops, n_points, rng):
+    """Points (k, d): the best top, and others around the tops, no further than where the density is still high."""
+    best = search(tops[0])
+    widths = _widths(search, tops[0])
+    points = [tops[0]]
+    while len(points) < n_points:
+        top, factor = tops[len(points) % len(tops)], _AROUND
+        point = top
+        for _ in range(6):
+            trial = top + factor * widths * rng.standard_normal(len(top))
+            if search(trial) > best - _DEEP:
+                point = trial
+                break
+            factor *= 0.5
+        points.append(point)
+    return np.array(points)
+
+
+def _widths(search, top):
+    """In each coordinate the step, within a factor of two, that costs half a nat; the evaluations are few."""
+    best = search(top)
+    widths = np.empty(len(top))
+    for j in range(len(top)):
+        step = np.zeros(len(top))
+        size = 0.05 * max(abs(top[j]), 0.1)
+        for _ in range(6):
+            step[j] = size
+            loss = best - max(search(top + step), search(top - step))
+            if 0.125 < loss < 2.0:
+                break
+            size *= float(np.clip(np.sqrt(0.5 / max(loss, 1e-6)), 0.02, 30.0))
+        widths[j] = size
+    return widths
+
+
+def _nothing(search, bounds):
+    where = f"at the usual start points, and {TRIED}" if bounds is None else f"between bounds={bounds!r}"
+    last = "" if search.failure is None else f"; some failed ({search.failure.args[0]})"
+    return (
+        f"the log-density is -inf at each of {search.evaluate.n_evaluations} points {where}{last}: give bounds "
+        "between which the density is positive, or more max_evaluations"
+    )

@@ -1,0 +1,117 @@
+"""Start points from an optimizer."""
+
+import numpy as np
+import pytest
+
+import kmc
+
+
+class Counting:
+    def __init__(self, function):
+        self.function, self.n = function, 0
+
+    def __call__(self, x):
+        self.n += 1
+        return self.function(x)
+
+
+def growth(x):
+    rate, capacity = x
+    if not (0 < rate < 1 and 100 < capacity < 1000):
+        return -np.inf
+    return -0.5 * ((rate - 0.1) / 0.01) ** 2 - 0.5 * ((capacity - 500) / 20) ** 2
+
+
+def far(x):
+    return -0.5 * float(np.sum(((x - 30.0) / np.arange(1, len(x) + 1)) ** 2))
+
+
+@pytest.mark.parametrize("bounds", [[(0, 1), (100, 1000)], np.array([[0.0, 1.0], [0.0, 3000.0]]), None])
+def test_points_near_the_top_of_a_box(bounds):
+    target = Counting(growth)
+    start = kmc.find_start(target, dim=2, bounds=bounds, n_points=6, seed=1)
+    assert start.initial.shape == (6, 2) and start.log_density.shape == (6,)
+    assert target.n == start.n_evaluations == len(start.x) == len(start.values) <= 400
+    np.testing.assert_allclose(start.initial[0], [0.1, 500], rtol=0.01)
+    np.testing.assert_array_equal(start.log_density, [growth(x) for x in start.initial])
+    np.testing.assert_array_equal(start.values, [growth(x) for x in start.x])
+    assert np.all(np.diff(start.log_density) <= 0) and start.log_density[-1] > -25
+    spread = start.initial.std(axis=0) / [0.01, 20]
+    assert np.all((spread > 0.3) & (spread < 3))  # of the size of the posterior, not all in one place
+    assert "n_evaluations=" in repr(start)
+
+
+@pytest.mark.parametrize("dim", [1, 5, 10])
+def test_a_top_in_several_dimensions(dim):
+    start = kmc.find_start(far, dim=dim, seed=2)
+    assert start.log_density[0] > -0.1 and start.log_density[-1] > -25
+    assert start.n_evaluations <= 200 + 100 * dim
+
+
+def test_the_seed_decides():
+    one, two, other = (kmc.find_start(growth, dim=2, bounds=[(0, 1), (100, 1000)], seed=s) for s in (3, 3, 4))
+    np.testing.assert_array_equal(one.initial, two.initial)
+    assert not np.array_equal(one.initial, other.initial)
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_a_run_takes_it_as_it_is():
+    start = kmc.find_start(growth, dim=2, bounds=[(0, 1), (100, 1000)], seed=1)
+    seen = []
+
+    def watched(x):
+        seen.append(x)
+        return growth(x)
+
+    idata = kmc.sample(watched, dim=2, initial=start, sampler="random-walk", draws=3, warmup=0, seed=1, progress=False)
+    np.testing.assert_array_equal(seen[:4], start.initial)
+    assert idata.attrs["n_evaluations"] == len(seen)
+
+
+def test_bounds_by_name():
+    def log_density(p):
+        return -0.5 * ((p["a"] - 300) / 3) ** 2 - 0.5 * float(np.sum(((p["b"] - [0.01, 2.0]) / 0.001) ** 2))
+
+    model = kmc.Model(
+        log_density, parameters={"a": kmc.Interval(0, 1000), "b": kmc.Positive(2), "c": kmc.Interval(0, 1)}
+    )
+    start = kmc.find_start(model, bounds={"a": (100, 900), "b": ([1e-3, 1.0], [0.1, 3.0])}, seed=2)
+    values = model.constrain(start.initial)
+    np.testing.assert_allclose(values["a"], 300, atol=15)
+    np.testing.assert_allclose(values["b"], np.broadcast_to([0.01, 2.0], (4, 2)), atol=0.006)
+
+
+def test_a_function_that_fails_in_places():
+    def fails(x):
+        return growth(x) if np.log(x[0]) < 0 else 1 / 0
+
+    with np.errstate(invalid="ignore"):
+        start = kmc.find_start(fails, dim=2, bounds=[(-1, 1), (100, 1000)], seed=1)
+    np.testing.assert_allclose(start.initial[0], [0.1, 500], rtol=0.01)
+
+
+def test_nothing_is_found():
+    with pytest.raises(ValueError, match=r"^the log-density is -inf at each of 60 points at the usual .*give bounds"):
+        kmc.find_start(lambda x: -np.inf, dim=2, max_evaluations=60)
+    with pytest.raises(ValueError, match=r"between bounds=\[\(0, 1\)\]; some failed \(log_density raised ZeroDivision"):
+        kmc.find_start(lambda x: 1 / 0, dim=1, bounds=[(0, 1)])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"bounds": [(0, 1)]}, TypeError, r"^bounds=\[\(0, 1\)\]: expected 2 pairs \(low, high\)"),
+        ({"bounds": [(0, 1), (2, 1)]}, ValueError, "expected 2 pairs .*finite and low < high"),
+        ({"bounds": [(0, 1), (2, np.inf)]}, ValueError, "expected 2 pairs .*finite"),
+        ({"bounds": 3}, TypeError, "^bounds=3: expected 2 pairs"),
+        ({"bounds": {"y": (0, 1)}}, ValueError, "^bounds has 'y', which is no parameter"),
+        ({"bounds": {"x": (0, [1, 2, 3])}}, ValueError, r"^bounds\['x'\] has another shape"),
+        ({"n_points": 0}, ValueError, "^n_points=0: expected at least 1"),
+        ({"max_evaluations": 3}, ValueError, "^max_evaluations=3: expected at least 10"),
+        ({"dim": None}, ValueError, "^dim=None"),
+        ({"seed": "one"}, TypeError, "^seed='one'"),
+    ],
+)
+def test_bad_arguments_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        kmc.find_start(far, **{"dim": 2, "seed": 1} | options)

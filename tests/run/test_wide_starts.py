@@ -1,0 +1,81 @@
+"""Runs of densities that are zero near the origin."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.run.wide_starts import near, wide_batches
+from kmc.surrogates.fit import FitOptions
+
+SMALL = kmc.KernelHMC(min_warmup_evaluations=300, fit=FitOptions(n_basis=40, bandwidths=(1.2, 2.0)))
+
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+
+
+def run(target, **options):
+    settings = {"dim": 2, "sampler": "random-walk", "draws": 5, "warmup": 0, "seed": 1, "progress": False}
+    return kmc.sample(target, **settings | options)
+
+
+@pytest.mark.parametrize("size", [1e-5, 30.0, 3e5])
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_box_of_another_size_is_found(size, replicas):
+    seen = []
+
+    def in_a_box(x):
+        seen.append(x)
+        return 0.0 if np.all((x > 0.1 * size) & (x < size)) else -np.inf
+
+    idata = run(in_a_box, replicas=replicas)
+    assert np.isfinite(idata["sample_stats"]["lp"]).all()
+    assert idata.attrs["n_evaluations"] == len(seen)
+    first = [x for x in seen if in_a_box(x) == 0.0][:4]
+    assert len({tuple(x) for x in first}) == 4  # one start for each chain
+
+
+def test_kernel_hmc_begins_there():
+    """A logistic growth curve's box, as PINTS has it: the surroundings of the start are not a million wide."""
+
+    def log_density(x):
+        rate, capacity = x
+        if not (0 < rate < 1 and 0 < capacity < 1000):
+            return -np.inf
+        return -0.5 * ((rate - 0.3) / 0.05) ** 2 - 0.5 * ((capacity - 500) / 50) ** 2
+
+    idata = run(log_density, sampler=SMALL, draws=None, max_evaluations=1500, warmup=None)
+    x = idata["posterior"]["x"].values
+    np.testing.assert_allclose(x.mean(axis=(0, 1)), [0.3, 500], rtol=0.1)
+
+
+def test_sizes_and_signs():
+    batches = list(islice(wide_batches(np.random.default_rng(0), 50, 3), 26))
+    sizes = np.log10([np.abs(batch).max() for batch in batches])
+    np.testing.assert_allclose(np.sort(sizes)[[0, -1]], [-6, 6], atol=0.3)
+    assert all((batch > 0).all() for batch in batches[::2]) and all((batch < 0).any() for batch in batches[1::2])
+    each = np.vstack(list(islice(wide_batches(np.random.default_rng(0), 50, 3), 26, 46)))
+    assert np.abs(np.corrcoef(np.log(np.abs(each)).T)[0, 1]) < 4 / np.sqrt(len(each))
+
+
+def test_points_nearby_keep_their_signs():
+    points = near(np.random.default_rng(0), 100, np.array([1e-3, -1e5]), 0.3)
+    assert (points[:, 0] > 0).all() and (points[:, 1] < 0).all()
+    np.testing.assert_allclose(np.log(points[:, 0]).std(), 0.3, rtol=0.3)
+
+
+def test_a_function_that_fails_far_away_does_not_hide_what_was_tried():
+    def fails_far_away(x):
+        if np.abs(x).max() > 50:
+            raise OverflowError("too far")
+        return -np.inf
+
+    with pytest.raises(ValueError, match=r"-inf at each of .*: log_density raised OverflowError: too far.*initial="):
+        run(fails_far_away)
+
+
+def test_a_named_model_is_not_told_to_use_names():
+    model = kmc.Model(lambda p: -np.inf, parameters={"a": kmc.Real(2)})
+    with pytest.raises(ValueError, match="supports of the parameters agree") as caught:
+        run(model, dim=None)
+    assert "Interval(0, 10)" not in str(caught.value)
