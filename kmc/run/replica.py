@@ -19,6 +19,7 @@ from kmc.threads import single_threaded
 Evaluate = Callable[[np.ndarray], np.ndarray]
 
 _TRIES_PER_START = 100
+_WIDE_TRIES = 400
 _LARGEST_DIFFERENCE = 1.0  # nats, in the median, of what the history says from what the function returns
 _SPREADS = (0.03, 0.3, 1.0)  # of the log of the factors by which start points differ from the first that was found
 
@@ -96,17 +97,16 @@ class Replica:
         One that fails the function ends the search: far from where it is at home a function may do anything.
         """
         model = self.request.model
-        allowed = _TRIES_PER_START * self.chains
+        allowed = _WIDE_TRIES
         if self.max_evaluations is not None:
             allowed = min(allowed, self.max_evaluations // 4)
         points, values, n, failure = np.empty((0, model.dim)), np.empty(0), 0, None
-        batches = wide_batches(rng, self.chains, model.dim)
+        batches = wide_batches(rng, 4, model.dim)
         while len(values) < self.chains and n < allowed:
-            size = min(self.chains, allowed - n)
-            batch = next(batches)[:size]
+            batch = next(batches)[: allowed - n]
             if len(values):
-                batch = near(rng, size, points[np.argmax(values)], float(rng.choice(_SPREADS)))
-            n += size
+                batch = near(rng, len(batch), points[np.argmax(values)], float(rng.choice(_SPREADS)))
+            n += len(batch)
             try:
                 found = evaluate(batch)
             except EvaluationError as error:

@@ -13,17 +13,18 @@ TRIED = f"of sizes from 1e-{_LARGEST} to 1e{_LARGEST}, half of them positive"
 
 
 def wide_batches(rng: np.random.Generator, size: int, dim: int) -> Iterator[np.ndarray]:
-    """Points (size, d) without end: of one size after another, and then of another size in each coordinate.
+    """Points (size, d) without end: of one size after another, then of another size in each coordinate, and again.
 
     Every other batch is positive.
     """
-    for exponent in EXPONENTS:
-        for low in (0.0, -1.0):
-            yield 10.0**exponent * rng.uniform(low, 1.0, (size, dim))
     while True:
-        for signs in (np.array([1.0]), np.array([-1.0, 1.0])):
-            sizes = 10.0 ** rng.uniform(-_LARGEST, _LARGEST, (size, dim))
-            yield sizes * rng.choice(signs, (size, dim))
+        for exponent in EXPONENTS:
+            for low in (0.0, -1.0):
+                yield 10.0**exponent * rng.uniform(low, 1.0, (size, dim))
+        for _ in EXPONENTS:
+            for signs in ([1.0], [-1.0, 1.0]):
+                sizes = 10.0 ** rng.uniform(-_LARGEST, _LARGEST, (size, dim))
+                yield sizes * rng.choice(signs, (size, dim))
 
 
 def near(rng: np.random.Generator, size: int, point: np.ndarray, spread: float) -> np.ndarray:

@@ -31,7 +31,7 @@ def test_a_box_of_another_size_is_found(size, replicas):
     idata = run(in_a_box, replicas=replicas)
     assert np.isfinite(idata["sample_stats"]["lp"]).all()
     assert idata.attrs["n_evaluations"] == len(seen)
-    first = [x for x in seen if in_a_box(x) == 0.0][:4]
+    first = [x for x in seen if np.all((x > 0.1 * size) & (x < size))][:4]
     assert len({tuple(x) for x in first}) == 4  # one start for each chain
 
 
@@ -70,7 +70,7 @@ def test_a_function_that_fails_far_away_does_not_hide_what_was_tried():
             raise OverflowError("too far")
         return -np.inf
 
-    with pytest.raises(ValueError, match=r"-inf at each of .*: log_density raised OverflowError: too far.*initial="):
+    with pytest.raises(ValueError, match=r"-inf at each of .*log_density raised OverflowError: too far.*initial="):
         run(fails_far_away)
 
 

@@ -206,7 +206,7 @@ def test_a_store_holds_them(tmp_path):
     run = {"sampler": "random-walk", "draws": 20, "warmup": 0, "seed": 4, "progress": False}
     idata = kmc.sample(model, store=tmp_path / "s.zarr", **run)
     np.testing.assert_array_equal(kmc.load(tmp_path / "s.zarr")["prior"]["b"], idata["prior"]["b"])
-    kmc.extend(tmp_path / "s.zarr", draws=10, progress=False)
+    kmc.extend(tmp_path / "s.zarr", draws=10, progress=False, trust=True)
 
 
 def test_draws_stay_inside_the_support():
