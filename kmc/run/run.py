@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.errors import EvaluationError
 from kmc.mcmc.base import Sweep
 from kmc.run.blobs import BlobStore
 from kmc.run.budget import planned_evaluations
@@ -24,6 +25,7 @@ from kmc.run.store.recorder import Unrecorded
 from kmc.run.symptoms import symptoms
 from kmc.run.time_limit import TimeLimit
 from kmc.run.trace import Trace, joined
+from kmc.run.unbounded import Ascent
 from kmc.run.verdict import verdict
 from kmc.targets.evaluate import Evaluation, Evaluator
 
@@ -78,6 +80,7 @@ class Run:
         self.interrupted = self.ended = False
         self.stopped_by: str | None = None
         self._n_warmup = 0
+        self._ascent = Ascent(request.model)
         self.meter = Meter(request.draws, request.max_evaluations)
         self._planned = planned_evaluations(request)
 
@@ -88,7 +91,12 @@ class Run:
         """
         __tracebackhide__ = True
         with self.compilation, self.recorder, self.executor.open(self.request.model) as self.evaluate.mapper:
-            yield from self._sweeps()
+            try:
+                yield from self._sweeps()
+            except (EvaluationError, ValueError, ArithmeticError) as error:
+                if not isinstance(error, EvaluationError) or "returned +inf" in str(error):
+                    self._check_ascent()  # where values rise for ever the sampler's arithmetic ends
+                raise
 
     def _sweeps(self) -> Generator[Progress, None, None]:
         __tracebackhide__ = True
@@ -104,7 +112,9 @@ class Run:
             values = self._values(np.vstack(points))  # with whatever threads the user's function has
             ends = np.cumsum([len(rows) for rows in points])[:-1]
             sweeps = [replica.advance(part) for replica, part in zip(moving, np.split(values, ends), strict=True)]
-            self._note(sweeps)
+            was_warming_up = self._note(sweeps)
+            if was_warming_up and not self.warming_up():
+                self._check_ascent()
             self._limit_warmup()
             self.recorder.swept()
             if self.recorder.replaying:  # it has been told of
@@ -196,10 +206,22 @@ class Run:
         """Log-densities of the points (k, d): from the store if they are there, else by evaluation."""
         known = self.recorder.recall(points)
         if known is None:
-            return self.evaluate(points)
-        self.evaluate.n_evaluations += len(points)
-        self.blobs.keep(points, known)
-        return self.evaluate.values(known)
+            values = self.evaluate(points)
+        else:
+            self.evaluate.n_evaluations += len(points)
+            self.blobs.keep(points, known)
+            values = self.evaluate.values(known)
+        self._ascent.note(points, values)
+        return values
+
+    def _check_ascent(self) -> None:
+        """EvaluationError if the log-density rises without bound; a few evaluations where that is suspected."""
+        left = np.inf if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
+        try:
+            self._ascent.check(Evaluator(self.request.model, self.evaluate.mapper), int(min(left, 100)))
+        finally:
+            self.evaluate.n_evaluations += self._ascent.n_probes
+            self._ascent.n_probes = 0
 
     def _keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         self.blobs.keep(points, evaluations)
@@ -243,13 +265,15 @@ class Run:
     def _affords(self, n_points: int) -> bool:
         return self.max_evaluations is None or self.evaluate.n_evaluations + n_points <= self.max_evaluations
 
-    def _note(self, sweeps: Sequence[Sweep | None]) -> None:
-        """What the display and the result say of the sweeps that were just made."""
-        if any(sweep is None or sweep.warmup for sweep in sweeps):
+    def _note(self, sweeps: Sequence[Sweep | None]) -> bool:
+        """What the display and the result say of the sweeps that were just made; whether they were of warm-up."""
+        warmup = any(sweep is None or sweep.warmup for sweep in sweeps)
+        if warmup:
             self._n_warmup = self.evaluate.n_evaluations
         else:
             self.blobs.forget_but([sweep for sweep in sweeps if sweep is not None])
         self.meter.note(sweeps)
+        return warmup
 
     def _progress(self, phase: str) -> Progress:
         n, compiled = self.evaluate.n_evaluations, self.compilation.seconds

@@ -1,0 +1,126 @@
+"""Is the log-density one that rises without bound, such as one with the wrong sign?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kmc.errors import EvaluationError
+from kmc.targets.model import Model
+
+LEAST_RISE = 1e4  # nats above the start, before anything is suspected: a density that is started far away gets there
+FURTHER = 10.0 ** np.array([-1, 0, 1, 2, 4, 8, 16, 32, 64])  # times the way so far: no proper density rises all along
+FEWEST_PROBES = 4
+
+
+class Ascent:
+    """The best point so far, and the way to it from the best of the first points.
+
+    Attributes
+    ----------
+    n_probes : int
+        Evaluations that :meth:`check` made.
+    """
+
+    def __init__(self, model: Model):
+        self._model = model
+        self._first: tuple[np.ndarray, float] | None = None
+        self._best: tuple[np.ndarray, float] | None = None
+        self.n_probes = 0
+
+    def note(self, points: np.ndarray, values: np.ndarray) -> None:
+        """Take in evaluations at points (k, d)."""
+        if not len(values):
+            return
+        i = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
+        value = float(values[i])
+        if np.isfinite(value) and (self._best is None or value > self._best[1]):
+            self._best = points[i].copy(), value
+            self._first = self._first or self._best
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the values have risen by more than they usually do from a start to a mode."""
+        if self._first is None or self._best is None:
+            return False
+        return self._best[1] - self._first[1] > LEAST_RISE
+
+    def check(self, evaluate: Callable[[np.ndarray], np.ndarray], most: int) -> None:
+        """Look further along the way to the best point, at ever greater distances.
+
+        Parameters
+        ----------
+        evaluate : callable
+            The log-density of points (1, d), shape (1,).
+        most : int
+            Evaluations that may be made.
+
+        Raises
+        ------
+        EvaluationError
+            The log-density rises at each of these distances: it is that of no distribution.
+        """
+        if not self.suspicious or most < FEWEST_PROBES:
+            return
+        assert self._first is not None and self._best is not None
+        (start, low), (best, last) = self._first, self._best
+        n_rising = 0
+        for further in FURTHER[:most]:
+            x = best + further * (best - start)
+            if not np.all(np.isfinite(x)):
+                break
+            self.n_probes += 1
+            value = _value(evaluate, x)
+            if not value > last:
+                return
+            n_rising += 1
+            if value == np.inf:
+                break
+            last = value
+        if n_rising:
+            raise self._error(low, last)
+
+    def _error(self, low, last):
+        assert self._first is not None and self._best is not None
+        (start, _), (best, high) = self._first, self._best
+        way = _way(self._model, start, best)
+        shown = f"{high:.3g}" if last == high else f"{high:.3g}, and {last:.3g} further on"
+        return EvaluationError(
+            f"the log-density rises without bound along {way}: from {low:.3g} at the start to {shown}. It is not the "
+            "log of a density; is its sign right? log_density has to return log p itself, which falls far from the "
+            "bulk, and not -log p or a misfit to be minimized",
+            position=best,
+            parameters={name: value[0] for name, value in self._model.constrain(best[None]).items()}
+            if self._model.named
+            else None,
+        )
+
+
+def _value(evaluate, x):
+    """NaN for a failure, but for that of a value beyond all numbers."""
+    with np.errstate(all="ignore"):
+        try:
+            return float(evaluate(x[None])[0])
+        except EvaluationError as error:
+            overflow = "returned +inf" in str(error) or isinstance(error.__cause__, OverflowError)
+            return np.inf if overflow else np.nan
+
+
+def _way(model: Model, start: np.ndarray, best: np.ndarray) -> str:
+    """The parameters, element by element, that have gone furthest, and from where to where."""
+    places: list[tuple[float, str]] = []
+    before, after = model.constrain(start[None]), model.constrain(best[None])
+    for name in before:
+        old, new = (np.asarray(values[name][0], dtype=float) for values in (before, after))
+        with np.errstate(all="ignore"):
+            moved = np.abs(new - old)
+        for index in np.ndindex(old.shape):
+            label = f"{name}[{', '.join(map(str, index))}]" if index else name
+            far: Any = moved[index] if np.isfinite(moved[index]) else np.inf
+            places.append((far, f"{label} ({old[index]:.3g} to {new[index]:.3g})"))
+    places.sort(key=lambda place: -place[0])
+    furthest = places[0][0]
+    told = [text for far, text in places if far >= 0.3 * furthest]
+    return ", ".join(told[:5]) + (", ..." if len(told) > 5 else "")

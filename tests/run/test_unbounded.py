@@ -1,0 +1,133 @@
+"""A log-density with the wrong sign is told from a proper one with a start far away."""
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.run.unbounded import Ascent
+from kmc.surrogates.fit import FitOptions
+
+SMALL = kmc.KernelHMC(min_warmup_evaluations=200, fit=FitOptions(n_basis=30, bandwidths=(1.2, 2.0)))
+WRONG = r"^the log-density rises without bound along .*is its sign right\?"
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::kmc.KmcWarning"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # of squares of numbers beyond 1e154
+]
+
+
+def run(target, sampler=SMALL, **options):
+    return kmc.sample(target, **{"sampler": sampler, "draws": 50, "seed": 1, "progress": False} | options)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+def test_a_wrong_sign_is_told(dim):
+    seen = []
+
+    def log_density(x):
+        seen.append(x)
+        return 0.5 * float(x @ x)
+
+    with pytest.raises(kmc.EvaluationError, match=WRONG) as caught:
+        run(log_density, dim=dim, max_evaluations=3000)
+    assert "x[0]" in str(caught.value) or dim > 1
+    assert caught.value.idata.attrs["n_evaluations"] == len(seen) <= 3000
+
+
+@pytest.mark.parametrize("sampler", ["adaptive-metropolis", "random-walk"])
+def test_other_samplers_tell_it_too(sampler):
+    with pytest.raises(kmc.EvaluationError, match=WRONG):
+        run(lambda x: 0.5 * float(x @ x), sampler, dim=2)
+
+
+def test_the_parameter_is_named():
+    def log_density(p):
+        return 0.5 * p["b"][1] ** 2 - p["a"] ** 2 - p["b"][0] ** 2 - p["s"]
+
+    parameters = {"a": kmc.Real(), "b": kmc.Real(2), "s": kmc.Positive()}
+    with pytest.raises(kmc.EvaluationError, match=r"without bound along b\[1\] \(") as caught:
+        run(kmc.Model(log_density, parameters=parameters), max_evaluations=3000)
+    assert set(caught.value.parameters) == {"a", "b", "s"}
+
+
+def test_a_positive_parameter_that_overflows():
+    def log_density(p):
+        return 0.5 * p["s"] ** 2 - p["a"] ** 2
+
+    with pytest.raises(kmc.EvaluationError, match=r"without bound along s \("):
+        run(kmc.Model(log_density, parameters={"a": kmc.Real(), "s": kmc.Positive()}), max_evaluations=3000)
+
+
+def test_a_linear_log_density():
+    with pytest.raises(kmc.EvaluationError, match=r"along (x\[0\] .*x\[1\]|x\[1\] .*x\[0\])"):
+        run(lambda x: 1e3 * (x[0] - x[1]), dim=2, max_evaluations=3000)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
+@pytest.mark.parametrize("sampler", [SMALL, "adaptive-metropolis"])
+def test_a_far_start_or_a_far_mode_is_no_wrong_sign(sampler, far):
+    """Neither a start far from the mode nor a mode far from the start; whatever the run comes to."""
+    initial = far * (1 + 0.1 * np.random.default_rng(0).standard_normal((4, 2)))
+    run(lambda x: -0.5 * float(x @ x), sampler, dim=2, initial=initial, max_evaluations=1500, draws=None)
+    run(lambda x: -0.5 * float((x - far) @ (x - far)), sampler, dim=2, max_evaluations=1500, draws=None)
+
+
+# The check alone
+
+
+def climbed(function, *points):
+    model = kmc.Model(lambda x: function(x[0]), dim=1)
+    ascent = Ascent(model)
+    for x in points:
+        ascent.note(np.array([[x]]), np.array([function(x)]))
+    return ascent
+
+
+def probe(ascent, function, most=100):
+    def evaluate(x):
+        value = function(x[0, 0])
+        if value == np.inf:
+            raise kmc.EvaluationError("log_density returned +inf, expected a finite number or -inf")
+        return np.array([value])
+
+    ascent.check(evaluate, most)
+
+
+PROPER = {
+    "a mode that is not reached": lambda x: -0.5 * (x - 1e12) ** 2,
+    "a long ridge": lambda x: -abs(x - 1e18),
+    "heavy tails": lambda x: 1e6 * -np.log1p((x - 1e6) ** 2),
+    "a wall": lambda x: x if x < 1e9 else -np.inf,
+    "nowhere": lambda x: x if x < 1e9 else np.nan,
+}
+
+
+@pytest.mark.parametrize("function", PROPER.values(), ids=PROPER)
+def test_a_density_that_falls_in_the_end_is_proper(function):
+    ascent = climbed(function, 0.0, 1e5)
+    assert ascent.suspicious
+    probe(ascent, function)
+    assert 0 < ascent.n_probes <= 9
+
+
+@pytest.mark.parametrize("function", [lambda x: 0.5 * x * x, abs, lambda x: np.exp(min(x, 710.0))])
+def test_a_density_that_never_falls_is_not(function):
+    ascent = climbed(function, 1.0, 20.0, 3e4)
+    with pytest.raises(kmc.EvaluationError, match=WRONG):
+        probe(ascent, function)
+
+
+def test_little_is_no_ground_for_suspicion():
+    ascent = climbed(lambda x: x, 0.0, 100.0)
+    assert not ascent.suspicious
+    probe(ascent, lambda x: x)
+    assert ascent.n_probes == 0
+
+
+def test_the_budget_is_kept():
+    ascent = climbed(lambda x: x, 0.0, 1e6)
+    probe(ascent, lambda x: x, most=3)
+    assert ascent.n_probes == 0
+    with pytest.raises(kmc.EvaluationError):
+        probe(ascent, lambda x: x, most=5)
+    assert ascent.n_probes == 5
