@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from kmc.targets.parameters import Parameter, check_interval
 
 SPREAD = 0.2
-"""Sd of the log of the radius; ``benchmarks/angles.py`` compares it with others."""
+"""Sd of the log of the radius. Thinner rings mix worse around the circle, wider ones along narrow posteriors."""
 
 _LEAST = np.finfo(np.float64).tiny
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0

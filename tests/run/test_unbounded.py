@@ -20,7 +20,7 @@ def run(target, sampler=SMALL, **options):
     return kmc.sample(target, **{"sampler": sampler, "draws": 50, "seed": 1, "progress": False} | options)
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+@pytest.mark.parametrize("dim", [1, 3])
 def test_a_wrong_sign_is_told(dim):
     seen = []
 
@@ -63,13 +63,13 @@ def test_a_linear_log_density():
         run(lambda x: 1e3 * (x[0] - x[1]), dim=2, max_evaluations=3000)
 
 
-@pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
+@pytest.mark.parametrize("far", [1e3, 1e9])
 @pytest.mark.parametrize("sampler", [SMALL, "adaptive-metropolis"])
 def test_a_far_start_or_a_far_mode_is_no_wrong_sign(sampler, far):
     """Neither a start far from the mode nor a mode far from the start; whatever the run comes to."""
     initial = far * (1 + 0.1 * np.random.default_rng(0).standard_normal((4, 2)))
-    run(lambda x: -0.5 * float(x @ x), sampler, dim=2, initial=initial, max_evaluations=1500, draws=None)
-    run(lambda x: -0.5 * float((x - far) @ (x - far)), sampler, dim=2, max_evaluations=1500, draws=None)
+    run(lambda x: -0.5 * float(x @ x), sampler, dim=2, initial=initial, max_evaluations=700, draws=None)
+    run(lambda x: -0.5 * float((x - far) @ (x - far)), sampler, dim=2, max_evaluations=700, draws=None)
 
 
 # The check alone
