@@ -21,6 +21,8 @@ from kmc.checks import check_choice, check_count, check_number
 from kmc.mcmc.base import MOVES, Problem, Process, Sweep
 from kmc.mcmc.learner import Learner
 from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.mixture import MixturePlan
+from kmc.mcmc.modes import Modes, log_mass
 from kmc.mcmc.plan import Plan
 from kmc.mcmc.schedule import Round, Schedule, default_budget
 from kmc.mcmc.score_field import GradientEstimator
@@ -73,6 +75,9 @@ class KernelHMC:
         Sweeps before the first refit of the main phase, with vanishing adaptation.
     max_archive : int
         States kept for the archive moves, or that an estimator is fitted to.
+    search_share : float
+        Share of the budget that local searches for further modes may take before the freeze; 0: none. There are none
+        with noisy values, with vanishing adaptation, or where the user fixes the length of warm-up.
     fit : FitOptions
         The options of the built-in surrogate.
     surrogate : estimator, optional
@@ -146,6 +151,7 @@ class KernelHMC:
     settle: int = 15
     first_refit: int = 100
     max_archive: int = 1000
+    search_share: float = 0.1
     fit: FitOptions = field(default_factory=FitOptions)
     surrogate: GradientEstimator | None = None
     values: bool | None = None
@@ -156,7 +162,15 @@ class KernelHMC:
     def __post_init__(self):
         check_choice(self, "adaptation", ("freeze", "vanishing", "static"))
         check_number(self, "archive_share", 0, 1, "(]")  # never 0: a wrong surrogate could trap a chain
-        for share in ("tempered_share", "single_share", "jump_share", "small_share", "probe_rate", "main_probe_rate"):
+        for share in (
+            "tempered_share",
+            "single_share",
+            "jump_share",
+            "small_share",
+            "probe_rate",
+            "main_probe_rate",
+            "search_share",
+        ):
             check_number(self, share, 0, 1, "[]")
         check_number(self, "trajectory_length", 0)
         check_number(self, "growth", 1)
@@ -198,11 +212,15 @@ class KernelHMC:
 class KernelHMCProcess:
     """Kernel HMC at work; see :class:`kmc.mcmc.base.Process`."""
 
-    def __init__(self, options: KernelHMC, problem: Problem):
+    def __init__(self, options: KernelHMC, problem: Problem, cloud: np.ndarray | None = None):
         self.options, self.problem = options, problem._replace(history=None)  # the learner has it
         self.warming_up = True
         dim, walkers = problem.dim, max(problem.chains, options.n_temperatures)
-        *self._rngs, self._rng = (np.random.default_rng(seed) for seed in problem.seed.spawn(walkers + 1))
+        *seeds, modes_seed = problem.seed.spawn(walkers + 2)
+        *self._rngs, self._rng = (np.random.default_rng(seed) for seed in seeds)
+        self._modes_rng = np.random.default_rng(modes_seed)
+        self._modes: Modes | None = None
+        self._given_cloud = cloud
         self._walkers = self._best_walkers(problem.initial, problem.initial_log_density)
         self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
         self._learner = Learner(dim, options.fit, options.max_archive, self._rng, problem.noisy, problem.history)
@@ -214,6 +232,9 @@ class KernelHMCProcess:
         )
         self._round = Round()
         self._plan = _first_plan(options, dim)
+        self._mixture: MixturePlan | None = None  # of several modes
+        self._masses = np.ones(1)  # of the modes, in parts of all
+        self._shares = np.zeros(1)  # draws in each
         self._longest_warm_run = 4.0
         self._sweep = 0  # since the phase began
         self._frozen = False
@@ -227,12 +248,14 @@ class KernelHMCProcess:
 
     def propose(self) -> np.ndarray:
         """The proposals of this sweep that moved, and then the probes; at the very first, a cloud around the start."""
+        if self._modes and not self._modes.done:
+            return self._modes.propose()
         if not len(self._cloud):
             self._cloud = self._surroundings()
             return self._cloud
         self._temperings = [self._tempering(beta) for beta in self._betas]
         self._proposals = [
-            self._plan.propose(rng, x, tempering)
+            self._moves.propose(rng, x, tempering)
             for rng, x, tempering in zip(self._walkers.rngs, self._walkers.x, self._temperings, strict=True)
         ]
         self._probes = self._new_probes()
@@ -240,6 +263,8 @@ class KernelHMCProcess:
 
     def advance(self, values: np.ndarray) -> Sweep | None:
         """Decide, learn from the values, and adapt if it is time."""
+        if self._modes and not self._modes.done:
+            return self._search(self._modes, values)
         if not self._proposals:
             self._begin(values)
             return None
@@ -250,6 +275,8 @@ class KernelHMCProcess:
         stats = self._walkers.decide(self._proposals, values[:n_proposed], self._temperings, transport)
         record = self._walkers.sweep(self.warming_up, stats, self.problem.chains)
         self._sweep += 1
+        if self._mixture and not self.warming_up:
+            self._shares += self._mixture.counts(self._walkers.x)
         if not self._frozen:
             self._tally(stats["acceptance_rate"])
             self._walkers.swap_neighbours(self._temperings, self._rng, transport)
@@ -264,7 +291,7 @@ class KernelHMCProcess:
 
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
-        facts = {
+        facts: dict[str, Any] = {
             "noisy": self.problem.noisy,
             "n_refits": self._learner.n_fits,
             "n_probes": self._n_probes,
@@ -274,6 +301,15 @@ class KernelHMCProcess:
         if self._learner.n_given:
             facts["n_history"] = self._learner.n_given
         surrogate = self._plan.surrogate
+        if self._modes is not None:
+            facts |= {
+                "n_modes": len(self._modes.explorers),
+                "n_searches": self._modes.n_searches,
+                "mode_masses": self._masses.tolist(),
+                "mode_shares": (self._shares / max(self._shares.sum(), 1.0)).tolist(),
+                "modes_left": [[*summit.position.tolist(), summit.value] for summit in self._modes.left],
+            }
+        surrogate = self._moves.surrogate
         if surrogate is None:
             return facts
         return facts | {
@@ -286,9 +322,13 @@ class KernelHMCProcess:
             **_wall_facts(surrogate),
             "surrogate_bandwidth_factor": surrogate.expansion.factor,
             "surrogate_n_values": surrogate.n_values,
-            "run_length": self._plan.longest_run,
-            "leapfrog_step_size": self._plan.run.step_size,
+            "run_length": self._moves.longest_run,
+            "leapfrog_step_size": self._moves.run.step_size,
         }
+
+    @property
+    def _moves(self) -> Plan | MixturePlan:
+        return self._mixture or self._plan
 
     @property
     def _learning(self):
@@ -299,6 +339,8 @@ class KernelHMCProcess:
 
     def _surroundings(self):
         """A cloud around the user's points that gives differential evolution its directions."""
+        if self._given_cloud is not None:
+            return self._given_cloud
         initial = self.problem.initial
         spread = initial.std(axis=0)
         spread = np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(initial).max(axis=0), 1.0))
@@ -307,6 +349,8 @@ class KernelHMCProcess:
         return centres + 0.5 * spread * self._rng.standard_normal(centres.shape)
 
     def _begin(self, values):
+        known = ~np.isnan(values)
+        self._cloud, values = self._cloud[known], values[known]
         self._learner.history.extend(self._cloud, values)
         x = np.vstack([self.problem.initial, self._cloud])
         values = np.concatenate([self.problem.initial_log_density, values])
@@ -339,6 +383,11 @@ class KernelHMCProcess:
         points = np.vstack([requested(self._proposals, self.problem.dim), self._probes])
         values = np.concatenate([proposed_values, probe_values])
         surrogate = self._plan.surrogate
+        known = ~np.isnan(values)  # the others belong to another mode
+        if not known.all():
+            proposed_values = proposed_values[known[: len(proposed_values)]]
+            points, values = points[known], values[known]
+            probe_values = values[len(proposed_values) :]
         if surrogate is not None and len(points):
             foretold = surrogate.log_density(points)
             higher = self._learner.transported(points, np.maximum(foretold, values))
@@ -385,7 +434,53 @@ class KernelHMCProcess:
         if done or self._schedule.exhausted(self._sweep, n):
             if not due and len(self._learner.history) >= values_needed(self.problem.dim):
                 self._plan = self._learner.replan(self._plan)
+            self._seek_modes(n)
+            if not self._modes or self._modes.done:
+                self._freeze()
+
+    # Modes
+
+    @property
+    def plan(self) -> Plan:
+        """Of the moves in warm-up."""
+        return self._plan
+
+    @property
+    def learner(self) -> Learner:
+        """What the moves are learned from."""
+        return self._learner
+
+    @property
+    def frozen(self) -> bool:
+        """Whether all that adapts is fixed."""
+        return self._frozen
+
+    def another(self, problem: Problem, cloud: np.ndarray, least: int) -> KernelHMCProcess:
+        """A warm-up like this one of another mode, of at least so many evaluations, from a cloud of points (k, d)."""
+        return KernelHMCProcess(replace(self.options, search_share=0.0, min_warmup_evaluations=least), problem, cloud)
+
+    def finish(self) -> None:
+        """Freeze now."""
+        self._freeze()
+
+    def propose_again(self) -> np.ndarray:
+        """What the last call of :meth:`propose` gave."""
+        if not self._proposals:
+            return self._cloud
+        return np.vstack([requested(self._proposals, self.problem.dim), self._probes])
+
+    def _seek_modes(self, n):
+        options, problem = self.options, self.problem
+        allowed = options.adaptation == "freeze" and problem.warmup is None and not problem.noisy
+        if not options.search_share or not allowed or self._plan.surrogate is None:
+            return
+        self._modes = Modes(problem, self, n, self._schedule.budget, options.search_share, self._modes_rng)
+
+    def _search(self, modes, values):
+        record = modes.advance(values)
+        if modes.done:
             self._freeze()
+        return record
 
     def _next_round(self):
         """Set what warm-up adapts from the round that ends."""
@@ -439,6 +534,26 @@ class KernelHMCProcess:
         rows = self._rng.choice(len(x), chains, replace=len(x) < chains)
         self._walkers = Walkers(self._rngs[:chains], x[rows], values[rows])
         self._betas = np.ones(chains)
+        if self._modes is not None and len(self._modes.explorers) > 1:
+            self._join(self._modes.explorers)
+
+    def _join(self, explorers):
+        """One plan for all modes, and chains that start in each of them in turn."""
+        masses = np.array([log_mass(explorer.plan, self._modes_rng) for explorer in explorers])
+        order = np.argsort(-masses)
+        self._masses = np.exp(masses - masses.max())[order]
+        self._masses /= self._masses.sum()
+        self._shares = np.zeros(len(order))
+        states = [explorers[k].state() for k in order]
+        chains = [states[i % len(states)] for i in range(self.problem.chains)]
+        x, values = (np.array(rows) for rows in zip(*chains, strict=True))
+        self._walkers = Walkers(self._rngs[: len(chains)], x, values)
+        self._mixture = MixturePlan.of(tuple(explorers[k].plan for k in order), self._modes_rng)
+
+    def state(self) -> tuple[np.ndarray, float]:
+        """Where a chain of the frozen process is, and the value there."""
+        i = int(self._modes_rng.integers(len(self._walkers)))
+        return self._walkers.x[i].copy(), float(self._walkers.log_density[i])
 
 
 def _wall_facts(surrogate):

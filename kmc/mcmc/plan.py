@@ -13,7 +13,7 @@ from kmc.mcmc.surrogate_transition import RunOptions, run
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
 from kmc.surrogates.fit import Surrogate
 
-_RUN, _TEMPERED_RUN = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
+RUN, TEMPERED_RUN = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
 
 
 class Plan(NamedTuple):
@@ -34,9 +34,9 @@ class Plan(NamedTuple):
         """A proposal from x (d,); the kind of move does not depend on x."""
         if self.surrogate is None or rng.random() < self.archive_share:
             return archive_move(rng, x, self.archive, self.archive_scale)
-        move = _RUN
+        move = RUN
         if rng.random() < self.tempered_share:
-            tempering, move = flattened(float(rng.uniform(flattest(len(x)), 1.0))), _TEMPERED_RUN
+            tempering, move = flattened(float(rng.uniform(flattest(len(x)), 1.0))), TEMPERED_RUN
         length = 1
         if not rng.random() < self.single_share:
             length = int(rng.integers(self.shortest_run, self.longest_run + 1))

@@ -81,6 +81,7 @@ class Schedule:
     half: int
     sweeps: int | None
     least_round: int = 0
+    budget: int = 0
     good_rounds: int = 0
 
     @classmethod
@@ -94,7 +95,7 @@ class Schedule:
         if given:  # the first fits are to many values, and each has to prove itself on evaluations of this run
             first_fit, least_round = max(first_fit - given, 0), first_fit // 2
             earliest = max(earliest - given, earliest // 5)
-        return cls(first_fit, growth, earliest, budget // 3, budget // 2, sweeps, least_round)
+        return cls(first_fit, growth, earliest, budget // 3, budget // 2, sweeps, least_round, budget)
 
     def due(self, n_evaluations: int) -> bool:
         """Whether it is time for a fit."""

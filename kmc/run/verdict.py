@@ -30,7 +30,10 @@ LEAST_SHARE_IN_CURVED_TAILS = 0.7  # of the acceptance everywhere: in many dimen
 LARGEST_LOO = 1.0
 LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
 MANY_NONFINITE = 0.01  # of all evaluations
+LEAST_MASS = 0.02  # of a mode, by the surrogate, that must be visited
+MASS_ERROR = 0.15
 LONG = 0.2  # of a noisy chain in one state: with noise of sd 1, one run in several hundred
+_SHOWN = 6  # coordinates of a place
 
 
 def verdict(
@@ -85,6 +88,8 @@ def verdict(
         )
     if sampler == "kernel-hmc":
         said |= _about_estimator(facts) if "surrogate" in facts else _about_surrogate(found, facts, remedies)
+        for report in reports:
+            said |= _about_modes(report)
     if ends:
         said["ends"] = _about_ends(ends)
     return said
@@ -236,6 +241,27 @@ def _about_surrogate(found, facts, remedies):
         said["tails"] = (
             f"Only {accepted:.0%} of the proposals from a tail were accepted: it may be cut short; "
             f"{remedies.more}, or reparametrise."
+        )
+    return said
+
+
+def _about_modes(facts):
+    said = {}
+    if left := facts.get("modes_left"):
+        *position, value = max(left, key=lambda mode: mode[-1])
+        place = ", ".join(f"{x:.3g}" for x in position[:_SHOWN]) + (", ..." if len(position) > _SHOWN else "")
+        said["mode left"] = (
+            f"A mode was found that is not sampled, for want of evaluations: log-density {value:.1f} near ({place}); "
+            "allow several times as many evaluations."
+        )
+    masses, shares = (np.array(facts.get(name, [])) for name in ("mode_masses", "mode_shares"))
+    off = (masses > LEAST_MASS) & (np.abs(shares - masses) > np.maximum(MASS_ERROR, 0.5 * masses))
+    missed = (masses > LEAST_MASS) & (shares == 0)
+    if np.any(off | missed):
+        k = int(np.argmax(np.abs(shares - masses)))
+        said["mode share"] = (
+            f"{shares[k]:.1%} of the draws are in a mode that has {masses[k]:.1%} of the mass by the surrogate: the "
+            "weights of the modes may be wrong; allow more evaluations, or compare with a second run."
         )
     return said
 

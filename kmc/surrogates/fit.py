@@ -27,6 +27,7 @@ from kmc.surrogates.trend import FLATTEST, fit_trend
 from kmc.surrogates.walls import learn_wall
 from kmc.surrogates.whitening import Whitening, whiten_states
 
+ABOVE_DATA = 3.0  # nats by which a surrogate may exceed the highest value seen
 _DEEPER = 16.0  # times the edge: values that show how the target bends
 
 
@@ -234,7 +235,7 @@ def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None
         folds = make_folds(x_kept, states, rng)
         expansion = with_best_share(data, expansion, folds, _neighbours(expansion.factor, options), options.jitter)
     noise_sd = 0.0 if noise_sd is None else _noise_sd(data, expansion)
-    ceiling = max(float(y.max()), trend.constant) + 3.0
+    ceiling = float(y.max()) + ABOVE_DATA
     surrogate = assemble(whitening, trend, expansion, edge, ceiling, top, noise_sd)
     return _repaired(surrogate, data, evaluated, options)
 

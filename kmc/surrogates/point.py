@@ -35,8 +35,9 @@ class PointState(NamedTuple):
     the trend, by ``tail`` log(1 + (depth - cap) / tail), so that a path comes back from there instead of diverging.
 
     That value is bounded from above, smoothly, by ``ceiling`` - tail log(1 + ((|z|/reach - 1)+ / .25)²), or by the
-    trend plus three nats where that is higher: an expansion with large coefficients of both signs can rise by thousands
-    of nats where there are no data.
+    trend plus three nats where that is higher, but nowhere by more than ``ceiling``: an expansion with large
+    coefficients of both signs can rise by thousands of nats where there are no data. ``offset`` is the part of
+    ``constant`` that belongs to the expansion and not to the trend.
     """
 
     constant: float
@@ -53,6 +54,7 @@ class PointState(NamedTuple):
     ceiling: float = np.inf
     reach: float = 1.0
     radial: bool = True
+    offset: float = 0.0
 
 
 @numba.njit(cache=True)
@@ -136,7 +138,8 @@ def _bounded(state, z, sections, trend, slope, pr, gradient):
         for i in range(z.size):
             gradient[i] /= 1.0 + beyond / state.tail
         return state.constant - state.cap - state.tail * np.log1p(beyond / state.tail)
-    if sections < ABOVE_TREND - 30.0 * SHARPNESS or state.ceiling == np.inf:
+    trend -= state.offset
+    if state.ceiling == np.inf or value < min(trend + ABOVE_TREND, state.ceiling) - 30.0 * SHARPNESS:
         return value
     radius = 0.0
     for i in range(z.size):
@@ -147,6 +150,9 @@ def _bounded(state, z, sections, trend, slope, pr, gradient):
     radial = bound > trend + ABOVE_TREND
     if not radial:
         bound = trend + ABOVE_TREND
+    level = bound > state.ceiling
+    if level:
+        bound = state.ceiling
     above = (value - bound) / SHARPNESS
     if above < -30.0:
         return value
@@ -154,6 +160,8 @@ def _bounded(state, z, sections, trend, slope, pr, gradient):
     share = 1.0 / (1.0 + np.exp(-above))  # of the bound in the gradient
     for i in range(z.size):
         along = outward * z[i] if radial else -2.0 * slope * pr[i]
+        if level:
+            along = 0.0
         gradient[i] = (1.0 - share) * gradient[i] + share * along
     if above > 0.0:
         return bound - SHARPNESS * np.log1p(np.exp(-above))

@@ -123,7 +123,7 @@ def assemble(
     top: float,
     noise_sd: float = 0.0,
 ) -> Surrogate:
-    """Put the parts together; ``ceiling`` is a log-density that the target does not exceed."""
+    """Put the parts together; ``ceiling`` is a log-density that the surrogate does not exceed."""
     return Surrogate(
         whitening=whitening,
         point=point_state(trend, edge, expansion, ceiling),
@@ -160,4 +160,4 @@ def point_state(
     reach = float(np.quantile(np.linalg.norm(expansion.centres, axis=1), 0.95))
     radial = isinstance(expansion.kernel, Gaussian)
     sections = (metric, metric @ expansion.origin, centres, expansion.coefficients, expansion.rate)
-    return point.PointState(constant, *common, *sections, ceiling, reach, radial)
+    return point.PointState(constant, *common, *sections, ceiling, reach, radial, expansion.offset)

@@ -1,0 +1,119 @@
+"""Local searches for high values of the true log-density, all in step: a batch of points at a time.
+
+A search climbs by BFGS with forward differences. It does not stop at the top but where a chain would be: within the
+bulk of the mode that it leads to, by the gain that its quadratic model still promises.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+_STEPS = np.array([2.0, 1.0, 0.5, 0.2, 0.05, 0.01])  # of a line search, in quasi-Newton steps
+_LONGEST = 10.0  # a step, in units of sqrt(d)
+_RESOLUTION = 0.1  # of the differences, in units of the local spread
+_MOST_STEPS = 20
+
+
+class Summit(NamedTuple):
+    """Where a search ended."""
+
+    position: np.ndarray  # (d,)
+    value: float
+    spread: np.ndarray  # (d,) along each coordinate, from second differences
+    gain: float  # nats to the top, by the quadratic model
+
+    @property
+    def log_mass(self) -> float:
+        """Of the Gaussian with this top and these spreads, relative to (2 pi)^(d/2)."""
+        return self.value + self.gain + float(np.log(self.spread).sum())
+
+
+class Climb:
+    """One search, in coordinates in which spreads of about one are expected.
+
+    ``ask`` gives the points (k, d) to evaluate next, none once it has ended, and ``tell`` takes their values.
+    """
+
+    def __init__(self, start: np.ndarray, value: float):
+        d = len(start)
+        self.position, self.value = start.copy(), float(value)
+        self.summit: Summit | None = None
+        self._inverse = np.eye(d)  # of minus the Hessian
+        self._gradient = np.zeros(d)
+        self._last: tuple[np.ndarray, np.ndarray] | None = None  # position and gradient before the last step
+        self._forward = np.zeros(d)
+        self._stage, self._n_steps = "gradient", 0
+        self._direction = np.zeros(d)
+        self._widths = np.full(d, _RESOLUTION)  # of the differences
+
+    def ask(self) -> np.ndarray:
+        """Points whose values are needed."""
+        if self._stage == "gradient":
+            return self.position + np.diag(self._widths)
+        if self._stage == "line":
+            return self.position + _STEPS[:, None] * self._direction
+        if self._stage == "curvature":
+            return self.position - np.diag(self._widths)
+        return np.empty((0, len(self.position)))
+
+    def tell(self, values: np.ndarray) -> None:
+        """Go on with the values of the points asked for."""
+        {"gradient": self._slope, "line": self._step, "curvature": self._end}[self._stage](values)
+
+    def _slope(self, values):
+        self._forward = np.where(np.isfinite(values), values, self.value)
+        gradient = (self._forward - self.value) / self._widths
+        if self._last is not None:
+            self._update(self.position - self._last[0], self._last[1] - gradient)
+        self._gradient = gradient
+        self._direction = self._inverse @ gradient
+        length = np.linalg.norm(self._direction)
+        longest = _LONGEST * np.sqrt(len(gradient))
+        if length > longest:
+            self._direction *= longest / length
+        close = self._gain() < 0.5 * len(gradient) + 1.0 and self._n_steps > 0
+        self._stage = "curvature" if close or self._n_steps >= _MOST_STEPS else "line"
+
+    def _gain(self):
+        return 0.5 * float(self._gradient @ self._inverse @ self._gradient)
+
+    def _step(self, values):
+        values = np.where(np.isnan(values), -np.inf, values)
+        best = int(np.argmax(values))
+        self._n_steps += 1
+        if values[best] <= self.value + 0.1:  # no way up along this line
+            self._stage = "curvature"
+            return
+        self._last = (self.position, self._gradient)
+        if self._n_steps == 1:  # the first line gives the scale
+            self._inverse = (
+                self._inverse
+                * _STEPS[best]
+                * np.linalg.norm(self._direction)
+                / max(np.linalg.norm(self._inverse @ self._gradient), 1e-300)
+            )
+        self.position = self.position + _STEPS[best] * self._direction
+        self.value = float(values[best])
+        self._widths = _RESOLUTION * np.clip(np.sqrt(np.diag(self._inverse)), 1e-3, 10.0)
+        self._stage = "gradient"
+
+    def _update(self, step, change):
+        """BFGS on the inverse of minus the Hessian."""
+        along = float(step @ change)
+        if along <= 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
+            return
+        if self._n_steps == 1:
+            self._inverse = np.eye(len(step)) * along / float(change @ change)
+        left = np.eye(len(step)) - np.outer(step, change) / along
+        self._inverse = left @ self._inverse @ left.T + np.outer(step, step) / along
+
+    def _end(self, values):
+        backward = np.where(np.isfinite(values), values, self.value)
+        curvature = (2.0 * self.value - self._forward - backward) / self._widths**2
+        model = np.sqrt(np.maximum(np.diag(self._inverse), 1e-300))
+        known = curvature > 1e-2 / np.maximum(model, 1e-150) ** 2
+        spread = np.where(known, 1.0 / np.sqrt(np.maximum(curvature, 1e-300)), model)
+        self.summit = Summit(self.position, self.value, spread, min(self._gain(), len(spread) + 3.0))
+        self._stage = "ended"

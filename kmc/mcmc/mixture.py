@@ -1,0 +1,148 @@
+"""The plan of a target with several modes: a surrogate for each, and moves between them that cost no evaluation.
+
+With s_k the surrogate of mode k, proposals are made by a chain on (x, k) with the density s_k(x). It draws k given x,
+then moves x on s_k in the coordinates in which s_k is white, and now and then offers the same white coordinates to
+another mode, z_k -> z_j, which is an affine map between their covariances (compare Tjelmeland and Hegstad 2001, "Mode
+jumping proposals in MCMC", Scandinavian Journal of Statistics 28). Each of these moves is reversible, and is chosen
+independently of the state; so the whole run is reversible for the sum of the s_k, and a proposal is accepted for the
+target p with probability min(1, p(x') s(x) / (p(x) s(x'))), s being that sum.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from kmc.mcmc.archive_moves import archive_move
+from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.plan import RUN, TEMPERED_RUN, Plan
+from kmc.mcmc.surrogate_transition import run
+from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
+from kmc.surrogates import Surrogate, point
+
+_JUMP = 0.2  # probability that a move of a run is offered to another mode
+
+
+class MixturePlan(NamedTuple):
+    """How chains move among several modes; frozen."""
+
+    plans: tuple[Plan, ...]  # each with its surrogate
+    log_volumes: np.ndarray  # (k,) of the whitened unit cubes, in the transported coordinates
+    archive: np.ndarray  # (n, d) of all modes
+    archive_share: float
+    archive_scale: float
+    single_share: float
+    tempered_share: float
+    shortest_run: int
+    longest_run: int
+
+    @classmethod
+    def of(cls, plans: tuple[Plan, ...], rng: np.random.Generator) -> MixturePlan:
+        """The plans of the modes together; options and the longest run are those of the slowest."""
+        slowest = max(plans, key=lambda plan: plan.longest_run)
+        fewest = min(len(plan.archive) for plan in plans)
+        return cls(
+            plans=plans,
+            log_volumes=np.array([np.linalg.slogdet(_surrogate(plan).whitening.inverse)[1] for plan in plans]),
+            archive=np.vstack([plan.archive[rng.permutation(len(plan.archive))[:fewest]] for plan in plans]),
+            archive_share=slowest.archive_share,
+            archive_scale=min(plan.archive_scale for plan in plans),
+            single_share=slowest.single_share,
+            tempered_share=slowest.tempered_share,
+            shortest_run=slowest.shortest_run,
+            longest_run=slowest.longest_run,
+        )
+
+    @property
+    def surrogate(self) -> Surrogate:
+        """Of the modes' surrogates, the one with the largest error."""
+        return max((_surrogate(plan) for plan in self.plans), key=lambda surrogate: surrogate.error_sd)
+
+    @property
+    def run(self):
+        """The options of the runs of the mode with the smallest steps."""
+        return min((plan.run for plan in self.plans), key=lambda options: options.step_size)
+
+    def propose(self, rng: np.random.Generator, x: np.ndarray, tempering: Tempering = COLD) -> Proposal:
+        """A proposal from x (d,); the kind of move does not depend on x."""
+        if rng.random() < self.archive_share:
+            return archive_move(rng, x, self.archive, self.archive_scale)
+        move = RUN
+        if rng.random() < self.tempered_share:
+            tempering, move = flattened(float(rng.uniform(flattest(len(x)), 1.0))), TEMPERED_RUN
+        length = 1
+        if not rng.random() < self.single_share:
+            length = int(rng.integers(self.shortest_run, self.longest_run + 1))
+        return self._run(rng, x, tempering, length, move)
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """log of the sum of the surrogates at the rows of x (n, d), shape (n,)."""
+        return logsumexp([_surrogate(plan).log_density(x) for plan in self.plans], axis=0)
+
+    def counts(self, x: np.ndarray) -> np.ndarray:
+        """How many of the rows of x (n, d) are in each mode, (k,)."""
+        shares = [_surrogate(plan).log_density(x) for plan in self.plans]
+        return np.bincount(np.argmax(shares, axis=0), minlength=len(self.plans))
+
+    def _run(self, rng, x, tempering, length, move):
+        start = self._log_shares(x, tempering)
+        k = _drawn(rng, start)
+        z = _surrogate(self.plans[k]).coordinates(x[None])[0]
+        n_steps, energy, diverging, moved = 0, np.nan, False, False
+        for stretch in _stretches(rng, length):
+            if stretch == 0:
+                j = (k + 1 + int(rng.integers(len(self.plans) - 1))) % len(self.plans)
+                here, there = (self._white_log_density(m, z, tempering) for m in (k, j))
+                if np.log(rng.random()) < there - here:
+                    k, moved = j, True
+                continue
+            plan = self.plans[k]
+            result = run(_surrogate(plan).point, tempering, rng, z, stretch, plan.run, plan.archive_z)
+            z, energy = result.position, result.energy
+            n_steps, diverging, moved = n_steps + result.n_steps, diverging or result.diverging, moved or result.moved
+        plan = self.plans[k]
+        how = {"n_steps": n_steps, "step_size": plan.run.step_size}
+        if not moved:
+            return Proposal(x, 0.0, move, moved=False, **how)
+        position = _surrogate(plan).back(z[None])[0]
+        ratio = float(logsumexp(start) - logsumexp(self._log_shares(position, tempering)))
+        return Proposal(position, ratio, move, energy=energy, diverging=diverging, **how)
+
+    def _log_shares(self, x, tempering):
+        """log s_k(x), tempered, for each k."""
+        values = []
+        for plan in self.plans:
+            surrogate = _surrogate(plan)
+            value = point.values(surrogate.point, surrogate.coordinates(x[None]))[0]
+            values.append(tempered(tempering, value)[0] + surrogate.transport.log_jacobian(x[None])[0])
+        return np.array(values)
+
+    def _white_log_density(self, k, z, tempering):
+        """Of the white coordinates z in mode k."""
+        value = point.values(_surrogate(self.plans[k]).point, z[None])[0]
+        return tempered(tempering, value)[0] + self.log_volumes[k]
+
+
+def _stretches(rng, length):
+    """Moves inside a mode, and 0 for an offer to another: all drawn without looking at the state."""
+    offers = rng.random(length) < _JUMP
+    done = 0
+    for at in np.flatnonzero(offers):
+        if at > done:
+            yield int(at - done)
+        yield 0
+        done = at + 1
+    if length > done:
+        yield int(length - done)
+
+
+def _drawn(rng, log_weights):
+    ends = np.cumsum(np.exp(log_weights - log_weights.max()))
+    return int(np.searchsorted(ends[:-1], rng.random() * ends[-1], side="right"))
+
+
+def _surrogate(plan):
+    assert plan.surrogate is not None
+    return plan.surrogate

@@ -1,0 +1,402 @@
+"""Modes that the first surrogate does not explain: looked for before the freeze, learned one by one, and kept.
+
+A value far above what the surrogate says of its place is evidence of another mode. Local searches on the true density
+start from such values, and from points all over what the starts span. Where one ends that no surrogate explains, a
+warm-up of its own begins, whose walkers and fits are confined to the part of space that belongs to this mode.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import logsumexp
+
+from kmc.mcmc.base import Problem, Sweep
+from kmc.mcmc.climb import Climb, Summit
+from kmc.mcmc.learner import Learner
+from kmc.mcmc.plan import Plan
+from kmc.surrogates import Surrogate, point
+from kmc.surrogates.whitening import whiten_states
+
+WARMED = 0.65  # of the budget at most, until the freeze
+_TOLERANCE = 3.0, 0.3  # nats by which a value may exceed the surrogate; and of what it is deeper than the bulk
+_REACH = 15.0  # nats below the bulk: deeper values of the history start no search
+_NEGLIGIBLE = -7.0  # log of the mass of a mode over that of the largest
+_MOST = 12  # modes
+_STEPS = 5  # of a search, on average
+_GAP = 1.0  # sds of the narrower group: the least gap between two groups
+_DEEP = 200  # points of other modes that a warm-up is told of
+_SIZE = 1000  # draws that masses are estimated from
+
+
+class Explorer(Protocol):
+    """A warm-up of one mode: a process before its freeze."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def learner(self) -> Learner: ...
+
+    @property
+    def frozen(self) -> bool: ...
+
+    def propose(self) -> np.ndarray:
+        """Points whose values the next sweep needs."""
+
+    def propose_again(self) -> np.ndarray:
+        """The same points."""
+
+    def advance(self, values: np.ndarray) -> Sweep | None:
+        """NaN is the value of a point that is none of this mode's."""
+
+    def another(self, problem: Problem, cloud: np.ndarray, least: int) -> Explorer:
+        """A warm-up of another mode."""
+
+    def finish(self) -> None:
+        """Freeze now."""
+
+    def state(self) -> tuple[np.ndarray, float]:
+        """A state (d,) and its value, after the freeze."""
+
+
+class _Shape(NamedTuple):
+    """A mode as a Gaussian, in the coordinates of the first surrogate."""
+
+    top: float
+    centre: np.ndarray
+    precision: np.ndarray
+
+    def value(self, z):
+        r = z - self.centre
+        return self.top - 0.5 * np.einsum("ij,ij->i", r @ self.precision, r)
+
+
+class Modes:
+    """The search for modes, and what it found; it asks for evaluations as a process does.
+
+    Parameters
+    ----------
+    problem : Problem
+    main : Explorer
+        A warm-up that has ended and has a surrogate.
+    spent : int
+        Evaluations so far.
+    budget : int
+        Evaluations that the run plans with.
+    share : float
+        Of the budget, for local searches.
+    rng : Generator
+
+    Attributes
+    ----------
+    explorers : list of Explorer
+        One for each mode.
+    left : list of Summit
+        What was found and could not be learned, with positions in the user's coordinates.
+    done : bool
+    """
+
+    def __init__(
+        self, problem: Problem, main: Explorer, spent: int, budget: int, share: float, rng: np.random.Generator
+    ):
+        self.explorers = [main]
+        self.left: list[Summit] = []
+        self.n_searches = self.n_evaluations = 0
+        self.done = False
+        self._problem, self._main, self._rng = problem, main, rng
+        self._searches_left = int(share * budget)
+        self._limit = int(WARMED * budget)
+        self._start = spent
+        assert main.plan.surrogate is not None
+        self._frame: Surrogate = main.plan.surrogate
+        self._shapes = [self._shape_of(main)]
+        self._known = self._evidence(main)
+        self._found: list[Summit] = []
+        self._climbs: list[Climb] = []
+        self._learning: tuple[Explorer, int, Summit | None] | None = None
+        self._parts: list[tuple[np.ndarray, np.ndarray]] = []
+        self._look = np.empty((0, problem.dim))
+        self._divide(main)
+        if not self._parts:
+            self._look = self._outlook()
+        if not len(self._look):
+            self._next()
+
+    def propose(self) -> np.ndarray:
+        """Points (k, d) whose values are needed."""
+        if self._learning:
+            return self._learning[0].propose()
+        if len(self._look):
+            return self._look
+        return self._frame.back(np.vstack([climb.ask() for climb in self._climbs]))
+
+    def advance(self, values: np.ndarray) -> Sweep | None:
+        """Go on with their values; a sweep if a warm-up made it."""
+        self.n_evaluations += len(values)
+        if self._learning:
+            record = self._learn(*self._learning, values=values)
+        else:
+            record = None
+            self._searches_left -= len(values)
+            if len(self._look):
+                self._remember(self._look, values)
+                self._look = self._look[:0]
+            else:
+                self._climb(values)
+        if not self._learning and not self._climbs:
+            self._next()
+        return record
+
+    # What is looked at
+
+    def _outlook(self):
+        """Points all over what the starts span, where there are no data."""
+        low, high = self._problem.initial.min(axis=0), self._problem.initial.max(axis=0)
+        x = self._rng.uniform(low, high, (2 * self._problem.chains, self._problem.dim))
+        x = x[: max(self._searches_left, 0)]
+        return x[np.linalg.norm(self._frame.coordinates(x), axis=1) > self._frame.point.reach]
+
+    def _evidence(self, main):
+        """What is known of points: starts of any depth, and the shallow part of the history."""
+        x, values = main.learner.history.x, main.learner.history.log_density
+        near = values > values.max() - self._frame.edge - _REACH
+        starts, their_values = self._problem.initial, self._problem.initial_log_density
+        finite = np.isfinite(their_values)
+        return np.vstack([starts[finite], x[near]]), np.concatenate([their_values[finite], values[near]])
+
+    def _remember(self, x, values):
+        finite = np.isfinite(values)
+        self._known = np.vstack([self._known[0], x[finite]]), np.concatenate([self._known[1], values[finite]])
+
+    def _unexplained(self, x, values):
+        """Where no surrogate comes near the values (n,) of points (n, d)."""
+        unknown = np.ones(len(x), bool)
+        for explorer in self.explorers:
+            surrogate, top = explorer.plan.surrogate, explorer.learner.history.log_density.max()
+            assert surrogate is not None
+            beyond = np.maximum(top - values - surrogate.edge, 0.0)
+            unknown &= values > surrogate.log_density(x) + _TOLERANCE[0] + _TOLERANCE[1] * beyond
+        return unknown
+
+    # A first warm-up that has seen several modes
+
+    def _divide(self, main):
+        """Take the evaluations of the first warm-up apart where there is a gap between them."""
+        x, values = main.learner.history.x, main.learner.history.log_density
+        dim = self._problem.dim
+        shallow = values > values.max() - 0.5 * dim - np.sqrt(2.0 * dim) - 2.0
+        x, rows = np.unique(x[shallow], axis=0, return_index=True)
+        values = values[shallow][rows]
+        z = self._frame.coordinates(x)
+        split = gap(z, self._rng)
+        if split is None:
+            return
+        self._parts = [(x[side], values[side]) for side in (split, ~split)]
+        self._shapes = [_shape(values[side].max(), z[side]) for side in (split, ~split)]
+        self.explorers = []
+
+    def _start_part(self):
+        """Begin a warm-up of one part, with all that is known of it."""
+        index = len(self._shapes) - len(self._parts)
+        states, values = self._parts.pop(0)
+        history = self._main.learner.history
+        mine = self._labels(history.x) == index
+        mine &= history.log_density > values.max() - self._frame.edge - 40.0
+        allowed = max((self._limit - self._used()) // (1 + len(self._parts)), 0)
+        chosen = self._rng.permutation(len(states))[:200]
+        picks = states[self._rng.integers(len(states), size=4 * self._problem.chains)]
+        others = states[self._rng.integers(len(states), size=(2, len(picks)))]
+        problem = self._problem._replace(
+            initial=states[chosen],
+            initial_log_density=values[chosen],
+            max_evaluations=2 * (int(mine.sum()) + allowed),
+            seed=np.random.SeedSequence(int(self._rng.integers(2**63))),
+        )
+        explorer = self._main.another(problem, picks + 0.5 * (others[0] - others[1]), int(mine.sum()) + 200)
+        explorer.learner.history.extend(history.x[mine], history.log_density[mine])
+        self._deepen(explorer, history.x[self._labels(history.x) != index])
+        self._learning = explorer, index, None
+
+    def _deepen(self, explorer, x):
+        """Tell a warm-up that points of other modes are none of its own: its surrogate is to be low there."""
+        x = x[self._rng.permutation(len(x))[:_DEEP]]
+        explorer.learner.history.extend(x, np.full(len(x), -np.inf))
+
+    # The next thing to do
+
+    def _next(self):
+        """Learn a mode that was found, search where values are unexplained, or end."""
+        if self._parts and self._used() < self._limit:
+            self._start_part()
+            return
+        if self._parts:  # what is left of them cannot be learned any more: the first warm-up knows all
+            self._parts, self.explorers = [], []
+        if not self.explorers:
+            self.explorers, self._shapes = [self._main], [self._shape_of(self._main)]
+        if len(self._found) and len(self.explorers) < _MOST:
+            places = np.array([summit.position for summit in self._found])
+            news = self._unexplained(places, np.array([summit.value for summit in self._found]))
+            self._found = [summit for summit, new in zip(self._found, news, strict=True) if new]
+        masses = [log_mass(explorer.plan, self._rng) for explorer in self.explorers]
+        self._found = [summit for summit in self._found if summit.log_mass > max(masses) + _NEGLIGIBLE]
+        if self._found:
+            summit = self._found.pop(int(np.argmax([s.log_mass for s in self._found])))
+            if not self._start_learning(summit):
+                self.left.append(summit)
+                self._next()
+            return
+        self._start_climbs()
+        if not self._climbs:
+            self.done = True
+
+    def _used(self):
+        return self._start + self.n_evaluations
+
+    def _start_climbs(self):
+        """From the highest of the unexplained points, and from others far from it and from each other."""
+        x, values = self._known
+        unknown = self._unexplained(x, values)
+        x, values = self._known = x[unknown], values[unknown]
+        price = _STEPS * (self._problem.dim + 6)
+        count = min(self._problem.chains, self._searches_left // price, len(x))
+        if count < 1:
+            return
+        z = self._frame.coordinates(x)
+        chosen = [int(np.argmax(values))]
+        nearest = np.linalg.norm(z - z[chosen[0]], axis=1)
+        while len(chosen) < count and nearest.max() > 0:
+            chosen.append(int(np.argmax(nearest)))
+            nearest = np.minimum(nearest, np.linalg.norm(z - z[chosen[-1]], axis=1))
+        self._climbs = [Climb(z[row], values[row]) for row in chosen]
+        self._known = np.delete(x, chosen, axis=0), np.delete(values, chosen)
+        self.n_searches += len(self._climbs)
+
+    def _climb(self, values):
+        """A step of each search; those end that come to a place that is explained."""
+        ends = np.cumsum([len(climb.ask()) for climb in self._climbs])[:-1]
+        going = []
+        for climb, mine in zip(self._climbs, np.split(values, ends), strict=True):
+            points = self._frame.back(climb.ask())
+            self._remember(points, mine)
+            climb.tell(mine)
+            here = self._frame.back(climb.position[None])
+            if not self._unexplained(here, np.array([climb.value]))[0]:
+                continue
+            if climb.summit is None:
+                going.append(climb)
+            else:
+                self._found.append(self._in_users_coordinates(climb.summit))
+        self._climbs = going if self._searches_left > 0 else []
+
+    def _in_users_coordinates(self, summit):
+        """The summit at its place there, with its mass in the user's density."""
+        volume = np.linalg.slogdet(self._frame.whitening.inverse)[1]
+        position = self._frame.back(summit.position[None])[0]
+        return summit._replace(
+            position=position, gain=summit.gain + volume - float(self._frame.transport.log_jacobian(position[None])[0])
+        )
+
+    # A mode of its own
+
+    def _start_learning(self, summit):
+        """Begin a warm-up around a summit, if the budget allows one."""
+        dim = self._problem.dim
+        allowed = (self._limit - self._used()) // (1 + len(self._found))
+        if allowed < 2 * (10 * dim + 100):
+            return False
+        centre = self._frame.coordinates(summit.position[None])[0]
+        self._shapes.append(_Shape(summit.value + self._top_of(summit), centre, np.diag(summit.spread**-2.0)))
+        count = max(4 * self._problem.chains, 2 * dim + 4)
+        cloud = self._frame.back(centre + 0.7 * summit.spread * self._rng.standard_normal((count, dim)))
+        problem = self._problem._replace(
+            initial=summit.position[None],
+            initial_log_density=np.array([summit.value]),
+            max_evaluations=2 * allowed,
+            seed=np.random.SeedSequence(int(self._rng.integers(2**63))),
+        )
+        explorer = self._main.another(problem, cloud, 1000)
+        others = np.vstack([other.learner.states() for other in self.explorers])
+        self._deepen(explorer, others[self._labels(others) != len(self._shapes) - 1])
+        self._learning = explorer, len(self._shapes) - 1, summit
+        return True
+
+    def _top_of(self, summit):
+        volume = np.linalg.slogdet(self._frame.whitening.inverse)[1]
+        return max(summit.log_mass - summit.value - float(np.log(summit.spread).sum()) - volume, 0.0)
+
+    def _learn(self, explorer, index, summit, values):
+        """A sweep of the warm-up, told only of the points that are nearer to its mode than to others."""
+        points = explorer.propose_again()
+        mine = self._labels(points) == index
+        n_fits = explorer.learner.n_fits
+        record = explorer.advance(np.where(mine, values, np.nan))
+        self._remember(points[~mine], values[~mine])
+        if explorer.learner.n_fits > n_fits:
+            self._shapes[index] = self._shape_of(explorer)
+        if self._used() >= self._limit and not explorer.frozen:
+            explorer.finish()
+        if explorer.frozen:
+            self._learning = None
+            if explorer.plan.surrogate is not None:
+                self.explorers.append(explorer)
+            elif summit is not None:
+                self._shapes.pop()
+                self.left.append(summit)
+        return record
+
+    def _labels(self, x):
+        z = self._frame.coordinates(x)
+        return np.argmax([shape.value(z) for shape in self._shapes], axis=0)
+
+    def _shape_of(self, explorer):
+        return _shape(explorer.learner.history.log_density.max(), self._frame.coordinates(explorer.learner.states()))
+
+
+def _shape(top, z):
+    covariance = np.atleast_2d(np.cov(z.T)) + 1e-12 * np.eye(z.shape[1])
+    return _Shape(float(top), z.mean(axis=0), np.linalg.inv(covariance))
+
+
+def gap(z: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
+    """On which side of a gap the points (n, d) are, (n,); None where no direction shows one.
+
+    Two groups show best in the direction of least kurtosis, or of the largest if one of them is small (Peña and Prieto
+    2001, "Cluster identification using projections", JASA 96), which a fixed-point iteration finds.
+    """
+    n, dim = z.shape
+    least = max(2 * dim + 5, int(0.03 * n))
+    if n < 2 * least:
+        return None
+    white = whiten_states(z)(z)
+    best, side = _GAP, None
+    for start in rng.standard_normal((2 * dim + 4, dim)):
+        w = start / np.linalg.norm(start)
+        for _ in range(30):
+            w = white.T @ (white @ w) ** 3 / n - 3.0 * w
+            w /= np.linalg.norm(w)
+        t = white @ w
+        order = np.argsort(t)
+        gaps = np.diff(t[order])[least - 1 : n - least]
+        at = least - 1 + int(np.argmax(gaps))
+        low, high = t[order[: at + 1]], t[order[at + 1 :]]
+        width = gaps.max() / max(min(low.std(), high.std()), 1e-300)
+        if width > best:
+            best, side = width, t > t[order[at]]
+    return side
+
+
+def log_mass(plan: Plan, rng: np.random.Generator) -> float:
+    """log of the integral of a plan's surrogate over (2 pi)^(d/2), by importance sampling from a wide Gaussian."""
+    surrogate = plan.surrogate
+    assert surrogate is not None
+    z = plan.archive_z
+    dim = z.shape[1]
+    covariance = 1.3 * (np.atleast_2d(np.cov(z.T)) + 1e-9 * np.eye(dim))
+    root = np.linalg.cholesky(covariance)
+    unit = rng.standard_normal((_SIZE, dim))
+    values = point.values(surrogate.point, np.ascontiguousarray(z.mean(axis=0) + unit @ root.T))
+    log_ratio = values + 0.5 * np.sum(unit**2, axis=1) + np.log(np.diag(root)).sum()
+    volume = np.linalg.slogdet(surrogate.whitening.inverse)[1]
+    return float(logsumexp(log_ratio) - np.log(_SIZE) + volume)

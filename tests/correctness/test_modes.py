@@ -1,0 +1,41 @@
+"""Runs on several surrogates leave the target invariant, however wrong these are; with a known mistake they do not."""
+
+import numpy as np
+import pytest
+
+from kmc.mcmc.mixture import MixturePlan
+from tests.correctness.invariance import ONLY_RUNS, ONLY_TEMPERED_RUNS, case, proposals_of
+
+CHANGED = {"expected_exception": AssertionError, "match": "the distribution has changed"}
+
+
+def several(one, **options):
+    """Runs among a wrong surrogate, one in coordinates that bend volume, and one far from the other two."""
+    far = one._fitted(lambda x: one.values(x - one.scale) - 1.0)
+    plans = tuple(one.plan(surrogate, **options) for surrogate in (one.wrong, one.warped, far))
+    return proposals_of(one, MixturePlan.of(plans, np.random.default_rng(4)).propose)
+
+
+@pytest.mark.parametrize("options", [ONLY_RUNS, ONLY_TEMPERED_RUNS, {}], ids=["runs", "tempered", "all"])
+@pytest.mark.parametrize("name", ["bimodal", "banana", "student-t"])
+def test_the_target_is_invariant_and_the_move_reversible(name, options):
+    one = case(name)
+    one.check(several(one, **options))
+
+
+def test_jumps_that_forget_the_volume_of_a_mode_are_seen(monkeypatch):
+    right = MixturePlan._white_log_density
+    monkeypatch.setattr(
+        MixturePlan, "_white_log_density", lambda self, k, z, t: right(self, k, z, t) - 2.0 * self.log_volumes[k] + k
+    )
+    one = case("bimodal")
+    with pytest.raises(**CHANGED):
+        one.check(several(one, **ONLY_RUNS))
+
+
+def test_a_ratio_of_one_surrogate_in_place_of_all_is_seen(monkeypatch):
+    right = MixturePlan._log_shares
+    monkeypatch.setattr(MixturePlan, "_log_shares", lambda self, x, t: right(self, x, t)[:1])
+    one = case("bimodal")
+    with pytest.raises(**CHANGED):
+        one.check(several(one, **ONLY_RUNS))

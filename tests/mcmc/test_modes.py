@@ -1,0 +1,149 @@
+"""Modes: gaps between evaluations, masses of surrogates, and runs that begin in some modes and are to keep all."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import chi2
+
+import kmc
+from kmc.mcmc.modes import gap, log_mass
+from kmc.mcmc.plan import Plan
+from kmc.mcmc.surrogate_transition import RunOptions
+from kmc.surrogates import FitOptions, fit_surrogate
+
+
+class Mixture:
+    """Spherical normal distributions with given weights, centers and widths."""
+
+    def __init__(self, weights, centers, widths):
+        self.centers, self.widths = np.array(centers, float), np.array(widths, float)
+        self.weights = np.array(weights)
+        self.dim = self.centers.shape[1]
+        self.n = 0
+
+    def parts(self, x):
+        squares = np.sum((np.asarray(x)[..., None, :] - self.centers) ** 2, axis=-1)
+        return np.log(self.weights) - self.dim * np.log(self.widths) - 0.5 * squares / self.widths**2
+
+    def __call__(self, x):
+        self.n += 1
+        return float(logsumexp(self.parts(x)))
+
+    def labels(self, x):
+        return np.argmax(self.parts(x), axis=-1)
+
+
+def far(dim, weights=(0.3, 0.7), widths=(1.0, 1.0), apart=12.0):
+    center = 0.5 * apart * np.ones(dim) / np.sqrt(dim)
+    return Mixture(weights, [center, -center], widths)
+
+
+def starts(target, rng, per_mode=2):
+    rows = [c + w * rng.standard_normal((per_mode, target.dim)) for c, w in zip(target.centers, target.widths)]
+    return np.vstack(rows)
+
+
+@pytest.mark.parametrize("dim", [2, 5, 10])
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_a_gap_between_two_groups_is_found(dim, share):
+    rng = np.random.default_rng(dim)
+    side = rng.random(600) < share
+    z = rng.standard_normal((600, dim)) + 10.0 * side[:, None] * np.ones(dim) / np.sqrt(dim)
+    found = gap(z, rng)
+    assert np.array_equal(found, side) or np.array_equal(found, ~side)
+
+
+@pytest.mark.parametrize("dim", [2, 5, 10])
+def test_one_group_has_no_gap(dim):
+    rng = np.random.default_rng(dim)
+    gaussian = rng.standard_normal((600, dim))
+    assert gap(gaussian, rng) is None
+    bent = gaussian.copy()
+    bent[:, 0] *= 5.0
+    bent[:, 1] += 0.3 * bent[:, 0] ** 2
+    assert gap(bent, rng) is None
+    ring = gaussian / np.linalg.norm(gaussian, axis=1)[:, None]
+    assert gap(ring, rng) is None
+    assert gap(gaussian[: 2 * dim], rng) is None  # too few to say
+
+
+def plan_for(target, x, rng):
+    values = np.array([target(row) for row in x])
+    surrogate = fit_surrogate(x, values, x[:200], rng, FitOptions(n_basis=30))
+    z = surrogate.coordinates(x)
+    return Plan(surrogate, x, z, 0.1, 1.0, RunOptions(0.3, 2.0, 0.1, 0.4), 2, 4, 0.1, 0.1)
+
+
+def test_the_mass_of_a_gaussian():
+    rng = np.random.default_rng(0)
+    width = 0.3
+    plan = plan_for(lambda x: 4.0 - 0.5 * float(x @ x) / width**2, width * rng.standard_normal((400, 4)), rng)
+    assert log_mass(plan, rng) == pytest.approx(4.0 + 4 * np.log(width), abs=0.15)  # weights have a sd of about 1
+
+
+def run(target, initial, budget, seed=1, **options):
+    return kmc.sample(
+        target, target.dim, initial=initial, draws=None, max_evaluations=budget, seed=seed, progress=False, **options
+    )
+
+
+def weight_error(idata, target, mode=0):
+    """How far the share of a mode is off, in standard errors by ArviZ's effective sample size."""
+    import arviz as az
+
+    inside = (target.labels(idata.posterior["x"].values) == mode).astype(float)
+    assert 0.0 < inside.mean() < 1.0
+    ess = float(az.ess({"inside": inside})["inside"])
+    p = target.weights[mode]
+    return (inside.mean() - p) / np.sqrt(p * (1 - p) / ess), ess
+
+
+@pytest.mark.parametrize("dim", [2, 5])
+def test_two_far_modes_that_starts_cover_keep_their_weights(dim):
+    target = far(dim)
+    idata = run(target, starts(target, np.random.default_rng(dim)), 3000)
+    error, ess = weight_error(idata, target)
+    assert abs(error) < np.sqrt(chi2.isf(1e-5, 1))
+    assert ess > 300
+    assert idata.attrs["n_modes"] == 2
+    assert json.loads(idata.attrs["warnings"]) == []
+
+
+def test_a_mode_that_one_start_has_seen_is_not_lost():
+    target = far(3, weights=(0.4, 0.6), widths=(0.2, 1.0))
+    rng = np.random.default_rng(5)
+    wide = target.centers[1] + rng.standard_normal((3, 3))
+    idata = run(target, np.vstack([wide, target.centers[:1]]), 4000)
+    error, _ = weight_error(idata, target)
+    assert abs(error) < np.sqrt(chi2.isf(1e-5, 1)) or json.loads(idata.attrs["warnings"])
+
+
+def test_searches_can_be_switched_off_and_cost_no_more_than_their_share():
+    target = far(2)
+    initial = starts(target, np.random.default_rng(2), per_mode=4)[:5]
+    off = run(target, initial, 1500, sampler=kmc.KernelHMC(search_share=0.0))
+    assert "n_modes" not in off.attrs
+    idata = run(target, initial, 1500)
+    assert idata.attrs["n_evaluations"] == target.n - off.attrs["n_evaluations"]
+    assert idata.attrs["n_evaluations_warmup"] < 0.75 * 1500
+
+
+def test_a_run_of_several_modes_is_reproducible():
+    target = far(2)
+    initial = starts(target, np.random.default_rng(3))
+    one, two = (run(target, initial, 1500).posterior["x"].values for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_it_resumes_bit_for_bit_within_searches_and_warm_ups_of_modes(tmp_path):
+    pytest.importorskip("zarr")
+    target = far(2)
+    initial = starts(target, np.random.default_rng(3))
+    whole = run(target, initial, 1500).posterior["x"].values
+    for n, stop in enumerate((560, 760, 960)):
+        store = tmp_path / f"{n}.zarr"
+        run(target, initial, 1500, store=store, callback=lambda p, stop=stop: p.n_evaluations > stop)
+        resumed = run(target, initial, 1500, store=store, resume=True)
+        np.testing.assert_array_equal(resumed.posterior["x"].values, whole)
