@@ -20,7 +20,7 @@ from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.plan import RUN, TEMPERED_RUN, Plan
 from kmc.mcmc.surrogate_transition import run
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
-from kmc.surrogates import Surrogate, point
+from kmc.surrogates import Surrogate
 
 _JUMP = 0.2  # probability that a move of a run is offered to another mode
 
@@ -115,27 +115,34 @@ class MixturePlan(NamedTuple):
         values = []
         for plan in self.plans:
             surrogate = _surrogate(plan)
-            value = point.values(surrogate.point, surrogate.coordinates(x[None]))[0]
-            values.append(tempered(tempering, value)[0] + surrogate.transport.log_jacobian(x[None])[0])
+            value = _tempered(surrogate, surrogate.coordinates(x[None]), tempering)
+            values.append(value + surrogate.transport.log_jacobian(x[None])[0])
         return np.array(values)
 
     def _white_log_density(self, k, z, tempering):
         """Of the white coordinates z in mode k."""
-        value = point.values(_surrogate(self.plans[k]).point, z[None])[0]
-        return tempered(tempering, value)[0] + self.log_volumes[k]
+        return _tempered(_surrogate(self.plans[k]), z[None], tempering) + self.log_volumes[k]
+
+
+def _tempered(surrogate, z, tempering):
+    """The density that runs on a surrogate leave invariant, in its coordinates z (1, d)."""
+    smooth, wall = surrogate.parts(z)
+    return float(tempered(tempering, smooth[0])[0] + np.sum(wall))
 
 
 def _stretches(rng, length):
     """Moves inside a mode, and 0 for an offer to another: all drawn without looking at the state."""
-    offers = rng.random(length) < _JUMP
-    done = 0
-    for at in np.flatnonzero(offers):
-        if at > done:
-            yield int(at - done)
+    within = 0
+    for offer in rng.random(length) < _JUMP:
+        if not offer:
+            within += 1
+            continue
+        if within:
+            yield within
         yield 0
-        done = at + 1
-    if length > done:
-        yield int(length - done)
+        within = 0
+    if within:
+        yield within
 
 
 def _drawn(rng, log_weights):

@@ -16,7 +16,7 @@ from kmc.mcmc.base import Problem, Sweep
 from kmc.mcmc.climb import Climb, Summit
 from kmc.mcmc.learner import Learner
 from kmc.mcmc.plan import Plan
-from kmc.surrogates import Surrogate, point
+from kmc.surrogates import Surrogate
 from kmc.surrogates.whitening import whiten_states
 
 WARMED = 0.65  # of the budget at most, until the freeze
@@ -27,6 +27,7 @@ _MOST = 12  # modes
 _STEPS = 5  # of a search, on average
 _GAP = 1.0  # sds of the narrower group: the least gap between two groups
 _DEEP = 200  # points of other modes that a warm-up is told of
+_ABYSS = 1e5  # nats
 _SIZE = 1000  # draws that masses are estimated from
 
 
@@ -113,6 +114,7 @@ class Modes:
         self._frame: Surrogate = main.plan.surrogate
         self._shapes = [self._shape_of(main)]
         self._known = self._evidence(main)
+        self._known_top = float(main.learner.history.log_density.max())
         self._found: list[Summit] = []
         self._climbs: list[Climb] = []
         self._learning: tuple[Explorer, int, Summit | None] | None = None
@@ -222,7 +224,8 @@ class Modes:
     def _deepen(self, explorer, x):
         """Tell a warm-up that points of other modes are none of its own: its surrogate is to be low there."""
         x = x[self._rng.permutation(len(x))[:_DEEP]]
-        explorer.learner.history.extend(x, np.full(len(x), -np.inf))
+        # Far too deep to be fitted to, and yet no sign of a wall, as zeros of the density are.
+        explorer.learner.history.extend(x, np.full(len(x), self._known_top - _ABYSS))
 
     # The next thing to do
 
@@ -396,7 +399,7 @@ def log_mass(plan: Plan, rng: np.random.Generator) -> float:
     covariance = 1.3 * (np.atleast_2d(np.cov(z.T)) + 1e-9 * np.eye(dim))
     root = np.linalg.cholesky(covariance)
     unit = rng.standard_normal((_SIZE, dim))
-    values = point.values(surrogate.point, np.ascontiguousarray(z.mean(axis=0) + unit @ root.T))
-    log_ratio = values + 0.5 * np.sum(unit**2, axis=1) + np.log(np.diag(root)).sum()
+    smooth, wall = surrogate.parts(np.ascontiguousarray(z.mean(axis=0) + unit @ root.T))
+    log_ratio = smooth + wall + 0.5 * np.sum(unit**2, axis=1) + np.log(np.diag(root)).sum()
     volume = np.linalg.slogdet(surrogate.whitening.inverse)[1]
     return float(logsumexp(log_ratio) - np.log(_SIZE) + volume)

@@ -67,12 +67,14 @@ class Surrogate:
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """log s at the rows of x (n, d), shape (n,)."""
-        z = self.coordinates(x)
+        smooth, wall = self.parts(self.coordinates(x))
+        return smooth + wall + self.transport.log_jacobian(x)
+
+    def parts(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+        """The smooth surrogate in its own coordinates z (n, d), and what a wall adds to it, (n,) each."""
         if isinstance(self.point, WalledState):
-            values = point.values(self.point.point, z) + wall_point.log_chances(self.point.wall, z)
-        else:
-            values = point.values(self.point, z)
-        return values + self.transport.log_jacobian(x)
+            return point.values(self.point.point, z), wall_point.log_chances(self.point.wall, z)
+        return point.values(self.point, z), 0.0
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:
         """z at the rows of x (n, d)."""
