@@ -26,7 +26,7 @@ def test_the_target_is_invariant_and_the_move_reversible(name, options):
 def test_jumps_that_forget_the_volume_of_a_mode_are_seen(monkeypatch):
     right = MixturePlan._white_log_density
     monkeypatch.setattr(
-        MixturePlan, "_white_log_density", lambda self, k, z, t: right(self, k, z, t) - 2.0 * self.log_volumes[k] + k
+        MixturePlan, "_white_log_density", lambda self, k, z, t: right(self, k, z, t) - self.log_volumes[k] + 3.0 * k
     )
     one = case("bimodal")
     with pytest.raises(**CHANGED):
