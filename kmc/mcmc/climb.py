@@ -23,11 +23,17 @@ class Summit(NamedTuple):
     value: float
     spread: np.ndarray  # (d,) along each coordinate, from second differences
     gain: float  # nats to the top, by the quadratic model
+    log_volume: float = 0.0  # of a unit cube of these coordinates in the user's
+
+    @property
+    def top(self) -> float:
+        """The log-density at the mode, by the quadratic model."""
+        return self.value + self.gain
 
     @property
     def log_mass(self) -> float:
         """Of the Gaussian with this top and these spreads, relative to (2 pi)^(d/2)."""
-        return self.value + self.gain + float(np.log(self.spread).sum())
+        return self.top + float(np.log(self.spread).sum()) + self.log_volume
 
 
 class Climb:

@@ -25,7 +25,7 @@ _REACH = 15.0  # nats below the bulk: deeper values of the history start no sear
 _NEGLIGIBLE = -7.0  # log of the mass of a mode over that of the largest
 _MOST = 12  # modes
 _STEPS = 5  # of a search, on average
-_GAP = 1.0  # sds of the narrower group: the least gap between two groups
+_GAP = 1.0  # sds of the wider group, or half of that of all points: the least gap between two groups
 _DEEP = 200  # points of other modes that a warm-up is told of
 _ABYSS = 1e5  # nats
 _SIZE = 1000  # draws that masses are estimated from
@@ -192,12 +192,11 @@ class Modes:
         x, rows = np.unique(x[shallow], axis=0, return_index=True)
         values = values[shallow][rows]
         z = self._frame.coordinates(x)
-        split = gap(z, self._rng)
-        if split is None:
-            return
-        self._parts = [(x[side], values[side]) for side in (split, ~split)]
-        self._shapes = [_shape(values[side].max(), z[side]) for side in (split, ~split)]
-        self.explorers = []
+        groups = divided(z, self._rng)
+        if len(groups) > 1:
+            self._parts = [(x[group], values[group]) for group in groups]
+            self._shapes = [_shape(values[group].max(), z[group]) for group in groups]
+            self.explorers = []
 
     def _start_part(self):
         """Begin a warm-up of one part, with all that is known of it."""
@@ -294,12 +293,10 @@ class Modes:
         self._climbs = going if self._searches_left > 0 else []
 
     def _in_users_coordinates(self, summit):
-        """The summit at its place there, with its mass in the user's density."""
-        volume = np.linalg.slogdet(self._frame.whitening.inverse)[1]
-        position = self._frame.back(summit.position[None])[0]
-        return summit._replace(
-            position=position, gain=summit.gain + volume - float(self._frame.transport.log_jacobian(position[None])[0])
-        )
+        """The summit at its place there, with its mass in the user's density; spreads stay those of the frame."""
+        position = self._frame.back(summit.position[None])
+        volume = np.linalg.slogdet(self._frame.whitening.inverse)[1] - self._frame.transport.log_jacobian(position)[0]
+        return summit._replace(position=position[0], log_volume=float(volume))
 
     # A mode of its own
 
@@ -310,7 +307,7 @@ class Modes:
         if allowed < 2 * (10 * dim + 100):
             return False
         centre = self._frame.coordinates(summit.position[None])[0]
-        self._shapes.append(_Shape(summit.value + self._top_of(summit), centre, np.diag(summit.spread**-2.0)))
+        self._shapes.append(_Shape(summit.top, centre, np.diag(summit.spread**-2.0)))
         count = max(4 * self._problem.chains, 2 * dim + 4)
         cloud = self._frame.back(centre + 0.7 * summit.spread * self._rng.standard_normal((count, dim)))
         problem = self._problem._replace(
@@ -324,10 +321,6 @@ class Modes:
         self._deepen(explorer, others[self._labels(others) != len(self._shapes) - 1])
         self._learning = explorer, len(self._shapes) - 1, summit
         return True
-
-    def _top_of(self, summit):
-        volume = np.linalg.slogdet(self._frame.whitening.inverse)[1]
-        return max(summit.log_mass - summit.value - float(np.log(summit.spread).sum()) - volume, 0.0)
 
     def _learn(self, explorer, index, summit, values):
         """A sweep of the warm-up, told only of the points that are nearer to its mode than to others."""
@@ -362,6 +355,19 @@ def _shape(top, z):
     return _Shape(float(top), z.mean(axis=0), np.linalg.inv(covariance))
 
 
+def divided(z: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Indices of the groups of points (n, d) between which there are gaps."""
+    waiting, groups = [np.arange(len(z))], []
+    while waiting:
+        group = waiting.pop()
+        side = gap(z[group], rng)
+        if side is None or len(groups) + len(waiting) >= _MOST - 1:
+            groups.append(group)
+        else:
+            waiting += [group[side], group[~side]]
+    return groups
+
+
 def gap(z: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
     """On which side of a gap the points (n, d) are, (n,); None where no direction shows one.
 
@@ -384,7 +390,7 @@ def gap(z: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
         gaps = np.diff(t[order])[least - 1 : n - least]
         at = least - 1 + int(np.argmax(gaps))
         low, high = t[order[: at + 1]], t[order[at + 1 :]]
-        width = gaps.max() / max(min(low.std(), high.std()), 1e-300)
+        width = gaps.max() / max(low.std(), high.std(), 0.5)  # of all points together the sd is one
         if width > best:
             best, side = width, t > t[order[at]]
     return side

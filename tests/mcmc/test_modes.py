@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import chi2
 
 import kmc
-from kmc.mcmc.modes import gap, log_mass
+from kmc.mcmc.modes import divided, gap, log_mass
 from kmc.mcmc.plan import Plan
 from kmc.mcmc.surrogate_transition import RunOptions
 from kmc.surrogates import FitOptions, fit_surrogate
@@ -53,6 +53,14 @@ def test_a_gap_between_two_groups_is_found(dim, share):
     z = rng.standard_normal((600, dim)) + 10.0 * side[:, None] * np.ones(dim) / np.sqrt(dim)
     found = gap(z, rng)
     assert np.array_equal(found, side) or np.array_equal(found, ~side)
+
+
+def test_several_groups_are_told_apart():
+    rng = np.random.default_rng(1)
+    labels = np.repeat(np.arange(4), 100)
+    z = rng.standard_normal((400, 3)) + 12.0 * np.vstack([np.zeros(3), np.eye(3)])[labels]
+    groups = divided(z, rng)
+    assert sorted(sorted(set(labels[group].tolist())) for group in groups) == [[0], [1], [2], [3]]
 
 
 @pytest.mark.parametrize("dim", [2, 5, 10])
