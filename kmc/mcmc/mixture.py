@@ -22,6 +22,7 @@ from kmc.mcmc.surrogate_transition import run
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
 from kmc.surrogates import Surrogate
 
+_LONGER = 2  # times the runs in one mode: some of the moves change the mode
 _JUMP = 0.2  # probability that a move of a run is offered to another mode
 
 
@@ -40,7 +41,7 @@ class MixturePlan(NamedTuple):
 
     @classmethod
     def of(cls, plans: tuple[Plan, ...], rng: np.random.Generator) -> MixturePlan:
-        """The plans of the modes together; options and the longest run are those of the slowest."""
+        """The plans of the modes together; options are those of the mode with the longest runs."""
         slowest = max(plans, key=lambda plan: plan.longest_run)
         fewest = min(len(plan.archive) for plan in plans)
         return cls(
@@ -51,8 +52,8 @@ class MixturePlan(NamedTuple):
             archive_scale=min(plan.archive_scale for plan in plans),
             single_share=slowest.single_share,
             tempered_share=slowest.tempered_share,
-            shortest_run=slowest.shortest_run,
-            longest_run=slowest.longest_run,
+            shortest_run=_LONGER * slowest.shortest_run,
+            longest_run=_LONGER * slowest.longest_run,
         )
 
     @property
