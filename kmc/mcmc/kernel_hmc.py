@@ -78,6 +78,8 @@ class KernelHMC:
     search_share : float
         Share of the budget that local searches for further modes may take before the freeze; 0: none. There are none
         with noisy values, with vanishing adaptation, or where the user fixes the length of warm-up.
+    min_search_budget : int
+        Evaluations that the run must plan with for such a search: smaller budgets cannot afford to learn several modes.
     fit : FitOptions
         The options of the built-in surrogate.
     surrogate : estimator, optional
@@ -152,6 +154,7 @@ class KernelHMC:
     first_refit: int = 100
     max_archive: int = 1000
     search_share: float = 0.1
+    min_search_budget: int = 4000
     fit: FitOptions = field(default_factory=FitOptions)
     surrogate: GradientEstimator | None = None
     values: bool | None = None
@@ -174,7 +177,7 @@ class KernelHMC:
             check_number(self, share, 0, 1, "[]")
         check_number(self, "trajectory_length", 0)
         check_number(self, "growth", 1)
-        for count in ("n_temperatures", "min_warmup_evaluations", "first_refit"):
+        for count in ("n_temperatures", "min_warmup_evaluations", "first_refit", "min_search_budget"):
             check_count(self, count, 1)
         check_count(self, "settle", 0)
         check_count(self, "max_archive", 10)
@@ -221,6 +224,7 @@ class KernelHMCProcess:
         self._modes_rng = np.random.default_rng(modes_seed)
         self._modes: Modes | None = None
         self._given_cloud = cloud
+        self._hurried = False
         self._walkers = self._best_walkers(problem.initial, problem.initial_log_density)
         self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
         self._learner = Learner(dim, options.fit, options.max_archive, self._rng, problem.noisy, problem.history)
@@ -288,6 +292,7 @@ class KernelHMCProcess:
     def end_warmup(self) -> None:
         """Fit once more and freeze after the next sweep."""
         self._schedule.end()
+        self._hurried = True
 
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
@@ -305,10 +310,11 @@ class KernelHMCProcess:
             facts |= {
                 "n_modes": len(self._modes.explorers),
                 "n_searches": self._modes.n_searches,
-                "mode_masses": self._masses.tolist(),
-                "mode_shares": (self._shares / max(self._shares.sum(), 1.0)).tolist(),
                 "modes_left": [[*summit.position.tolist(), summit.value] for summit in self._modes.left],
             }
+        if self._mixture is not None:
+            shares = self._shares / max(self._shares.sum(), 1.0)
+            facts |= {"mode_masses": self._masses.tolist(), "mode_shares": shares.tolist()}
         surrogate = self._moves.surrogate
         if surrogate is None:
             return facts
@@ -472,12 +478,15 @@ class KernelHMCProcess:
     def _seek_modes(self, n):
         options, problem = self.options, self.problem
         allowed = options.adaptation == "freeze" and problem.warmup is None and not problem.noisy
-        if not options.search_share or not allowed or self._plan.surrogate is None:
+        affordable = options.search_share > 0 and self._schedule.budget >= options.min_search_budget
+        if self._hurried or not affordable or not allowed or self._plan.surrogate is None:
             return
         self._modes = Modes(problem, self, n, self._schedule.budget, options.search_share, self._modes_rng)
 
     def _search(self, modes, values):
         record = modes.advance(values)
+        if self._hurried and not modes.done:
+            modes.finish()
         if modes.done:
             self._freeze()
         return record

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.spatial import cKDTree
 from scipy.special import logsumexp
 
 from kmc.mcmc.base import Problem, Sweep
@@ -28,6 +29,7 @@ _STEPS = 5  # of a search, on average
 _GAP = 1.0  # sds of the wider group, or half of that of all points: the least gap between two groups
 _DEEP = 200  # points of other modes that a warm-up is told of
 _ABYSS = 1e5  # nats
+_FAR = 6.0  # times the distance between neighboring states: no walker came from there
 _SIZE = 1000  # draws that masses are estimated from
 
 
@@ -151,6 +153,20 @@ class Modes:
             self._next()
         return record
 
+    def finish(self) -> None:
+        """End now, with the modes that are known well enough."""
+        if self._learning:
+            explorer, _, summit = self._learning
+            if explorer.plan.surrogate is not None:
+                explorer.finish()
+                self.explorers.append(explorer)
+            elif summit is not None:
+                self.left.append(summit)
+        self._learning, self._climbs, self._look = None, [], self._look[:0]
+        if self._parts or not self.explorers:  # the first warm-up knows all parts
+            self._parts, self.explorers = [], [self._main]
+        self.done = True
+
     # What is looked at
 
     def _outlook(self):
@@ -179,7 +195,8 @@ class Modes:
             surrogate, top = explorer.plan.surrogate, explorer.learner.history.log_density.max()
             assert surrogate is not None
             beyond = np.maximum(top - values - surrogate.edge, 0.0)
-            unknown &= values > surrogate.log_density(x) + _TOLERANCE[0] + _TOLERANCE[1] * beyond
+            tolerance = _TOLERANCE[0] * (1.0 + surrogate.error_sd) + _TOLERANCE[1] * beyond
+            unknown &= values > surrogate.log_density(x) + tolerance
         return unknown
 
     # A first warm-up that has seen several modes
@@ -251,7 +268,21 @@ class Modes:
             return
         self._start_climbs()
         if not self._climbs:
+            self._note_unvisited()
             self.done = True
+
+    def _note_unvisited(self):
+        """Points in the bulk that are far from all states: surrogates know of them, and no walker came from there."""
+        x, values = self._main.learner.history.x, self._main.learner.history.log_density
+        bulk = values > values.max() - 0.5 * self._problem.dim - 2.0
+        states = np.unique(np.vstack([explorer.learner.states() for explorer in self.explorers]), axis=0)
+        tree = cKDTree(self._frame.coordinates(states))
+        usual = np.quantile(tree.query(tree.data, k=2)[0][:, 1], 0.95)
+        distances = tree.query(self._frame.coordinates(x[bulk]))[0]
+        if np.max(distances) > _FAR * usual:
+            i = int(np.argmax(distances))
+            nothing = np.zeros(self._problem.dim)
+            self.left.append(Summit(x[bulk][i].copy(), float(values[bulk][i]), nothing, 0.0))
 
     def _used(self):
         return self._start + self.n_evaluations
@@ -357,7 +388,8 @@ def _shape(top, z):
 
 def divided(z: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
     """Indices of the groups of points (n, d) between which there are gaps."""
-    waiting, groups = [np.arange(len(z))], []
+    waiting: list[np.ndarray] = [np.arange(len(z))]
+    groups: list[np.ndarray] = []
     while waiting:
         group = waiting.pop()
         side = gap(z[group], rng)

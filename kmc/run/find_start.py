@@ -112,8 +112,8 @@ def find_start(
     ...         return -np.inf
     ...     return -0.5 * ((rate - 0.1) / 0.01) ** 2 - 0.5 * ((capacity - 500) / 20) ** 2
     >>> start = kmc.find_start(logistic_growth, dim=2, bounds=[(0, 1), (100, 1000)], seed=1)
-    >>> start.initial[0].round(1), start.n_evaluations <= 400
-    (array([  0.1, 500. ]), True)
+    >>> start.initial[0].round(1).tolist(), start.n_evaluations <= 400
+    ([0.1, 500.0], True)
     >>> idata = kmc.sample(logistic_growth, dim=2, initial=start, draws=200, seed=1, progress=False)
     """
     model = arguments.as_model(target, dim)

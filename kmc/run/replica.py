@@ -75,6 +75,7 @@ class Replica:
         ValueError
             The density is zero at all of them.
         """
+        __tracebackhide__ = True
         model = self.request.model
         rng = np.random.default_rng(self._start_seed)
         allowed = _TRIES_PER_START * self.chains
@@ -96,6 +97,7 @@ class Replica:
 
         One that fails the function ends the search: far from where it is at home a function may do anything.
         """
+        __tracebackhide__ = True
         model = self.request.model
         allowed = _WIDE_TRIES
         if self.max_evaluations is not None:

@@ -195,7 +195,9 @@ class Run:
         __tracebackhide__ = True
         initial = self.request.initial
         if initial is None:
-            starts = [replica.random_start(self._values) for replica in self.replicas]
+            starts = []
+            for replica in self.replicas:  # no comprehension: it would be a frame of its own in a user's traceback
+                starts.append(replica.random_start(self._values))
         else:
             starts = dealt(initial, self._values(initial), len(self.replicas))
         for replica, (points, values) in zip(self.replicas, starts, strict=True):

@@ -251,8 +251,8 @@ def _about_modes(facts):
         *position, value = max(left, key=lambda mode: mode[-1])
         place = ", ".join(f"{x:.3g}" for x in position[:_SHOWN]) + (", ..." if len(position) > _SHOWN else "")
         said["mode left"] = (
-            f"A mode was found that is not sampled, for want of evaluations: log-density {value:.1f} near ({place}); "
-            "allow several times as many evaluations."
+            f"The log-density is high, {value:.1f}, near ({place}), where no chain has been: another mode, perhaps; "
+            "start chains there, or allow several times as many evaluations."
         )
     masses, shares = (np.array(facts.get(name, [])) for name in ("mode_masses", "mode_shares"))
     off = (masses > LEAST_MASS) & (np.abs(shares - masses) > np.maximum(MASS_ERROR, 0.5 * masses))

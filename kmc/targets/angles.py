@@ -36,8 +36,8 @@ class Circular(Parameter):
     Notes
     -----
     The variable of the results has the attributes "circular", "low" and "period"; :func:`kmc.summary` and
-    ``kmc summary`` give its circular mean and sd. A density that is not periodic, with a hard bound at `low`, wants
-    :class:`kmc.Interval`.
+    ``kernelmc summary`` give its circular mean and sd. A density that is not periodic, with a hard bound at `low`,
+    wants :class:`kmc.Interval`.
 
     Examples
     --------

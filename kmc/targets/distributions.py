@@ -94,7 +94,7 @@ class LogNormal(WithPrior):
     Examples
     --------
     >>> import kmc
-    >>> kmc.LogNormal(0, 1).distribution.median()
+    >>> float(kmc.LogNormal(0, 1).distribution.median())
     1.0
     """
 
@@ -157,7 +157,7 @@ class Exponential(WithPrior):
     Examples
     --------
     >>> import kmc
-    >>> kmc.Exponential(0.1).distribution.mean()
+    >>> float(kmc.Exponential(0.1).distribution.mean())
     10.0
     """
 
@@ -186,7 +186,7 @@ class Gamma(WithPrior):
     Examples
     --------
     >>> import kmc
-    >>> kmc.Gamma(3, 2).distribution.mean()
+    >>> float(kmc.Gamma(3, 2).distribution.mean())
     1.5
     """
 
@@ -216,7 +216,7 @@ class Beta(WithPrior):
     Examples
     --------
     >>> import kmc
-    >>> kmc.Beta(1, 3).distribution.mean()
+    >>> float(kmc.Beta(1, 3).distribution.mean())
     0.25
     """
 

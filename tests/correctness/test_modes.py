@@ -23,19 +23,9 @@ def test_the_target_is_invariant_and_the_move_reversible(name, options):
     one.check(several(one, **options))
 
 
-def test_jumps_that_forget_the_volume_of_a_mode_are_seen(monkeypatch):
-    right = MixturePlan._white_log_density
-    monkeypatch.setattr(
-        MixturePlan, "_white_log_density", lambda self, k, z, t: right(self, k, z, t) - self.log_volumes[k] + 3.0 * k
-    )
-    one = case("bimodal")
-    with pytest.raises(**CHANGED):
-        one.check(several(one, **ONLY_RUNS))
-
-
-def test_a_ratio_of_one_surrogate_in_place_of_all_is_seen(monkeypatch):
-    right = MixturePlan._log_shares
-    monkeypatch.setattr(MixturePlan, "_log_shares", lambda self, x, t: right(self, x, t)[:1])
+def test_runs_without_the_ratio_of_the_surrogates_are_seen(monkeypatch):
+    right = MixturePlan._run
+    monkeypatch.setattr(MixturePlan, "_run", lambda *args: right(*args)._replace(log_ratio=0.0))
     one = case("bimodal")
     with pytest.raises(**CHANGED):
         one.check(several(one, **ONLY_RUNS))

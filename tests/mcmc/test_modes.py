@@ -91,10 +91,12 @@ def test_the_mass_of_a_gaussian():
     assert log_mass(plan, rng) == pytest.approx(4.0 + 4 * np.log(width), abs=0.15)  # weights have a sd of about 1
 
 
-def run(target, initial, budget, seed=1, **options):
-    return kmc.sample(
-        target, target.dim, initial=initial, draws=None, max_evaluations=budget, seed=seed, progress=False, **options
-    )
+SEARCHING = kmc.KernelHMC(min_search_budget=1000)
+
+
+def run(target, initial, budget, seed=1, sampler=SEARCHING, **options):
+    options |= {"sampler": sampler, "seed": seed, "max_evaluations": budget}
+    return kmc.sample(target, target.dim, initial=initial, draws=None, progress=False, **options)
 
 
 def weight_error(idata, target, mode=0):

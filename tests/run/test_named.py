@@ -122,7 +122,7 @@ def effective_size(values):
 
 def test_diagnostics_read_named_draws(idata):
     modes = kmc.diagnostics.slow_modes(idata, n_modes=2, n_basis=40)
-    assert {"s", "w[2]", "factor[1, 0]"} <= set(modes["parameter"].values.tolist())
+    assert {"s", "w[silt]", "factor[1, 0]"} <= set(modes["parameter"].values.tolist())
     assert float(modes["rhat"].max()) < 1.05
     summary = arviz.summary(idata, var_names=["s", "w", "m"])
     assert list(summary.index) == ["s", "w[rock]", "w[sand]", "w[silt]", "m[A]", "m[B]"]

@@ -172,7 +172,7 @@ def test_the_budget_is_never_exceeded_and_used_up(sampler, chains):
             assert int(statistic(idata, "n_evaluations").sum()) == main
         drawn = positions(idata).shape[1]
         if drawn:
-            assert not any("draws per chain" in s or "has no draws" in s for s in sentences(idata))
+            assert not any("draws per chain were made" in s or "has no draws" in s for s in sentences(idata))
         else:
             assert "has no draws: raise max_evaluations" in sentences(idata)[0]
 

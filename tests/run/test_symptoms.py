@@ -75,7 +75,7 @@ def test_replicas_in_two_modes():
 
 
 def test_proposals_that_fail_in_one_tail():
-    x = chains(5)
+    x = chains(5)[:, :200]  # with more draws the tails are known in spite of it
     rate = np.full(x.shape[:2], 0.9)
     rate[:, 1:][x[:, :-1, 0] > 1.7] = 0.2
     found, names = warned(x, rate)

@@ -13,7 +13,7 @@ X = np.random.default_rng(0).standard_normal((1000, 1))
 
 def test_the_import_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r'pip install "kmc\[torch\]"'):
+    with pytest.raises(ImportError, match=r'pip install "kernelmc\[torch\]"'):
         NeuralEigenfunctions().fit(X)
 
 
