@@ -101,6 +101,8 @@ def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, dof: float, i
         jacobian = root[:, None] * (jacobian - weights @ jacobian)
         normal = jacobian.T @ jacobian
         scale = np.sqrt(np.diag(normal) + 1e-8 * np.trace(normal))
+        if not np.all(scale > 0):  # the depths are so large that nothing changes them
+            break
         scaled = normal / np.outer(scale, scale) + damping * np.eye(len(theta))
         downhill = jacobian.T @ (root * residual) / scale
         step = linalg.solve(scaled, downhill, assume_a="pos", check_finite=False) / scale
