@@ -56,3 +56,16 @@ class DyingOnce:
             (self.folder / f"{x[0]}").touch(exist_ok=False)  # no point is evaluated twice
             return float(x[0])
         os._exit(7)
+
+
+class Meeting:
+    """Returns once so many processes have called it."""
+
+    def __init__(self, folder, processes):
+        self.folder, self.processes = Path(folder), processes
+
+    def __call__(self, x):
+        (self.folder / f"{os.getpid()}").touch()
+        while len(list(self.folder.iterdir())) < self.processes:
+            time.sleep(0.01)
+        return float(x[0]), {"pid": os.getpid()}
