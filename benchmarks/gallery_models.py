@@ -138,7 +138,7 @@ def line() -> kmc.Model:
 
 
 def orbit(phase=None) -> kmc.Model:
-    """Radial velocities of a star with a planet on a circular orbit, whose phase is near the ends of [0, 2 pi)."""
+    """Radial velocities of a star with a planet on a circular orbit, whose phase is near zero."""
     rng = np.random.default_rng(15)
     velocity = 55.0 * np.sin(2 * np.pi * DAYS / 4.2 - 0.05) + 10.0 + 12.0 * rng.standard_normal(len(DAYS))
 
@@ -150,7 +150,7 @@ def orbit(phase=None) -> kmc.Model:
     supports = {
         "height": kmc.Interval(0.0, 200.0),
         "period": kmc.Interval(4.0, 4.5),
-        "phase": kmc.Interval(0.0, 2 * np.pi) if phase is None else phase,
+        "phase": kmc.Angle() if phase is None else phase,
         "shift": kmc.Interval(-100.0, 100.0),
     }
     return kmc.Model(log_density, parameters=supports, vectorized=True)
