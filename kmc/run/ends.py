@@ -19,9 +19,12 @@ class AtBothEnds(NamedTuple):
     name: str
     low: float
     high: float
+    declared: bool = True  # as a parameter of kmc.Model, which can be kmc.Circular
 
 
-def at_both_ends(intervals: Mapping[str, tuple[float, float]], values: Mapping[str, Any]) -> list[AtBothEnds]:
+def at_both_ends(
+    intervals: Mapping[str, tuple[float, float]], values: Mapping[str, Any], declared: bool = True
+) -> list[AtBothEnds]:
     """Those of the parameters between two bounds, by their bounds and draws (chains, draws, ...), element by element.
 
     Examples
@@ -30,14 +33,15 @@ def at_both_ends(intervals: Mapping[str, tuple[float, float]], values: Mapping[s
     >>> from kmc.run.ends import at_both_ends
     >>> phase = np.random.default_rng(0).normal(0, 0.05, (4, 100)) % 1.0
     >>> at_both_ends({"phase": (0.0, 1.0)}, {"phase": phase})
-    [AtBothEnds(name='phase', low=0.0, high=1.0)]
+    [AtBothEnds(name='phase', low=0.0, high=1.0, declared=True)]
     """
     found = []
     for name, (low, high) in intervals.items():
         array = np.asarray(values[name])
         for index in np.ndindex(array.shape[2:]):
             if _is_cut((array[(..., *index)].ravel() - low) / (high - low)):
-                found.append(AtBothEnds(f"{name}[{', '.join(map(str, index))}]" if index else name, low, high))
+                label = f"{name}[{', '.join(map(str, index))}]" if index else name
+                found.append(AtBothEnds(label, low, high, declared))
     return found
 
 

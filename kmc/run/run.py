@@ -240,10 +240,10 @@ class Run:
         if not model.intervals:
             return []
         positions = trace.positions
-        values = model.constrain(positions.reshape(-1, model.dim))
+        values = model.within_intervals(positions.reshape(-1, model.dim))
         chains, draws, _ = positions.shape
         shown = {name: np.reshape(values[name], (chains, draws, *values[name].shape[1:])) for name in model.intervals}
-        return at_both_ends(model.intervals, shown)
+        return at_both_ends(model.intervals, shown, declared=model.parameters is not None)
 
     def warming_up(self) -> bool:
         """Whether draws do not count yet."""

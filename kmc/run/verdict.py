@@ -163,11 +163,16 @@ def _about_chains(found, made, noise_sd, remedies):
 
 
 def _about_ends(ends):
-    name, low, high = ends[0]
+    name, low, high, declared = ends[0]
     which = ", ".join(each.name for each in ends[:5]) + (", ..." if len(ends) > 5 else "")
+    half = 0.5 * (high - low)
+    if declared:
+        remedy = f"declare it as kmc.Circular({low:.6g}, {high:.6g})"
+    else:
+        remedy = f"move the interval by half its length, to ({low - half:.6g}, {high - half:.6g})"
     return (
         f"The draws of {which} lie at both ends of the interval and hardly in between: if this is an angle or a phase, "
-        f"its border cuts the posterior in two; declare it as kmc.Circular({low:.6g}, {high:.6g}) (here for {name})."
+        f"its border cuts the posterior in two; {remedy} (here for {name})."
     )
 
 

@@ -184,6 +184,10 @@ class Model:
         """By parameter, its bounds, where there are two finite ones."""
         return getattr(self._space, "intervals", {})
 
+    def within_intervals(self, points: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Those parameters (n, *shape) at vectors (n, d), by name; there may be others among them."""
+        return getattr(self._space, "within_intervals", self.constrain)(points)
+
     def _repr_html_(self) -> str:
         return as_html(self)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from kmc._names import install
 from kmc.targets.model import Model
@@ -105,8 +106,18 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
         dims={variable.name: _dims(variable.name, variable.ndim, model) for variable in shown},
         coords={name: np.asarray(labels) for name, labels in model.coords.items() if labels is not None},
         data=_data(model),
+        bounded=_bounded(model, start),
     )
     return Model(PyMCLogDensity(compiled(log_density)), noisy=noisy, nonfinite=nonfinite, space=space)
+
+
+class Bounded(NamedTuple):
+    """A free variable between two fixed bounds: where it is in the vector, its shape, and the bounds."""
+
+    columns: slice
+    shape: tuple[int, ...]
+    low: float
+    high: float
 
 
 class PyMCLogDensity:
@@ -148,6 +159,8 @@ class PyMCSpace:
         Of those dimensions that the model has labels for.
     data : dict of str to dict
         By group and name, the dimensions and the values of data.
+    bounded : dict of str to Bounded
+        Free variables that PyMC transforms from an interval.
     """
 
     made_by = "kmc.from_pymc(model"
@@ -159,8 +172,11 @@ class PyMCSpace:
         dims: dict[str, tuple[str, ...]],
         coords: dict[str, np.ndarray],
         data: dict[str, dict[str, Any]],
+        bounded: dict[str, Bounded],
     ):
         self.start, self.draw, self.dims, self.coords, self.data = start, draw, dims, coords, data
+        self._bounded = bounded
+        self.intervals = {name: (one.low, one.high) for name, one in bounded.items()}
 
     @property
     def dim(self) -> int:
@@ -174,6 +190,13 @@ class PyMCSpace:
         draws = [self.draw(x) for x in distinct]
         return {name: np.array(values)[places] for name, values in zip(self.dims, zip(*draws, strict=True))}
 
+    def within_intervals(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """The variables that have ``intervals`` (n, *shape) at vectors (n, d), without the cost of deterministics."""
+        return {
+            name: one.low + (one.high - one.low) * expit(points[:, one.columns]).reshape(len(points), *one.shape)
+            for name, one in self._bounded.items()
+        }
+
     def log_jacobian(self, x: np.ndarray) -> Any:
         """Zero: PyMC's log-density has it already."""
         return 0.0 if x.ndim == 1 else np.zeros(len(x))
@@ -181,6 +204,32 @@ class PyMCSpace:
     def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """PyMC's initial point and uniform noise on [-1, 1], (n, d): its ``jitter+adapt_diag``."""
         return self.start + rng.uniform(-1.0, 1.0, (n, self.dim))
+
+
+def _bounded(model: Any, start: dict[str, np.ndarray]) -> dict[str, Bounded]:
+    """Free variables that have an interval transform with the same two constant bounds for all of their elements."""
+    from pymc.distributions.transforms import Interval
+    from pymc.pytensorf import constant_fold
+
+    found: dict[str, Bounded] = {}
+    end = 0
+    for value in model.value_vars:
+        shape = np.shape(start[value.name])
+        begin, end = end, end + int(np.prod(shape))
+        variable = model.values_to_rvs[value]
+        transform = model.rvs_to_transforms[variable]
+        if not isinstance(transform, Interval):
+            continue
+        bounds = transform.args_fn(*variable.owner.inputs)
+        if any(bound is None for bound in bounds):
+            continue
+        ends = constant_fold(bounds, raise_not_constant=False)
+        if not all(isinstance(bound, np.ndarray | np.number) for bound in ends):  # but other variables
+            continue
+        low, high = (np.unique(bound) for bound in ends)
+        if len(low) == len(high) == 1 and np.isfinite(high[0] - low[0]):
+            found[variable.name] = Bounded(slice(begin, end), shape, float(low[0]), float(high[0]))
+    return found
 
 
 def _dims(name: str, ndim: int, model: Any) -> tuple[str, ...]:

@@ -21,8 +21,9 @@ class Space(Protocol):
     "observed_data", to mappings of variables to pairs of dimensions and array, which go with the results. Its
     ``made_by``, such as "kmc.from_pymc(model", is the call that errors advise to make with other arguments. It may have
     ``attrs``, a mapping of parameters to mappings of attributes, which their variables in the results get;
-    ``intervals``, a mapping of parameters to their two bounds where these are finite; and ``prior``, a
-    :class:`kmc.targets.priors.JointPrior` whose log-density is added to what the user's function returns.
+    ``intervals``, a mapping of parameters to their two bounds where these are finite, and ``within_intervals``, which
+    is ``constrain`` for those alone; and ``prior``, a :class:`kmc.targets.priors.JointPrior` whose log-density is added
+    to what the user's function returns.
 
     Attributes
     ----------

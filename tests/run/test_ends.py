@@ -54,4 +54,4 @@ def test_elements_and_bounds_are_named():
     values = {"phi": rng.uniform(0, 360, (4, 100, 2)), "p": rng.uniform(0, 1, (4, 100))}
     values["phi"][..., 1] = rng.normal(0, 10, (4, 100)) % 360
     (found,) = at_both_ends({"phi": (0.0, 360.0), "p": (0.0, 1.0)}, values)
-    assert found == ("phi[1]", 0.0, 360.0)
+    assert found == ("phi[1]", 0.0, 360.0, True)

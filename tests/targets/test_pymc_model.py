@@ -1,5 +1,6 @@
 """PyMC models: the density is PyMC's, and so are names, dimensions and starts."""
 
+import json
 import pickle
 import time
 import warnings
@@ -119,6 +120,33 @@ def test_draws_have_pymcs_names_and_values():
     }
 
 
+def test_intervals_are_those_with_fixed_bounds():
+    with everything() as theirs:
+        pm.Uniform("phase", 0, 2 * np.pi, shape=2)
+        pm.Truncated("cut", pm.Normal.dist(), lower=-1, upper=4)
+        pm.Truncated("above", pm.Normal.dist(), lower=-1)
+        pm.Uniform("several", [0.0, 0.0], [1.0, 2.0])
+    model = kmc.from_pymc(theirs, mode=QUICK)
+    assert model.intervals == {"phase": (0.0, 2 * np.pi), "cut": (-1.0, 4.0)}
+    points = np.random.default_rng(1).normal(size=(4, model.dim))
+    values, shown = model.constrain(points), model.within_intervals(points)
+    assert set(shown) == {"phase", "cut"}
+    for name in shown:
+        np.testing.assert_allclose(shown[name], values[name], rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_an_interval_that_cuts_an_angle_is_warned_of():
+    with pm.Model() as theirs:
+        angle = pm.Uniform("angle", 0, 2 * np.pi)
+        pm.Potential("misfit", 30 * pt.cos(angle))
+    start = np.log([[0.1], [6.2], [0.05], [6.1]] / (2 * np.pi - np.array([[0.1], [6.2], [0.05], [6.1]])))
+    options = {"sampler": "random-walk", "draws": 400, "warmup": 100, "seed": 1, "progress": False}
+    idata = kmc.sample(kmc.from_pymc(theirs, mode=QUICK), initial=start, **options)
+    (sentence,) = [said for said in json.loads(idata.attrs["warnings"]) if "both ends" in said]
+    assert "move the interval by half its length, to (-3.14159, 3.14159)" in sentence
+
+
 def test_starts_are_pymcs_with_jitter():
     theirs = everything()
     model = kmc.from_pymc(theirs, mode=QUICK)
@@ -129,6 +157,7 @@ def test_starts_are_pymcs_with_jitter():
     assert stats.kstest((points - center).ravel(), stats.uniform(-1, 2).cdf).pvalue > 1e-3
 
 
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_starts_of_zero_density_are_drawn_again():
     with pm.Model() as theirs:
         x = pm.Normal("x", shape=2)
@@ -275,6 +304,7 @@ def test_noisy_is_handed_on():
     assert kmc.from_pymc(black_box(), mode=QUICK, noisy=True).noisy
 
 
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_what_is_not_finite_is_rejected_unless_it_shall_not_be():
     with pm.Model() as theirs:
         x = pm.Normal("x")
