@@ -9,13 +9,14 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"errors", "_names", "_version", "checks", "lazy", "threads", "selection"}
+ANYWHERE = {"errors", "_names", "_version", "checks", "lazy", "threads", "selection", "deprecation"}
 FORMS = {"kernels", "linalg", "points", "bases", "forms"}
 ESTIMATORS = {"scores", "regression", "spectral"}
 RUN = FORMS | {"landmarks", "surrogates", "targets", "mcmc"}
 MAY_IMPORT = {
     "errors": set(),
     "checks": set(),
+    "deprecation": set(),
     "lazy": set(),
     "threads": set(),
     "selection": set(),
@@ -96,10 +97,10 @@ def test_imports_run_downward(module, path, package):
     ("module", "source"),
     [
         ("kmc.forms", "from kmc.mcmc import base"),
-        ("kmc.forms", "from .mcmc.base import Sweep"),
+        ("kmc.forms", "from .mcmc.base import Step"),
         ("kmc.forms", "from kmc import mcmc"),
         ("kmc.scores.lite", "def fit():\n    import kmc.mcmc.base"),
-        ("kmc.scores.lite", "from ..mcmc.base import Sweep"),
+        ("kmc.scores.lite", "from ..mcmc.base import Step"),
         ("kmc.spectral.graph", "from kmc.scores.lite import LiteKEF"),
         ("kmc.mcmc.base", "import arviz as az"),
         ("kmc.mcmc.base", "from arviz.stats import ess"),
@@ -115,7 +116,7 @@ def test_an_import_upward_is_seen(module, source):
     ("module", "source"),
     [
         ("kmc.bases", "import numpy as np\nfrom kmc import kernels\nfrom . import linalg"),
-        ("kmc.mcmc.kernel_hmc", "from .base import Sweep\nfrom ..errors import KmcWarning"),
+        ("kmc.mcmc.kernel_hmc", "from .base import Step\nfrom ..errors import KmcWarning"),
         ("kmc.run.results", "import arviz\nfrom kmc._version import __version__"),
         ("kmc.cli", "import kmc"),
     ],

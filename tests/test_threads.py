@@ -2,7 +2,7 @@ import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import kmc
-from kmc.mcmc.kernel_hmc import KernelHMCProcess
+from kmc.mcmc.kernel_hmc import KernelHMCState
 from kmc.threads import single_threaded
 
 
@@ -19,8 +19,8 @@ def test_one_thread_inside_and_as_before_outside():
 
 def test_the_sampler_has_one_thread_and_the_target_its_own(monkeypatch):
     inside, outside = [], []
-    advance = KernelHMCProcess.advance
-    monkeypatch.setattr(KernelHMCProcess, "advance", lambda *args: (inside.append(threads()), advance(*args))[1])
+    advance = KernelHMCState.advance
+    monkeypatch.setattr(KernelHMCState, "advance", lambda *args: (inside.append(threads()), advance(*args))[1])
 
     def target(x):
         outside.append(threads())

@@ -1,6 +1,7 @@
-"""Samplers: options that start processes, moves, integrators and adaptation. See :mod:`kmc.mcmc.base`."""
+"""Samplers: options, their states, moves, integrators and adaptation. See :mod:`kmc.mcmc.base`."""
 
-from kmc.mcmc.base import Problem, Process, Sampler, Sweep
+from kmc.deprecation import renamed_attributes
+from kmc.mcmc.base import Sampler, SamplerSetup, SamplerState, Step
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.random_walk import AdaptiveMetropolis, RandomWalkMetropolis
 
@@ -11,9 +12,11 @@ __all__ = [
     "SAMPLERS",
     "AdaptiveMetropolis",
     "KernelHMC",
-    "Problem",
-    "Process",
     "RandomWalkMetropolis",
     "Sampler",
-    "Sweep",
+    "SamplerSetup",
+    "SamplerState",
+    "Step",
 ]
+
+__getattr__ = renamed_attributes(__name__, {"Problem": "SamplerSetup", "Process": "SamplerState", "Sweep": "Step"})

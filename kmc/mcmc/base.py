@@ -1,9 +1,9 @@
-"""What a sampler is: options that start a process, and a process that asks for evaluations.
+"""What a sampler is: options, and the state of a run, which asks for evaluations.
 
-A sampler's *options* are a frozen dataclass (:class:`kmc.KernelHMC`, ...). ``start`` turns them into a *process*,
-which owns the chains' states and nothing else owns them. One sweep moves every chain once: ``propose`` names the
-points whose true log-density is needed, ``advance`` takes the values and says what happened. The process never calls
-the target, so that the caller decides where evaluations run, counts them and can stop between any two sweeps.
+A sampler's *options* are a frozen dataclass (:class:`kmc.KernelHMC`, ...). ``start`` turns them into a *state*
+(:class:`SamplerState`), which alone holds the positions of the chains. One sweep moves every chain once: ``propose``
+returns the points whose true log-density is needed, ``advance`` takes the values and returns the step. The state never
+calls the target, so that the caller decides where evaluations run, counts them and can stop between any two sweeps.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from kmc.deprecation import renamed_attributes
+
 MOVES = ("random-walk", "differential-evolution", "snooker", "surrogate", "tempered-surrogate")
 """Names of the kinds of move; a draw's ``move`` statistic is an index into this tuple."""
 
 
-class Problem(NamedTuple):
-    """What a process is told about the run when it starts."""
+class SamplerSetup(NamedTuple):
+    """What a sampler is told about the run when it starts."""
 
     dim: int
     chains: int
@@ -33,7 +35,7 @@ class Problem(NamedTuple):
     history: tuple[np.ndarray, np.ndarray] | None = None
 
 
-class Sweep(NamedTuple):
+class Step(NamedTuple):
     """One draw of every chain."""
 
     warmup: bool
@@ -55,15 +57,15 @@ STATS: dict[str, type] = {
 }
 
 
-class Process(Protocol):
-    """A sampler at work."""
+class SamplerState(Protocol):
+    """A sampler in a run: it asks for evaluations (``propose``) and is told their values (``advance``)."""
 
     warming_up: bool
 
     def propose(self) -> np.ndarray:
         """Points (k, d), k >= 0, whose log-density is needed to finish the sweep."""
 
-    def advance(self, values: np.ndarray) -> Sweep | None:
+    def advance(self, values: np.ndarray) -> Step | None:
         """Take log p at those points, shape (k,). None while the process is still looking around its start."""
 
     def end_warmup(self) -> None:
@@ -80,5 +82,8 @@ class Sampler(Protocol):
     def name(self) -> str:
         """As in ``kmc.sample(sampler=name)``."""
 
-    def start(self, problem: Problem) -> Process:
-        """Check the options against the problem and make the process."""
+    def start(self, setup: SamplerSetup) -> SamplerState:
+        """Check the options against the setup, and make the state."""
+
+
+__getattr__ = renamed_attributes(__name__, {"Problem": "SamplerSetup", "Process": "SamplerState", "Sweep": "Step"})

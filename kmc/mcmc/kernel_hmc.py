@@ -18,16 +18,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
-from kmc.mcmc.base import MOVES, Problem, Process, Sweep
-from kmc.mcmc.learner import Learner
+from kmc.mcmc.base import MOVES, SamplerSetup, SamplerState, Step
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.mixture import MixturePlan
+from kmc.mcmc.mode_mixture import ModeMixture
 from kmc.mcmc.modes import Modes, log_mass
-from kmc.mcmc.plan import Plan
+from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.schedule import Round, Schedule, default_budget
 from kmc.mcmc.score_field import GradientEstimator
 from kmc.mcmc.score_fitter import check_estimator
-from kmc.mcmc.score_hmc import TUNING, ScoreHMCProcess
+from kmc.mcmc.score_hmc import TUNING, ScoreHMCState
+from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import RunOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
 from kmc.mcmc.walkers import Walkers, best_starts, requested
@@ -188,12 +188,12 @@ class KernelHMC:
         else:
             check_estimator(self.surrogate, self.values)
 
-    def start(self, problem: Problem) -> Process:
+    def start(self, setup: SamplerSetup) -> SamplerState:
         """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
         if self.surrogate is None:
-            return KernelHMCProcess(self, problem)
+            return KernelHMCState(self, setup)
         built_in = replace(self, surrogate=None, values=None, adaptation="freeze")
-        return ScoreHMCProcess(self, problem, explore=partial(KernelHMCProcess, built_in))
+        return ScoreHMCState(self, setup, explore=partial(KernelHMCState, built_in))
 
     def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Evaluations of the longest warm-up, about, where nothing bounds them."""
@@ -212,31 +212,31 @@ class KernelHMC:
             raise ValueError(f"values={self.values!r} and no surrogate: {expected}")
 
 
-class KernelHMCProcess:
-    """Kernel HMC at work; see :class:`kmc.mcmc.base.Process`."""
+class KernelHMCState:
+    """Kernel HMC at work; see :class:`kmc.mcmc.base.SamplerState`."""
 
-    def __init__(self, options: KernelHMC, problem: Problem, cloud: np.ndarray | None = None):
-        self.options, self.problem = options, problem._replace(history=None)  # the learner has it
+    def __init__(self, options: KernelHMC, setup: SamplerSetup, cloud: np.ndarray | None = None):
+        self.options, self.setup = options, setup._replace(history=None)  # the trainer has it
         self.warming_up = True
-        dim, walkers = problem.dim, max(problem.chains, options.n_temperatures)
-        *seeds, modes_seed = problem.seed.spawn(walkers + 2)
+        dim, walkers = setup.dim, max(setup.chains, options.n_temperatures)
+        *seeds, modes_seed = setup.seed.spawn(walkers + 2)
         *self._rngs, self._rng = (np.random.default_rng(seed) for seed in seeds)
         self._modes_rng = np.random.default_rng(modes_seed)
         self._modes: Modes | None = None
         self._given_cloud = cloud
         self._hurried = False
-        self._walkers = self._best_walkers(problem.initial, problem.initial_log_density)
+        self._walkers = self._best_walkers(setup.initial, setup.initial_log_density)
         self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
-        self._learner = Learner(dim, options.fit, options.max_archive, self._rng, problem.noisy, problem.history)
-        self._learner.history.extend(problem.initial, problem.initial_log_density)
-        self._hot_edge = self._learner.tempering_edge()
-        self._settle = options.settle if problem.warmup is None else min(options.settle, problem.warmup)
+        self._trainer = SurrogateTrainer(dim, options.fit, options.max_archive, self._rng, setup.noisy, setup.history)
+        self._trainer.history.extend(setup.initial, setup.initial_log_density)
+        self._hot_edge = self._trainer.tempering_edge()
+        self._settle = options.settle if setup.warmup is None else min(options.settle, setup.warmup)
         self._schedule = Schedule.of(
-            problem, values_needed(dim), options.growth, options.min_warmup_evaluations, self._settle
+            setup, values_needed(dim), options.growth, options.min_warmup_evaluations, self._settle
         )
         self._round = Round()
         self._plan = _first_plan(options, dim)
-        self._mixture: MixturePlan | None = None  # of several modes
+        self._mixture: ModeMixture | None = None  # of several modes
         self._masses = np.ones(1)  # of the modes, in parts of all
         self._shares = np.zeros(1)  # draws in each
         self._longest_warm_run = 4.0
@@ -263,9 +263,9 @@ class KernelHMCProcess:
             for rng, x, tempering in zip(self._walkers.rngs, self._walkers.x, self._temperings, strict=True)
         ]
         self._probes = self._new_probes()
-        return np.vstack([requested(self._proposals, self.problem.dim), self._probes])
+        return np.vstack([requested(self._proposals, self.setup.dim), self._probes])
 
-    def advance(self, values: np.ndarray) -> Sweep | None:
+    def advance(self, values: np.ndarray) -> Step | None:
         """Decide, learn from the values, and adapt if it is time."""
         if self._modes and not self._modes.done:
             return self._search(self._modes, values)
@@ -275,9 +275,9 @@ class KernelHMCProcess:
         n_proposed = len(values) - len(self._probes)
         if self._learning:
             self._learn(values[:n_proposed], values[n_proposed:])
-        transport = self._learner.transport
+        transport = self._trainer.transport
         stats = self._walkers.decide(self._proposals, values[:n_proposed], self._temperings, transport)
-        record = self._walkers.sweep(self.warming_up, stats, self.problem.chains)
+        record = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
         if self._mixture and not self.warming_up:
             self._shares += self._mixture.counts(self._walkers.x)
@@ -285,7 +285,7 @@ class KernelHMCProcess:
             self._tally(stats["acceptance_rate"])
             self._walkers.swap_neighbours(self._temperings, self._rng, transport)
         if self._learning:
-            self._learner.visit(self._walkers.x, self._walkers.log_density, self._betas)
+            self._trainer.visit(self._walkers.x, self._walkers.log_density, self._betas)
         self._adapt()
         return record
 
@@ -297,14 +297,14 @@ class KernelHMCProcess:
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         facts: dict[str, Any] = {
-            "noisy": self.problem.noisy,
-            "n_refits": self._learner.n_fits,
+            "noisy": self.setup.noisy,
+            "n_refits": self._trainer.n_fits,
             "n_probes": self._n_probes,
             "probe_surprises": self._n_surprises,
-            "surrogate_settled_at": self._learner.settled_at,
+            "surrogate_settled_at": self._trainer.settled_at,
         }
-        if self._learner.n_given:
-            facts["n_history"] = self._learner.n_given
+        if self._trainer.n_given:
+            facts["n_history"] = self._trainer.n_given
         surrogate = self._plan.surrogate
         if self._modes is not None:
             facts |= {
@@ -321,7 +321,7 @@ class KernelHMCProcess:
         return facts | {
             "surrogate_loo_sd": surrogate.loo_sd,
             "surrogate_score_weight": surrogate.expansion.score_weight,
-            "noise_sd": surrogate.noise_sd if self.problem.noisy else None,
+            "noise_sd": surrogate.noise_sd if self.setup.noisy else None,
             "surrogate_trend_sd": surrogate.trend_sd,
             "surrogate_metric_spread": surrogate.metric_spread,
             "surrogate_driver": surrogate.transport.driver,
@@ -333,7 +333,7 @@ class KernelHMCProcess:
         }
 
     @property
-    def _moves(self) -> Plan | MixturePlan:
+    def _moves(self) -> ProposalMixture | ModeMixture:
         return self._mixture or self._plan
 
     @property
@@ -347,21 +347,21 @@ class KernelHMCProcess:
         """A cloud around the user's points that gives differential evolution its directions."""
         if self._given_cloud is not None:
             return self._given_cloud
-        initial = self.problem.initial
+        initial = self.setup.initial
         spread = initial.std(axis=0)
         spread = np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(initial).max(axis=0), 1.0))
-        count = _cloud_size(len(self._rngs), self.problem.dim)
+        count = _cloud_size(len(self._rngs), self.setup.dim)
         centres = initial[self._rng.integers(len(initial), size=count)]
         return centres + 0.5 * spread * self._rng.standard_normal(centres.shape)
 
     def _begin(self, values):
         known = ~np.isnan(values)
         self._cloud, values = self._cloud[known], values[known]
-        self._learner.history.extend(self._cloud, values)
-        x = np.vstack([self.problem.initial, self._cloud])
-        values = np.concatenate([self.problem.initial_log_density, values])
+        self._trainer.history.extend(self._cloud, values)
+        x = np.vstack([self.setup.initial, self._cloud])
+        values = np.concatenate([self.setup.initial_log_density, values])
         self._walkers = self._best_walkers(x, values)
-        self._learner.begin(x)
+        self._trainer.begin(x)
         self._plan = self._plan._replace(archive=x)
         if self._schedule.exhausted(0, len(x)):
             self._freeze()
@@ -375,18 +375,18 @@ class KernelHMCProcess:
     def _tempering(self, beta):
         if beta == 1.0:
             return COLD
-        return Tempering(self._learner.top, float(beta), self._hot_edge)
+        return Tempering(self._trainer.top, float(beta), self._hot_edge)
 
     def _new_probes(self):
         rate = self.options.main_probe_rate if self._frozen else self.options.probe_rate
         if self._plan.surrogate is None or not self._learning:
-            return np.empty((0, self.problem.dim))
+            return np.empty((0, self.setup.dim))
         count = int(self._rng.binomial(len(self._walkers), rate))
-        return self._learner.probes(self._plan.surrogate, count, self._hot_edge)
+        return self._trainer.probes(self._plan.surrogate, count, self._hot_edge)
 
     def _learn(self, proposed_values, probe_values):
         """Keep the new values, and note how well the surrogate foretold them."""
-        points = np.vstack([requested(self._proposals, self.problem.dim), self._probes])
+        points = np.vstack([requested(self._proposals, self.setup.dim), self._probes])
         values = np.concatenate([proposed_values, probe_values])
         surrogate = self._plan.surrogate
         known = ~np.isnan(values)  # the others belong to another mode
@@ -396,8 +396,8 @@ class KernelHMCProcess:
             probe_values = values[len(proposed_values) :]
         if surrogate is not None and len(points):
             foretold = surrogate.log_density(points)
-            higher = self._learner.transported(points, np.maximum(foretold, values))
-            matters = self._learner.top - higher < surrogate.edge
+            higher = self._trainer.transported(points, np.maximum(foretold, values))
+            matters = self._trainer.top - higher < surrogate.edge
             k = len(proposed_values)
             surprising = int(np.sum((np.abs(values - foretold) > self._round.surprising)[k:] & matters[k:]))
             self._round.n_points += k
@@ -406,7 +406,7 @@ class KernelHMCProcess:
             self._round.surprises += surprising
             self._n_probes += len(probe_values)
             self._n_surprises += surprising
-        self._learner.history.extend(points, values)
+        self._trainer.history.extend(points, values)
 
     def _tally(self, acceptance):
         for beta, proposal, rate in zip(self._betas, self._proposals, acceptance, strict=True):
@@ -423,23 +423,23 @@ class KernelHMCProcess:
                 self.warming_up, self._sweep = False, 0
         elif self.options.adaptation == "vanishing" and self._sweep >= self._next_refit:
             self._next_refit *= 1.25
-            self._plan = self._learner.with_run_length(self._learner.replan(self._plan))
+            self._plan = self._trainer.with_run_length(self._trainer.replan(self._plan))
 
     def _warm_up(self):
-        n = self._learner.n_own
+        n = self._trainer.n_own
         due = self._schedule.due(n)
         done = False
         if due:
-            self._plan = self._learner.replan(self._plan)
-            done = self._schedule.finish(n, self._round, self._learner.settled_at)
+            self._plan = self._trainer.replan(self._plan)
+            done = self._schedule.finish(n, self._round, self._trainer.settled_at)
             self._next_round()
         elif self._plan.surrogate is None and len(self._round.archive) >= 40:
-            self._plan = self._plan._replace(archive=self._learner.states())
+            self._plan = self._plan._replace(archive=self._trainer.states())
             self._rescale_archive_moves()
             self._round = Round()
         if done or self._schedule.exhausted(self._sweep, n):
-            if not due and len(self._learner.history) >= values_needed(self.problem.dim):
-                self._plan = self._learner.replan(self._plan)
+            if not due and len(self._trainer.history) >= values_needed(self.setup.dim):
+                self._plan = self._trainer.replan(self._plan)
             self._seek_modes(n)
             if not self._modes or self._modes.done:
                 self._freeze()
@@ -447,23 +447,23 @@ class KernelHMCProcess:
     # Modes
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ProposalMixture:
         """Of the moves in warm-up."""
         return self._plan
 
     @property
-    def learner(self) -> Learner:
+    def trainer(self) -> SurrogateTrainer:
         """What the moves are learned from."""
-        return self._learner
+        return self._trainer
 
     @property
     def frozen(self) -> bool:
         """Whether all that adapts is fixed."""
         return self._frozen
 
-    def another(self, problem: Problem, cloud: np.ndarray, least: int) -> KernelHMCProcess:
+    def another(self, setup: SamplerSetup, cloud: np.ndarray, least: int) -> KernelHMCState:
         """A warm-up like this one of another mode, of at least so many evaluations, from a cloud of points (k, d)."""
-        return KernelHMCProcess(replace(self.options, search_share=0.0, min_warmup_evaluations=least), problem, cloud)
+        return KernelHMCState(replace(self.options, search_share=0.0, min_warmup_evaluations=least), setup, cloud)
 
     def finish(self) -> None:
         """Freeze now."""
@@ -473,15 +473,15 @@ class KernelHMCProcess:
         """What the last call of :meth:`propose` gave."""
         if not self._proposals:
             return self._cloud
-        return np.vstack([requested(self._proposals, self.problem.dim), self._probes])
+        return np.vstack([requested(self._proposals, self.setup.dim), self._probes])
 
     def _seek_modes(self, n):
-        options, problem = self.options, self.problem
-        allowed = options.adaptation == "freeze" and problem.warmup is None and not problem.noisy
+        options, setup = self.options, self.setup
+        allowed = options.adaptation == "freeze" and setup.warmup is None and not setup.noisy
         affordable = options.search_share > 0 and self._schedule.budget >= options.min_search_budget
         if self._hurried or not affordable or not allowed or self._plan.surrogate is None:
             return
-        self._modes = Modes(problem, self, n, self._schedule.budget, options.search_share, self._modes_rng)
+        self._modes = Modes(setup, self, n, self._schedule.budget, options.search_share, self._modes_rng)
 
     def _search(self, modes, values):
         record = modes.advance(values)
@@ -502,9 +502,9 @@ class KernelHMCProcess:
         self._plan = self._plan._replace(
             archive_share=0.5 if acceptance < 0.3 else 0.1, longest_run=int(self._longest_warm_run)
         )
-        self._hot_edge = self._learner.tempering_edge()
+        self._hot_edge = self._trainer.tempering_edge()
         self._rescue()
-        self._round = Round(noise_sd=self._learner.noise_sd)
+        self._round = Round(noise_sd=self._trainer.noise_sd)
 
     def _rescale_archive_moves(self):
         if self._round.archive:
@@ -514,10 +514,10 @@ class KernelHMCProcess:
 
     def _rescue(self):
         """Move walkers that are hopelessly deep, or stuck with a lucky estimate, to the place of another."""
-        values = self._learner.transported(self._walkers.x, self._walkers.log_density)
-        lost = values < np.median(values) - (self.problem.dim + 15.0) / self._betas
-        if self.problem.noisy:
-            lost |= self._learner.stays(self._walkers.x, _LONG_STAY)
+        values = self._trainer.transported(self._walkers.x, self._walkers.log_density)
+        lost = values < np.median(values) - (self.setup.dim + 15.0) / self._betas
+        if self.setup.noisy:
+            lost |= self._trainer.stays(self._walkers.x, _LONG_STAY)
         if np.all(lost):
             return
         for i in np.flatnonzero(lost):
@@ -528,16 +528,16 @@ class KernelHMCProcess:
         """Fix the plan, and put one walker per chain at states of the coldest ones."""
         self._frozen, self._sweep = True, 0
         self.warming_up = self._settle > 0
-        self._plan = self._learner.with_run_length(self._plan)._replace(
+        self._plan = self._trainer.with_run_length(self._plan)._replace(
             archive_share=self.options.archive_share,
             single_share=self.options.single_share,
             tempered_share=self.options.tempered_share,
         )
-        chains = self.problem.chains
-        x, values = self._learner.cold_visits(0.6)
+        chains = self.setup.chains
+        x, values = self._trainer.cold_visits(0.6)
         if not len(x):
             x, values = self._walkers.x, self._walkers.log_density
-        elif self.problem.noisy:  # where a lucky estimate has held a walker for long is no place to begin
+        elif self.setup.noisy:  # where a lucky estimate has held a walker for long is no place to begin
             _, first = np.unique(x, axis=0, return_index=True)
             x, values = x[first], values[first]
         rows = self._rng.choice(len(x), chains, replace=len(x) < chains)
@@ -554,10 +554,10 @@ class KernelHMCProcess:
         self._masses /= self._masses.sum()
         self._shares = np.zeros(len(order))
         states = [explorers[k].state() for k in order]
-        chains = [states[i % len(states)] for i in range(self.problem.chains)]
+        chains = [states[i % len(states)] for i in range(self.setup.chains)]
         x, values = (np.array(rows) for rows in zip(*chains, strict=True))
         self._walkers = Walkers(self._rngs[: len(chains)], x, values)
-        self._mixture = MixturePlan.of(tuple(explorers[k].plan for k in order), self._modes_rng)
+        self._mixture = ModeMixture.of(tuple(explorers[k].plan for k in order), self._modes_rng)
 
     def state(self) -> tuple[np.ndarray, float]:
         """Where a chain of the frozen process is, and the value there."""
@@ -579,7 +579,7 @@ def _cloud_size(walkers, dim):
 
 def _first_plan(options, dim):
     """Archive moves only."""
-    return Plan(
+    return ProposalMixture(
         surrogate=None,
         archive=np.empty((0, dim)),
         archive_z=np.empty((0, dim)),

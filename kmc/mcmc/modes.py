@@ -13,10 +13,10 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import logsumexp
 
-from kmc.mcmc.base import Problem, Sweep
+from kmc.mcmc.base import SamplerSetup, Step
 from kmc.mcmc.climb import Climb, Summit
-from kmc.mcmc.learner import Learner
-from kmc.mcmc.plan import Plan
+from kmc.mcmc.proposal_mixture import ProposalMixture
+from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.surrogates import Surrogate
 from kmc.surrogates.whitening import whiten_states
 
@@ -37,10 +37,10 @@ class Explorer(Protocol):
     """A warm-up of one mode: a process before its freeze."""
 
     @property
-    def plan(self) -> Plan: ...
+    def plan(self) -> ProposalMixture: ...
 
     @property
-    def learner(self) -> Learner: ...
+    def trainer(self) -> SurrogateTrainer: ...
 
     @property
     def frozen(self) -> bool: ...
@@ -51,10 +51,10 @@ class Explorer(Protocol):
     def propose_again(self) -> np.ndarray:
         """The same points."""
 
-    def advance(self, values: np.ndarray) -> Sweep | None:
+    def advance(self, values: np.ndarray) -> Step | None:
         """NaN is the value of a point that is none of this mode's."""
 
-    def another(self, problem: Problem, cloud: np.ndarray, least: int) -> Explorer:
+    def another(self, setup: SamplerSetup, cloud: np.ndarray, least: int) -> Explorer:
         """A warm-up of another mode."""
 
     def finish(self) -> None:
@@ -81,7 +81,7 @@ class Modes:
 
     Parameters
     ----------
-    problem : Problem
+    setup : SamplerSetup
     main : Explorer
         A warm-up that has ended and has a surrogate.
     spent : int
@@ -102,13 +102,13 @@ class Modes:
     """
 
     def __init__(
-        self, problem: Problem, main: Explorer, spent: int, budget: int, share: float, rng: np.random.Generator
+        self, setup: SamplerSetup, main: Explorer, spent: int, budget: int, share: float, rng: np.random.Generator
     ):
         self.explorers = [main]
         self.left: list[Summit] = []
         self.n_searches = self.n_evaluations = 0
         self.done = False
-        self._problem, self._main, self._rng = problem, main, rng
+        self._setup, self._main, self._rng = setup, main, rng
         self._searches_left = int(share * budget)
         self._limit = int(WARMED * budget)
         self._start = spent
@@ -116,12 +116,12 @@ class Modes:
         self._frame: Surrogate = main.plan.surrogate
         self._shapes = [self._shape_of(main)]
         self._known = self._evidence(main)
-        self._known_top = float(main.learner.history.log_density.max())
+        self._known_top = float(main.trainer.history.log_density.max())
         self._found: list[Summit] = []
         self._climbs: list[Climb] = []
         self._learning: tuple[Explorer, int, Summit | None] | None = None
         self._parts: list[tuple[np.ndarray, np.ndarray]] = []
-        self._look = np.empty((0, problem.dim))
+        self._look = np.empty((0, setup.dim))
         self._divide(main)
         if not self._parts:
             self._look = self._outlook()
@@ -136,7 +136,7 @@ class Modes:
             return self._look
         return self._frame.back(np.vstack([climb.ask() for climb in self._climbs]))
 
-    def advance(self, values: np.ndarray) -> Sweep | None:
+    def advance(self, values: np.ndarray) -> Step | None:
         """Go on with their values; a sweep if a warm-up made it."""
         self.n_evaluations += len(values)
         if self._learning:
@@ -171,16 +171,16 @@ class Modes:
 
     def _outlook(self):
         """Points all over what the starts span, where there are no data."""
-        low, high = self._problem.initial.min(axis=0), self._problem.initial.max(axis=0)
-        x = self._rng.uniform(low, high, (2 * self._problem.chains, self._problem.dim))
+        low, high = self._setup.initial.min(axis=0), self._setup.initial.max(axis=0)
+        x = self._rng.uniform(low, high, (2 * self._setup.chains, self._setup.dim))
         x = x[: max(self._searches_left, 0)]
         return x[np.linalg.norm(self._frame.coordinates(x), axis=1) > self._frame.point.reach]
 
     def _evidence(self, main):
         """What is known of points: starts of any depth, and the shallow part of the history."""
-        x, values = main.learner.history.x, main.learner.history.log_density
+        x, values = main.trainer.history.x, main.trainer.history.log_density
         near = values > values.max() - self._frame.edge - _REACH
-        starts, their_values = self._problem.initial, self._problem.initial_log_density
+        starts, their_values = self._setup.initial, self._setup.initial_log_density
         finite = np.isfinite(their_values)
         return np.vstack([starts[finite], x[near]]), np.concatenate([their_values[finite], values[near]])
 
@@ -192,7 +192,7 @@ class Modes:
         """Where no surrogate comes near the values (n,) of points (n, d)."""
         unknown = np.ones(len(x), bool)
         for explorer in self.explorers:
-            surrogate, top = explorer.plan.surrogate, explorer.learner.history.log_density.max()
+            surrogate, top = explorer.plan.surrogate, explorer.trainer.history.log_density.max()
             assert surrogate is not None
             beyond = np.maximum(top - values - surrogate.edge, 0.0)
             tolerance = _TOLERANCE[0] * (1.0 + surrogate.error_sd) + _TOLERANCE[1] * beyond
@@ -203,8 +203,8 @@ class Modes:
 
     def _divide(self, main):
         """Take the evaluations of the first warm-up apart where there is a gap between them."""
-        x, values = main.learner.history.x, main.learner.history.log_density
-        dim = self._problem.dim
+        x, values = main.trainer.history.x, main.trainer.history.log_density
+        dim = self._setup.dim
         shallow = values > values.max() - 0.5 * dim - np.sqrt(2.0 * dim) - 2.0
         x, rows = np.unique(x[shallow], axis=0, return_index=True)
         values = values[shallow][rows]
@@ -219,21 +219,21 @@ class Modes:
         """Begin a warm-up of one part, with all that is known of it."""
         index = len(self._shapes) - len(self._parts)
         states, values = self._parts.pop(0)
-        history = self._main.learner.history
+        history = self._main.trainer.history
         mine = self._labels(history.x) == index
         mine &= history.log_density > values.max() - self._frame.edge - 40.0
         allowed = max((self._limit - self._used()) // (1 + len(self._parts)), 0)
         chosen = self._rng.permutation(len(states))[:200]
-        picks = states[self._rng.integers(len(states), size=4 * self._problem.chains)]
+        picks = states[self._rng.integers(len(states), size=4 * self._setup.chains)]
         others = states[self._rng.integers(len(states), size=(2, len(picks)))]
-        problem = self._problem._replace(
+        setup = self._setup._replace(
             initial=states[chosen],
             initial_log_density=values[chosen],
             max_evaluations=2 * (int(mine.sum()) + allowed),
             seed=np.random.SeedSequence(int(self._rng.integers(2**63))),
         )
-        explorer = self._main.another(problem, picks + 0.5 * (others[0] - others[1]), int(mine.sum()) + 200)
-        explorer.learner.history.extend(history.x[mine], history.log_density[mine])
+        explorer = self._main.another(setup, picks + 0.5 * (others[0] - others[1]), int(mine.sum()) + 200)
+        explorer.trainer.history.extend(history.x[mine], history.log_density[mine])
         self._deepen(explorer, history.x[self._labels(history.x) != index])
         self._learning = explorer, index, None
 
@@ -241,7 +241,7 @@ class Modes:
         """Tell a warm-up that points of other modes are none of its own: its surrogate is to be low there."""
         x = x[self._rng.permutation(len(x))[:_DEEP]]
         # Far too deep to be fitted to, and yet no sign of a wall, as zeros of the density are.
-        explorer.learner.history.extend(x, np.full(len(x), self._known_top - _ABYSS))
+        explorer.trainer.history.extend(x, np.full(len(x), self._known_top - _ABYSS))
 
     # The next thing to do
 
@@ -273,15 +273,15 @@ class Modes:
 
     def _note_unvisited(self):
         """Points in the bulk that are far from all states: surrogates know of them, and no walker came from there."""
-        x, values = self._main.learner.history.x, self._main.learner.history.log_density
-        bulk = values > values.max() - 0.5 * self._problem.dim - 2.0
-        states = np.unique(np.vstack([explorer.learner.states() for explorer in self.explorers]), axis=0)
+        x, values = self._main.trainer.history.x, self._main.trainer.history.log_density
+        bulk = values > values.max() - 0.5 * self._setup.dim - 2.0
+        states = np.unique(np.vstack([explorer.trainer.states() for explorer in self.explorers]), axis=0)
         tree = cKDTree(self._frame.coordinates(states))
         usual = np.quantile(tree.query(tree.data, k=2)[0][:, 1], 0.95)
         distances = tree.query(self._frame.coordinates(x[bulk]))[0]
         if np.max(distances) > _FAR * usual:
             i = int(np.argmax(distances))
-            nothing = np.zeros(self._problem.dim)
+            nothing = np.zeros(self._setup.dim)
             self.left.append(Summit(x[bulk][i].copy(), float(values[bulk][i]), nothing, 0.0))
 
     def _used(self):
@@ -292,8 +292,8 @@ class Modes:
         x, values = self._known
         unknown = self._unexplained(x, values)
         x, values = self._known = x[unknown], values[unknown]
-        price = _STEPS * (self._problem.dim + 6)
-        count = min(self._problem.chains, self._searches_left // price, len(x))
+        price = _STEPS * (self._setup.dim + 6)
+        count = min(self._setup.chains, self._searches_left // price, len(x))
         if count < 1:
             return
         z = self._frame.coordinates(x)
@@ -333,22 +333,22 @@ class Modes:
 
     def _start_learning(self, summit):
         """Begin a warm-up around a summit, if the budget allows one."""
-        dim = self._problem.dim
+        dim = self._setup.dim
         allowed = (self._limit - self._used()) // (1 + len(self._found))
         if allowed < 2 * (10 * dim + 100):
             return False
         centre = self._frame.coordinates(summit.position[None])[0]
         self._shapes.append(_Shape(summit.top, centre, np.diag(summit.spread**-2.0)))
-        count = max(4 * self._problem.chains, 2 * dim + 4)
+        count = max(4 * self._setup.chains, 2 * dim + 4)
         cloud = self._frame.back(centre + 0.7 * summit.spread * self._rng.standard_normal((count, dim)))
-        problem = self._problem._replace(
+        setup = self._setup._replace(
             initial=summit.position[None],
             initial_log_density=np.array([summit.value]),
             max_evaluations=2 * allowed,
             seed=np.random.SeedSequence(int(self._rng.integers(2**63))),
         )
-        explorer = self._main.another(problem, cloud, 1000)
-        others = np.vstack([other.learner.states() for other in self.explorers])
+        explorer = self._main.another(setup, cloud, 1000)
+        others = np.vstack([other.trainer.states() for other in self.explorers])
         self._deepen(explorer, others[self._labels(others) != len(self._shapes) - 1])
         self._learning = explorer, len(self._shapes) - 1, summit
         return True
@@ -357,10 +357,10 @@ class Modes:
         """A sweep of the warm-up, told only of the points that are nearer to its mode than to others."""
         points = explorer.propose_again()
         mine = self._labels(points) == index
-        n_fits = explorer.learner.n_fits
+        n_fits = explorer.trainer.n_fits
         record = explorer.advance(np.where(mine, values, np.nan))
         self._remember(points[~mine], values[~mine])
-        if explorer.learner.n_fits > n_fits:
+        if explorer.trainer.n_fits > n_fits:
             self._shapes[index] = self._shape_of(explorer)
         if self._used() >= self._limit and not explorer.frozen:
             explorer.finish()
@@ -378,7 +378,7 @@ class Modes:
         return np.argmax([shape.value(z) for shape in self._shapes], axis=0)
 
     def _shape_of(self, explorer):
-        return _shape(explorer.learner.history.log_density.max(), self._frame.coordinates(explorer.learner.states()))
+        return _shape(explorer.trainer.history.log_density.max(), self._frame.coordinates(explorer.trainer.states()))
 
 
 def _shape(top, z):
@@ -428,7 +428,7 @@ def gap(z: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
     return side
 
 
-def log_mass(plan: Plan, rng: np.random.Generator) -> float:
+def log_mass(plan: ProposalMixture, rng: np.random.Generator) -> float:
     """log of the integral of a plan's surrogate over (2 pi)^(d/2), by importance sampling from a wide Gaussian."""
     surrogate = plan.surrogate
     assert surrogate is not None

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmc.checks import as_array, check_choice, check_number
-from kmc.mcmc.base import MOVES, Problem, Sweep
+from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.walkers import Walkers, best_starts, requested
 
@@ -55,14 +55,14 @@ class RandomWalkMetropolis:
         """Evaluations of warm-up where nothing bounds them."""
         return chains * (draws if warmup is None else warmup)
 
-    def start(self, problem: Problem) -> GaussianWalk:
+    def start(self, setup: SamplerSetup) -> GaussianWalk:
         """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
         if self.scale is None:
-            return GaussianWalk(problem, _root_of_start(problem), tune=True, target_acceptance=self.target_acceptance)
+            return GaussianWalk(setup, _root_of_start(setup), tune=True, target_acceptance=self.target_acceptance)
         scale = np.asarray(self.scale, float)
-        if scale.shape not in ((), (problem.dim,)):
-            raise ValueError(f"scale has shape {scale.shape}: expected a number or shape ({problem.dim},)")
-        return GaussianWalk(problem, np.diag(np.broadcast_to(scale, problem.dim)), tune=False)
+        if scale.shape not in ((), (setup.dim,)):
+            raise ValueError(f"scale has shape {scale.shape}: expected a number or shape ({setup.dim},)")
+        return GaussianWalk(setup, np.diag(np.broadcast_to(scale, setup.dim)), tune=False)
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,11 @@ class AdaptiveMetropolis:
         """Evaluations of warm-up where nothing bounds them."""
         return chains * (draws if warmup is None else warmup)
 
-    def start(self, problem: Problem) -> GaussianWalk:
+    def start(self, setup: SamplerSetup) -> GaussianWalk:
         """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
         return GaussianWalk(
-            problem,
-            _root_of_start(problem),
+            setup,
+            _root_of_start(setup),
             tune=True,
             learn_covariance=True,
             freeze=self.adaptation == "freeze",
@@ -113,29 +113,29 @@ class AdaptiveMetropolis:
 
 
 class GaussianWalk:
-    """x' = x + factor · root · noise for every chain; see :class:`kmc.mcmc.base.Process`."""
+    """x' = x + factor · root · noise for every chain; see :class:`kmc.mcmc.base.SamplerState`."""
 
     def __init__(
         self,
-        problem: Problem,
+        setup: SamplerSetup,
         root: np.ndarray,
         tune: bool,
         learn_covariance: bool = False,
         freeze: bool = True,
         target_acceptance: float = 0.234,
     ):
-        self.problem = problem
+        self.setup = setup
         self.warming_up = True
         self._tune, self._learn_covariance, self._freeze = tune, learn_covariance, freeze
         self._target = target_acceptance
         self._root = root
-        self._log_factor = float(np.log(2.38 / np.sqrt(problem.dim))) if tune else 0.0
-        best = best_starts(problem.initial, problem.initial_log_density, problem.chains)
-        rngs = [np.random.default_rng(seed) for seed in problem.seed.spawn(problem.chains)]
-        self._walkers = Walkers(rngs, problem.initial[best], problem.initial_log_density[best])
+        self._log_factor = float(np.log(2.38 / np.sqrt(setup.dim))) if tune else 0.0
+        best = best_starts(setup.initial, setup.initial_log_density, setup.chains)
+        rngs = [np.random.default_rng(seed) for seed in setup.seed.spawn(setup.chains)]
+        self._walkers = Walkers(rngs, setup.initial[best], setup.initial_log_density[best])
         self._mean = self._walkers.x.mean(axis=0)
         self._covariance = root @ root.T
-        self._warmup = _warmup_sweeps(problem)
+        self._warmup = _warmup_sweeps(setup)
         self._sweep = 0
         self._proposals: list[Proposal] = []
         self._end_of_warmup()
@@ -147,12 +147,12 @@ class GaussianWalk:
             Proposal(x + root @ rng.standard_normal(len(x)), 0.0, _MOVE, step_size=float(np.exp(self._log_factor)))
             for x, rng in zip(self._walkers.x, self._walkers.rngs, strict=True)
         ]
-        return requested(self._proposals, self.problem.dim)
+        return requested(self._proposals, self.setup.dim)
 
-    def advance(self, values: np.ndarray) -> Sweep:
+    def advance(self, values: np.ndarray) -> Step:
         """Decide every step, and adapt in warm-up."""
         stats = self._walkers.decide(self._proposals, values)
-        record = self._walkers.sweep(self.warming_up, stats, self.problem.chains)
+        record = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
         if self._tune and (self.warming_up or not self._freeze):
             self._adapt(float(stats["acceptance_rate"].mean()))
@@ -166,7 +166,7 @@ class GaussianWalk:
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         return {
-            "noisy": self.problem.noisy,
+            "noisy": self.setup.noisy,
             "n_refits": 0,
             "proposal_factor": float(np.exp(self._log_factor)),
         }
@@ -190,18 +190,18 @@ class GaussianWalk:
             self.warming_up = False
 
 
-def _warmup_sweeps(problem):
+def _warmup_sweeps(setup):
     """As the user says; else as many sweeps as there will be draws, or a third of the budget."""
-    if problem.warmup is not None:
-        return problem.warmup
+    if setup.warmup is not None:
+        return setup.warmup
     limits = []
-    if problem.draws is not None:
-        limits.append(problem.draws)
-    if problem.max_evaluations is not None:
-        limits.append(problem.max_evaluations // (3 * problem.chains))
+    if setup.draws is not None:
+        limits.append(setup.draws)
+    if setup.max_evaluations is not None:
+        limits.append(setup.max_evaluations // (3 * setup.chains))
     return min(limits, default=sys.maxsize)  # neither: until the time for it is over
 
 
-def _root_of_start(problem):
-    spread = problem.initial.std(axis=0)
-    return np.diag(np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(problem.initial).max(axis=0), 1.0)))
+def _root_of_start(setup):
+    spread = setup.initial.std(axis=0)
+    return np.diag(np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(setup.initial).max(axis=0), 1.0)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kmc.mcmc.base import Problem
+from kmc.mcmc.base import SamplerSetup
 from kmc.surrogates.noise import attainable_acceptance
 
 
@@ -85,12 +85,12 @@ class Schedule:
     good_rounds: int = 0
 
     @classmethod
-    def of(cls, problem: Problem, first_fit: int, growth: float, earliest: int, settle: int) -> Schedule:
-        """The schedule of a problem."""
-        budget = problem.max_evaluations or default_budget(first_fit, earliest, problem.draws, problem.chains)
-        sweeps = None if problem.warmup is None else max(problem.warmup - settle, 0)
+    def of(cls, setup: SamplerSetup, first_fit: int, growth: float, earliest: int, settle: int) -> Schedule:
+        """The schedule of a setup."""
+        budget = setup.max_evaluations or default_budget(first_fit, earliest, setup.draws, setup.chains)
+        sweeps = None if setup.warmup is None else max(setup.warmup - settle, 0)
         earliest = min(earliest, budget // 3)
-        given = 0 if problem.history is None else len(problem.history[0])
+        given = 0 if setup.history is None else len(setup.history[0])
         least_round = 0
         if given:  # the first fits are to many values, and each has to prove itself on evaluations of this run
             first_fit, least_round = max(first_fit - given, 0), first_fit // 2

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kmc.mcmc.base import MOVES, Problem, Process, Sweep
+from kmc.mcmc.base import MOVES, SamplerSetup, SamplerState, Step
 from kmc.mcmc.history import History
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.score_field import Field
@@ -35,7 +35,7 @@ TUNING = 100  # sweeps, where the user does not fix the length of warm-up
 _PATH, _WALK = MOVES.index("surrogate"), MOVES.index("random-walk")
 
 
-class ScorePlan(NamedTuple):
+class ScoreMixture(NamedTuple):
     """How walkers move until the plan is replaced."""
 
     field: Field | None  # None before the first fit: a random walk only
@@ -69,8 +69,8 @@ class ScorePlan(NamedTuple):
         return Proposal(x + scale * step, 0.0, _WALK, step_size=scale)
 
 
-class ScoreHMCProcess:
-    """Kernel HMC with a given estimator at work; see :class:`kmc.mcmc.base.Process`.
+class ScoreHMCState:
+    """Kernel HMC with a given estimator at work; see :class:`kmc.mcmc.base.SamplerState`.
 
     Warm-up has three stages. Another process explores until its own warm-up ends; its draws from then on are collected;
     the estimator is fitted to them, and the step size is tuned.
@@ -78,30 +78,30 @@ class ScoreHMCProcess:
     Parameters
     ----------
     options : KernelHMC
-    problem : Problem
+    setup : SamplerSetup
     explore : callable
-        Starts the other process, given its problem.
+        Starts the other process, given its setup.
     """
 
-    def __init__(self, options: KernelHMC, problem: Problem, explore: Callable[[Problem], Process]):
-        self.options, self.problem = options, problem
+    def __init__(self, options: KernelHMC, setup: SamplerSetup, explore: Callable[[SamplerSetup], SamplerState]):
+        self.options, self.setup = options, setup
         self.warming_up = True
-        seed, *seeds = problem.seed.spawn(problem.chains + 2)
+        seed, *seeds = setup.seed.spawn(setup.chains + 2)
         *rngs, self._rng = (np.random.default_rng(child) for child in seeds)
-        best = best_starts(problem.initial, problem.initial_log_density, problem.chains)
-        self._walkers = Walkers(rngs, problem.initial[best], problem.initial_log_density[best])
-        self._stages = Stages.of(options, problem)
-        self._explorer: Process | None = None
+        best = best_starts(setup.initial, setup.initial_log_density, setup.chains)
+        self._walkers = Walkers(rngs, setup.initial[best], setup.initial_log_density[best])
+        self._stages = Stages.of(options, setup)
+        self._explorer: SamplerState | None = None
         if self._stages.collect:
-            self._explorer = explore(problem._replace(warmup=self._stages.explore, seed=seed))
+            self._explorer = explore(setup._replace(warmup=self._stages.explore, seed=seed))
         self._adapts = options.adaptation == "vanishing"
         assert options.surrogate is not None
         self._fitter = Fitter(options.surrogate, bool(options.values), self._adapts, self._rng)
-        self._history = History(problem.dim)  # states after each sweep, repeats and all
+        self._history = History(setup.dim)  # states after each sweep, repeats and all
         self._largest_step = options.trajectory_length / MOST_STEPS
-        whitening = _whitening_of_start(problem)
-        self._plan = ScorePlan(
-            field=self._fitter.given(whitening, problem.initial[:1]),
+        whitening = _whitening_of_start(setup)
+        self._plan = ScoreMixture(
+            field=self._fitter.given(whitening, setup.initial[:1]),
             whitening=whitening,
             walk_share=options.archive_share,
             step_size=self._largest_step,
@@ -120,15 +120,15 @@ class ScoreHMCProcess:
         self._proposals = [
             self._plan.propose(rng, x) for rng, x in zip(self._walkers.rngs, self._walkers.x, strict=True)
         ]
-        return requested(self._proposals, self.problem.dim)
+        return requested(self._proposals, self.setup.dim)
 
-    def advance(self, values: np.ndarray) -> Sweep | None:
+    def advance(self, values: np.ndarray) -> Step | None:
         """Decide, and adapt if it is time."""
         if self._explorer is not None:
             return self._explore(self._explorer, values)
         steps = np.array([proposal.position for proposal in self._proposals]) - self._walkers.x
         stats = self._walkers.decide(self._proposals, values)
-        record = self._walkers.sweep(self.warming_up, stats, self.problem.chains)
+        record = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
         paths = stats["move"] == _PATH
         if self.warming_up:
@@ -148,7 +148,7 @@ class ScoreHMCProcess:
         """Collect what a fit needs at least, fit, and try each step size once."""
         if self._explorer is not None:
             self._explorer.end_warmup()
-        enough = -(-2 * (3 * self.problem.dim + 10) // self.problem.chains)  # some states are repeats
+        enough = -(-2 * (3 * self.setup.dim + 10) // self.setup.chains)  # some states are repeats
         self._stages = self._stages._replace(
             collect=min(self._stages.collect, enough), tune=min(self._stages.tune, len(STEP_SIZES))
         )
@@ -156,7 +156,7 @@ class ScoreHMCProcess:
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         facts = {
-            "noisy": self.problem.noisy,
+            "noisy": self.setup.noisy,
             "surrogate": self._fitter.name,
             "n_refits": self._fitter.n_fits,
             "n_failed_refits": self._fitter.n_failed,
@@ -204,7 +204,7 @@ class ScoreHMCProcess:
             distinct, rows, visits = np.unique(x, axis=0, return_index=True, return_counts=True)
             if len(distinct) >= most:
                 break
-        if len(distinct) < 3 * self.problem.dim + 10:
+        if len(distinct) < 3 * self.setup.dim + 10:
             return
         whitening = whiten_states(x)
         chosen = self._rng.permutation(len(distinct))[:most]
@@ -220,18 +220,18 @@ class Stages(NamedTuple):
     tune: int
 
     @classmethod
-    def of(cls, options: KernelHMC, problem: Problem) -> Stages:
+    def of(cls, options: KernelHMC, setup: SamplerSetup) -> Stages:
         """Half, a quarter and a quarter of what the user asks for.
 
         Else as many draws as a fit takes, and 100 sweeps of tuning; at most a sixth of the budget for the two.
         """
-        if problem.warmup is not None:
-            quarter = problem.warmup // 4
-            return cls(problem.warmup - 2 * quarter, quarter, quarter) if quarter else cls(0, 0, problem.warmup)
-        collect = -(-options.max_archive // problem.chains)
-        if problem.max_evaluations is None:
+        if setup.warmup is not None:
+            quarter = setup.warmup // 4
+            return cls(setup.warmup - 2 * quarter, quarter, quarter) if quarter else cls(0, 0, setup.warmup)
+        collect = -(-options.max_archive // setup.chains)
+        if setup.max_evaluations is None:
             return cls(None, collect, TUNING)
-        sixth = problem.max_evaluations // (6 * problem.chains)
+        sixth = setup.max_evaluations // (6 * setup.chains)
         return cls(None, min(collect, 2 * sixth // 3), min(TUNING, sixth // 3))
 
 
@@ -249,7 +249,7 @@ class _Mean:
         return self._total / max(self.count, 1)
 
 
-def _whitening_of_start(problem):
-    spread = problem.initial.std(axis=0)
-    spread = np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(problem.initial).max(axis=0), 1.0))
-    return Whitening.of(problem.initial.mean(axis=0), np.diag(1.0 / spread))
+def _whitening_of_start(setup):
+    spread = setup.initial.std(axis=0)
+    spread = np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(setup.initial).max(axis=0), 1.0))
+    return Whitening.of(setup.initial.mean(axis=0), np.diag(1.0 / spread))

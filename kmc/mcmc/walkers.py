@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kmc.mcmc.base import STATS, Sweep
+from kmc.mcmc.base import STATS, Step
 from kmc.mcmc.metropolis import Proposal, decide
 from kmc.mcmc.tempering import COLD, Tempering, tempered
 from kmc.surrogates.transport import IDENTITY, Transport
@@ -84,10 +84,10 @@ class Walkers:
     def _transported(self, transport):
         return self.log_density - transport.log_jacobian(self.x)
 
-    def sweep(self, warmup: bool, stats: dict[str, np.ndarray], chains: int) -> Sweep:
+    def sweep(self, warmup: bool, stats: dict[str, np.ndarray], chains: int) -> Step:
         """A record of the first ``chains`` walkers as they are now."""
         kept = {name: value[:chains] for name, value in stats.items()}
-        return Sweep(warmup, self.x[:chains].copy(), self.log_density[:chains].copy(), kept)
+        return Step(warmup, self.x[:chains].copy(), self.log_density[:chains].copy(), kept)
 
 
 def best_starts(x: np.ndarray, log_density: np.ndarray, count: int) -> np.ndarray:

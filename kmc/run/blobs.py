@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from kmc.mcmc.base import Sweep
+from kmc.mcmc.base import Step
 from kmc.targets.evaluate import Evaluation
 from kmc.targets.failures import failed_value
 from kmc.targets.model import Model
@@ -51,20 +51,20 @@ class BlobStore:
             if blobs:
                 self._at[_key(x, value)] = blobs
 
-    def at(self, sweep: Sweep) -> Blobs:
+    def at(self, sweep: Step) -> Blobs:
         """The blobs of a sweep's states, (chains, *shape) each; empty if the log-density returns none."""
         if not self._shapes:
             return {}
         found = [self._at[key] for key in _keys(sweep)]
         return {name: np.stack([blobs[name] for blobs in found]) for name in self._shapes}
 
-    def forget_but(self, sweeps: Iterable[Sweep]) -> None:
+    def forget_but(self, sweeps: Iterable[Step]) -> None:
         """Keep those of the sweeps' states only."""
         if self._at:
             self._at = {key: self._at[key] for sweep in sweeps for key in _keys(sweep)}
 
 
-def _keys(sweep: Sweep) -> list[bytes]:
+def _keys(sweep: Step) -> list[bytes]:
     return [_key(x, value) for x, value in zip(sweep.position, sweep.log_density)]
 
 

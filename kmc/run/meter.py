@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kmc.mcmc.base import Sweep
+from kmc.mcmc.base import Step
 from kmc.run.ess import LEAST_DRAWS, worst_bulk_ess
 from kmc.run.records import Progress, fraction
 from kmc.run.replica import Replica
@@ -49,7 +49,7 @@ class Meter:
         self._began, self._pace = time.perf_counter() - seconds, Pace()
         self.elapsed = seconds
 
-    def note(self, sweeps: Sequence[Sweep | None]) -> None:
+    def note(self, sweeps: Sequence[Step | None]) -> None:
         """Take in what the replicas just did."""
         made = [sweep for sweep in sweeps if sweep is not None]
         if made:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.errors import EvaluationError
-from kmc.mcmc.base import Problem, Process, Sweep
+from kmc.mcmc.base import SamplerSetup, SamplerState, Step
 from kmc.run.blobs import BlobStore
 from kmc.run.request import Request
 from kmc.run.trace import Trace
@@ -55,7 +55,7 @@ class Replica:
         self.request, self.chains, self.max_evaluations = request, request.chains // request.replicas, max_evaluations
         self.history = request.history
         self._start_seed, self._process_seed = seed.spawn(2)
-        self._process: Process | None = None
+        self._process: SamplerState | None = None
         self._asked: np.ndarray | None = None  # the points of the sweep under way
         self.trace, self.warmup_trace = (Trace(self.chains, request.model.dim, blobs) for _ in range(2))
 
@@ -148,7 +148,7 @@ class Replica:
                 "pass start points at which the density is positive; kmc.find_start looks for some"
             )
         self._process = self.request.sampler.start(
-            Problem(
+            SamplerSetup(
                 dim=self.request.model.dim,
                 chains=self.chains,
                 initial=points,
@@ -170,7 +170,7 @@ class Replica:
                 self._asked = self._process.propose()
         return self._asked
 
-    def advance(self, values: np.ndarray) -> Sweep | None:
+    def advance(self, values: np.ndarray) -> Step | None:
         """Finish the sweep with those log-densities (k,), and keep it."""
         assert self._process is not None
         with single_threaded():

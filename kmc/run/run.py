@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.errors import EvaluationError
-from kmc.mcmc.base import Sweep
+from kmc.mcmc.base import Step
 from kmc.run.blobs import BlobStore
 from kmc.run.budget import planned_evaluations
 from kmc.run.compilation import Compilation
@@ -267,7 +267,7 @@ class Run:
     def _affords(self, n_points: int) -> bool:
         return self.max_evaluations is None or self.evaluate.n_evaluations + n_points <= self.max_evaluations
 
-    def _note(self, sweeps: Sequence[Sweep | None]) -> bool:
+    def _note(self, sweeps: Sequence[Step | None]) -> bool:
         """What the display and the result say of the sweeps that were just made; whether they were of warm-up."""
         warmup = any(sweep is None or sweep.warmup for sweep in sweeps)
         if warmup:

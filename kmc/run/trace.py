@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kmc.mcmc.base import STATS, Sweep
+from kmc.mcmc.base import STATS, Step
 from kmc.run.blobs import BlobStore
 from kmc.run.column import Column
 
@@ -33,7 +33,7 @@ class Trace:
     def __len__(self) -> int:
         return self._n
 
-    def append(self, sweep: Sweep) -> None:
+    def append(self, sweep: Step) -> None:
         """Copy one draw of every chain to the end."""
         values = {"position": sweep.position, "log_density": sweep.log_density, **sweep.stats}
         for name, column in self._columns.items():

@@ -26,12 +26,12 @@ from scipy import stats
 from benchmarks import targets
 from benchmarks.targets import Cone, LogGamma, StudentT
 from kmc.mcmc import archive_moves
-from kmc.mcmc.base import Problem
+from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.kernel_hmc import KernelHMC
-from kmc.mcmc.plan import Plan
+from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_field import Field
-from kmc.mcmc.score_hmc import ScorePlan
+from kmc.mcmc.score_hmc import ScoreMixture
 from kmc.mcmc.surrogate_transition import RunOptions
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore
@@ -157,7 +157,7 @@ class Case:
         x = np.vstack([self.states, self._centre + 1.5 * (self.states - self._centre)])
         return fit_surrogate(x, function(x), self.states, np.random.default_rng(2), FIT, transport=transport)
 
-    def plan(self, surrogate: Any, **options) -> Plan:
+    def plan(self, surrogate: Any, **options) -> ProposalMixture:
         """A plan of short runs, all kinds of moves among them unless the options say otherwise."""
         fields = {
             "surrogate": surrogate,
@@ -171,13 +171,13 @@ class Case:
             "single_share": 0.2,
             "tempered_share": 0.3,
         }
-        return Plan(**(fields | options))
+        return ProposalMixture(**(fields | options))
 
-    def score_plan(self, walk_share: float) -> ScorePlan:
+    def score_plan(self, walk_share: float) -> ScoreMixture:
         """Paths through the score of a Gaussian that fits something else."""
         whitening = whiten_states(self.states)
         estimator = GaussianScore().fit(0.9 * whitening(self.states) + 0.2)
-        return ScorePlan(Field.of(estimator, whitening, in_z=True), whitening, walk_share, 0.15)
+        return ScoreMixture(Field.of(estimator, whitening, in_z=True), whitening, walk_share, 0.15)
 
 
 @cache
@@ -239,7 +239,7 @@ def random_walk(case: Case):
 
     def step(rng, x):
         scale = 0.8 * case.scale / np.sqrt(case.dim)
-        problem = Problem(
+        setup = SamplerSetup(
             dim=case.dim,
             chains=len(x),
             initial=x,
@@ -249,11 +249,11 @@ def random_walk(case: Case):
             max_evaluations=None,
             seed=np.random.SeedSequence(int(rng.integers(2**31))),
         )
-        process = RandomWalkMetropolis(scale=scale).start(problem)
+        process = RandomWalkMetropolis(scale=scale).start(setup)
         for _ in range(SWEEPS):
             record = process.advance(case.values(process.propose()))
         after = np.empty_like(x)
-        after[np.argsort(-problem.initial_log_density, kind="stable")] = record.position  # chains begin at the best
+        after[np.argsort(-setup.initial_log_density, kind="stable")] = record.position  # chains begin at the best
         return after
 
     return step
@@ -264,7 +264,7 @@ def frozen_process(case: Case):
     """The default sampler after a warm-up of some 600 evaluations; it has one chain."""
     starts = case.archive[:6]
     starts = starts[np.isfinite(case.values(starts))][:4]
-    problem = Problem(
+    setup = SamplerSetup(
         dim=case.dim,
         chains=1,
         initial=starts,
@@ -274,7 +274,7 @@ def frozen_process(case: Case):
         max_evaluations=1200,
         seed=np.random.SeedSequence(3),
     )
-    process = KernelHMC(archive_share=0.2, tempered_share=0.3, fit=FIT).start(problem)
+    process = KernelHMC(archive_share=0.2, tempered_share=0.3, fit=FIT).start(setup)
     while process.warming_up:
         process.advance(case.values(process.propose()))
     assert process._plan.surrogate is not None

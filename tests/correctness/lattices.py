@@ -11,10 +11,10 @@ from unittest.mock import patch
 import numpy as np
 
 from kmc.mcmc.archive_moves import differential_evolution, snooker
-from kmc.mcmc.base import Problem
+from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.plan import Plan
+from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.surrogate_transition import RunOptions, run
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.walkers import Walkers, requested
@@ -87,7 +87,7 @@ def grid() -> Lattice:
     return Lattice(points, values)
 
 
-def plan(lattice: Lattice, **options) -> Plan:
+def plan(lattice: Lattice, **options) -> ProposalMixture:
     """A plan whose moves stay on integers, with a surrogate that knows nothing of the lattice's values."""
     dim = lattice.points.shape[1]
     archive = {1: np.array([[1.0], [2.0], [4.0]]), 2: np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])}[dim]
@@ -104,7 +104,7 @@ def plan(lattice: Lattice, **options) -> Plan:
         "single_share": 0.2,
         "tempered_share": 0.4,
     }
-    return Plan(**(fields | options))
+    return ProposalMixture(**(fields | options))
 
 
 def nodes(dim: int) -> dict:
@@ -133,9 +133,9 @@ def walker_step(lattice: Lattice, propose, tempering: Tempering = COLD):
 
 
 def check_plan(lattice: Lattice, tempering: Tempering = COLD, **options) -> None:
-    """``Plan.propose`` and ``Walkers.decide``: the tempered target is stationary, and a step is reversible."""
+    """``ProposalMixture.propose`` and ``Walkers.decide``: the tempered target is stationary, a step reversible."""
     moves, dim = plan(lattice, **options), lattice.points.shape[1]
-    with patch("kmc.mcmc.plan.run", run.py_func):  # the same code without the compiler
+    with patch("kmc.mcmc.proposal_mixture.run", run.py_func):  # the same code without the compiler
         matrix = transition_matrix(walker_step(lattice, moves.propose, tempering), len(lattice.points), nodes(dim))
     assert_stationary(matrix, lattice.mass(tempering))
 
@@ -200,10 +200,10 @@ def check_volumes(move, dim: int) -> None:
 # A whole process
 
 
-def frozen_process(lattice: Lattice, moves: Plan):
+def frozen_process(lattice: Lattice, moves: ProposalMixture):
     """A kernel-HMC process of one chain that is past its warm-up (the shortest there is), with a plan of our own."""
     first = lattice.points[:1]
-    problem = Problem(
+    setup = SamplerSetup(
         dim=first.shape[1],
         chains=1,
         initial=first,
@@ -213,7 +213,7 @@ def frozen_process(lattice: Lattice, moves: Plan):
         max_evaluations=None,
         seed=np.random.SeedSequence(1),
     )
-    process = KernelHMC().start(problem)
+    process = KernelHMC().start(setup)
     while process.warming_up:
         process.advance(np.zeros(len(process.propose())))
     process._plan = moves
@@ -221,7 +221,7 @@ def frozen_process(lattice: Lattice, moves: Plan):
 
 
 def check_process(lattice: Lattice, **options) -> None:
-    """``KernelHMCProcess`` after the freeze: a chain knows its state alone.
+    """``KernelHMCState`` after the freeze: a chain knows its state alone.
 
     Before the step that is enumerated the chain is told to stay where it is. If that changes how it moves, its moves
     depend on its state in a way that the acceptance does not know of, and the target is not stationary.
@@ -238,7 +238,7 @@ def check_process(lattice: Lattice, **options) -> None:
         assert j is not None and record.log_density[0] == lattice.log_density[j] and not record.warmup
         return j
 
-    with patch("kmc.mcmc.plan.run", run.py_func):
+    with patch("kmc.mcmc.proposal_mixture.run", run.py_func):
         matrix = transition_matrix(step, len(lattice.points), nodes(lattice.points.shape[1]))
     assert_stationary(matrix, lattice.mass())
 

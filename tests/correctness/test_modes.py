@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc.mixture import MixturePlan
+from kmc.mcmc.mode_mixture import ModeMixture
 from tests.correctness.invariance import ONLY_RUNS, ONLY_TEMPERED_RUNS, case, proposals_of
 
 CHANGED = {"expected_exception": AssertionError, "match": "the distribution has changed"}
@@ -13,7 +13,7 @@ def several(one, **options):
     """Runs among a wrong surrogate, one in coordinates that bend volume, and one far from the other two."""
     far = one._fitted(lambda x: one.values(x - one.scale) - 1.0)
     plans = tuple(one.plan(surrogate, **options) for surrogate in (one.wrong, one.warped, far))
-    return proposals_of(one, MixturePlan.of(plans, np.random.default_rng(4)).propose)
+    return proposals_of(one, ModeMixture.of(plans, np.random.default_rng(4)).propose)
 
 
 @pytest.mark.parametrize("options", [ONLY_RUNS, ONLY_TEMPERED_RUNS, {}], ids=["runs", "tempered", "all"])
@@ -24,8 +24,8 @@ def test_the_target_is_invariant_and_the_move_reversible(name, options):
 
 
 def test_runs_without_the_ratio_of_the_surrogates_are_seen(monkeypatch):
-    right = MixturePlan._run
-    monkeypatch.setattr(MixturePlan, "_run", lambda *args: right(*args)._replace(log_ratio=0.0))
+    right = ModeMixture._run
+    monkeypatch.setattr(ModeMixture, "_run", lambda *args: right(*args)._replace(log_ratio=0.0))
     one = case("bimodal")
     with pytest.raises(**CHANGED):
         one.check(several(one, **ONLY_RUNS))

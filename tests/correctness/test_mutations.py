@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from kmc.mcmc import archive_moves
-from kmc.mcmc.kernel_hmc import KernelHMCProcess
+from kmc.mcmc.kernel_hmc import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.plan import Plan
+from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.walkers import Walkers
 from kmc.surrogates import point
@@ -73,12 +73,12 @@ def test_a_snooker_without_its_jacobian_is_seen_from_exact_draws(no_jacobian, na
 
 def patched_runs(monkeypatch, change):
     """Every proposal of a run goes through ``change(proposal, plan, x)``."""
-    right = Plan._surrogate_run
+    right = ProposalMixture._surrogate_run
 
     def surrogate_run(self, surrogate, rng, x, *rest):
         return change(right(self, surrogate, rng, x, *rest), surrogate, x)
 
-    monkeypatch.setattr(Plan, "_surrogate_run", surrogate_run)
+    monkeypatch.setattr(ProposalMixture, "_surrogate_run", surrogate_run)
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_ratio_at_the_wrong_temperature_is_seen_from_exact_draws(ratio_at_temp
 @pytest.fixture
 def thawed(monkeypatch):
     """After each sweep of the main phase the surrogate's trend is moved halfway to where the chain is."""
-    right = KernelHMCProcess._adapt
+    right = KernelHMCState._adapt
 
     def adapt(self):
         right(self)
@@ -168,7 +168,7 @@ def thawed(monkeypatch):
             here = surrogate.coordinates(self._walkers.x)[0]
             self._plan = self._plan._replace(surrogate=_moved(surrogate, here))
 
-    monkeypatch.setattr(KernelHMCProcess, "_adapt", adapt)
+    monkeypatch.setattr(KernelHMCState, "_adapt", adapt)
 
 
 def _moved(surrogate, here):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc import AdaptiveMetropolis, KernelHMC, Problem, RandomWalkMetropolis
+from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis, SamplerSetup
 from kmc.mcmc.walkers import Walkers
 from kmc.targets.toys import Gaussian
 from tests.correctness.invariance import FIT, case
@@ -39,7 +39,7 @@ def frozen_process(name):
     """Kernel HMC after a warm-up on the noisy target; it has one chain."""
     one, rng = case(name), np.random.default_rng(7)
     starts = one.states[:4]
-    problem = Problem(
+    setup = SamplerSetup(
         dim=one.dim,
         chains=1,
         initial=starts,
@@ -50,7 +50,7 @@ def frozen_process(name):
         seed=np.random.SeedSequence(3),
         noisy=True,
     )
-    process = KernelHMC(archive_share=0.2, tempered_share=0.3, fit=FIT).start(problem)
+    process = KernelHMC(archive_share=0.2, tempered_share=0.3, fit=FIT).start(setup)
     while process.warming_up:
         process.advance(estimates(one, process.propose(), rng))
     assert process.report()["noise_sd"] > 0.5
@@ -82,8 +82,8 @@ def random_walk(name, noise):
     def step(rng, x):
         kept = estimates(one, x, noise, kept=True)
         seed = np.random.SeedSequence(int(rng.integers(2**31)))
-        problem = Problem(one.dim, len(x), x, kept, SWEEPS, 0, None, seed, noisy=True)
-        process = RandomWalkMetropolis(scale=0.5 * one.scale / np.sqrt(one.dim)).start(problem)
+        setup = SamplerSetup(one.dim, len(x), x, kept, SWEEPS, 0, None, seed, noisy=True)
+        process = RandomWalkMetropolis(scale=0.5 * one.scale / np.sqrt(one.dim)).start(setup)
         for _ in range(SWEEPS):
             record = process.advance(estimates(one, process.propose(), noise))
         after = np.empty_like(x)

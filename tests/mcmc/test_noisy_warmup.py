@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc import KernelHMC, Problem
-from kmc.mcmc.learner import Learner
+from kmc.mcmc import KernelHMC, SamplerSetup
+from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.surrogates import FitOptions
 
 FIT = FitOptions(n_basis=25, bandwidths=(1.2, 2.0))
 
 
 def learner(noisy=True):
-    return Learner(2, FIT, 100, np.random.default_rng(0), noisy)
+    return SurrogateTrainer(2, FIT, 100, np.random.default_rng(0), noisy)
 
 
 def visit(one, *states):
@@ -33,8 +33,8 @@ def process(noisy, seed=0):
     rng = np.random.default_rng(seed)
     initial = rng.standard_normal((4, 2))
     values = -0.5 * np.sum(initial**2, axis=1)
-    problem = Problem(2, 4, initial, values, None, None, 900, np.random.SeedSequence(seed), noisy)
-    return KernelHMC(min_warmup_evaluations=300, fit=FIT).start(problem)
+    setup = SamplerSetup(2, 4, initial, values, None, None, 900, np.random.SeedSequence(seed), noisy)
+    return KernelHMC(min_warmup_evaluations=300, fit=FIT).start(setup)
 
 
 def drive(one, rng, lucky=None):
@@ -65,13 +65,13 @@ def test_a_lucky_estimate_does_not_hold_a_walker_through_warm_up(seed):
 def test_the_top_is_not_the_luckiest_value():
     one = process(True)
     drive(one, np.random.default_rng(3))
-    assert one._learner.noise_sd == pytest.approx(1.0, abs=0.3)
-    assert one._learner.top < one._learner.history.log_density.max()
+    assert one._trainer.noise_sd == pytest.approx(1.0, abs=0.3)
+    assert one._trainer.top < one._trainer.history.log_density.max()
     exact = process(False)
     while exact.warming_up:
         points = exact.propose()
         exact.advance(-0.5 * np.sum(points**2, axis=1))
-    assert exact._learner.top == exact._learner.history.log_density.max() and exact._learner.noise_sd == 0.0
+    assert exact._trainer.top == exact._trainer.history.log_density.max() and exact._trainer.noise_sd == 0.0
     assert exact.report()["noise_sd"] is None
 
 
@@ -80,6 +80,6 @@ def test_the_main_phase_begins_at_distinct_states():
     one = process(True)
     held = np.array([[5.0, 5.0]])
     for k in range(200):
-        one._learner.visit(np.vstack([held, [[0.01 * k, 0.0]]]), np.zeros(2), np.ones(2))
+        one._trainer.visit(np.vstack([held, [[0.01 * k, 0.0]]]), np.zeros(2), np.ones(2))
     one._freeze()
     assert np.sum((one._walkers.x == held).all(axis=1)) <= 1

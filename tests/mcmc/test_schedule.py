@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc.base import Problem
+from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.schedule import Round, Schedule
 
 GROWTH, EARLIEST, SETTLE, FIRST = 1.2, 1500, 15, 120
@@ -9,7 +9,7 @@ GROWTH, EARLIEST, SETTLE, FIRST = 1.2, 1500, 15, 120
 
 def problem(max_evaluations=None, draws=1000, warmup=None, chains=4):
     start = np.zeros((chains, 2))
-    return Problem(2, chains, start, np.zeros(chains), draws, warmup, max_evaluations, np.random.SeedSequence(0))
+    return SamplerSetup(2, chains, start, np.zeros(chains), draws, warmup, max_evaluations, np.random.SeedSequence(0))
 
 
 def schedule(**options):

@@ -13,7 +13,7 @@ import kmc
 from kmc.mcmc import AdaptiveMetropolis, KernelHMC
 from kmc.mcmc.base import MOVES, STATS
 from kmc.mcmc.score_field import Field
-from kmc.mcmc.score_hmc import LEAST_STEPS, MOST_STEPS, ScoreHMCProcess, ScorePlan, Stages
+from kmc.mcmc.score_hmc import LEAST_STEPS, MOST_STEPS, ScoreHMCState, ScoreMixture, Stages
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores.finite import FiniteKEF
 from kmc.scores.full import FullKEF
@@ -80,8 +80,8 @@ class Quick:
     def surrogate(self):
         return self.options.surrogate
 
-    def start(self, problem):
-        return ScoreHMCProcess(self.options, problem, AdaptiveMetropolis(adaptation="freeze").start)
+    def start(self, setup):
+        return ScoreHMCState(self.options, setup, AdaptiveMetropolis(adaptation="freeze").start)
 
 
 def quick(surrogate=None, **options):
@@ -103,7 +103,7 @@ EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
 
 def plan(estimator, in_z=True, **options):
     fields = {"walk_share": 0.15, "step_size": 0.3, "whitening": WHITENING}
-    return ScorePlan(field=Field.of(estimator, WHITENING, in_z), **(fields | options))
+    return ScoreMixture(field=Field.of(estimator, WHITENING, in_z), **(fields | options))
 
 
 def step(moves, rng, x):
@@ -268,7 +268,7 @@ def test_warm_up_leaves_a_third_of_the_budget(max_evaluations):
 def test_the_stages_of_warm_up():
     def stages(chains=4, warmup=None, max_evaluations=None, **options):
         process = start(quick(**options), chains, warmup=warmup, max_evaluations=max_evaluations)
-        return Stages.of(process.options, process.problem)
+        return Stages.of(process.options, process.setup)
 
     assert stages(max_archive=1000) == (None, 250, 100)
     assert stages(max_archive=1000, chains=3) == (None, 334, 100)

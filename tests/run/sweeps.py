@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from kmc.mcmc.base import MOVES, STATS, Sweep
+from kmc.mcmc.base import MOVES, STATS, Step
 from kmc.run.trace import Trace
 
 
-def sweep(draw: int, chains: int, dim: int) -> Sweep:
+def sweep(draw: int, chains: int, dim: int) -> Step:
     code = 100.0 * draw + 10.0 * np.arange(chains)
     stats = {name: (code % 7).astype(dtype) for name, dtype in STATS.items()}
     stats["move"] = ((draw + np.arange(chains)) % len(MOVES)).astype(np.int8)
-    return Sweep(draw < 0, code[:, None] + np.arange(dim), -code, stats)
+    return Step(draw < 0, code[:, None] + np.arange(dim), -code, stats)
 
 
 def trace(draws: int, chains: int = 3, dim: int = 2) -> Trace:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc.base import Problem
+from kmc.mcmc.base import SamplerSetup
 from kmc.run.run import dealt, shares
 from kmc.surrogates.fit import FitOptions
 from kmc.targets.toys import Gaussian
@@ -41,16 +41,16 @@ class Counting:
 
 
 class Spy:
-    """Options of a sampler that keep the problems that its processes are given."""
+    """Options of a sampler that keep the setups that its processes are given."""
 
     name = "random-walk"
 
     def __init__(self):
-        self.problems: list[Problem] = []
+        self.setups: list[SamplerSetup] = []
 
-    def start(self, problem):
-        self.problems.append(problem)
-        return kmc.RandomWalkMetropolis().start(problem)
+    def start(self, setup):
+        self.setups.append(setup)
+        return kmc.RandomWalkMetropolis().start(setup)
 
 
 def test_shares_are_equal_and_complete():
@@ -65,12 +65,12 @@ def test_each_replica_is_told_its_part():
     spy = Spy()
     initial = np.random.default_rng(0).standard_normal((9, 2))
     run(sampler=spy, replicas=2, initial=initial, draws=None, max_evaluations=201, warmup=7)
-    assert [problem.chains for problem in spy.problems] == [2, 2]
-    assert [problem.max_evaluations for problem in spy.problems] == [101, 100]
-    assert [problem.warmup for problem in spy.problems] == [7, 7]
-    np.testing.assert_array_equal(spy.problems[0].initial, initial[0::2])
-    np.testing.assert_array_equal(spy.problems[1].initial, initial[1::2])
-    seeds = [problem.seed.generate_state(4).tolist() for problem in spy.problems]
+    assert [setup.chains for setup in spy.setups] == [2, 2]
+    assert [setup.max_evaluations for setup in spy.setups] == [101, 100]
+    assert [setup.warmup for setup in spy.setups] == [7, 7]
+    np.testing.assert_array_equal(spy.setups[0].initial, initial[0::2])
+    np.testing.assert_array_equal(spy.setups[1].initial, initial[1::2])
+    seeds = [setup.seed.generate_state(4).tolist() for setup in spy.setups]
     assert seeds[0] != seeds[1]
 
 

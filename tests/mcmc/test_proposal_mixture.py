@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from kmc.mcmc.base import MOVES
-from kmc.mcmc.plan import Plan, distinct
+from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
 from kmc.mcmc.surrogate_transition import RunOptions
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.surrogates.fit import FitOptions, fit_surrogate
@@ -41,7 +41,7 @@ def plan(surrogate, **options):
         "single_share": 0.2,
         "tempered_share": 0.3,
     }
-    return Plan(**(fields | options))
+    return ProposalMixture(**(fields | options))
 
 
 def step(plan, rng, x):

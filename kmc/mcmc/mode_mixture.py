@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 
 from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.plan import RUN, TEMPERED_RUN, Plan
+from kmc.mcmc.proposal_mixture import RUN, TEMPERED_RUN, ProposalMixture
 from kmc.mcmc.surrogate_transition import run
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
 from kmc.surrogates import Surrogate
@@ -26,10 +26,10 @@ _LONGER = 2  # times the runs in one mode: some of the moves change the mode
 _JUMP = 0.2  # probability that a move of a run is offered to another mode
 
 
-class MixturePlan(NamedTuple):
+class ModeMixture(NamedTuple):
     """How chains move among several modes; frozen."""
 
-    plans: tuple[Plan, ...]  # each with its surrogate
+    plans: tuple[ProposalMixture, ...]  # each with its surrogate
     log_volumes: np.ndarray  # (k,) of the whitened unit cubes, in the transported coordinates
     archive: np.ndarray  # (n, d) of all modes
     archive_share: float
@@ -40,7 +40,7 @@ class MixturePlan(NamedTuple):
     longest_run: int
 
     @classmethod
-    def of(cls, plans: tuple[Plan, ...], rng: np.random.Generator) -> MixturePlan:
+    def of(cls, plans: tuple[ProposalMixture, ...], rng: np.random.Generator) -> ModeMixture:
         """The plans of the modes together; options are those of the mode with the longest runs."""
         slowest = max(plans, key=lambda plan: plan.longest_run)
         fewest = min(len(plan.archive) for plan in plans)

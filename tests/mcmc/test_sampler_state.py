@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from kmc.mcmc import SAMPLERS, AdaptiveMetropolis, KernelHMC, Problem, RandomWalkMetropolis
+from kmc.mcmc import SAMPLERS, AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis, SamplerSetup
 from kmc.mcmc.base import MOVES, STATS
 from kmc.surrogates.fit import FitOptions
 from kmc.targets.toys import Banana, Gaussian
@@ -35,7 +35,7 @@ def start(sampler, chains=3, seed=0, target=TARGET, **options):
     initial = 3.0 * rng.standard_normal((chains, 2))
     fields = {"draws": 1000, "warmup": None, "max_evaluations": 900}
     return sampler.start(
-        Problem(
+        SamplerSetup(
             dim=2,
             chains=chains,
             initial=initial,
@@ -156,11 +156,11 @@ def test_every_sampler_has_a_name():
 
 def test_the_plan_and_the_history_stay_after_warm_up():
     process, _ = warmed_up(SMALL)
-    plan, frozen, size = process._plan, pickle.dumps(process._plan), len(process._learner.history)
+    plan, frozen, size = process._plan, pickle.dumps(process._plan), len(process._trainer.history)
     rates = [r.stats["acceptance_rate"].mean() for r in drive(process, 300)]
     assert process._plan is plan
     assert pickle.dumps(process._plan) == frozen  # no array was written to either
-    assert len(process._learner.history) == size
+    assert len(process._trainer.history) == size
     assert plan.surrogate is not None and 0 < np.mean(rates) < 1
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 
 from kmc.mcmc.history import History
-from kmc.mcmc.plan import Plan, distinct
 from kmc.mcmc.probes import probe_points, probes_near
+from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
 from kmc.mcmc.tempering import COLD, flattened, flattest
 from kmc.mcmc.tuning import choose_run_length, choose_step_size, free_draws
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
@@ -19,7 +19,7 @@ from kmc.surrogates.transport import IDENTITY, Transport, find_transport
 _STARTS = 64  # chains on the surrogate for tuning
 
 
-class Learner:
+class SurrogateTrainer:
     """The evaluations so far, the states visited, and fits to them.
 
     Attributes
@@ -125,7 +125,7 @@ class Learner:
             self._known_levels = self.transport, levels
         return levels
 
-    def replan(self, plan: Plan) -> Plan:
+    def replan(self, plan: ProposalMixture) -> ProposalMixture:
         """Fit anew, and tune what moves on the surrogate depend on; the plan as it was if no fit is possible."""
         states = self.states()
         surrogate = self._fitted(states, plan.surrogate)
@@ -141,7 +141,7 @@ class Learner:
             surrogate=surrogate, archive=states, archive_z=z, run=plan.run._replace(step_size=step_size)
         )
 
-    def with_run_length(self, plan: Plan) -> Plan:
+    def with_run_length(self, plan: ProposalMixture) -> ProposalMixture:
         """The plan with runs that forget their start."""
         if plan.surrogate is None:
             return plan

@@ -16,7 +16,7 @@ from kmc.surrogates.fit import Surrogate
 RUN, TEMPERED_RUN = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
 
 
-class Plan(NamedTuple):
+class ProposalMixture(NamedTuple):
     """How walkers move until the plan is replaced."""
 
     surrogate: Surrogate | None  # None before the first fit: archive moves only

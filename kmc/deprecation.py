@@ -1,0 +1,124 @@
+"""Old names of things that have been renamed: they work for one release, with a DeprecationWarning."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Class = TypeVar("_Class", bound=type)
+
+
+def renamed_attributes(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """A module's ``__getattr__`` that finds renamed classes and functions under their old names.
+
+    Parameters
+    ----------
+    module : str
+        Its ``__name__``.
+    names : mapping of str to str
+        Old names, and the new names in the same module.
+
+    Examples
+    --------
+    >>> import warnings, kmc.mcmc
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     kmc.mcmc.Sweep is kmc.mcmc.Step
+    True
+    >>> print(caught[0].message)
+    kmc.mcmc.Sweep is now kmc.mcmc.Step: the old name will be removed in the next release
+    """
+
+    def get(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        _warn(f"{module}.{name}", f"{module}.{names[name]}", stacklevel=3)
+        return getattr(sys.modules[module], names[name])
+
+    return get
+
+
+def renamed_arguments(**names: str) -> Callable[[_Function], _Function]:
+    """Decorate a function so that it takes keyword arguments under their old names, too.
+
+    Examples
+    --------
+    >>> from kmc.deprecation import renamed_arguments
+    >>> @renamed_arguments(size="count")
+    ... def zeros(count=0):
+    ...     return [0] * count
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", DeprecationWarning)
+    ...     zeros(size=2)
+    [0, 0]
+    """
+
+    def decorate(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            if not names.keys().isdisjoint(kwargs):
+                kwargs = _with_new_names(kwargs, names, function.__qualname__.removesuffix(".__init__"))
+            return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def renamed_fields(**names: str) -> Callable[[_Class], _Class]:
+    """Decorate a class whose constructor takes its fields: old names work as keywords and as attributes.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from kmc.deprecation import renamed_fields
+    >>> @renamed_fields(size="count")
+    ... @dataclass(frozen=True)
+    ... class Box:
+    ...     count: int = 0
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", DeprecationWarning)
+    ...     Box(size=2), Box(size=2).size
+    (Box(count=2), 2)
+    """
+
+    def decorate(cls: _Class) -> _Class:
+        cls.__init__ = renamed_arguments(**names)(cls.__init__)  # type: ignore[misc]
+        for old, new in names.items():
+            setattr(cls, old, _old_attribute(cls.__qualname__, old, new))
+        return cls
+
+    return decorate
+
+
+def _old_attribute(owner, old, new):
+    def get(self):
+        _warn(f"{owner}.{old}", f"{owner}.{new}", stacklevel=3)
+        return getattr(self, new)
+
+    return property(get, doc=f"Deprecated name of ``{new}``.")
+
+
+def _with_new_names(kwargs, names, owner):
+    given = dict(kwargs)
+    for old, new in names.items():
+        if old in given:
+            if new in given:
+                raise TypeError(
+                    f"{owner}: {old}={given[old]!r} and {new}={given[new]!r} are one argument: give only {new}"
+                )
+            _warn(f"the argument {old} of {owner}", new, stacklevel=4)
+            given[new] = given.pop(old)
+    return given
+
+
+def _warn(old, new, stacklevel):
+    message = f"{old} is now {new}: the old name will be removed in the next release"
+    warnings.warn(message, DeprecationWarning, stacklevel=stacklevel)
