@@ -27,6 +27,7 @@ FEWEST_ACCEPTED_FROM_TAILS = 0.15
 FEWEST_ACCEPTED_FROM_CURVED_TAILS = 0.6  # if it is also
 THOROUGH_TAIL_ESS = 1000.0  # whoever has been in the tails so often is not told that they may be cut short
 LEAST_SHARE_IN_CURVED_TAILS = 0.7  # of the acceptance everywhere: in many dimensions all of it is lower
+LEAST_SHARE_FROM_NECKS = 0.5  # of the acceptance everywhere, from a tail, where a funnel was found
 LARGEST_LOO = 1.0
 LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
 MANY_NONFINITE = 0.01  # of all evaluations
@@ -241,6 +242,12 @@ def _about_surrogate(found, facts, remedies):
             f"The evaluations were too few for so curved a ridge (a quadratic misses it by {missed:.1f} nats, and only "
             f"{accepted:.0%} of the proposals from a tail were accepted): tails may be cut short; {remedies.several}, "
             "or reparametrise."
+        )
+    elif facts.get("surrogate_driver") is not None and accepted < LEAST_SHARE_FROM_NECKS * found["acceptance"]:
+        said["funnel"] = (
+            "A parameter sets the scale of others (a funnel), and only "
+            f"{accepted:.0%} of the proposals from a tail were accepted: the funnel's neck may be cut short; "
+            "reparametrise: sample standard normal variables and multiply them by the scale (the non-centered form)."
         )
     elif accepted < FEWEST_ACCEPTED_FROM_TAILS:
         said["tails"] = (

@@ -136,6 +136,16 @@ def test_tails_are_judged_by_the_acceptance_everywhere():
     assert list(say(acceptance=0.57, tail_acceptance=0.30)) == ["budget"]  # a run of 3,000 that was wrong
 
 
+def test_a_funnel_whose_neck_is_hardly_accepted_is_told_of():
+    """Centered eight schools: .77 and .26 were accepted, and the sd of log tau was .72 of the true one."""
+    funnel = {"surrogate_loo_sd": 0.6, "surrogate_trend_sd": 1.1, "surrogate_metric_spread": 140.0}
+    said = say(acceptance=0.77, tail_acceptance=0.26, tail_ess=250.0, facts=funnel | {"surrogate_driver": 0})
+    assert list(said) == ["funnel"] and "non-centered" in said["funnel"]
+    assert say(acceptance=0.77, tail_acceptance=0.26, facts=funnel | {"surrogate_driver": None}) == {}
+    assert say(acceptance=0.77, tail_acceptance=0.45, facts=funnel | {"surrogate_driver": 0}) == {}
+    assert say(tail_acceptance=0.26, tail_ess=1100.0, facts=funnel | {"surrogate_driver": 0}) == {}
+
+
 SPENT = Spent(evaluations=6000, warmup=2000, dim=10, learns=True)
 
 
