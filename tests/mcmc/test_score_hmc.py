@@ -23,7 +23,7 @@ from kmc.scores.nystrom import NystromKEF
 from kmc.surrogates import FitOptions
 from kmc.surrogates.whitening import Whitening
 from kmc.targets.toys import Banana, Bimodal, Gaussian
-from tests.mcmc.test_processes import drive, evaluate, learns_from_rejections, start, warmed_up
+from tests.mcmc.test_sampler_state import drive, evaluate, learns_from_rejections, start, warmed_up
 from tests.oracles import kmc_paper
 from tests.oracles.mcmc import assert_standard, assert_uniform, paired, point_state
 
