@@ -19,7 +19,7 @@ from numba import njit
 from score_problems import Grid
 from score_results import grouped, markdown, number
 
-from kmc import points
+from kmc import jitted
 from kmc.bases import KernelExpansion, KernelGradients
 from kmc.kernels import Gaussian, median_distance
 from kmc.scores import FullKEF, NystromKEF
@@ -95,10 +95,10 @@ def gradient(measure, names):
     x, y, bandwidth = data(2000, m, d)
     beta, sigma = np.random.default_rng(2).standard_normal((m, d)), 2 * bandwidth**2
     expansion = KernelExpansion(Gaussian(bandwidth), y, gradients=beta)
-    state = FittedExpansion(np.zeros(d), Flat(), expansion).point()
+    state = FittedExpansion(np.zeros(d), Flat(), expansion).jit_state()
     many = np.random.default_rng(1).permutation(np.tile(x, (5, 1)))
     ways = {
-        OURS: lambda: jitted_loop(state, many, np.empty(d), points.workspace(state)) and None,
+        OURS: lambda: jitted_loop(state, many, np.empty(d), jitted.workspace(state)) and None,
         "NumPy, loop": lambda: [score_formulas.looped_gradient(p, y, sigma, beta) for p in many[:200]],
         "NumPy, blocks": lambda: [score_formulas.nystrom_gradient(p, y, sigma, beta) for p in many[:200]],
         "NumPy, contracted": lambda: [score_formulas.contracted_gradient(p, y, sigma, beta) for p in many[:200]],
@@ -111,7 +111,7 @@ def jitted_loop(state, many, out, work):
     """Sum of values, so that nothing is optimised away."""
     total = 0.0
     for i in range(len(many)):
-        total += points.value_and_gradient(state, many[i], out, work)
+        total += jitted.value_and_gradient(state, many[i], out, work)
     return total
 
 

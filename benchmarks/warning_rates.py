@@ -2,8 +2,8 @@
 
 The default sampler runs on the targets of ``sampling.py``, from the same starts. A row of results/warnings.csv has what
 was wrong with a run by that benchmark's own measure (``metrics.py``), and the numbers that the warnings look at. Which
-of them fire is worked out when the tables are made, by the limits in ``kmc/run/verdict.py``: limits can be set anew
-without running anything again. They were set on seeds under 100; the rates to state are those of others.
+of them fire is worked out when the tables are made, by the limits in ``kmc/run/run_warnings.py``: limits can be set
+anew without running anything again. They were set on seeds under 100; the rates to state are those of others.
 
 A run is *wrong* where a mean is off by more than .1 sd or a 5-95 % width outside .93-1.07 of the truth, and that by
 more than three standard errors; *off* where it is so by less, which its own effective sample size excuses; else
@@ -34,8 +34,8 @@ from targets import NOISY, TARGETS, problem
 import kmc
 from kmc.mcmc.base import MOVES
 from kmc.run.convergence import worst_rhat
-from kmc.run.symptoms import symptoms
-from kmc.run.verdict import verdict
+from kmc.run.run_statistics import run_statistics
+from kmc.run.run_warnings import run_warnings
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "warnings.csv"
@@ -71,7 +71,7 @@ def run_cell(target: str, budget: int, replicas: int, seed: int) -> dict[str, An
     row |= {name: _worst(idata.attrs.get(name)) for name in FACTS}
     if x.shape[1] >= 10:
         row |= quality(x, task.truth)
-        row |= symptoms(x, stats["lp"], stats["acceptance_rate"], stats["accepted"], replicas)
+        row |= run_statistics(x, stats["lp"], stats["acceptance_rate"], stats["accepted"], replicas)
         row |= _candidates(x, stats)
     return {name: _rounded(row.get(name, math.nan)) for name in COLUMNS}
 
@@ -154,7 +154,7 @@ def state(row: dict) -> str:
 def fired(row: dict) -> list[str]:
     """Names of the warnings of a run, by the limits as they are now."""
     facts = {name: row[name] for name in FACTS if not math.isnan(row[name])}
-    return list(verdict("kernel-hmc", row, [facts], row["draws"], None))
+    return list(run_warnings("kernel-hmc", row, [facts], row["draws"], None))
 
 
 def table(rows: list[dict]) -> str:

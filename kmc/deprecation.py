@@ -98,6 +98,32 @@ def renamed_fields(**names: str) -> Callable[[_Class], _Class]:
     return decorate
 
 
+def renamed_method(old: str, new: str) -> Callable[..., Any]:
+    """A method that calls another one, whose old name it has.
+
+    Examples
+    --------
+    >>> from kmc.deprecation import renamed_method
+    >>> class Box:
+    ...     def count(self):
+    ...         return 3
+    ...
+    ...     size = renamed_method("size", "count")
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", DeprecationWarning)
+    ...     Box().size()
+    3
+    """
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _warn(f"{type(self).__name__}.{old}", f"{type(self).__name__}.{new}", stacklevel=3)
+        return getattr(self, new)(*args, **kwargs)
+
+    call.__name__, call.__doc__ = old, f"Deprecated name of ``{new}``."
+    return call
+
+
 def _old_attribute(owner, old, new):
     def get(self):
         _warn(f"{owner}.{old}", f"{owner}.{new}", stacklevel=3)

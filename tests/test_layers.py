@@ -10,7 +10,7 @@ import kmc.errors
 ROOT = Path(kmc.errors.__file__).parent
 
 ANYWHERE = {"errors", "_names", "_version", "checks", "lazy", "threads", "selection", "deprecation"}
-FORMS = {"kernels", "linalg", "points", "bases", "forms"}
+FORMS = {"kernels", "linalg", "jitted", "bases", "forms"}
 ESTIMATORS = {"scores", "regression", "spectral"}
 RUN = FORMS | {"landmarks", "surrogates", "targets", "mcmc"}
 MAY_IMPORT = {
@@ -25,11 +25,11 @@ MAY_IMPORT = {
     "__main__": {"cli"},
     "kernels": set(),
     "linalg": set(),
-    "points": set(),
+    "jitted": set(),
     "estimator": set(),
     "krylov": set(),
     "source": {"forms", "estimator"},
-    "bases": {"kernels", "linalg", "points"},
+    "bases": {"kernels", "linalg", "jitted"},
     "forms": {"kernels", "linalg", "bases"},
     "landmarks": {"kernels", "linalg", "bases"},
     "surrogates": FORMS | {"landmarks"},

@@ -213,7 +213,7 @@ CASES = {
     bases.UserFunctions: lambda: ([bases.UserFunctions(square, size=2)], basis_values),
     bases.Whitened: lambda: ([bases.Whitened(SECTIONS, np.eye(5)[:, :3])], basis_values),
     bases.Contraction: lambda: ([bases.Contraction(SECTIONS, Y[:5])], basis_values),
-    bases.BasePoint: lambda: ([scores.GaussianScore().fit(X).point()], fields_of),
+    bases.BaseJitState: lambda: ([scores.GaussianScore().fit(X).jit_state()], fields_of),
     # forms
     forms.Forms: lambda: ([forms.accumulate(SECTIONS, X, ("mass", "dirichlet"))], fields_of),
     forms.Lagged: lambda: ([forms.accumulate(SECTIONS, PATH, ("lagged",), lagtime=1).get("lagged")], fields_of),

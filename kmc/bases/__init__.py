@@ -1,7 +1,7 @@
 """Finite bases of functions on R^d, and functions in them."""
 
 from kmc.bases.base import Basis
-from kmc.bases.base_point import BasePoint
+from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.contraction import Contraction
 from kmc.bases.expansion import KernelExpansion
 from kmc.bases.fourier import FourierFeatures
@@ -10,9 +10,10 @@ from kmc.bases.gradients import KernelGradients
 from kmc.bases.monomials import Monomials
 from kmc.bases.sections import KernelSections
 from kmc.bases.whitened import Whitened
+from kmc.deprecation import renamed_attributes
 
 __all__ = [
-    "BasePoint",
+    "BaseJitState",
     "Basis",
     "Contraction",
     "FourierFeatures",
@@ -23,3 +24,5 @@ __all__ = [
     "UserFunctions",
     "Whitened",
 ]
+
+__getattr__ = renamed_attributes(__name__, {"BasePoint": "BaseJitState"})

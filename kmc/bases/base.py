@@ -20,7 +20,7 @@ class Basis(Protocol):
     - ``derivative(x, index)`` (n, p), partial derivatives ∂^α of orders that gradients do not have;
     - ``contract_values(x, coefficients)`` (n,), ``contract_gradients`` (n, d) and ``contract_laplacians`` (n,), a
       combination of its functions without the functions (:class:`kmc.bases.Contraction`);
-    - ``point_state(coefficients, base, origin)``, a combination for use inside jitted loops (:mod:`kmc.points`);
+    - ``jit_state(coefficients, base, origin)``, a combination for use inside jitted loops (:mod:`kmc.jitted`);
     - ``gram()`` (p, p), inner products of the functions in a reproducing-kernel space.
     """
 

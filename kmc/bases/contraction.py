@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.bases.base import Basis, check_basis
-from kmc.bases.base_point import BasePoint
+from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.general import slices
 from kmc.checks import as_array
 
@@ -67,12 +67,12 @@ class Contraction:
         contract = getattr(self.basis, "contract_laplacians", lambda rows, beta: self.basis.laplacians(rows) @ beta)
         return self._sliced(contract, x, np.empty(len(x)))
 
-    def point_state(self, base: BasePoint | None = None, origin: np.ndarray | None = None) -> Any:
-        """Base(x) + f(x - origin) for jitted loops: a state that :mod:`kmc.points` knows.
+    def jit_state(self, base: BaseJitState | None = None, origin: np.ndarray | None = None) -> Any:
+        """Base(x) + f(x - origin) for jitted loops: a state that :mod:`kmc.jitted` knows.
 
         Parameters
         ----------
-        base : BasePoint, optional
+        base : BaseJitState, optional
             A log-density to add; none by default.
         origin : ndarray, shape (d,), optional
             Zero by default.
@@ -82,9 +82,9 @@ class Contraction:
         TypeError
             If the basis has no such state.
         """
-        state = getattr(self.basis, "point_state", None)
+        state = getattr(self.basis, "jit_state", None)
         if state is None:
-            raise TypeError(f"{type(self.basis).__name__} has no point_state: jitted loops cannot evaluate it")
+            raise TypeError(f"{type(self.basis).__name__} has no jit_state: jitted loops cannot evaluate it")
         return state(self.coefficients, base, origin)
 
     def _gradient(self, x, coefficients):

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from kmc.bases import general
-from kmc.bases.base_point import BasePoint
-from kmc.bases.expansion_point import ExpansionState, expansion_state
+from kmc.bases.base_jit_state import BaseJitState
+from kmc.bases.expansion_jit_state import ExpansionState, expansion_state
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.section_forms import profile_and_metric
 from kmc.checks import as_array, check_magnitude
@@ -94,12 +94,12 @@ class KernelExpansion:
         """Δf at the rows of x (n, d), shape (n,)."""
         return self._evaluate(self._forms.laplacian, x, "Laplacian", 2)
 
-    def point_state(self, base: BasePoint | None = None, origin: np.ndarray | None = None) -> ExpansionState:
-        """Base(x) + f(x - origin) for jitted loops: a state that :mod:`kmc.points` knows.
+    def jit_state(self, base: BaseJitState | None = None, origin: np.ndarray | None = None) -> ExpansionState:
+        """Base(x) + f(x - origin) for jitted loops: a state that :mod:`kmc.jitted` knows.
 
         Parameters
         ----------
-        base : BasePoint, optional
+        base : BaseJitState, optional
             A log-density to add; none by default.
         origin : ndarray, shape (d,), optional
             Zero by default.

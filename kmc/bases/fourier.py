@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from kmc.bases.base_point import BasePoint, flat
-from kmc.bases.fourier_point import FourierState
+from kmc.bases.base_jit_state import BaseJitState, flat
+from kmc.bases.fourier_jit_state import FourierState
 from kmc.bases.trigonometry import cosines_and_sines
 from kmc.checks import as_array
 from kmc.kernels import Kernel, frequencies
@@ -145,10 +145,10 @@ class FourierFeatures:
         """Its Laplacians (n,)."""
         return self.values(x) @ (-self._squares * coefficients)
 
-    def point_state(
-        self, coefficients: np.ndarray, base: BasePoint | None = None, origin: np.ndarray | None = None
+    def jit_state(
+        self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> FourierState:
-        """The combination with coefficients (p,) for jitted loops, see :meth:`kmc.bases.Contraction.point_state`."""
+        """The combination with coefficients (p,) for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
         dim = self.frequencies.shape[1]
         return FourierState(
             *(flat(dim) if base is None else base),

@@ -36,7 +36,7 @@ class UserFunctions:
     Notes
     -----
     Forms and contractions go through the evaluators, slice by slice. Inside jitted loops there is no way to call them:
-    register a jitted state of your own in :mod:`kmc.points` for that.
+    register a jitted state of your own in :mod:`kmc.jitted` for that.
 
     Examples
     --------

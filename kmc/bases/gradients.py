@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.bases.base_point import BasePoint
+from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.expansion import KernelExpansion, check_centres
 from kmc.bases.gradient_forms import GradientForms, gradient_forms
 from kmc.kernels import Kernel
@@ -124,11 +124,11 @@ class KernelGradients:
         """Its Laplacians (n,)."""
         return self.expansion(coefficients).laplacian(x)
 
-    def point_state(
-        self, coefficients: np.ndarray, base: BasePoint | None = None, origin: np.ndarray | None = None
+    def jit_state(
+        self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> Any:
-        """Base(x) + the combination at x - origin, for jitted loops (:mod:`kmc.points`)."""
-        return self.expansion(coefficients).point_state(base, origin)
+        """Base(x) + the combination at x - origin, for jitted loops (:mod:`kmc.jitted`)."""
+        return self.expansion(coefficients).jit_state(base, origin)
 
     def expansion(self, coefficients: np.ndarray) -> KernelExpansion:
         """The combination with coefficients (p,) as a function."""

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import perm
 
-from kmc.bases.base_point import BasePoint, flat
-from kmc.bases.monomial_point import MonomialState
+from kmc.bases.base_jit_state import BaseJitState, flat
+from kmc.bases.monomial_jit_state import MonomialState
 from kmc.checks import as_array, is_whole
 
 
@@ -166,10 +166,10 @@ class Monomials:
         lower = self._lower(x)
         return np.bincount(index.ravel(), (factor * coefficients[:, None]).ravel(), len(lower)) @ lower
 
-    def point_state(
-        self, coefficients: np.ndarray, base: BasePoint | None = None, origin: np.ndarray | None = None
+    def jit_state(
+        self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> MonomialState:
-        """The combination with coefficients (p,) for jitted loops, see :meth:`kmc.bases.Contraction.point_state`."""
+        """The combination with coefficients (p,) for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
         return MonomialState(
             *(flat(self.dim) if base is None else base),
             self.centre + (0.0 if origin is None else np.asarray(origin)),

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kmc.bases.base_point import BasePoint
+from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.expansion import KernelExpansion, check_centres
-from kmc.bases.expansion_point import ExpansionState
+from kmc.bases.expansion_jit_state import ExpansionState
 from kmc.bases.section_forms import SectionForms, section_forms
 from kmc.kernels import Kernel, derivative
 
@@ -122,11 +122,11 @@ class KernelSections:
         """Its Laplacians (n,)."""
         return self.laplacians(x) @ coefficients
 
-    def point_state(
-        self, coefficients: np.ndarray, base: BasePoint | None = None, origin: np.ndarray | None = None
+    def jit_state(
+        self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> ExpansionState:
-        """The combination with coefficients (m,) for jitted loops, see :meth:`kmc.bases.Contraction.point_state`."""
-        return KernelExpansion(self.kernel, self.centres, sections=coefficients).point_state(base, origin)
+        """The combination with coefficients (m,) for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
+        return KernelExpansion(self.kernel, self.centres, sections=coefficients).jit_state(base, origin)
 
     def _check_smooth(self, order=2):
         if self.kernel.differentiability < order:

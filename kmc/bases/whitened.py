@@ -10,7 +10,7 @@ import numpy as np
 
 from kmc.bases import general
 from kmc.bases.base import Basis, check_basis
-from kmc.bases.base_point import BasePoint
+from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.contraction import Contraction
 from kmc.checks import as_array
 
@@ -90,11 +90,11 @@ class Whitened:
         """Its Laplacians (n,)."""
         return self._contraction(coefficients).laplacian(x)
 
-    def point_state(
-        self, coefficients: np.ndarray, base: BasePoint | None = None, origin: np.ndarray | None = None
+    def jit_state(
+        self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> Any:
-        """The combination for jitted loops, see :meth:`kmc.bases.Contraction.point_state`."""
-        return self._contraction(coefficients).point_state(base, origin)
+        """The combination for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
+        return self._contraction(coefficients).jit_state(base, origin)
 
     def _contraction(self, coefficients):
         return Contraction(self.basis, self.matrix @ coefficients)

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from kmc import points
+from kmc import jitted
 
 
 class Affine(NamedTuple):
-    """The state of h, made from the state of f; see :mod:`kmc.points`."""
+    """The state of h, made from the state of f; see :mod:`kmc.jitted`."""
 
     inner: Any  # a registered state
     origin: np.ndarray  # (d,)
@@ -25,7 +25,7 @@ class Affine(NamedTuple):
 def workspace(state):
     """Scratch arrays for :func:`value_and_gradient`."""
     d = state.origin.size
-    return np.empty(d), np.empty(d), points.workspace(state.inner)
+    return np.empty(d), np.empty(d), jitted.workspace(state.inner)
 
 
 @numba.njit
@@ -38,7 +38,7 @@ def value_and_gradient(state, z, gradient, work):
         for j in range(d):
             total += state.root[i, j] * z[j]
         x[i] = total
-    value = points.value_and_gradient(state.inner, x, inner_gradient, inner_work)
+    value = jitted.value_and_gradient(state.inner, x, inner_gradient, inner_work)
     for j in range(d):
         total = 0.0
         for i in range(d):
@@ -47,4 +47,4 @@ def value_and_gradient(state, z, gradient, work):
     return value
 
 
-points.register(Affine, workspace, value_and_gradient)
+jitted.register(Affine, workspace, value_and_gradient)

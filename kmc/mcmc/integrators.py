@@ -10,10 +10,13 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from kmc.jitted import value_and_gradient, wall
 from kmc.mcmc.tempering import tempered
-from kmc.points import value_and_gradient, wall
 
 HOPELESS = 1e6  # an energy spread far beyond any use
+
+# numba names a cached file by function and line, and cannot read one that names a type which has been moved since: a
+# jitted function has to move along, as this comment made it do.
 
 
 @numba.njit(cache=True)

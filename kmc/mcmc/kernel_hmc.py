@@ -28,7 +28,7 @@ from kmc.mcmc.score_field import GradientEstimator
 from kmc.mcmc.score_fitter import check_estimator
 from kmc.mcmc.score_hmc import TUNING, ScoreHMCState
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
-from kmc.mcmc.surrogate_transition import RunOptions
+from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
 from kmc.mcmc.walkers import Walkers, best_starts, requested
 from kmc.surrogates import FitOptions, values_needed
@@ -239,7 +239,7 @@ class KernelHMCState:
         self._mixture: ModeMixture | None = None  # of several modes
         self._masses = np.ones(1)  # of the modes, in parts of all
         self._shares = np.zeros(1)  # draws in each
-        self._longest_warm_run = 4.0
+        self._longest_warm_chain = 4.0
         self._sweep = 0  # since the phase began
         self._frozen = False
         self._next_refit = float(options.first_refit)  # sweep of the main phase, if adaptation is vanishing
@@ -328,8 +328,8 @@ class KernelHMCState:
             **_wall_facts(surrogate),
             "surrogate_bandwidth_factor": surrogate.expansion.factor,
             "surrogate_n_values": surrogate.n_values,
-            "run_length": self._moves.longest_run,
-            "leapfrog_step_size": self._moves.run.step_size,
+            "run_length": self._moves.longest_chain,
+            "leapfrog_step_size": self._moves.inner.step_size,
         }
 
     @property
@@ -423,7 +423,7 @@ class KernelHMCState:
                 self.warming_up, self._sweep = False, 0
         elif self.options.adaptation == "vanishing" and self._sweep >= self._next_refit:
             self._next_refit *= 1.25
-            self._plan = self._trainer.with_run_length(self._trainer.replan(self._plan))
+            self._plan = self._trainer.with_inner_chain_length(self._trainer.replan(self._plan))
 
     def _warm_up(self):
         n = self._trainer.n_own
@@ -495,12 +495,12 @@ class KernelHMCState:
         """Set what warm-up adapts from the round that ends."""
         acceptance = self._round.acceptance()
         if acceptance > 0.5:
-            self._longest_warm_run = min(1.6 * self._longest_warm_run, 50.0)
+            self._longest_warm_chain = min(1.6 * self._longest_warm_chain, 50.0)
         elif acceptance < 0.3:
-            self._longest_warm_run = max(0.6 * self._longest_warm_run, 1.0)
+            self._longest_warm_chain = max(0.6 * self._longest_warm_chain, 1.0)
         self._rescale_archive_moves()
         self._plan = self._plan._replace(
-            archive_share=0.5 if acceptance < 0.3 else 0.1, longest_run=int(self._longest_warm_run)
+            archive_share=0.5 if acceptance < 0.3 else 0.1, longest_chain=int(self._longest_warm_chain)
         )
         self._hot_edge = self._trainer.tempering_edge()
         self._rescue()
@@ -528,7 +528,7 @@ class KernelHMCState:
         """Fix the plan, and put one walker per chain at states of the coldest ones."""
         self._frozen, self._sweep = True, 0
         self.warming_up = self._settle > 0
-        self._plan = self._trainer.with_run_length(self._plan)._replace(
+        self._plan = self._trainer.with_inner_chain_length(self._plan)._replace(
             archive_share=self.options.archive_share,
             single_share=self.options.single_share,
             tempered_share=self.options.tempered_share,
@@ -585,9 +585,9 @@ def _first_plan(options, dim):
         archive_z=np.empty((0, dim)),
         archive_share=1.0,
         archive_scale=1.0,
-        run=RunOptions(0.1, options.trajectory_length, options.jump_share, options.small_share),
-        shortest_run=1,
-        longest_run=4,
+        inner=InnerChainOptions(0.1, options.trajectory_length, options.jump_share, options.small_share),
+        shortest_chain=1,
+        longest_chain=4,
         single_share=0.0,
         tempered_share=0.0,
     )

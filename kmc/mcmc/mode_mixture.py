@@ -4,8 +4,8 @@ With s_k the surrogate of mode k, proposals are made by a chain on (x, k) with t
 then moves x on s_k in the coordinates in which s_k is white, and now and then offers the same white coordinates to
 another mode, z_k -> z_j, which is an affine map between their covariances (compare Tjelmeland and Hegstad 2001, "Mode
 jumping proposals in MCMC", Scandinavian Journal of Statistics 28). Each of these moves is reversible, and is chosen
-independently of the state; so the whole run is reversible for the sum of the s_k, and a proposal is accepted for the
-target p with probability min(1, p(x') s(x) / (p(x) s(x'))), s being that sum.
+independently of the state; so the whole inner chain is reversible for the sum of the s_k, and a proposal is accepted
+for the target p with probability min(1, p(x') s(x) / (p(x) s(x'))), s being that sum.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from scipy.special import logsumexp
 
 from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.proposal_mixture import RUN, TEMPERED_RUN, ProposalMixture
-from kmc.mcmc.surrogate_transition import run
+from kmc.mcmc.proposal_mixture import SURROGATE, TEMPERED, ProposalMixture
+from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
 from kmc.surrogates import Surrogate
 
-_LONGER = 2  # times the runs in one mode: some of the moves change the mode
-_JUMP = 0.2  # probability that a move of a run is offered to another mode
+_LONGER = 2  # times the inner chains in one mode: some of the moves change the mode
+_JUMP = 0.2  # probability that a move is offered to another mode
 
 
 class ModeMixture(NamedTuple):
@@ -36,13 +36,13 @@ class ModeMixture(NamedTuple):
     archive_scale: float
     single_share: float
     tempered_share: float
-    shortest_run: int
-    longest_run: int
+    shortest_chain: int
+    longest_chain: int
 
     @classmethod
     def of(cls, plans: tuple[ProposalMixture, ...], rng: np.random.Generator) -> ModeMixture:
-        """The plans of the modes together; options are those of the mode with the longest runs."""
-        slowest = max(plans, key=lambda plan: plan.longest_run)
+        """The plans of the modes together; options are those of the mode with the longest inner chains."""
+        slowest = max(plans, key=lambda plan: plan.longest_chain)
         fewest = min(len(plan.archive) for plan in plans)
         return cls(
             plans=plans,
@@ -52,8 +52,8 @@ class ModeMixture(NamedTuple):
             archive_scale=min(plan.archive_scale for plan in plans),
             single_share=slowest.single_share,
             tempered_share=slowest.tempered_share,
-            shortest_run=_LONGER * slowest.shortest_run,
-            longest_run=_LONGER * slowest.longest_run,
+            shortest_chain=_LONGER * slowest.shortest_chain,
+            longest_chain=_LONGER * slowest.longest_chain,
         )
 
     @property
@@ -62,20 +62,20 @@ class ModeMixture(NamedTuple):
         return max((_surrogate(plan) for plan in self.plans), key=lambda surrogate: surrogate.error_sd)
 
     @property
-    def run(self):
-        """The options of the runs of the mode with the smallest steps."""
-        return min((plan.run for plan in self.plans), key=lambda options: options.step_size)
+    def inner(self) -> InnerChainOptions:
+        """The options of the inner chains in the mode with the smallest steps."""
+        return min((plan.inner for plan in self.plans), key=lambda options: options.step_size)
 
     def propose(self, rng: np.random.Generator, x: np.ndarray, tempering: Tempering = COLD) -> Proposal:
         """A proposal from x (d,); the kind of move does not depend on x."""
         if rng.random() < self.archive_share:
             return archive_move(rng, x, self.archive, self.archive_scale)
-        move = RUN
+        move = SURROGATE
         if rng.random() < self.tempered_share:
-            tempering, move = flattened(float(rng.uniform(flattest(len(x)), 1.0))), TEMPERED_RUN
+            tempering, move = flattened(float(rng.uniform(flattest(len(x)), 1.0))), TEMPERED
         length = 1
         if not rng.random() < self.single_share:
-            length = int(rng.integers(self.shortest_run, self.longest_run + 1))
+            length = int(rng.integers(self.shortest_chain, self.longest_chain + 1))
         return self._run(rng, x, tempering, length, move)
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
@@ -100,11 +100,11 @@ class ModeMixture(NamedTuple):
                     k, moved = j, True
                 continue
             plan = self.plans[k]
-            result = run(_surrogate(plan).point, tempering, rng, z, stretch, plan.run, plan.archive_z)
+            result = inner_chain(_surrogate(plan).jit_state, tempering, rng, z, stretch, plan.inner, plan.archive_z)
             z, energy = result.position, result.energy
             n_steps, diverging, moved = n_steps + result.n_steps, diverging or result.diverging, moved or result.moved
         plan = self.plans[k]
-        how = {"n_steps": n_steps, "step_size": plan.run.step_size}
+        how = {"n_steps": n_steps, "step_size": plan.inner.step_size}
         if not moved:
             return Proposal(x, 0.0, move, moved=False, **how)
         position = _surrogate(plan).back(z[None])[0]
@@ -126,7 +126,7 @@ class ModeMixture(NamedTuple):
 
 
 def _tempered(surrogate, z, tempering):
-    """The density that runs on a surrogate leave invariant, in its coordinates z (1, d)."""
+    """The density that inner chains on a surrogate leave invariant, in its coordinates z (1, d)."""
     smooth, wall = surrogate.parts(z)
     return float(tempered(tempering, smooth[0])[0] + np.sum(wall))
 

@@ -174,7 +174,7 @@ class Modes:
         low, high = self._setup.initial.min(axis=0), self._setup.initial.max(axis=0)
         x = self._rng.uniform(low, high, (2 * self._setup.chains, self._setup.dim))
         x = x[: max(self._searches_left, 0)]
-        return x[np.linalg.norm(self._frame.coordinates(x), axis=1) > self._frame.point.reach]
+        return x[np.linalg.norm(self._frame.coordinates(x), axis=1) > self._frame.jit_state.reach]
 
     def _evidence(self, main):
         """What is known of points: starts of any depth, and the shallow part of the history."""

@@ -9,11 +9,11 @@ import numpy as np
 from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.surrogate_transition import RunOptions, run
+from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
 from kmc.surrogates.fit import Surrogate
 
-RUN, TEMPERED_RUN = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
+SURROGATE, TEMPERED = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
 
 
 class ProposalMixture(NamedTuple):
@@ -21,12 +21,12 @@ class ProposalMixture(NamedTuple):
 
     surrogate: Surrogate | None  # None before the first fit: archive moves only
     archive: np.ndarray  # (n, d)
-    archive_z: np.ndarray  # the same in whitened coordinates, for jumps inside runs
+    archive_z: np.ndarray  # the same in whitened coordinates, for jumps inside inner chains
     archive_share: float  # probability of an archive move
     archive_scale: float
-    run: RunOptions
-    shortest_run: int  # lengths are uniform on shortest..longest
-    longest_run: int
+    inner: InnerChainOptions
+    shortest_chain: int  # lengths are uniform on shortest..longest
+    longest_chain: int
     single_share: float
     tempered_share: float
 
@@ -34,21 +34,22 @@ class ProposalMixture(NamedTuple):
         """A proposal from x (d,); the kind of move does not depend on x."""
         if self.surrogate is None or rng.random() < self.archive_share:
             return archive_move(rng, x, self.archive, self.archive_scale)
-        move = RUN
+        move = SURROGATE
         if rng.random() < self.tempered_share:
-            tempering, move = flattened(float(rng.uniform(flattest(len(x)), 1.0))), TEMPERED_RUN
+            tempering, move = flattened(float(rng.uniform(flattest(len(x)), 1.0))), TEMPERED
         length = 1
         if not rng.random() < self.single_share:
-            length = int(rng.integers(self.shortest_run, self.longest_run + 1))
-        return self._surrogate_run(self.surrogate, rng, x, tempering, length, move)
+            length = int(rng.integers(self.shortest_chain, self.longest_chain + 1))
+        return self._surrogate_move(self.surrogate, rng, x, tempering, length, move)
 
-    def _surrogate_run(self, surrogate, rng, x, tempering, length, move):
+    def _surrogate_move(self, surrogate, rng, x, tempering, length, move):
         z = surrogate.coordinates(x[None])[0]
-        result = run(surrogate.point, tempering, rng, z, length, self.run, self.archive_z)
+        result = inner_chain(surrogate.jit_state, tempering, rng, z, length, self.inner, self.archive_z)
         if not result.moved:
-            return Proposal(x, 0.0, move, moved=False, n_steps=result.n_steps, step_size=self.run.step_size)
+            return Proposal(x, 0.0, move, moved=False, n_steps=result.n_steps, step_size=self.inner.step_size)
         position = surrogate.back(result.position[None])[0]
-        # The run leaves a density of the transported coordinates invariant: of x, it has the Jacobian beside it.
+        # The inner chain leaves a density of the transported coordinates invariant: of x, it has the Jacobian beside
+        # it.
         jacobian = surrogate.transport.log_jacobian(np.stack([x, position]))
         ratio = tempered(tempering, result.start_value)[0] - tempered(tempering, result.value)[0]
         ratio += result.start_wall - result.wall
@@ -57,7 +58,7 @@ class ProposalMixture(NamedTuple):
             log_ratio=ratio + jacobian[0] - jacobian[1],
             move=move,
             n_steps=result.n_steps,
-            step_size=self.run.step_size,
+            step_size=self.inner.step_size,
             energy=result.energy,
             diverging=result.diverging,
         )

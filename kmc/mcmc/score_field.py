@@ -8,6 +8,7 @@ round. None of that asks the field to be the gradient of anything, or to be near
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numba
 import numpy as np
 
-from kmc import points
+from kmc import jitted
 from kmc.mcmc.affine import Affine
 from kmc.mcmc.integrators import HOPELESS, leapfrog
 from kmc.mcmc.tempering import COLD
@@ -27,8 +28,9 @@ class GradientEstimator(Protocol):
     """What :class:`kmc.KernelHMC` asks of a surrogate; every estimator of ``kmc.scores`` has it.
 
     ``weights`` may be missing from ``fit``, which then gets rows as often as the chains visited them, and so may
-    ``values``, which only ``KernelHMC(values=True)`` passes. A method ``point()`` that returns a state registered with
-    :func:`kmc.points.register` (or None), in the same coordinates as ``gradient``, makes paths run in jitted code.
+    ``values``, which only ``KernelHMC(values=True)`` passes. A method ``jit_state()`` that returns a state
+    registered with :func:`kmc.jitted.register` (or None), in the same coordinates as ``gradient``, makes paths run in
+    jitted code.
     """
 
     def fit(self, X: np.ndarray, *, values: Any = None, weights: Any = None) -> Any:
@@ -69,7 +71,7 @@ class Field:
 
     @classmethod
     def of(cls, estimator: GradientEstimator, whitening: Whitening, in_z: bool) -> Field:
-        """The field of an estimator, jitted if it can be; TypeError for a ``point()`` of unknown type."""
+        """The field of an estimator, jitted if it can be; TypeError for a ``jit_state()`` of unknown type."""
         inner = _registered(estimator)
         if inner is None:
             return cls(estimator, whitening, in_z)
@@ -126,8 +128,8 @@ def _jitted_path(kind: type) -> Callable[..., Any]:
 
     def path(state, tempering, z, momentum, step_size, n_steps):
         gradient, normal = np.empty(z.size), np.empty(z.size)
-        work = points.workspace(state)
-        value = points.value_and_gradient(state, z, gradient, work)
+        work = jitted.workspace(state)
+        value = jitted.value_and_gradient(state, z, gradient, work)
         _, energy, spread = _leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps, normal, work)
         return energy, spread
 
@@ -140,14 +142,18 @@ _leapfrog = numba.njit(leapfrog.py_func)  # not cached by itself: it is in the f
 
 def _registered(estimator):
     """The estimator's state for jitted loops, or None if it has none."""
-    point = getattr(estimator, "point", None)
-    state = point() if callable(point) else None
+    make = getattr(estimator, "jit_state", None)
+    if make is None and callable(getattr(estimator, "point", None)):
+        name = type(estimator).__name__
+        warnings.warn(f"{name}.point: the method is now called jit_state", DeprecationWarning, stacklevel=2)
+        make = estimator.point
+    state = make() if callable(make) else None
     if state is not None:
         try:
-            points.workspace(state)
+            jitted.workspace(state)
         except KeyError:
             raise TypeError(
-                f"{type(estimator).__name__}.point() returned a {type(state).__name__}: expected None, or a NamedTuple "
-                "whose type is known to kmc.points.register"
+                f"{type(estimator).__name__}.jit_state() returned a {type(state).__name__}: expected None, or a "
+                "NamedTuple whose type is known to kmc.jitted.register"
             ) from None
     return state

@@ -11,7 +11,7 @@ from kmc.mcmc.history import History
 from kmc.mcmc.probes import probe_points, probes_near
 from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
 from kmc.mcmc.tempering import COLD, flattened, flattest
-from kmc.mcmc.tuning import choose_run_length, choose_step_size, free_draws
+from kmc.mcmc.tuning import choose_inner_chain_length, choose_step_size, free_draws
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
 from kmc.surrogates.depth import bulk_depth
 from kmc.surrogates.transport import IDENTITY, Transport, find_transport
@@ -136,18 +136,18 @@ class SurrogateTrainer:
             self.settled_at = self.n_own
         z = surrogate.coordinates(states)
         starts = z[self._rng.integers(len(z), size=_STARTS)]
-        step_size = choose_step_size(surrogate.point, starts, z, plan.run, self._rng)
+        step_size = choose_step_size(surrogate.jit_state, starts, z, plan.inner, self._rng)
         return plan._replace(
-            surrogate=surrogate, archive=states, archive_z=z, run=plan.run._replace(step_size=step_size)
+            surrogate=surrogate, archive=states, archive_z=z, inner=plan.inner._replace(step_size=step_size)
         )
 
-    def with_run_length(self, plan: ProposalMixture) -> ProposalMixture:
-        """The plan with runs that forget their start."""
+    def with_inner_chain_length(self, plan: ProposalMixture) -> ProposalMixture:
+        """The plan with inner chains that forget their start."""
         if plan.surrogate is None:
             return plan
         starts = plan.archive_z[self._rng.integers(len(plan.archive_z), size=8 * _STARTS)]
-        longest = choose_run_length(plan.surrogate.point, starts, plan.archive_z, plan.run, self._rng)
-        return plan._replace(shortest_run=longest // 2, longest_run=longest)
+        longest = choose_inner_chain_length(plan.surrogate.jit_state, starts, plan.archive_z, plan.inner, self._rng)
+        return plan._replace(shortest_chain=longest // 2, longest_chain=longest)
 
     def probes(self, surrogate: Surrogate, count: int, edge: float) -> np.ndarray:
         """Points (count, d) past the edge of the evaluations that lie less deep than ``edge``."""
@@ -220,12 +220,12 @@ class SurrogateTrainer:
     def _free_draws(self, surrogate, states, plan, tempering=COLD):
         z = surrogate.coordinates(states)
         starts = z[self._rng.integers(len(z), size=_STARTS)]
-        return free_draws(surrogate.point, starts, z, plan.run, self._rng, tempering)
+        return free_draws(surrogate.jit_state, starts, z, plan.inner, self._rng, tempering)
 
     def _sphered(self, surrogate, states, plan):
         """The surrogate in coordinates in which its own draws are white, so that unit mass suits its dynamics."""
         draws = self._free_draws(surrogate, states, plan)
-        inside = np.linalg.norm(draws, axis=1) < 1.2 * surrogate.point.reach
+        inside = np.linalg.norm(draws, axis=1) < 1.2 * surrogate.jit_state.reach
         if np.mean(inside) < 0.9:  # the surrogate has mass where there are no data: its covariance means nothing
             return surrogate
         eigenvalues = np.linalg.eigvalsh(np.atleast_2d(np.cov(draws[inside].T)))

@@ -1,9 +1,9 @@
 """Many cheap moves on the surrogate, before one true evaluation.
 
 Each move leaves the (tempered) surrogate invariant and is reversible; kinds and lengths are drawn independently of the
-state. A run of them therefore satisfies detailed balance with respect to the surrogate, and a proposal made by a run is
-accepted for the true target p with probability min(1, p(x') s(x) / (p(x) s(x'))): the surrogate transition method of
-Liu (2001), "Monte Carlo Strategies in Scientific Computing", chapter 9.
+state. A sequence of them, the inner chain, therefore satisfies detailed balance with respect to the surrogate. Its end
+is accepted as a proposal for the true target p with probability min(1, p(x') s(x) / (p(x) s(x'))): the surrogate
+transition method of Liu (2001), "Monte Carlo Strategies in Scientific Computing", chapter 9.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.mcmc.integrators import leapfrog
 from kmc.mcmc.tempering import tempered
-from kmc.points import value_and_gradient, wall, workspace
 
 DIVERGENCE = 1000.0  # spread of H along a path, in nats
 
 
-class RunOptions(NamedTuple):
-    """How a run moves."""
+class InnerChainOptions(NamedTuple):
+    """How an inner chain moves."""
 
     step_size: float  # of leapfrog, in whitened coordinates
     trajectory_length: float  # longest integration time; times are uniform on [.2, 1] of it
@@ -29,8 +29,8 @@ class RunOptions(NamedTuple):
     small_share: float  # probability that a trajectory takes steps smaller by exp(-2 U), for narrow places
 
 
-class RunResult(NamedTuple):
-    """Where a run ended."""
+class InnerChainResult(NamedTuple):
+    """Where an inner chain ended."""
 
     position: np.ndarray
     start_value: float  # log s at the start
@@ -46,7 +46,7 @@ class RunResult(NamedTuple):
 
 
 @numba.njit(cache=True)
-def run(state, tempering, rng, start, n_moves, options, archive):
+def inner_chain(state, tempering, rng, start, n_moves, options, archive):
     """``n_moves`` moves from ``start`` (d,); ``archive`` (n, d) feeds the jumps z + a_i - a_j."""
     d = start.size
     work = workspace(state)
@@ -115,6 +115,6 @@ def run(state, tempering, rng, start, n_moves, options, archive):
             now_wall = trial_wall
             moved = True
     rate = acceptance / trajectories if trajectories else 1.0
-    return RunResult(
+    return InnerChainResult(
         z, start_value, value, start_wall, now_wall, total_steps, last_energy, rate, poor, diverging, moved
     )

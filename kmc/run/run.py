@@ -21,12 +21,12 @@ from kmc.run.remedies import Spent
 from kmc.run.replica import Replica
 from kmc.run.request import Request
 from kmc.run.results import to_arviz
-from kmc.run.store.recorder import Unrecorded
-from kmc.run.symptoms import symptoms
+from kmc.run.run_statistics import run_statistics
+from kmc.run.run_warnings import run_warnings
+from kmc.run.store.recorder import NullRecorder
 from kmc.run.time_limit import TimeLimit
 from kmc.run.trace import Trace, joined
 from kmc.run.unbounded import Ascent
-from kmc.run.verdict import verdict
 from kmc.targets.evaluate import Evaluation, Evaluator
 
 
@@ -61,7 +61,7 @@ class Run:
         Set by whoever catches a Ctrl-C.
     ended : bool
         Whether all draws were made or the budget was spent.
-    recorder : Unrecorded or Recorder
+    recorder : NullRecorder or Recorder
         Writes the run to a store, if there is one.
     """
 
@@ -70,7 +70,7 @@ class Run:
         self.draws, self.max_evaluations = request.draws, request.max_evaluations
         self.blobs = BlobStore(request.model)
         self.evaluate = Evaluator(request.model, keep=self._keep)
-        self.recorder = Unrecorded()
+        self.recorder = NullRecorder()
         self.limit = TimeLimit(max_time)
         self.compilation = Compilation()
         self.warmup_cut: int | None = None
@@ -131,12 +131,12 @@ class Run:
         warmup_trace = joined([replica.warmup_trace for replica in self.replicas])
         reports = [replica.report() for replica in self.replicas]
         cut = "interrupted" if self.interrupted else "" if self.ended else self.stopped_by or "stopped"
-        found = self._symptoms(trace) if len(trace) else {}
+        found = self._statistics(trace) if len(trace) else {}
         nonfinite = self.evaluate.n_nonfinite, self.evaluate.n_evaluations
         model, sampler = self.request.model, self.request.sampler
         spent = Spent(self.evaluate.n_evaluations, self.n_evaluations_warmup, model.dim, sampler.name == "kernel-hmc")
         ends, made = self._at_both_ends(trace), len(trace)
-        said = list(verdict(sampler.name, found, reports, made, self.draws, cut, nonfinite, spent, ends).values())
+        said = list(run_warnings(sampler.name, found, reports, made, self.draws, cut, nonfinite, spent, ends).values())
         attrs = {**self.facts(), "warnings": said}
         warmup = warmup_trace if save_warmup else None
         result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request))
@@ -229,9 +229,9 @@ class Run:
         self.blobs.keep(points, evaluations)
         self.recorder.keep(points, evaluations)
 
-    def _symptoms(self, trace: Trace) -> dict[str, float]:
+    def _statistics(self, trace: Trace) -> dict[str, float]:
         stats = trace.stats
-        return symptoms(
+        return run_statistics(
             trace.positions, trace.log_density, stats["acceptance_rate"], stats["accepted"], len(self.replicas)
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 from kmc.checks import as_array, check_number
 from kmc.estimator import Estimator, check_vector, check_weights, values_of
 from kmc.scores.checks import check_samples
-from kmc.scores.densities import point_parameters
+from kmc.scores.densities import jit_parameters
 from kmc.scores.sums import Samples
 from kmc.source import gathered
 
@@ -48,10 +48,10 @@ class FittedExpansion(NamedTuple):
         """(n,)."""
         return self.base.laplacian(x) + self.function.laplacian(x - self.centre)
 
-    def point(self) -> Any:
+    def jit_state(self) -> Any:
         """The same for jitted loops; None if the base density is the user's own, or the kernel is."""
-        base = point_parameters(self.base, len(self.centre))
-        return None if base is None else self.function.point_state(base, self.centre)
+        base = jit_parameters(self.base, len(self.centre))
+        return None if base is None else self.function.jit_state(base, self.centre)
 
 
 class ScoreEstimator(Estimator):

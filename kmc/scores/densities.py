@@ -10,8 +10,8 @@ import numba
 import numpy as np
 from scipy import linalg
 
-from kmc import points
-from kmc.bases.base_point import BasePoint, base_value_and_gradient, flat
+from kmc import jitted
+from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
 
 DOFS = (1.0, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0, 100.0)
 
@@ -377,7 +377,7 @@ def gaussian_of_moments(mean: np.ndarray, covariance: np.ndarray, n: int, advice
     return Gaussian(mean, covariance)
 
 
-def point_parameters(base: Any, dim: int = 0) -> BasePoint | None:
+def jit_parameters(base: Any, dim: int = 0) -> BaseJitState | None:
     """A base density as numbers for jitted loops; None for one that is neither flat nor Gaussian nor Student-t.
 
     Parameters
@@ -390,23 +390,23 @@ def point_parameters(base: Any, dim: int = 0) -> BasePoint | None:
     if isinstance(base, Flat):
         return flat(dim)
     if isinstance(base, Gaussian):
-        return BasePoint(base.constant, base.mean.copy(), base.precision.copy(), 0.0)
+        return BaseJitState(base.constant, base.mean.copy(), base.precision.copy(), 0.0)
     if isinstance(base, StudentT):
-        return BasePoint(base.constant, base.location.copy(), base.precision.copy(), base.dof)
+        return BaseJitState(base.constant, base.location.copy(), base.precision.copy(), base.dof)
     return None
 
 
 @numba.njit(cache=True)
-def _workspace(state):
+def _base_workspace(state):
     return 0
 
 
 @numba.njit(cache=True)
-def _value_and_gradient(state, x, gradient, work):
+def _base_value_and_gradient(state, x, gradient, work):
     return base_value_and_gradient(state.constant, state.location, state.precision, state.dof, x, gradient)
 
 
-points.register(BasePoint, _workspace, _value_and_gradient)
+jitted.register(BaseJitState, _base_workspace, _base_value_and_gradient)
 
 
 def _student_em(z, w, dof, iterations=1000):

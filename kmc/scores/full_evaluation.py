@@ -9,7 +9,7 @@ from kmc.kernels import Kernel
 from kmc.scores.full_operator import GradientGram
 
 
-class Evaluation:
+class EvaluationOperator:
     r"""E f: √w ∇f at each sample and, with a weight γ of values, √(γw) (f - f̄) too.
 
     Half of |E f|² is the quadratic part of the objective, times Σ w. f̄ is the weighted mean of f over the samples,

@@ -9,7 +9,7 @@ from scipy import linalg
 
 from kmc.bases import KernelExpansion, KernelGradients
 from kmc.forms import accumulate
-from kmc.scores.full_evaluation import Evaluation
+from kmc.scores.full_evaluation import EvaluationOperator
 
 LEAST_RANK = 32
 
@@ -24,13 +24,13 @@ class Preconditioner:
 
     Parameters
     ----------
-    evaluation : Evaluation
+    evaluation : EvaluationOperator
         The E.
     rank : int
         About m d, the number of functions in Φ. They cost O(n rank²) time and O(rank²) memory.
     """
 
-    def __init__(self, evaluation: Evaluation, rank: int):
+    def __init__(self, evaluation: EvaluationOperator, rank: int):
         self._evaluation = evaluation
         n, d = evaluation.points.shape
         m = min(-(-max(rank, LEAST_RANK) // d), n)

@@ -1,8 +1,8 @@
 r"""The linear system of the full estimator, for every regularisation, dense or matrix-free.
 
 Let E f be the gradients of f at the samples and, where log-density values y are known, its values, weighted and centred
-(:class:`~kmc.scores.full_evaluation.Evaluation`), and ȳ what they should be: zeros, and y - log q0. The objective plus
-its penalty, times W = Σ w, is
+(:class:`~kmc.scores.full_evaluation.EvaluationOperator`), and ȳ what they should be: zeros, and y - log q0. The
+objective plus its penalty, times W = Σ w, is
 
 .. math:: \tfrac12 |E f - \bar y|^2 + W \langle \hat\xi, f \rangle + \tfrac{W \lambda}{2} |f|^2 ,
 
@@ -25,7 +25,7 @@ from scipy import linalg
 from kmc.bases import KernelExpansion
 from kmc.kernels import Kernel
 from kmc.krylov import solve_shifted
-from kmc.scores.full_evaluation import Evaluation
+from kmc.scores.full_evaluation import EvaluationOperator
 from kmc.scores.full_preconditioner import Preconditioner
 from kmc.scores.sums import Samples
 
@@ -56,7 +56,9 @@ class FullSystem:
 
     def __init__(self, kernel: Kernel, samples: Samples, base: Any):
         valued = samples.values is not None
-        self._evaluation = Evaluation(kernel, samples.z, samples.weights, samples.value_weight if valued else None)
+        self._evaluation = EvaluationOperator(
+            kernel, samples.z, samples.weights, samples.value_weight if valued else None
+        )
         self._total = float(samples.weights.sum())
         self._share = samples.weights / self._total
         self._drift = self._share[:, None] * base.gradient(samples.x)

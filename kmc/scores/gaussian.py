@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kmc.bases.base_point import BasePoint
+from kmc.bases.base_jit_state import BaseJitState
+from kmc.deprecation import renamed_method
 from kmc.scores.base import ScoreEstimator
-from kmc.scores.densities import Gaussian, gaussian_of_moments, point_parameters
+from kmc.scores.densities import Gaussian, gaussian_of_moments, jit_parameters
 from kmc.scores.sums import Samples
 
 
@@ -62,10 +63,12 @@ class GaussianScore(ScoreEstimator):
     def _extend(self, block: Samples) -> None:
         self._set(self._seen + _moments(block.x, block.weights))
 
-    def point(self) -> BasePoint | None:
-        """The fitted log-density for jitted loops, see :mod:`kmc.points`."""
+    def jit_state(self) -> BaseJitState | None:
+        """The fitted log-density for jitted loops, see :mod:`kmc.jitted`."""
         self._check_fitted()
-        return point_parameters(self.density_)
+        return jit_parameters(self.density_)
+
+    point = renamed_method("point", "jit_state")
 
     def _set(self, moments):
         self.density_ = gaussian_of_moments(moments.mean, moments.scatter / moments.weight, moments.count)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kmc import points
+from kmc import jitted
 
 _BLOCK = 512  # rows of a loss at a time: their codes stay in the cache
 
@@ -185,4 +185,4 @@ def _value_and_gradient(state, x, gradient, work):
     return value * (state.scale / state.noise) ** 2 if state.tied else 0.0
 
 
-points.register(DenoiserState, _workspace, _value_and_gradient)
+jitted.register(DenoiserState, _workspace, _value_and_gradient)

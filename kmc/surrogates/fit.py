@@ -15,13 +15,13 @@ from scipy import linalg
 
 from kmc.checks import check_count, check_number, is_number
 from kmc.landmarks import spread
-from kmc.surrogates import point
+from kmc.surrogates import jit_state
 from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
 from kmc.surrogates.expansion import Data, fit_expansion
 from kmc.surrogates.metric import gradient_metric, polynomial_metric
 from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, highest, no_worse, settled
-from kmc.surrogates.shares import make_folds, with_best_share
-from kmc.surrogates.surrogate import Surrogate, assemble, point_state
+from kmc.surrogates.score_weight_cv import make_folds, with_best_share
+from kmc.surrogates.surrogate import Surrogate, assemble, make_jit_state
 from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.trend import FLATTEST, fit_trend
 from kmc.surrogates.walls import learn_wall
@@ -267,17 +267,17 @@ def _data(z, y, weights, trend, whitening, evaluated, rng, options):
     deep = np.ascontiguousarray(whitening(_deep_points(evaluated, rng)))
     states = np.ascontiguousarray(whitening(evaluated.states))
     centres = z[spread(z, options.n_basis, rng, weights)]
-    bare = point_state(trend, evaluated.edge)
+    bare = make_jit_state(trend, evaluated.edge)
     return Data(
         z=z,
-        residual=y - point.values(bare, np.ascontiguousarray(z)),
+        residual=y - jit_state.values(bare, np.ascontiguousarray(z)),
         weights=weights,
         centres=centres,
         score_weight=0.0 if options.score_weight == "cv" else options.score_weight,
         states=states,
-        base_gradient=point.gradients(bare, states),
+        base_gradient=jit_state.gradients(bare, states),
         deep=deep,
-        deep_limit=evaluated.top - evaluated.edge - point.values(bare, deep),
+        deep_limit=evaluated.top - evaluated.edge - jit_state.values(bare, deep),
         noisy=evaluated.noise_sd is not None,
     )
 
@@ -312,8 +312,8 @@ def _polynomial_metrics(whitening, data, evaluated, rng):
     weights = depth_weights(evaluated.depth, edge)
     rows = np.flatnonzero(weights > NEGLIGIBLE)
     z, y, weights = whitening(evaluated.x[rows]), evaluated.log_density[rows], weights[rows] / weights[rows].sum()
-    trend = point_state(fit_trend(z, y, weights), edge)
-    yield polynomial_metric(z, y - point.values(trend, np.ascontiguousarray(z)), weights, rng)
+    trend = make_jit_state(fit_trend(z, y, weights), edge)
+    yield polynomial_metric(z, y - jit_state.values(trend, np.ascontiguousarray(z)), weights, rng)
 
 
 def _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise_sd):
@@ -348,7 +348,7 @@ def _repaired(surrogate, data, evaluated, options):
     """
     n, weights = len(data.z), data.weights
     target = evaluated.top - evaluated.edge - 10.0
-    bare = point_state(surrogate.trend, evaluated.edge)
+    bare = make_jit_state(surrogate.trend, evaluated.edge)
     for _ in range(4):
         bad = _violators(surrogate, evaluated)
         if not len(bad):
@@ -357,7 +357,7 @@ def _repaired(surrogate, data, evaluated, options):
         light = np.concatenate([data.weights, np.full(len(z), 0.02 * data.weights.max())])
         data = data._replace(
             z=np.vstack([data.z, z]),
-            residual=np.concatenate([data.residual, target - point.values(bare, z)]),
+            residual=np.concatenate([data.residual, target - jit_state.values(bare, z)]),
             weights=light / light.sum(),
             centres=np.vstack([data.centres, z]),
             score_weight=surrogate.expansion.score_weight,

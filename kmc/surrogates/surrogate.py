@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from kmc.kernels import Gaussian
-from kmc.surrogates import point, wall_point
+from kmc.surrogates import jit_state, wall_jit_state
 from kmc.surrogates.expansion import Expansion
 from kmc.surrogates.noise import beyond_noise
 from kmc.surrogates.transport import Identity, Transport
 from kmc.surrogates.trend import Trend
-from kmc.surrogates.wall_point import WalledState
+from kmc.surrogates.wall_jit_state import WalledState
 from kmc.surrogates.walls import Wall, walled
 from kmc.surrogates.whitening import Whitening, whiten_states
 
@@ -26,7 +26,7 @@ class Surrogate:
     ----------
     whitening : Whitening
         Between the transported coordinates u and those of the fit, z.
-    point : PointState or WalledState
+    jit_state : SurrogateJitState or WalledState
         The surrogate of the density of u, in z, for jitted loops; with its wall, if it has one.
     loo_sd, trend_sd : float
         Weighted sd of the leave-one-out residuals, and of the residuals of the trend alone.
@@ -43,7 +43,7 @@ class Surrogate:
     """
 
     whitening: Whitening
-    point: point.PointState | WalledState
+    jit_state: jit_state.SurrogateJitState | WalledState
     trend: Trend
     expansion: Expansion
     loo_sd: float
@@ -72,9 +72,9 @@ class Surrogate:
 
     def parts(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
         """The smooth surrogate in its own coordinates z (n, d), and what a wall adds to it, (n,) each."""
-        if isinstance(self.point, WalledState):
-            return point.values(self.point.point, z), wall_point.log_chances(self.point.wall, z)
-        return point.values(self.point, z), 0.0
+        if isinstance(self.jit_state, WalledState):
+            return jit_state.values(self.jit_state.smooth, z), wall_jit_state.log_chances(self.jit_state.wall, z)
+        return jit_state.values(self.jit_state, z), 0.0
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:
         """z at the rows of x (n, d)."""
@@ -92,8 +92,8 @@ class Surrogate:
         """The same behind a wall, or the same where there is none."""
         if wall is None:
             return self
-        smooth = self.point.point if isinstance(self.point, WalledState) else self.point
-        return replace(self, wall=wall, point=walled(smooth, wall, self.whitening))
+        smooth = self.jit_state.smooth if isinstance(self.jit_state, WalledState) else self.jit_state
+        return replace(self, wall=wall, jit_state=walled(smooth, wall, self.whitening))
 
     def rewhitened(self, draws: np.ndarray) -> Surrogate:
         """The same in coordinates in which ``draws`` (n, d), given in the present ones, are white."""
@@ -112,7 +112,7 @@ class Surrogate:
         return self._with(whitening, trend, expansion)
 
     def _with(self, whitening, trend, expansion):
-        new = assemble(whitening, trend, expansion, self.edge, self.point.ceiling, self.top, self.noise_sd)
+        new = assemble(whitening, trend, expansion, self.edge, self.jit_state.ceiling, self.top, self.noise_sd)
         return replace(new, transport=self.transport).with_wall(self.wall)
 
 
@@ -128,7 +128,7 @@ def assemble(
     """Put the parts together; ``ceiling`` is a log-density that the surrogate does not exceed."""
     return Surrogate(
         whitening=whitening,
-        point=point_state(trend, edge, expansion, ceiling),
+        jit_state=make_jit_state(trend, edge, expansion, ceiling),
         trend=trend,
         expansion=expansion,
         loo_sd=expansion.loo_sd,
@@ -140,9 +140,9 @@ def assemble(
     )
 
 
-def point_state(
+def make_jit_state(
     trend: Trend, edge: float, expansion: Expansion | None = None, ceiling: float = np.inf
-) -> point.PointState:
+) -> jit_state.SurrogateJitState:
     """The trend alone, or the whole surrogate, as arrays for the jitted loops."""
     dim = len(trend.location)
     cap = edge + 36.0  # deeper than all values that count
@@ -155,11 +155,11 @@ def point_state(
     )
     if expansion is None:
         no_sections = (np.eye(dim), np.zeros(dim), np.zeros((dim, 1)), np.zeros(1), 1.0)
-        return point.PointState(trend.constant, *common, *no_sections)
+        return jit_state.SurrogateJitState(trend.constant, *common, *no_sections)
     metric = np.ascontiguousarray(expansion.metric)
     centres = np.ascontiguousarray(((expansion.centres - expansion.origin) @ metric.T).T)
     constant = trend.constant + expansion.offset
     reach = float(np.quantile(np.linalg.norm(expansion.centres, axis=1), 0.95))
     radial = isinstance(expansion.kernel, Gaussian)
     sections = (metric, metric @ expansion.origin, centres, expansion.coefficients, expansion.rate)
-    return point.PointState(constant, *common, *sections, ceiling, reach, radial, expansion.offset)
+    return jit_state.SurrogateJitState(constant, *common, *sections, ceiling, reach, radial, expansion.offset)

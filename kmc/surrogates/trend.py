@@ -15,7 +15,7 @@ _FLATTEST_KNOWN = 1e-5  # the same where the values are quadratic beyond doubt a
 
 
 class Trend(NamedTuple):
-    """t(z) = constant - depth(q), q = (z - location)ᵀ precision (z - location); see :class:`point.PointState`."""
+    """t(z) = constant - depth(q), q = (z - location)ᵀ precision (z - location); see :class:`SurrogateJitState`."""
 
     constant: float
     location: np.ndarray

@@ -15,8 +15,9 @@ import numpy as np
 from scipy import optimize
 from scipy.special import log_expit
 
-from kmc.surrogates import point, wall_point
-from kmc.surrogates.wall_point import WalledState, WallState
+from kmc.surrogates import wall_jit_state
+from kmc.surrogates.jit_state import SurrogateJitState
+from kmc.surrogates.wall_jit_state import WalledState, WallState
 from kmc.surrogates.whitening import Whitening, whiten_states
 
 FEWEST = 10  # points of zero density near the states: a wall is worth learning
@@ -79,7 +80,7 @@ class Wall:
 
     def behind(self, u: np.ndarray) -> np.ndarray:
         """Whether the chance of a positive density is below one half, at the rows of u (n, d)."""
-        return self.regions.log_chance(self.whitening(u)) < wall_point.OUTSIDE
+        return self.regions.log_chance(self.whitening(u)) < wall_jit_state.OUTSIDE
 
     def description(self) -> str:
         """What it is in u: "x[i] < b" or "> b" for flat regions along an axis, "a plane", or "a curved surface"."""
@@ -146,7 +147,7 @@ def learn_wall(
     return Wall(whitening, whole._replace(coefficients=scale * whole.coefficients), loss, share)
 
 
-def walled(state: point.PointState, wall: Wall | None, whitening: Whitening) -> point.PointState | WalledState:
+def walled(state: SurrogateJitState, wall: Wall | None, whitening: Whitening) -> SurrogateJitState | WalledState:
     """The surrogate's state with its wall, if it has one."""
     return state if wall is None else WalledState(state, wall.state(whitening))
 
@@ -184,7 +185,7 @@ def _grown(v, inside, kept, curved):
 def _one_more(regions, v, inside):
     """The regions and one more, flat, between the feasible points and a cluster of those wrongly taken for such."""
     chance = regions.log_chance(v)
-    wrong = np.flatnonzero(~inside & (chance > wall_point.OUTSIDE))
+    wrong = np.flatnonzero(~inside & (chance > wall_jit_state.OUTSIDE))
     if len(wrong) < 3:
         return None
     centre = v[inside].mean(axis=0)
@@ -229,7 +230,7 @@ def _optimized(regions, v, inside):
 def _loss(regions, v, inside, rows):
     """Mean log loss (nats) over these rows, each kind weighing one half."""
     chance = np.minimum(regions.log_chance(v[rows]), -1e-9)
-    chance = np.log(np.exp(wall_point.LEAST) + (1 - np.exp(wall_point.LEAST)) * np.exp(chance))
+    chance = np.log(np.exp(wall_jit_state.LEAST) + (1 - np.exp(wall_jit_state.LEAST)) * np.exp(chance))
     chance = np.minimum(chance, -1e-9)
     kinds = inside[rows]
     losses = np.where(kinds, -chance, -np.log(-np.expm1(chance)))

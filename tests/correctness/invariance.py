@@ -32,7 +32,7 @@ from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_field import Field
 from kmc.mcmc.score_hmc import ScoreMixture
-from kmc.mcmc.surrogate_transition import RunOptions
+from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore
 from kmc.surrogates import FitOptions, fit_surrogate
@@ -44,7 +44,7 @@ from tests.oracles import mcmc
 LEVEL = mcmc.LEVEL / 10  # as there are more than a hundred tests of this kind
 SIZE, SWEEPS = 1200, 3
 FIT = FitOptions(n_basis=30, bandwidths=(1.2, 2.0, np.inf))
-RUN = RunOptions(step_size=0.5, trajectory_length=2.0, jump_share=0.2, small_share=0.4)
+INNER = InnerChainOptions(step_size=0.5, trajectory_length=2.0, jump_share=0.2, small_share=0.4)
 
 
 @dataclass(frozen=True)
@@ -165,9 +165,9 @@ class Case:
             "archive_z": surrogate.coordinates(self.archive),
             "archive_share": 0.3,
             "archive_scale": 0.7,
-            "run": RUN,
-            "shortest_run": 1,
-            "longest_run": 3,
+            "inner": INNER,
+            "shortest_chain": 1,
+            "longest_chain": 3,
             "single_share": 0.2,
             "tempered_share": 0.3,
         }
@@ -278,7 +278,7 @@ def frozen_process(case: Case):
     while process.warming_up:
         process.advance(case.values(process.propose()))
     assert process._plan.surrogate is not None
-    process._plan = process._plan._replace(shortest_run=1, longest_run=4)  # runs that do not hide what is wrong
+    process._plan = process._plan._replace(shortest_chain=1, longest_chain=4)  # runs that do not hide what is wrong
     return process
 
 
@@ -298,19 +298,19 @@ def frozen_chains(case: Case, sweeps: int = SWEEPS):
     return step
 
 
-ONLY_RUNS = {"archive_share": 0.0, "tempered_share": 0.0}
-ONLY_TEMPERED_RUNS = {"archive_share": 0.0, "tempered_share": 1.0}
+ONLY_SURROGATE = {"archive_share": 0.0, "tempered_share": 0.0}
+ONLY_TEMPERED = {"archive_share": 0.0, "tempered_share": 1.0}
 
 MOVES: dict[str, Callable[[Case], Any]] = {
     "random walk": random_walk,
     "differential evolution": evolution,
     "snooker": snookers,
-    "runs on a right surrogate": lambda c: runs(c, c.right, **ONLY_RUNS),
-    "runs on a wrong surrogate": lambda c: runs(c, c.wrong, **ONLY_RUNS),
-    "runs on a warped surrogate": lambda c: runs(c, c.warped, **ONLY_RUNS),
-    "tempered runs on a warped surrogate": lambda c: runs(c, c.warped, **ONLY_TEMPERED_RUNS),
-    "tempered runs on a right surrogate": lambda c: runs(c, c.right, **ONLY_TEMPERED_RUNS),
-    "tempered runs on a wrong surrogate": lambda c: runs(c, c.wrong, **ONLY_TEMPERED_RUNS),
+    "runs on a right surrogate": lambda c: runs(c, c.right, **ONLY_SURROGATE),
+    "runs on a wrong surrogate": lambda c: runs(c, c.wrong, **ONLY_SURROGATE),
+    "runs on a warped surrogate": lambda c: runs(c, c.warped, **ONLY_SURROGATE),
+    "tempered runs on a warped surrogate": lambda c: runs(c, c.warped, **ONLY_TEMPERED),
+    "tempered runs on a right surrogate": lambda c: runs(c, c.right, **ONLY_TEMPERED),
+    "tempered runs on a wrong surrogate": lambda c: runs(c, c.wrong, **ONLY_TEMPERED),
     "mixture on a wrong surrogate": lambda c: runs(c, c.wrong),
     "paths and walks on a wrong score": lambda c: proposals_of(c, c.score_plan(0.2).propose),
     "frozen process": frozen_chains,

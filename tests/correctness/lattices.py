@@ -15,16 +15,16 @@ from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.proposal_mixture import ProposalMixture
-from kmc.mcmc.surrogate_transition import RunOptions, run
+from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.walkers import Walkers, requested
-from kmc.surrogates.point import PointState
+from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.whitening import Whitening
 from tests.oracles.bookkeeping import EXACT, ForkingGenerator, assert_stationary, transition_matrix
-from tests.oracles.mcmc import point_state, tempered_value
+from tests.oracles.mcmc import jit_state, tempered_value
 
-JUMPS = RunOptions(step_size=0.1, trajectory_length=1.0, jump_share=1.0, small_share=0.0)  # a lattice has no momenta
+JUMPS = InnerChainOptions(step_size=0.1, trajectory_length=1.0, jump_share=1.0, small_share=0.0)  # no momenta
 HOT = Tempering(top=0.5, beta=0.4, edge=1.5)
 
 
@@ -60,7 +60,7 @@ class Frozen(NamedTuple):
     """What a plan asks of a surrogate."""
 
     whitening: Whitening
-    point: PointState
+    jit_state: SurrogateJitState
     transport: Transport = IDENTITY
 
     def coordinates(self, x):
@@ -91,16 +91,16 @@ def plan(lattice: Lattice, **options) -> ProposalMixture:
     """A plan whose moves stay on integers, with a surrogate that knows nothing of the lattice's values."""
     dim = lattice.points.shape[1]
     archive = {1: np.array([[1.0], [2.0], [4.0]]), 2: np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])}[dim]
-    surrogate = Frozen(Whitening.of(lattice.points.mean(axis=0), 0.5 * np.eye(dim)), point_state(dim, seed=5))
+    surrogate = Frozen(Whitening.of(lattice.points.mean(axis=0), 0.5 * np.eye(dim)), jit_state(dim, seed=5))
     fields = {
         "surrogate": surrogate,
         "archive": archive,
         "archive_z": surrogate.coordinates(archive),
         "archive_share": 0.3,
         "archive_scale": 2.0 * np.sqrt(2 * dim) / 2.38,  # γ = 2, as its random factor is 1 below
-        "run": JUMPS,
-        "shortest_run": 1,
-        "longest_run": 2,
+        "inner": JUMPS,
+        "shortest_chain": 1,
+        "longest_chain": 2,
         "single_share": 0.2,
         "tempered_share": 0.4,
     }
@@ -135,7 +135,7 @@ def walker_step(lattice: Lattice, propose, tempering: Tempering = COLD):
 def check_plan(lattice: Lattice, tempering: Tempering = COLD, **options) -> None:
     """``ProposalMixture.propose`` and ``Walkers.decide``: the tempered target is stationary, a step reversible."""
     moves, dim = plan(lattice, **options), lattice.points.shape[1]
-    with patch("kmc.mcmc.proposal_mixture.run", run.py_func):  # the same code without the compiler
+    with patch("kmc.mcmc.proposal_mixture.inner_chain", inner_chain.py_func):  # the same code without the compiler
         matrix = transition_matrix(walker_step(lattice, moves.propose, tempering), len(lattice.points), nodes(dim))
     assert_stationary(matrix, lattice.mass(tempering))
 
@@ -238,7 +238,7 @@ def check_process(lattice: Lattice, **options) -> None:
         assert j is not None and record.log_density[0] == lattice.log_density[j] and not record.warmup
         return j
 
-    with patch("kmc.mcmc.proposal_mixture.run", run.py_func):
+    with patch("kmc.mcmc.proposal_mixture.inner_chain", inner_chain.py_func):
         matrix = transition_matrix(step, len(lattice.points), nodes(lattice.points.shape[1]))
     assert_stationary(matrix, lattice.mass())
 

@@ -26,7 +26,7 @@ from tests.oracles.bookkeeping import EXACT, ForkingGenerator, outcomes
 from tests.oracles.mcmc import tempered_value
 
 TEMPERED = pytest.mark.parametrize("tempering", [COLD, HOT], ids=["cold", "hot"])
-RUNS = {"archive_share": 0.0, "tempered_share": 0.0, "single_share": 0.0, "shortest_run": 2}
+RUNS = {"archive_share": 0.0, "tempered_share": 0.0, "single_share": 0.0, "shortest_chain": 2}
 
 
 # The enumeration itself

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kmc.mcmc.mode_mixture import ModeMixture
-from tests.correctness.invariance import ONLY_RUNS, ONLY_TEMPERED_RUNS, case, proposals_of
+from tests.correctness.invariance import ONLY_SURROGATE, ONLY_TEMPERED, case, proposals_of
 
 CHANGED = {"expected_exception": AssertionError, "match": "the distribution has changed"}
 
@@ -16,7 +16,7 @@ def several(one, **options):
     return proposals_of(one, ModeMixture.of(plans, np.random.default_rng(4)).propose)
 
 
-@pytest.mark.parametrize("options", [ONLY_RUNS, ONLY_TEMPERED_RUNS, {}], ids=["runs", "tempered", "all"])
+@pytest.mark.parametrize("options", [ONLY_SURROGATE, ONLY_TEMPERED, {}], ids=["runs", "tempered", "all"])
 @pytest.mark.parametrize("name", ["bimodal", "banana", "student-t"])
 def test_the_target_is_invariant_and_the_move_reversible(name, options):
     one = case(name)
@@ -28,4 +28,4 @@ def test_runs_without_the_ratio_of_the_surrogates_are_seen(monkeypatch):
     monkeypatch.setattr(ModeMixture, "_run", lambda *args: right(*args)._replace(log_ratio=0.0))
     one = case("bimodal")
     with pytest.raises(**CHANGED):
-        one.check(several(one, **ONLY_RUNS))
+        one.check(several(one, **ONLY_SURROGATE))

@@ -15,10 +15,10 @@ from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.walkers import Walkers
-from kmc.surrogates import point
+from kmc.surrogates import jit_state
 from tests.correctness.invariance import (
-    ONLY_RUNS,
-    ONLY_TEMPERED_RUNS,
+    ONLY_SURROGATE,
+    ONLY_TEMPERED,
     case,
     frozen_chains,
     runs,
@@ -73,12 +73,12 @@ def test_a_snooker_without_its_jacobian_is_seen_from_exact_draws(no_jacobian, na
 
 def patched_runs(monkeypatch, change):
     """Every proposal of a run goes through ``change(proposal, plan, x)``."""
-    right = ProposalMixture._surrogate_run
+    right = ProposalMixture._surrogate_move
 
-    def surrogate_run(self, surrogate, rng, x, *rest):
+    def surrogate_move(self, surrogate, rng, x, *rest):
         return change(right(self, surrogate, rng, x, *rest), surrogate, x)
 
-    monkeypatch.setattr(ProposalMixture, "_surrogate_run", surrogate_run)
+    monkeypatch.setattr(ProposalMixture, "_surrogate_move", surrogate_move)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def ratio_at_temperature_one(monkeypatch):
 
 
 def _log_surrogate(surrogate, x):
-    return point.values(surrogate.point, surrogate.coordinates(x[None]))[0]
+    return jit_state.values(surrogate.jit_state, surrogate.coordinates(x[None]))[0]
 
 
 @pytest.mark.parametrize("mistake", ["swapped_ratio", "no_ratio", "ratio_at_temperature_one"])
@@ -121,7 +121,7 @@ def test_a_swapped_ratio_is_seen_from_exact_draws(swapped_ratio, name):
     one = case(name)
     for surrogate in (one.right, one.wrong):
         with pytest.raises(**CHANGED):
-            one.check(runs(one, surrogate, **ONLY_RUNS))
+            one.check(runs(one, surrogate, **ONLY_SURROGATE))
 
 
 @pytest.fixture
@@ -138,19 +138,19 @@ def no_volume(monkeypatch):
 @pytest.mark.parametrize("name", ["gaussian", "student-t"])
 def test_a_missing_volume_is_seen_from_exact_draws(no_volume, name):
     with pytest.raises(**CHANGED):
-        case(name).check(runs(case(name), case(name).warped, **ONLY_RUNS))
+        case(name).check(runs(case(name), case(name).warped, **ONLY_SURROGATE))
 
 
 @pytest.mark.parametrize("name", ["gaussian", "student-t"])
 def test_a_missing_ratio_is_seen_from_exact_draws(no_ratio, name):
     with pytest.raises(**CHANGED):
-        case(name).check(runs(case(name), case(name).wrong, **ONLY_RUNS))
+        case(name).check(runs(case(name), case(name).wrong, **ONLY_SURROGATE))
 
 
 @pytest.mark.parametrize("name", ["gaussian", "student-t"])
 def test_a_ratio_at_the_wrong_temperature_is_seen_from_exact_draws(ratio_at_temperature_one, name):
     with pytest.raises(**CHANGED):
-        case(name).check(runs(case(name), case(name).right, **ONLY_TEMPERED_RUNS))
+        case(name).check(runs(case(name), case(name).right, **ONLY_TEMPERED))
 
 
 # Frozen means frozen
@@ -172,9 +172,9 @@ def thawed(monkeypatch):
 
 
 def _moved(surrogate, here):
-    state = surrogate.point._replace(location=0.5 * (surrogate.point.location + here))
+    state = surrogate.jit_state._replace(location=0.5 * (surrogate.jit_state.location + here))
     change = dataclasses.replace if dataclasses.is_dataclass(surrogate) else type(surrogate)._replace
-    return change(surrogate, point=state)
+    return change(surrogate, jit_state=state)
 
 
 def test_a_surrogate_that_changes_after_the_freeze_is_seen_by_enumeration(thawed):

@@ -3,16 +3,16 @@ import pytest
 
 from kmc.mcmc.integrators import leapfrog
 from kmc.mcmc.tempering import COLD, Tempering
-from kmc.surrogates.point import value_and_gradient, workspace
-from tests.oracles.mcmc import log_surrogate, point_state, tempered_gradient, tempered_value
+from kmc.surrogates.jit_state import value_and_gradient, workspace
+from tests.oracles.mcmc import jit_state, log_surrogate, tempered_gradient, tempered_value
 
 STATES = {
-    "gaussian": point_state(3, seed=1),
-    "capped": point_state(3, cap=1.0, seed=2),
-    "student": point_state(2, dof=4.0, seed=3),
-    "bounded": point_state(2, height=6.0, ceiling=2.0, reach=1.0, seed=3),
-    "line": point_state(1, seed=4),
-    "trend-alone": point_state(4, sections=0, seed=5),
+    "gaussian": jit_state(3, seed=1),
+    "capped": jit_state(3, cap=1.0, seed=2),
+    "student": jit_state(2, dof=4.0, seed=3),
+    "bounded": jit_state(2, height=6.0, ceiling=2.0, reach=1.0, seed=3),
+    "line": jit_state(1, seed=4),
+    "trend-alone": jit_state(4, sections=0, seed=5),
 }
 TEMPERINGS = {"cold": COLD, "hot": Tempering(3.0, 0.3, np.inf), "edge": Tempering(3.0, 0.3, 4.0)}
 EACH = pytest.mark.parametrize("state", STATES.values(), ids=STATES)

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 import kmc
 from kmc.mcmc.modes import divided, gap, log_mass
 from kmc.mcmc.proposal_mixture import ProposalMixture
-from kmc.mcmc.surrogate_transition import RunOptions
+from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogates import FitOptions, fit_surrogate
 
 
@@ -81,7 +81,7 @@ def plan_for(target, x, rng):
     values = np.array([target(row) for row in x])
     surrogate = fit_surrogate(x, values, x[:200], rng, FitOptions(n_basis=30))
     z = surrogate.coordinates(x)
-    return ProposalMixture(surrogate, x, z, 0.1, 1.0, RunOptions(0.3, 2.0, 0.1, 0.4), 2, 4, 0.1, 0.1)
+    return ProposalMixture(surrogate, x, z, 0.1, 1.0, InnerChainOptions(0.3, 2.0, 0.1, 0.4), 2, 4, 0.1, 0.1)
 
 
 def test_the_mass_of_a_gaussian():

@@ -4,14 +4,14 @@ from scipy import stats
 
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
-from kmc.mcmc.surrogate_transition import RunOptions
+from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.surrogates.fit import FitOptions, fit_surrogate
 from kmc.targets.toys import Bimodal
 from tests.oracles.mcmc import assert_standard, assert_uniform, paired
 
 TARGET = Bimodal(2, separation=3.0, weight=0.7)
-RUN = RunOptions(step_size=0.4, trajectory_length=2.0, jump_share=0.2, small_share=0.4)
+INNER = InnerChainOptions(step_size=0.4, trajectory_length=2.0, jump_share=0.2, small_share=0.4)
 
 
 def wrong(x):
@@ -35,9 +35,9 @@ def plan(surrogate, **options):
         "archive_z": np.empty((0, 2)) if surrogate is None else surrogate.coordinates(archive),
         "archive_share": 0.15,
         "archive_scale": 0.8,
-        "run": RUN,
-        "shortest_run": 1,
-        "longest_run": 4,
+        "inner": INNER,
+        "shortest_chain": 1,
+        "longest_chain": 4,
         "single_share": 0.2,
         "tempered_share": 0.3,
     }
@@ -67,8 +67,8 @@ def features(x):
     [
         {},
         {"archive_share": 0.0, "tempered_share": 0.0, "single_share": 0.0},
-        {"archive_share": 0.0, "tempered_share": 1.0, "shortest_run": 2},
-        {"archive_share": 0.0, "tempered_share": 0.0, "single_share": 1.0, "run": RUN._replace(jump_share=1.0)},
+        {"archive_share": 0.0, "tempered_share": 1.0, "shortest_chain": 2},
+        {"archive_share": 0.0, "tempered_share": 0.0, "single_share": 1.0, "inner": INNER._replace(jump_share=1.0)},
     ],
     ids=["all", "runs", "tempered runs", "single jumps"],
 )
@@ -125,7 +125,7 @@ def test_without_a_surrogate_there_are_only_archive_moves():
 
 
 def test_a_run_that_goes_nowhere_needs_no_evaluation(surrogate):
-    stuck = plan(surrogate, archive_share=0.0, run=RunOptions(1e6, 1e6, 0.0, 0.0))
+    stuck = plan(surrogate, archive_share=0.0, inner=InnerChainOptions(1e6, 1e6, 0.0, 0.0))
     x = np.array([0.3, -0.2])
     for seed in range(10):
         proposal = stuck.propose(np.random.default_rng(seed), x)
@@ -135,7 +135,7 @@ def test_a_run_that_goes_nowhere_needs_no_evaluation(surrogate):
 
 def test_a_plan_is_not_changed_by_proposing(surrogate):
     moves, rng = plan(surrogate), np.random.default_rng(6)
-    arrays = [moves.archive, moves.archive_z, *(a for a in surrogate.point if isinstance(a, np.ndarray))]
+    arrays = [moves.archive, moves.archive_z, *(a for a in surrogate.jit_state if isinstance(a, np.ndarray))]
     copies = [a.copy() for a in arrays]
     for _ in range(100):
         moves.propose(rng, np.ones(2))

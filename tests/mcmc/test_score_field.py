@@ -6,15 +6,15 @@ import numba
 import numpy as np
 import pytest
 
-from kmc import points
+from kmc import jitted as loops
 from kmc.mcmc import score_field
 from kmc.mcmc.affine import Affine
 from kmc.mcmc.score_field import Field, plain_path
 from kmc.scores.gaussian import GaussianScore
-from kmc.surrogates.point import PointState
+from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.whitening import Whitening
 from tests.oracles.kmc_paper import leapfrog
-from tests.oracles.mcmc import point_state
+from tests.oracles.mcmc import jit_state
 
 ROTATION = np.array([[0.6, 1.1, 0.0], [-1.3, 0.9, 0.2], [0.3, -0.4, 0.5]])
 SHIFT = np.array([0.4, -1.0, 2.0])
@@ -33,21 +33,21 @@ class Swirl:
 
 
 class Jitted:
-    """The built-in surrogate's function as an estimator, with a point and without."""
+    """The built-in surrogate's function as an estimator, with a jitted state and without."""
 
-    def __init__(self, with_point=True):
-        self.state = point_state(3, seed=5)
-        if with_point:
-            self.point = lambda: self.state
+    def __init__(self, with_state=True):
+        self.state = jit_state(3, seed=5)
+        if with_state:
+            self.jit_state = lambda: self.state
 
     def fit(self, X):
         raise AssertionError("not to be fitted")
 
     def gradient(self, X):
         out = np.empty(X.shape)
-        work = points.workspace(self.state)
+        work = loops.workspace(self.state)
         for x, row in zip(X, out, strict=True):
-            points.value_and_gradient(self.state, x, row, work)
+            loops.value_and_gradient(self.state, x, row, work)
         return out
 
 
@@ -112,7 +112,7 @@ def test_a_path_is_that_of_the_literal_scheme(field):
 
 @pytest.mark.parametrize("in_z", [True, False])
 def test_a_jitted_path_is_the_plain_one(in_z):
-    jitted, plain = (Field.of(Jitted(with_point), WHITENING, in_z) for with_point in (True, False))
+    jitted, plain = (Field.of(Jitted(with_state), WHITENING, in_z) for with_state in (True, False))
     assert jitted.state is not None and plain.state is None
     for z, momentum in zip(*starts(10), strict=True):
         one, other = jitted.path(z, momentum, 0.2, 12), plain.path(z, momentum, 0.2, 12)
@@ -122,11 +122,11 @@ def test_a_jitted_path_is_the_plain_one(in_z):
 
 
 def test_the_energy_is_that_on_the_surrogate():
-    state = point_state(3, seed=5)
-    gradient, work = np.empty(3), points.workspace(state)
+    state = jit_state(3, seed=5)
+    gradient, work = np.empty(3), loops.workspace(state)
     for z, momentum in zip(*starts(5), strict=True):
         path = FIELDS["jitted in x"].path(z, momentum, 0.1, 7)
-        value = points.value_and_gradient(state, WHITENING.back(path.z[None])[0], gradient, work)
+        value = loops.value_and_gradient(state, WHITENING.back(path.z[None])[0], gradient, work)
         np.testing.assert_allclose(path.energy, 0.5 * path.momentum @ path.momentum - value, rtol=1e-10)
 
 
@@ -175,15 +175,15 @@ def test_a_hopeless_jitted_path_diverges(in_z):
 
 
 def test_affine_value_and_gradient():
-    state, z, step = point_state(3, seed=6), np.array([0.3, -0.2, 0.5]), 1e-6
+    state, z, step = jit_state(3, seed=6), np.array([0.3, -0.2, 0.5]), 1e-6
     affine = Affine(state, SHIFT, SHEAR)
 
     def value(z):
-        return points.value_and_gradient(affine, z, np.empty(3), points.workspace(affine))
+        return loops.value_and_gradient(affine, z, np.empty(3), loops.workspace(affine))
 
     gradient = np.empty(3)
-    at_x = points.value_and_gradient(state, SHIFT + SHEAR @ z, np.empty(3), points.workspace(state))
-    result = points.value_and_gradient(affine, z, gradient, points.workspace(affine))
+    at_x = loops.value_and_gradient(state, SHIFT + SHEAR @ z, np.empty(3), loops.workspace(state))
+    result = loops.value_and_gradient(affine, z, gradient, loops.workspace(affine))
     np.testing.assert_allclose(result, at_x, rtol=1e-12)
     numeric = [(value(z + e) - value(z - e)) / (2 * step) for e in step * np.eye(3)]
     np.testing.assert_allclose(gradient, numeric, rtol=1e-6)
@@ -211,14 +211,14 @@ def _constant(state, x, gradient, work):
 
 class Slope(Jitted):
     def __init__(self, state):
-        self.point = lambda: state
+        self.jit_state = lambda: state
 
     def gradient(self, X):
         return np.broadcast_to([1.0, 2.0, 3.0], X.shape)
 
 
 def test_any_registered_state_will_do():
-    points.register(Constant, _nothing, _constant)
+    loops.register(Constant, _nothing, _constant)
     slope = np.array([1.0, 2.0, 3.0])
     path = Field.of(Slope(Constant(slope)), WHITENING, in_z=True).path(np.zeros(3), np.ones(3), 0.1, 10)
     np.testing.assert_allclose(path.momentum, 1 + slope, rtol=1e-12)  # uniform acceleration for a unit of time
@@ -227,7 +227,7 @@ def test_any_registered_state_will_do():
 
 def test_each_type_of_state_has_its_own_jitted_path():
     """And a name of its own, that of the file in which numba keeps it: another type cannot spoil it."""
-    paths = [score_field._jitted_path(kind) for kind in (Constant, PointState)]
+    paths = [score_field._jitted_path(kind) for kind in (Constant, SurrogateJitState)]
     names = [path.py_func.__qualname__ for path in paths]
     assert len(set(names)) == 2 and all(name.isidentifier() for name in names)
     assert score_field._jitted_path(Constant) is paths[0]
@@ -237,9 +237,18 @@ def test_no_state_means_plain_paths():
     assert Field.of(Slope(None), WHITENING, in_z=True).state is None
 
 
+def test_the_old_name_of_the_method_is_still_asked():
+    class Old(Slope):
+        def __init__(self, state):
+            self.point = lambda: state
+
+    with pytest.warns(DeprecationWarning, match="Old.point: the method is now called jit_state"):
+        assert Field.of(Old(jit_state(3, seed=5)), WHITENING, in_z=True).state is not None
+
+
 @pytest.mark.parametrize("state", [(1.0, 2.0), 3.0])
 def test_an_unknown_state_is_refused(state):
-    with pytest.raises(TypeError, match=r"Slope.point\(\) returned a (tuple|float)"):
+    with pytest.raises(TypeError, match=r"Slope.jit_state\(\) returned a (tuple|float)"):
         Field.of(Slope(state), WHITENING, in_z=True)
 
 

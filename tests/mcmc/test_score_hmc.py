@@ -25,7 +25,7 @@ from kmc.surrogates.whitening import Whitening
 from kmc.targets.toys import Banana, Bimodal, Gaussian
 from tests.mcmc.test_sampler_state import drive, evaluate, learns_from_rejections, start, warmed_up
 from tests.oracles import kmc_paper
-from tests.oracles.mcmc import assert_standard, assert_uniform, paired, point_state
+from tests.oracles.mcmc import assert_standard, assert_uniform, jit_state, paired
 
 TARGET = Bimodal(2, separation=3.0, weight=0.7)
 WHITENING = Whitening.of(np.array([0.3, -0.2]), np.array([[0.8, 0.1], [-0.2, 1.1]]))
@@ -45,8 +45,8 @@ class Swirl:
 class Bumps(Swirl):
     """A wrong surrogate in jitted code."""
 
-    def point(self):
-        return point_state(2, seed=8)
+    def jit_state(self):
+        return jit_state(2, seed=8)
 
 
 class Normal:

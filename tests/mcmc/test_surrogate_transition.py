@@ -1,16 +1,16 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc.surrogate_transition import RunOptions, run
+from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering
 from tests.oracles.mcmc import (
     assert_standard,
     assert_uniform,
     draw_line,
     draw_surrogate,
+    jit_state,
     log_surrogate,
     paired,
-    point_state,
     tempered_value,
 )
 
@@ -18,13 +18,13 @@ N = 8000
 TEMPERINGS = {"cold": COLD, "hot": Tempering(3.0, 0.4, np.inf), "edge": Tempering(3.0, 0.4, 3.0)}
 TEMPERED = pytest.mark.parametrize("tempering", TEMPERINGS.values(), ids=TEMPERINGS)
 LINES = {
-    "gaussian": point_state(1, seed=4),
-    "student": point_state(1, dof=6.0, seed=3),
-    "bounded": point_state(1, height=4.0, ceiling=2.0, reach=1.0, seed=4),
+    "gaussian": jit_state(1, seed=4),
+    "student": jit_state(1, dof=6.0, seed=3),
+    "bounded": jit_state(1, height=4.0, ceiling=2.0, reach=1.0, seed=4),
 }
 
 # Steps so large that a good part is rejected: what is not exact shows.
-COARSE = RunOptions(step_size=1.3, trajectory_length=2.5, jump_share=0.3, small_share=0.4)
+COARSE = InnerChainOptions(step_size=1.3, trajectory_length=2.5, jump_share=0.3, small_share=0.4)
 JUMPS = COARSE._replace(jump_share=1.0)
 TRAJECTORIES = COARSE._replace(jump_share=0.0)
 KINDS = pytest.mark.parametrize("options", [COARSE, JUMPS, TRAJECTORIES], ids=["both", "jumps", "trajectories"])
@@ -36,7 +36,7 @@ def archive(dim):
 
 def ends(state, tempering, starts, options, rng, n_moves=3):
     """Where runs from all the starts end, and what they report."""
-    results = [run(state, tempering, rng, z, n_moves, options, archive(starts.shape[1])) for z in starts]
+    results = [inner_chain(state, tempering, rng, z, n_moves, options, archive(starts.shape[1])) for z in starts]
     return np.array([r.position for r in results]), results
 
 
@@ -77,7 +77,7 @@ def test_the_tempered_surrogate_is_invariant_on_a_line(name, options, tempering)
 @TEMPERED
 @KINDS
 def test_the_tempered_surrogate_is_invariant_in_space(tempering, options):
-    rng, state = np.random.default_rng(2), point_state(3, seed=3)
+    rng, state = np.random.default_rng(2), jit_state(3, seed=3)
     before = draw_surrogate(state, tempering, rng, N)
     after, _ = ends(state, tempering, before, options, rng)
     values_before, values_after = (np.sort(log_surrogate(state, z)) for z in (before, after))
@@ -89,7 +89,7 @@ def test_the_tempered_surrogate_is_invariant_in_space(tempering, options):
 @KINDS
 def test_a_run_is_reversible(tempering, options):
     rng = np.random.default_rng(3)
-    state = point_state(2, seed=8)
+    state = jit_state(2, seed=8)
     before = draw_surrogate(state, tempering, rng, N)
     after, _ = ends(state, tempering, before, options, rng)
     assert_standard(paired(*antisymmetric(before, after)))
@@ -97,7 +97,7 @@ def test_a_run_is_reversible(tempering, options):
 
 def test_what_a_run_reports():
     rng = np.random.default_rng(4)
-    state = point_state(3, seed=9)
+    state = jit_state(3, seed=9)
     starts = draw_surrogate(state, COLD, rng, 300)
     after, results = ends(state, COLD, starts, COARSE, rng, n_moves=2)
     np.testing.assert_allclose([r.start_value for r in results], log_surrogate(state, starts), atol=1e-10)
@@ -108,24 +108,24 @@ def test_what_a_run_reports():
 
 
 def test_a_start_is_left_alone_and_a_seed_gives_the_same_run():
-    state, start = point_state(3, seed=9), np.ones(3)
-    results = [run(state, COLD, np.random.default_rng(5), start, 10, COARSE, archive(3)) for _ in range(2)]
+    state, start = jit_state(3, seed=9), np.ones(3)
+    results = [inner_chain(state, COLD, np.random.default_rng(5), start, 10, COARSE, archive(3)) for _ in range(2)]
     np.testing.assert_array_equal(start, np.ones(3))
     np.testing.assert_array_equal(results[0].position, results[1].position)
     assert results[0][1:] == results[1][1:]
 
 
 def test_without_an_archive_there_are_only_trajectories():
-    state = point_state(2, seed=8)
-    result = run(state, COLD, np.random.default_rng(6), np.zeros(2), 5, JUMPS, np.empty((0, 2)))
+    state = jit_state(2, seed=8)
+    result = inner_chain(state, COLD, np.random.default_rng(6), np.zeros(2), 5, JUMPS, np.empty((0, 2)))
     assert result.n_steps >= 5 and result.moved
 
 
 @pytest.mark.parametrize("step_size", [50.0, 1e160])
 def test_a_divergent_trajectory_does_not_move(step_size):
-    state, start = point_state(3, seed=9), np.ones(3)
-    options = RunOptions(step_size, 20 * step_size, 0.0, 0.0)
-    result = run(state, COLD, np.random.default_rng(7), start, 4, options, archive(3))
+    state, start = jit_state(3, seed=9), np.ones(3)
+    options = InnerChainOptions(step_size, 20 * step_size, 0.0, 0.0)
+    result = inner_chain(state, COLD, np.random.default_rng(7), start, 4, options, archive(3))
     assert result.diverging and not result.moved and result.poor == 4 and result.acceptance_rate == 0
     np.testing.assert_array_equal(result.position, start)
     assert np.isfinite(result.value) and np.isfinite(result.energy)
@@ -133,11 +133,11 @@ def test_a_divergent_trajectory_does_not_move(step_size):
 
 def test_the_energy_is_that_of_the_tempered_surrogate():
     """With the smallest steps the energy stays what it was: kinetic, so above the potential at the end."""
-    state, tempering = point_state(2, seed=8), TEMPERINGS["edge"]
-    options = RunOptions(0.01, 1.0, 0.0, 0.0)
+    state, tempering = jit_state(2, seed=8), TEMPERINGS["edge"]
+    options = InnerChainOptions(0.01, 1.0, 0.0, 0.0)
     energies, potentials = [], []
     for z in draw_surrogate(state, tempering, np.random.default_rng(8), 200):
-        result = run(state, tempering, np.random.default_rng(9), z, 1, options, archive(2))
+        result = inner_chain(state, tempering, np.random.default_rng(9), z, 1, options, archive(2))
         energies.append(result.energy)
         potentials.append(-tempered_value(tempering, log_surrogate(state, z[None]))[0])
     kinetic = np.array(energies) - potentials  # the same momentum each time, as the seed is

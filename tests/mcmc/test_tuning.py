@@ -1,18 +1,18 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc.surrogate_transition import RunOptions, run
+from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD
-from kmc.mcmc.tuning import RUN_LENGTHS, STEP_SIZES, choose_run_length, choose_step_size
-from tests.oracles.mcmc import point_state
+from kmc.mcmc.tuning import INNER_CHAIN_LENGTHS, STEP_SIZES, choose_inner_chain_length, choose_step_size
+from tests.oracles.mcmc import jit_state
 
-OPTIONS = RunOptions(step_size=0.2, trajectory_length=2.5, jump_share=0.15, small_share=0.4)
+OPTIONS = InnerChainOptions(step_size=0.2, trajectory_length=2.5, jump_share=0.15, small_share=0.4)
 LADDER = sorted(STEP_SIZES)
 
 
 def gaussian(dim, sd=1.0):
     """A surrogate that is N(0, sd²), exact draws as starts, and an archive."""
-    state = point_state(dim, sections=0)
+    state = jit_state(dim, sections=0)
     state = state._replace(location=np.zeros(dim), precision=np.eye(dim) / sd**2)
     draws = sd * np.random.default_rng(dim).standard_normal((264, dim))
     return state, draws[:64], draws[64:]
@@ -48,7 +48,7 @@ def test_the_chosen_step_is_accepted_and_the_next_is_not_much_better(sd):
     def acceptance(step_size):
         options = OPTIONS._replace(step_size=step_size, jump_share=0.0, small_share=0.0)
         generator = np.random.default_rng(2)
-        return np.mean([run(state, COLD, generator, z, 20, options, archive).acceptance_rate for z in starts])
+        return np.mean([inner_chain(state, COLD, generator, z, 20, options, archive).acceptance_rate for z in starts])
 
     # Fresh runs: the choice itself rests on 128 trajectories, so one rung of grace.
     assert acceptance(chosen) > 0.88
@@ -58,21 +58,23 @@ def test_the_chosen_step_is_accepted_and_the_next_is_not_much_better(sd):
 
 def test_runs_are_long_enough_to_forget_their_start():
     state, starts, archive = gaussian(3)
-    assert choose_run_length(state, starts, archive, OPTIONS, rng()) == RUN_LENGTHS[0]
+    assert choose_inner_chain_length(state, starts, archive, OPTIONS, rng()) == INNER_CHAIN_LENGTHS[0]
     crawling = OPTIONS._replace(step_size=0.01, trajectory_length=0.02, jump_share=0.0)
-    assert choose_run_length(state, starts, archive, crawling, rng()) == RUN_LENGTHS[-1]
+    assert choose_inner_chain_length(state, starts, archive, crawling, rng()) == INNER_CHAIN_LENGTHS[-1]
 
 
 def test_run_lengths_need_no_archive_and_no_spread():
     state, starts, _ = gaussian(2)
-    assert choose_run_length(state, starts, np.empty((0, 2)), OPTIONS, rng()) in RUN_LENGTHS
-    assert choose_run_length(state, np.zeros((64, 2)), np.empty((0, 2)), OPTIONS, rng()) == RUN_LENGTHS[-1]
+    assert choose_inner_chain_length(state, starts, np.empty((0, 2)), OPTIONS, rng()) in INNER_CHAIN_LENGTHS
+    assert (
+        choose_inner_chain_length(state, np.zeros((64, 2)), np.empty((0, 2)), OPTIONS, rng()) == INNER_CHAIN_LENGTHS[-1]
+    )
 
 
 def test_choices_are_deterministic_and_change_nothing():
     state, starts, archive = gaussian(3)
     copies = starts.copy(), archive.copy()
-    for choose in (choose_step_size, choose_run_length):
+    for choose in (choose_step_size, choose_inner_chain_length):
         assert choose(state, starts, archive, OPTIONS, rng()) == choose(state, starts, archive, OPTIONS, rng())
     np.testing.assert_array_equal(starts, copies[0])
     np.testing.assert_array_equal(archive, copies[1])

@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.mcmc.integrators import leapfrog
-from kmc.mcmc.surrogate_transition import RunOptions, run
+from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering, tempered
-from kmc.points import value_and_gradient, wall, workspace
-from kmc.surrogates.wall_point import LEAST, WalledState, WallState, log_chances
-from tests.oracles.mcmc import assert_standard, paired, point_state
+from kmc.surrogates.wall_jit_state import LEAST, WalledState, WallState, log_chances
+from tests.oracles.mcmc import assert_standard, jit_state, paired
 
 MAPPED = np.array([[1.2, 0.3], [-0.2, 0.9]]), np.array([0.1, -0.2])
 FLAT = WallState(*MAPPED, np.array([0.5, 3.0]), np.array([[6.0, 2.0], [-4.0, 3.0]]), np.zeros((0, 2, 2)))
 CURVED = WallState(*MAPPED, np.array([1.0]), np.array([[0.5, 5.0]]), np.array([[[-3.0, 0.4], [0.4, 0.2]]]))
 WALLS = pytest.mark.parametrize("learned", [FLAT, CURVED], ids=["flat", "curved"])
 HOT = Tempering(3.0, 0.4, np.inf)
-SMOOTH = point_state(2, sections=0, seed=5)
+SMOOTH = jit_state(2, sections=0, seed=5)
 
 
 def literal(state, z):
@@ -85,12 +85,12 @@ def test_mirrored_paths_are_reversible_and_preserve_volume(learned, tempering):
 @pytest.mark.parametrize("tempering", [COLD, HOT], ids=["cold", "hot"])
 def test_runs_leave_the_walled_surrogate_invariant(learned, tempering):
     state, rng = WalledState(SMOOTH, learned), np.random.default_rng(2)
-    options = RunOptions(step_size=0.8, trajectory_length=2.5, jump_share=0.3, small_share=0.4)
+    options = InnerChainOptions(step_size=0.8, trajectory_length=2.5, jump_share=0.3, small_share=0.4)
     archive = rng.standard_normal((9, 2))
     spread = np.linalg.cholesky(np.linalg.inv(tempering.beta * SMOOTH.precision))
     draws = SMOOTH.location + rng.standard_normal((12_000, 2)) @ spread.T
     draws = draws[np.log(rng.random(len(draws))) < literal(learned, draws)][:4000]
-    results = [run(state, tempering, rng, z, 3, options, archive) for z in draws]
+    results = [inner_chain(state, tempering, rng, z, 3, options, archive) for z in draws]
     ends = np.array([r.position for r in results])
     np.testing.assert_allclose([r.wall for r in results], literal(learned, ends), atol=1e-9)
     np.testing.assert_allclose([r.start_wall for r in results], literal(learned, draws), atol=1e-9)

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import stats
 
 from kmc.mcmc.tempering import Tempering
-from kmc.surrogates import point
-from kmc.surrogates.point import PointState
+from kmc.surrogates import jit_state as at_a_point
+from kmc.surrogates.jit_state import SurrogateJitState
 
 LEVEL = 5e-6
 
@@ -43,7 +43,7 @@ def assert_uniform(u: np.ndarray) -> None:
 # Surrogates
 
 
-def point_state(dim: int, height: float = 1.0, sections: int = 6, seed: int = 0, **options) -> PointState:
+def jit_state(dim: int, height: float = 1.0, sections: int = 6, seed: int = 0, **options) -> SurrogateJitState:
     """A surrogate with a trend, and bumps of either sign; ``sections=0``: the trend alone."""
     rng = np.random.default_rng(seed)
     root = np.eye(dim) + 0.3 * rng.standard_normal((dim, dim))
@@ -62,12 +62,12 @@ def point_state(dim: int, height: float = 1.0, sections: int = 6, seed: int = 0,
         "coefficients": height * rng.choice([-1.0, 1.0], m) * rng.uniform(0.5, 1.5, m) * (sections > 0),
         "rate": 0.5 / 0.8**2,
     }
-    return PointState(**(fields | options))
+    return SurrogateJitState(**(fields | options))
 
 
-def log_surrogate(state: PointState, z: np.ndarray) -> np.ndarray:
+def log_surrogate(state: SurrogateJitState, z: np.ndarray) -> np.ndarray:
     """log s at the rows of z: what a run must leave invariant, right or wrong (its own oracle is elsewhere)."""
-    return point.values(state, np.ascontiguousarray(z))
+    return at_a_point.values(state, np.ascontiguousarray(z))
 
 
 def tempered_value(tempering: Tempering, value: np.ndarray) -> np.ndarray:
@@ -77,14 +77,14 @@ def tempered_value(tempering: Tempering, value: np.ndarray) -> np.ndarray:
     return -tempering.beta * inside - (depth - inside)
 
 
-def tempered_gradient(state: PointState, tempering: Tempering, z: np.ndarray, step: float = 1e-5) -> np.ndarray:
+def tempered_gradient(state: SurrogateJitState, tempering: Tempering, z: np.ndarray, step: float = 1e-5) -> np.ndarray:
     """∇ t(log s)(z) by central differences, shape (d,)."""
     offsets = step * np.eye(len(z))
     up, down = (tempered_value(tempering, log_surrogate(state, z + sign * offsets)) for sign in (1, -1))
     return (up - down) / (2 * step)
 
 
-def draw_line(state: PointState, tempering: Tempering, rng: np.random.Generator, n: int):
+def draw_line(state: SurrogateJitState, tempering: Tempering, rng: np.random.Generator, n: int):
     """Draws (n, 1) from exp(t(log s)) in one dimension, and its distribution function, through a fine grid."""
     grid = np.sinh(np.linspace(-8.0, 8.0, 200_001))  # to 1500 on either side, with steps of 1e-4 in the middle
     log_density = tempered_value(tempering, log_surrogate(state, grid[:, None]))
@@ -95,7 +95,7 @@ def draw_line(state: PointState, tempering: Tempering, rng: np.random.Generator,
     return draws[:, None], lambda z: np.interp(z, grid, cumulative)
 
 
-def draw_surrogate(state: PointState, tempering: Tempering, rng: np.random.Generator, n: int) -> np.ndarray:
+def draw_surrogate(state: SurrogateJitState, tempering: Tempering, rng: np.random.Generator, n: int) -> np.ndarray:
     """Draws (n, d) from exp(t(log s)) for a Gaussian trend without a cap, by rejection.
 
     t(v) <= -β (top - v), and the bumps add at most the sum of the positive coefficients: β times the trend plus a

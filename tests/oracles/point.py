@@ -1,4 +1,4 @@
-"""The surrogate at one point: the formulas of :class:`kmc.surrogates.point.PointState`, term by term."""
+"""The surrogate at one point: the formulas of :class:`kmc.surrogates.jit_state.SurrogateJitState`, term by term."""
 
 from __future__ import annotations
 

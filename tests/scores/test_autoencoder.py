@@ -2,7 +2,7 @@ import numba
 import numpy as np
 import pytest
 
-from kmc import points
+from kmc import jitted
 from kmc.scores.autoencoder import HIDDEN, LEVELS, NOISES, DenoisingAutoencoder
 from tests.oracles import autoencoder as oracle
 from tests.oracles import differences
@@ -229,7 +229,7 @@ def test_an_odd_number_of_corruptions():
 
 @numba.njit
 def _at(state, x, gradient):
-    return points.value_and_gradient(state, x, gradient, points.workspace(state))
+    return jitted.value_and_gradient(state, x, gradient, jitted.workspace(state))
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -239,5 +239,5 @@ def test_the_point_says_the_same(tied):
     values = estimator.log_density(at) if tied else np.zeros(len(at))
     gradient = np.empty(2)
     for x, value, expected in zip(at, values, estimator.gradient(at)):
-        assert _at(estimator.point(), x, gradient) == pytest.approx(value, rel=1e-11)
+        assert _at(estimator.jit_state(), x, gradient) == pytest.approx(value, rel=1e-11)
         np.testing.assert_allclose(gradient, expected, rtol=1e-11)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kmc import points
+from kmc import jitted
 from kmc.scores.checks import check_samples
 from kmc.scores.densities import (
     DOFS,
@@ -16,7 +16,7 @@ from kmc.scores.densities import (
     Uniform,
     UserDensity,
     fit_base,
-    point_parameters,
+    jit_parameters,
 )
 from tests.oracles import differences
 
@@ -285,20 +285,20 @@ def test_samples_outside_the_box_are_an_error():
 
 @numba.njit
 def _jitted(state, x, gradient):
-    return points.value_and_gradient(state, x, gradient, points.workspace(state))
+    return jitted.value_and_gradient(state, x, gradient, jitted.workspace(state))
 
 
 @pytest.mark.parametrize("density", SMOOTH)
-def test_point_parameters_say_the_same(density):
-    state, gradient = point_parameters(density, dim=3), np.empty(3)
+def test_jit_parameters_say_the_same(density):
+    state, gradient = jit_parameters(density, dim=3), np.empty(3)
     for x, value, expected in zip(X, density.log_density(X), density.gradient(X)):
         assert _jitted(state, x, gradient) == pytest.approx(value, rel=1e-13)
         np.testing.assert_allclose(gradient, expected, atol=1e-14)
 
 
-def test_other_bases_have_no_point_parameters():
-    assert point_parameters(Uniform(0.0, 1.0)) is None
-    assert point_parameters(fit_base(Quartic(), X)) is None
+def test_other_bases_have_no_jit_parameters():
+    assert jit_parameters(Uniform(0.0, 1.0)) is None
+    assert jit_parameters(fit_base(Quartic(), X)) is None
 
 
 # Samples

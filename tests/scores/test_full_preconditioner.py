@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kmc.kernels import Gaussian, Matern72
-from kmc.scores.full_evaluation import Evaluation
+from kmc.scores.full_evaluation import EvaluationOperator
 from kmc.scores.full_preconditioner import Preconditioner
 
 RNG = np.random.default_rng(4)
@@ -29,7 +29,7 @@ def _centred(rows, evaluation):
 @pytest.mark.parametrize("kernel", [Gaussian(1.5), Matern72(2.0)])
 def test_with_all_samples_and_without_noise_it_is_the_inverse(kernel, value_weight):
     """Gradients at every sample span the range of E up to the values; the shift is far above the rounding."""
-    evaluation = Evaluation(kernel, X, WEIGHTS, value_weight)
+    evaluation = EvaluationOperator(kernel, X, WEIGHTS, value_weight)
     shift = 0.3
     exact = np.linalg.inv(evaluation.dense() + shift * np.eye(np.prod(evaluation.shape)))
     apply = Preconditioner(evaluation, rank=120).at(shift)
@@ -42,7 +42,7 @@ def test_with_all_samples_and_without_noise_it_is_the_inverse(kernel, value_weig
 @pytest.mark.parametrize("value_weight", [None, 1.7])
 @pytest.mark.parametrize("shift", [1e1, 1e-3, 1e-9, 1e-14])
 def test_symmetric_and_positive_at_every_shift(shift, value_weight):
-    evaluation = Evaluation(Gaussian(2.5), X, WEIGHTS, value_weight)
+    evaluation = EvaluationOperator(Gaussian(2.5), X, WEIGHTS, value_weight)
     matrix = matrix_of(Preconditioner(evaluation, rank=32).at(shift), evaluation)
     scale = np.abs(matrix).max()
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-6 * scale)
@@ -53,7 +53,7 @@ def test_symmetric_and_positive_at_every_shift(shift, value_weight):
 @pytest.mark.parametrize("value_weight", [None, 1.7])
 def test_condition_number_falls(value_weight):
     """By the ratio of the eigenvalues that the landmarks capture to the shift."""
-    evaluation = Evaluation(Gaussian(2.5), X, WEIGHTS, value_weight)
+    evaluation = EvaluationOperator(Gaussian(2.5), X, WEIGHTS, value_weight)
     shift = 1e-3
     system = evaluation.dense() + shift * np.eye(np.prod(evaluation.shape))
     values = np.linalg.eigvals(matrix_of(Preconditioner(evaluation, rank=60).at(shift), evaluation) @ system).real
@@ -63,5 +63,5 @@ def test_condition_number_falls(value_weight):
 
 
 def test_duplicated_samples():
-    evaluation = Evaluation(Gaussian(1.5), np.repeat(X[:5], 12, axis=0), WEIGHTS)
+    evaluation = EvaluationOperator(Gaussian(1.5), np.repeat(X[:5], 12, axis=0), WEIGHTS)
     assert np.all(np.isfinite(Preconditioner(evaluation, rank=60).at(1e-6)(RNG.standard_normal(evaluation.shape))))

@@ -4,7 +4,7 @@ import pytest
 from kmc.bases import KernelExpansion
 from kmc.kernels import Gaussian
 from kmc.scores.densities import StudentT
-from kmc.scores.full_evaluation import Evaluation
+from kmc.scores.full_evaluation import EvaluationOperator
 from kmc.scores.full_system import FullSystem
 from kmc.scores.sums import Samples
 
@@ -32,7 +32,7 @@ def test_paths_agree_with_single_solutions(values):
 @pytest.mark.parametrize("values", [None, VALUES], ids=["samples", "values"])
 def test_the_reported_error_bounds_that_of_the_fitted_rows(values):
     exact = list(system(values).dense(LAMBDAS))
-    evaluation = Evaluation(KERNEL, X - X.mean(axis=0), WEIGHTS, None if values is None else 2.0)
+    evaluation = EvaluationOperator(KERNEL, X - X.mean(axis=0), WEIGHTS, None if values is None else 2.0)
     target = np.zeros(X.shape), (np.zeros(30) if values is None else VALUES - BASE.log_density(X))
     for solved, expected in zip(system(values).iterative(LAMBDAS, 1e-4, 1000), exact, strict=True):
         misfit = np.linalg.norm(evaluation.of(expected.function) - evaluation.rows(*target))
@@ -45,7 +45,7 @@ def test_the_reported_error_bounds_that_of_the_fitted_rows(values):
 @pytest.mark.parametrize("value_weight", [None, 2.0])
 def test_adjoint(value_weight):
     """<E f, u> = <f, E* u>: for f = k(y, ·) the right-hand side is (E* u)(y)."""
-    evaluation = Evaluation(KERNEL, X, WEIGHTS, value_weight)
+    evaluation = EvaluationOperator(KERNEL, X, WEIGHTS, value_weight)
     f = KernelExpansion(KERNEL, POINTS[:1], sections=np.ones(1))
     g = KernelExpansion(KERNEL, X, gradients=RNG.standard_normal(X.shape))
     u = evaluation.of(g)
@@ -54,7 +54,7 @@ def test_adjoint(value_weight):
 
 @pytest.mark.parametrize("value_weight", [None, 2.0])
 def test_product_is_that_of_the_matrix(value_weight):
-    evaluation = Evaluation(KERNEL, X, WEIGHTS, value_weight)
+    evaluation = EvaluationOperator(KERNEL, X, WEIGHTS, value_weight)
     u = evaluation.of(KernelExpansion(KERNEL, X, sections=RNG.standard_normal(30)))
     expected = evaluation.dense() @ u.reshape(-1)
     np.testing.assert_allclose(evaluation.product(u).reshape(-1), expected, rtol=1e-9, atol=1e-11)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kmc import points
+from kmc import jitted
 from kmc.scores.gaussian import GaussianScore
 from tests.oracles import differences
 
@@ -105,12 +105,12 @@ def test_samples_in_a_plane_are_an_error(x, message):
 
 @numba.njit
 def _at(state, x, gradient):
-    return points.value_and_gradient(state, x, gradient, points.workspace(state))
+    return jitted.value_and_gradient(state, x, gradient, jitted.workspace(state))
 
 
 def test_the_point_says_the_same():
     estimator = GaussianScore().fit(X)
     gradient = np.empty(3)
     for x, value, expected in zip(POINTS, estimator.log_density(POINTS), estimator.gradient(POINTS)):
-        assert _at(estimator.point(), x, gradient) == pytest.approx(value, rel=1e-13)
+        assert _at(estimator.jit_state(), x, gradient) == pytest.approx(value, rel=1e-13)
         np.testing.assert_allclose(gradient, expected, atol=1e-13)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kmc.surrogates import FitOptions, fit_surrogate, point
+from kmc.surrogates import FitOptions, fit_surrogate, jit_state
 from kmc.surrogates.trend import depth
 from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
 from tests.oracles import differences
@@ -92,13 +92,13 @@ def test_surrogate_is_the_trend_plus_the_expansion(rng, target):
     trend = surrogate.trend.constant - depth(
         np.einsum("ni,ij,nj->n", r, surrogate.trend.precision, r), surrogate.trend.dof, target.dim
     )
-    values = point.values(surrogate.point, z)
+    values = jit_state.values(surrogate.jit_state, z)
     scale = 1.0 + np.abs(surrogate.expansion.coefficients).sum()  # what cancels in the sum
     np.testing.assert_allclose(values, trend + surrogate.expansion.values(z), atol=1e-13 * scale)
-    np.testing.assert_allclose(values, [oracle.value(surrogate.point, row) for row in z], atol=1e-13 * scale)
+    np.testing.assert_allclose(values, [oracle.value(surrogate.jit_state, row) for row in z], atol=1e-13 * scale)
     np.testing.assert_allclose(values, surrogate.log_density(surrogate.whitening.back(z)), atol=1e-11 * scale)
-    slopes = [differences.gradient(lambda z: point.values(surrogate.point, z[None])[0], row) for row in z]
-    np.testing.assert_allclose(point.gradients(surrogate.point, z), slopes, rtol=1e-5, atol=1e-4)
+    slopes = [differences.gradient(lambda z: jit_state.values(surrogate.jit_state, z[None])[0], row) for row in z]
+    np.testing.assert_allclose(jit_state.gradients(surrogate.jit_state, z), slopes, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize(("score_weight", "bound"), [(0.0, 0.02), (0.3, 0.25)])
@@ -124,7 +124,7 @@ def test_other_coordinates_do_not_change_the_surrogate(rng, bandwidths):
     surrogate = fitted(x, y, bandwidths=bandwidths)
     draws = 3.0 + rng.standard_normal((100, 3)) @ np.diag([0.2, 1.0, 5.0])
     other = surrogate.rewhitened(draws)
-    inside = np.linalg.norm(surrogate.whitening(x), axis=1) < surrogate.point.reach
+    inside = np.linalg.norm(surrogate.whitening(x), axis=1) < surrogate.jit_state.reach
     np.testing.assert_allclose(other.log_density(x[inside]), surrogate.log_density(x[inside]), rtol=1e-6, atol=1e-6)
 
 

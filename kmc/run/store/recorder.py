@@ -28,7 +28,7 @@ SNAPSHOT_SECONDS = 5.0  # between snapshots, of the sampler's own time: what it 
 SHARE = 0.01  # Neither takes more of the time than this.
 
 
-class Unrecorded:
+class NullRecorder:
     """The recorder of a run without a store."""
 
     replaying = False  # whether the last values came from the store
@@ -57,7 +57,7 @@ class Unrecorded:
         """The run has ended, with that result."""
 
 
-class Recorder(Unrecorded):
+class Recorder(NullRecorder):
     """Writes a run to a store, and answers from it what was evaluated before.
 
     Parameters
@@ -131,7 +131,7 @@ class Recorder(Unrecorded):
             replica.warmup_trace.restore(_cut(rows, n), _cut(row_blobs, n))
 
     def recall(self, points: np.ndarray) -> list[Evaluation] | None:
-        """See :class:`Unrecorded`; StoreError if the run does not go as it did."""
+        """See :class:`NullRecorder`; StoreError if the run does not go as it did."""
         self.replaying = bool(self._past)
         if not self._past:
             self._own_seconds += time.perf_counter() - self._left
@@ -147,7 +147,7 @@ class Recorder(Unrecorded):
             ) from None
 
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
-        """See :class:`Unrecorded`."""
+        """See :class:`NullRecorder`."""
         if len(points):
             self._new.append(Batch(points.copy(), evaluations))
         self._left = time.perf_counter()

@@ -7,13 +7,15 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kmc import points
-from kmc.bases.base_point import base_value_and_gradient
+from kmc import jitted
+from kmc.bases.base_jit_state import base_value_and_gradient
 from kmc.bases.trigonometry import cosines_and_sines
 
 
 class FourierState(NamedTuple):
-    """Base(x) + Σ_j coefficients_j cos(ω_j·(x - origin) + phases_j); see :class:`kmc.bases.base_point.BasePoint`."""
+    """Base(x) + Σ_j coefficients_j cos(ω_j·(x - origin) + phases_j); see
+    :class:`kmc.bases.base_jit_state.BaseJitState`.
+    """
 
     constant: float
     location: np.ndarray  # (d,)
@@ -56,4 +58,4 @@ def value_and_gradient(state, x, gradient, work):
     return value
 
 
-points.register(FourierState, workspace, value_and_gradient)
+jitted.register(FourierState, workspace, value_and_gradient)

@@ -37,7 +37,7 @@ LONG = 0.2  # of a noisy chain in one state: with noise of sd 1, one run in seve
 _SHOWN = 6  # coordinates of a place
 
 
-def verdict(
+def run_warnings(
     sampler: str,
     found: Mapping[str, float],
     reports: Sequence[Mapping[str, Any]],
@@ -55,7 +55,7 @@ def verdict(
     sampler : str
         Its name.
     found : mapping
-        What :func:`kmc.run.symptoms.symptoms` measured; not looked at where there are no draws.
+        What :func:`kmc.run.run_statistics.run_statistics` measured; not looked at where there are no draws.
     reports : sequence of mappings
         The report of each replica's process.
     made : int

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numba
 import numpy as np
 
-from kmc import points
-from kmc.bases.base_point import BasePoint, base_value_and_gradient, flat
+from kmc import jitted
+from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.section_forms import profile_and_metric
 from kmc.kernels import Gaussian, Program, program, run_program, stack_for
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 class ExpansionState(NamedTuple):
     """Base(x) + Σ_a α_a q - 2q' (r·β_a) + γ_a (4q''τ + 2Tq') at z = A (x - origin), with r = z - y_a and s = |r|²; E is
-    the diagonal AAᵀ, τ = rᵀEr, T = tr E. See :class:`kmc.bases.base_point.BasePoint` and
+    the diagonal AAᵀ, τ = rᵀEr, T = tr E. See :class:`kmc.bases.base_jit_state.BaseJitState` and
     :class:`kmc.bases.KernelExpansion`.
     """
 
@@ -43,7 +43,7 @@ class ExpansionState(NamedTuple):
 
 
 def expansion_state(
-    expansion: KernelExpansion, base: BasePoint | None = None, origin: np.ndarray | None = None
+    expansion: KernelExpansion, base: BaseJitState | None = None, origin: np.ndarray | None = None
 ) -> ExpansionState:
     """The state of base(x) + f(x - origin); TypeError if the kernel is not made of built-in radial ones."""
     profile, metric = profile_and_metric(expansion.kernel)
@@ -261,4 +261,4 @@ def _spread(frame, i):
     return total
 
 
-points.register(ExpansionState, workspace, value_and_gradient)
+jitted.register(ExpansionState, workspace, value_and_gradient)

@@ -14,15 +14,15 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from kmc.jitted import register
 from kmc.kernels.exponentials import exponential
-from kmc.points import register
 
 SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it nothing of it is left
 
 ABOVE_TREND = 3.0  # nats that the sections may add to the trend anywhere
 
 
-class PointState(NamedTuple):
+class SurrogateJitState(NamedTuple):
     """log s(z) = constant - depth(z) + Σ_a coefficients_a k(u, centres_a) with u = metric z - shift.
 
     The sections are radial, k = exp(-rate |u - c|²), or polynomials, k = (1 + rate <u, c>)⁴.
@@ -94,7 +94,7 @@ def value_and_gradient(state, z, gradient, work):
     return _bounded(state, z, sections_sum, state.constant - depth, slope, pr, gradient)
 
 
-register(PointState, workspace, value_and_gradient)
+register(SurrogateJitState, workspace, value_and_gradient)
 
 
 @numba.njit(cache=True)

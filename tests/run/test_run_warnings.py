@@ -1,7 +1,7 @@
 import pytest
 
 from kmc.run.remedies import UNKNOWN, Spent
-from kmc.run.verdict import verdict
+from kmc.run.run_warnings import run_warnings
 
 WELL = {
     "acceptance": 0.8,
@@ -30,7 +30,7 @@ def say(
     spent=UNKNOWN,
     **found,
 ):
-    return verdict(sampler, WELL | found, reports or [facts], made, draws, cut, nonfinite, spent)
+    return run_warnings(sampler, WELL | found, reports or [facts], made, draws, cut, nonfinite, spent)
 
 
 @pytest.mark.parametrize("draws", [20, None])

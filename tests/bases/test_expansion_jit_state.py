@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
-from kmc import points
+from kmc import jitted
 from kmc.bases import KernelExpansion, KernelGradients, expansion_point
-from kmc.bases.base_point import BasePoint, base_value_and_gradient
+from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient
 from kmc.kernels import Gaussian, InverseMultiquadric, Matern52, Matern72, Metric, Polynomial, RadialFunction
 from tests.kernels import cases
 
@@ -41,15 +41,15 @@ def at(centres, n=4):
 
 def evaluate(state, x):
     gradient = np.full(len(x), np.nan)
-    return points.value_and_gradient(state, x, gradient, points.workspace(state)), gradient
+    return jitted.value_and_gradient(state, x, gradient, jitted.workspace(state)), gradient
 
 
 @numba.njit
 def evaluate_all(state, x, gradients):
-    work = points.workspace(state)
+    work = jitted.workspace(state)
     total = 0.0
     for i in range(len(x)):
-        total += points.value_and_gradient(state, x[i], gradients[i], work)
+        total += jitted.value_and_gradient(state, x[i], gradients[i], work)
     return total
 
 
@@ -66,7 +66,7 @@ def assert_same(f, state, x, shift=0.0):
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_a_point_is_many_points_with_one(kernel, parts, metric):
     f = expansion(kernel if metric is None else Metric(kernel, metric), parts)
-    assert_same(f, f.point_state(), at(f.centres))
+    assert_same(f, f.jit_state(), at(f.centres))
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4, 5, 8, 11])
@@ -74,7 +74,7 @@ def test_a_point_is_many_points_with_one(kernel, parts, metric):
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern52(3.0)])
 def test_any_dimension(kernel, names, dim):
     f = expansion(kernel, names, 9, dim)
-    assert_same(f, f.point_state(), at(f.centres))
+    assert_same(f, f.jit_state(), at(f.centres))
 
 
 def test_an_offset_costs_no_digits():
@@ -84,17 +84,17 @@ def test_an_offset_costs_no_digits():
     parts = {"sections": near.sections, "gradients": near.gradients, "laplacians": near.laplacians}
     near, far = (KernelExpansion(near.kernel, grid + s, **parts) for s in (0.0, shift))
     x = np.rint(at(grid) * 2**20) / 2**20
-    assert_same(near, far.point_state(), x, shift)
-    assert_same(near, near.point_state(origin=np.full(cases.DIM, shift)), x, shift)
+    assert_same(near, far.jit_state(), x, shift)
+    assert_same(near, near.jit_state(origin=np.full(cases.DIM, shift)), x, shift)
 
 
 @pytest.mark.parametrize("dof", [-1.0, 0.0, 2.5])
 def test_the_base_density_is_added(dof):
     rng = np.random.default_rng(52)
     root = rng.standard_normal((cases.DIM, cases.DIM))
-    base = BasePoint(-1.3, rng.standard_normal(cases.DIM), root @ root.T, dof)
+    base = BaseJitState(-1.3, rng.standard_normal(cases.DIM), root @ root.T, dof)
     f, origin = expansion(Gaussian(2.0), ("gradients",)), np.array([0.1, -0.2, 0.3])
-    state = KernelGradients(f.kernel, f.centres).point_state(f.gradients.ravel(), base, origin)
+    state = KernelGradients(f.kernel, f.centres).jit_state(f.gradients.ravel(), base, origin)
     for row in at(f.centres):
         slope = np.empty(cases.DIM)
         value = base_value_and_gradient(*base, row, slope)
@@ -106,7 +106,7 @@ def test_the_base_density_is_added(dof):
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Metric(Matern52(2.0), cases.TALL)])
 def test_inside_a_loop_it_is_the_same_and_allocates_nothing(kernel):
     f = expansion(kernel)
-    state, x = f.point_state(), at(f.centres, 8)
+    state, x = f.jit_state(), at(f.centres, 8)
     gradients = np.empty(x.shape)
     assert evaluate_all(state, x, gradients) == pytest.approx(f.values(x).sum(), rel=1e-11)
     np.testing.assert_allclose(gradients, f.gradient(x), atol=1e-11)
@@ -126,7 +126,7 @@ def test_another_expansion_does_not_recompile():
     """A second signature would cost seconds in the middle of a run."""
     readonly = np.zeros(cases.DIM)
     readonly.flags.writeable = False
-    base = BasePoint(0.0, readonly, np.asfortranarray(np.eye(cases.DIM)[:, ::-1]), 0.0)
+    base = BaseJitState(0.0, readonly, np.asfortranarray(np.eye(cases.DIM)[:, ::-1]), 0.0)
     compiled = []
     for kernel, names, m in [
         (Gaussian(), ("gradients",), 5),
@@ -134,7 +134,7 @@ def test_another_expansion_does_not_recompile():
         (Gaussian() + 0.5 * InverseMultiquadric(), ("gradients", "laplacians"), 4),
     ]:
         f = expansion(kernel, names, m)
-        for state in (f.point_state(), f.point_state(base, readonly)):
+        for state in (f.jit_state(), f.jit_state(base, readonly)):
             evaluate(state, f.centres[0])
         functions = expansion_point.value_and_gradient, expansion_point.workspace
         compiled.append([len(function.signatures) for function in functions])
@@ -152,4 +152,4 @@ def test_another_expansion_does_not_recompile():
 )
 def test_a_kernel_that_loops_do_not_know(kernel):
     with pytest.raises(TypeError, match="cannot be evaluated inside jitted loops"):
-        expansion(kernel).point_state()
+        expansion(kernel).jit_state()

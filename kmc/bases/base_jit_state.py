@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 
-class BasePoint(NamedTuple):
+class BaseJitState(NamedTuple):
     """A Gaussian, Student-t or flat log-density as numbers.
 
     With r = x - location and q = rᵀ precision r: constant - q/2 where dof = 0, constant - (ν + d)/2 log(1 + q/ν) where
@@ -21,14 +21,14 @@ class BasePoint(NamedTuple):
     dof: float
 
 
-def flat(dim: int) -> BasePoint:
+def flat(dim: int) -> BaseJitState:
     """The log-density that is zero everywhere."""
-    return BasePoint(0.0, np.zeros(dim), np.zeros((dim, dim)), -1.0)
+    return BaseJitState(0.0, np.zeros(dim), np.zeros((dim, dim)), -1.0)
 
 
 @numba.njit(cache=True)
 def base_value_and_gradient(constant, location, precision, dof, x, gradient):
-    """The log-density of a :class:`BasePoint` at x (d,); its gradient is written into ``gradient`` (d,)."""
+    """The log-density of a :class:`BaseJitState` at x (d,); its gradient is written into ``gradient`` (d,)."""
     d = x.size
     if dof < 0.0:
         gradient[:] = 0.0

@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kmc import points
-from kmc.bases.base_point import base_value_and_gradient
+from kmc import jitted
+from kmc.bases.base_jit_state import base_value_and_gradient
 
 
 class MonomialState(NamedTuple):
-    """Base(x) + Σ_a coefficients_a m_a(z), z = (x - centre) / scale; see :class:`kmc.bases.base_point.BasePoint`.
+    """Base(x) + Σ_a coefficients_a m_a(z), z = (x - centre) / scale; see
+    :class:`kmc.bases.base_jit_state.BaseJitState`.
 
     m_0 = 1 and m_a = m_{parents_a} z_{variables_a} are all monomials, by degree; the first of them have the gradient's
     coefficients.
@@ -54,4 +55,4 @@ def value_and_gradient(state, x, gradient, work):
     return value + np.dot(state.coefficients, monomials)
 
 
-points.register(MonomialState, workspace, value_and_gradient)
+jitted.register(MonomialState, workspace, value_and_gradient)

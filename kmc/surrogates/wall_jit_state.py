@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from kmc.points import register, register_wall
-from kmc.surrogates import point
+from kmc.jitted import register, register_wall
+from kmc.surrogates import jit_state
 
 LEAST = -8.0
 """log c is nowhere lower: a chain in a place that was taken for forbidden, and is not, must come out again."""
@@ -35,18 +35,18 @@ class WallState(NamedTuple):
 class WalledState(NamedTuple):
     """A surrogate's state, and its wall."""
 
-    point: point.PointState
+    smooth: jit_state.SurrogateJitState
     wall: WallState
 
     @property
     def ceiling(self) -> float:
         """Of the surrogate's bound."""
-        return self.point.ceiling
+        return self.smooth.ceiling
 
     @property
     def reach(self) -> float:
         """Of the surrogate's bound."""
-        return self.point.reach
+        return self.smooth.reach
 
 
 @numba.njit(cache=True)
@@ -97,12 +97,12 @@ def log_chance(wall, z, normal, work):
 
 @numba.njit(cache=True)
 def _workspace(state):
-    return np.empty((4, state.wall.shift.size)), point.workspace(state.point)
+    return np.empty((4, state.wall.shift.size)), jit_state.workspace(state.smooth)
 
 
 @numba.njit(cache=True)
 def _value_and_gradient(state, z, gradient, work):
-    return point.value_and_gradient(state.point, z, gradient, work[1])
+    return jit_state.value_and_gradient(state.smooth, z, gradient, work[1])
 
 
 @numba.njit(cache=True)

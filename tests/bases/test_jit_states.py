@@ -6,9 +6,9 @@ import pytest
 from numba.core.runtime import _nrt_python, rtsys
 from scipy import stats
 
-from kmc import points
+from kmc import jitted
 from kmc.bases import Contraction, FourierFeatures, KernelSections, Monomials, UserFunctions, Whitened
-from kmc.bases.base_point import BasePoint, base_value_and_gradient, flat
+from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
 from kmc.bases.trigonometry import cosines_and_sines
 from kmc.kernels import Gaussian, Metric
 from tests.oracles import differences
@@ -26,8 +26,8 @@ def peak(density):
 NORMAL, STUDENT = stats.multivariate_normal(LOCATION, SCALE), stats.multivariate_t(LOCATION, SCALE, df=3.5)
 BASES = {
     "none": (None, lambda x: 0.0),
-    "gaussian": (BasePoint(peak(NORMAL), LOCATION, PRECISION, 0.0), NORMAL.logpdf),
-    "student": (BasePoint(peak(STUDENT), LOCATION, PRECISION, 3.5), STUDENT.logpdf),
+    "gaussian": (BaseJitState(peak(NORMAL), LOCATION, PRECISION, 0.0), NORMAL.logpdf),
+    "student": (BaseJitState(peak(STUDENT), LOCATION, PRECISION, 3.5), STUDENT.logpdf),
 }
 RNG = np.random.default_rng(70)
 FUNCTIONS = {
@@ -51,22 +51,22 @@ def x():
 
 def evaluate(state, x):
     gradient = np.empty(DIM)
-    return points.value_and_gradient(state, x, gradient, points.workspace(state)), gradient
+    return jitted.value_and_gradient(state, x, gradient, jitted.workspace(state)), gradient
 
 
 @numba.njit
 def evaluate_all(state, x, gradients):
-    work = points.workspace(state)
+    work = jitted.workspace(state)
     total = 0.0
     for i in range(len(x)):
-        total += points.value_and_gradient(state, x[i], gradients[i], work)
+        total += jitted.value_and_gradient(state, x[i], gradients[i], work)
     return total
 
 
 @pytest.mark.parametrize(("base", "log_density"), BASES.values(), ids=BASES)
 def test_a_point_is_the_base_and_the_contraction(function, x, base, log_density):
     origin = np.array([0.1, -0.2, 0.3])
-    state = function.point_state(base, origin)
+    state = function.jit_state(base, origin)
     for row in x:
         value, gradient = evaluate(state, row)
         assert value == pytest.approx(log_density(row) + function.values(row[None] - origin)[0], rel=1e-12, abs=1e-13)
@@ -75,7 +75,7 @@ def test_a_point_is_the_base_and_the_contraction(function, x, base, log_density)
 
 
 def test_inside_a_loop_it_is_the_same_and_allocates_nothing(function, x):
-    state = function.point_state(BASES["student"][0])
+    state = function.jit_state(BASES["student"][0])
     gradients = np.empty((5, DIM))
     assert evaluate_all(state, x, gradients) == pytest.approx(sum(evaluate(state, row)[0] for row in x), rel=1e-13)
     np.testing.assert_allclose(gradients, [evaluate(state, row)[1] for row in x], rtol=1e-13)
@@ -92,8 +92,8 @@ def test_inside_a_loop_it_is_the_same_and_allocates_nothing(function, x):
 
 
 def test_a_basis_without_points():
-    with pytest.raises(TypeError, match="UserFunctions has no point_state"):
-        Contraction(UserFunctions(np.sin, size=1), np.ones(1)).point_state()
+    with pytest.raises(TypeError, match="UserFunctions has no jit_state"):
+        Contraction(UserFunctions(np.sin, size=1), np.ones(1)).jit_state()
 
 
 def test_a_flat_base_has_no_gradient():

@@ -3,7 +3,7 @@ import pytest
 
 from kmc.surrogates import FitOptions, fit_surrogate
 from kmc.surrogates.expansion import REGULARIZATIONS, Data, fit_expansion
-from kmc.surrogates.shares import FOLDS, SHARES, Folds, _held_out, make_folds, with_best_share
+from kmc.surrogates.score_weight_cv import FOLDS, SHARES, Folds, _held_out, make_folds, with_best_share
 from tests.oracles import expansion as oracle
 
 JITTER, FACTORS = 1e-8, (0.5, 1.0, 2.0)

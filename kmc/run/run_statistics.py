@@ -1,4 +1,4 @@
-"""The numbers that a finished run is judged by: :mod:`kmc.run.verdict` compares them with limits."""
+"""The numbers that a finished run is judged by: :mod:`kmc.run.run_warnings` compares them with limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kmc.run import convergence
 _FEWEST_MOVES = 20
 
 
-def symptoms(
+def run_statistics(
     positions: np.ndarray,
     log_density: np.ndarray,
     acceptance_rate: np.ndarray,

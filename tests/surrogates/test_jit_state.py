@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
-from kmc.surrogates import FitOptions, fit_surrogate, point
+from kmc.surrogates import FitOptions, fit_surrogate, jit_state
 from tests.oracles import differences
 from tests.oracles import point as oracle
 
@@ -13,7 +13,7 @@ TRENDS = {"below the cap": (0.0, 0.7), "beyond the cap": (0.0, 1.5), "far beyond
 def state(dof, dim=3, m=12, radial=True):
     rng = np.random.default_rng(10)
     a = rng.standard_normal((dim, dim))
-    return point.PointState(
+    return jit_state.SurrogateJitState(
         constant=-1.3,
         location=rng.standard_normal(dim),
         precision=a @ a.T + np.eye(dim),
@@ -38,7 +38,7 @@ def at_depth(state, half_q, n=5):
 
 def evaluate(state, z):
     gradient = np.empty(len(z))
-    return point.value_and_gradient(state, z, gradient, point.workspace(state)), gradient
+    return jit_state.value_and_gradient(state, z, gradient, jit_state.workspace(state)), gradient
 
 
 @pytest.mark.parametrize("radial", [True, False], ids=["radial", "polynomial"])
@@ -57,8 +57,8 @@ def test_many_points_are_many_times_one(dof):
     surrogate = state(dof)
     z = np.vstack([at_depth(surrogate, half_q) for half_q in (0.1, 2.0, 50.0)])
     each = [evaluate(surrogate, row) for row in z]
-    np.testing.assert_array_equal(point.values(surrogate, z), [value for value, _ in each])
-    np.testing.assert_array_equal(point.gradients(surrogate, z), [gradient for _, gradient in each])
+    np.testing.assert_array_equal(jit_state.values(surrogate, z), [value for value, _ in each])
+    np.testing.assert_array_equal(jit_state.gradients(surrogate, z), [gradient for _, gradient in each])
 
 
 def test_value_and_gradient_are_continuous_across_the_cap():
@@ -92,12 +92,12 @@ def test_a_runaway_expansion_is_bounded(ceiling, reach):
     free = free._replace(coefficients=-30.0 * free.coefficients)  # rises by a hundred nats among the centres
     surrogate = free._replace(ceiling=ceiling, reach=reach)
     points = np.vstack([free.centres.T, 3.0 * free.centres.T])
-    unbounded, bounded = point.values(free, points), point.values(surrogate, points)
+    unbounded, bounded = jit_state.values(free, points), jit_state.values(surrogate, points)
     assert unbounded.max() > 50.0
     assert bounded.max() <= ceiling
     assert (bounded <= unbounded).all()
     slopes = [differences.gradient(lambda z: evaluate(surrogate, z)[0], z, 1e-3) for z in points]
-    np.testing.assert_allclose(point.gradients(surrogate, points), slopes, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(jit_state.gradients(surrogate, points), slopes, rtol=1e-4, atol=1e-4)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_point_allocates_nothing(allocations, radial):
     for n in (1, 1000):
         z = np.zeros((n, 3))
         before = allocations()
-        point.gradients(surrogate, z)
+        jit_state.gradients(surrogate, z)
         counts.append(allocations() - before)
     assert counts[0] == counts[1] > 0
 
@@ -131,8 +131,8 @@ def test_refits_of_any_size_do_not_recompile():
         s = np.sum(x**2, axis=1)
         y = -0.5 * s + 0.1 * np.sin(3 * x[:, 0]) if not heavy else -0.5 * (1 + dim) * np.log1p(10 * s)
         surrogate = fit_surrogate(x, y, x[::2], rng, FitOptions(n_basis=n_basis))
-        assert (surrogate.point.dof > 0) == (heavy > 0)
-        evaluate(surrogate.point, surrogate.whitening(x[:1])[0])
-        functions = point.value_and_gradient, point.workspace, point.values, point.gradients
+        assert (surrogate.jit_state.dof > 0) == (heavy > 0)
+        evaluate(surrogate.jit_state, surrogate.whitening(x[:1])[0])
+        functions = (getattr(jit_state, name) for name in ("value_and_gradient", "workspace", "values", "gradients"))
         compiled.append([len(f.signatures) for f in functions])
     assert compiled == compiled[:1] * 4
