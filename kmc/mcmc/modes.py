@@ -229,11 +229,11 @@ class Modes:
         setup = self._setup._replace(
             initial=states[chosen],
             initial_log_density=values[chosen],
-            max_evaluations=2 * (int(mine.sum()) + allowed),
+            max_evaluations=2 * allowed,
             seed=np.random.SeedSequence(int(self._rng.integers(2**63))),
+            history=(history.x[mine], history.log_density[mine]),
         )
         explorer = self._main.another(setup, picks + 0.5 * (others[0] - others[1]), int(mine.sum()) + 200)
-        explorer.trainer.history.extend(history.x[mine], history.log_density[mine])
         self._deepen(explorer, history.x[self._labels(history.x) != index])
         self._learning = explorer, index, None
 
