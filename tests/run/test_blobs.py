@@ -76,6 +76,7 @@ def test_loo_of_a_log_likelihood_works_as_it_stands():
     assert float(found.elpd_loo if ARVIZ < 1 else found.elpd) == pytest.approx(exact, abs=0.3)
 
 
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_several_log_likelihoods_have_names_and_survive_a_store(tmp_path):
     options = {"sampler": "adaptive-metropolis", "replicas": 2, "warmup": 60}
     idata = sampled(two_likelihoods, store=tmp_path / "run.zarr", **options)

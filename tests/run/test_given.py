@@ -7,6 +7,8 @@ import kmc
 from kmc.errors import KmcWarning
 from kmc.run.given import MOST, as_given
 
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # of short runs
+
 RNG = np.random.default_rng(7)
 ELSEWHERE = RNG.standard_normal((500, 2)) * [4.0, 1.5] + [10.0, 0.0]
 

@@ -149,6 +149,7 @@ def test_it_can_be_sent_elsewhere(bridgestan, model):
     np.testing.assert_array_equal(arrived.constrain(x[None])["new"], model.constrain(x[None])["new"])
 
 
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_end_to_end(model):
     idata = kmc.sample(model, sampler="random-walk", draws=20, warmup=0, seed=1, progress=False)
     assert idata.posterior["m"].dims == ("chain", "draw", "m_dim_0", "m_dim_1")
