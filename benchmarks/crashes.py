@@ -29,7 +29,7 @@ import numpy as np
 import kmc
 from kmc.run.store import files, recorder
 
-SMALL = {"min_warmup_evaluations": 80, "n_temperatures": 2, "settle": 3}
+SMALL = {"min_warmup_evaluations": 80, "n_temperatures": 2, "post_freeze_burn_in": 3}
 SAMPLERS = {
     "random-walk": kmc.RandomWalkMetropolis(),
     "adaptive-metropolis": kmc.AdaptiveMetropolis(),

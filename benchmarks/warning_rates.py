@@ -39,16 +39,22 @@ from kmc.run.run_warnings import run_warnings
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "warnings.csv"
-KEY = ("target", "budget", "replicas", "seed")
+KEY = ("target", "budget", "independent_runs", "seed")
 FOUND = ("acceptance", "tail_acceptance", "stay", "longest_stay", "rhat", "tail_ess", "drift", "disagreement")
 CANDIDATES = ("piece_rhat", "free_acceptance")  # no warning looks at these
-FACTS = ("surrogate_loo_sd", "surrogate_trend_sd", "surrogate_metric_spread", "run_length", "n_evaluations_warmup")
+FACTS = (
+    "surrogate_loo_sd",
+    "surrogate_trend_sd",
+    "surrogate_metric_spread",
+    "inner_chain_length",
+    "n_evaluations_warmup",
+)
 QUALITY = ("bias", "width_min", "width_max", "bias_excess", "width_excess", "ess")
 COLUMNS = (*KEY, "dim", "draws", "seconds", *QUALITY, *FOUND, *CANDIDATES, *FACTS, "version")
 CHAINS = 4
 
 
-def run_cell(target: str, budget: int, replicas: int, seed: int) -> dict[str, Any]:
+def run_cell(target: str, budget: int, independent_runs: int, seed: int) -> dict[str, Any]:
     """One row."""
     warnings.simplefilter("ignore")
     task = problem(target)
@@ -59,19 +65,19 @@ def run_cell(target: str, budget: int, replicas: int, seed: int) -> dict[str, An
         draws=None,
         max_evaluations=budget,
         chains=CHAINS,
-        replicas=replicas,
+        independent_runs=independent_runs,
         seed=seed,
         progress=False,
     )
     seconds = time.perf_counter() - start
     stats = {name: idata["sample_stats"][name].values for name in ("lp", "acceptance_rate", "accepted", "move")}
     x = idata["posterior"]["x"].values
-    row = dict(zip(KEY, (target, budget, replicas, seed), strict=True))
+    row = dict(zip(KEY, (target, budget, independent_runs, seed), strict=True))
     row |= {"dim": task.dim, "draws": x.shape[1], "seconds": seconds, "version": version("kmc")}
     row |= {name: _worst(idata.attrs.get(name)) for name in FACTS}
     if x.shape[1] >= 10:
         row |= quality(x, task.truth)
-        row |= run_statistics(x, stats["lp"], stats["acceptance_rate"], stats["accepted"], replicas)
+        row |= run_statistics(x, stats["lp"], stats["acceptance_rate"], stats["accepted"], independent_runs)
         row |= _candidates(x, stats)
     return {name: _rounded(row.get(name, math.nan)) for name in COLUMNS}
 
@@ -88,7 +94,7 @@ def _candidates(x, stats):
 
 
 def _worst(fact):
-    """The largest of the replicas' numbers; NaN where there is none."""
+    """The largest of the independent runs' numbers; NaN where there is none."""
     numbers = json.loads(fact) if isinstance(fact, str) else [fact]
     return max((float(number) for number in numbers if number is not None), default=math.nan)
 
@@ -205,11 +211,11 @@ def separation(rows: list[dict]) -> str:
 
 
 def report(rows: list[dict]) -> str:
-    """Markdown: the tables of each budget and number of replicas."""
+    """Markdown: the tables of each budget and number of independent runs."""
     parts = []
-    for budget, replicas in sorted({(row["budget"], row["replicas"]) for row in rows}):
-        chosen = [row for row in rows if (row["budget"], row["replicas"]) == (budget, replicas)]
-        parts += [f"### {budget:,} evaluations, replicas={replicas}", table(chosen), by_target(chosen)]
+    for budget, independent_runs in sorted({(row["budget"], row["independent_runs"]) for row in rows}):
+        chosen = [row for row in rows if (row["budget"], row["independent_runs"]) == (budget, independent_runs)]
+        parts += [f"### {budget:,} evaluations, independent_runs={independent_runs}", table(chosen), by_target(chosen)]
     return "\n\n".join([*parts, "### All runs", table(rows), separation(rows)])
 
 
@@ -218,7 +224,7 @@ def main() -> None:
     plain = [target for target in TARGETS if target not in NOISY]
     parser.add_argument("--targets", nargs="+", default=plain, choices=plain, metavar="TARGET")
     parser.add_argument("--budget", nargs="+", type=int, default=[3000, 6000], help="evaluations")
-    parser.add_argument("--replicas", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--independent-runs", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--seeds", nargs=2, type=int, default=[100, 110], metavar=("FIRST", "END"))
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
@@ -228,7 +234,7 @@ def main() -> None:
     options = parser.parse_args()
 
     seeds = range(*options.seeds)
-    cells = list(itertools.product(options.targets, options.budget, options.replicas, seeds))
+    cells = list(itertools.product(options.targets, options.budget, options.independent_runs, seeds))
     cells.sort(key=lambda cell: cell[-1])  # a seed of every target, then the next
     known = {tuple(row[name] for name in KEY) for row in read(options.results)}
     missing = [] if options.tables else [cell for cell in cells if options.rerun or cell not in known]

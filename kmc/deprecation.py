@@ -71,6 +71,14 @@ def renamed_arguments(**names: str) -> Callable[[_Function], _Function]:
     return decorate
 
 
+def old_argument(unknown: dict[str, Any], old: str, new: str, value: Any) -> Any:
+    """The value of an argument that may have come under its old name, among a function's unknown ones."""
+    if old not in unknown:
+        return value
+    _warn(f"the argument {old}", new, stacklevel=4)
+    return unknown.pop(old)
+
+
 def renamed_fields(**names: str) -> Callable[[_Class], _Class]:
     """Decorate a class whose constructor takes its fields: old names work as keywords and as attributes.
 

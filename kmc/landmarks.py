@@ -9,7 +9,7 @@ import numpy as np
 from scipy.cluster.vq import kmeans2
 
 from kmc.checks import as_array, check_magnitude
-from kmc.kernels.partials import partial
+from kmc.kernels.kernel_derivatives import kernel_derivative
 
 METHODS = ("uniform", "pivoted-cholesky", "k-means")
 
@@ -68,7 +68,9 @@ def pivots(kernel: Any, points: np.ndarray, count: int) -> np.ndarray:
         pivot = int(np.argmax(residual))
         if residual[pivot] <= floor:
             break
-        column = partial(kernel, "k", points, points[pivot : pivot + 1])[:, 0] - factor[:, :k] @ factor[pivot, :k]
+        column = (
+            kernel_derivative(kernel, "k", points, points[pivot : pivot + 1])[:, 0] - factor[:, :k] @ factor[pivot, :k]
+        )
         factor[:, k] = column / np.sqrt(residual[pivot])
         residual = np.maximum(residual - factor[:, k] ** 2, 0.0)
         residual[pivot] = 0.0
@@ -78,7 +80,7 @@ def pivots(kernel: Any, points: np.ndarray, count: int) -> np.ndarray:
 
 def _diagonal(kernel, points, block=64):
     parts = (points[start : start + block] for start in range(0, len(points), block))
-    return np.concatenate([np.diagonal(partial(kernel, "k", part, part)) for part in parts]).copy()
+    return np.concatenate([np.diagonal(kernel_derivative(kernel, "k", part, part)) for part in parts]).copy()
 
 
 def _given(points, dim, name):

@@ -5,13 +5,17 @@ import importlib
 import numpy as np
 import pytest
 
+import kmc
 from kmc import scores
+from kmc.kernels import Gaussian, Kernel
+from kmc.surrogates import FitOptions
 
 MODULES = [
     ("kmc.mcmc", "Problem", "SamplerSetup"),
     ("kmc.mcmc", "Process", "SamplerState"),
     ("kmc.mcmc", "Sweep", "Step"),
     ("kmc.mcmc.base", "Problem", "SamplerSetup"),
+    ("kmc.kernels", "partial", "kernel_derivative"),
     ("kmc.bases", "BasePoint", "BaseJitState"),
 ]
 
@@ -40,3 +44,53 @@ def test_the_old_name_of_jit_state(estimator):
     with pytest.warns(DeprecationWarning, match=r"\.point is now .*\.jit_state"):
         old = estimator.point()
     assert type(old) is type(estimator.jit_state())
+
+
+@pytest.mark.parametrize(
+    ("cls", "old", "new", "value"),
+    [
+        (kmc.KernelHMC, "archive_share", "archive_probability", 0.3),
+        (kmc.KernelHMC, "tempered_share", "tempered_probability", 0.3),
+        (kmc.KernelHMC, "single_share", "single_move_probability", 0.3),
+        (kmc.KernelHMC, "jump_share", "jump_probability", 0.3),
+        (kmc.KernelHMC, "small_share", "small_step_probability", 0.3),
+        (kmc.KernelHMC, "growth", "refit_growth", 1.5),
+        (kmc.KernelHMC, "settle", "post_freeze_burn_in", 3),
+        (FitOptions, "good", "target_loo_sd", 0.3),
+    ],
+)
+def test_an_option_under_its_old_name(cls, old, new, value):
+    with pytest.warns(DeprecationWarning, match=f"the argument {old} of {cls.__name__} is now {new}") as caught:
+        options = cls(**{old: value})
+    assert options == cls(**{new: value}) and caught[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match=rf"{cls.__name__}.{old} is now {cls.__name__}.{new}"):
+        assert getattr(options, old) == value
+    with pytest.raises(TypeError, match=f"{old}={value} and {new}={value} are one argument: give only {new}"):
+        cls(**{old: value, new: value})
+
+
+RUN = {"dim": 1, "sampler": "random-walk", "draws": 5, "warmup": 2, "chains": 2, "seed": 1}
+
+
+def test_replicas_are_independent_runs():
+    density = lambda x: -0.5 * float(x @ x)  # noqa: E731
+    with pytest.warns(DeprecationWarning, match="the argument replicas is now independent_runs") as caught:
+        old = kmc.sample(density, replicas=2, progress=False, **RUN)
+    assert caught[0].filename == __file__
+    assert old.attrs["independent_runs"] == old.attrs["replicas"] == 2
+    with pytest.warns(DeprecationWarning, match="the argument replicas is now independent_runs"):
+        run = kmc.iterate(density, replicas=2, **RUN)
+    for _ in run:
+        pass
+    np.testing.assert_array_equal(run.result().posterior["x"], old.posterior["x"])
+
+
+def test_the_kind_of_a_kernel_under_its_old_name():
+    with pytest.warns(DeprecationWarning, match=r"Kernel.argument is now Kernel.kind"):
+        assert Gaussian().argument == "distance"
+    with pytest.warns(DeprecationWarning, match=r"Mine.argument is now kind"):
+
+        class Mine(Kernel):
+            argument = "distance"
+
+    assert Mine().kind == "distance"

@@ -56,7 +56,7 @@ def draws_of_a_parameter(parameter):
 
 
 def matrix(kernel):
-    return kernels.partial(kernel, "k", POINTS, POINTS)
+    return kernels.kernel_derivative(kernel, "k", POINTS, POINTS)
 
 
 def profile(program):
@@ -161,7 +161,7 @@ TWO = {"n_components": 2, "bandwidth": 1.0, **SMALL}
 CASES = {
     # of kmc itself
     kmc.AdaptiveMetropolis: lambda: ([kmc.AdaptiveMetropolis(adaptation="freeze")], draws_of_it),
-    kmc.KernelHMC: lambda: ([kmc.KernelHMC(archive_share=0.2, fit=FitOptions(n_basis=50))], itself),
+    kmc.KernelHMC: lambda: ([kmc.KernelHMC(archive_probability=0.2, fit=FitOptions(n_basis=50))], itself),
     kmc.ProcessExecutor: lambda: ([kmc.ProcessExecutor(2, timeout=1.5)], itself),
     kmc.RandomWalkMetropolis: lambda: ([kmc.RandomWalkMetropolis(scale=[0.5, 1.0])], draws_of_it),
     kmc.Model: lambda: ([kmc.Model(normal, dim=2), kmc.Model(normal, dim=2, initial=X, noisy=True), NAMED], draws),

@@ -14,7 +14,7 @@ from kmc.bases.expansion_jit_state import ExpansionState, expansion_state
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.section_forms import profile_and_metric
 from kmc.checks import as_array, check_magnitude
-from kmc.kernels import Kernel, partial
+from kmc.kernels import Kernel, kernel_derivative
 
 _NUMBERS = 2**18  # in one array of a pass over points: 2 MB, a few of which stay in the cache
 
@@ -78,7 +78,7 @@ class KernelExpansion:
             object.__setattr__(self, name, _check_coefficients(name, getattr(self, name), shape))
         profile, metric = profile_and_metric(self.kernel)
         forms: _Forms = _GeneralForms(self)
-        if profile.argument == "distance":
+        if profile.kind == "distance":
             forms = _RadialForms(self, profile, RadialGeometry(metric, centres))
         object.__setattr__(self, "_forms", forms)
 
@@ -254,5 +254,5 @@ class _GeneralForms:
         for name, coefficients in [(section, f.sections), (gradient, f.gradients), (laplacian, f.laplacians)]:
             if coefficients is not None:
                 subscripts = "nm...,m->n..." if coefficients.ndim == 1 else "nm...d,md->n..."
-                total = total + np.einsum(subscripts, partial(f.kernel, name, x, f.centres), coefficients)
+                total = total + np.einsum(subscripts, kernel_derivative(f.kernel, name, x, f.centres), coefficients)
         return total

@@ -48,7 +48,7 @@ def expansion_state(
     """The state of base(x) + f(x - origin); TypeError if the kernel is not made of built-in radial ones."""
     profile, metric = profile_and_metric(expansion.kernel)
     code = program(profile)
-    if code is None or profile.argument != "distance":
+    if code is None or profile.kind != "distance":
         raise TypeError(
             f"kernel={expansion.kernel!r} cannot be evaluated inside jitted loops: expected one made of built-in "
             "radial kernels, in a metric or not"

@@ -7,13 +7,13 @@ import numpy as np
 from kmc.bases import general, gradient_columns, gradient_moments
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.section_forms import profile_and_metric
-from kmc.kernels import Kernel, partial
+from kmc.kernels import Kernel, kernel_derivative
 
 
 def gradient_forms(kernel: Kernel, centres: np.ndarray, selected: np.ndarray) -> GradientForms:
     """The fastest way for the selected gradients, out of range(m d), of this kernel at centres (m, d)."""
     profile, metric = profile_and_metric(kernel)
-    if profile.argument == "distance":
+    if profile.kind == "distance":
         return RadialForms(kernel, centres, selected, profile, metric)
     return GradientForms(kernel, centres, selected)
 
@@ -27,19 +27,19 @@ class GradientForms:
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """At points (n, d), shape (n, p)."""
-        return self._kept(partial(self._kernel, "y", x, self._centres))
+        return self._kept(kernel_derivative(self._kernel, "y", x, self._centres))
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
         """Shape (n, p, d)."""
-        return self._kept(partial(self._kernel, "xy", x, self._centres).transpose(0, 1, 3, 2))
+        return self._kept(kernel_derivative(self._kernel, "xy", x, self._centres).transpose(0, 1, 3, 2))
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
         """Shape (n, p)."""
-        return self._kept(partial(self._kernel, "xxy", x, self._centres))
+        return self._kept(kernel_derivative(self._kernel, "xxy", x, self._centres))
 
     def gram(self) -> np.ndarray:
         """Inner products of the functions, shape (p, p)."""
-        block = partial(self._kernel, "xy", self._centres, self._centres).transpose(0, 2, 1, 3)
+        block = kernel_derivative(self._kernel, "xy", self._centres, self._centres).transpose(0, 2, 1, 3)
         return block.reshape(self._centres.size, -1)[np.ix_(self._selected, self._selected)]
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from kmc.bases import general
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.radial_moments import mass_and_dirichlet
-from kmc.kernels import Kernel, Metric, Scale, partial
+from kmc.kernels import Kernel, Metric, Scale, kernel_derivative
 
 
 class SectionForms(Protocol):
@@ -41,9 +41,9 @@ class SectionForms(Protocol):
 def section_forms(kernel: Kernel, centres: np.ndarray) -> SectionForms:
     """The fastest way for sections of this kernel at centres (m, d)."""
     profile, metric = profile_and_metric(kernel)
-    if profile.argument == "distance":
+    if profile.kind == "distance":
         return RadialForms(profile, metric, centres)
-    if profile.argument == "inner-product":
+    if profile.kind == "inner-product":
         return DotProductForms(profile, metric, centres)
     return MixedForms(kernel, centres)
 
@@ -54,7 +54,7 @@ def profile_and_metric(kernel: Kernel) -> tuple[Kernel, np.ndarray | None]:
         profile, inner = profile_and_metric(kernel.kernel)
         outer = np.diag(kernel.matrix) if kernel.matrix.ndim == 1 else kernel.matrix
         return profile, outer if inner is None else inner @ outer
-    if isinstance(kernel, Scale) and kernel.argument is None:
+    if isinstance(kernel, Scale) and kernel.kind is None:
         profile, metric = profile_and_metric(kernel.kernel)
         return Scale(profile, kernel.factor), metric
     return kernel, None
@@ -183,15 +183,15 @@ class MixedForms:
 
     def values(self, x):
         """The functions at points (n, d), shape (n, m)."""
-        return partial(self._kernel, "k", x, self._centres)
+        return kernel_derivative(self._kernel, "k", x, self._centres)
 
     def gradients(self, x):
         """Shape (n, m, d)."""
-        return partial(self._kernel, "x", x, self._centres)
+        return kernel_derivative(self._kernel, "x", x, self._centres)
 
     def laplacians(self, x):
         """Shape (n, m)."""
-        return partial(self._kernel, "xx", x, self._centres)
+        return kernel_derivative(self._kernel, "xx", x, self._centres)
 
     def sum_dirichlet(self, x, weights):
         """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (m, m)."""

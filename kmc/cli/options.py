@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,15 @@ def subparser(
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser.set_defaults(command=command, parser=parser)
     return parser
+
+
+class OldName(argparse.Action):
+    """An option under its old name: it is taken, with a note."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        """See :class:`argparse.Action`."""
+        print(f"{option_string} is now --{self.dest.replace('_', '-')}", file=sys.stderr)
+        setattr(namespace, self.dest, values)
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:

@@ -80,7 +80,9 @@ def _asked(store: Path, header: dict[str, Any], target: Any, trust: bool) -> dic
     from kmc.run.store.open import stored_model, stored_sampler
 
     settings = header["settings"]
-    asked = {name: settings[name] for name in ("chains", "replicas", "draws", "warmup", "max_evaluations", "initial")}
+    asked = {
+        name: settings[name] for name in ("chains", "independent_runs", "draws", "warmup", "max_evaluations", "initial")
+    }
     target = stored_model(store, header, trust) if target is None else target
     if target is None:
         raise ValueError(f"{str(store)!r} holds no log-density that can be loaded here: pass --model FILE.py:NAME")

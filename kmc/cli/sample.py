@@ -8,7 +8,7 @@ from typing import Any
 
 from kmc._names import COMMAND
 from kmc.cli import results, targets
-from kmc.cli.options import add_max_time, add_quiet, natural, positive, subparser
+from kmc.cli.options import OldName, add_max_time, add_quiet, natural, positive, subparser
 
 # Options that go to kmc.sample as they are: its own defaults hold for those that are not given.
 _HANDED_ON = (
@@ -19,7 +19,7 @@ _HANDED_ON = (
     "max_time",
     "seed",
     "sampler",
-    "replicas",
+    "independent_runs",
     "executor",
     "store",
 )
@@ -64,7 +64,8 @@ def add_parser(commands: Any) -> None:
     add_max_time(parser)
     parser.add_argument("--seed", type=natural, metavar="S", help="random seed")
     parser.add_argument("--sampler", metavar="NAME", help="kernel-hmc (default), adaptive-metropolis or random-walk")
-    parser.add_argument("--replicas", type=positive, metavar="N", help="independent runs that share the chains")
+    parser.add_argument("--independent-runs", type=positive, metavar="N", help="independent runs that share the chains")
+    parser.add_argument("--replicas", type=positive, dest="independent_runs", action=OldName, help=argparse.SUPPRESS)
     parser.add_argument("--executor", type=positive, metavar="N", help="processes that evaluate the log-density")
     parser.add_argument(
         "--initial", type=Path, metavar="FILE", help="start points, one per row: .npy, or .csv without a header"

@@ -35,7 +35,7 @@ def _run(args: argparse.Namespace) -> None:
         "phase": phase,
         "sampler": settings["sampler"],
         "parameters": f"{settings['dim']:,}",
-        "chains": f"{settings['chains']} in {settings['replicas']} replica(s)",
+        "chains": f"{settings['chains']} in {settings['independent_runs']} independent run(s)",
         "warm-up": f"{min(commit.n_warmup):,} sweeps",
         "draws": f"{commit.n_draws:,}{_of(commit.draws)} per chain",
         "evaluations": f"{commit.n_evaluations:,}{_of(commit.max_evaluations)}",

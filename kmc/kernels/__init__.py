@@ -1,17 +1,18 @@
 """Kernels: profiles and their derivatives, algebra, and what estimators need of them.
 
 A *radial* kernel is k(x, y) = q(s) with s = |x - y|², a *dot-product* kernel is k(x, y) = q(t) with t = <x, y>;
-``kernel.argument`` says which ("distance" or "inner-product"), ``kernel.derivatives(u, order)`` gives q, q', ... in
+``kernel.kind`` says which ("distance" or "inner-product"), ``kernel.derivatives(u, order)`` gives q, q', ... in
 that argument, up to the fourth. Lengths are in the units of x: the Gaussian kernel is exp(-s / (2 bandwidth²)), and
 ``kernel.scaled(factor)`` multiplies every length.
 
 Kernels are values: frozen, comparable, printable, picklable. They add and multiply, ``2 * Gaussian(3.0) + Matern52()``,
-and ``Metric`` puts one into another metric. ``partial(kernel, name, x, y)`` gives derivatives of every kernel at pairs
-of points, ``derivative(kernel, index, x, y)`` those of any multi-index; ``program(kernel)`` takes radial ones into
-jitted loops; ``frequencies`` draws their Fourier features.
+and ``Metric`` puts one into another metric. ``kernel_derivative(kernel, name, x, y)`` gives derivatives of every kernel
+at pairs of points, ``derivative(kernel, index, x, y)`` those of any multi-index; ``program(kernel)`` takes radial ones
+into jitted loops; ``frequencies`` draws their Fourier features.
 ``RadialFunction`` and ``DotProductFunction`` make a kernel of profiles that a user gives.
 """
 
+from kmc.deprecation import renamed_attributes
 from kmc.kernels.algebra import Kernel, Product, Scale, Sum
 from kmc.kernels.bandwidths import candidate_bandwidths
 from kmc.kernels.distances import squared_distances
@@ -19,11 +20,11 @@ from kmc.kernels.dot_product import ExponentialDotProduct, Polynomial
 from kmc.kernels.exponentials import exponential, exponentials
 from kmc.kernels.frequencies import frequencies
 from kmc.kernels.functions import DotProductFunction, RadialFunction
+from kmc.kernels.kernel_derivatives import kernel_derivative
 from kmc.kernels.median import median_distance
 from kmc.kernels.metric import Metric
 from kmc.kernels.multi_index import axes_of, derivative
 from kmc.kernels.names import kernel_of
-from kmc.kernels.partials import partial
 from kmc.kernels.program import Program, program, run_program, stack_for
 from kmc.kernels.radial import (
     Exponential,
@@ -59,11 +60,13 @@ __all__ = [
     "exponential",
     "exponentials",
     "frequencies",
+    "kernel_derivative",
     "kernel_of",
     "median_distance",
-    "partial",
     "program",
     "run_program",
     "squared_distances",
     "stack_for",
 ]
+
+__getattr__ = renamed_attributes(__name__, {"partial": "kernel_derivative"})

@@ -1,11 +1,12 @@
 """What all kernels share, and the algebra: sums, products and positive multiples of kernels are kernels.
 
 Two kernels of the same argument (both of |x - y|², or both of <x, y>) combine into one of that argument again, with
-derivatives by Leibniz's rule. Mixed ones are functions of two points only: see :func:`kmc.kernels.partial`.
+derivatives by Leibniz's rule. Mixed ones are functions of two points only: see :func:`kmc.kernels.kernel_derivative`.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from math import comb
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,14 +27,28 @@ class Kernel:
 
     Attributes
     ----------
-    argument : {"distance", "inner-product", None}
+    kind : {"distance", "inner-product", None}
         What the kernel is a profile of: s = |x - y|², t = <x, y>, or neither.
     differentiability : float
         How many derivatives in x of k(x, y) exist where x = y.
     """
 
-    argument: str | None = None
+    kind: str | None = None
     differentiability: float = np.inf
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "argument" in vars(cls):
+            warnings.warn(
+                f"{cls.__name__}.argument is now kind: rename the attribute", DeprecationWarning, stacklevel=2
+            )
+            cls.kind = vars(cls)["argument"]
+
+    @property
+    def argument(self) -> str | None:
+        """Deprecated name of ``kind``."""
+        warnings.warn("Kernel.argument is now Kernel.kind", DeprecationWarning, stacklevel=2)
+        return self.kind
 
     __array_ufunc__ = None  # so that a NumPy number times a kernel comes to __rmul__
 
@@ -41,7 +56,7 @@ class Kernel:
         """The profile and its derivatives up to ``order`` <= 4 at arguments of any shape."""
         raise TypeError(
             f"{self!r} is not a function of |x - y|² alone, nor of <x, y> alone: "
-            "use kmc.kernels.partial(kernel, name, x, y)"
+            "use kmc.kernels.kernel_derivative(kernel, name, x, y)"
         )
 
     def profile(self, u: np.ndarray) -> np.ndarray:
@@ -86,9 +101,9 @@ class Sum(Kernel):
         _check_kernels(self, "left", "right")
 
     @property
-    def argument(self) -> str | None:  # type: ignore[override]
+    def kind(self) -> str | None:  # type: ignore[override]
         """That of both parts, or None."""
-        return _common_argument(self)
+        return _common_kind(self)
 
     @property
     def differentiability(self) -> float:  # type: ignore[override]
@@ -97,7 +112,7 @@ class Sum(Kernel):
 
     def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
         """Sums of the parts' derivatives."""
-        if self.argument is None:
+        if self.kind is None:
             return super().derivatives(u, order)
         postfix = self.postfix()
         if postfix is not None:
@@ -132,9 +147,9 @@ class Product(Kernel):
         _check_kernels(self, "left", "right")
 
     @property
-    def argument(self) -> str | None:  # type: ignore[override]
+    def kind(self) -> str | None:  # type: ignore[override]
         """That of both parts, or None."""
-        return _common_argument(self)
+        return _common_kind(self)
 
     @property
     def differentiability(self) -> float:  # type: ignore[override]
@@ -143,7 +158,7 @@ class Product(Kernel):
 
     def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
         """(fg)^(k) = Σ_j C(k, j) f^(j) g^(k-j)."""
-        if self.argument is None:
+        if self.kind is None:
             return super().derivatives(u, order)
         postfix = self.postfix()
         if postfix is not None:
@@ -180,9 +195,9 @@ class Scale(Kernel):
         set_checked(self, positive, "factor")
 
     @property
-    def argument(self) -> str | None:  # type: ignore[override]
+    def kind(self) -> str | None:  # type: ignore[override]
         """That of the kernel."""
-        return self.kernel.argument
+        return self.kernel.kind
 
     @property
     def differentiability(self) -> float:  # type: ignore[override]
@@ -191,7 +206,7 @@ class Scale(Kernel):
 
     def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
         """The kernel's derivatives times the factor."""
-        if self.argument is None:
+        if self.kind is None:
             return super().derivatives(u, order)
         postfix = self.postfix()
         if postfix is not None:
@@ -214,8 +229,8 @@ def _check_kernels(kernel: Kernel, *names: str) -> None:
             raise TypeError(f"{name}={part!r}: expected a kernel of kmc.kernels")
 
 
-def _common_argument(kernel: Sum | Product) -> str | None:
-    return kernel.left.argument if kernel.left.argument == kernel.right.argument else None
+def _common_kind(kernel: Sum | Product) -> str | None:
+    return kernel.left.kind if kernel.left.kind == kernel.right.kind else None
 
 
 def _joined(kernel: Sum | Product, code: int) -> tuple[Instruction, ...] | None:

@@ -42,7 +42,7 @@ class Polynomial(Kernel):
     offset: float = 1.0
     bandwidth: float = 1.0
 
-    argument = "inner-product"
+    kind = "inner-product"
 
     def __post_init__(self):
         if not is_whole(self.degree):
@@ -81,7 +81,7 @@ class ExponentialDotProduct(Kernel):
 
     bandwidth: float = 1.0
 
-    argument = "inner-product"
+    kind = "inner-product"
 
     def __post_init__(self):
         set_checked(self, length, "bandwidth")

@@ -48,7 +48,7 @@ class RadialFunction(Kernel):
     bandwidth: float = 1.0
     differentiability: float = np.inf
 
-    argument = "distance"
+    kind = "distance"
 
     def __post_init__(self):
         _check_profiles(self)
@@ -84,7 +84,7 @@ class DotProductFunction(Kernel):
     profiles: Sequence[Profile]
     bandwidth: float = 1.0
 
-    argument = "inner-product"
+    kind = "inner-product"
 
     def __post_init__(self):
         _check_profiles(self)

@@ -26,13 +26,13 @@ class Metric(Kernel):
     Examples
     --------
     >>> import numpy as np
-    >>> from kmc.kernels import Gaussian, Metric, partial
+    >>> from kmc.kernels import Gaussian, Metric, kernel_derivative
     >>> kernel = Metric(Gaussian(), [1.0, 0.0])
     Traceback (most recent call last):
         ...
     ValueError: matrix=[1.0, 0.0]: expected positive numbers on the diagonal; the least is 0
     >>> kernel = Metric(Gaussian(), [[1.0, 0.0]])  # a matrix can leave a coordinate out
-    >>> partial(kernel, "k", np.array([[0.0, 5.0]]), np.zeros((1, 2)))
+    >>> kernel_derivative(kernel, "k", np.array([[0.0, 5.0]]), np.zeros((1, 2)))
     array([[1.]])
     """
 

@@ -57,9 +57,9 @@ def axes_of(index: Any, dim: int) -> Axes:
 def _derivative(kernel: Any, axes: Axes, x: np.ndarray, y: np.ndarray, metric: np.ndarray | None) -> np.ndarray:
     if isinstance(kernel, Metric):
         return _derivative(kernel.kernel, axes, x, y, composed(kernel.matrix, metric))
-    if kernel.argument == "distance":
+    if kernel.kind == "distance":
         return _radial(kernel, axes, x, y, metric)
-    if kernel.argument == "inner-product":
+    if kernel.kind == "inner-product":
         return _dot_product(kernel, axes, x, y, metric)
     if isinstance(kernel, Scale):
         return kernel.factor * _derivative(kernel.kernel, axes, x, y, metric)
@@ -71,7 +71,7 @@ def _derivative(kernel: Any, axes: Axes, x: np.ndarray, y: np.ndarray, metric: n
             left, right = _derivative(kernel.left, chosen, x, y, metric), _derivative(kernel.right, rest, x, y, metric)
             total = total + left * right
         return np.asarray(total)
-    raise TypeError(f"kernel={kernel!r}: its argument is {kernel.argument!r}, expected 'distance' or 'inner-product'")
+    raise TypeError(f"kernel={kernel!r}: its kind is {kernel.kind!r}, expected 'distance' or 'inner-product'")
 
 
 def _radial(kernel, axes, x, y, metric):

@@ -32,7 +32,7 @@ class RadialKernel(Protocol):
 class _BuiltIn(Kernel):
     """A radial kernel that is one instruction of the machine in :mod:`kmc.kernels.program`."""
 
-    argument = "distance"
+    kind = "distance"
 
     def derivatives(self, s: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
         """q, q', ... up to that order (at most 4) at squared distances of any shape."""

@@ -16,9 +16,9 @@ _SNOOKER = MOVES.index("snooker")
 
 
 def archive_move(
-    rng: np.random.Generator, x: np.ndarray, archive: np.ndarray, scale: float, snooker_share: float = 0.15
+    rng: np.random.Generator, x: np.ndarray, archive: np.ndarray, scale: float, snooker_probability: float = 0.15
 ) -> Proposal:
-    """A snooker update with probability ``snooker_share``, else differential evolution.
+    """A snooker update with probability ``snooker_probability``, else differential evolution.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def archive_move(
     scale : float
         Factor of the step 2.38 / sqrt(2 d).
     """
-    if rng.random() < snooker_share:
+    if rng.random() < snooker_probability:
         return snooker(rng, x, archive)
     return differential_evolution(rng, x, archive, scale)
 

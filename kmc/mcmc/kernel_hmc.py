@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
+from kmc.deprecation import renamed_fields
 from kmc.mcmc.base import MOVES, SamplerSetup, SamplerState, Step
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.mode_mixture import ModeMixture
@@ -38,6 +39,15 @@ _LONG_STAY = 40  # sweeps of warm-up in one state
 _SURROGATE_MOVES = (MOVES.index("surrogate"), MOVES.index("tempered-surrogate"))
 
 
+@renamed_fields(
+    archive_share="archive_probability",
+    tempered_share="tempered_probability",
+    single_share="single_move_probability",
+    jump_share="jump_probability",
+    small_share="small_step_probability",
+    growth="refit_growth",
+    settle="post_freeze_burn_in",
+)
 @dataclass(frozen=True)
 class KernelHMC:
     """Hamiltonian dynamics on a kernel surrogate of the log-density, corrected by one true evaluation per draw.
@@ -51,25 +61,25 @@ class KernelHMC:
         grow: that is the setting of "Air Markov chain Monte Carlo" (Chimisov, Łatuszyński and Roberts 2018), whose
         laws of large numbers ask for a drift condition that all the kernels share; it is not checked. "static" is the
         papers' word for "freeze" and means the same; it is refused without ``surrogate``.
-    archive_share : float
+    archive_probability : float
         Probability of a move that does not use the surrogate (differential evolution or snooker; with an
         estimator as ``surrogate``, a random walk) in the main phase.
-    tempered_share : float
+    tempered_probability : float
         Of the surrogate's runs, the share on a flattened surrogate s^b, b uniform on [1 / (1 + 2/sqrt(d)), 1].
-    single_share : float
+    single_move_probability : float
         Of the surrogate's runs, the share with a single move.
-    jump_share, small_share, trajectory_length : float
+    jump_probability, small_step_probability, trajectory_length : float
         Of the moves inside a run, the share of archive jumps; of its trajectories, the share with smaller steps; the
         longest integration time, in whitened coordinates.
     n_temperatures : int
         Temperatures of the warm-up, and the least number of walkers then.
     probe_rate, main_probe_rate : float
         Probes past the data's edge per walker and sweep, in warm-up and (with vanishing adaptation) after it.
-    growth : float
+    refit_growth : float
         Factor of the number of evaluations between refits in warm-up.
     min_warmup_evaluations : int
         Warm-up does not end before, unless the budget is under three times this.
-    settle : int
+    post_freeze_burn_in : int
         Sweeps between the freeze and the first kept draw.
     first_refit : int
         Sweeps before the first refit of the main phase, with vanishing adaptation.
@@ -101,7 +111,7 @@ class KernelHMC:
     is fitted to states of the chains, and a proposal is the end of a leapfrog path through its gradient, with a fresh
     standard normal momentum. The *true* density and the momenta decide about it, so that no surrogate, however wrong,
     leads to a wrong target. Paths have 5 to 20 steps that reach no further than ``trajectory_length``. A share
-    ``archive_share`` of the moves is a random walk: away from the states the gradient may say nothing.
+    ``archive_probability`` of the moves is a random walk: away from the states the gradient may say nothing.
 
     The papers assume that the chains have burnt in. That is what the sampler without ``surrogate`` is for: it warms up
     as usual, and as many of its draws as ``max_archive`` says are collected (a quarter of the sweeps, if ``warmup``
@@ -128,7 +138,7 @@ class KernelHMC:
     Examples
     --------
     >>> import kmc
-    >>> kmc.KernelHMC(archive_share=0.1).adaptation
+    >>> kmc.KernelHMC(archive_probability=0.1).adaptation
     'freeze'
 
     The algorithm of the papers, with one of their estimators:
@@ -139,18 +149,18 @@ class KernelHMC:
     """
 
     adaptation: str = "freeze"
-    archive_share: float = 0.06
-    tempered_share: float = 0.1
-    single_share: float = 0.1
-    jump_share: float = 0.15
-    small_share: float = 0.4
+    archive_probability: float = 0.06
+    tempered_probability: float = 0.1
+    single_move_probability: float = 0.1
+    jump_probability: float = 0.15
+    small_step_probability: float = 0.4
     trajectory_length: float = 2.5
     n_temperatures: int = 4
     probe_rate: float = 0.12
     main_probe_rate: float = 0.03
-    growth: float = 1.2
+    refit_growth: float = 1.2
     min_warmup_evaluations: int = 1500
-    settle: int = 15
+    post_freeze_burn_in: int = 15
     first_refit: int = 100
     max_archive: int = 1000
     search_share: float = 0.1
@@ -164,22 +174,22 @@ class KernelHMC:
 
     def __post_init__(self):
         check_choice(self, "adaptation", ("freeze", "vanishing", "static"))
-        check_number(self, "archive_share", 0, 1, "(]")  # never 0: a wrong surrogate could trap a chain
+        check_number(self, "archive_probability", 0, 1, "(]")  # never 0: a wrong surrogate could trap a chain
         for share in (
-            "tempered_share",
-            "single_share",
-            "jump_share",
-            "small_share",
+            "tempered_probability",
+            "single_move_probability",
+            "jump_probability",
+            "small_step_probability",
             "probe_rate",
             "main_probe_rate",
             "search_share",
         ):
             check_number(self, share, 0, 1, "[]")
         check_number(self, "trajectory_length", 0)
-        check_number(self, "growth", 1)
+        check_number(self, "refit_growth", 1)
         for count in ("n_temperatures", "min_warmup_evaluations", "first_refit", "min_search_budget"):
             check_count(self, count, 1)
-        check_count(self, "settle", 0)
+        check_count(self, "post_freeze_burn_in", 0)
         check_count(self, "max_archive", 10)
         if not isinstance(self.fit, FitOptions):
             raise TypeError(f"fit={self.fit!r}: expected kmc.surrogates.FitOptions(...)")
@@ -202,7 +212,7 @@ class KernelHMC:
             return int(warmup * walkers * (1 + self.probe_rate)) + _cloud_size(walkers, dim)
         explore = default_budget(values_needed(dim), self.min_warmup_evaluations, draws, chains) // 2
         collect = 0 if self.surrogate is None else self.max_archive + TUNING * chains
-        return explore + self.settle * chains + collect
+        return explore + self.post_freeze_burn_in * chains + collect
 
     def _check_no_estimator(self):
         expected = "expected an estimator beside it, such as surrogate=kmc.scores.NystromKEF()"
@@ -230,9 +240,11 @@ class KernelHMCState:
         self._trainer = SurrogateTrainer(dim, options.fit, options.max_archive, self._rng, setup.noisy, setup.history)
         self._trainer.history.extend(setup.initial, setup.initial_log_density)
         self._hot_edge = self._trainer.tempering_edge()
-        self._settle = options.settle if setup.warmup is None else min(options.settle, setup.warmup)
+        self._settle = (
+            options.post_freeze_burn_in if setup.warmup is None else min(options.post_freeze_burn_in, setup.warmup)
+        )
         self._schedule = Schedule.of(
-            setup, values_needed(dim), options.growth, options.min_warmup_evaluations, self._settle
+            setup, values_needed(dim), options.refit_growth, options.min_warmup_evaluations, self._settle
         )
         self._round = Round()
         self._plan = _first_plan(options, dim)
@@ -328,7 +340,8 @@ class KernelHMCState:
             **_wall_facts(surrogate),
             "surrogate_bandwidth_factor": surrogate.expansion.factor,
             "surrogate_n_values": surrogate.n_values,
-            "run_length": self._moves.longest_chain,
+            "inner_chain_length": self._moves.longest_chain,
+            "run_length": self._moves.longest_chain,  # the old name, for one release
             "leapfrog_step_size": self._moves.inner.step_size,
         }
 
@@ -500,7 +513,7 @@ class KernelHMCState:
             self._longest_warm_chain = max(0.6 * self._longest_warm_chain, 1.0)
         self._rescale_archive_moves()
         self._plan = self._plan._replace(
-            archive_share=0.5 if acceptance < 0.3 else 0.1, longest_chain=int(self._longest_warm_chain)
+            archive_probability=0.5 if acceptance < 0.3 else 0.1, longest_chain=int(self._longest_warm_chain)
         )
         self._hot_edge = self._trainer.tempering_edge()
         self._rescue()
@@ -529,9 +542,9 @@ class KernelHMCState:
         self._frozen, self._sweep = True, 0
         self.warming_up = self._settle > 0
         self._plan = self._trainer.with_inner_chain_length(self._plan)._replace(
-            archive_share=self.options.archive_share,
-            single_share=self.options.single_share,
-            tempered_share=self.options.tempered_share,
+            archive_probability=self.options.archive_probability,
+            single_move_probability=self.options.single_move_probability,
+            tempered_probability=self.options.tempered_probability,
         )
         chains = self.setup.chains
         x, values = self._trainer.cold_visits(0.6)
@@ -583,11 +596,13 @@ def _first_plan(options, dim):
         surrogate=None,
         archive=np.empty((0, dim)),
         archive_z=np.empty((0, dim)),
-        archive_share=1.0,
+        archive_probability=1.0,
         archive_scale=1.0,
-        inner=InnerChainOptions(0.1, options.trajectory_length, options.jump_share, options.small_share),
+        inner=InnerChainOptions(
+            0.1, options.trajectory_length, options.jump_probability, options.small_step_probability
+        ),
         shortest_chain=1,
         longest_chain=4,
-        single_share=0.0,
-        tempered_share=0.0,
+        single_move_probability=0.0,
+        tempered_probability=0.0,
     )

@@ -32,10 +32,10 @@ class ModeMixture(NamedTuple):
     plans: tuple[ProposalMixture, ...]  # each with its surrogate
     log_volumes: np.ndarray  # (k,) of the whitened unit cubes, in the transported coordinates
     archive: np.ndarray  # (n, d) of all modes
-    archive_share: float
+    archive_probability: float
     archive_scale: float
-    single_share: float
-    tempered_share: float
+    single_move_probability: float
+    tempered_probability: float
     shortest_chain: int
     longest_chain: int
 
@@ -48,10 +48,10 @@ class ModeMixture(NamedTuple):
             plans=plans,
             log_volumes=np.array([np.linalg.slogdet(_surrogate(plan).whitening.inverse)[1] for plan in plans]),
             archive=np.vstack([plan.archive[rng.permutation(len(plan.archive))[:fewest]] for plan in plans]),
-            archive_share=slowest.archive_share,
+            archive_probability=slowest.archive_probability,
             archive_scale=min(plan.archive_scale for plan in plans),
-            single_share=slowest.single_share,
-            tempered_share=slowest.tempered_share,
+            single_move_probability=slowest.single_move_probability,
+            tempered_probability=slowest.tempered_probability,
             shortest_chain=_LONGER * slowest.shortest_chain,
             longest_chain=_LONGER * slowest.longest_chain,
         )
@@ -68,13 +68,13 @@ class ModeMixture(NamedTuple):
 
     def propose(self, rng: np.random.Generator, x: np.ndarray, tempering: Tempering = COLD) -> Proposal:
         """A proposal from x (d,); the kind of move does not depend on x."""
-        if rng.random() < self.archive_share:
+        if rng.random() < self.archive_probability:
             return archive_move(rng, x, self.archive, self.archive_scale)
         move = SURROGATE
-        if rng.random() < self.tempered_share:
+        if rng.random() < self.tempered_probability:
             tempering, move = flattened(float(rng.uniform(flattest(len(x)), 1.0))), TEMPERED
         length = 1
-        if not rng.random() < self.single_share:
+        if not rng.random() < self.single_move_probability:
             length = int(rng.integers(self.shortest_chain, self.longest_chain + 1))
         return self._run(rng, x, tempering, length, move)
 

@@ -22,23 +22,23 @@ class ProposalMixture(NamedTuple):
     surrogate: Surrogate | None  # None before the first fit: archive moves only
     archive: np.ndarray  # (n, d)
     archive_z: np.ndarray  # the same in whitened coordinates, for jumps inside inner chains
-    archive_share: float  # probability of an archive move
+    archive_probability: float  # probability of an archive move
     archive_scale: float
     inner: InnerChainOptions
     shortest_chain: int  # lengths are uniform on shortest..longest
     longest_chain: int
-    single_share: float
-    tempered_share: float
+    single_move_probability: float
+    tempered_probability: float
 
     def propose(self, rng: np.random.Generator, x: np.ndarray, tempering: Tempering = COLD) -> Proposal:
         """A proposal from x (d,); the kind of move does not depend on x."""
-        if self.surrogate is None or rng.random() < self.archive_share:
+        if self.surrogate is None or rng.random() < self.archive_probability:
             return archive_move(rng, x, self.archive, self.archive_scale)
         move = SURROGATE
-        if rng.random() < self.tempered_share:
+        if rng.random() < self.tempered_probability:
             tempering, move = flattened(float(rng.uniform(flattest(len(x)), 1.0))), TEMPERED
         length = 1
-        if not rng.random() < self.single_share:
+        if not rng.random() < self.single_move_probability:
             length = int(rng.integers(self.shortest_chain, self.longest_chain + 1))
         return self._surrogate_move(self.surrogate, rng, x, tempering, length, move)
 

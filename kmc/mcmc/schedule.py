@@ -75,7 +75,7 @@ class Schedule:
     """
 
     next_fit: int
-    growth: float
+    refit_growth: float
     earliest: int
     third: int
     half: int
@@ -85,17 +85,19 @@ class Schedule:
     good_rounds: int = 0
 
     @classmethod
-    def of(cls, setup: SamplerSetup, first_fit: int, growth: float, earliest: int, settle: int) -> Schedule:
+    def of(
+        cls, setup: SamplerSetup, first_fit: int, refit_growth: float, earliest: int, post_freeze_burn_in: int
+    ) -> Schedule:
         """The schedule of a setup."""
         budget = setup.max_evaluations or default_budget(first_fit, earliest, setup.draws, setup.chains)
-        sweeps = None if setup.warmup is None else max(setup.warmup - settle, 0)
+        sweeps = None if setup.warmup is None else max(setup.warmup - post_freeze_burn_in, 0)
         earliest = min(earliest, budget // 3)
         given = 0 if setup.history is None else len(setup.history[0])
         least_round = 0
         if given:  # the first fits are to many values, and each has to prove itself on evaluations of this run
             first_fit, least_round = max(first_fit - given, 0), first_fit // 2
             earliest = max(earliest - given, earliest // 5)
-        return cls(first_fit, growth, earliest, budget // 3, budget // 2, sweeps, least_round, budget)
+        return cls(first_fit, refit_growth, earliest, budget // 3, budget // 2, sweeps, least_round, budget)
 
     def due(self, n_evaluations: int) -> bool:
         """Whether it is time for a fit."""
@@ -112,7 +114,7 @@ class Schedule:
         settled = n_evaluations >= 2 * settled_at
         if self.sweeps is None and ((settled and (proven or passable)) or n_evaluations >= self.half):
             return True
-        upcoming = [max(int(self.growth * n_evaluations) + 1, n_evaluations + self.least_round)]
+        upcoming = [max(int(self.refit_growth * n_evaluations) + 1, n_evaluations + self.least_round)]
         upcoming += [limit for limit in (self.earliest, self.third, self.half) if limit > n_evaluations]
         self.next_fit = min(upcoming)
         return False

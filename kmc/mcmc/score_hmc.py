@@ -40,12 +40,12 @@ class ScoreMixture(NamedTuple):
 
     field: Field | None  # None before the first fit: a random walk only
     whitening: Whitening  # whose covariance the random walk has
-    walk_share: float  # probability of a random-walk move
+    walk_probability: float  # probability of a random-walk move
     step_size: float  # the largest, of leapfrog, in whitened coordinates
 
     def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
         """A proposal from x (d,); the kind of move, its length and its step size do not depend on x."""
-        if self.field is None or rng.random() < self.walk_share:
+        if self.field is None or rng.random() < self.walk_probability:
             return self._walk(rng, x)
         n_steps = int(rng.integers(LEAST_STEPS, MOST_STEPS + 1))
         step_size = self.step_size * rng.uniform(0.7, 1.0)
@@ -103,7 +103,7 @@ class ScoreHMCState:
         self._plan = ScoreMixture(
             field=self._fitter.given(whitening, setup.initial[:1]),
             whitening=whitening,
-            walk_share=options.archive_share,
+            walk_probability=options.archive_probability,
             step_size=self._largest_step,
         )
         self._jumps = [_Mean() for _ in STEP_SIZES]  # squared, of the paths of warm-up

@@ -25,8 +25,8 @@ class InnerChainOptions(NamedTuple):
 
     step_size: float  # of leapfrog, in whitened coordinates
     trajectory_length: float  # longest integration time; times are uniform on [.2, 1] of it
-    jump_share: float  # probability of an archive jump instead of a trajectory
-    small_share: float  # probability that a trajectory takes steps smaller by exp(-2 U), for narrow places
+    jump_probability: float  # probability of an archive jump instead of a trajectory
+    small_step_probability: float  # probability that a trajectory takes steps smaller by exp(-2 U), for narrow places
 
 
 class InnerChainResult(NamedTuple):
@@ -71,7 +71,7 @@ def inner_chain(state, tempering, rng, start, n_moves, options, archive):
     for _ in range(n_moves):
         target, _ = tempered(tempering, value)
         trial[:] = z
-        if len(archive) > 1 and rng.random() < options.jump_share:
+        if len(archive) > 1 and rng.random() < options.jump_probability:
             i = int(rng.random() * len(archive))
             j = (i + 1 + int(rng.random() * (len(archive) - 1))) % len(archive)  # another one: no jump to where it is
             for k in range(d):
@@ -85,7 +85,7 @@ def inner_chain(state, tempering, rng, start, n_moves, options, archive):
         else:
             time = options.trajectory_length * (0.2 + 0.8 * rng.random())
             step_size = options.step_size * (0.7 + 0.6 * rng.random())
-            if rng.random() < options.small_share:
+            if rng.random() < options.small_step_probability:
                 step_size *= np.exp(-2.0 * rng.random())
             n_steps = max(1, int(np.round(time / step_size)))
             kinetic = 0.0

@@ -24,7 +24,7 @@ def free_draws(
     n_moves: int = 30,
 ) -> np.ndarray:
     """Draws (4 n, d) from the tempered surrogate: inner chains of small steps from ``starts`` (n, d), less a fifth."""
-    careful = options._replace(step_size=0.1, small_share=0.0)
+    careful = options._replace(step_size=0.1, small_step_probability=0.0)
     z, kept = starts, []
     for quarter in range(5):
         z = np.array([inner_chain(point, tempering, rng, row, n_moves // 5, careful, archive).position for row in z])
@@ -42,7 +42,7 @@ def choose_step_size(point, starts: np.ndarray, archive: np.ndarray, options: In
     """
     good, most_poor = (GOOD_AT_WALLS, POOR_AT_WALLS) if isinstance(point, WalledState) else (GOOD, POOR)
     for step_size in STEP_SIZES:
-        trial = options._replace(step_size=step_size, jump_share=0.0, small_share=0.0)
+        trial = options._replace(step_size=step_size, jump_probability=0.0, small_step_probability=0.0)
         results = [inner_chain(point, COLD, rng, z, 2, trial, archive) for z in starts]
         rate = np.mean([r.acceptance_rate for r in results])
         poor = sum(r.poor for r in results) / (2 * len(results))

@@ -85,15 +85,15 @@ def as_seconds(name: str, value: Any) -> float | None:
     return float(value)
 
 
-def as_replicas(replicas: Any, chains: int) -> int:
+def as_independent_runs(independent_runs: Any, chains: int) -> int:
     """A whole number that divides the number of chains."""
-    replicas = as_number("replicas", replicas, 1)
-    if chains % replicas:
+    independent_runs = as_number("independent_runs", independent_runs, 1)
+    if chains % independent_runs:
         raise ValueError(
-            f"replicas={replicas!r} does not divide chains={chains!r}: expected the same number of chains in each, "
-            f"such as chains={replicas * max(round(chains / replicas), 2)!r}"
+            f"independent_runs={independent_runs!r} does not divide chains={chains!r}: expected the same number of "
+            f"chains in each, such as chains={independent_runs * max(round(chains / independent_runs), 2)!r}"
         )
-    return replicas
+    return independent_runs
 
 
 def as_initial(initial: Any, chains: int, model: Model) -> np.ndarray | None:

@@ -12,10 +12,10 @@ def planned_evaluations(request: Request) -> int | None:
     longest = getattr(request.sampler, "longest_warmup", None)
     if request.max_evaluations is not None or request.draws is None or longest is None:
         return request.max_evaluations
-    chains = request.chains // request.replicas
+    chains = request.chains // request.independent_runs
     starts = request.chains if request.initial is None else len(request.initial)
     warmup = longest(request.model.dim, chains, request.draws, request.warmup)
-    return int(starts + request.replicas * warmup + request.draws * request.chains)
+    return int(starts + request.independent_runs * warmup + request.draws * request.chains)
 
 
 def short_budget(request: Request) -> str | None:
@@ -25,12 +25,12 @@ def short_budget(request: Request) -> str | None:
     """
     if request.max_evaluations is None or not getattr(request.sampler, "takes_history", False):
         return None
-    dim, share = request.model.dim, request.max_evaluations // request.replicas
+    dim, share = request.model.dim, request.max_evaluations // request.independent_runs
     if request.warmup is not None or request.history is not None or share >= 2 * values_needed(dim):
         return None
-    each = "" if request.replicas == 1 else f", divided among {request.replicas} replicas,"
+    each = "" if request.independent_runs == 1 else f", divided among {request.independent_runs} independent runs,"
     return (
         f"max_evaluations={request.max_evaluations}{each} is few for {dim} parameters: a surrogate needs "
         f"{values_needed(dim):,} values, and warm-up has half of the evaluations. Give it at least "
-        f"{request.replicas * evaluations_needed(dim):,}."
+        f"{request.independent_runs * evaluations_needed(dim):,}."
     )

@@ -63,18 +63,18 @@ def drift(columns: np.ndarray) -> float:
     return _log10_p(means, variance)
 
 
-def disagreement(columns: np.ndarray, replicas: int) -> float:
-    """log10 of the probability by which replicas that sample the same differ in a mean as much or more.
+def disagreement(columns: np.ndarray, independent_runs: int) -> float:
+    """log10 of the probability by which independent runs that sample the same differ in a mean as much or more.
 
-    The chains of a replica stand together. Corrected for the number of columns (Bonferroni); at most 0.
+    The chains of an independent run stand together. Corrected for the number of columns (Bonferroni); at most 0.
     """
     draws = columns.shape[1]
-    if replicas < 2 or draws < 10:
+    if independent_runs < 2 or draws < 10:
         return float("nan")
-    groups = columns.astype(float).reshape(replicas, -1, draws, columns.shape[2])
+    groups = columns.astype(float).reshape(independent_runs, -1, draws, columns.shape[2])
     means = groups.mean(axis=(1, 2))
     sizes = np.array([_by_arviz("ess", group, method="mean") for group in groups])
-    # The smallest counts; a replica that never was in a tail has none of its own there.
+    # The smallest counts; an independent run that never was in a tail has none of its own there.
     size = np.where(groups.var(axis=(1, 2)) > 0, sizes, np.inf).min(axis=0)
     return _log10_p(means, columns.var(axis=(0, 1)) / size)
 

@@ -8,6 +8,7 @@ from typing import Any, Never, Self
 
 import numpy as np
 
+from kmc.deprecation import old_argument
 from kmc.errors import KmcWarning, shorten
 from kmc.mcmc.base import Sampler
 from kmc.run.arguments import as_flag
@@ -82,7 +83,7 @@ def iterate(
     max_evaluations: int | None = None,
     seed: Any = None,
     save_warmup: bool = False,
-    replicas: int = 1,
+    independent_runs: int = 1,
     executor: Any = None,
     store: Any = None,
     resume: bool = False,
@@ -98,7 +99,7 @@ def iterate(
 
     Parameters
     ----------
-    target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, replicas
+    target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, independent_runs
         As in :func:`kmc.sample`.
     executor, store, resume, max_time, trust, history
         As there; the time that the loop itself takes counts.
@@ -135,6 +136,7 @@ def iterate(
     True
     """
     __tracebackhide__ = True
+    independent_runs = old_argument(unknown, "replicas", "independent_runs", independent_runs)
     refuse_unknown(iterate, unknown)
     save_warmup = as_flag("save_warmup", save_warmup)
     run = prepare(
@@ -147,7 +149,7 @@ def iterate(
         chains,
         max_evaluations,
         seed,
-        replicas,
+        independent_runs,
         executor,
         store,
         resume,

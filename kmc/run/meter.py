@@ -11,8 +11,8 @@ import numpy as np
 
 from kmc.mcmc.base import Step
 from kmc.run.ess import LEAST_DRAWS, worst_bulk_ess
+from kmc.run.independent_run import IndependentRun
 from kmc.run.records import Progress, fraction
-from kmc.run.replica import Replica
 from kmc.run.trace import joined
 
 _RECENT = 100  # sweeps whose acceptance is averaged
@@ -50,7 +50,7 @@ class Meter:
         self.elapsed = seconds
 
     def note(self, sweeps: Sequence[Step | None]) -> None:
-        """Take in what the replicas just did."""
+        """Take in what the independent runs just did."""
         made = [sweep for sweep in sweeps if sweep is not None]
         if made:
             self._acceptance.append(sum(float(sweep.stats["acceptance_rate"].mean()) for sweep in made) / len(made))
@@ -61,7 +61,7 @@ class Meter:
     def record(
         self,
         phase: str,
-        replicas: Sequence[Replica],
+        independent_runs: Sequence[IndependentRun],
         n_evaluations: int,
         compiled: float = 0.0,
         left: float = math.inf,
@@ -71,7 +71,7 @@ class Meter:
 
         Parameters
         ----------
-        phase, replicas, n_evaluations
+        phase, independent_runs, n_evaluations
             As in the record.
         compiled : float
             Seconds of compilation so far, which do not count for the pace.
@@ -80,8 +80,8 @@ class Meter:
         planned : int or None
             Evaluations, see the record.
         """
-        draw = min(len(replica.trace) for replica in replicas)
-        self._look_at_ess(phase, draw, replicas)
+        draw = min(len(one.trace) for one in independent_runs)
+        self._look_at_ess(phase, draw, independent_runs)
         now = time.perf_counter()
         self._began = now if self._began is None else self._began
         self.elapsed = now - self._began
@@ -95,16 +95,16 @@ class Meter:
             ess=self._ess,
             acceptance_rate=sum(self._acceptance) / len(self._acceptance) if self._acceptance else float("nan"),
             n_divergences=self._n_divergences,
-            n_refits=sum(int(replica.report().get("n_refits", 0)) for replica in replicas),
+            n_refits=sum(int(one.report().get("n_refits", 0)) for one in independent_runs),
             elapsed=self.elapsed,
             remaining=sooner(self._pace.remaining(phase, self.elapsed - compiled, done), left),
             planned_evaluations=planned,
         )
 
-    def _look_at_ess(self, phase: str, draw: int, replicas: Sequence[Replica]) -> None:
+    def _look_at_ess(self, phase: str, draw: int, independent_runs: Sequence[IndependentRun]) -> None:
         if draw < self._ess_due and phase != "done":
             return
-        positions = joined([replica.trace for replica in replicas]).positions
+        positions = joined([one.trace for one in independent_runs]).positions
         self._ess = worst_bulk_ess(positions)
         self._ess_due = next_look(draw, positions.shape[2])
 

@@ -21,7 +21,7 @@ def prepare(
     chains: Any,
     max_evaluations: Any,
     seed: Any,
-    replicas: Any,
+    independent_runs: Any,
     executor: Any = None,
     store: Any = None,
     resume: Any = False,
@@ -36,7 +36,7 @@ def prepare(
     model = arguments.as_model(target, dim)
     options = arguments.as_sampler(sampler)
     chains = arguments.as_number("chains", chains, 1)
-    replicas = arguments.as_replicas(replicas, chains)
+    independent_runs = arguments.as_independent_runs(independent_runs, chains)
     draws = arguments.as_count("draws", draws, 1)
     warmup = arguments.as_count("warmup", warmup, 0)
     max_evaluations = arguments.as_count("max_evaluations", max_evaluations, 1)
@@ -52,7 +52,9 @@ def prepare(
         raise ValueError(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
         )
-    request = Request(model, options, chains, replicas, draws, warmup, max_evaluations, seed_sequence, initial, given)
+    request = Request(
+        model, options, chains, independent_runs, draws, warmup, max_evaluations, seed_sequence, initial, given
+    )
     run = Run(request, where, max_time)
     if path is not None:
         record(run, path, save_warmup, trust)

@@ -20,7 +20,7 @@ class Request:
     model : Model
     sampler : Sampler
         Options of an algorithm.
-    chains, replicas : int
+    chains, independent_runs : int
         The first is a multiple of the second.
     draws, max_evaluations : int or None
         Not both are None.
@@ -35,7 +35,7 @@ class Request:
     model: Model
     sampler: Sampler
     chains: int
-    replicas: int
+    independent_runs: int
     draws: int | None
     warmup: int | None
     max_evaluations: int | None

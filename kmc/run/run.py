@@ -1,4 +1,4 @@
-"""A run: replicas that move in step, from the first evaluation to the result."""
+"""A run: one or several independent ones that move in step, from the first evaluation to the result."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kmc.run.budget import planned_evaluations
 from kmc.run.compilation import Compilation
 from kmc.run.ends import AtBothEnds, at_both_ends
 from kmc.run.executors import Executor
+from kmc.run.independent_run import IndependentRun
 from kmc.run.meter import Meter
 from kmc.run.prior import data_of
 from kmc.run.records import Progress
 from kmc.run.remedies import Spent
-from kmc.run.replica import Replica
 from kmc.run.request import Request
 from kmc.run.results import to_arviz
 from kmc.run.run_statistics import run_statistics
@@ -33,8 +33,9 @@ from kmc.targets.evaluate import Evaluation, Evaluator
 class Run:
     """Everything that one call of :func:`kmc.sample` does.
 
-    While a replica warms up, those that have done so wait: from then on all have the same number of draws whenever the
-    run stops. Each plans its warm-up with its share of the evaluations; together they draw until all are spent.
+    While an independent run warms up, those that have done so wait: from then on all have the same number of draws
+    whenever the run stops. Each plans its warm-up with its share of the evaluations; together they draw until all are
+    spent.
 
     Parameters
     ----------
@@ -74,9 +75,9 @@ class Run:
         self.limit = TimeLimit(max_time)
         self.compilation = Compilation()
         self.warmup_cut: int | None = None
-        seeds = [request.seed] if request.replicas == 1 else request.seed.spawn(request.replicas)
-        budgets = shares(request.max_evaluations, request.replicas)
-        self.replicas = [Replica(request, *own, self.blobs) for own in zip(budgets, seeds, strict=True)]
+        seeds = [request.seed] if request.independent_runs == 1 else request.seed.spawn(request.independent_runs)
+        budgets = shares(request.max_evaluations, request.independent_runs)
+        self.independent_runs = [IndependentRun(request, *own, self.blobs) for own in zip(budgets, seeds, strict=True)]
         self.interrupted = self.ended = False
         self.stopped_by: str | None = None
         self._n_warmup = 0
@@ -105,13 +106,13 @@ class Run:
         if not (self.stopped_by or self.recorder.restore()):
             self._start()
         while not (self.stopped_by or self._has_all_draws()):
-            moving = [replica for replica in self.replicas if replica.warming_up] or self.replicas
-            points = [replica.propose() for replica in moving]
+            moving = [one for one in self.independent_runs if one.warming_up] or self.independent_runs
+            points = [one.propose() for one in moving]
             if not self._affords(sum(map(len, points))):
                 break
             values = self._values(np.vstack(points))  # with whatever threads the user's function has
             ends = np.cumsum([len(rows) for rows in points])[:-1]
-            sweeps = [replica.advance(part) for replica, part in zip(moving, np.split(values, ends), strict=True)]
+            sweeps = [one.advance(part) for one, part in zip(moving, np.split(values, ends), strict=True)]
             was_warming_up = self._note(sweeps)
             if was_warming_up and not self.warming_up():
                 self._check_ascent()
@@ -127,9 +128,9 @@ class Run:
 
     def result(self, save_warmup: bool) -> tuple[Any, list[str]]:
         """The draws so far, as ArviZ holds them, and the sentences that their attribute "warnings" has."""
-        trace = joined([replica.trace for replica in self.replicas])
-        warmup_trace = joined([replica.warmup_trace for replica in self.replicas])
-        reports = [replica.report() for replica in self.replicas]
+        trace = joined([one.trace for one in self.independent_runs])
+        warmup_trace = joined([one.warmup_trace for one in self.independent_runs])
+        reports = [one.report() for one in self.independent_runs]
         cut = "interrupted" if self.interrupted else "" if self.ended else self.stopped_by or "stopped"
         found = self._statistics(trace) if len(trace) else {}
         nonfinite = self.evaluate.n_nonfinite, self.evaluate.n_evaluations
@@ -156,21 +157,22 @@ class Run:
             "seed": self.request.seed.entropy,
             "seed_spawn_key": list(self.request.seed.spawn_key),
             "chains": self.request.chains,
-            "replicas": self.request.replicas,
+            "independent_runs": self.request.independent_runs,
+            "replicas": self.request.independent_runs,  # the old name, for one release
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "n_nonfinite": self.evaluate.n_nonfinite,
             "sampling_time": self.meter.elapsed,
-            "tuning_steps": min(len(replica.warmup_trace) for replica in self.replicas),
+            "tuning_steps": min(len(one.warmup_trace) for one in self.independent_runs),
             "interrupted": self.interrupted,
             "stopped_by": self.stopped_by,
-            **_together([replica.report() for replica in self.replicas]),
+            **_together([one.report() for one in self.independent_runs]),
         }
 
     def state(self) -> dict[str, Any]:
         """All that decides how the run goes on, between two sweeps, but for draws and blobs."""
         return {
-            "replicas": [replica.state() for replica in self.replicas],
+            "independent_runs": [one.state() for one in self.independent_runs],
             "n_evaluations": self.evaluate.n_evaluations,
             "n_nonfinite": self.evaluate.n_nonfinite,
             "n_warmup": self._n_warmup,
@@ -179,8 +181,8 @@ class Run:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; traces and blobs are not in it."""
-        for replica, mine in zip(self.replicas, state["replicas"], strict=True):
-            replica.restore(mine)
+        for one, mine in zip(self.independent_runs, state["independent_runs"], strict=True):
+            one.restore(mine)
         self.evaluate.n_evaluations, self._n_warmup = state["n_evaluations"], state["n_warmup"]
         self.evaluate.n_nonfinite = state["n_nonfinite"]
         self.meter = state["meter"]
@@ -191,17 +193,17 @@ class Run:
         return self.evaluate.n_evaluations if self.warming_up() else self._n_warmup
 
     def _start(self) -> None:
-        """Evaluate the start points and start every replica."""
+        """Evaluate the start points and start every independent run."""
         __tracebackhide__ = True
         initial = self.request.initial
         if initial is None:
             starts = []
-            for replica in self.replicas:  # no comprehension: it would be a frame of its own in a user's traceback
-                starts.append(replica.random_start(self._values))
+            for one in self.independent_runs:  # no comprehension: it would be a frame of its own in a user's traceback
+                starts.append(one.random_start(self._values))
         else:
-            starts = dealt(initial, self._values(initial), len(self.replicas))
-        for replica, (points, values) in zip(self.replicas, starts, strict=True):
-            replica.start(points, values)
+            starts = dealt(initial, self._values(initial), len(self.independent_runs))
+        for one, (points, values) in zip(self.independent_runs, starts, strict=True):
+            one.start(points, values)
         self._n_warmup = self.evaluate.n_evaluations
 
     def _values(self, points: np.ndarray) -> np.ndarray:
@@ -232,7 +234,7 @@ class Run:
     def _statistics(self, trace: Trace) -> dict[str, float]:
         stats = trace.stats
         return run_statistics(
-            trace.positions, trace.log_density, stats["acceptance_rate"], stats["accepted"], len(self.replicas)
+            trace.positions, trace.log_density, stats["acceptance_rate"], stats["accepted"], len(self.independent_runs)
         )
 
     def _at_both_ends(self, trace: Trace) -> list[AtBothEnds]:
@@ -247,11 +249,11 @@ class Run:
 
     def warming_up(self) -> bool:
         """Whether draws do not count yet."""
-        return any(replica.warming_up for replica in self.replicas)
+        return any(one.warming_up for one in self.independent_runs)
 
     def n_draws(self) -> int:
         """Draws of every chain so far."""
-        return min(len(replica.trace) for replica in self.replicas)
+        return min(len(one.trace) for one in self.independent_runs)
 
     def _has_all_draws(self) -> bool:
         return self.draws is not None and self.n_draws() >= self.draws
@@ -261,8 +263,8 @@ class Run:
         if self.warmup_cut is None and self.limit.warmup_over and self.warming_up() and not self.recorder.replaying:
             self.warmup_cut = self.evaluate.n_evaluations
         if self.warmup_cut is not None and self.evaluate.n_evaluations >= self.warmup_cut:
-            for replica in self.replicas:
-                replica.end_warmup()
+            for one in self.independent_runs:
+                one.end_warmup()
 
     def _affords(self, n_points: int) -> bool:
         return self.max_evaluations is None or self.evaluate.n_evaluations + n_points <= self.max_evaluations
@@ -280,7 +282,7 @@ class Run:
     def _progress(self, phase: str) -> Progress:
         n, compiled = self.evaluate.n_evaluations, self.compilation.seconds
         planned = self._planned if self.max_evaluations is None else self.max_evaluations
-        return self.meter.record(phase, self.replicas, n, compiled, self.limit.left, planned)
+        return self.meter.record(phase, self.independent_runs, n, compiled, self.limit.left, planned)
 
 
 def shares(total: int | None, parts: int) -> list[int | None]:
@@ -306,7 +308,7 @@ def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.n
     if 0 < positive.sum() < hands:
         raise ValueError(
             f"initial has {positive.sum()} start point(s) at which the density is positive: expected at least {hands}, "
-            "one for each of the replicas"
+            "one for each of the independent runs"
         )
     order = np.argsort(~positive, kind="stable")
     rows = [np.sort(order[i::hands]) for i in range(hands)]
@@ -314,7 +316,7 @@ def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.n
 
 
 def _together(reports):
-    """The facts of one replica; of several, a list of each fact, in the order of the replicas."""
+    """The facts of one independent run; of several, a list of each fact, in the order of the independent runs."""
     if len(reports) == 1:
         return reports[0]
     return {name: [report.get(name) for report in reports] for name in dict.fromkeys(k for r in reports for k in r)}

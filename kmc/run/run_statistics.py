@@ -14,7 +14,7 @@ def run_statistics(
     log_density: np.ndarray,
     acceptance_rate: np.ndarray,
     accepted: np.ndarray,
-    replicas: int = 1,
+    independent_runs: int = 1,
 ) -> dict[str, float]:
     """Measure the draws after warm-up.
 
@@ -24,7 +24,7 @@ def run_statistics(
         With at least one draw.
     log_density, acceptance_rate, accepted : ndarray, shape (chains, draws)
         Of the draws; and of the proposal that each came from.
-    replicas : int
+    independent_runs : int
         Independent runs among its chains, each with the same number of them, one after the other.
 
     Returns
@@ -39,7 +39,7 @@ def run_statistics(
         - ``rhat``: the largest rank-normalised split R-hat of the coordinates.
         - ``tail_ess``: the least effective sample size of the 5 % and 95 % quantiles.
         - ``drift``: log10 of the p-value of equal means in the five fifths of the run, of coordinates, log-density and
-          their tails. ``disagreement``: the same of equal means in all replicas.
+          their tails. ``disagreement``: the same of equal means in all independent runs.
     """
     x, lp = positions, log_density[:, :, None]
     acceptance = float(acceptance_rate.mean())
@@ -55,7 +55,7 @@ def run_statistics(
         "rhat": convergence.worst_rhat(x),
         "tail_ess": convergence.least_tail_ess(x),
         "drift": convergence.drift(columns),
-        "disagreement": convergence.disagreement(columns, replicas),
+        "disagreement": convergence.disagreement(columns, independent_runs),
     }
 
 

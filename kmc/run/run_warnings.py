@@ -57,7 +57,7 @@ def run_warnings(
     found : mapping
         What :func:`kmc.run.run_statistics.run_statistics` measured; not looked at where there are no draws.
     reports : sequence of mappings
-        The report of each replica's process.
+        The report of each independent run's process.
     made : int
         Draws per chain.
     draws : int or None
@@ -74,7 +74,7 @@ def run_warnings(
     said = _about_length(made, draws, cut, spent) | _about_nonfinite(*nonfinite)
     if not made:
         return said
-    facts = max(reports, key=lambda report: report.get("surrogate_loo_sd", np.inf))  # of the worst replica
+    facts = max(reports, key=lambda report: report.get("surrogate_loo_sd", np.inf))  # of the worst independent run
     noise_sd = facts.get("noise_sd") or 0.0
     remedies = Remedies.of(spent, made, found["tail_ess"])
     said |= _about_chains(found, made, noise_sd, remedies)
@@ -146,9 +146,9 @@ def _about_chains(found, made, noise_sd, remedies):
             "nearer to the bulk, or reparametrise."
         )
     if found["disagreement"] < LEAST_P:
-        said["replicas"] = (
-            f"The replicas disagree on a mean or a tail (p = {10 ** found['disagreement']:.0e}): what one of them "
-            f"missed, all may have missed; {remedies.several}, or reparametrise."
+        said["independent_runs"] = (
+            f"The independent runs disagree on a mean or a tail (p = {10 ** found['disagreement']:.0e}): what "
+            f"one of them missed, all may have missed; {remedies.several}, or reparametrise."
         )
     if found["drift"] < LEAST_P:
         said["drift"] = (

@@ -9,6 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
+from kmc.deprecation import old_argument
 from kmc.errors import KmcWarning, shorten
 from kmc.mcmc.base import Sampler
 from kmc.run import arguments
@@ -34,7 +35,7 @@ def sample(
     progress: bool = True,
     callback: Callable[[Progress], Any] | None = None,
     save_warmup: bool = False,
-    replicas: int = 1,
+    independent_runs: int = 1,
     executor: Any = None,
     store: Any = None,
     resume: bool = False,
@@ -66,7 +67,7 @@ def sample(
     warmup : int, optional
         Sweeps of warm-up; by default the sampler decides.
     chains : int
-        Chains of the result. Those of one replica learn from one pooled history in warm-up.
+        Chains of the result. Those of one independent run learn from one pooled history in warm-up.
     max_evaluations : int, optional
         Budget of true evaluations, start and warm-up included; never exceeded.
     seed : int, SeedSequence or Generator, optional
@@ -81,9 +82,9 @@ def sample(
         the run, and the draws so far are returned. :func:`kmc.iterate` gives the same records to a loop of your own.
     save_warmup : bool
         Keep the groups ``warmup_posterior`` and ``warmup_sample_stats``.
-    replicas : int
-        Independent runs that the chains are divided among, in order: with ``chains=4, replicas=2`` the chains 0 and 1
-        learn from each other and know nothing of 2 and 3. Each has start points, seeds and an equal part of
+    independent_runs : int
+        Independent runs that the chains are divided among, in order: with ``chains=4, independent_runs=2`` the chains 0
+        and 1 learn from each other and know nothing of 2 and 3. Each has start points, seeds and an equal part of
         ``max_evaluations`` for its warm-up; then they draw in step. What one history has missed, another may have
         found: where they differ by more than chance, a warning says so.
     executor : None, int, or an object, optional
@@ -127,9 +128,9 @@ def sample(
         ``sample_stats`` holds what happened at each draw (``lp`` is the log-density of the unconstrained vector),
         ``blobs`` and ``log_likelihood`` what the log-density returned besides. The
         attributes say what was run and at what price, and "warnings" is a JSON list of sentences, empty when all is
-        well. Of several replicas, what the sampler reports ("n_refits", "surrogate_loo_sd", ...) is a JSON list with an
-        entry for each. "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence that gives the
-        same draws again.
+        well. Of several independent runs, what the sampler reports ("n_refits", "surrogate_loo_sd", ...) is a JSON list
+        with an entry for each. "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence that
+        gives the same draws again.
 
     Raises
     ------
@@ -169,8 +170,8 @@ def sample(
     start points are missing (neither `initial` nor a model's own), points of the history are evaluated anew and used:
     random ones out of the highest. If log_density differs there from the history by more than a nat in the median, and
     is not noisy, the history is left alone, with a warning. "n_history" in the attributes is the number of points that
-    were used. Of more than 20,000 distinct ones every so many-th is. Replicas share the history: what it has missed,
-    they may all miss.
+    were used. Of more than 20,000 distinct ones every so many-th is. Independent runs share the history: what it has
+    missed, they may all miss.
 
     A store loses at most what was done since its last commit, whatever kills the process: commits are a quarter of a
     second apart, or a hundred times as long as one takes. :func:`kmc.load` reads a store at any time, and
@@ -190,6 +191,7 @@ def sample(
     (4, 200, 2)
     """
     __tracebackhide__ = True
+    independent_runs = old_argument(unknown, "replicas", "independent_runs", independent_runs)
     refuse_unknown(sample, unknown)
     arguments.as_callback(callback)
     progress = arguments.as_flag("progress", progress)
@@ -204,7 +206,7 @@ def sample(
         chains,
         max_evaluations,
         seed,
-        replicas,
+        independent_runs,
         executor,
         store,
         resume,

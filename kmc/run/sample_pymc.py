@@ -100,7 +100,8 @@ def sample_pymc(
     nonfinite : {"reject", "raise"}
         See :func:`kmc.from_pymc`.
     **options
-        Further arguments of :func:`kmc.sample`: `sampler`, `max_evaluations`, `replicas`, `store`, `resume`, ...
+        Further arguments of :func:`kmc.sample`: `sampler`, `max_evaluations`, `independent_runs`, `store`, `resume`,
+        ...
 
     Returns
     -------
@@ -170,7 +171,7 @@ def _check_names(options: Mapping[str, Any]) -> None:
             raise TypeError(f"{name}={value!r}: not supported by kmc.sample_pymc, {_UNSUPPORTED[name]}")
         if name in _RENAMED:
             raise TypeError(f"{name}={value!r}: kmc.sample_pymc has the names of pymc.sample, so {_RENAMED[name]}")
-        if name not in inspect.signature(sample).parameters:
+        if name not in inspect.signature(sample).parameters and name != "replicas":  # which is deprecated there
             raise TypeError(f"{name}={value!r}: neither pymc.sample nor kmc.sample has an argument of that name")
 
 

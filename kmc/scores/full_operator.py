@@ -12,7 +12,7 @@ import numpy as np
 
 from kmc.bases import KernelExpansion
 from kmc.bases.section_forms import profile_and_metric
-from kmc.kernels import Kernel, partial, program, run_program, stack_for
+from kmc.kernels import Kernel, kernel_derivative, program, run_program, stack_for
 
 TILE = 128  # samples: five arrays of a tile's pairs stay in the second-level cache
 
@@ -40,7 +40,7 @@ class GradientGram:
         self.kernel, self.points, self.sections = kernel, points, sections
         self.shape = (points.shape[0], points.shape[1] + sections)
         profile, self._metric = profile_and_metric(kernel)
-        self._program = program(profile) if profile.argument == "distance" else None
+        self._program = program(profile) if profile.kind == "distance" else None
         origin = np.median(points, axis=0)  # tiles lose no digits to an outlier that drags the mean along
         mapped = points - origin if self._metric is None else (points - origin) @ self._metric.T
         self._mapped = np.ascontiguousarray(mapped)
@@ -83,14 +83,14 @@ class GradientGram:
     def _strip(self, rows, stop):
         """Rows of the matrix up to a column, (rows, width, stop, width)."""
         d, x, y = self.points.shape[1], self.points[rows], self.points[:stop]
-        gradients = partial(self.kernel, "xy", x, y).transpose(0, 2, 1, 3)
+        gradients = kernel_derivative(self.kernel, "xy", x, y).transpose(0, 2, 1, 3)
         if not self.sections:
             return gradients
         out = np.empty((len(x), d + 1, stop, d + 1))
         out[:, :d, :, :d] = gradients
-        out[:, :d, :, d] = partial(self.kernel, "x", x, y).transpose(0, 2, 1)
-        out[:, d, :, :d] = partial(self.kernel, "y", x, y)
-        out[:, d, :, d] = partial(self.kernel, "k", x, y)
+        out[:, :d, :, d] = kernel_derivative(self.kernel, "x", x, y).transpose(0, 2, 1)
+        out[:, d, :, :d] = kernel_derivative(self.kernel, "y", x, y)
+        out[:, d, :, d] = kernel_derivative(self.kernel, "k", x, y)
         return out
 
     def _expanded(self, vector, laplacians=None):

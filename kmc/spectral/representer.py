@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kmc.bases import KernelGradients, KernelSections
-from kmc.kernels import Kernel, partial
+from kmc.kernels import Kernel, kernel_derivative
 
 MOST_FUNCTIONS = 3000
 
@@ -58,5 +58,7 @@ class Representer:
         """(p, p) Gram matrix of the reproducing-kernel space."""
         n = len(self.centres)
         sections, gradients = self._parts
-        mixed = partial(self.kernel, "y", self.centres, self.centres).reshape(n, -1)  # <k(x_i, .), ∂_l k(x_j, .)>
+        mixed = kernel_derivative(self.kernel, "y", self.centres, self.centres).reshape(
+            n, -1
+        )  # <k(x_i, .), ∂_l k(x_j, .)>
         return np.block([[sections.gram(), mixed], [mixed.T, gradients.gram()]])

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from kmc.checks import check_count, check_number, is_number
+from kmc.deprecation import renamed_fields
 from kmc.landmarks import spread
 from kmc.surrogates import jit_state
 from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
@@ -31,6 +32,7 @@ ABOVE_DATA = 3.0  # nats by which a surrogate may exceed the highest value seen
 _DEEPER = 16.0  # times the edge: values that show how the target bends
 
 
+@renamed_fields(good="target_loo_sd")
 @dataclass(frozen=True)
 class FitOptions:
     """Tunable parts of the surrogate's fit.
@@ -38,8 +40,8 @@ class FitOptions:
     Attributes
     ----------
     n_basis : int
-        Kernel sections; twice as many where the leave-one-out sd stays above ``good``.
-    good : float
+        Kernel sections; twice as many where the leave-one-out sd stays above ``target_loo_sd``.
+    target_loo_sd : float
         Leave-one-out sd, in nats and beyond the noise, that calls for no further effort.
     max_values : int
         Values kept for a fit; a quarter of them are the largest old residuals.
@@ -54,7 +56,7 @@ class FitOptions:
     """
 
     n_basis: int = 200
-    good: float = 0.2
+    target_loo_sd: float = 0.2
     max_values: int = 2000
     bandwidths: tuple[float, ...] = (0.5, 0.8, 1.2, 2.0, 3.5, 7.0, 14.0, np.inf)
     score_weight: float | str | None = None
@@ -63,7 +65,7 @@ class FitOptions:
     def __post_init__(self):
         check_count(self, "n_basis", 2)
         check_count(self, "max_values", 10)
-        check_number(self, "good", 0, np.inf, "[)")
+        check_number(self, "target_loo_sd", 0, np.inf, "[)")
         if isinstance(self.score_weight, str):
             if self.score_weight != "cv":
                 raise ValueError(f"score_weight={self.score_weight!r}: expected 'cv' or a number in [0, 1)")
@@ -228,7 +230,7 @@ def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None
     metrics = _known_metrics(whitening, previous) if metric is None else [metric]
     polynomial = _polynomial_metrics(whitening, data, evaluated, rng)
     noise = noise_sd or 0.0
-    poor = min(max(options.good, 0.25 * beyond_noise(trend.residual_sd, noise)), 2.0 * options.good)
+    poor = min(max(options.target_loo_sd, 0.25 * beyond_noise(trend.residual_sd, noise)), 2.0 * options.target_loo_sd)
     factors = _factors(options, previous)
     data, expansion = _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise)
     if options.score_weight == "cv":
@@ -327,7 +329,7 @@ def _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor,
         if not _clearly_better(trial, best, data):
             break
         best = trial
-    if beyond_noise(best.loo_sd, noise_sd) > options.good and len(data.z) > 4 * options.n_basis:
+    if beyond_noise(best.loo_sd, noise_sd) > options.target_loo_sd and len(data.z) > 4 * options.n_basis:
         data = data._replace(centres=data.z[spread(data.z, 2 * options.n_basis, rng, data.weights)])
         best = fit_expansion(data, best.metric, _neighbours(best.factor, options), options.jitter)
         trial = fit_expansion(data, gradient_metric(best, data), (best.factor,), options.jitter)

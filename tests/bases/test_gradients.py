@@ -15,7 +15,7 @@ from kmc.kernels import (
     Metric,
     Polynomial,
     RadialFunction,
-    partial,
+    kernel_derivative,
 )
 from tests.kernels import cases
 from tests.oracles import differences, nystrom
@@ -26,7 +26,7 @@ KERNELS |= {
     "units": Metric(Matern52(2.0), [0.5, 0.5, 0.5]),
     "rotation": Metric(Gaussian(2.0), 0.7 * np.linalg.qr(cases.TALL[:3])[0]),
 }
-RADIAL = {name: kernel for name, kernel in KERNELS.items() if profile_and_metric(kernel)[0].argument == "distance"}
+RADIAL = {name: kernel for name, kernel in KERNELS.items() if profile_and_metric(kernel)[0].kind == "distance"}
 SUBSETS = {"all": None, "some": np.array([0, 1, 4, 9, 10, 11, 17]), "one centre": np.array([13])}
 
 
@@ -167,7 +167,7 @@ def test_derivatives_are_those_of_the_values(kernel, centres, sample):
 
 def test_values_are_derivatives_of_sections_in_their_centres(kernel, centres, sample):
     x = sample[0][10:11]
-    slope = differences.gradient(lambda y: partial(kernel, "k", x, y[None])[0, 0], centres[0])
+    slope = differences.gradient(lambda y: kernel_derivative(kernel, "k", x, y[None])[0, 0], centres[0])
     np.testing.assert_allclose(KernelGradients(kernel, centres[:1]).values(x)[0], slope, atol=1e-8)
 
 

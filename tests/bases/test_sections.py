@@ -82,7 +82,7 @@ def literal(kernel, x, y):
         return sum(parts) if type(kernel).__name__ == "Sum" else parts[0] * parts[1]
     if hasattr(kernel, "factor"):
         return kernel.factor * literal(kernel.kernel, x, y)
-    return float(kernel.profile(x @ y if kernel.argument == "inner-product" else (x - y) @ (x - y)))
+    return float(kernel.profile(x @ y if kernel.kind == "inner-product" else (x - y) @ (x - y)))
 
 
 def test_values_and_gram_are_the_kernel(basis, sample):

@@ -8,7 +8,7 @@ import warning_rates
 WELL = {
     "target": "ring",
     "budget": 3000,
-    "replicas": 1,
+    "independent_runs": 1,
     "seed": 1,
     "draws": 400,
     "bias": 0.02,
@@ -29,7 +29,7 @@ WELL = {
     "surrogate_loo_sd": 0.1,
     "surrogate_trend_sd": 1.8,
     "surrogate_metric_spread": 300.0,
-    "run_length": 12,
+    "inner_chain_length": 12,
     "n_evaluations_warmup": 1000,
 }
 SHORT = WELL | {"width_min": 0.9, "tail_acceptance": 0.3}
@@ -78,4 +78,4 @@ def test_a_cell_is_kept_and_read_again(tmp_path):
     assert [row[name] for name in warning_rates.KEY] == ["ring", 300, 2, 1]
     assert list(row) == list(warning_rates.COLUMNS) and row["draws"] > 10
     assert warning_rates.state(row) in ("wrong", "off", "right") and isinstance(warning_rates.fired(row), list)
-    assert warning_rates.report([row]).startswith("### 300 evaluations, replicas=2")
+    assert warning_rates.report([row]).startswith("### 300 evaluations, independent_runs=2")

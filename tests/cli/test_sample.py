@@ -201,13 +201,20 @@ def test_options_are_handed_on_as_they_are(source, tmp_path, monkeypatch):
         3,
         "--store",
         tmp_path / "run.zarr",
-        "--replicas",
+        "--independent-runs",
         2,
         "--chains",
         4,
     ]
     assert kmc_sample(f"{source}:log_density", *more) == 1
-    options = {"sampler": "random-walk", "seed": 1, "progress": False, "executor": 3, "replicas": 2, "chains": 4}
+    options = {
+        "sampler": "random-walk",
+        "seed": 1,
+        "progress": False,
+        "executor": 3,
+        "independent_runs": 2,
+        "chains": 4,
+    }
     options |= {"max_time": 2.5, "draws": 9}
     assert calls == [("log_density", options | {"store": tmp_path / "run.zarr"})]
 

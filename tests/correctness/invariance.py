@@ -44,7 +44,7 @@ from tests.oracles import mcmc
 LEVEL = mcmc.LEVEL / 10  # as there are more than a hundred tests of this kind
 SIZE, SWEEPS = 1200, 3
 FIT = FitOptions(n_basis=30, bandwidths=(1.2, 2.0, np.inf))
-INNER = InnerChainOptions(step_size=0.5, trajectory_length=2.0, jump_share=0.2, small_share=0.4)
+INNER = InnerChainOptions(step_size=0.5, trajectory_length=2.0, jump_probability=0.2, small_step_probability=0.4)
 
 
 @dataclass(frozen=True)
@@ -163,21 +163,21 @@ class Case:
             "surrogate": surrogate,
             "archive": self.archive,
             "archive_z": surrogate.coordinates(self.archive),
-            "archive_share": 0.3,
+            "archive_probability": 0.3,
             "archive_scale": 0.7,
             "inner": INNER,
             "shortest_chain": 1,
             "longest_chain": 3,
-            "single_share": 0.2,
-            "tempered_share": 0.3,
+            "single_move_probability": 0.2,
+            "tempered_probability": 0.3,
         }
         return ProposalMixture(**(fields | options))
 
-    def score_plan(self, walk_share: float) -> ScoreMixture:
+    def score_plan(self, walk_probability: float) -> ScoreMixture:
         """Paths through the score of a Gaussian that fits something else."""
         whitening = whiten_states(self.states)
         estimator = GaussianScore().fit(0.9 * whitening(self.states) + 0.2)
-        return ScoreMixture(Field.of(estimator, whitening, in_z=True), whitening, walk_share, 0.15)
+        return ScoreMixture(Field.of(estimator, whitening, in_z=True), whitening, walk_probability, 0.15)
 
 
 @cache
@@ -274,7 +274,7 @@ def frozen_process(case: Case):
         max_evaluations=1200,
         seed=np.random.SeedSequence(3),
     )
-    process = KernelHMC(archive_share=0.2, tempered_share=0.3, fit=FIT).start(setup)
+    process = KernelHMC(archive_probability=0.2, tempered_probability=0.3, fit=FIT).start(setup)
     while process.warming_up:
         process.advance(case.values(process.propose()))
     assert process._plan.surrogate is not None
@@ -298,8 +298,8 @@ def frozen_chains(case: Case, sweeps: int = SWEEPS):
     return step
 
 
-ONLY_SURROGATE = {"archive_share": 0.0, "tempered_share": 0.0}
-ONLY_TEMPERED = {"archive_share": 0.0, "tempered_share": 1.0}
+ONLY_SURROGATE = {"archive_probability": 0.0, "tempered_probability": 0.0}
+ONLY_TEMPERED = {"archive_probability": 0.0, "tempered_probability": 1.0}
 
 MOVES: dict[str, Callable[[Case], Any]] = {
     "random walk": random_walk,

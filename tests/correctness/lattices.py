@@ -24,7 +24,9 @@ from kmc.surrogates.whitening import Whitening
 from tests.oracles.bookkeeping import EXACT, ForkingGenerator, assert_stationary, transition_matrix
 from tests.oracles.mcmc import jit_state, tempered_value
 
-JUMPS = InnerChainOptions(step_size=0.1, trajectory_length=1.0, jump_share=1.0, small_share=0.0)  # no momenta
+JUMPS = InnerChainOptions(
+    step_size=0.1, trajectory_length=1.0, jump_probability=1.0, small_step_probability=0.0
+)  # no momenta
 HOT = Tempering(top=0.5, beta=0.4, edge=1.5)
 
 
@@ -96,13 +98,13 @@ def plan(lattice: Lattice, **options) -> ProposalMixture:
         "surrogate": surrogate,
         "archive": archive,
         "archive_z": surrogate.coordinates(archive),
-        "archive_share": 0.3,
+        "archive_probability": 0.3,
         "archive_scale": 2.0 * np.sqrt(2 * dim) / 2.38,  # γ = 2, as its random factor is 1 below
         "inner": JUMPS,
         "shortest_chain": 1,
         "longest_chain": 2,
-        "single_share": 0.2,
-        "tempered_share": 0.4,
+        "single_move_probability": 0.2,
+        "tempered_probability": 0.4,
     }
     return ProposalMixture(**(fields | options))
 

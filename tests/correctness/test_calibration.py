@@ -130,7 +130,7 @@ def _prior_of_demo(x):
 MODELS = {"normal mean": NormalMean, "gamma-poisson": GammaPoisson, "demo": Demo}
 
 
-def replications(name: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def independent_runtions(name: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Truths (n, q) and draws (n, L, q) of the model's parameters and of its log-likelihood."""
     model, truths, draws = MODELS[name](), [], []
     for child in np.random.SeedSequence(seed).spawn(model.size):
@@ -177,7 +177,7 @@ def check_ranks(truths: np.ndarray, draws: np.ndarray) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_ranks_are_uniform(name):
     """And those of the same draws are not if these are shifted, or too close to each other, or too far apart."""
-    truths, draws = replications(name)
+    truths, draws = independent_runtions(name)
     check_ranks(truths, draws)
     centre, sd = draws.mean(axis=1, keepdims=True), draws.std(axis=1, keepdims=True)
     for wrong in (draws + 1.5 * sd, centre + 0.25 * (draws - centre), centre + 4.0 * (draws - centre)):

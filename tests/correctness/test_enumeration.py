@@ -26,7 +26,7 @@ from tests.oracles.bookkeeping import EXACT, ForkingGenerator, outcomes
 from tests.oracles.mcmc import tempered_value
 
 TEMPERED = pytest.mark.parametrize("tempering", [COLD, HOT], ids=["cold", "hot"])
-RUNS = {"archive_share": 0.0, "tempered_share": 0.0, "single_share": 0.0, "shortest_chain": 2}
+RUNS = {"archive_probability": 0.0, "tempered_probability": 0.0, "single_move_probability": 0.0, "shortest_chain": 2}
 
 
 # The enumeration itself
@@ -63,11 +63,11 @@ def test_a_uniform_number_is_not_used_twice():
     "options",
     [
         {},
-        {"archive_share": 1.0},
+        {"archive_probability": 1.0},
         RUNS,
-        RUNS | {"single_share": 1.0},
-        RUNS | {"tempered_share": 1.0},
-        {"surrogate": None, "archive_share": 0.0},
+        RUNS | {"single_move_probability": 1.0},
+        RUNS | {"tempered_probability": 1.0},
+        {"surrogate": None, "archive_probability": 0.0},
     ],
     ids=["mixture", "archive moves", "runs", "single moves", "tempered runs", "no surrogate"],
 )
@@ -81,7 +81,7 @@ def test_moves_of_a_plan_on_a_line(options, tempering):
 
 @TEMPERED
 def test_runs_in_the_plane(tempering):
-    check_plan(grid(), tempering, archive_share=0.0, single_share=0.3, tempered_share=0.0)
+    check_plan(grid(), tempering, archive_probability=0.0, single_move_probability=0.3, tempered_probability=0.0)
 
 
 @TEMPERED

@@ -112,7 +112,7 @@ def _log_surrogate(surrogate, x):
 def test_a_wrong_ratio_is_seen_by_enumeration(request, mistake, tempering):
     request.getfixturevalue(mistake)
     with pytest.raises(**NOT_EXACT):
-        check_plan(line(), tempering, archive_share=0.3, tempered_share=1.0)
+        check_plan(line(), tempering, archive_probability=0.3, tempered_probability=1.0)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "bimodal", "student-t", "cone"])

@@ -50,7 +50,7 @@ def frozen_process(name):
         seed=np.random.SeedSequence(3),
         noisy=True,
     )
-    process = KernelHMC(archive_share=0.2, tempered_share=0.3, fit=FIT).start(setup)
+    process = KernelHMC(archive_probability=0.2, tempered_probability=0.3, fit=FIT).start(setup)
     while process.warming_up:
         process.advance(estimates(one, process.propose(), rng))
     assert process.report()["noise_sd"] > 0.5

@@ -85,10 +85,10 @@ def test_derivatives_of_composites_are_slopes(kernel, order):
 
 
 def test_argument_and_differentiability():
-    assert (A + B).argument == (A * USER).argument == (2 * A).argument == "distance"
-    assert (LINEAR + Polynomial(3)).argument == "inner-product"
+    assert (A + B).kind == (A * USER).kind == (2 * A).kind == "distance"
+    assert (LINEAR + Polynomial(3)).kind == "inner-product"
     for mixed in (A + LINEAR, A * LINEAR, 2 * (A + LINEAR), Metric(A, [1.0]), A + Metric(A, [1.0])):
-        assert mixed.argument is None
+        assert mixed.kind is None
     assert (A + B).differentiability == (A * B * Matern72()).differentiability == 4
     assert (2 * Metric(Exponential(), [1.0]) + A).differentiability == 0
 
@@ -96,7 +96,7 @@ def test_argument_and_differentiability():
 @pytest.mark.parametrize("kernel", [A + LINEAR, A * LINEAR, 2 * (A * LINEAR), Metric(A, [1.0])], ids=repr)
 def test_mixed_kernels_have_no_profile(kernel):
     for call in (kernel.derivatives, kernel.profile):
-        with pytest.raises(TypeError, match=r"use kmc.kernels.partial\(kernel, name, x, y\)"):
+        with pytest.raises(TypeError, match=r"use kmc.kernels.kernel_derivative\(kernel, name, x, y\)"):
             call(np.ones(3))
 
 
@@ -104,8 +104,8 @@ def test_mixed_kernels_have_no_profile(kernel):
 def test_scaled_is_the_kernel_of_scaled_points(kernel):
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((3, cases.DIM)), rng.standard_normal((2, cases.DIM))
-    scaled = kernels.partial(kernel.scaled(2.5), "k", 2.5 * x, 2.5 * y)
-    np.testing.assert_allclose(scaled, kernels.partial(kernel, "k", x, y), rtol=1e-13)
+    scaled = kernels.kernel_derivative(kernel.scaled(2.5), "k", 2.5 * x, 2.5 * y)
+    np.testing.assert_allclose(scaled, kernels.kernel_derivative(kernel, "k", x, y), rtol=1e-13)
 
 
 @every
@@ -126,6 +126,6 @@ def test_a_printed_kernel_makes_another():
 @every
 def test_gram_matrices_are_positive_definite(kernel):
     x = np.random.default_rng(1).standard_normal((30, cases.DIM))
-    gram = kernels.partial(kernel, "k", x, x)
+    gram = kernels.kernel_derivative(kernel, "k", x, x)
     np.testing.assert_allclose(gram, gram.T, rtol=1e-12)
     assert np.linalg.eigvalsh(gram).min() > -1e-12 * np.trace(gram)

@@ -35,7 +35,7 @@ def test_shapes_and_scaling(kernel):
     assert [row.shape for row in kernel.derivatives(t)] == [(3, 4)] * 3
     assert np.ndim(kernel.profile(1)) == 0
     np.testing.assert_allclose(kernel.scaled(3.0).profile(9.0 * t), kernel.profile(t), rtol=1e-13)
-    assert kernel.argument == "inner-product" and kernel.differentiability == np.inf
+    assert kernel.kind == "inner-product" and kernel.differentiability == np.inf
 
 
 def test_derivatives_beyond_the_degree_are_zero():

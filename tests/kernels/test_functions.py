@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.kernels import DotProductFunction, ExponentialDotProduct, Gaussian, RadialFunction, partial
+from kmc.kernels import DotProductFunction, ExponentialDotProduct, Gaussian, RadialFunction, kernel_derivative
 from tests.kernels.cases import PROFILES
 
 
@@ -24,7 +24,7 @@ def test_an_order_that_was_not_given():
     with pytest.raises(ValueError, match="order 3 are needed, but only those up to order 2 were given; add 1 more"):
         kernel.derivatives(np.ones(2), 3)
     with pytest.raises(ValueError, match="order 4 are needed, but only those up to order 2 were given; add 2 more"):
-        partial(Gaussian() * kernel, "xxyy", np.ones((2, 2)), np.ones((1, 2)))
+        kernel_derivative(Gaussian() * kernel, "xxyy", np.ones((2, 2)), np.ones((1, 2)))
 
 
 def kink(s):

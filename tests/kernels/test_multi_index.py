@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from kmc.kernels import Exponential, Gaussian, Matern72, Metric, Polynomial, axes_of, derivative, partial
+from kmc.kernels import Exponential, Gaussian, Matern72, Metric, Polynomial, axes_of, derivative, kernel_derivative
 from tests.kernels.cases import DIAGONAL, DIM, WIDE
 
 X = np.random.default_rng(0).standard_normal((4, DIM))
@@ -33,11 +33,11 @@ def test_each_is_the_derivative_of_the_one_before(kernel):
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_those_that_have_a_name(kernel):
     eye = np.eye(DIM, dtype=int)
-    np.testing.assert_allclose(derivative(kernel, 0 * eye[0], X, Y), partial(kernel, "k", X, Y))
+    np.testing.assert_allclose(derivative(kernel, 0 * eye[0], X, Y), kernel_derivative(kernel, "k", X, Y))
     gradient = np.stack([derivative(kernel, one, X, Y) for one in eye], axis=2)
-    np.testing.assert_allclose(gradient, partial(kernel, "x", X, Y), atol=1e-14)
+    np.testing.assert_allclose(gradient, kernel_derivative(kernel, "x", X, Y), atol=1e-14)
     laplacian = sum(derivative(kernel, 2 * one, X, Y) for one in eye)
-    np.testing.assert_allclose(laplacian, partial(kernel, "xx", X, Y), atol=1e-13)
+    np.testing.assert_allclose(laplacian, kernel_derivative(kernel, "xx", X, Y), atol=1e-13)
 
 
 def test_hermite_polynomials_are_derivatives_of_the_gaussian():

@@ -21,7 +21,7 @@ def wide_evolution(rng, x, points):
 
 
 def mixture(rng, x, points):
-    return archive_move(rng, x, points, 0.7, snooker_share=0.4)
+    return archive_move(rng, x, points, 0.7, snooker_probability=0.4)
 
 
 MOVE = pytest.mark.parametrize("move", [wide_evolution, snooker, mixture])

@@ -11,7 +11,7 @@ from kmc.targets.toys import Bimodal
 from tests.oracles.mcmc import assert_standard, assert_uniform, paired
 
 TARGET = Bimodal(2, separation=3.0, weight=0.7)
-INNER = InnerChainOptions(step_size=0.4, trajectory_length=2.0, jump_share=0.2, small_share=0.4)
+INNER = InnerChainOptions(step_size=0.4, trajectory_length=2.0, jump_probability=0.2, small_step_probability=0.4)
 
 
 def wrong(x):
@@ -33,13 +33,13 @@ def plan(surrogate, **options):
         "surrogate": surrogate,
         "archive": archive,
         "archive_z": np.empty((0, 2)) if surrogate is None else surrogate.coordinates(archive),
-        "archive_share": 0.15,
+        "archive_probability": 0.15,
         "archive_scale": 0.8,
         "inner": INNER,
         "shortest_chain": 1,
         "longest_chain": 4,
-        "single_share": 0.2,
-        "tempered_share": 0.3,
+        "single_move_probability": 0.2,
+        "tempered_probability": 0.3,
     }
     return ProposalMixture(**(fields | options))
 
@@ -66,9 +66,14 @@ def features(x):
     "options",
     [
         {},
-        {"archive_share": 0.0, "tempered_share": 0.0, "single_share": 0.0},
-        {"archive_share": 0.0, "tempered_share": 1.0, "shortest_chain": 2},
-        {"archive_share": 0.0, "tempered_share": 0.0, "single_share": 1.0, "inner": INNER._replace(jump_share=1.0)},
+        {"archive_probability": 0.0, "tempered_probability": 0.0, "single_move_probability": 0.0},
+        {"archive_probability": 0.0, "tempered_probability": 1.0, "shortest_chain": 2},
+        {
+            "archive_probability": 0.0,
+            "tempered_probability": 0.0,
+            "single_move_probability": 1.0,
+            "inner": INNER._replace(jump_probability=1.0),
+        },
     ],
     ids=["all", "runs", "tempered runs", "single jumps"],
 )
@@ -125,7 +130,7 @@ def test_without_a_surrogate_there_are_only_archive_moves():
 
 
 def test_a_run_that_goes_nowhere_needs_no_evaluation(surrogate):
-    stuck = plan(surrogate, archive_share=0.0, inner=InnerChainOptions(1e6, 1e6, 0.0, 0.0))
+    stuck = plan(surrogate, archive_probability=0.0, inner=InnerChainOptions(1e6, 1e6, 0.0, 0.0))
     x = np.array([0.3, -0.2])
     for seed in range(10):
         proposal = stuck.propose(np.random.default_rng(seed), x)

@@ -102,7 +102,7 @@ EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
 
 
 def plan(estimator, in_z=True, **options):
-    fields = {"walk_share": 0.15, "step_size": 0.3, "whitening": WHITENING}
+    fields = {"walk_probability": 0.15, "step_size": 0.3, "whitening": WHITENING}
     return ScoreMixture(field=Field.of(estimator, WHITENING, in_z), **(fields | options))
 
 
@@ -127,7 +127,7 @@ def features(x):
 PLANS = {
     "swirl": plan(Swirl()),
     "swirl in x": plan(Swirl(), in_z=False),
-    "swirl alone": plan(Swirl(), walk_share=0.0, step_size=0.15),
+    "swirl alone": plan(Swirl(), walk_probability=0.0, step_size=0.15),
     "jitted": plan(Bumps()),
     "jitted in x": plan(Bumps(), in_z=False),
     "walk": plan(Swirl())._replace(field=None),
@@ -184,7 +184,7 @@ def test_a_diverging_path_is_not_evaluated():
         def gradient(self, X):
             return np.full(X.shape, np.nan)
 
-    proposal = plan(Wall(), walk_share=0.0).propose(np.random.default_rng(0), np.ones(2))
+    proposal = plan(Wall(), walk_probability=0.0).propose(np.random.default_rng(0), np.ones(2))
     assert proposal.diverging and not proposal.moved
     np.testing.assert_array_equal(proposal.position, np.ones(2))
 
@@ -196,7 +196,7 @@ def test_a_diverging_path_is_not_evaluated():
     ("estimator", "in_z"), [(Swirl(), True), (Swirl(), False), (GaussianScore().fit(ELLIPSE), False)]
 )
 def test_draw_for_draw_the_algorithm_of_the_paper(estimator, in_z):
-    x, moves, n = np.array([1.0, -0.5]), plan(estimator, in_z, walk_share=0.2), 150
+    x, moves, n = np.array([1.0, -0.5]), plan(estimator, in_z, walk_probability=0.2), 150
 
     def gradient(x):
         return (

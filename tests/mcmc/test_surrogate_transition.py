@@ -24,9 +24,9 @@ LINES = {
 }
 
 # Steps so large that a good part is rejected: what is not exact shows.
-COARSE = InnerChainOptions(step_size=1.3, trajectory_length=2.5, jump_share=0.3, small_share=0.4)
-JUMPS = COARSE._replace(jump_share=1.0)
-TRAJECTORIES = COARSE._replace(jump_share=0.0)
+COARSE = InnerChainOptions(step_size=1.3, trajectory_length=2.5, jump_probability=0.3, small_step_probability=0.4)
+JUMPS = COARSE._replace(jump_probability=1.0)
+TRAJECTORIES = COARSE._replace(jump_probability=0.0)
 KINDS = pytest.mark.parametrize("options", [COARSE, JUMPS, TRAJECTORIES], ids=["both", "jumps", "trajectories"])
 
 

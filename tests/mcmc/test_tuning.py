@@ -6,7 +6,7 @@ from kmc.mcmc.tempering import COLD
 from kmc.mcmc.tuning import INNER_CHAIN_LENGTHS, STEP_SIZES, choose_inner_chain_length, choose_step_size
 from tests.oracles.mcmc import jit_state
 
-OPTIONS = InnerChainOptions(step_size=0.2, trajectory_length=2.5, jump_share=0.15, small_share=0.4)
+OPTIONS = InnerChainOptions(step_size=0.2, trajectory_length=2.5, jump_probability=0.15, small_step_probability=0.4)
 LADDER = sorted(STEP_SIZES)
 
 
@@ -46,7 +46,7 @@ def test_the_chosen_step_is_accepted_and_the_next_is_not_much_better(sd):
     chosen = choose_step_size(state, starts, archive, OPTIONS, rng())
 
     def acceptance(step_size):
-        options = OPTIONS._replace(step_size=step_size, jump_share=0.0, small_share=0.0)
+        options = OPTIONS._replace(step_size=step_size, jump_probability=0.0, small_step_probability=0.0)
         generator = np.random.default_rng(2)
         return np.mean([inner_chain(state, COLD, generator, z, 20, options, archive).acceptance_rate for z in starts])
 
@@ -59,11 +59,11 @@ def test_the_chosen_step_is_accepted_and_the_next_is_not_much_better(sd):
 def test_runs_are_long_enough_to_forget_their_start():
     state, starts, archive = gaussian(3)
     assert choose_inner_chain_length(state, starts, archive, OPTIONS, rng()) == INNER_CHAIN_LENGTHS[0]
-    crawling = OPTIONS._replace(step_size=0.01, trajectory_length=0.02, jump_share=0.0)
+    crawling = OPTIONS._replace(step_size=0.01, trajectory_length=0.02, jump_probability=0.0)
     assert choose_inner_chain_length(state, starts, archive, crawling, rng()) == INNER_CHAIN_LENGTHS[-1]
 
 
-def test_run_lengths_need_no_archive_and_no_spread():
+def test_inner_chain_lengths_need_no_archive_and_no_spread():
     state, starts, _ = gaussian(2)
     assert choose_inner_chain_length(state, starts, np.empty((0, 2)), OPTIONS, rng()) in INNER_CHAIN_LENGTHS
     assert (

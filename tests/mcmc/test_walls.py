@@ -85,7 +85,7 @@ def test_mirrored_paths_are_reversible_and_preserve_volume(learned, tempering):
 @pytest.mark.parametrize("tempering", [COLD, HOT], ids=["cold", "hot"])
 def test_runs_leave_the_walled_surrogate_invariant(learned, tempering):
     state, rng = WalledState(SMOOTH, learned), np.random.default_rng(2)
-    options = InnerChainOptions(step_size=0.8, trajectory_length=2.5, jump_share=0.3, small_share=0.4)
+    options = InnerChainOptions(step_size=0.8, trajectory_length=2.5, jump_probability=0.3, small_step_probability=0.4)
     archive = rng.standard_normal((9, 2))
     spread = np.linalg.cholesky(np.linalg.inv(tempering.beta * SMOOTH.precision))
     draws = SMOOTH.location + rng.standard_normal((12_000, 2)) @ spread.T

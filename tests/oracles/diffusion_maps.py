@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import linalg
 
-from kmc.kernels import partial
+from kmc.kernels import kernel_derivative
 
 
 def eigenvalues(kernel, x, weights, landmarks, regularization, count, tolerance, unit):
@@ -11,13 +11,13 @@ def eigenvalues(kernel, x, weights, landmarks, regularization, count, tolerance,
 
     In sections orthonormal in the kernel's space, and lengths in ``unit``.
     """
-    s, v = np.linalg.eigh(partial(kernel, "k", landmarks, landmarks))
+    s, v = np.linalg.eigh(kernel_derivative(kernel, "k", landmarks, landmarks))
     whiten = (v / np.sqrt(np.maximum(s, 1e-300)))[:, s > tolerance * s.max()]
     size, total = whiten.shape[1], weights.sum()
     mean, square, energy = np.zeros(size), np.zeros((size, size)), np.zeros((size, size))
     for point, weight in zip(x, weights):
-        phi = partial(kernel, "k", point[None], landmarks)[0] @ whiten
-        gradients = np.einsum("ad,ar->rd", partial(kernel, "x", point[None], landmarks)[0], whiten)
+        phi = kernel_derivative(kernel, "k", point[None], landmarks)[0] @ whiten
+        gradients = np.einsum("ad,ar->rd", kernel_derivative(kernel, "x", point[None], landmarks)[0], whiten)
         mean += weight / total * phi
         square += weight / total * np.outer(phi, phi)
         energy += weight / total * unit**2 * gradients @ gradients.T

@@ -1,7 +1,7 @@
 """The full kernel exponential family, literally: equations 2 to 4 of paper 004, one entry at a time.
 
 ``kernel_partial(name, x, y)`` gives partial derivatives of the kernel at two points (d,): "k", "x", "y", "xy", "xx",
-"yy", "xxy", "xyy", "xxyy" as in :func:`kmc.kernels.partial`.
+"yy", "xxy", "xyy", "xxyy" as in :func:`kmc.kernels.kernel_derivative`.
 """
 
 from __future__ import annotations

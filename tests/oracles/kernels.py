@@ -56,7 +56,7 @@ def value(kernel, x, y):
 
 
 def partial(kernel, name, x, y):
-    """The partial derivative at two vectors (d,), by differences; names as in :func:`kmc.kernels.partial`."""
+    """The partial derivative at two vectors (d,), by differences; names as in :func:`kmc.kernels.kernel_derivative`."""
     d, step = len(x), STEPS.get(name)
 
     def k(x, y):

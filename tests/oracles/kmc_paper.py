@@ -16,7 +16,7 @@ def leapfrog(gradient, inverse_mass, x, p, step_size, n_steps):
     return x, p
 
 
-def chain(log_density, gradient, whitener, x, rng, n, walk_share, largest_step, steps=(5, 20)):
+def chain(log_density, gradient, whitener, x, rng, n, walk_probability, largest_step, steps=(5, 20)):
     """n draws (n, d) from x on, with the probabilities of acceptance (n,).
 
     Parameters
@@ -32,7 +32,7 @@ def chain(log_density, gradient, whitener, x, rng, n, walk_share, largest_step, 
     root = np.linalg.inv(whitener)  # of the covariance M⁻¹
     draws, probabilities = [], []
     for _ in range(n):
-        if rng.random() < walk_share:
+        if rng.random() < walk_probability:
             scale = 2.38 / np.sqrt(d) * 10.0 ** -rng.random()
             proposed = x + scale * root @ rng.standard_normal(d)
             log_ratio = log_density(proposed) - log_density(x)

@@ -31,12 +31,12 @@ def sampled(function, **options):
 
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 @pytest.mark.parametrize(
-    ("sampler", "replicas"),
+    ("sampler", "independent_runs"),
     [(kmc.KernelHMC(), 1), (kmc.KernelHMC(adaptation="vanishing"), 2), ("adaptive-metropolis", 2), ("random-walk", 1)],
     ids=["kernel-hmc", "vanishing", "adaptive", "random-walk"],
 )
-def test_blobs_belong_to_their_draws(sampler, replicas):
-    idata = sampled(log_density, sampler=sampler, replicas=replicas, warmup=100, save_warmup=True)
+def test_blobs_belong_to_their_draws(sampler, independent_runs):
+    idata = sampled(log_density, sampler=sampler, independent_runs=independent_runs, warmup=100, save_warmup=True)
     for phase in ("", "warmup_"):
         blobs = idata[f"{phase}blobs"]
         np.testing.assert_array_equal(blobs["twice"], 2 * idata[f"{phase}posterior"]["x"].values)
@@ -78,7 +78,7 @@ def test_loo_of_a_log_likelihood_works_as_it_stands():
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_several_log_likelihoods_have_names_and_survive_a_store(tmp_path):
-    options = {"sampler": "adaptive-metropolis", "replicas": 2, "warmup": 60}
+    options = {"sampler": "adaptive-metropolis", "independent_runs": 2, "warmup": 60}
     idata = sampled(two_likelihoods, store=tmp_path / "run.zarr", **options)
     for result in (idata, kmc.load(tmp_path / "run.zarr")):
         assert set(result.log_likelihood.data_vars) == {"first", "second"}

@@ -61,8 +61,8 @@ def test_a_budget_that_fits_no_surrogate_is_said_at_the_start():
             r"values, .* at least 6,096\.",
         ):
             kmc.sample(never, dim=50, max_evaluations=3000, progress=False)
-        with pytest.raises(KmcWarning, match="divided among 2 replicas, is few for 2 .* at least 960"):
-            kmc.iterate(never, dim=2, max_evaluations=400, replicas=2)
+        with pytest.raises(KmcWarning, match="divided among 2 independent runs, is few for 2 .* at least 960"):
+            kmc.iterate(never, dim=2, max_evaluations=400, independent_runs=2)
         kmc.iterate(normal, dim=50, max_evaluations=3100)
         kmc.iterate(normal, dim=50, max_evaluations=3000, sampler="random-walk")
         kmc.iterate(normal, dim=50, max_evaluations=3000, warmup=10)

@@ -48,7 +48,7 @@ def check_prefix(idata, draws):
 
 @pytest.mark.parametrize("sampler", ["random-walk", "kernel-hmc"])
 def test_it_is_the_run_of_sample(sampler):
-    options = {"sampler": sampler, "draws": 20, "warmup": 60, "replicas": 2}
+    options = {"sampler": sampler, "draws": 20, "warmup": 60, "independent_runs": 2}
     seen = []
     reference = sample(callback=seen.append, **options)
     run = iterate(**options)

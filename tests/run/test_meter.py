@@ -28,9 +28,9 @@ def records_of(target=log_density, **options):
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_the_ess_of_the_draws_at_the_last_look(replicas):
-    records, idata = records_of(replicas=replicas)
+@pytest.mark.parametrize("independent_runs", [1, 2])
+def test_the_ess_of_the_draws_at_the_last_look(independent_runs):
+    records, idata = records_of(independent_runs=independent_runs)
     draws = np.asarray(idata["posterior"]["x"])
     due = 10
     for record in records[:-1]:

@@ -18,10 +18,10 @@ def chains(seed, correlation=0.0, draws=DRAWS):
     return lfilter([1.0], [1.0, -correlation], noise, axis=1)[:, 200:]
 
 
-def warned(x, acceptance_rate=None, seed=0, replicas=2):
+def warned(x, acceptance_rate=None, seed=0, independent_runs=2):
     rate = np.full(x.shape[:2], 0.85) if acceptance_rate is None else acceptance_rate
     accepted = np.random.default_rng(seed).random(x.shape[:2]) < rate
-    found = run_statistics(x, -0.5 * np.sum(x**2, axis=2), rate, accepted, replicas)
+    found = run_statistics(x, -0.5 * np.sum(x**2, axis=2), rate, accepted, independent_runs)
     return found, set(run_warnings("kernel-hmc", found, [FACTS], x.shape[1], None))
 
 
@@ -34,7 +34,7 @@ def test_good_draws_have_no_warning(correlation):
 def test_slow_chains_do_not_drift_or_disagree():
     """Their standard errors are large."""
     for seed in range(25):
-        assert not warned(chains(seed, 0.95, 2000), seed=seed)[1] & {"drift", "replicas"}
+        assert not warned(chains(seed, 0.95, 2000), seed=seed)[1] & {"drift", "independent_runs"}
 
 
 def test_probabilities_are_those_of_chance():
@@ -59,19 +59,19 @@ def test_a_tail_that_is_found_late():
     assert found["drift"] < -4 and "drift" in names
 
 
-def test_replicas_of_which_one_lacks_a_tail():
+def test_independent_runs_of_which_one_lacks_a_tail():
     x = chains(3)
     second = x[2:, :, 3]
     second[second > 1.3] = 0.0
-    assert "replicas" in warned(x)[1] and "drift" not in warned(x)[1]
-    assert "replicas" not in warned(x, replicas=1)[1]
-    assert np.isnan(warned(x, replicas=1)[0]["disagreement"])
+    assert "independent_runs" in warned(x)[1] and "drift" not in warned(x)[1]
+    assert "independent_runs" not in warned(x, independent_runs=1)[1]
+    assert np.isnan(warned(x, independent_runs=1)[0]["disagreement"])
 
 
-def test_replicas_in_two_modes():
+def test_independent_runs_in_two_modes():
     x = chains(4)
     x[2:] += 6.0
-    assert {"replicas", "rhat"} <= warned(x)[1]
+    assert {"independent_runs", "rhat"} <= warned(x)[1]
 
 
 def test_proposals_that_fail_in_one_tail():
@@ -110,10 +110,10 @@ def test_slow_chains_have_few_draws_in_their_tails():
 @pytest.mark.parametrize("draws", [1, 3, 7, 12])
 @pytest.mark.parametrize("n_chains", [1, 2])
 def test_short_runs_have_no_warning_of_noise(n_chains, draws):
-    found, names = warned(chains(9)[:n_chains, :draws], replicas=n_chains)
+    found, names = warned(chains(9)[:n_chains, :draws], independent_runs=n_chains)
     assert np.isnan(found["tail_acceptance"]) and names <= {"tail ess"}
 
 
 def test_a_run_that_never_moved():
     _, names = warned(np.zeros((4, 100, 2)))
-    assert "stuck" in names and not names & {"drift", "replicas"}
+    assert "stuck" in names and not names & {"drift", "independent_runs"}

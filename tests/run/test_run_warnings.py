@@ -75,7 +75,7 @@ def test_nothing_is_said_of_what_could_not_be_measured(name):
         ("acceptance", {"acceptance": 0.3}, "Only 30% of the proposals were accepted", "allow more evaluations"),
         ("rhat", {"rhat": 1.4}, "chains disagree (R-hat 1.40)", "allow more evaluations"),
         ("stuck", {"rhat": float("inf")}, "never moved", "start nearer"),
-        ("replicas", {"disagreement": -6.3}, "disagree on a mean or a tail (p = 5e-07)", "allow several times"),
+        ("independent_runs", {"disagreement": -6.3}, "disagree on a mean or a tail (p = 5e-07)", "allow several times"),
         ("drift", {"drift": -5.0}, "still change from one fifth of the run to the next (p = 1e-05)", "allow more"),
         ("sojourn", {"stay": 12.0}, "in one state 12 times as long as its acceptance", "allow more evaluations"),
         ("tail ess", {"tail_ess": 43.0}, "quantiles rest on 43 effective draws", "make more draws"),
@@ -179,7 +179,7 @@ def test_surrogates_are_the_business_of_kernel_hmc_alone():
     assert say("random-walk", facts={}, acceptance=0.2, tail_acceptance=0.1) == {}
 
 
-def test_the_worst_replica_is_spoken_of():
+def test_the_worst_independent_run_is_spoken_of():
     assert "4.0 nats" in say(reports=[FITTED, FITTED | {"surrogate_loo_sd": 4.0}])["surrogate"]
     assert "no surrogate" in say(reports=[FITTED, {}])
 

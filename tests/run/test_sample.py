@@ -299,7 +299,12 @@ def test_the_layout_of_the_results(sampler):
     assert attrs["sampler"] == options.name
     assert json.loads(attrs["settings"]) == json.loads(json.dumps(dataclasses.asdict(options)))
     assert (attrs["inference_library"], attrs["inference_library_version"]) == ("kmc", kmc.__version__)
-    assert attrs["seed"] == 1 and attrs["chains"] == 3 and attrs["replicas"] == 1 and isinstance(sentences(idata), list)
+    assert (
+        attrs["seed"] == 1
+        and attrs["chains"] == 3
+        and attrs["independent_runs"] == 1
+        and isinstance(sentences(idata), list)
+    )
     assert attrs["sampling_time"] > 0 and attrs["n_refits"] >= 0 and attrs["tuning_steps"] > 0
     if sampler in (SMALL, VANISHING):
         assert attrs["n_refits"] > 0 and attrs["n_probes"] >= attrs["probe_surprises"] >= 0

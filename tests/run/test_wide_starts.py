@@ -20,15 +20,15 @@ def run(target, **options):
 
 
 @pytest.mark.parametrize("size", [1e-5, 30.0, 3e5])
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_a_box_of_another_size_is_found(size, replicas):
+@pytest.mark.parametrize("independent_runs", [1, 2])
+def test_a_box_of_another_size_is_found(size, independent_runs):
     seen = []
 
     def in_a_box(x):
         seen.append(x)
         return 0.0 if np.all((x > 0.1 * size) & (x < size)) else -np.inf
 
-    idata = run(in_a_box, replicas=replicas)
+    idata = run(in_a_box, independent_runs=independent_runs)
     assert np.isfinite(idata["sample_stats"]["lp"]).all()
     assert idata.attrs["n_evaluations"] == len(seen)
     first = [x for x in seen if np.all((x > 0.1 * size) & (x < size))][:4]

@@ -39,7 +39,7 @@ def fitted(x=X, values=None, weights=None, **options):
 def partial_of(kernel, points):
     """As the oracle asks for it, at two of the points."""
     row = {point.tobytes(): i for i, point in enumerate(points)}
-    arrays = functools.cache(lambda name: kmc.kernels.partial(kernel, name, points, points))
+    arrays = functools.cache(lambda name: kmc.kernels.kernel_derivative(kernel, name, points, points))
     return lambda name, x, y: arrays(name)[row[x.tobytes()], row[y.tobytes()]]
 
 

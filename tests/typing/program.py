@@ -70,9 +70,9 @@ kmc.Normal(0, "one")  # type: ignore[arg-type]
 kmc.sample_pymc(500, tune=None, chains=4, cores=2, random_seed=[1, 2], initvals={"mu": 0.0}, sampler="random-walk")
 kmc.sample_pymc(tune="long")  # type: ignore[arg-type]
 idata = kmc.sample(model, draws=100, chains=4, seed=1, callback=stop, progress=False, save_warmup=True, executor=4)
-kmc.sample(log_density, dim=2, initial=np.zeros((4, 2)), draws=None, max_evaluations=10_000, replicas=2)
+kmc.sample(log_density, dim=2, initial=np.zeros((4, 2)), draws=None, max_evaluations=10_000, independent_runs=2)
 kmc.sample(vector, sampler="random-walk", seed=np.random.default_rng(1))
-for sampler in (kmc.KernelHMC(archive_share=0.1), kmc.AdaptiveMetropolis(), kmc.RandomWalkMetropolis(scale=0.5)):
+for sampler in (kmc.KernelHMC(archive_probability=0.1), kmc.AdaptiveMetropolis(), kmc.RandomWalkMetropolis(scale=0.5)):
     kmc.sample(vector, sampler=sampler)
 kmc.sample(vector, sampler=kmc.KernelHMC(surrogate=kmc.scores.NystromKEF(n_basis=50), adaptation="static"))
 
@@ -80,7 +80,7 @@ kmc.sample(vector, draws="many")  # type: ignore[arg-type]
 kmc.sample(vector, callback=3)  # type: ignore[arg-type]
 kmc.sample(vector, sampler=3)  # type: ignore[arg-type]
 kmc.sample(vector, chain=4)  # type: ignore[arg-type]
-kmc.KernelHMC(archive_share="some")  # type: ignore[arg-type]
+kmc.KernelHMC(archive_probability="some")  # type: ignore[arg-type]
 kmc.KernelHMC(surrogate=3)  # type: ignore[arg-type]
 
 with kmc.iterate(vector, draws=1000) as run:
@@ -128,7 +128,7 @@ assert_type(regression.predict(X), np.ndarray)
 
 kernel = 2.0 * (kmc.kernels.Gaussian(1.0) + kmc.kernels.Matern52()) * kmc.kernels.Polynomial(degree=2)
 assert_type(kernel, kmc.kernels.Kernel)
-assert_type(kmc.kernels.partial(kernel, "k", X, X), np.ndarray)
+assert_type(kmc.kernels.kernel_derivative(kernel, "k", X, X), np.ndarray)
 assert_type(kmc.bases.KernelSections(kernel, X).values(X), np.ndarray)
 kmc.bases.KernelSections("gaussian", X)  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ on when it was taken.
       history/         point (n, d), value (n,) and the variables that the log-density returned beside it
       draws/           groups of arrays (draw, chain, ...): trace, one for each column of a trace; variables, what the
                        user calls them; blobs
-      warmup/0/ ...    the same of the warm-up of each replica
+      warmup/0/ ...    the same of the warm-up of each independent run
       snapshots/       the processes and their generators, as plain data (kmc.run.store.plain)
       given/           the sampler's options, as plain data, and the model, pickled if it can be
       commit.json      a copy of the root's zarr.json

@@ -16,6 +16,7 @@ from kmc._version import __version__
 from kmc.errors import KmcWarning
 from kmc.run.store.columns import Record, has_checksum, read_json, write_json
 from kmc.run.store.files import Damaged, StoreError
+from kmc.run.store.old_names import upgraded
 
 FORMAT = 2
 
@@ -32,7 +33,7 @@ class Commit:
     n_evaluations, n_draws : int
         Rows of the history and of the draws.
     n_warmup : list of int
-        Sweeps of each replica's warm-up.
+        Sweeps of each independent run's warm-up.
     columns : dict
         For each table, the records of its columns.
     snapshots : list of dict
@@ -100,6 +101,7 @@ def read_commit(path: Path) -> tuple[dict[str, Any], Commit]:
         raise FileNotFoundError(f"store={str(path)!r}: there is no such file or directory")
     about = _about(path)
     try:
+        about["settings"] = upgraded(about["settings"])
         return about, Commit(**about.pop("commit"))
     except (KeyError, TypeError):
         raise _foreign(path) from None

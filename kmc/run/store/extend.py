@@ -123,7 +123,7 @@ def _run_again(folder: Path, header: dict[str, Any], target: Any, executor: Any,
     initial = None if asked["initial"] is None else model.start_points(asked["initial"], 1)
     seed = stored_seed(folder)
     assert seed is not None
-    counts = {name: asked[name] for name in ("chains", "replicas", "draws", "warmup", "max_evaluations")}
+    counts = {name: asked[name] for name in ("chains", "independent_runs", "draws", "warmup", "max_evaluations")}
     given = stored_given(folder)
     request = Request(model=model, sampler=sampler, seed=seed, initial=initial, history=given, **counts)
     check_settings(folder, asked, settings(request))

@@ -101,7 +101,7 @@ class _Names(NamedTuple):
 
 
 class _Phase(NamedTuple):
-    """Tables of n rows: of all chains, or of the warm-up of one replica's."""
+    """Tables of n rows: of all chains, or of the warm-up of one independent run's."""
 
     folder: Path
     name: str

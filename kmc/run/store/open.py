@@ -185,7 +185,7 @@ def _created(run, path, save_warmup, lock):
         "model": snapshot.dump_model(path / GIVEN / "model", model),
         "sampler": snapshot.dump(path / GIVEN / "sampler", run.request.sampler, foreign=True),
     }
-    commit = Commit(0, 0, [0] * len(run.replicas), run.draws, run.max_evaluations).with_changes()
+    commit = Commit(0, 0, [0] * len(run.independent_runs), run.draws, run.max_evaluations).with_changes()
     write_commit(path, header, commit)  # last: now it is a store
     return Recorder(path, run, header, commit, lock)
 

@@ -26,6 +26,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from kmc.run.store.old_names import FIELDS, renamed
+
 PACKAGES = (
     "kmc.mcmc",
     "kmc.surrogates",
@@ -248,6 +250,7 @@ class _Reader:
 
     def _instance_of(self, name, fields, made):
         kind: Any = _known(name)
+        fields = renamed(fields, FIELDS.get(name, {}))
         if issubclass(kind, tuple):
             values = {key: self.value(field) for key, field in fields.items()}
             _check_fields(name, values, kind._fields)

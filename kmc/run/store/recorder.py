@@ -51,7 +51,7 @@ class NullRecorder:
         """Take in new evaluations."""
 
     def swept(self) -> None:
-        """All replicas are between two sweeps."""
+        """All independent runs are between two sweeps."""
 
     def finish(self, result: Any) -> None:
         """The run has ended, with that result."""
@@ -115,20 +115,20 @@ class Recorder(NullRecorder):
             self.run.restore(state)
             if blobs:
                 self.run.blobs.keep(*self._past.before())
-            self._restore_traces(state["replicas"])
+            self._restore_traces(state["independent_runs"])
             self._warming_up = self.run.warming_up()
         self.run.meter.go_on(done.draws, done.max_evaluations, done.seconds)
         return state is not None
 
     def _restore_traces(self, states: Sequence[Mapping[str, Any]]) -> None:
         trace, blobs = self._read("draws/trace", self.commit.n_draws), self._read("draws/blobs", self.commit.n_draws)
-        replicas, chains = self.run.replicas, self.run.replicas[0].chains
-        for i, (replica, state) in enumerate(zip(replicas, states, strict=True)):
+        independent_runs, chains = self.run.independent_runs, self.run.independent_runs[0].chains
+        for i, (one, state) in enumerate(zip(independent_runs, states, strict=True)):
             mine = np.s_[: state["n_draws"], i * chains : (i + 1) * chains]
-            replica.trace.restore(_cut(trace, mine), _cut(blobs, mine))
+            one.trace.restore(_cut(trace, mine), _cut(blobs, mine))
             made, n = self.commit.n_warmup[i], np.s_[: state["n_warmup"]]
             rows, row_blobs = self._read(f"warmup/{i}/trace", made), self._read(f"warmup/{i}/blobs", made)
-            replica.warmup_trace.restore(_cut(rows, n), _cut(row_blobs, n))
+            one.warmup_trace.restore(_cut(rows, n), _cut(row_blobs, n))
 
     def recall(self, points: np.ndarray) -> list[Evaluation] | None:
         """See :class:`NullRecorder`; StoreError if the run does not go as it did."""
@@ -192,7 +192,7 @@ class Recorder(NullRecorder):
         """Write all that is new, and then the commit; only that changes what the recorder believes."""
         began = time.perf_counter()
         run, new = self.run, len(self._new)
-        n_draws, n_warmup = run.n_draws(), [len(replica.warmup_trace) for replica in run.replicas]
+        n_draws, n_warmup = run.n_draws(), [len(one.warmup_trace) for one in run.independent_runs]
         if self._past or n_draws < self.commit.n_draws or any(map(operator.lt, n_warmup, self.commit.n_warmup)):
             return  # on the way back to where it was
         known = {name: dict(columns) for name, columns in self.commit.columns.items()}
@@ -204,9 +204,9 @@ class Recorder(NullRecorder):
             blobs = blobs or self._table("history/blobs").zeros(n, known.get("history/blobs", {}))
             self._put(known, "history/blobs", n_evaluations, blobs)
             n_evaluations += n
-        self._put_phase(known, "draws", self.commit.n_draws, n_draws, [replica.trace for replica in run.replicas])
-        for i, replica in enumerate(run.replicas):
-            self._put_phase(known, f"warmup/{i}", self.commit.n_warmup[i], n_warmup[i], [replica.warmup_trace])
+        self._put_phase(known, "draws", self.commit.n_draws, n_draws, [one.trace for one in run.independent_runs])
+        for i, one in enumerate(run.independent_runs):
+            self._put_phase(known, f"warmup/{i}", self.commit.n_warmup[i], n_warmup[i], [one.warmup_trace])
         snapshots = self.commit.snapshots
         if with_snapshot:
             snapshots = self._new_snapshots()

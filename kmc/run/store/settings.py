@@ -28,7 +28,7 @@ def settings(request: Request) -> dict[str, Any]:
         "sampler": request.sampler.name,
         "settings of the sampler": re.sub(r" at 0x[0-9a-f]+", "", str(options)),
         "chains": request.chains,
-        "replicas": request.replicas,
+        "independent_runs": request.independent_runs,
         "draws": request.draws,
         "warmup": request.warmup,
         "max_evaluations": request.max_evaluations,

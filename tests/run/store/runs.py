@@ -9,9 +9,9 @@ QUIET = {"progress": False, "seed": 7, "chains": 2}
 SAMPLERS = {
     "random-walk": "random-walk",
     "adaptive-metropolis": kmc.AdaptiveMetropolis(),
-    "kernel-hmc": kmc.KernelHMC(min_warmup_evaluations=80, n_temperatures=2, settle=3),
+    "kernel-hmc": kmc.KernelHMC(min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3),
     "vanishing": kmc.KernelHMC(
-        adaptation="vanishing", min_warmup_evaluations=80, n_temperatures=2, settle=3, first_refit=15
+        adaptation="vanishing", min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3, first_refit=15
     ),
     "nystrom": kmc.KernelHMC(
         surrogate=kmc.scores.NystromKEF(n_basis=15, bandwidth=1.0, regularization=1e-3),

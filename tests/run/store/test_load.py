@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 
 
 @pytest.mark.parametrize("save_warmup", [False, True])
-@pytest.mark.parametrize("options", [{}, {"replicas": 2, "chains": 4}, {"max_evaluations": 60}])
+@pytest.mark.parametrize("options", [{}, {"independent_runs": 2, "chains": 4}, {"max_evaluations": 60}])
 def test_a_finished_run(tmp_path, options, save_warmup):
     asked = settings("kernel-hmc", save_warmup=save_warmup, store=tmp_path / "run.zarr", **options)
     result, loaded = kmc.sample(log_density, **asked), kmc.load(str(tmp_path / "run.zarr"))
@@ -30,7 +30,7 @@ def test_a_finished_run(tmp_path, options, save_warmup):
 
 
 def test_elements_are_read_as_numpy_has_them(tmp_path):
-    asked = settings("random-walk", store=tmp_path / "run.zarr", replicas=2, chains=4, save_warmup=True)
+    asked = settings("random-walk", store=tmp_path / "run.zarr", independent_runs=2, chains=4, save_warmup=True)
     result = kmc.sample(log_density, **asked)
     x, expected = kmc.load(tmp_path / "run.zarr").warmup_posterior["x"], result.warmup_posterior["x"].values
     assert not x.variable._in_memory

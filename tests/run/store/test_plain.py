@@ -35,8 +35,10 @@ def funnel(x):
     return float(-0.5 * x[0] ** 2 / 4.0 - 0.5 * np.exp(-x[0]) * (x[1:] @ x[1:]) - x[0])
 
 
-def state_of(target, sampler, dim=3, evaluations=400, replicas=1):
-    run = prepare(target, dim, None, sampler, 30, None, 2 * replicas, evaluations * replicas, 5, replicas)
+def state_of(target, sampler, dim=3, evaluations=400, independent_runs=1):
+    run = prepare(
+        target, dim, None, sampler, 30, None, 2 * independent_runs, evaluations * independent_runs, 5, independent_runs
+    )
     for record in run.sweeps():
         if record.phase == "done":
             return run.state()
@@ -68,7 +70,7 @@ def layouts(state):
 @pytest.mark.parametrize("name", ALL)
 def test_states_of_all_samplers(name):
     """Nothing in them is foreign; what is restored is taken apart into the same bytes, in the same memory layout."""
-    state = state_of(log_density, ALL[name], replicas=2 if name == "vanishing" else 1)
+    state = state_of(log_density, ALL[name], independent_runs=2 if name == "vanishing" else 1)
     parts = flatten(state)
     assert parts.foreign == []
     restored = restore(parts)

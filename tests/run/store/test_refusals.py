@@ -49,7 +49,7 @@ def test_it_exists(store):
     [
         ({"dim": 3}, "dim=2, and this one has 3"),
         ({"chains": 3}, "chains=2, and this one has 3"),
-        ({"chains": 4, "replicas": 2}, "chains=2"),
+        ({"chains": 4, "independent_runs": 2}, "chains=2"),
         ({"draws": 50}, "draws=40, and this one has 50"),
         ({"max_evaluations": None}, "max_evaluations=300, and this one has null"),
         ({"warmup": 10}, "warmup=null, and this one has 10"),

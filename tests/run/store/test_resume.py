@@ -101,8 +101,8 @@ def test_an_exception_of_the_callback(tmp_path, uninterrupted):
 
 
 @pytest.mark.parametrize("k", [40, 190])
-@pytest.mark.parametrize("options", [{"replicas": 2, "chains": 4}, {"draws": None}, {"initial": np.eye(2) * 3}])
-def test_replicas_budgets_and_starts(tmp_path, options, k, often):
+@pytest.mark.parametrize("options", [{"independent_runs": 2, "chains": 4}, {"draws": None}, {"initial": np.eye(2) * 3}])
+def test_independent_runs_budgets_and_starts(tmp_path, options, k, often):
     asked = settings("kernel-hmc", save_warmup=True, **options)
     reference = kmc.sample(log_density, **asked)
     with pytest.raises(kmc.EvaluationError):

@@ -47,7 +47,7 @@ _FACTORS_NEED = {  # what Leibniz's rule needs of the factors of a product
 Partials = dict[str, Any]
 
 
-def partial(kernel: Kernel, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def kernel_derivative(kernel: Kernel, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """A partial derivative of a kernel at all pairs of points.
 
     Where the kernel is not smooth enough at coincident points (``kernel.differentiability``), what diverges there is
@@ -65,9 +65,9 @@ def partial(kernel: Kernel, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarr
     Examples
     --------
     >>> import numpy as np
-    >>> from kmc.kernels import Gaussian, Polynomial, partial
+    >>> from kmc.kernels import Gaussian, Polynomial, kernel_derivative
     >>> x, y = np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([[1.0, 1.0]])
-    >>> partial(Gaussian() + Polynomial(degree=1), "x", x, y)
+    >>> kernel_derivative(Gaussian() + Polynomial(degree=1), "x", x, y)
     array([[[1.607, 1.   ]],
            [[1.   , 1.   ]]])
     """
@@ -85,9 +85,9 @@ def _partials(kernel: Any, names: set[str], x: np.ndarray, y: np.ndarray, metric
     """All the named partials of k(Ax, Ay) at once, so that no part of a composite is evaluated twice."""
     if isinstance(kernel, Metric):
         return _partials(kernel.kernel, names, x, y, composed(kernel.matrix, metric))
-    if kernel.argument == "distance":
+    if kernel.kind == "distance":
         return _radial(kernel, names, x, y, metric)
-    if kernel.argument == "inner-product":
+    if kernel.kind == "inner-product":
         return _dot_product(kernel, names, x, y, metric)
     if isinstance(kernel, Scale):
         inner = _partials(kernel.kernel, names, x, y, metric)
@@ -99,7 +99,7 @@ def _partials(kernel: Any, names: set[str], x: np.ndarray, y: np.ndarray, metric
         needed = set().union(*(_FACTORS_NEED[name] for name in names))
         f, g = _partials(kernel.left, needed, x, y, metric), _partials(kernel.right, needed, x, y, metric)
         return {name: _leibniz(name, f, g) for name in names}
-    raise TypeError(f"kernel={kernel!r}: its argument is {kernel.argument!r}, expected 'distance' or 'inner-product'")
+    raise TypeError(f"kernel={kernel!r}: its kind is {kernel.kind!r}, expected 'distance' or 'inner-product'")
 
 
 def _radial(kernel, names, x, y, metric):

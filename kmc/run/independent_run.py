@@ -1,4 +1,4 @@
-"""One replica of a run: chains that learn from one pooled history, and what they drew."""
+"""One independent run of a run: chains that learn from one pooled history, and what they drew."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LARGEST_DIFFERENCE = 1.0  # nats, in the median, of what the history says from 
 _SPREADS = (0.03, 0.3, 1.0)  # of the log of the factors by which start points differ from the first that was found
 
 
-class Replica:
+class IndependentRun:
     """A process from its start points to its draws; the caller evaluates the log-density in between.
 
     Parameters
@@ -52,7 +52,11 @@ class Replica:
         seed: np.random.SeedSequence,
         blobs: BlobStore,
     ):
-        self.request, self.chains, self.max_evaluations = request, request.chains // request.replicas, max_evaluations
+        self.request, self.chains, self.max_evaluations = (
+            request,
+            request.chains // request.independent_runs,
+            max_evaluations,
+        )
         self.history = request.history
         self._start_seed, self._process_seed = seed.spawn(2)
         self._process: SamplerState | None = None

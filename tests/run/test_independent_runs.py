@@ -1,4 +1,4 @@
-"""Runs of several replicas."""
+"""Runs of several independent runs."""
 
 import json
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # most runs a
 
 
 def run(target=NORMAL, sampler="random-walk", **options):
-    options = {"dim": 2, "draws": 40, "chains": 4, "replicas": 2, "seed": 1, "progress": False} | options
+    options = {"dim": 2, "draws": 40, "chains": 4, "independent_runs": 2, "seed": 1, "progress": False} | options
     return kmc.sample(target, sampler=sampler, **options)
 
 
@@ -61,10 +61,10 @@ def test_shares_are_equal_and_complete():
     assert shares(None, 3) == [None, None, None]
 
 
-def test_each_replica_is_told_its_part():
+def test_each_independent_run_is_told_its_part():
     spy = Spy()
     initial = np.random.default_rng(0).standard_normal((9, 2))
-    run(sampler=spy, replicas=2, initial=initial, draws=None, max_evaluations=201, warmup=7)
+    run(sampler=spy, independent_runs=2, initial=initial, draws=None, max_evaluations=201, warmup=7)
     assert [setup.chains for setup in spy.setups] == [2, 2]
     assert [setup.max_evaluations for setup in spy.setups] == [101, 100]
     assert [setup.warmup for setup in spy.setups] == [7, 7]
@@ -85,7 +85,7 @@ def test_start_points_of_positive_density_are_dealt_first():
     ((whole, its_values),) = dealt(points, values, 1)
     np.testing.assert_array_equal(whole, points)
     np.testing.assert_array_equal(its_values, values)
-    with pytest.raises(ValueError, match="3 start point.*at least 4, one for each of the replicas"):
+    with pytest.raises(ValueError, match="3 start point.*at least 4, one for each of the independent runs"):
         dealt(points, values, 4)
 
 
@@ -105,11 +105,11 @@ def test_the_result_holds_all_chains_and_says_so(sampler):
     idata = run(sampler=sampler, save_warmup=True)
     assert positions(idata).shape == (4, 40, 2)
     assert positions(idata, "warmup_posterior").shape == (4, idata.attrs["tuning_steps"], 2)
-    assert idata.attrs["chains"] == 4 and idata.attrs["replicas"] == 2
+    assert idata.attrs["chains"] == 4 and idata.attrs["independent_runs"] == 2
     assert len(json.loads(idata.attrs["n_refits"])) == 2
     lp = np.asarray(idata["sample_stats"]["lp"])
     np.testing.assert_array_equal(lp, [[NORMAL(x) for x in chain] for chain in positions(idata)])
-    assert run(sampler=sampler, replicas=1).attrs["replicas"] == 1
+    assert run(sampler=sampler, independent_runs=1).attrs["independent_runs"] == 1
 
 
 @EACH
@@ -120,8 +120,8 @@ def test_a_seed_reproduces(sampler):
     assert not np.any(np.isin(one[:2], one[2:]))
 
 
-def test_replicas_know_nothing_of_each_other():
-    """What one replica draws does not depend on the values that the other finds, a hundred units away."""
+def test_independent_runs_know_nothing_of_each_other():
+    """What one independent run draws does not depend on the values that the other finds, a hundred units away."""
     initial = np.array([[-49.0, 0.0], [49.0, 0.0], [-51.0, 1.0], [51.0, 1.0]])
 
     def modes(precision):
@@ -171,7 +171,7 @@ def test_a_callback_sees_both_and_can_stop():
     assert positions(idata).shape == (4, 10, 2)
 
 
-def test_replicas_that_find_different_modes_are_told_apart():
+def test_independent_runs_that_find_different_modes_are_told_apart():
     """Two modes twenty standard deviations apart: no chain crosses, whatever its R-hat."""
     initial = np.array([[-10.0, 0.0], [10.0, 0.0], [-9.0, 1.0], [9.0, 1.0]])
 
@@ -179,9 +179,9 @@ def test_replicas_that_find_different_modes_are_told_apart():
         return -0.5 * float((abs(x[0]) - 10) ** 2 + x[1] ** 2)
 
     idata = run(modes, SMALL, initial=initial, draws=200)
-    assert any("replicas disagree" in sentence for sentence in json.loads(idata.attrs["warnings"]))
+    assert any("independent runs disagree" in sentence for sentence in json.loads(idata.attrs["warnings"]))
 
 
-def test_replicas_of_a_good_run_agree():
+def test_independent_runs_of_a_good_run_agree():
     idata = run(sampler=SMALL, draws=300)
     assert json.loads(idata.attrs["warnings"]) == []

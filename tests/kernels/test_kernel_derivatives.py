@@ -1,8 +1,17 @@
 import numpy as np
 import pytest
 
-from kmc.kernels import Exponential, Gaussian, Matern52, Matern72, Metric, Polynomial, RationalQuadratic, partial
-from kmc.kernels.partials import ORDERS
+from kmc.kernels import (
+    Exponential,
+    Gaussian,
+    Matern52,
+    Matern72,
+    Metric,
+    Polynomial,
+    RationalQuadratic,
+    kernel_derivative,
+)
+from kmc.kernels.kernel_derivatives import ORDERS
 from tests.kernels import cases
 from tests.oracles import kernels as oracle
 
@@ -29,7 +38,7 @@ def error_of_differences(name, values):
 @pytest.mark.parametrize("kernel", cases.ALL.values(), ids=cases.ALL)
 def test_against_differences(kernel, name, points):
     x, y = points
-    ours = partial(kernel, name, x, y)
+    ours = kernel_derivative(kernel, name, x, y)
     assert ours.shape == (2, 2, *SHAPES.get(name, ()))
     expected = differences(kernel, name, x, y)
     np.testing.assert_allclose(ours, expected, rtol=1e-8, atol=error_of_differences(name, ours))
@@ -39,7 +48,7 @@ def test_against_differences(kernel, name, points):
 @pytest.mark.parametrize("kernel", cases.SMOOTH.values(), ids=cases.SMOOTH)
 def test_smooth_kernels_at_coincident_points(kernel, name, points):
     x, _ = points
-    ours = partial(kernel, name, x[:1], x[:1])
+    ours = kernel_derivative(kernel, name, x[:1], x[:1])
     expected = differences(kernel, name, x[:1], x[:1])
     np.testing.assert_allclose(ours, expected, rtol=1e-8, atol=error_of_differences(name, ours))
 
@@ -49,8 +58,8 @@ def test_smooth_kernels_at_coincident_points(kernel, name, points):
 def test_matern_kernels_continue_to_coincident_points(kernel, name, points):
     """All nine exist there (four derivatives in all), and are the limit of those at close points, both finite."""
     x, _ = points
-    at = partial(kernel, name, x, x)[0, 0]
-    near = partial(kernel, name, x, x + 1e-7 / np.sqrt(3))[0, 0]
+    at = kernel_derivative(kernel, name, x, x)[0, 0]
+    near = kernel_derivative(kernel, name, x, x + 1e-7 / np.sqrt(3))[0, 0]
     np.testing.assert_allclose(at, near, atol=2e-5 * max(1, np.abs(at).max()))
 
 
@@ -63,7 +72,7 @@ def test_matern_kernels_at_coincident_points(kernel):
         "k": 1.0, "xy": -2 * q1 * np.eye(3), "xx": 6 * q1, "yy": 6 * q1, "xxyy": 60 * q2
     }  # fmt: skip
     for name, limit in expected.items():
-        diagonal = np.array([row[a] for a, row in enumerate(partial(kernel, name, x, x))])
+        diagonal = np.array([row[a] for a, row in enumerate(kernel_derivative(kernel, name, x, x))])
         np.testing.assert_allclose(diagonal, np.broadcast_to(limit, diagonal.shape), rtol=1e-14, atol=1e-14)
 
 
@@ -71,7 +80,7 @@ def test_matern_kernels_at_coincident_points(kernel):
 def test_the_exponential_kernel_at_coincident_points_is_flat_by_convention(kernel):
     x = np.random.default_rng(4).standard_normal((40, 3))
     for name in ORDERS:
-        diagonal = np.array([row[a] for a, row in enumerate(partial(kernel, name, x, x))])
+        diagonal = np.array([row[a] for a, row in enumerate(kernel_derivative(kernel, name, x, x))])
         np.testing.assert_array_equal(diagonal, np.full_like(diagonal, name == "k"))
 
 
@@ -81,9 +90,9 @@ def test_exchanging_the_points(kernel, name, points):
     """k(x, y) = k(y, x), and with it every partial with x and y exchanged."""
     x, y = points
     exchanged = {"x": "y", "y": "x", "xx": "yy", "yy": "xx", "xxy": "xyy", "xyy": "xxy"}.get(name, name)
-    other = partial(kernel, exchanged, y, x).swapaxes(0, 1)
+    other = kernel_derivative(kernel, exchanged, y, x).swapaxes(0, 1)
     other = other.swapaxes(2, 3) if name == "xy" else other
-    np.testing.assert_allclose(partial(kernel, name, x, y), other, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(kernel_derivative(kernel, name, x, y), other, rtol=1e-12, atol=1e-12)
 
 
 @names
@@ -95,7 +104,7 @@ def test_digits_far_from_the_origin(kernel, name):
     rng = np.random.default_rng(5)
     x, y = (np.rint(rng.standard_normal((6, 3)) * 2**20) / 2**20 for _ in range(2))
     y[:2] = x[:2]
-    near, far = partial(kernel, name, x, y), partial(kernel, name, x + 1e6, y + 1e6)
+    near, far = kernel_derivative(kernel, name, x, y), kernel_derivative(kernel, name, x + 1e6, y + 1e6)
     np.testing.assert_allclose(far, near, rtol=1e-12, atol=1e-12 * np.abs(near).max())
 
 
@@ -107,24 +116,26 @@ def test_metrics_go_to_the_parts(points):
     together = Metric(Metric(a * b + c, outer), inner)
     apart = Metric(a, outer @ inner) * Metric(b, outer @ inner) + Metric(c, outer @ inner)
     for name in ORDERS:
-        np.testing.assert_allclose(partial(together, name, x, y), partial(apart, name, x, y), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(
+            kernel_derivative(together, name, x, y), kernel_derivative(apart, name, x, y), rtol=1e-12, atol=1e-13
+        )
 
 
 def test_the_number_of_points_may_be_anything():
     for n, m in ((0, 3), (3, 0), (1, 1)):
         for name in ORDERS:
             for kernel in (Gaussian(), Polynomial(), Gaussian() * Polynomial()):
-                shape = partial(kernel, name, np.ones((n, 3)), np.zeros((m, 3))).shape
+                shape = kernel_derivative(kernel, name, np.ones((n, 3)), np.zeros((m, 3))).shape
                 assert shape == (n, m, *SHAPES.get(name, ()))
 
 
 def test_results_are_writeable_and_arguments_are_left_alone(points):
     x, y = (p.copy() for p in points)
     for name in ORDERS:
-        first = partial(Gaussian(), name, x, y)
+        first = kernel_derivative(Gaussian(), name, x, y)
         kept = first.copy()
         first += 1.0
-        np.testing.assert_array_equal(partial(Gaussian(), name, x, y), kept)
+        np.testing.assert_array_equal(kernel_derivative(Gaussian(), name, x, y), kept)
     np.testing.assert_array_equal(np.array([x, y]), points)
 
 
@@ -139,16 +150,16 @@ def test_results_are_writeable_and_arguments_are_left_alone(points):
 )
 def test_bad_points(x, y, message):
     with pytest.raises(ValueError, match=message):
-        partial(Gaussian(), "k", x, y)
+        kernel_derivative(Gaussian(), "k", x, y)
 
 
 def test_bad_names_and_kernels():
     x = np.ones((2, 3))
     with pytest.raises(ValueError, match="name='yx': expected one of 'k', 'x'"):
-        partial(Gaussian(), "yx", x, x)
+        kernel_derivative(Gaussian(), "yx", x, x)
     with pytest.raises(TypeError, match="kernel='gaussian': expected a kernel"):
-        partial("gaussian", "k", x, x)
+        kernel_derivative("gaussian", "k", x, x)
     with pytest.raises(ValueError, match="matrix has 2 columns, but the points have 3 coordinates"):
-        partial(Metric(Gaussian(), [1.0, 2.0]), "k", x, x)
+        kernel_derivative(Metric(Gaussian(), [1.0, 2.0]), "k", x, x)
     with pytest.raises(ValueError, match="matrix has 3 columns, but the metric around it has 2 rows"):
-        partial(Metric(Metric(Gaussian(), np.eye(3)), cases.WIDE), "k", x, x)
+        kernel_derivative(Metric(Metric(Gaussian(), np.eye(3)), cases.WIDE), "k", x, x)

@@ -1,0 +1,43 @@
+"""Names that stores of earlier versions have for what has been renamed since."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+_KERNEL_HMC = {
+    "archive_share": "archive_probability",
+    "tempered_share": "tempered_probability",
+    "single_share": "single_move_probability",
+    "jump_share": "jump_probability",
+    "small_share": "small_step_probability",
+    "growth": "refit_growth",
+    "settle": "post_freeze_burn_in",
+}
+_FIT = {"good": "target_loo_sd"}
+
+FIELDS = {"kmc.mcmc.kernel_hmc:KernelHMC": _KERNEL_HMC, "kmc.surrogates.fit:FitOptions": _FIT}
+"""By class, old and new names of fields."""
+
+
+def renamed(fields: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """The fields under their new names, in the same order.
+
+    Examples
+    --------
+    >>> renamed({"growth": 1.2, "adaptation": "freeze"}, {"growth": "refit_growth"})
+    {'refit_growth': 1.2, 'adaptation': 'freeze'}
+    """
+    return {names.get(name, name): value for name, value in fields.items()}
+
+
+def upgraded(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a store, under today's names."""
+    settings = renamed(settings, {"replicas": "independent_runs"})
+    options = json.loads(settings["settings of the sampler"])
+    if settings["sampler"] == "kernel-hmc" and isinstance(options, dict):
+        options = renamed(options, _KERNEL_HMC)
+        if isinstance(options.get("fit"), dict):
+            options["fit"] = renamed(options["fit"], _FIT)
+        settings = {**settings, "settings of the sampler": json.dumps(options)}
+    return settings
