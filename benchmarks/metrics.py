@@ -101,7 +101,7 @@ MAY_FAIL_WARNED = ("funnel-5d-sd3",)
 FALSE_ALARMS, OVERHEAD_MS, MEMORY_MB = 0.05, 2, 600
 
 
-def summarise(group: list[dict]) -> dict:
+def summarize(group: list[dict]) -> dict:
     """One row for the seeds of a cell: medians of what is a price, the worst of what is an error."""
     column = {name: [row[name] for row in group] for name in group[0]}
     is_wrong, warned = [wrong(row) for row in group], [row["warnings"] > 0 for row in group]

@@ -66,9 +66,9 @@ class Marginal:
 
 def closed_form(known: list[Marginal]) -> dict[str, np.ndarray]:
     """The fields of targets.Truth."""
-    below, centre, above = (np.array([[_quantile(m, p) for m in known] for p in TAILS + step]) for step in _STEPS)
+    below, center, above = (np.array([[_quantile(m, p) for m in known] for p in TAILS + step]) for step in _STEPS)
     moments = {name: np.array([getattr(m, name) for m in known]) for name in ("mean", "sd", "kurtosis")}
-    return moments | {"quantiles": centre, "slopes": (above - below) / 0.02}
+    return moments | {"quantiles": center, "slopes": (above - below) / 0.02}
 
 
 @singledispatch
@@ -130,14 +130,14 @@ def _(density: EightSchools):
     tau = np.exp(log_tau)[:, None]
     v = density.errors**2 + tau**2
     precision = 1 / 25 + (1 / v).sum(1)
-    centre = (density.effects / v).sum(1) / precision
-    fit = (density.effects**2 / v).sum(1) - precision * centre**2
+    center = (density.effects / v).sum(1) / precision
+    fit = (density.effects**2 / v).sum(1) - precision * center**2
     log_weights = log_tau - np.log1p(tau[:, 0] ** 2 / 25) - 0.5 * (fit + np.log(precision) + np.log(v).sum(1))
     weights = np.exp(log_weights - log_weights.max())
-    means = tau * (density.effects - centre[:, None]) / v
+    means = tau * (density.effects - center[:, None]) / v
     sds = np.sqrt(density.errors**2 / v + (tau / v) ** 2 / precision[:, None])
     eta = [_mixture(weights, m, sd) for m, sd in zip(means.T, sds.T, strict=True)]
-    return [_mixture(weights, centre, precision**-0.5), _tabulated(log_tau, weights), *eta]
+    return [_mixture(weights, center, precision**-0.5), _tabulated(log_tau, weights), *eta]
 
 
 def _normal_grid(sd):
@@ -238,12 +238,12 @@ def _summary(x, weights) -> dict[str, np.ndarray]:
     square = (x - mean) ** 2
     variance = np.average(square, axis=0, weights=weights)
     grid = np.concatenate([TAILS, TAILS - 0.01, TAILS + 0.01])
-    centre, below, above = _quantiles(x, weights, grid).reshape(3, 2, -1)
+    center, below, above = _quantiles(x, weights, grid).reshape(3, 2, -1)
     return {
         "mean": mean,
         "sd": np.sqrt(variance),
         "kurtosis": np.average(square**2, axis=0, weights=weights) / variance**2,
-        "quantiles": centre,
+        "quantiles": center,
         "slopes": (above - below) / 0.02,
     }
 

@@ -89,8 +89,8 @@ class Stopwatch:
 @contextlib.contextmanager
 def terminal() -> Iterator[io.StringIO]:
     """Standard error is a terminal that keeps what it is sent."""
-    colours = mock.patch.dict(os.environ, {"FORCE_COLOR": "1", "TERM": "xterm"})
-    with colours, contextlib.redirect_stderr(io.StringIO()) as screen:
+    colors = mock.patch.dict(os.environ, {"FORCE_COLOR": "1", "TERM": "xterm"})
+    with colors, contextlib.redirect_stderr(io.StringIO()) as screen:
         yield screen
 
 

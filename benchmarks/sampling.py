@@ -30,7 +30,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from metrics import bars, best_peer, bulk_ess, quality, summarise, times
+from metrics import bars, best_peer, bulk_ess, quality, summarize, times
 from peers import EMCEE, METHODS, NO_NOISE, OURS, PEERS, Unavailable
 from targets import NOISY, TARGETS, problem
 
@@ -194,7 +194,7 @@ class Store:
             if old and not group:
                 group = [self.rows[cell] for cell in cells if cell in self.rows]
             if group:
-                found[target, method] = summarise(group)
+                found[target, method] = summarize(group)
         return found
 
 

@@ -92,7 +92,7 @@ def full_gradient(points, x, sigma, regularization, beta):
 
 
 def fit_lite(x, sigma, regularization):
-    """α (n,) of the original estimator: sections at all points of x, with the regulariser λ(K + I), lemma 4."""
+    """α (n,) of the original estimator: sections at all points of x, with the regularizer λ(K + I), lemma 4."""
     k, r = kernel_and_differences(x, x, sigma)
     s, d = np.einsum("nmd,nmd->nm", r, r), x.shape[1]
     gradients = (-2 / sigma) * k[:, :, None] * r

@@ -28,7 +28,7 @@ from kmc.scores import GaussianScore
 from kmc.targets.gp_classifier import GaussianProcessClassifier, read_glass
 
 KEY = ("inputs", "seed", "model")
-INPUTS = ("whitened", "standardised")
+INPUTS = ("whitened", "standardized")
 TRAINING, STEPS, STEP = 500, 100, 0.1
 STRIDE, FIRST = 5, 3
 BANDWIDTHS = 2.0 ** np.arange(0.0, 3.5, 0.5)

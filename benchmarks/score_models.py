@@ -34,7 +34,7 @@ class Model:
     make : callable
         ``make(seed, dim, **setting)`` is an estimator.
     path : callable
-        ``path(make, x, setting, regularizations)`` yields fitted densities, one for each regularisation.
+        ``path(make, x, setting, regularizations)`` yields fitted densities, one for each regularization.
     subsample : int
         How many of the samples it looks at; 0 for all.
     select : bool
@@ -64,14 +64,14 @@ def best(model: Model, x: np.ndarray, bandwidths, seed: int, loss: Callable[[Any
 
 
 def grid(model: Model, bandwidths) -> list[tuple[dict, list]]:
-    """Settings, each with the regularisations that share its assembly."""
+    """Settings, each with the regularizations that share its assembly."""
     if model.path is single:
         return [({"noise": noise, "n_hidden": n}, [None]) for noise in NOISES for n in HIDDEN]
     return [({"bandwidth": float(b)}, list(REGULARIZATIONS)) for b in bandwidths]
 
 
 def in_basis(make, x, setting, regularizations) -> Iterator[Any]:
-    """Fits in a finite basis: one assembly, a solution for each regularisation."""
+    """Fits in a finite basis: one assembly, a solution for each regularization."""
     estimator = make(**setting, regularization=regularizations[0])
     samples = unweighted(estimator._check_points(x, fitting=True))
     total = fit(estimator, samples)
@@ -82,12 +82,12 @@ def in_basis(make, x, setting, regularizations) -> Iterator[Any]:
 
 
 def in_all(make, x, setting, regularizations) -> Iterator[Any]:
-    """Full fits to the precision that a comparison needs, the regularisations by one system, each from the last."""
+    """Full fits to the precision that a comparison needs, the regularizations by one system, each from the last."""
     samples = unweighted(x)
     system = FullSystem(kernel_of("gaussian", setting["bandwidth"]), samples, Flat())
     descending = np.sort(regularizations)[::-1]
     for solved in reversed(list(system.path("auto", descending, tolerance=1e-3, most=300))):
-        yield FittedExpansion(samples.centre, Flat(), solved.function)
+        yield FittedExpansion(samples.center, Flat(), solved.function)
 
 
 def unweighted(x) -> Samples:

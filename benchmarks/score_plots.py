@@ -21,7 +21,7 @@ LOOKS = {
     "lite": ("#e0a13a", "-", "v"),
     "autoencoder": ("#7b4f9e", "-", "D"),
 }
-"""Colour, line and marker by the beginning of a model's name; its size fills the marker and sets the line."""
+"""Color, line and marker by the beginning of a model's name; its size fills the marker and sets the line."""
 
 
 class Panel:
@@ -72,7 +72,7 @@ def curves(count: int, width: float = 4.2, height: float = 4.4):
 
 
 def look(name: str) -> tuple[str, str, str]:
-    """Colour, line style and marker of a model."""
+    """Color, line style and marker of a model."""
     color, style, marker = next((LOOKS[key] for key in LOOKS if name.startswith(key)), (INK, "-", "."))
     return (color, "--", marker) if name.startswith("nyström D") or "=167" in name else (color, style, marker)
 

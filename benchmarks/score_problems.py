@@ -109,7 +109,7 @@ class Bumps:
     count: int = 4
 
     @cached_property
-    def centres(self) -> np.ndarray:
+    def centers(self) -> np.ndarray:
         """(count, dim)."""
         return np.random.default_rng(3).normal(scale=1.5, size=(self.count, self.dim))
 
@@ -128,11 +128,11 @@ class Bumps:
     def score(self, x: np.ndarray) -> np.ndarray:
         """Its gradient (n, dim)."""
         weights = self._dents(x) / self.width**2
-        return weights.sum(axis=1, keepdims=True) * x - weights @ self.centres - x
+        return weights.sum(axis=1, keepdims=True) * x - weights @ self.centers - x
 
     def _dents(self, x):
         """(n, count)."""
-        return self.depth * np.exp(-0.5 * np.sum((x[:, None, :] - self.centres) ** 2, axis=2) / self.width**2)
+        return self.depth * np.exp(-0.5 * np.sum((x[:, None, :] - self.centers) ** 2, axis=2) / self.width**2)
 
 
 def fisher_divergence(estimated: np.ndarray, true: np.ndarray) -> float:

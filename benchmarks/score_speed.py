@@ -66,7 +66,7 @@ def assembly(measure, names):
 
 
 def nystrom_fit(measure, names):
-    """A whole fit with given bandwidth and regularisation."""
+    """A whole fit with given bandwidth and regularization."""
     n, m, d = sizes(measure)
     x, y, bandwidth = data(n, m, d)
     options = {"base": "uniform", "bandwidth": bandwidth, "regularization": REGULARIZATION, "jitter": 1e-5}
@@ -108,7 +108,7 @@ def gradient(measure, names):
 
 @njit(cache=True)
 def jitted_loop(state, many, out, work):
-    """Sum of values, so that nothing is optimised away."""
+    """Sum of values, so that nothing is optimized away."""
     total = 0.0
     for i in range(len(many)):
         total += jitted.value_and_gradient(state, many[i], out, work)

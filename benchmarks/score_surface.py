@@ -1,4 +1,4 @@
-"""Figure 3b: the held-out score objective over bandwidth and regularisation, nyström m = 42 on the Glass sketch."""
+"""Figure 3b: the held-out score objective over bandwidth and regularization, nyström m = 42 on the Glass sketch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ORDER: dict[str, list] = {}
 
 
 def cells(options) -> list[tuple]:
-    """(seed, bandwidth, regularisation); none without the sketch."""
+    """(seed, bandwidth, regularization); none without the sketch."""
     if not options.data:
         print("figure3b needs --data (the sketch): nothing new is run")
         return []
@@ -38,7 +38,7 @@ def run(group: tuple, names: list[float], options):
 
 
 def tables(rows) -> dict[str, str]:
-    """The best regularisation of each bandwidth."""
+    """The best regularization of each bandwidth."""
     lines = []
     for (bandwidth,), group in sorted(grouped(rows, "bandwidth").items()):
         least = min(group, key=lambda row: row["objective"])

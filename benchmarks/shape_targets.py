@@ -28,7 +28,7 @@ STARTS = {"cover": 4, "box": 4, "many": 100, "one": 4, "spread": 4}
 class Truth:
     """What a perfect run would find, per coordinate and mode."""
 
-    centre: np.ndarray  # (d,) the mean; where there is none, the median
+    center: np.ndarray  # (d,) the mean; where there is none, the median
     scale: np.ndarray  # (d,) the sd; where there is none, the 5-95 % width of a Gaussian's over 3.29
     quantiles: np.ndarray  # (2, d) at TAILS
     slopes: np.ndarray  # (2, d) derivatives of the quantile function there
@@ -83,13 +83,13 @@ class Shape:
         if self.known is not None:
             k = self.known
             return Truth(k.mean, k.sd, k.quantiles, k.slopes, False, np.ones(1))
-        low, centre, high = (np.quantile(self.draws, TAILS + shift, axis=0) for shift in (-0.01, 0, 0.01))
+        low, center, high = (np.quantile(self.draws, TAILS + shift, axis=0) for shift in (-0.01, 0, 0.01))
         shares = np.bincount(self.labels) / len(self.labels)
         if self.heavy:
-            middle, scale = np.median(self.draws, axis=0), (centre[1] - centre[0]) / 3.29
+            middle, scale = np.median(self.draws, axis=0), (center[1] - center[0]) / 3.29
         else:
             middle, scale = self.draws.mean(0), self.draws.std(0)
-        return Truth(middle, scale, centre, (high - low) / 0.02, self.heavy, shares)
+        return Truth(middle, scale, center, (high - low) / 0.02, self.heavy, shares)
 
     @cached_property
     def floors(self) -> np.ndarray:
@@ -109,7 +109,7 @@ class Shape:
         """Starts (k, d).
 
         "cover": exact draws of each mode, at least two of each. "box": uniform over the box of all modes. "many": a
-        hundred of these. "one": exact draws of the first mode. "spread": centre + 2 sd, where the density is positive.
+        hundred of these. "one": exact draws of the first mode. "spread": center + 2 sd, where the density is positive.
         """
         count = count or STARTS[policy]
         if policy in ("cover", "one"):
@@ -120,7 +120,7 @@ class Shape:
         starts, wide = np.empty((0, self.dim)), 2.0
         while len(starts) < count:
             if policy == "spread":
-                x = self.truth.centre + wide * self.truth.scale * rng.standard_normal((count, self.dim))
+                x = self.truth.center + wide * self.truth.scale * rng.standard_normal((count, self.dim))
                 wide *= 0.99  # behind walls in many dimensions hardly a point is two sd away
             else:
                 low, high = np.quantile(self.draws, [0.001, 0.999], axis=0)
@@ -178,23 +178,23 @@ class Mixture:
 
 
 class Shells:
-    """Gaussian shells of equal mass, radius 2 and this width, their centres 7 apart along the first axis.
+    """Gaussian shells of equal mass, radius 2 and this width, their centers 7 apart along the first axis.
 
     As in Feroz, Hobson and Bridges (2009), MultiNest, section 6.2, with width .1 there.
     """
 
     def __init__(self, dim, width=0.1, radius=2.0, count=2):
         self.dim, self.width, self.radius = dim, width, radius
-        self.centres = np.zeros((count, dim))
-        self.centres[:, 0] = 7.0 * (np.arange(count) - 0.5 * (count - 1))
+        self.centers = np.zeros((count, dim))
+        self.centers[:, 0] = 7.0 * (np.arange(count) - 0.5 * (count - 1))
 
     def __call__(self, x) -> float:
-        r = np.sqrt(((x - self.centres) ** 2).sum(1))
+        r = np.sqrt(((x - self.centers) ** 2).sum(1))
         return float(logsumexp(-0.5 * ((r - self.radius) / self.width) ** 2))
 
     def label(self, x) -> np.ndarray:
-        """The nearest centre."""
-        return np.argmin([((x - c) ** 2).sum(1) for c in self.centres], axis=0)
+        """The nearest center."""
+        return np.argmin([((x - c) ** 2).sum(1) for c in self.centers], axis=0)
 
     def sample(self, rng, n) -> np.ndarray:
         """Independent exact draws (n, d); the radius by a fine table of its distribution."""
@@ -203,7 +203,7 @@ class Shells:
         radius = np.interp(rng.random(n), share / share[-1], r)
         z = rng.standard_normal((n, self.dim))
         z *= (radius / np.linalg.norm(z, axis=1))[:, None]
-        return z + self.centres[rng.integers(len(self.centres), size=n)]
+        return z + self.centers[rng.integers(len(self.centers), size=n)]
 
 
 def apart(dim, shares, distance=12.0):
@@ -355,7 +355,7 @@ class TwoDrivers:
         return np.repeat(v, [self.half, self.dim - 2 - self.half], axis=1)
 
 
-class EightSchoolsCentred:
+class EightSchoolsCentered:
     """Rubin's eight schools as they are: x = (mu, log tau, theta); mu ~ N(0, 5²), tau ~ half-Cauchy(5)."""
 
     dim = 10
@@ -376,9 +376,9 @@ class EightSchoolsCentred:
         tau2 = np.exp(2 * grid)
         precision = 1 / (self.errors[:, None] ** 2 + tau2)
         total = precision.sum(0) + 1 / 25
-        centre = (precision * self.effects[:, None]).sum(0) / total
+        center = (precision * self.effects[:, None]).sum(0) / total
         log_p = grid - np.log1p(tau2 / 25) + 0.5 * np.log(precision).sum(0) - 0.5 * np.log(total)
-        log_p += 0.5 * total * centre**2 - 0.5 * (precision * self.effects[:, None] ** 2).sum(0)
+        log_p += 0.5 * total * center**2 - 0.5 * (precision * self.effects[:, None] ** 2).sum(0)
         share = np.cumsum(np.exp(log_p - log_p.max()))
         log_tau = np.interp(rng.random(n), share / share[-1], grid)
         tau2 = np.exp(2 * log_tau)[:, None]
@@ -455,7 +455,7 @@ def _plain():
     for dim in (6, 10, 20):
         yield f"two-drivers-{dim}d", funnels, TwoDrivers(dim), {}
     yield "two-drivers-product-6d", funnels, TwoDrivers(6, product=True), {}
-    yield "eight-schools-centred", funnels, EightSchoolsCentred(), {}
+    yield "eight-schools-centred", funnels, EightSchoolsCentered(), {}
     for dim in (50, 100):
         yield f"gaussian-{dim}d", "many dimensions", Gaussian(dim), {}
     for height in (0.3, 1.0):

@@ -54,11 +54,11 @@ def quality(draws: np.ndarray, task: Shape) -> dict[str, Any]:
     """
     truth = task.truth
     flat = draws.reshape(-1, draws.shape[-1])
-    centre = np.median(flat, axis=0) if truth.heavy else flat.mean(0)
-    bias = np.abs(centre - truth.centre) / truth.scale
-    below_centre = (draws <= truth.centre).astype(float) if truth.heavy else draws
+    center = np.median(flat, axis=0) if truth.heavy else flat.mean(0)
+    bias = np.abs(center - truth.center) / truth.scale
+    below_center = (draws <= truth.center).astype(float) if truth.heavy else draws
     spread = 0.5 * np.sqrt(2 * math.pi) if truth.heavy else 1.0  # of a median, about
-    bias_error = spread / np.sqrt(_each(below_centre, method="mean"))
+    bias_error = spread / np.sqrt(_each(below_center, method="mean"))
     low, high = np.quantile(flat, TAILS, axis=0)
     true_width = truth.quantiles[1] - truth.quantiles[0]
     width = (high - low) / true_width

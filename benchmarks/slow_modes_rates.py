@@ -20,7 +20,7 @@ CHAINS, DRAWS, DIM, LIMIT = 4, 1000, 5, 1.05
 
 
 def draws(memory: float, seed: int) -> np.ndarray:
-    """Stationary chains (chains, draws, d) with that correlation between neighbours."""
+    """Stationary chains (chains, draws, d) with that correlation between neighbors."""
     rng = np.random.default_rng(seed)
     if memory == 0 and seed % 2:
         return rng.standard_t(2, (CHAINS, DRAWS, DIM))
@@ -40,8 +40,8 @@ def frozen(correlation: float, dim: int, seed: int) -> tuple[np.ndarray, np.ndar
 
 
 def false_alarms(memories: list[float], runs: int) -> None:
-    """A line for each correlation of neighbours."""
-    print("| correlation of neighbours | runs | alarms | largest R-hat | least ESS |")
+    """A line for each correlation of neighbors."""
+    print("| correlation of neighbors | runs | alarms | largest R-hat | least ESS |")
     print("| ---: | ---: | ---: | ---: | ---: |")
     for memory in memories:
         found = [slow_modes(draws(memory, seed)) for seed in range(runs)]

@@ -1,6 +1,6 @@
 """Hermite polynomials from samples, as in figure 1 of Pillaud-Vivien and Bach (2023): ``--help``.
 
-The first five eigenfunctions of the Ornstein–Uhlenbeck operator: from 30 points with a regularisation of .1, as there
+The first five eigenfunctions of the Ornstein–Uhlenbeck operator: from 30 points with a regularization of .1, as there
 (the bandwidth is ours), from more with automatic settings, and what remains between them and the polynomials.
 """
 

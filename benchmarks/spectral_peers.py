@@ -38,7 +38,7 @@ PACKAGES = {"klap": "klap", "deeptime": "deeptime", "pydiffmap": "pydiffmap", "s
 
 
 def klap_spectra(x: np.ndarray, count: int) -> Iterator[np.ndarray]:
-    """Eigenvalues, the constant's left out: two kernels, bandwidths, regularisations, and both of its orientations."""
+    """Eigenvalues, the constant's left out: two kernels, bandwidths, regularizations, and both of its orientations."""
     from klap import kernels
 
     def fit(kernel, scale, epsilon, inverse):
@@ -50,17 +50,17 @@ def klap_spectra(x: np.ndarray, count: int) -> Iterator[np.ndarray]:
     yield from (fit(*choice) for choice in options)
 
 
-def pydiffmap_fit(x: np.ndarray, count: int, epsilon, neighbours: int, alpha: float):
+def pydiffmap_fit(x: np.ndarray, count: int, epsilon, neighbors: int, alpha: float):
     """Its epsilon is h²/2 of kmc's GraphLaplacian."""
     from pydiffmap.diffusion_map import DiffusionMap as PyDiffusionMap
 
-    return PyDiffusionMap.from_sklearn(n_evecs=count, k=neighbours, epsilon=epsilon, alpha=alpha).fit(x)
+    return PyDiffusionMap.from_sklearn(n_evecs=count, k=neighbors, epsilon=epsilon, alpha=alpha).fit(x)
 
 
 def pydiffmap_settings(x: np.ndarray, scales: tuple[float, ...]):
-    """Bandwidths, from median distances, and numbers of neighbours."""
-    for scale, neighbours in product(scales, (64, 256, 1024)):
-        yield (scale * median_distance(x)) ** 2 / 2, min(neighbours, len(x))
+    """Bandwidths, from median distances, and numbers of neighbors."""
+    for scale, neighbors in product(scales, (64, 256, 1024)):
+        yield (scale * median_distance(x)) ** 2 / 2, min(neighbors, len(x))
 
 
 def pydiffmap_spectra(x: np.ndarray, count: int, alpha: float, scales: tuple[float, ...]) -> Iterator[np.ndarray]:
@@ -76,7 +76,7 @@ def pydiffmap_functions(x: np.ndarray, count: int, scales: tuple[float, ...]) ->
 
 
 def scikit_learn_functions(x: np.ndarray, count: int) -> Iterator[np.ndarray]:
-    """SpectralEmbedding, which gives no eigenvalues; on nearest neighbours and with Gaussian weights."""
+    """SpectralEmbedding, which gives no eigenvalues; on nearest neighbors and with Gaussian weights."""
     from sklearn.manifold import SpectralEmbedding
 
     for n in (10, 30, 100):
@@ -151,9 +151,9 @@ def digits(seed: int, n: int):
     bandwidth = median_distance(x)
     kernel = {"kernel": "rbf", "gamma": 0.5 / bandwidth**2}
     gram = np.exp(-kernel["gamma"] * np.maximum(squared(x), 0.0))
-    centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
+    centered = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
     top = [len(x) - COMPONENTS, len(x) - 1]
-    truth = linalg.eigvalsh(centred, subset_by_index=top)[::-1] / len(x)
+    truth = linalg.eigvalsh(centered, subset_by_index=top)[::-1] / len(x)
     error = lambda found: relative_error(found, truth)  # noqa: E731
     for size in (400, len(x)):
         model = KernelPCA(COMPONENTS, bandwidth=bandwidth, n_basis=size, random_state=seed)

@@ -1,7 +1,7 @@
 """Distributions whose Langevin generator -Δ + <∇V, ∇.> has a known spectrum.
 
 Normal distributions (Hermite polynomials), the uniform distribution on a sphere (spherical harmonics), and double wells
-by discretisations of exponential accuracy.
+by discretizations of exponential accuracy.
 """
 
 from __future__ import annotations

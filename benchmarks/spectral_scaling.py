@@ -80,7 +80,7 @@ def assemble(basis: KernelSections, x: np.ndarray):
 def solve(basis: KernelSections, forms) -> np.ndarray:
     """Eigenvalues in coordinates that whiten the Gram matrix."""
     w = eigen_whitening(basis.gram(), 2e-8)
-    mass, energy = (w.T @ form @ w for form in (forms.centred_mass(), forms.dirichlet / forms.weight))
+    mass, energy = (w.T @ form @ w for form in (forms.centered_mass(), forms.dirichlet / forms.weight))
     ridge = 1e-10 * np.trace(energy) / len(energy) * np.eye(len(energy))
     return linalg.eigh(mass, energy + mass + ridge, eigvals_only=True)
 

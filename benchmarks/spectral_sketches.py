@@ -25,7 +25,7 @@ from kmc.spectral.kmeans import kmeans
 
 HERE = Path(__file__).parent
 EMBEDDINGS = {"K-JL": KernelJL, "Nyström": NystromEmbedding, "KPCA": KernelPCA}
-COLOURS = {"K-JL": "#c8553d", "Nyström": "#1f6478", "KPCA": "#7b4f9e"}
+COLORS = {"K-JL": "#c8553d", "Nyström": "#1f6478", "KPCA": "#7b4f9e"}
 METHODS = ["k-means", *EMBEDDINGS, "sklearn KMeans", "sklearn Nystroem", "sklearn KernelPCA"]
 DIMENSIONS = [1, 2, 3, 5, 10, 20, 50]
 SCALES = [1.0, 0.5]
@@ -64,7 +64,7 @@ SHAPES = {"cluster in cluster": cluster_in_cluster, "crescent and full moon": cr
 
 
 def bundled() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Points and classes by name; wine and breast cancer, whose columns have units, are standardised."""
+    """Points and classes by name; wine and breast cancer, whose columns have units, are standardized."""
     from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
     digits, *others = (load(return_X_y=True) for load in (load_digits, load_wine, load_breast_cancer))
@@ -152,8 +152,8 @@ def picture_figure1(rows, path: Path) -> None:
             model = embedding(n_components=2, n_basis=100, bandwidth=bandwidth, random_state=0)
             panels[title] = model.fit_transform(x)
         for axis, (title, points) in zip(line, panels.items()):
-            for label, colour in [(False, "#1f6478"), (True, ACCENT)]:
-                axis.plot(*points[classes == label].T, ".", color=colour, markersize=2)
+            for label, color in [(False, "#1f6478"), (True, ACCENT)]:
+                axis.plot(*points[classes == label].T, ".", color=color, markersize=2)
             axis.set_title(title, fontsize=10, color=INK)
             axis.set_xticks([])
             axis.set_yticks([])
@@ -166,10 +166,10 @@ def picture_figure1(rows, path: Path) -> None:
                 continue
             error = [np.std([row["rand"] for row in members]) for _, members in points]
             dimension = [key[0] for key, _ in points]
-            style = {"color": COLOURS[method], "marker": "o", "markersize": 4, "linewidth": 1.3, "elinewidth": 0.7}
+            style = {"color": COLORS[method], "marker": "o", "markersize": 4, "linewidth": 1.3, "elinewidth": 0.7}
             line[3].errorbar(dimension, mean, yerr=error, label=method, **style)
             plane = [np.mean([row["plane"] for row in members]) for _, members in points]
-            line[3].plot(dimension, plane, color=COLOURS[method], linestyle="--", linewidth=1)
+            line[3].plot(dimension, plane, color=COLORS[method], linestyle="--", linewidth=1)
         line[3].set_xscale("log")
         line[3].set_ylim(0.45, 1.03)
         line[3].set_title("Rand index (dashed: parted by a plane)", fontsize=10, color=INK)
@@ -248,8 +248,8 @@ def run_times(results: Results, options) -> None:
     """Times of the embeddings, on Gaussian mixtures of the sizes of the paper's data."""
     for name, (n, dimension, count) in SIZES.items():
         rng = np.random.default_rng(0)
-        centres = 3.0 * rng.standard_normal((count, dimension))
-        x = rng.standard_normal((n, dimension)) + centres[rng.integers(0, count, n)]
+        centers = 3.0 * rng.standard_normal((count, dimension))
+        x = rng.standard_normal((n, dimension)) + centers[rng.integers(0, count, n)]
         bandwidth = quartile_bandwidth(x)
         for method in METHODS[1:]:
             for seed in range(min(options.seeds, 5)):

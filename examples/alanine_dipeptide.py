@@ -4,7 +4,7 @@ Needs OpenMM and Matplotlib: ``pip install "kernelmc[md,plots]"``. Eight nanosec
 among the cores, at one to two nanoseconds a minute for each; then kmc looks for the slow modes twice: in the dihedral
 angles φ and ψ, which an expert would choose, and in the 45 distances between the ten heavy atoms, which nobody needs to
 choose. Both find the turn of φ. (The mode does not change at 180 degrees, as the sign of φ does: hence the second
-number that is printed.) Two pictures: Ramachandran plots coloured by the slow mode, and time scales against the
+number that is printed.) Two pictures: Ramachandran plots colored by the slow mode, and time scales against the
 lagtime.
 """
 
@@ -115,7 +115,7 @@ def _placed(a, b, c, bond, angle, dihedral):
 
 
 def pictures(found: dict[str, tuple], angles: np.ndarray, folder: Path) -> None:
-    """Ramachandran plots coloured by the slow mode, and time scales against the lagtime."""
+    """Ramachandran plots colored by the slow mode, and time scales against the lagtime."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, len(found), figsize=(4.4 * len(found), 4), layout="constrained", sharey=True)

@@ -23,7 +23,7 @@ def choose(
     ----------
     method : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
         "uniform": distinct points of the sample, at random. "pivoted-cholesky": the greedy choice that leaves the least
-        trace of the kernel matrix (Fine and Scheinberg 2001), the most even of the three. "k-means": centres of
+        trace of the kernel matrix (Fine and Scheinberg 2001), the most even of the three. "k-means": centers of
         clusters, which are not points of the sample.
     points : ndarray, shape (n, d)
     count : int
@@ -51,12 +51,12 @@ def choose(
     if method == "pivoted-cholesky":
         return distinct[pivots(kernel, distinct, count)]
     scale = distinct.std(axis=0)
-    centres, labels = kmeans2(distinct / scale, count, minit="++", seed=rng)
-    return centres[np.unique(labels)] * scale
+    centers, labels = kmeans2(distinct / scale, count, minit="++", seed=rng)
+    return centers[np.unique(labels)] * scale
 
 
 def pivots(kernel: Any, points: np.ndarray, count: int) -> np.ndarray:
-    """Indices of the pivots of an incomplete Cholesky factorisation of the kernel matrix, O(n count²) time.
+    """Indices of the pivots of an incomplete Cholesky factorization of the kernel matrix, O(n count²) time.
 
     Fewer than ``count`` are returned where the rest of the matrix has become numerically zero.
     """
@@ -129,10 +129,10 @@ def _farthest(points, chosen, count):
     for step in range(count):
         if step >= k:
             out[step] = np.argmax(nearest)
-        centre = points[out[step]]
+        center = points[out[step]]
         for i in range(n):
             s = 0.0
             for j in range(d):
-                s += (points[i, j] - centre[j]) ** 2
+                s += (points[i, j] - center[j]) ** 2
             nearest[i] = min(nearest[i], s)
     return out

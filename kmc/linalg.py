@@ -9,7 +9,7 @@ from scipy import linalg
 
 
 def cholesky_whitening(gram: np.ndarray, jitter: float) -> np.ndarray:
-    """W, upper triangular, with Wᵀ (G + jitter I) W = I; the jitter grows tenfold until the factorisation succeeds."""
+    """W, upper triangular, with Wᵀ (G + jitter I) W = I; the jitter grows tenfold until the factorization succeeds."""
     eye = np.eye(len(gram))
     while True:
         try:
@@ -66,10 +66,10 @@ class RidgePath(NamedTuple):
     def leave_one_out(self, design: np.ndarray, y: np.ndarray, weights: np.ndarray, regularizations: np.ndarray):
         """Residuals of each y from the fit without it, shape (n, len(regularizations)).
 
-        ``design`` (n, p) and ``y`` are centred by their weighted means, ``weights`` enter M as Σ w φφᵀ; whatever else M
-        holds (a score-matching term, say) stays. Removing one square from a quadratic objective divides its residual by
-        1 - leverage; the unpenalised constant adds w_b / Σ w to the leverage. Where rounding has eaten 1 - leverage the
-        fit says nothing about the point, and its residual is y itself.
+        ``design`` (n, p) and ``y`` are centered by their weighted means, ``weights`` enter M as Σ w φφᵀ; whatever else
+        M holds (a score-matching term, say) stays. Removing one square from a quadratic objective divides its residual
+        by 1 - leverage; the unpenalized constant adds w_b / Σ w to the leverage. Where rounding has eaten 1 - leverage
+        the fit says nothing about the point, and its residual is y itself.
         """
         rotated = design @ self.vectors
         inverse = 1.0 / (self.eigenvalues[:, None] + regularizations)
@@ -81,7 +81,7 @@ class RidgePath(NamedTuple):
 
 
 def ridge_path(matrix: np.ndarray, target: np.ndarray) -> RidgePath:
-    """Decompose a symmetric non-negative matrix (p, p) once for every regularisation."""
+    """Decompose a symmetric non-negative matrix (p, p) once for every regularization."""
     eigenvalues, vectors = linalg.eigh(matrix, check_finite=False, driver="evd")
     return RidgePath(np.maximum(eigenvalues, 0.0), vectors, vectors.T @ target)
 

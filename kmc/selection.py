@@ -41,7 +41,7 @@ class Search:
         return True
 
     def table(self) -> dict[str, np.ndarray]:
-        """``cv_results_``: a row for each candidate and regularisation; empty if nothing was left open.
+        """``cv_results_``: a row for each candidate and regularization; empty if nothing was left open.
 
         The candidate's fields, ``regularization``, ``objective`` (mean over folds) and ``std_error`` (over folds).
         """

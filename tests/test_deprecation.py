@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc import scores
+from kmc import bases, scores
 from kmc.kernels import Gaussian, Kernel
 from kmc.surrogates import FitOptions
 
@@ -67,6 +67,14 @@ def test_an_option_under_its_old_name(cls, old, new, value):
         assert getattr(options, old) == value
     with pytest.raises(TypeError, match=f"{old}={value} and {new}={value} are one argument: give only {new}"):
         cls(**{old: value, new: value})
+
+
+@pytest.mark.parametrize("basis", [bases.KernelSections, bases.KernelGradients, bases.KernelExpansion])
+def test_centers_under_their_old_name(basis):
+    with pytest.warns(DeprecationWarning, match=f"the argument centres of {basis.__name__} is now centers"):
+        old = basis(Gaussian(), centres=X)
+    with pytest.warns(DeprecationWarning, match=r"\.centres is now .*\.centers"):
+        np.testing.assert_array_equal(old.centres, X)
 
 
 RUN = {"dim": 1, "sampler": "random-walk", "draws": 5, "warmup": 2, "chains": 2, "seed": 1}

@@ -43,7 +43,7 @@ def test_cholesky_whitening_gives_up_on_what_is_no_gram_matrix():
 
 @pytest.fixture
 def regression(rng):
-    """Centred design, y, weights that sum to one, and an extra quadratic term."""
+    """Centered design, y, weights that sum to one, and an extra quadratic term."""
     phi, y, weights = rng.standard_normal((25, 5)), rng.standard_normal(25), 0.1 + rng.random(25)
     weights /= weights.sum()
     extra = rng.standard_normal((5, 5))

@@ -14,14 +14,16 @@ from kmc.bases.expansion_jit_state import ExpansionState, expansion_state
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.section_forms import profile_and_metric
 from kmc.checks import as_array, check_magnitude
+from kmc.deprecation import renamed_fields
 from kmc.kernels import Kernel, kernel_derivative
 
 _NUMBERS = 2**18  # in one array of a pass over points: 2 MB, a few of which stay in the cache
 
 
+@renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
 class KernelExpansion:
-    r"""A function out of a kernel's sections, their gradients and their Laplacians in the centres,
+    r"""A function out of a kernel's sections, their gradients and their Laplacians in the centers,
 
     .. math:: f(x) = \sum_a \alpha_a\, k(y_a, x) + \langle \beta_a, \partial_y k(y_a, x) \rangle
                      + \gamma_a\, \Delta_y k(y_a, x).
@@ -33,7 +35,7 @@ class KernelExpansion:
     ----------
     kernel : Kernel
         For a metric A, ``Metric(kernel, A)``.
-    centres : array_like, shape (m, d)
+    centers : array_like, shape (m, d)
     sections, gradients, laplacians : array_like, shape (m,), (m, d) and (m,), optional
         The coefficients α, β and γ; none are zeros.
 
@@ -62,7 +64,7 @@ class KernelExpansion:
     """
 
     kernel: Kernel
-    centres: np.ndarray
+    centers: np.ndarray
     sections: np.ndarray | None = None
     gradients: np.ndarray | None = None
     laplacians: np.ndarray | None = None
@@ -71,15 +73,15 @@ class KernelExpansion:
     def __post_init__(self):
         if not isinstance(self.kernel, Kernel):
             raise TypeError(f"kernel={self.kernel!r}: expected a kernel of kmc.kernels")
-        centres = check_centres(self.centres)
-        object.__setattr__(self, "centres", centres)
+        centers = check_centers(self.centers)
+        object.__setattr__(self, "centers", centers)
         for name in ("sections", "gradients", "laplacians"):
-            shape = centres.shape if name == "gradients" else centres.shape[:1]
+            shape = centers.shape if name == "gradients" else centers.shape[:1]
             object.__setattr__(self, name, _check_coefficients(name, getattr(self, name), shape))
         profile, metric = profile_and_metric(self.kernel)
         forms: _Forms = _GeneralForms(self)
         if profile.kind == "distance":
-            forms = _RadialForms(self, profile, RadialGeometry(metric, centres))
+            forms = _RadialForms(self, profile, RadialGeometry(metric, centers))
         object.__setattr__(self, "_forms", forms)
 
     def values(self, x: np.ndarray) -> np.ndarray:
@@ -114,8 +116,8 @@ class KernelExpansion:
     def _evaluate(self, evaluate: Callable[[np.ndarray], np.ndarray], x: Any, what: str, order: int) -> np.ndarray:
         self._check_smooth(what, order)
         x = np.ascontiguousarray(x, dtype=float)
-        if x.ndim != 2 or x.shape[1] != self.centres.shape[1]:
-            raise ValueError(f"x has shape {x.shape}: expected (n, {self.centres.shape[1]}), points are rows")
+        if x.ndim != 2 or x.shape[1] != self.centers.shape[1]:
+            raise ValueError(f"x has shape {x.shape}: expected (n, {self.centers.shape[1]}), points are rows")
         out = np.empty(x.shape if order == 1 else len(x))
         for rows in general.slices(len(x), self._forms.numbers_per_point):
             out[rows] = evaluate(x[rows])
@@ -131,14 +133,14 @@ class KernelExpansion:
             )
 
 
-def check_centres(centres: Any) -> np.ndarray:
-    """Centres as a contiguous array (m, d) of finite numbers, or an error."""
-    out = as_array("centres", centres)
+def check_centers(centers: Any) -> np.ndarray:
+    """Centers as a contiguous array (m, d) of finite numbers, or an error."""
+    out = as_array("centers", centers)
     if out.ndim != 2 or 0 in out.shape:
-        raise ValueError(f"centres has shape {out.shape}: expected (m, d), points are rows")
+        raise ValueError(f"centers has shape {out.shape}: expected (m, d), points are rows")
     if not np.all(np.isfinite(out)):
-        raise ValueError("centres contains NaN or infinity: expected finite numbers")
-    check_magnitude("centres", out)
+        raise ValueError("centers contains NaN or infinity: expected finite numbers")
+    check_magnitude("centers", out)
     return out
 
 
@@ -170,7 +172,7 @@ class _RadialForms:
         self._profile, self._geometry = profile, geometry
         self._alpha, self._beta, self._gamma = expansion.sections, expansion.gradients, expansion.laplacians
         self._pulled: Any = None if expansion.gradients is None else geometry.pull(expansion.gradients)
-        self.numbers_per_point = len(expansion.centres) * (general.NUMBERS // _NUMBERS)
+        self.numbers_per_point = len(expansion.centers) * (general.NUMBERS // _NUMBERS)
 
     def values(self, x):
         """Σ α q - 2q' (v·β) + γ (4q''u + 2Tq')."""
@@ -179,7 +181,7 @@ class _RadialForms:
         if self._alpha is not None:
             out += q[0] @ self._alpha
         if self._beta is not None:
-            out -= 2.0 * np.einsum("nm,nm->n", q[1], self._geometry.inner_at_centres(x, self._pulled))
+            out -= 2.0 * np.einsum("nm,nm->n", q[1], self._geometry.inner_at_centers(x, self._pulled))
         if self._gamma is not None:
             out += self._section_laplacian(x, s, q) @ self._gamma
         return out
@@ -192,14 +194,14 @@ class _RadialForms:
         if self._alpha is not None:
             c += (2.0 * self._alpha) * q[1]
         if self._beta is not None:
-            c -= 4.0 * q[2] * geometry.inner_at_centres(x, self._pulled)
+            c -= 4.0 * q[2] * geometry.inner_at_centers(x, self._pulled)
         if self._gamma is not None:
             c += self._gamma * (8.0 * q[3] * geometry.pulled_distances(x, s) + (4.0 * trace) * q[2])
-        total = geometry.sum_over_centres(c, x)
+        total = geometry.sum_over_centers(c, x)
         if self._beta is not None:
             total -= 2.0 * (q[1] @ self._beta)
         if self._gamma is not None:
-            total += geometry.pull(geometry.sum_over_centres((8.0 * self._gamma) * q[2], x))
+            total += geometry.pull(geometry.sum_over_centers((8.0 * self._gamma) * q[2], x))
         return geometry.pull(total)
 
     def laplacian(self, x):
@@ -211,8 +213,8 @@ class _RadialForms:
             out += self._section_laplacian(x, s, q) @ self._alpha
         if self._beta is not None:
             third = 8.0 * q[3] * geometry.pulled_distances(x, s) + (4.0 * trace) * q[2]
-            out -= np.einsum("nm,nm->n", third, geometry.inner_at_centres(x, self._pulled))
-            twice = geometry.inner_at_centres(x, geometry.pull(self._pulled))
+            out -= np.einsum("nm,nm->n", third, geometry.inner_at_centers(x, self._pulled))
+            twice = geometry.inner_at_centers(x, geometry.pull(self._pulled))
             out -= 8.0 * np.einsum("nm,nm->n", q[2], twice)
         if self._gamma is not None:
             u, squared = geometry.pulled_distances(x, s), float(np.sum(geometry.matrix**2))
@@ -221,8 +223,8 @@ class _RadialForms:
         return out
 
     def _profiles(self, x, order):
-        """Centred points, squared distances, and as many derivatives of q as the coefficients take."""
-        x = self._geometry.centred(x)
+        """Centered points, squared distances, and as many derivatives of q as the coefficients take."""
+        x = self._geometry.centered(x)
         s = self._geometry.distances(x)
         taken = 2 if self._gamma is not None else 1 if self._beta is not None else 0
         return x, s, self._profile.derivatives(s, order + taken)
@@ -236,7 +238,7 @@ class _GeneralForms:
 
     def __init__(self, expansion: KernelExpansion):
         self._expansion = expansion
-        m, d = expansion.centres.shape
+        m, d = expansion.centers.shape
         self.numbers_per_point = m * d * d
 
     def values(self, x):
@@ -254,5 +256,5 @@ class _GeneralForms:
         for name, coefficients in [(section, f.sections), (gradient, f.gradients), (laplacian, f.laplacians)]:
             if coefficients is not None:
                 subscripts = "nm...,m->n..." if coefficients.ndim == 1 else "nm...d,md->n..."
-                total = total + np.einsum(subscripts, kernel_derivative(f.kernel, name, x, f.centres), coefficients)
+                total = total + np.einsum(subscripts, kernel_derivative(f.kernel, name, x, f.centers), coefficients)
         return total

@@ -1,7 +1,7 @@
 """A kernel expansion at one point, with a base density, inside jitted loops.
 
-Two passes over the centres: distances and projections first, then one product of a matrix with the coefficients that
-the kernel's derivatives give. Arrays are coordinate-major, so that every loop runs over contiguous centres. The state
+Two passes over the centers: distances and projections first, then one product of a matrix with the coefficients that
+the kernel's derivatives give. Arrays are coordinate-major, so that every loop runs over contiguous centers. The state
 has few arrays on purpose: numba counts references to each of them, which takes as long as the arithmetic of a small
 expansion.
 """
@@ -34,7 +34,7 @@ class ExpansionState(NamedTuple):
     location: np.ndarray  # (d,)
     precision: np.ndarray  # (d, d)
     dof: float
-    frame: np.ndarray  # (1 + k, d): the origin, near the centres, and A with orthogonal rows; k = 0 for the identity
+    frame: np.ndarray  # (1 + k, d): the origin, near the centers, and A with orthogonal rows; k = 0 for the identity
     rows: np.ndarray  # (k + 3, 1 or 2, m): y_ai in row i, then ones, α and γ; beside them β_ai, if any, and zeros
     has_laplacians: bool
     rate: float  # of a Gaussian kernel exp(-rate s), or zero
@@ -53,8 +53,8 @@ def expansion_state(
             f"kernel={expansion.kernel!r} cannot be evaluated inside jitted loops: expected one made of built-in "
             "radial kernels, in a metric or not"
         )
-    d = expansion.centres.shape[1]
-    geometry = RadialGeometry(metric, expansion.centres)
+    d = expansion.centers.shape[1]
+    geometry = RadialGeometry(metric, expansion.centers)
     mapping = geometry.principal[0]
     total = geometry.origin if origin is None else geometry.origin + origin
     shift = geometry.origin if origin is None else total - origin  # what was added, after rounding
@@ -65,7 +65,7 @@ def expansion_state(
         precision=np.array(base.precision, dtype=float, order="C"),
         dof=float(base.dof),
         frame=total[None].copy() if mapping is None else np.vstack([total, mapping]),
-        rows=_rows(expansion, expansion.centres - shift, np.eye(d) if mapping is None else mapping),
+        rows=_rows(expansion, expansion.centers - shift, np.eye(d) if mapping is None else mapping),
         has_laplacians=expansion.laplacians is not None,
         rate=float(profile.rate) if isinstance(profile, Gaussian) else 0.0,
         codes=code.codes,
@@ -73,10 +73,10 @@ def expansion_state(
     )
 
 
-def _rows(expansion, centres, mapping):
-    parts = [centres] if expansion.gradients is None else [centres, expansion.gradients]
+def _rows(expansion, centers, mapping):
+    parts = [centers] if expansion.gradients is None else [centers, expansion.gradients]
     k = len(mapping)
-    rows = np.zeros((k + 3, len(parts), len(centres)))
+    rows = np.zeros((k + 3, len(parts), len(centers)))
     for i, part in enumerate(parts):
         rows[:k, i] = mapping @ part.T
     rows[k, 0] = 1.0

@@ -49,7 +49,7 @@ class FourierFeatures:
 
     Notes
     -----
-    Far from the origin the angles lose digits: centre the data.
+    Far from the origin the angles lose digits: center the data.
     """
 
     frequencies: np.ndarray

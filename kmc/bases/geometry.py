@@ -1,4 +1,4 @@
-"""Points and centres in a metric: what derivatives of radial kernels are made of."""
+"""Points and centers in a metric: what derivatives of radial kernels are made of."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from kmc.kernels.metric import mapped
 
 
 class RadialGeometry:
-    """Differences between points x and centres y in a metric A, with M = AᵀA.
+    """Differences between points x and centers y in a metric A, with M = AᵀA.
 
-    Everything is centred at the mean of the centres: an offset costs no digits.
+    Everything is centered at the mean of the centers: an offset costs no digits.
 
     Parameters
     ----------
     metric : ndarray, shape (k, d), or None for the identity
-    centres : ndarray, shape (m, d)
+    centers : ndarray, shape (m, d)
 
     Attributes
     ----------
     origin : ndarray, shape (d,)
-    centres : ndarray, shape (m, d)
+    centers : ndarray, shape (m, d)
         Relative to the origin.
     trace : float
         tr M.
     """
 
-    def __init__(self, metric: np.ndarray | None, centres: np.ndarray):
-        self.origin = centres.mean(axis=0)
-        self.centres = centres - self.origin
-        self.trace = float(centres.shape[1] if metric is None else np.sum(metric**2))
+    def __init__(self, metric: np.ndarray | None, centers: np.ndarray):
+        self.origin = centers.mean(axis=0)
+        self.centers = centers - self.origin
+        self.trace = float(centers.shape[1] if metric is None else np.sum(metric**2))
         self._metric = metric
 
     @cached_property
     def principal(self) -> tuple[np.ndarray | None, np.ndarray]:
         """A' (k', d) with orthogonal rows and A'ᵀA' = M, None for the identity, and their squared lengths (k',)."""
         if self._metric is None:
-            return None, np.ones(self.centres.shape[1])
+            return None, np.ones(self.centers.shape[1])
         _, lengths, rows = np.linalg.svd(self._metric, full_matrices=False)
         kept = lengths > lengths[0] * np.finfo(float).eps
         return lengths[kept, None] * rows[kept], lengths[kept] ** 2
@@ -55,7 +55,7 @@ class RadialGeometry:
         """M, (d, d)."""
         return np.eye(len(self.origin)) if self._metric is None else self._metric.T @ self._metric
 
-    def centred(self, x: np.ndarray) -> np.ndarray:
+    def centered(self, x: np.ndarray) -> np.ndarray:
         """X relative to the origin; all methods below take such points."""
         return x - self.origin
 
@@ -77,21 +77,21 @@ class RadialGeometry:
 
     def inner(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
         """<x_b - y_a, g_b>, (n, m), for vectors g (n, d) at the points."""
-        return np.einsum("nd,nd->n", x, g)[:, None] - g @ self.centres.T
+        return np.einsum("nd,nd->n", x, g)[:, None] - g @ self.centers.T
 
-    def inner_at_centres(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
-        """<x_b - y_a, g_a>, (n, m), for vectors g (m, d) at the centres."""
-        return x @ g.T - np.einsum("md,md->m", self.centres, g)
+    def inner_at_centers(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """<x_b - y_a, g_a>, (n, m), for vectors g (m, d) at the centers."""
+        return x @ g.T - np.einsum("md,md->m", self.centers, g)
 
     def sum_over_points(self, coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Σ_b coefficients_ba (x_b - y_a), (m, d)."""
-        return coefficients.T @ x - coefficients.sum(axis=0)[:, None] * self.centres
+        return coefficients.T @ x - coefficients.sum(axis=0)[:, None] * self.centers
 
-    def sum_over_centres(self, coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def sum_over_centers(self, coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Σ_a coefficients_ba (x_b - y_a), (n, d)."""
-        return coefficients.sum(axis=1)[:, None] * x - coefficients @ self.centres
+        return coefficients.sum(axis=1)[:, None] * x - coefficients @ self.centers
 
     def _distances(self, x, matrix):
         if matrix is None:
-            return squared_distances(x, self.centres)
-        return squared_distances(mapped(x, matrix), mapped(self.centres, matrix))
+            return squared_distances(x, self.centers)
+        return squared_distances(mapped(x, matrix), mapped(self.centers, matrix))

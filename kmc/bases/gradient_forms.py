@@ -10,37 +10,37 @@ from kmc.bases.section_forms import profile_and_metric
 from kmc.kernels import Kernel, kernel_derivative
 
 
-def gradient_forms(kernel: Kernel, centres: np.ndarray, selected: np.ndarray) -> GradientForms:
-    """The fastest way for the selected gradients, out of range(m d), of this kernel at centres (m, d)."""
+def gradient_forms(kernel: Kernel, centers: np.ndarray, selected: np.ndarray) -> GradientForms:
+    """The fastest way for the selected gradients, out of range(m d), of this kernel at centers (m, d)."""
     profile, metric = profile_and_metric(kernel)
     if profile.kind == "distance":
-        return RadialForms(kernel, centres, selected, profile, metric)
-    return GradientForms(kernel, centres, selected)
+        return RadialForms(kernel, centers, selected, profile, metric)
+    return GradientForms(kernel, centers, selected)
 
 
 class GradientForms:
     """What :class:`kmc.bases.KernelGradients` computes, by partial derivatives of any kernel, in slices of points."""
 
-    def __init__(self, kernel: Kernel, centres: np.ndarray, selected: np.ndarray):
-        self._kernel, self._centres, self._selected = kernel, centres, selected
+    def __init__(self, kernel: Kernel, centers: np.ndarray, selected: np.ndarray):
+        self._kernel, self._centers, self._selected = kernel, centers, selected
         self.size = len(selected)
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """At points (n, d), shape (n, p)."""
-        return self._kept(kernel_derivative(self._kernel, "y", x, self._centres))
+        return self._kept(kernel_derivative(self._kernel, "y", x, self._centers))
 
     def gradients(self, x: np.ndarray) -> np.ndarray:
         """Shape (n, p, d)."""
-        return self._kept(kernel_derivative(self._kernel, "xy", x, self._centres).transpose(0, 1, 3, 2))
+        return self._kept(kernel_derivative(self._kernel, "xy", x, self._centers).transpose(0, 1, 3, 2))
 
     def laplacians(self, x: np.ndarray) -> np.ndarray:
         """Shape (n, p)."""
-        return self._kept(kernel_derivative(self._kernel, "xxy", x, self._centres))
+        return self._kept(kernel_derivative(self._kernel, "xxy", x, self._centers))
 
     def gram(self) -> np.ndarray:
         """Inner products of the functions, shape (p, p)."""
-        block = kernel_derivative(self._kernel, "xy", self._centres, self._centres).transpose(0, 2, 1, 3)
-        return block.reshape(self._centres.size, -1)[np.ix_(self._selected, self._selected)]
+        block = kernel_derivative(self._kernel, "xy", self._centers, self._centers).transpose(0, 2, 1, 3)
+        return block.reshape(self._centers.size, -1)[np.ix_(self._selected, self._selected)]
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (p, p)."""
@@ -58,41 +58,41 @@ class GradientForms:
 
     def _kept(self, block):
         """The kept components of an array (n, m, d, ...) of all."""
-        flat = block.reshape(len(block), self._centres.size, *block.shape[3:])
-        return flat if self.size == self._centres.size else flat[:, self._selected]
+        flat = block.reshape(len(block), self._centers.size, *block.shape[3:])
+        return flat if self.size == self._centers.size else flat[:, self._selected]
 
     def _slices(self, x):
         """Of points such that one has about general.NUMBERS mixed second derivatives, kept or not."""
-        return general.slices(len(x), self._centres.size * x.shape[1])
+        return general.slices(len(x), self._centers.size * x.shape[1])
 
 
 class RadialForms(GradientForms):
     """Gradients of q(|A(x - y)|²): with M = AᵀA, v = M(x - y), ∂_x ∂_y k = pM + w v vᵀ, p = -2q', w = -4q''."""
 
-    def __init__(self, kernel, centres, selected, profile: Kernel, metric: np.ndarray | None):
-        super().__init__(kernel, centres, selected)
+    def __init__(self, kernel, centers, selected, profile: Kernel, metric: np.ndarray | None):
+        super().__init__(kernel, centers, selected)
         self._profile = profile
-        self._geometry = RadialGeometry(metric, centres)
+        self._geometry = RadialGeometry(metric, centers)
 
     def gram(self) -> np.ndarray:
         """Inner products of the functions, shape (p, p)."""
         geometry = self._geometry
-        columns = gradient_columns.columns(self._profile, geometry, geometry.centres, self._selected)
+        columns = gradient_columns.columns(self._profile, geometry, geometry.centers, self._selected)
         rows = columns.transpose(2, 1, 0).reshape(-1, self.size)
         return np.ascontiguousarray(rows if len(rows) == self.size else rows[self._selected])
 
     def sum_dirichlet(self, x, weights):
-        """By columns of B or by moments about the centres, whichever is cheaper."""
-        x = self._geometry.centred(x)
+        """By columns of B or by moments about the centers, whichever is cheaper."""
+        x = self._geometry.centered(x)
         sums = gradient_moments if self._moments_are_cheaper() else gradient_columns
         return sums.sum_dirichlet(self._profile, self._geometry, self._selected, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
         """Σ c v + M Σ d v + M Σ p g with c = -(8q'''u + 4Tq'') + w v·g, d = -8q'', u = |v|², T = tr M."""
         geometry = self._geometry
-        total = np.zeros(geometry.centres.shape)
+        total = np.zeros(geometry.centers.shape)
         for rows in general.slices(len(x), 4 * len(total)):
-            total += self._linear(geometry.centred(x[rows]), weights[rows], _part(base_gradient, rows))
+            total += self._linear(geometry.centered(x[rows]), weights[rows], _part(base_gradient, rows))
         return geometry.pull(total).reshape(-1)[self._selected]
 
     def _linear(self, x, weights, g):
@@ -109,7 +109,7 @@ class RadialForms(GradientForms):
 
     def _moments_are_cheaper(self):
         """Counted in multiplications for each sample, those of thin products dearer than those of square ones."""
-        m, d = self._geometry.centres.shape
+        m, d = self._geometry.centers.shape
         quadratics = 1 if self._geometry.isotropic else 3
         moments = m**2 * (quadratics * 0.7 * d**2 + 3.5 * d + 20.0)
         return moments < d * self.size**2

@@ -1,7 +1,7 @@
-r"""The Dirichlet form of kernel gradients by moments of the samples about the centres, O(n m² d²).
+r"""The Dirichlet form of kernel gradients by moments of the samples about the centers, O(n m² d²).
 
-At a sample x and a centre y, with r = x - y, s = |r|², p = -2q'(s) and w = -4q''(s), the block of B is pI + w rrᵀ
-(equation 7 of Sutherland, Strathmann, Arbel and Gretton 2018). For a second centre y' write r' = r + Δ, Δ = y - y'.
+At a sample x and a center y, with r = x - y, s = |r|², p = -2q'(s) and w = -4q''(s), the block of B is pI + w rrᵀ
+(equation 7 of Sutherland, Strathmann, Arbel and Gretton 2018). For a second center y' write r' = r + Δ, Δ = y - y'.
 Then r·r' = (s + s' - |Δ|²)/2 makes all terms of second order in r one, with t = p + ws/2:
 
 .. math::
@@ -9,10 +9,10 @@ Then r·r' = (s + s' - |Δ|²)/2 makes all terms of second order in r one, with 
     (pI + w\,rr^\top)(p'I + w'\,r'r'^\top) = c\,rr^\top + (c - p'w)\,r\Delta^\top + p w'\,\Delta r'^\top + pp' I,
     \qquad c = w t' + t w' - \tfrac12 |\Delta|^2 w w'.
 
-So a pair of centres needs n numbers c and one product of them with the d(d + 3)/2 features r_i r_j, r_i of the samples
-about the first centre, and products for the features r_i alone with p'w and pw' (which are the same for a Gaussian
+So a pair of centers needs n numbers c and one product of them with the d(d + 3)/2 features r_i r_j, r_i of the samples
+about the first center, and products for the features r_i alone with p'w and pw' (which are the same for a Gaussian
 kernel). That is n m² d²/2 multiplications for all pairs y <= y', where a product BᵀB takes n m² d³. Moments about a
-centre of the pair lose no digits: where the coefficients are not small, neither r nor r' is large.
+center of the pair lose no digits: where the coefficients are not small, neither r nor r' is large.
 
 In a metric A the samples are mapped so that E = AAᵀ is diagonal, and the block is p p' E + p'w rrᵀE + pw' E r'r'ᵀ
 + ww'(rᵀEr') rr'ᵀ between Aᵀ and A; its second-order terms are of three kinds then, unless E is a multiple of I.
@@ -31,7 +31,7 @@ from kmc.bases.symmetric import mirror
 from kmc.kernels import Gaussian, Kernel, Scale, squared_distances
 from kmc.kernels.metric import mapped
 
-_GROUP = 4  # centres at a time: they share the samples' coefficients while those are in the cache
+_GROUP = 4  # centers at a time: they share the samples' coefficients while those are in the cache
 _STEP = 64  # samples at a time: products so small run without being packed
 
 
@@ -45,14 +45,14 @@ def sum_dirichlet(
     profile : Kernel
         Of distance.
     geometry : RadialGeometry
-        With m centres.
+        With m centers.
     selected : ndarray of int, shape (p,)
         Increasing.
     x : ndarray, shape (n, d)
-        Centred.
+        Centered.
     weights : ndarray, shape (n,)
     """
-    m, d = geometry.centres.shape
+    m, d = geometry.centers.shape
     total = np.zeros((len(selected), len(selected)))
     starts = np.searchsorted(selected, d * np.arange(m + 1))
     for rows in general.slices(len(x), 4 * m):
@@ -72,7 +72,7 @@ class _Samples(NamedTuple):
     """What the sums over a block of samples need."""
 
     x: np.ndarray  # (k, n), mapped: coordinate-major, so that loops over samples are contiguous
-    centres: np.ndarray  # (m, k), mapped
+    centers: np.ndarray  # (m, k), mapped
     mapping: np.ndarray | None  # (k, d)
     spread: np.ndarray | None  # (k,), the diagonal of E; None where it is the identity
     p: np.ndarray  # (n, m), this and the next two times the root of the weights
@@ -86,7 +86,7 @@ class _Samples(NamedTuple):
 
 def _samples(profile, geometry, x, weights):
     mapping, spread = geometry.principal
-    z, y = (x, geometry.centres) if mapping is None else (mapped(x, mapping), mapped(geometry.centres, mapping))
+    z, y = (x, geometry.centers) if mapping is None else (mapped(x, mapping), mapped(geometry.centers, mapping))
     s = squared_distances(z, y)
     if geometry.isotropic:
         weights = weights * spread[0]
@@ -102,7 +102,7 @@ def _samples(profile, geometry, x, weights):
         t += p
     return _Samples(
         x=np.ascontiguousarray(z.T),
-        centres=np.ascontiguousarray(y),
+        centers=np.ascontiguousarray(y),
         mapping=mapping,
         spread=None if geometry.isotropic else spread,
         p=p,
@@ -116,24 +116,24 @@ def _samples(profile, geometry, x, weights):
 
 
 def _moments(samples, first):
-    """For each centre a of a group, (a, (Σ c φ, Σ p'w φ, Σ pw' φ)), each (features, m - a)."""
-    m, k = samples.centres.shape
+    """For each center a of a group, (a, (Σ c φ, Σ p'w φ, Σ pw' φ)), each (features, m - a)."""
+    m, k = samples.centers.shape
     group, features = min(_GROUP, m - first), k * (k + 3) // 2
     begin = features - k if samples.spread is None else 0  # of the features that p'w and pw' are wanted for
     moments = np.zeros((group, features, m - first))
     crosses = np.zeros((1 if samples.proportional else 2, group, features - begin, m - first))
-    arrays = samples.x, samples.centres, samples.p, samples.w, samples.t, samples.halves
+    arrays = samples.x, samples.centers, samples.p, samples.w, samples.t, samples.halves
     _accumulate(*arrays, first, begin, moments, crosses)
     for i in range(group):
         yield first + i, (moments[i, :, i:], crosses[0, i, :, i:], crosses[-1, i, :, i:])
 
 
 def _strip(samples, a, moments):
-    """Blocks of the centre a with the centres from a on, (k, k, m - a)."""
+    """Blocks of the center a with the centers from a on, (k, k, m - a)."""
     second, by_p, by_w = moments
     k = len(samples.x)
     quadratic = len(second) - k
-    delta = (samples.centres[a] - samples.centres[a:]).T
+    delta = (samples.centers[a] - samples.centers[a:]).T
     packed = _packed(k)
     blocks = second[packed]
     if samples.spread is None:
@@ -172,7 +172,7 @@ def _is_gaussian(profile):
 
 
 @numba.njit(cache=True)
-def _accumulate(x, centres, p, w, t, halves, first, begin, moments, crosses):
+def _accumulate(x, centers, p, w, t, halves, first, begin, moments, crosses):
     """Add Σ_b c φ to ``moments``, and Σ_b p'w φ and Σ_b pw' φ of the features from ``begin`` on to ``crosses``."""
     n = x.shape[1]
     kinds, group, fewer, width = crosses.shape
@@ -190,7 +190,7 @@ def _accumulate(x, centres, p, w, t, halves, first, begin, moments, crosses):
             _copy(p if kind == 0 else w, start, first, others[kind])
         for i in range(group):
             a = first + i
-            _features(x, start, centres[a], phi)
+            _features(x, start, centers[a], phi)
             _coefficients(w, t, halves[a], start, a, first, c)
             np.dot(phi, c, product)
             _add(product, moments[i])
@@ -201,13 +201,13 @@ def _accumulate(x, centres, p, w, t, halves, first, begin, moments, crosses):
 
 
 @numba.njit(cache=True)
-def _features(x, start, centre, phi):
+def _features(x, start, center, phi):
     """r_i r_j, i <= j, and then r_i, (k(k + 3)/2, count)."""
-    k = centre.size
+    k = center.size
     count = phi.shape[1]
     linear = len(phi) - k
     for i in range(k):
-        row, points, c = phi[linear + i], x[i, start : start + count], centre[i]
+        row, points, c = phi[linear + i], x[i, start : start + count], center[i]
         for b in range(count):
             row[b] = points[b] - c
     at = 0
@@ -222,7 +222,7 @@ def _features(x, start, centre, phi):
 
 @numba.njit(cache=True)
 def _coefficients(w, t, halves, start, a, first, c):
-    """c = w t' + t w' - |Δ|²/2 w w' for the centre a and those from ``first`` on, (count, width)."""
+    """c = w t' + t w' - |Δ|²/2 w w' for the center a and those from ``first`` on, (count, width)."""
     half = halves[first:]
     for b in range(len(c)):
         row, w_b, t_b = c[b], w[start + b, first:], t[start + b, first:]

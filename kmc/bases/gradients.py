@@ -8,32 +8,34 @@ from typing import Any
 import numpy as np
 
 from kmc.bases.base_jit_state import BaseJitState
-from kmc.bases.expansion import KernelExpansion, check_centres
+from kmc.bases.expansion import KernelExpansion, check_centers
 from kmc.bases.gradient_forms import GradientForms, gradient_forms
+from kmc.deprecation import renamed_fields
 from kmc.kernels import Kernel
 
 
+@renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
 class KernelGradients:
-    r"""Partial derivatives :math:`\varphi_{(a,i)} = \partial_i k(y_a, \cdot)` of kernel sections in their centres.
+    r"""Partial derivatives :math:`\varphi_{(a,i)} = \partial_i k(y_a, \cdot)` of kernel sections in their centers.
 
     The basis of the Nyström estimator of Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled
     score estimation with Nyström kernel exponential families", theorem 1: ``sum_dirichlet`` is its BᵀB (equation 7),
     ``gram`` its G (equation 8), ``sum_linear`` n times its h (equation 9). Function a d + i is the derivative in
-    coordinate i at centre a.
+    coordinate i at center a.
 
     Parameters
     ----------
     kernel : Kernel
         Differentiable in both arguments at coincident points. For a metric A, ``Metric(kernel, A)``.
-    centres : array_like, shape (m, d)
+    centers : array_like, shape (m, d)
     components : array_like of int, optional
         The functions to keep, increasing numbers out of range(m d): the paper's subsampled components. All by default.
 
     Raises
     ------
     ValueError
-        If the centres are not a finite array of points, the components not increasing numbers out of range(m d), or the
+        If the centers are not a finite array of points, the components not increasing numbers out of range(m d), or the
         kernel has a kink at coincidence; if third derivatives are asked of a kernel that has none there.
 
     Notes
@@ -56,10 +58,10 @@ class KernelGradients:
     """
 
     kernel: Kernel
-    centres: np.ndarray
+    centers: np.ndarray
     components: np.ndarray | None = None
-    _used: np.ndarray = field(init=False, repr=False)  # the centres of which some component is kept
-    _selected: np.ndarray = field(init=False, repr=False)  # the components, counted over those centres
+    _used: np.ndarray = field(init=False, repr=False)  # the centers of which some component is kept
+    _selected: np.ndarray = field(init=False, repr=False)  # the components, counted over those centers
     _forms: GradientForms = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -70,12 +72,12 @@ class KernelGradients:
                 f"kernel={self.kernel!r} has no gradients at coincident points "
                 f"(differentiability {self.kernel.differentiability:g}): use a smoother one, such as Matern52"
             )
-        centres = check_centres(self.centres)
-        m, d = centres.shape
+        centers = check_centers(self.centers)
+        m, d = centers.shape
         kept = np.arange(m * d) if self.components is None else _check_components(self.components, m * d)
         rows, first = np.unique(kept // d, return_inverse=True)
-        used, selected = centres[rows], first * d + kept % d
-        object.__setattr__(self, "centres", centres)
+        used, selected = centers[rows], first * d + kept % d
+        object.__setattr__(self, "centers", centers)
         object.__setattr__(self, "components", None if self.components is None else kept)
         object.__setattr__(self, "_used", used)
         object.__setattr__(self, "_selected", selected)
@@ -138,8 +140,8 @@ class KernelGradients:
 
     def _points(self, x):
         points = np.ascontiguousarray(x, dtype=float)
-        if points.ndim != 2 or points.shape[1] != self.centres.shape[1]:
-            raise ValueError(f"x has shape {points.shape}: expected (n, {self.centres.shape[1]}), points are rows")
+        if points.ndim != 2 or points.shape[1] != self.centers.shape[1]:
+            raise ValueError(f"x has shape {points.shape}: expected (n, {self.centers.shape[1]}), points are rows")
         return points
 
     def _check_smooth(self):

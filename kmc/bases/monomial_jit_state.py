@@ -12,7 +12,7 @@ from kmc.bases.base_jit_state import base_value_and_gradient
 
 
 class MonomialState(NamedTuple):
-    """Base(x) + Σ_a coefficients_a m_a(z), z = (x - centre) / scale; see
+    """Base(x) + Σ_a coefficients_a m_a(z), z = (x - center) / scale; see
     :class:`kmc.bases.base_jit_state.BaseJitState`.
 
     m_0 = 1 and m_a = m_{parents_a} z_{variables_a} are all monomials, by degree; the first of them have the gradient's
@@ -23,7 +23,7 @@ class MonomialState(NamedTuple):
     location: np.ndarray  # (d,)
     precision: np.ndarray  # (d, d)
     dof: float
-    centre: np.ndarray  # (d,)
+    center: np.ndarray  # (d,)
     scale: np.ndarray  # (d,)
     parents: np.ndarray  # (1 + p,) int
     variables: np.ndarray  # (1 + p,) int
@@ -34,7 +34,7 @@ class MonomialState(NamedTuple):
 @numba.njit(cache=True)
 def workspace(state):
     """Scratch arrays for :func:`value_and_gradient`."""
-    return np.empty((2, state.centre.size)), np.empty(state.coefficients.size)
+    return np.empty((2, state.center.size)), np.empty(state.coefficients.size)
 
 
 @numba.njit(cache=True)
@@ -44,7 +44,7 @@ def value_and_gradient(state, x, gradient, work):
     vectors, monomials = work
     z, slope = vectors[0], vectors[1]
     for i in range(d):
-        z[i] = (x[i] - state.centre[i]) / state.scale[i]
+        z[i] = (x[i] - state.center[i]) / state.scale[i]
     monomials[0] = 1.0
     for a in range(1, monomials.size):
         monomials[a] = monomials[state.parents[a]] * z[state.variables[a]]

@@ -1,4 +1,4 @@
-"""Monomials in centred and scaled coordinates."""
+"""Monomials in centered and scaled coordinates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kmc.checks import as_array, is_whole
 
 @dataclass(frozen=True, eq=False)
 class Monomials:
-    r"""All monomials :math:`\prod_i z_i^{e_i}` of total degree 1 to ``degree`` in z = (x - centre) / scale.
+    r"""All monomials :math:`\prod_i z_i^{e_i}` of total degree 1 to ``degree`` in z = (x - center) / scale.
 
     They are ordered by degree, and within a degree lexicographically with z_0 first: for two variables z0, z1, z0²,
     z0 z1, z1², ... The constant is left out: no form that kmc solves for can see it. There is no Gram matrix.
@@ -28,7 +28,7 @@ class Monomials:
         At least 1.
     dim : int
         Number of variables d.
-    centre, scale : float or array_like, shape (d,)
+    center, scale : float or array_like, shape (d,)
         Data should be of order one in z, or the forms are ill-conditioned: :meth:`about` takes mean and standard
         deviation. The scale is positive.
 
@@ -40,7 +40,7 @@ class Monomials:
     Raises
     ------
     ValueError
-        For a degree or dimension under 1, a centre that is not finite, or a scale that is not positive.
+        For a degree or dimension under 1, a center that is not finite, or a scale that is not positive.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Monomials:
 
     degree: int
     dim: int
-    centre: Any = 0.0
+    center: Any = 0.0
     scale: Any = 1.0
     exponents: np.ndarray = field(init=False, repr=False)
     _parents: np.ndarray = field(init=False, repr=False)  # (1 + p,) a monomial without its last variable
@@ -73,16 +73,16 @@ class Monomials:
             value = getattr(self, name)
             if not is_whole(value) or value < 1:
                 raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")
-        centre, scale = self._vector("centre"), self._vector("scale")
-        if not np.all(np.isfinite(centre)):
-            raise ValueError(f"centre={self.centre!r}: expected finite numbers")
+        center, scale = self._vector("center"), self._vector("scale")
+        if not np.all(np.isfinite(center)):
+            raise ValueError(f"center={self.center!r}: expected finite numbers")
         if not np.all(np.isfinite(scale) & (scale > 0)):
             raise ValueError(f"scale={self.scale!r}: expected positive finite numbers")
         tables = _tables(int(self.degree), int(self.dim))
         exponents, parents, variables, lower, twice_lower = tables
         e = exponents[1:]
         derived = {
-            "centre": centre,
+            "center": center,
             "scale": scale,
             "exponents": e,
             "_parents": parents,
@@ -95,12 +95,12 @@ class Monomials:
 
     @classmethod
     def about(cls, x: np.ndarray, degree: int) -> Self:
-        """Monomials centred and scaled by the mean and standard deviation of the rows of x (n, d).
+        """Monomials centered and scaled by the mean and standard deviation of the rows of x (n, d).
 
         A constant column is not scaled.
         """
-        centre, scale = x.mean(axis=0), x.std(axis=0)
-        return cls(degree, x.shape[1], centre, np.where(scale > 1e-12 * np.abs(centre), scale, 1.0))
+        center, scale = x.mean(axis=0), x.std(axis=0)
+        return cls(degree, x.shape[1], center, np.where(scale > 1e-12 * np.abs(center), scale, 1.0))
 
     @property
     def size(self) -> int:
@@ -172,7 +172,7 @@ class Monomials:
         """The combination with coefficients (p,) for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
         return MonomialState(
             *(flat(self.dim) if base is None else base),
-            self.centre + (0.0 if origin is None else np.asarray(origin)),
+            self.center + (0.0 if origin is None else np.asarray(origin)),
             self.scale.copy(),
             self._parents,
             self._variables,
@@ -203,7 +203,7 @@ class Monomials:
         """The constant and the first monomials, shape (count, n): each is an earlier one times a variable."""
         if x.ndim != 2 or x.shape[1] != self.dim:
             raise ValueError(f"x has shape {x.shape}: expected (n, {self.dim})")
-        z = ((x - self.centre) / self.scale).T
+        z = ((x - self.center) / self.scale).T
         out = np.empty((count, len(x)))
         out[0] = 1.0
         for a in range(1, count):

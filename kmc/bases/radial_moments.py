@@ -17,19 +17,19 @@ ROWS = 1024  # at a time
 def mass_and_dirichlet(
     kernel: Any, geometry: RadialGeometry, between: np.ndarray, x: np.ndarray, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Σ w φ (m,), Σ w (φ - φ̄)(φ - φ̄)ᵀ and Σ w <∇φ, ∇φᵀ>, (m, m), of sections of q(|A(x - y)|²) at centres y.
+    """Σ w φ (m,), Σ w (φ - φ̄)(φ - φ̄)ᵀ and Σ w <∇φ, ∇φᵀ>, (m, m), of sections of q(|A(x - y)|²) at centers y.
 
-    With T = 2 √w q' and S, D the distances of points to centres and between centres (both pulled by AᵀA), the second is
+    With T = 2 √w q' and S, D the distances of points to centers and between centers (both pulled by AᵀA), the second is
     ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D∘TᵀT] (Cabannes and Bach 2023, algorithm 3, without its loops). Of a Gaussian, T is the
     mass's own matrix but for a factor, and one product less is needed. Functions are shifted by their value at a
     reference before they are squared, so that a large mean costs no digits.
     """
-    m = len(geometry.centres)
+    m = len(geometry.centers)
     count, shift = (float(len(x)) if weights is None else float(weights.sum())), np.zeros(m)
     total, scatter, cross, square = np.zeros(m), np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
     gaussian = isinstance(kernel, Gaussian)
     for start in range(0, len(x), ROWS):
-        points = geometry.centred(x[start : start + ROWS])
+        points = geometry.centered(x[start : start + ROWS])
         root = np.ones(len(points)) if weights is None else np.sqrt(weights[start : start + ROWS])
         s = geometry.distances(points)
         pulled = geometry.pulled_distances(points, s)

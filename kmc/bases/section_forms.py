@@ -38,14 +38,14 @@ class SectionForms(Protocol):
         """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
 
 
-def section_forms(kernel: Kernel, centres: np.ndarray) -> SectionForms:
-    """The fastest way for sections of this kernel at centres (m, d)."""
+def section_forms(kernel: Kernel, centers: np.ndarray) -> SectionForms:
+    """The fastest way for sections of this kernel at centers (m, d)."""
     profile, metric = profile_and_metric(kernel)
     if profile.kind == "distance":
-        return RadialForms(profile, metric, centres)
+        return RadialForms(profile, metric, centers)
     if profile.kind == "inner-product":
-        return DotProductForms(profile, metric, centres)
-    return MixedForms(kernel, centres)
+        return DotProductForms(profile, metric, centers)
+    return MixedForms(kernel, centers)
 
 
 def profile_and_metric(kernel: Kernel) -> tuple[Kernel, np.ndarray | None]:
@@ -61,19 +61,19 @@ def profile_and_metric(kernel: Kernel) -> tuple[Kernel, np.ndarray | None]:
 
 
 class RadialForms:
-    """Sections of q(|A(x - y)|²), by the derivatives of q. Points are centred: an offset costs no digits."""
+    """Sections of q(|A(x - y)|²), by the derivatives of q. Points are centered: an offset costs no digits."""
 
-    def __init__(self, kernel: Kernel, metric: np.ndarray | None, centres: np.ndarray):
-        self._kernel, self._geometry = kernel, RadialGeometry(metric, centres)
+    def __init__(self, kernel: Kernel, metric: np.ndarray | None, centers: np.ndarray):
+        self._kernel, self._geometry = kernel, RadialGeometry(metric, centers)
 
     def values(self, x):
         """The functions at points (n, d), shape (n, m)."""
-        return self._kernel.profile(self._geometry.distances(self._geometry.centred(x)))
+        return self._kernel.profile(self._geometry.distances(self._geometry.centered(x)))
 
     def gradients(self, x):
         """2 q' AᵀA (x - y)."""
         x, _, (_, q1) = self._profiles(x, 1)
-        return 2.0 * q1[:, :, None] * self._geometry.pull(x[:, None, :] - self._geometry.centres)
+        return 2.0 * q1[:, :, None] * self._geometry.pull(x[:, None, :] - self._geometry.centers)
 
     def laplacians(self, x):
         """4 q'' |AᵀA (x - y)|² + 2 tr(AᵀA) q'."""
@@ -101,7 +101,7 @@ class RadialForms:
         if base_gradient is not None:
             g = weights[:, None] * self._geometry.pull(base_gradient)  # <AᵀA r, g> = <r, AᵀA g>
             along = np.einsum("nd,nd->n", x, g) @ q1
-            total += 2.0 * (along - np.einsum("md,md->m", q1.T @ g, self._geometry.centres))
+            total += 2.0 * (along - np.einsum("md,md->m", q1.T @ g, self._geometry.centers))
         return total
 
     def directional(self, x, vectors):
@@ -114,17 +114,17 @@ class RadialForms:
         """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
         x, _, (_, q1) = self._profiles(x, 1)
         q1 *= 2.0 * coefficients
-        return self._geometry.pull(self._geometry.sum_over_centres(q1, x))
+        return self._geometry.pull(self._geometry.sum_over_centers(q1, x))
 
     @cached_property
     def _between(self):
-        """Distances between centres, both pulled."""
-        centres = self._geometry.centres
-        return self._geometry.pulled_distances(centres, self._geometry.distances(centres))
+        """Distances between centers, both pulled."""
+        centers = self._geometry.centers
+        return self._geometry.pulled_distances(centers, self._geometry.distances(centers))
 
     def _profiles(self, x, order):
-        """Centred points, squared distances, and derivatives of q there."""
-        x = self._geometry.centred(x)
+        """Centered points, squared distances, and derivatives of q there."""
+        x = self._geometry.centered(x)
         s = self._geometry.distances(x)
         return x, s, self._kernel.derivatives(s, order)
 
@@ -132,9 +132,9 @@ class RadialForms:
 class DotProductForms:
     """Sections of q(<Ax, Ay>): gradients q' AᵀA y, whose directions do not depend on x."""
 
-    def __init__(self, kernel: Kernel, metric: np.ndarray | None, centres: np.ndarray):
+    def __init__(self, kernel: Kernel, metric: np.ndarray | None, centers: np.ndarray):
         self._kernel = kernel
-        self._pulled = centres if metric is None else centres @ (metric.T @ metric)
+        self._pulled = centers if metric is None else centers @ (metric.T @ metric)
 
     def values(self, x):
         """The functions at points (n, d), shape (n, m)."""
@@ -177,21 +177,21 @@ class DotProductForms:
 class MixedForms:
     """Sections of any kernel, by its partial derivatives, in slices of bounded memory."""
 
-    def __init__(self, kernel: Kernel, centres: np.ndarray):
-        self._kernel, self._centres = kernel, centres
-        self.size = len(centres)
+    def __init__(self, kernel: Kernel, centers: np.ndarray):
+        self._kernel, self._centers = kernel, centers
+        self.size = len(centers)
 
     def values(self, x):
         """The functions at points (n, d), shape (n, m)."""
-        return kernel_derivative(self._kernel, "k", x, self._centres)
+        return kernel_derivative(self._kernel, "k", x, self._centers)
 
     def gradients(self, x):
         """Shape (n, m, d)."""
-        return kernel_derivative(self._kernel, "x", x, self._centres)
+        return kernel_derivative(self._kernel, "x", x, self._centers)
 
     def laplacians(self, x):
         """Shape (n, m)."""
-        return kernel_derivative(self._kernel, "xx", x, self._centres)
+        return kernel_derivative(self._kernel, "xx", x, self._centers)
 
     def sum_dirichlet(self, x, weights):
         """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (m, m)."""

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from kmc.bases.base_jit_state import BaseJitState
-from kmc.bases.expansion import KernelExpansion, check_centres
+from kmc.bases.expansion import KernelExpansion, check_centers
 from kmc.bases.expansion_jit_state import ExpansionState
 from kmc.bases.section_forms import SectionForms, section_forms
+from kmc.deprecation import renamed_fields
 from kmc.kernels import Kernel, derivative
 
 
+@renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
 class KernelSections:
-    r"""Sections :math:`\varphi_a(x) = k(y_a, x)` of a kernel at centres.
+    r"""Sections :math:`\varphi_a(x) = k(y_a, x)` of a kernel at centers.
 
     Sums of forms are matrix products for radial kernels and for dot-product kernels, in any metric; for kernels that
     mix the two they go through arrays of gradients.
@@ -26,13 +28,13 @@ class KernelSections:
     ----------
     kernel : Kernel
         For a metric A, ``Metric(kernel, A)``. A kernel with a kink at coincidence (the exponential) has gradients, by
-        convention zero at its own centre, but no Laplacians.
-    centres : array_like, shape (m, d)
+        convention zero at its own center, but no Laplacians.
+    centers : array_like, shape (m, d)
 
     Raises
     ------
     ValueError
-        If the centres are not a finite array of points; if a Laplacian is asked of a kernel with a kink.
+        If the centers are not a finite array of points; if a Laplacian is asked of a kernel with a kink.
 
     Examples
     --------
@@ -47,27 +49,27 @@ class KernelSections:
 
     Notes
     -----
-    With S and D the squared distances of x to centres and between centres, q' at S and T = 2 √w q', the Dirichlet form
+    With S and D the squared distances of x to centers and between centers, q' at S and T = 2 √w q', the Dirichlet form
     of a radial kernel is ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D ∘ TᵀT]: <x - y, x - z> = ½ (|x - y|² + |x - z|² - |y - z|²). That is
     algorithm 3 of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms",
     without its loop over samples; for a dot-product kernel it is their algorithm 2.
     """
 
     kernel: Kernel
-    centres: np.ndarray
+    centers: np.ndarray
     _forms: SectionForms = field(init=False, repr=False)
 
     def __post_init__(self):
         if not isinstance(self.kernel, Kernel):
             raise TypeError(f"kernel={self.kernel!r}: expected a kernel of kmc.kernels")
-        centres = check_centres(self.centres)
-        object.__setattr__(self, "centres", centres)
-        object.__setattr__(self, "_forms", section_forms(self.kernel, centres))
+        centers = check_centers(self.centers)
+        object.__setattr__(self, "centers", centers)
+        object.__setattr__(self, "_forms", section_forms(self.kernel, centers))
 
     @property
     def size(self) -> int:
         """Number of sections m."""
-        return len(self.centres)
+        return len(self.centers)
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """(n, m) kernel values."""
@@ -84,7 +86,7 @@ class KernelSections:
 
     def gram(self) -> np.ndarray:
         """(m, m) Gram matrix of the reproducing-kernel space, k(y_a, y_b)."""
-        return self._forms.values(self.centres)
+        return self._forms.values(self.centers)
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Sum over x of w <∇φ_a, ∇φ_b>, (m, m)."""
@@ -108,7 +110,7 @@ class KernelSections:
         """(n, m) partial derivatives ∂^α, of order up to four."""
         if sum(index) >= 2:
             self._check_smooth(sum(index))
-        return derivative(self.kernel, index, x, self.centres)
+        return derivative(self.kernel, index, x, self.centers)
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The combination with coefficients (m,) at the rows of x, shape (n,)."""
@@ -126,7 +128,7 @@ class KernelSections:
         self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> ExpansionState:
         """The combination with coefficients (m,) for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
-        return KernelExpansion(self.kernel, self.centres, sections=coefficients).jit_state(base, origin)
+        return KernelExpansion(self.kernel, self.centers, sections=coefficients).jit_state(base, origin)
 
     def _check_smooth(self, order=2):
         if self.kernel.differentiability < order:

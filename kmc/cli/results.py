@@ -153,9 +153,9 @@ def _summary(idata):
 
 def _chosen_rows(idata, var_names):
     """Numbers of the rows of the summary, which are in the order of the posterior."""
-    from kmc.diagnostics.columns import columns, labelled
+    from kmc.diagnostics.columns import columns, labeled
 
-    variables = {str(name): labelled(variable) for name, variable in idata["posterior"].data_vars.items()}
+    variables = {str(name): labeled(variable) for name, variable in idata["posterior"].data_vars.items()}
     places = {column.name: i for i, column in enumerate(columns(variables))}
     return [places[column.name] for column in columns(variables, var_names)]
 

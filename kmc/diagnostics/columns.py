@@ -23,7 +23,7 @@ class Column(NamedTuple):
     place: tuple[int, ...]
 
 
-def labelled(variable: Any) -> Variable:
+def labeled(variable: Any) -> Variable:
     """An xarray variable with its coordinates' labels; 0, 1, ... where it has none, or one more than once.
 
     Raises
@@ -39,7 +39,7 @@ def labelled(variable: Any) -> Variable:
     return Variable(ordered.values, [_labels(ordered, dim) for dim in ordered.dims[2:]])
 
 
-def unlabelled(values: Any) -> Variable:
+def unlabeled(values: Any) -> Variable:
     """An array (chain, draw, ...)."""
     return Variable(values, [range(n) for n in np.shape(values)[2:]])
 
@@ -55,7 +55,7 @@ def columns(variables: Mapping[str, Variable], var_names: Sequence[str] | None =
     Examples
     --------
     >>> import numpy as np
-    >>> variables = {"slope": Variable(np.zeros((4, 100, 2)), [["A", "B"]]), "sigma": unlabelled(np.ones((4, 100)))}
+    >>> variables = {"slope": Variable(np.zeros((4, 100, 2)), [["A", "B"]]), "sigma": unlabeled(np.ones((4, 100)))}
     >>> [column.name for column in columns(variables)]
     ['slope[A]', 'slope[B]', 'sigma']
     >>> columns(variables, ["slope[B]"])

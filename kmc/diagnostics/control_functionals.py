@@ -131,11 +131,11 @@ def control_functional(
     values, scalar = _values(f, points)
     z, z_scores = _whitened(points, scores_at(score, points))
     columns = np.concatenate([z, z_scores, values], axis=1)
-    centres = _centres(z, n_basis, as_generator(random_state))
+    centers = _centers(z, n_basis, as_generator(random_state))
     labels = np.arange(n) * BLOCKS // n
     fits = []
     for candidate in _bandwidths(kernel, bandwidth, z):
-        basis = _basis(_with_linear(kernel, candidate), z[centres], z_scores[centres], values.shape[1])
+        basis = _basis(_with_linear(kernel, candidate), z[centers], z_scores[centers], values.shape[1])
         fits.append(_fit(basis, accumulate_folds(basis, columns, ("mass",), labels), candidate))
     best = min(fits, key=lambda fit: fit.share)
     plain = values.mean(axis=0), mean_errors(values, shape)
@@ -163,12 +163,12 @@ def _fit(basis: SteinSections, blocks: list[Forms], bandwidth: float) -> _Fit:
     for block in blocks[1:]:
         total = total + block
     r, k = basis.matrix.shape[1], basis.functions
-    mass = total.centred_mass()
+    mass = total.centered_mass()
     grid = linalg.eigvalsh(mass[:r, :r], subset_by_index=[r - 1, r - 1])[0] * REGULARIZATIONS
     variances, constants = np.zeros((len(grid), k)), []
     for block in blocks:
-        rest, held_out = total - block, block.centred_mass()
-        combinations = _left(rest.centred_mass(), r, grid)
+        rest, held_out = total - block, block.centered_mass()
+        combinations = _left(rest.centered_mass(), r, grid)
         variances += np.einsum("gap,pq,gaq->ga", combinations, held_out, combinations) / len(blocks)
         constants.append(combinations @ (rest.get("mean") / rest.weight))
     best, each = variances.argmin(axis=0), np.arange(k)
@@ -197,9 +197,9 @@ def _left(mass: np.ndarray, r: int, grid: np.ndarray) -> np.ndarray:
     return out
 
 
-def _basis(kernel: Kernel, centres: np.ndarray, scores: np.ndarray, functions: int) -> SteinSections:
-    gram = stein_kernel(kernel, centres, scores, centres, scores)
-    return SteinSections(kernel, centres, scores, eigen_whitening(gram), functions)
+def _basis(kernel: Kernel, centers: np.ndarray, scores: np.ndarray, functions: int) -> SteinSections:
+    gram = stein_kernel(kernel, centers, scores, centers, scores)
+    return SteinSections(kernel, centers, scores, eigen_whitening(gram), functions)
 
 
 def _with_linear(kernel: Any, bandwidth: float) -> Kernel:
@@ -211,7 +211,7 @@ def _bandwidths(kernel, bandwidth, points):
     return candidate_bandwidths(bandwidth, median_distance(points) if named else 1.0, named, BANDWIDTHS)
 
 
-def _centres(points, count, rng):
+def _centers(points, count, rng):
     """Rows of some distinct points: draws of a Metropolis chain repeat."""
     _, first = np.unique(points, axis=0, return_index=True)
     return np.sort(rng.permutation(np.sort(first))[:count])

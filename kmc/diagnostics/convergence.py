@@ -6,7 +6,7 @@ import numpy as np
 
 
 def ess_and_rhat(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bulk effective sample size and rank-normalised split R-hat of values (chains, draws, k), each (k,).
+    """Bulk effective sample size and rank-normalized split R-hat of values (chains, draws, k), each (k,).
 
     A single chain counts as two, one for each half: R-hat needs something to compare. Where chains differ and none of
     them moves R-hat is infinite; NaN where there are fewer than four draws of each, or none of them differ.

@@ -19,9 +19,9 @@ class Coordinates(NamedTuple):
 
 
 def coordinates(values: np.ndarray) -> Coordinates:
-    """Draws (chains, draws, d), rank-normalised as for R-hat, and then whitened.
+    """Draws (chains, draws, d), rank-normalized as for R-hat, and then whitened.
 
-    A mode is slow in every parametrisation; so the choice of one should not hide it.
+    A mode is slow in every parametrization; so the choice of one should not hide it.
 
     Raises
     ------

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.diagnostics.columns import Variable, columns, labelled, unlabelled
+from kmc.diagnostics.columns import Variable, columns, labeled, unlabeled
 
 
 class Draws(NamedTuple):
@@ -63,13 +63,13 @@ def _variables(data: Any) -> Mapping[str, Variable]:
             raise ValueError(f"data has no group 'posterior': expected it among {', '.join(_groups(data))}")
         data = data["posterior"]
     if hasattr(data, "data_vars"):
-        return {str(name): labelled(variable) for name, variable in data.data_vars.items()}
+        return {str(name): labeled(variable) for name, variable in data.data_vars.items()}
     if not isinstance(data, Mapping):
         array = np.asarray(data)
         if array.ndim not in (2, 3):
             raise ValueError(f"data has shape {array.shape}: expected (chain, draw) or (chain, draw, parameter)")
         data = {"x": array}
-    return {name: unlabelled(values) for name, values in data.items()}
+    return {name: unlabeled(values) for name, values in data.items()}
 
 
 def _groups(data):

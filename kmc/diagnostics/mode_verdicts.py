@@ -45,7 +45,7 @@ def verdicts(
         return Verdicts(
             words,
             f"The chains have not mixed: mode {worst} ({facts}) goes with {goes_with(correlation[worst], names)}. Run "
-            "longer, start elsewhere or reparametrise.",
+            "longer, start elsewhere or reparametrize.",
         )
     if FEW in words:
         return Verdicts(

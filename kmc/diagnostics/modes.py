@@ -84,7 +84,7 @@ def slow_modes(
         Its attribute "verdict" says in a sentence whether the chains have mixed, and if not, what the slowest mode
         goes with. In the order of the effective sample size, the worst first:
 
-        - ``ess`` and ``rhat`` (mode): ArviZ's bulk effective sample size and rank-normalised split R-hat of the mode,
+        - ``ess`` and ``rhat`` (mode): ArviZ's bulk effective sample size and rank-normalized split R-hat of the mode,
           over the half of the draws that it was *not* fitted to;
         - ``eigenvalue`` (mode): its autocorrelation in that half, at the mode's ``lagtime``; the longest one tried, for
           a mode fitted to pairs from anywhere;
@@ -104,7 +104,7 @@ def slow_modes(
     Notes
     -----
     Every chain is cut in two, as split R-hat does it. Modes are fitted by :class:`kmc.spectral.TransitionOperator` to
-    one half of each, the first of one chain and the second of the next, in rank-normalised and whitened coordinates;
+    one half of each, the first of one chain and the second of the next, in rank-normalized and whitened coordinates;
     the other halves judge them. Fitted and judged on the same draws, a mode of independent draws would look slow.
 
     Pairs from anywhere in a chain are the limit of long lagtimes: their modes are the functions whose means differ most
@@ -198,7 +198,7 @@ def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[Candidate]:
-    """Modes at one lagtime, or of pairs from anywhere in a chain, which are neighbours in draws of random order.
+    """Modes at one lagtime, or of pairs from anywhere in a chain, which are neighbors in draws of random order.
 
     Pairs at a lagtime are a quarter of it apart, since nearer ones say nearly the same.
     """

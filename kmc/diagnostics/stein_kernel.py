@@ -55,9 +55,9 @@ def stein_kernel(kernel: Kernel, x: np.ndarray, x_scores: np.ndarray, y: np.ndar
             "takes 2, use 'inverse-multiquadric', 'gaussian', 'rational-quadratic', 'matern52' or 'matern72'"
         )
     profile, metric = profile_and_metric(kernel)
-    if profile.argument == "distance":
+    if profile.kind == "distance":
         return _radial(profile, metric, x, x_scores, y, y_scores)
-    if profile.argument == "inner-product":
+    if profile.kind == "inner-product":
         return _dot_product(profile, metric, x, x_scores, y, y_scores)
     if isinstance(profile, Scale):
         return profile.factor * stein_kernel(_within(metric, profile.kernel), x, x_scores, y, y_scores)
@@ -78,7 +78,7 @@ class SteinSections:
     Parameters
     ----------
     kernel : Kernel
-    centres, scores : ndarray, shape (m, d)
+    centers, scores : ndarray, shape (m, d)
     matrix : ndarray, shape (m, r)
         Combinations of sections.
     functions : int
@@ -86,7 +86,7 @@ class SteinSections:
     """
 
     kernel: Kernel
-    centres: np.ndarray
+    centers: np.ndarray
     scores: np.ndarray
     matrix: np.ndarray
     functions: int = 0
@@ -98,8 +98,8 @@ class SteinSections:
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """(n, r + k) values at rows (x, s(x), f(x))."""
-        d = self.centres.shape[1]
-        sections = stein_kernel(self.kernel, x[:, :d], x[:, d : 2 * d], self.centres, self.scores)
+        d = self.centers.shape[1]
+        sections = stein_kernel(self.kernel, x[:, :d], x[:, d : 2 * d], self.centers, self.scores)
         return np.concatenate([sections @ self.matrix, x[:, 2 * d :]], axis=1)
 
     def gradients(self, x: np.ndarray) -> Any:
@@ -112,10 +112,10 @@ class SteinSections:
 def _radial(profile, metric, x, x_scores, y, y_scores):
     """<s, s'> q + 2q' <s' - s, M(x - y)> - 2q' tr M - 4q'' |M(x - y)|²."""
     geometry = RadialGeometry(metric, y)
-    x = geometry.centred(x)
+    x = geometry.centered(x)
     s = geometry.distances(x)
     q0, q1, q2 = profile.derivatives(s, 2)
-    across = geometry.inner_at_centres(x, geometry.pull(y_scores))
+    across = geometry.inner_at_centers(x, geometry.pull(y_scores))
     across -= geometry.inner(x, geometry.pull(x_scores))
     across -= geometry.trace
     out = x_scores @ y_scores.T

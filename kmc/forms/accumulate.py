@@ -11,7 +11,7 @@ import numpy as np
 from kmc.bases import Basis, general
 from kmc.checks import is_whole
 from kmc.forms.lagged import Lagged, Pairs, lagged_sums
-from kmc.forms.scatter import centred
+from kmc.forms.scatter import centered
 from kmc.forms.stream import Block, blocks, length
 from kmc.forms.sums import FORMS, Forms
 
@@ -225,11 +225,11 @@ def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> For
         out["mean"], out["mass_scatter"], out["dirichlet"] = together(x, w)
         forms = [name for name in forms if name not in ("mass", "dirichlet")]
     if "mass" in forms or "values" in forms:
-        out["mean"], half = centred(w, phi)
+        out["mean"], half = centered(w, phi)
         if "mass" in forms:
             out["mass_scatter"] = half.T @ half
         if "values" in forms and part.values is not None:
-            out["value_sum"], residual = centred(w, part.values)
+            out["value_sum"], residual = centered(w, part.values)
             out["value_scatter"], out["square_scatter"] = residual @ half, float(residual @ residual)
     w = np.ones(len(x)) if w is None else w
     if "dirichlet" in forms:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kmc.forms.scatter import centred, merged
+from kmc.forms.scatter import centered, merged
 
 
 @dataclass(frozen=True, eq=False)
 class Lagged:
     r"""Moments over the pairs (x_t, x_{t+τ}) of trajectories, each pair with the weight of its first sample.
 
-    Centred in storage; the raw sums are properties. They add and subtract.
+    Centered in storage; the raw sums are properties. They add and subtract.
 
     Attributes
     ----------
@@ -56,12 +56,12 @@ class Lagged:
         return self.second_scatter + self._square(self.second_sum, self.second_sum)
 
     def covariances(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Covariances C00, C0τ and Cττ, each sample centred by its own side's mean, as VAMP asks for."""
+        """Covariances C00, C0τ and Cττ, each sample centered by its own side's mean, as VAMP asks for."""
         weight = self._positive_weight()
         return self.first_scatter / weight, self.cross_scatter / weight, self.second_scatter / weight
 
     def reversible(self) -> tuple[np.ndarray, np.ndarray]:
-        """Covariances C0 and Cτ of the pairs taken in both directions, centred by their common mean.
+        """Covariances C0 and Cτ of the pairs taken in both directions, centered by their common mean.
 
         Both are symmetric, and |Cτ| <= C0: the estimate of a reversible chain has eigenvalues in [-1, 1].
         """
@@ -102,8 +102,8 @@ class Lagged:
 
 def lagged_sums(first: np.ndarray, second: np.ndarray, weights: np.ndarray | None) -> Lagged:
     """Moments of n pairs φ(x_t), φ(x_{t+τ}), the rows of ``first`` and ``second`` (n, p); n may be zero."""
-    first_sum, first = centred(weights, first)
-    second_sum, second = centred(weights, second)
+    first_sum, first = centered(weights, first)
+    second_sum, second = centered(weights, second)
     return Lagged(
         weight=float(len(first) if weights is None else weights.sum()),
         first_sum=first_sum,

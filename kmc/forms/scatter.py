@@ -1,7 +1,7 @@
-"""Centred second moments Σ w (a - ā)(b - b̄)ᵀ that add and subtract.
+"""Centered second moments Σ w (a - ā)(b - b̄)ᵀ that add and subtract.
 
 The raw moment Σ w a bᵀ minus its part of the means loses the digits of functions that hardly vary around a large mean:
-a wide kernel's sections, or log-densities of -1e6. Centred parts are merged by the formula of Chan, Golub and LeVeque
+a wide kernel's sections, or log-densities of -1e6. Centered parts are merged by the formula of Chan, Golub and LeVeque
 (1983), which does not.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def centred(weights: np.ndarray | None, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def centered(weights: np.ndarray | None, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Σ w a, and the rows √w (a - ā), for a (n, ...) and weights (n,); ``weights=None`` are ones.
 
     Products of such rows sum to scatters. With a total weight of zero they are zero.

@@ -18,7 +18,7 @@ class Forms:
     r"""Sums over samples x with weights w, of a basis φ of p functions. A form that was not asked for is None.
 
     They add and subtract: parts add to the whole, and the whole minus a fold is the rest, to rounding. Second moments
-    are stored centred, so that neither a large mean of the functions nor of the values costs digits.
+    are stored centered, so that neither a large mean of the functions nor of the values costs digits.
 
     Attributes
     ----------
@@ -78,14 +78,14 @@ class Forms:
             return None
         return self.value_scatter + self.mean * (self.value_sum / self.weight if self.weight > 0 else 0.0)
 
-    def centred_mass(self) -> np.ndarray:
-        """Covariance E[(φ - Eφ)(φ - Eφ)ᵀ], (p, p): constants lie outside a kernel's span, so the mass is centred.
+    def centered_mass(self) -> np.ndarray:
+        """Covariance E[(φ - Eφ)(φ - Eφ)ᵀ], (p, p): constants lie outside a kernel's span, so the mass is centered.
 
         It is never negative, and zero but for rounding along a combination of functions that is constant.
         """
         return self.get("mass_scatter") / self._positive_weight()
 
-    def centred_values(self) -> np.ndarray:
+    def centered_values(self) -> np.ndarray:
         """Covariance E[(φ - Eφ)(y - Ey)], (p,)."""
         return self.get("value_scatter") / self._positive_weight()
 

@@ -11,16 +11,16 @@ _NEAR = 1e-3  # of |x|² + |y|²: below it the fast formula has lost three digit
 def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """|x_i - y_j|^2 for rows of x (n, d) and y (m, d), shape (n, m); never negative, and 0 for equal points.
 
-    Both are centred first, which keeps the digits of data far from the origin. Then a matrix product does the work
-    (|x|² + |y|² - 2 x·y), and the few pairs that are close in comparison with their distance from the centre, for
+    Both are centered first, which keeps the digits of data far from the origin. Then a matrix product does the work
+    (|x|² + |y|² - 2 x·y), and the few pairs that are close in comparison with their distance from the center, for
     which that formula cancels, are done again by differences: kernels with a root in them need the digits there.
-    What remains is a relative error of 1e-12, or the rounding of the centred coordinates where that is more.
+    What remains is a relative error of 1e-12, or the rounding of the centered coordinates where that is more.
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if not (len(x) and len(y)):
         return np.zeros((len(x), len(y)))
-    centre = y.mean(axis=0)
-    x, y = np.subtract(x, centre, order="C"), np.subtract(y, centre, order="C")
+    center = y.mean(axis=0)
+    x, y = np.subtract(x, center, order="C"), np.subtract(y, center, order="C")
     s = x @ (-2.0 * y.T)
     _complete(s, x, y, np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y))
     return s

@@ -1,6 +1,6 @@
 """Dot-product kernels k(x, y) = q(t), t = <x, y>, through their profile q and its derivatives in t.
 
-They are not invariant under translations: centre the data, or choose the origin.
+They are not invariant under translations: center the data, or choose the origin.
 """
 
 from __future__ import annotations

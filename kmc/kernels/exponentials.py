@@ -1,4 +1,4 @@
-"""The exponential, so written that the compiler vectorises a loop over it (libm's is not vectorised)."""
+"""The exponential, so written that the compiler vectorizes a loop over it (libm's is not vectorized)."""
 
 from __future__ import annotations
 

@@ -103,10 +103,10 @@ def _partials(kernel: Any, names: set[str], x: np.ndarray, y: np.ndarray, metric
 
 
 def _radial(kernel, names, x, y, metric):
-    """Differences are formed after centring and before the metric: an offset costs no digits, coincidence is exact."""
+    """Differences are formed after centering and before the metric: an offset costs no digits, coincidence is exact."""
     d = x.shape[1]
-    centre = y.mean(axis=0) if len(y) else np.zeros(d)
-    x, y = x - centre, y - centre
+    center = y.mean(axis=0) if len(y) else np.zeros(d)
+    x, y = x - center, y - center
     m = np.eye(d) if metric is None else metric.T @ metric
     s = _distances(x, y, metric)
     q = _padded(kernel.derivatives(s, max(ORDERS[name] for name in names)))

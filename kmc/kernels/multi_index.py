@@ -75,9 +75,9 @@ def _derivative(kernel: Any, axes: Axes, x: np.ndarray, y: np.ndarray, metric: n
 
 
 def _radial(kernel, axes, x, y, metric):
-    """Differences are formed after centring: an offset costs no digits."""
-    centre = y.mean(axis=0) if len(y) else np.zeros(y.shape[1])
-    x, y = x - centre, y - centre
+    """Differences are formed after centering: an offset costs no digits."""
+    center = y.mean(axis=0) if len(y) else np.zeros(y.shape[1])
+    x, y = x - center, y - center
     matrix = np.eye(x.shape[1]) if metric is None else metric.T @ metric
     s = squared_distances(x, y) if metric is None else squared_distances(mapped(x, metric), mapped(y, metric))
     q = kernel.derivatives(s, len(axes))

@@ -2,7 +2,7 @@ r"""Profiles q(s) of the built-in radial kernels and their derivatives in s: one
 
 ``family(s, first, second, order, out)`` writes q, q', ..., of orders 0..order <= 4 at s (n,) into the first n columns
 of the rows of ``out`` (order + 1 or more, n or more), C-contiguous; ``first`` and ``second`` are the family's numbers.
-Each loop runs over contiguous points and is vectorised; nothing is allocated. What diverges at s = 0 is written as 0
+Each loop runs over contiguous points and is vectorized; nothing is allocated. What diverges at s = 0 is written as 0
 there: it only ever enters multiplied by s or by x - y, and those products vanish.
 
 No fastmath: with it the code compiled afresh and the code loaded from numba's cache rounded differently, and a seed
@@ -48,7 +48,7 @@ def power(s, scale, exponent, order, out):
 
 @numba.njit(cache=True, error_model="numpy")
 def _inverse_power(s, scale, exponent, q):
-    """(1 + scale s)^-exponent: small multiples of 1/2 by products and a root, which are vectorised."""
+    """(1 + scale s)^-exponent: small multiples of 1/2 by products and a root, which are vectorized."""
     n = s.size
     halves = int(2.0 * min(exponent, 8.0))
     if halves != 2.0 * exponent:

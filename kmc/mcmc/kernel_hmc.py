@@ -295,7 +295,7 @@ class KernelHMCState:
             self._shares += self._mixture.counts(self._walkers.x)
         if not self._frozen:
             self._tally(stats["acceptance_rate"])
-            self._walkers.swap_neighbours(self._temperings, self._rng, transport)
+            self._walkers.swap_neighbors(self._temperings, self._rng, transport)
         if self._learning:
             self._trainer.visit(self._walkers.x, self._walkers.log_density, self._betas)
         self._adapt()
@@ -364,8 +364,8 @@ class KernelHMCState:
         spread = initial.std(axis=0)
         spread = np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(initial).max(axis=0), 1.0))
         count = _cloud_size(len(self._rngs), self.setup.dim)
-        centres = initial[self._rng.integers(len(initial), size=count)]
-        return centres + 0.5 * spread * self._rng.standard_normal(centres.shape)
+        centers = initial[self._rng.integers(len(initial), size=count)]
+        return centers + 0.5 * spread * self._rng.standard_normal(centers.shape)
 
     def _begin(self, values):
         known = ~np.isnan(values)

@@ -68,11 +68,11 @@ class _Shape(NamedTuple):
     """A mode as a Gaussian, in the coordinates of the first surrogate."""
 
     top: float
-    centre: np.ndarray
+    center: np.ndarray
     precision: np.ndarray
 
     def value(self, z):
-        r = z - self.centre
+        r = z - self.center
         return self.top - 0.5 * np.einsum("ij,ij->i", r @ self.precision, r)
 
 
@@ -337,10 +337,10 @@ class Modes:
         allowed = (self._limit - self._used()) // (1 + len(self._found))
         if allowed < 2 * (10 * dim + 100):
             return False
-        centre = self._frame.coordinates(summit.position[None])[0]
-        self._shapes.append(_Shape(summit.top, centre, np.diag(summit.spread**-2.0)))
+        center = self._frame.coordinates(summit.position[None])[0]
+        self._shapes.append(_Shape(summit.top, center, np.diag(summit.spread**-2.0)))
         count = max(4 * self._setup.chains, 2 * dim + 4)
-        cloud = self._frame.back(centre + 0.7 * summit.spread * self._rng.standard_normal((count, dim)))
+        cloud = self._frame.back(center + 0.7 * summit.spread * self._rng.standard_normal((count, dim)))
         setup = self._setup._replace(
             initial=summit.position[None],
             initial_log_density=np.array([summit.value]),

@@ -13,9 +13,9 @@ from scipy.spatial import cKDTree
 def probe_points(
     z: np.ndarray, metric: np.ndarray, shallow: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Extrapolate from novel shallow points, away from one of their neighbours.
+    """Extrapolate from novel shallow points, away from one of their neighbors.
 
-    Neighbours and novelty are judged in the surrogate's metric. The step is damped along the directions that are short
+    Neighbors and novelty are judged in the surrogate's metric. The step is damped along the directions that are short
     in it: what does not bend the target need not be extrapolated, and a few coordinates that are off by a little more
     with each step would soon bury a probe.
 
@@ -26,14 +26,14 @@ def probe_points(
     metric : ndarray, shape (d, d)
         Of the surrogate's kernel.
     shallow : ndarray of int
-        Indices of points in the bulk; of 20 random ones the most novel (distance to the 11th neighbour) is taken.
+        Indices of points in the bulk; of 20 random ones the most novel (distance to the 11th neighbor) is taken.
     count : int
 
     Returns
     -------
     ndarray, shape (count, d)
     """
-    neighbours = min(12, len(z))
+    neighbors = min(12, len(z))
     u = z @ metric.T
     damping = metric.T @ metric
     damping /= np.linalg.norm(damping, 2)
@@ -41,11 +41,11 @@ def probe_points(
     out = np.empty((count, z.shape[1]))
     for row in range(count):
         candidates = rng.choice(shallow, min(20, len(shallow)), replace=False)
-        distances, indices = tree.query(u[candidates], k=neighbours)
+        distances, indices = tree.query(u[candidates], k=neighbors)
         novel = int(np.argmax(distances[:, -1]))
         anchor = z[candidates[novel]]
-        neighbour = z[indices[novel, rng.integers(1, neighbours)]]
-        out[row] = anchor + rng.uniform(0.3, 1.2) * damping @ (anchor - neighbour)
+        neighbor = z[indices[novel, rng.integers(1, neighbors)]]
+        out[row] = anchor + rng.uniform(0.3, 1.2) * damping @ (anchor - neighbor)
     return out
 
 
@@ -59,7 +59,7 @@ def probes_near(
     z : ndarray, shape (n, d)
         Evaluated points in whitened coordinates.
     metric : ndarray, shape (d, d)
-        Of the surrogate's kernel: neighbours are near in it.
+        Of the surrogate's kernel: neighbors are near in it.
     shallow : ndarray of int, shape (s,)
         Indices of points in the bulk.
     excess : ndarray, shape (s,)
@@ -76,7 +76,7 @@ def probes_near(
     for row in range(count):
         candidates = rng.choice(len(shallow), min(50, len(shallow)), replace=False)
         anchor = shallow[candidates[np.argmax(excess[candidates])]]
-        neighbours = tree.query(u[anchor], k=min(12, len(z)))[1]
-        neighbour = neighbours[rng.integers(1, len(neighbours))]
-        out[row] = z[anchor] + rng.uniform(-0.5, 0.5) * (z[anchor] - z[neighbour])
+        neighbors = tree.query(u[anchor], k=min(12, len(z)))[1]
+        neighbor = neighbors[rng.integers(1, len(neighbors))]
+        out[row] = z[anchor] + rng.uniform(-0.5, 0.5) * (z[anchor] - z[neighbor])
     return out

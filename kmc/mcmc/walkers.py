@@ -67,10 +67,10 @@ class Walkers:
             stats["inverse_temperature"][i] = tempering.beta
         return stats
 
-    def swap_neighbours(
+    def swap_neighbors(
         self, temperings: Sequence[Tempering], rng: np.random.Generator, transport: Transport = IDENTITY
     ) -> None:
-        """Offer each pair of neighbours on the ladder an exchange of states; it costs no evaluation."""
+        """Offer each pair of neighbors on the ladder an exchange of states; it costs no evaluation."""
         for i in range(int(rng.integers(2)), len(self) - 1, 2):
             pair = temperings[i : i + 2]
             now, swapped = (

@@ -67,11 +67,11 @@ def _trace(ax, mode):
     value = mode["value"].transpose("chain", "draw").values
     stride = max(value.shape[1] // MOST_DRAWS, 1)
     draws = mode["draw"].values[::stride]
-    colours = [ACCENT, SHADES[4], "#8a8d91", SHADES[2]]
+    colors = [ACCENT, SHADES[4], "#8a8d91", SHADES[2]]
     for number, chain in enumerate(value):
-        colour = colours[number % len(colours)]
-        ax.plot(draws, chain[::stride], ",", color=colour, alpha=0.6, rasterized=True)
-        ax.plot(draws, uniform_filter1d(chain, max(len(chain) // 20, 1))[::stride], color=colour, linewidth=1.2)
+        color = colors[number % len(colors)]
+        ax.plot(draws, chain[::stride], ",", color=color, alpha=0.6, rasterized=True)
+        ax.plot(draws, uniform_filter1d(chain, max(len(chain) // 20, 1))[::stride], color=color, linewidth=1.2)
     ax.set_title(f"ESS {float(mode['ess']):.0f}, R-hat {float(mode['rhat']):.2f}", fontsize=9, color=INK, loc="left")
     ax.set_ylim(*np.quantile(value, [0.002, 0.998]))
     ax.tick_params(labelsize=7)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 from kmc.checks import is_whole
-from kmc.diagnostics.columns import columns, labelled
+from kmc.diagnostics.columns import columns, labeled
 from kmc.errors import KmcWarning
 from kmc.plots.style import ACCENT, INK, SHADES, require_matplotlib
 
@@ -100,7 +100,7 @@ def plot_pairs(
 
 def _vectors(idata, var_names) -> dict[str, np.ndarray]:
     """The posterior as named vectors of all draws."""
-    variables = {str(name): labelled(variable) for name, variable in idata["posterior"].data_vars.items()}
+    variables = {str(name): labeled(variable) for name, variable in idata["posterior"].data_vars.items()}
     chosen = columns(variables, var_names)
     vectors = {column.name: variables[column.variable].values[(..., *column.place)].ravel() for column in chosen}
     if not vectors or next(iter(vectors.values())).size == 0:
@@ -129,8 +129,8 @@ def _pair(ax: Any, x, y, xlim, ylim) -> None:
     levels = _levels(density)
     ax.plot(x, y, ",", color=SHADES[2], rasterized=True, zorder=0)
     if np.all(np.diff(levels) > 0):
-        centres = (xe[1:] + xe[:-1]) / 2, (ye[1:] + ye[:-1]) / 2
-        ax.contourf(*centres, density.T, levels=[*levels, np.inf], colors=SHADES, zorder=1)
+        centers = (xe[1:] + xe[:-1]) / 2, (ye[1:] + ye[:-1]) / 2
+        ax.contourf(*centers, density.T, levels=[*levels, np.inf], colors=SHADES, zorder=1)
     ax.set(xlim=xlim, ylim=ylim)
 
 

@@ -35,8 +35,8 @@ def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "
     ax = axes_or_new(ax)
     lags = unit * found.lagtimes
     for k, scales in enumerate(found.timescales.T):
-        colour = ACCENT if k == 0 else SHADES[max(4 - k, 1)]
-        ax.plot(lags, unit * scales, marker="o", markersize=3, linewidth=1.2, color=colour, label=f"mode {k + 1}")
+        color = ACCENT if k == 0 else SHADES[max(4 - k, 1)]
+        ax.plot(lags, unit * scales, marker="o", markersize=3, linewidth=1.2, color=color, label=f"mode {k + 1}")
     low = min(np.nanmin(unit * found.timescales, initial=lags[0]), lags[0])
     times = np.geomspace(lags[0], lags[-1])
     ax.fill_between(times, low, times, color="0.9", linewidth=0, zorder=0)

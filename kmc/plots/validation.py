@@ -10,7 +10,7 @@ from kmc.plots.style import ACCENT, axes_or_new
 
 
 def plot_validation(estimator: Any, *, kernel: str | None = None, base: str | None = None, ax: Any = None) -> Any:
-    """Held-out objective over bandwidth and regularisation, the chosen setting marked.
+    """Held-out objective over bandwidth and regularization, the chosen setting marked.
 
     As figure 3b of Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score estimation with
     Nyström kernel exponential families".

@@ -48,7 +48,7 @@ class HermiteRegression(Estimator):
         of a component of a gradient is the best one.
     basis : {"sections", "fourier", "monomials"} or Basis
         Kernel sections at landmarks, random Fourier features of the kernel, all monomials up to ``degree`` in
-        standardised coordinates, or an object from :mod:`kmc.bases`. The last two have no use for a kernel. The penalty
+        standardized coordinates, or an object from :mod:`kmc.bases`. The last two have no use for a kernel. The penalty
         is the Gram matrix of the basis, the identity if it has none.
     n_basis : int
         Number of landmarks or of features; all distinct samples if there are fewer.
@@ -56,7 +56,7 @@ class HermiteRegression(Estimator):
     degree : int
         Of the monomials.
     fit_intercept : bool
-        Whether there is an unpenalised constant c.
+        Whether there is an unpenalized constant c.
     cv : int
         Folds of the selection.
     random_state : int, Generator or None
@@ -81,8 +81,8 @@ class HermiteRegression(Estimator):
     Notes
     -----
     Assembly takes O(n p² + n p d) time for each bandwidth, in blocks of bounded memory, and the solution O(p³) for each
-    regularisation and fold. Of more than 50,000 samples, so many are looked at for landmarks, bandwidth and
-    regularisation, at random or, of an iterator, the first; what is chosen is then fitted to all samples.
+    regularization and fold. Of more than 50,000 samples, so many are looked at for landmarks, bandwidth and
+    regularization, at random or, of an iterator, the first; what is chosen is then fitted to all samples.
 
     Examples
     --------
@@ -255,7 +255,7 @@ class HermiteRegression(Estimator):
 
 
 def _held_out(parts, total, penalty, regularizations):
-    """Loss (parts, l) of each part at what the rest gives, for each regularisation."""
+    """Loss (parts, l) of each part at what the rest gives, for each regularization."""
     rests = [total - part for part in parts]
     return np.array(
         [[part(*rest.solution(penalty, r)) for r in regularizations] for part, rest in zip(parts, rests, strict=True)]

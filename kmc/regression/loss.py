@@ -44,7 +44,7 @@ class HermiteLoss:
         """The matrix (p, p) and the right side (p,) of the normal equations."""
         forms = self.forms
         if self.fit_intercept:
-            matrix, target = forms.centred_mass(), forms.centred_values()
+            matrix, target = forms.centered_mass(), forms.centered_values()
         else:
             matrix, target = forms.get("mass") / forms.weight, forms.get("values") / forms.weight
         if forms.gradients is not None:
@@ -53,7 +53,7 @@ class HermiteLoss:
         return matrix, target
 
     def solution(self, penalty: np.ndarray, regularization: float) -> tuple[np.ndarray, float]:
-        """α (p,) and c that minimise the loss + λ αᵀPα; c is zero if there is to be none."""
+        """α (p,) and c that minimize the loss + λ αᵀPα; c is zero if there is to be none."""
         matrix, target = self.system()
         jitter = JITTER * np.trace(matrix) / len(matrix)
         coefficients = ridge_solution(matrix, target, penalty, regularization, jitter)
@@ -63,7 +63,7 @@ class HermiteLoss:
         """The loss of any f."""
         forms = self.forms
         bias = self._mean_residual(coefficients) - intercept
-        spread = coefficients @ (forms.centred_mass() @ coefficients - 2.0 * forms.centred_values())
+        spread = coefficients @ (forms.centered_mass() @ coefficients - 2.0 * forms.centered_values())
         loss = bias**2 + forms.value_variance() + spread
         if forms.gradients is not None:
             square = coefficients @ (forms.get("dirichlet") @ coefficients - 2.0 * forms.gradients)

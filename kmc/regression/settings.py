@@ -19,7 +19,7 @@ BASES = ("sections", "fourier", "monomials")
 
 
 class Candidate(NamedTuple):
-    """A setting whose regularisations are compared; the fields are columns of the table."""
+    """A setting whose regularizations are compared; the fields are columns of the table."""
 
     kernel: Any
     bandwidth: float

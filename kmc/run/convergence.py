@@ -16,7 +16,7 @@ TAILS = (0.05, 0.95)
 
 
 def worst_rhat(positions: np.ndarray) -> float:
-    """The largest rank-normalised split R-hat.
+    """The largest rank-normalized split R-hat.
 
     Infinite where a coordinate never moves in any chain; NaN where there is nothing to compare (one chain, or fewer
     than four draws).
@@ -103,8 +103,8 @@ def _autocorrelation_time(pieces):
     At least 1/log10(n), as in Stan: antithetic chains are not believed more than that.
     """
     n = pieces.shape[1]
-    centred = pieces - pieces.mean(axis=1, keepdims=True)
-    spectrum = np.abs(np.fft.rfft(centred, 1 << (2 * n - 1).bit_length(), axis=1)) ** 2
+    centered = pieces - pieces.mean(axis=1, keepdims=True)
+    spectrum = np.abs(np.fft.rfft(centered, 1 << (2 * n - 1).bit_length(), axis=1)) ** 2
     covariance = np.fft.irfft(spectrum.mean(axis=0))[:n]
     if covariance[0] <= 0:
         return 1.0

@@ -24,7 +24,7 @@ def worst_bulk_ess(positions: np.ndarray) -> float:
 
 
 def bulk_ess(positions: np.ndarray) -> np.ndarray:
-    """Effective sample size of rank-normalised split chains, from draws (chains, draws, k): shape (k,).
+    """Effective sample size of rank-normalized split chains, from draws (chains, draws, k): shape (k,).
 
     Geyer's initial monotone sequence, with the variance between chains, as in [1]_ and in ArviZ.
 
@@ -50,7 +50,7 @@ def bulk_ess(positions: np.ndarray) -> np.ndarray:
 
 
 def _correlation_time(correlation: np.ndarray) -> np.ndarray:
-    """1 + 2 Σ over lags of the correlation (k, n), as far as sums of neighbours are positive and made to descend."""
+    """1 + 2 Σ over lags of the correlation (k, n), as far as sums of neighbors are positive and made to descend."""
     even, odd = correlation[:, :-4:2], correlation[:, 1:-3:2]
     positive = np.logical_and.accumulate(even + odd > 0, axis=1)
     descending = np.minimum.accumulate(np.where(positive, even + odd, 0.0), axis=1)

@@ -125,7 +125,7 @@ def laid_out(
     if names.named:
         groups["unconstrained_posterior"] = _unconstrained(draws)
     for name, variables in data.items():
-        groups[name] = with_attrs(_labelled(variables, names.coords), names.variable_attrs)
+        groups[name] = with_attrs(_labeled(variables, names.coords), names.variable_attrs)
     return _container(groups, attrs)
 
 
@@ -146,7 +146,7 @@ def _container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
 
 def _posterior(names: Names, draws: Drawn) -> Any:
     variables = {name: (("chain", "draw", *names.dims[name]), values) for name, values in draws.variables.items()}
-    return with_attrs(_labelled(variables, names.coords), names.variable_attrs)
+    return with_attrs(_labeled(variables, names.coords), names.variable_attrs)
 
 
 def _blobs(draws: Drawn) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _blobs(draws: Drawn) -> dict[str, Any]:
         group, variable = group_of(name)
         dims = ("chain", "draw", *(f"{variable}_dim_{i}" for i in range(len(values.shape) - 2)))
         groups.setdefault(group, {})[variable] = (dims, values)
-    return {group: _labelled(variables) for group, variables in groups.items()}
+    return {group: _labeled(variables) for group, variables in groups.items()}
 
 
 def with_attrs(dataset: Any, attrs: Mapping[str, Mapping[str, Any]]) -> Any:
@@ -172,17 +172,17 @@ def with_attrs(dataset: Any, attrs: Mapping[str, Mapping[str, Any]]) -> Any:
 
 
 def _unconstrained(draws: Drawn) -> Any:
-    return _labelled({"x": (("chain", "draw", "x_dim_0"), draws.positions)})
+    return _labeled({"x": (("chain", "draw", "x_dim_0"), draws.positions)})
 
 
 def _sample_stats(draws: Drawn) -> Any:
-    dataset = _labelled({name: (("chain", "draw"), column) for name, column in draws.stats.items()})
+    dataset = _labeled({name: (("chain", "draw"), column) for name, column in draws.stats.items()})
     # The manner of the CF conventions for a variable whose values stand for words.
     dataset["move"].attrs = {"flag_values": np.arange(len(MOVES), dtype=np.int8), "flag_meanings": " ".join(MOVES)}
     return dataset
 
 
-def _labelled(variables: Mapping[str, Any], coords: Mapping[str, Any] | None = None) -> Any:
+def _labeled(variables: Mapping[str, Any], coords: Mapping[str, Any] | None = None) -> Any:
     """Variables with labels along each of their dimensions: those in ``coords``, or 0, 1, ..."""
     import xarray
 

@@ -36,7 +36,7 @@ def run_statistics(
           bulk alone shows here. NaN for fewer than 20 moves from a tail.
         - ``longest_stay``: the most sweeps that a chain spent in one state; ``stay``: the same over what is expected of
           as many sweeps with the same acceptance everywhere, log(n) / -log(1 - acceptance).
-        - ``rhat``: the largest rank-normalised split R-hat of the coordinates.
+        - ``rhat``: the largest rank-normalized split R-hat of the coordinates.
         - ``tail_ess``: the least effective sample size of the 5 % and 95 % quantiles.
         - ``drift``: log10 of the p-value of equal means in the five fifths of the run, of coordinates, log-density and
           their tails. ``disagreement``: the same of equal means in all independent runs.

@@ -133,22 +133,22 @@ def _about_chains(found, made, noise_sd, remedies):
     if found["acceptance"] < FEWEST_ACCEPTED * attainable_acceptance(noise_sd):
         said["acceptance"] = (
             f"Only {found['acceptance']:.1%} of the proposals were accepted: {remedies.more}, start nearer to the "
-            "bulk, or reparametrise."
+            "bulk, or reparametrize."
         )
     if found["rhat"] == np.inf:
         return said | {
             "stuck": "A coordinate never moved, in all chains or in a part of one: the draws mean nothing; start "
-            "nearer to the bulk, or reparametrise."
+            "nearer to the bulk, or reparametrize."
         }
     if found["rhat"] > LARGEST_RHAT + 5.0 / made:  # independent draws stay below for any number of them
         said["rhat"] = (
             f"The chains disagree (R-hat {found['rhat']:.2f}): they have not converged; {remedies.more}, start "
-            "nearer to the bulk, or reparametrise."
+            "nearer to the bulk, or reparametrize."
         )
     if found["disagreement"] < LEAST_P:
         said["independent_runs"] = (
             f"The independent runs disagree on a mean or a tail (p = {10 ** found['disagreement']:.0e}): what "
-            f"one of them missed, all may have missed; {remedies.several}, or reparametrise."
+            f"one of them missed, all may have missed; {remedies.several}, or reparametrize."
         )
     if found["drift"] < LEAST_P:
         said["drift"] = (
@@ -181,7 +181,7 @@ def _about_stays(found, made, remedies):
     if found["stay"] > LONGEST_STAY and found["longest_stay"] > LEAST_STAY * made:
         return {
             "sojourn": f"A chain stayed in one state {found['stay']:.0f} times as long as its acceptance explains: "
-            f"there are places that the proposals hardly reach; {remedies.more}, or reparametrise."
+            f"there are places that the proposals hardly reach; {remedies.more}, or reparametrize."
         }
     return {}
 
@@ -216,7 +216,7 @@ def _about_surrogate(found, facts, remedies):
     if error > LARGEST_LOO:
         said["surrogate"] = (
             f"The surrogate misses the log-density by {error:.1f} nats (leave-one-out sd): expect slow mixing in "
-            f"places; {remedies.more}, or reparametrise."
+            f"places; {remedies.more}, or reparametrize."
         )
     if facts.get("noisy"):
         return said
@@ -230,7 +230,7 @@ def _about_surrogate(found, facts, remedies):
     if FEWEST_ACCEPTED <= found["acceptance"] < FEWEST_ACCEPTED_RUNS:
         said["acceptance"] = (
             f"Only {found['acceptance']:.0%} of the proposals were accepted, where a surrogate that fits has 80 %: "
-            f"{remedies.more}, or reparametrise."
+            f"{remedies.more}, or reparametrize."
         )
     if found["tail_ess"] > THOROUGH_TAIL_ESS:
         return said
@@ -241,18 +241,18 @@ def _about_surrogate(found, facts, remedies):
         said["budget"] = (
             f"The evaluations were too few for so curved a ridge (a quadratic misses it by {missed:.1f} nats, and only "
             f"{accepted:.0%} of the proposals from a tail were accepted): tails may be cut short; {remedies.several}, "
-            "or reparametrise."
+            "or reparametrize."
         )
     elif facts.get("surrogate_driver") is not None and accepted < LEAST_SHARE_FROM_NECKS * found["acceptance"]:
         said["funnel"] = (
             "A parameter sets the scale of others (a funnel), and only "
             f"{accepted:.0%} of the proposals from a tail were accepted: the funnel's neck may be cut short; "
-            "reparametrise: sample standard normal variables and multiply them by the scale (the non-centered form)."
+            "reparametrize: sample standard normal variables and multiply them by the scale (the non-centered form)."
         )
     elif accepted < FEWEST_ACCEPTED_FROM_TAILS:
         said["tails"] = (
             f"Only {accepted:.0%} of the proposals from a tail were accepted: it may be cut short; "
-            f"{remedies.more}, or reparametrise."
+            f"{remedies.more}, or reparametrize."
         )
     return said
 
@@ -288,6 +288,6 @@ def _about_estimator(facts):
     if facts["n_failed_refits"]:
         return {
             "failed fits": f"Of the {facts['surrogate']}, {facts['n_failed_refits']} fits failed, and the last good "
-            f"one stayed in use ({facts['refit_error']}): regularise it more, or use another one."
+            f"one stayed in use ({facts['refit_error']}): regularize it more, or use another one."
         }
     return {}

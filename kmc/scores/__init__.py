@@ -1,4 +1,4 @@
-"""Estimators of the score function ∇ log p, and of the unnormalised log-density, from samples."""
+"""Estimators of the score function ∇ log p, and of the unnormalized log-density, from samples."""
 
 from kmc.scores.autoencoder import DenoisingAutoencoder
 from kmc.scores.finite import FiniteKEF

@@ -30,7 +30,7 @@ class DenoisingAutoencoder(ScoreEstimator):
     r"""Score estimator by a network that is trained to remove noise from the samples.
 
     The network has two layers, a code of tanh units and a linear decoder, :math:`r(x) = W_2 \tanh(W_1 x + b_1) + b_2`,
-    and minimises :math:`E |r(x + \sigma\varepsilon) - x|^2` for standard normal ε. Then (r(x) - x)/σ² estimates the
+    and minimizes :math:`E |r(x + \sigma\varepsilon) - x|^2` for standard normal ε. Then (r(x) - x)/σ² estimates the
     score (Alain and Bengio 2014, "What regularized auto-encoders learn from the data-generating distribution", theorem
     1). It is trained with noise 100 σ, 10 σ and σ in turn, each time from the weights before, by L-BFGS: the baseline
     in section 5 of Sutherland, Strathmann, Arbel and Gretton (2018).
@@ -40,7 +40,7 @@ class DenoisingAutoencoder(ScoreEstimator):
     n_hidden : int, "cv" or sequence of int
         Size of the code. "cv" compares 10, 30 and 100.
     noise : float, "cv" or sequence of float
-        σ, in the units of X and the same for all columns: standardise columns of different units first. It acts as a
+        σ, in the units of X and the same for all columns: standardize columns of different units first. It acts as a
         bandwidth, and the estimate depends on it as much: noise near the width of the narrowest structure, or a little
         less, is right. "cv" compares .02, .05, .1, .2 and .5 of the root mean square of the columns' standard
         deviations.
@@ -177,16 +177,16 @@ class DenoisingAutoencoder(ScoreEstimator):
         """(Denoiser, loss, iterations); from ``start``, if given, at the last level alone."""
         dim = samples.x.shape[1]
         if start is None:
-            centre, scale = _centre_and_scale(self._seen)
+            center, scale = _center_and_scale(self._seen)
             network = initial(dim, n_hidden, self.tied, self._rng)
         else:
-            centre, scale, network = start.centre, start.scale, start.network
-        clean, weights = (samples.x - centre) / scale, samples.weights / samples.weights.sum()
+            center, scale, network = start.center, start.scale, start.network
+        clean, weights = (samples.x - center) / scale, samples.weights / samples.weights.sum()
         parameters, iterations = flatten(network, self.tied), 0
         for level in LEVELS if start is None else LEVELS[-1:]:
             parameters, value, count = self._descend(parameters, clean, weights, level * noise / scale)
             iterations += count
-        return Denoiser(unflatten(parameters, dim, self.tied), centre, scale, noise, self.tied), value, iterations
+        return Denoiser(unflatten(parameters, dim, self.tied), center, scale, noise, self.tied), value, iterations
 
     def _descend(self, parameters, clean, weights, noise):
         """L-BFGS on the loss in units of the noise: its value is near d however small the noise is."""
@@ -219,11 +219,11 @@ def _counted(samples):
     return samples.take(samples.weights > 0)
 
 
-def _centre_and_scale(samples):
+def _center_and_scale(samples):
     share = samples.weights / samples.weights.sum()
-    centre = share @ samples.x
-    r = samples.x - centre
-    return centre, float(np.sqrt(share @ np.einsum("ij,ij->i", r, r) / samples.x.shape[1]))
+    center = share @ samples.x
+    r = samples.x - center
+    return center, float(np.sqrt(share @ np.einsum("ij,ij->i", r, r) / samples.x.shape[1]))
 
 
 def _sizes(n_hidden):
@@ -248,7 +248,7 @@ def _noises(noise, samples):
     if isinstance(noise, str):
         if noise != "cv":
             raise ValueError(f"noise={noise!r}: {expected}")
-        scale = _centre_and_scale(samples)[1]
+        scale = _center_and_scale(samples)[1]
         return [factor * scale for factor in NOISES]
     try:
         noises = np.atleast_1d(as_array("noise", noise))

@@ -17,7 +17,7 @@ REFIT_GROWTH = 1.05  # what a stream goes into is solved anew when it has grown 
 
 
 class FittedDensity(Protocol):
-    """An unnormalised log-density with its derivatives, at the rows of x (n, d)."""
+    """An unnormalized log-density with its derivatives, at the rows of x (n, d)."""
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """(n,)."""
@@ -30,28 +30,28 @@ class FittedDensity(Protocol):
 
 
 class FittedExpansion(NamedTuple):
-    """log q0(x) + f(x - centre): a base density times the exponential of a fitted function."""
+    """log q0(x) + f(x - center): a base density times the exponential of a fitted function."""
 
-    centre: np.ndarray  # (d,)
+    center: np.ndarray  # (d,)
     base: Any  # q0, in the user's coordinates
-    function: Any  # f, with values, gradient and laplacian at centred points
+    function: Any  # f, with values, gradient and laplacian at centered points
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """(n,)."""
-        return self.base.log_density(x) + self.function.values(x - self.centre)
+        return self.base.log_density(x) + self.function.values(x - self.center)
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """(n, d)."""
-        return self.base.gradient(x) + self.function.gradient(x - self.centre)
+        return self.base.gradient(x) + self.function.gradient(x - self.center)
 
     def laplacian(self, x: np.ndarray) -> np.ndarray:
         """(n,)."""
-        return self.base.laplacian(x) + self.function.laplacian(x - self.centre)
+        return self.base.laplacian(x) + self.function.laplacian(x - self.center)
 
     def jit_state(self) -> Any:
         """The same for jitted loops; None if the base density is the user's own, or the kernel is."""
-        base = jit_parameters(self.base, len(self.centre))
-        return None if base is None else self.function.jit_state(base, self.centre)
+        base = jit_parameters(self.base, len(self.center))
+        return None if base is None else self.function.jit_state(base, self.center)
 
 
 class ScoreEstimator(Estimator):
@@ -127,7 +127,7 @@ class ScoreEstimator(Estimator):
         return Samples(x, w @ x / w.sum(), w, y, value_weight)
 
     def log_density(self, X: Any) -> np.ndarray:
-        """Unnormalised log-density at the rows of X (n, d), shape (n,)."""
+        """Unnormalized log-density at the rows of X (n, d), shape (n,)."""
         x = self._check_points(X)
         return self.density_.log_density(x)
 

@@ -23,7 +23,7 @@ class BaseDensity(Protocol):
     """A log-density and its gradient at the rows of x (n, d); ``laplacian(x)`` (n,) is welcome."""
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """(n,); it need not be normalised."""
+        """(n,); it need not be normalized."""
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """(n, d)."""
@@ -104,7 +104,7 @@ class Uniform:
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """The normal density, normalised.
+    """The normal density, normalized.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class Gaussian:
 
 @dataclass(frozen=True, eq=False)
 class StudentT:
-    """The multivariate Student-t density, normalised: a base whose score fades far from the data.
+    """The multivariate Student-t density, normalized: a base whose score fades far from the data.
 
     Parameters
     ----------
@@ -296,8 +296,8 @@ def fit_base(base: Any, x: np.ndarray, weights: np.ndarray | None = None) -> Any
     ----------
     base : {"uniform", "gaussian", "student-t"} or object
         "uniform" is :class:`Flat`: uniform on a support large enough to hold everything. "gaussian" has the weighted
-        mean and covariance of the samples (maximum likelihood). "student-t" maximises the likelihood too: location and
-        scale by expectation-maximisation (Kent, Tyler and Vardi 1994), degrees of freedom out of ``DOFS``. An object
+        mean and covariance of the samples (maximum likelihood). "student-t" maximizes the likelihood too: location and
+        scale by expectation-maximization (Kent, Tyler and Vardi 1994), degrees of freedom out of ``DOFS``. An object
         with ``log_density`` and ``gradient`` is taken as it is.
     x : ndarray, shape (n, d)
     weights : ndarray, shape (n,), optional
@@ -440,16 +440,16 @@ def _student_constant(dof, d):
     return lgamma(0.5 * (dof + d)) - lgamma(0.5 * dof) - 0.5 * d * log(dof * pi)
 
 
-def _ellipsoid(centre, matrix, centre_name, matrix_name):
-    """Centre (d,), matrix (d, d), its inverse and its log-determinant."""
-    centre, matrix = np.atleast_1d(_frozen(centre)), np.atleast_2d(_frozen(matrix))
-    if centre.ndim != 1 or matrix.shape != (len(centre), len(centre)):
+def _ellipsoid(center, matrix, center_name, matrix_name):
+    """Center (d,), matrix (d, d), its inverse and its log-determinant."""
+    center, matrix = np.atleast_1d(_frozen(center)), np.atleast_2d(_frozen(matrix))
+    if center.ndim != 1 or matrix.shape != (len(center), len(center)):
         raise ValueError(
-            f"{centre_name} has shape {centre.shape} and {matrix_name} has shape {matrix.shape}: "
+            f"{center_name} has shape {center.shape} and {matrix_name} has shape {matrix.shape}: "
             "expected (d,) and (d, d)"
         )
-    if not (np.all(np.isfinite(centre)) and np.all(np.isfinite(matrix))):
-        raise ValueError(f"{centre_name}={centre}, {matrix_name}={matrix}: expected finite numbers")
+    if not (np.all(np.isfinite(center)) and np.all(np.isfinite(matrix))):
+        raise ValueError(f"{center_name}={center}, {matrix_name}={matrix}: expected finite numbers")
     if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-8 * np.abs(np.diag(matrix)).max()):
         raise ValueError(f"{matrix_name}={matrix}: expected a symmetric matrix")
     sd = np.sqrt(np.maximum(np.diag(matrix), 0.0))
@@ -460,13 +460,13 @@ def _ellipsoid(centre, matrix, centre_name, matrix_name):
     except linalg.LinAlgError:
         raise ValueError(f"{matrix_name}={matrix}: expected a positive definite matrix") from None
     half = linalg.solve_triangular(lower, np.diag(1.0 / sd), lower=True)
-    return centre, matrix, _frozen(half.T @ half), 2.0 * float(np.log(sd * np.diag(lower)).sum())
+    return center, matrix, _frozen(half.T @ half), 2.0 * float(np.log(sd * np.diag(lower)).sum())
 
 
 def _check_at(density, base, x):
     """A base given by the user must have the dimension of the samples, and be finite at every one of them."""
-    centres: list[Any] = [getattr(density, name, 0.0) for name in ("mean", "location", "low")]
-    dim = next((np.size(centre) for centre in centres if np.ndim(centre)), None)
+    centers: list[Any] = [getattr(density, name, 0.0) for name in ("mean", "location", "low")]
+    dim = next((np.size(center) for center in centers if np.ndim(center)), None)
     if dim is not None and dim != x.shape[1]:
         raise ValueError(f"base={base!r} is a density in {dim} dimensions, but X has {x.shape[1]} columns")
     for start in range(0, len(x), 4096):

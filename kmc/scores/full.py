@@ -1,4 +1,4 @@
-"""The full kernel exponential family: the minimiser over the whole reproducing-kernel space."""
+"""The full kernel exponential family: the minimizer over the whole reproducing-kernel space."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FullKEF(ScoreEstimator):
     .. math:: f = -\frac{\hat\xi}{\lambda} + \sum_{a=1}^n \sum_{i=1}^d \beta_{(a,i)}\, \partial_i k(X_a, \cdot), \qquad
         (G + n \lambda I)\, \beta = h / \lambda ,
 
-    the minimiser of Ĵ(f) + ½ λ |f|² over all f: equations 2 to 4 of Sutherland, Strathmann, Arbel and Gretton (2018),
+    the minimizer of Ĵ(f) + ½ λ |f|² over all f: equations 2 to 4 of Sutherland, Strathmann, Arbel and Gretton (2018),
     "Efficient and principled score estimation with Nyström kernel exponential families", after Sriperumbudur, Fukumizu,
     Gretton, Hyvärinen and Kumar (2017). The paper's Gaussian kernel exp(-|x - y|²/σ) is ours with σ = 2 bandwidth².
 
@@ -44,7 +44,7 @@ class FullKEF(ScoreEstimator):
         The q0: "gaussian" and "student-t" are fitted, "uniform" is flat over all space, or an object with
         ``log_density`` and ``gradient``.
     solver : {"auto", "dense", "cg"}
-        "dense" factorises the matrix; "cg" runs conjugate gradients, with a Nyström preconditioner, on products with a
+        "dense" factorizes the matrix; "cg" runs conjugate gradients, with a Nyström preconditioner, on products with a
         matrix that is never formed; "auto" is "dense" for n d <= 1000 unknowns.
     tolerance : float
         Of "cg": bound on the relative error, root mean square over the samples, that it leaves in the gradient of f.
@@ -75,7 +75,7 @@ class FullKEF(ScoreEstimator):
     Notes
     -----
     With p = n d unknowns (n (d + 1) with values) "dense" takes O(p³) time and 8 p² bytes, thrice that to choose the
-    regularisation; "cg" O(n² d) time for each of ten to a hundred products, twice that for kernels that are not made of
+    regularization; "cg" O(n² d) time for each of ten to a hundred products, twice that for kernels that are not made of
     the radial ones in :mod:`kmc.kernels`, and O(n d) memory besides a few (3 √p)². A gradient at a point takes O(n d).
 
     The full estimator does not stream: its function needs every sample, so all are kept, and the system is solved from
@@ -144,8 +144,8 @@ class FullKEF(ScoreEstimator):
         self._seen, self._choice, self._n_solved = seen, choice, len(seen.x)
         self.kernel_, self.bandwidth_, self.base_density_, self.regularization_, self.cv_results_ = choice
         self.solver_, self.n_iter_ = system.solver(self.solver), solved.iterations
-        self.centre_, self.coefficients_ = seen.centre, solved.coefficients
-        self.density_ = FittedExpansion(seen.centre, choice.base, solved.function)
+        self.center_, self.coefficients_ = seen.center, solved.coefficients
+        self.density_ = FittedExpansion(seen.center, choice.base, solved.function)
 
 
 def _unfinished(solved, tolerance, choice):

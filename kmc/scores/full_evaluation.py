@@ -43,7 +43,7 @@ class EvaluationOperator:
         """E f from gradients (n, d) and values (n,) of f at the points; the latter are not looked at without γ."""
         if self.value_weight is None:
             return self._scale * gradients
-        return self._centred(self._scale * np.column_stack([gradients, values]))
+        return self._centered(self._scale * np.column_stack([gradients, values]))
 
     def of(self, function: KernelExpansion) -> np.ndarray:
         """E f."""
@@ -54,7 +54,7 @@ class EvaluationOperator:
         """E f for f = Σ_a <g_a, ∂k(x_a, ·)> + l_a Δk(x_a, ·), with g (n, d) and l (n,)."""
         out = self._gram.moment(gradients, laplacians)
         out *= self._scale
-        return out if self.value_weight is None else self._centred(out)
+        return out if self.value_weight is None else self._centered(out)
 
     def coefficients(self, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """E* u for u in the range of E: coefficients (n, d) of ∂_i k(x_a, ·) and, with values, (n,) of k(x_a, ·)."""
@@ -70,7 +70,7 @@ class EvaluationOperator:
         """E E* u for u in the range of E, in O(n² d) time and O(n d) memory."""
         out = self._gram(self._scale * dual)
         out *= self._scale
-        return out if self.value_weight is None else self._centred(out)
+        return out if self.value_weight is None else self._centered(out)
 
     def dense(self) -> np.ndarray:
         """E E* as a symmetric matrix."""
@@ -87,7 +87,7 @@ class EvaluationOperator:
         out[:, -1] = self._root / np.linalg.norm(self._root)
         return out.reshape(-1)
 
-    def _centred(self, rows):
+    def _centered(self, rows):
         values = rows[:, -1]
         values -= self._root * (self._root @ values / self.weights.sum())
         return rows

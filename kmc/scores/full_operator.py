@@ -94,7 +94,7 @@ class GradientGram:
         return out
 
     def _expanded(self, vector, laplacians=None):
-        """By evaluating the expansion at its own centres: any kernel, half the speed."""
+        """By evaluating the expansion at its own centers: any kernel, half the speed."""
         d = self.points.shape[1]
         sections = vector[:, d] if vector.shape[1] > d else None
         gradients = vector[:, :d] if np.any(vector[:, :d]) else None

@@ -18,7 +18,7 @@ class Preconditioner:
     r"""Nyström's approximation of E E* by the gradients Φ of the kernel at m samples, inverted for every shift.
 
     E E* is replaced by :math:`B G^{-1} B^\top` with B = E Φ and G the Gram matrix of Φ. Where W whitens G and at once
-    diagonalises BᵀB, into Λ, the inverse of the former plus μI is
+    diagonalizes BᵀB, into Λ, the inverse of the former plus μI is
     :math:`(I - B W (\Lambda + \mu)^{-1} W^\top B^\top)/\mu` (Sherman–Morrison–Woodbury). B is not kept: its products
     are expansions in the kernel, O(n m d).
 
@@ -34,8 +34,8 @@ class Preconditioner:
         self._evaluation = evaluation
         n, d = evaluation.points.shape
         m = min(-(-max(rank, LEAST_RANK) // d), n)
-        self._centres = evaluation.points[np.random.default_rng(0).choice(n, m, replace=False)]
-        basis = KernelGradients(evaluation.kernel, self._centres)
+        self._centers = evaluation.points[np.random.default_rng(0).choice(n, m, replace=False)]
+        basis = KernelGradients(evaluation.kernel, self._centers)
         gram = basis.gram()
         np.einsum("ii->i", gram)[:] += 1e-10 * np.trace(gram) / len(gram)
         self._values, self._whitening = linalg.eigh(self._squares(basis), gram, check_finite=False)
@@ -48,10 +48,10 @@ class Preconditioner:
         whitening, inverse = self._whitening[:, kept], 1.0 / (self._values[kept] + floor)
 
         def apply(residual):
-            inner = self._evaluation.adjoint(residual).gradient(self._centres).reshape(-1)
+            inner = self._evaluation.adjoint(residual).gradient(self._centers).reshape(-1)
             outer = whitening @ (inverse * (whitening.T @ inner))
             smooth = KernelExpansion(
-                self._evaluation.kernel, self._centres, gradients=outer.reshape(self._centres.shape)
+                self._evaluation.kernel, self._centers, gradients=outer.reshape(self._centers.shape)
             )
             return (residual - self._evaluation.of(smooth)) / shift
 
@@ -63,4 +63,4 @@ class Preconditioner:
         if evaluation.value_weight is None:
             return accumulate(basis, evaluation.points, ("dirichlet",), weights=evaluation.weights).get("dirichlet")
         sums = accumulate(basis, evaluation.points, ("dirichlet", "mass"), weights=evaluation.weights)
-        return sums.get("dirichlet") + evaluation.value_weight * sums.weight * sums.centred_mass()
+        return sums.get("dirichlet") + evaluation.value_weight * sums.weight * sums.centered_mass()

@@ -1,4 +1,4 @@
-"""Choice of kernel, bandwidth, base density and regularisation of the full estimator, by folds."""
+"""Choice of kernel, bandwidth, base density and regularization of the full estimator, by folds."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _subset(samples, rng):
 
 
 def _best(model, samples, settings, search, rng) -> Setting:
-    """The setting with the best regularisation, which stays in ``search``."""
+    """The setting with the best regularization, which stays in ``search``."""
     folds = folds_of(len(samples.x), model.cv, rng)
     best = None
     for setting in settings:
@@ -105,5 +105,5 @@ def _held_out(model, samples, setting, folds, regularizations):
         for j, solved in zip(descending, path, strict=True):
             if not solved.converged:
                 break
-            out[k, j] = held_out_objective(FittedExpansion(samples.centre, setting.base, solved.function), part)
+            out[k, j] = held_out_objective(FittedExpansion(samples.center, setting.base, solved.function), part)
     return out

@@ -1,8 +1,8 @@
-r"""The linear system of the full estimator, for every regularisation, dense or matrix-free.
+r"""The linear system of the full estimator, for every regularization, dense or matrix-free.
 
-Let E f be the gradients of f at the samples and, where log-density values y are known, its values, weighted and centred
-(:class:`~kmc.scores.full_evaluation.EvaluationOperator`), and ȳ what they should be: zeros, and y - log q0. The
-objective plus its penalty, times W = Σ w, is
+Let E f be the gradients of f at the samples and, where log-density values y are known, its values, weighted and
+centered (:class:`~kmc.scores.full_evaluation.EvaluationOperator`), and ȳ what they should be: zeros, and y - log q0.
+The objective plus its penalty, times W = Σ w, is
 
 .. math:: \tfrac12 |E f - \bar y|^2 + W \langle \hat\xi, f \rangle + \tfrac{W \lambda}{2} |f|^2 ,
 
@@ -34,9 +34,9 @@ DENSE = 1000
 
 
 class Solved(NamedTuple):
-    """The solution for one regularisation."""
+    """The solution for one regularization."""
 
-    function: KernelExpansion  # f, in centred coordinates
+    function: KernelExpansion  # f, in centered coordinates
     coefficients: np.ndarray  # β (n, d)
     error: float = 0.0  # bound on the relative error of E f - ȳ; 0 of a direct solution
     iterations: int = 0  # 0 of a direct solution
@@ -44,7 +44,7 @@ class Solved(NamedTuple):
 
 
 class FullSystem:
-    """What all regularisations share, for one kernel, base density and set of samples.
+    """What all regularizations share, for one kernel, base density and set of samples.
 
     Parameters
     ----------
@@ -80,13 +80,13 @@ class FullSystem:
         return "dense" if self.size <= DENSE else "cg"
 
     def path(self, solver: str, regularizations: np.ndarray, tolerance: float, most: int) -> Iterator[Solved]:
-        """Solve for each regularisation, by the solver of that name."""
+        """Solve for each regularization, by the solver of that name."""
         if self.solver(solver) == "dense":
             return self.dense(regularizations)
         return self.iterative(regularizations, tolerance, most)
 
     def dense(self, regularizations: np.ndarray) -> Iterator[Solved]:
-        """Solve for each regularisation: one by a Cholesky factorisation, more by one eigendecomposition.
+        """Solve for each regularization: one by a Cholesky factorization, more by one eigendecomposition.
 
         Memory is that of one matrix of ``size``² numbers, two with values, three to four for the eigendecomposition.
         """
@@ -101,7 +101,7 @@ class FullSystem:
             yield self._solved(vectors @ (rotated / (eigenvalues + self._total * regularization)), regularization)
 
     def iterative(self, regularizations: np.ndarray, tolerance: float, most: int) -> Iterator[Solved]:
-        """Solve for each regularisation by conjugate gradients, with one preconditioner.
+        """Solve for each regularization by conjugate gradients, with one preconditioner.
 
         ``tolerance`` bounds the error of E f relative to E f - ȳ, ``most`` the number of products. Memory is O(n d) and
         the square of the preconditioner's rank, about 3 √size.

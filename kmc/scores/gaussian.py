@@ -34,7 +34,7 @@ class GaussianScore(ScoreEstimator):
     """A Gaussian with the mean and the covariance of the samples.
 
     Maximum likelihood and score matching agree on it (Hyvärinen 2005, section 3.1). It has no parameters, and unlike
-    those of the other estimators its log-density is normalised. A stream is its moments: ``partial_fit`` gives what one
+    those of the other estimators its log-density is normalized. A stream is its moments: ``partial_fit`` gives what one
     ``fit`` to all samples would, but for rounding.
 
     Attributes

@@ -18,7 +18,7 @@ class HeldOut(Protocol):
     total: Sums
 
     def objectives(self, penalty: np.ndarray, regularizations: np.ndarray, jitter: Any) -> np.ndarray:
-        """Objective (parts, l) of each held-out part at the coefficients of the rest, for each regularisation."""
+        """Objective (parts, l) of each held-out part at the coefficients of the rest, for each regularization."""
 
 
 class Folds:

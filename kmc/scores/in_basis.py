@@ -20,7 +20,7 @@ class BasisEstimator(ScoreEstimator):
 
     _basis_follows_data = True
 
-    centre_: np.ndarray
+    center_: np.ndarray
     landmarks_: np.ndarray
     basis_: Basis
     base_density_: Any
@@ -58,7 +58,7 @@ class _Stream:
                 self.total = ridge.fit(model, self.samples)
                 self.n_solved = self.n_chosen = self.n
                 return
-        self.total = total + accumulate_sums(model.basis_, block._replace(centre=model.centre_), model.base_density_)
+        self.total = total + accumulate_sums(model.basis_, block._replace(center=model.center_), model.base_density_)
         if self.n >= REFIT_GROWTH * self.n_solved:
             ridge.solve(model, self.total)
             self.n_solved = self.n
@@ -68,7 +68,7 @@ def draw_landmarks(model: Any, samples: Samples, kernel: Any, rng: np.random.Gen
     """Set ``landmarks_`` (m, d), in the user's coordinates."""
     check_count(model, "n_basis", 1)
     if isinstance(model.landmarks, str):
-        model.landmarks_ = samples.centre + landmarks.choose(model.landmarks, samples.z, model.n_basis, rng, kernel)
+        model.landmarks_ = samples.center + landmarks.choose(model.landmarks, samples.z, model.n_basis, rng, kernel)
     else:
         model.landmarks_ = landmarks.choose(model.landmarks, samples.x, model.n_basis, rng)
 

@@ -18,7 +18,7 @@ class LiteKEF(BasisEstimator):
     r"""Score estimator in sections of a kernel, :math:`f = \sum_a \alpha_a k(Y_a, \cdot)`.
 
     Lemma 4 of Sutherland, Strathmann, Arbel and Gretton (2018) for any landmarks, kernel and base density; with
-    ``penalty="norm+coefficients"`` the regulariser of the original "lite" estimator of Strathmann et al. (2015). With
+    ``penalty="norm+coefficients"`` the regularizer of the original "lite" estimator of Strathmann et al. (2015). With
     all samples as landmarks it is often the best of the family in ten dimensions and more.
 
     Parameters
@@ -75,7 +75,7 @@ class LiteKEF(BasisEstimator):
 
     def _basis(self, kernel: Any) -> Basis:
         check_smooth(kernel, 2)
-        return KernelSections(kernel, self.landmarks_ - self.centre_)
+        return KernelSections(kernel, self.landmarks_ - self.center_)
 
     def _penalties(self, basis: Any) -> dict[str, np.ndarray]:
         gram = basis.gram()
@@ -83,4 +83,4 @@ class LiteKEF(BasisEstimator):
         return penalties if self.penalty == "cv" else {self.penalty: penalties[self.penalty]}
 
     def _function(self, basis: Any, coefficients: np.ndarray) -> KernelExpansion:
-        return KernelExpansion(basis.kernel, basis.centres, sections=coefficients)
+        return KernelExpansion(basis.kernel, basis.centers, sections=coefficients)

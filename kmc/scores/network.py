@@ -32,8 +32,8 @@ class Network(NamedTuple):
 class Denoiser:
     r"""The score field of a denoising autoencoder, in the units of x.
 
-    A network r that reconstructs z = (x - centre) / scale out of z plus noise of standard deviation σ / scale has
-    (scale r(z) + centre - x) / σ² near ∇ log p(x), and (tr ∇r(z) - d) / σ² near Δ log p(x) (Alain and Bengio 2014,
+    A network r that reconstructs z = (x - center) / scale out of z plus noise of standard deviation σ / scale has
+    (scale r(z) + center - x) / σ² near ∇ log p(x), and (tr ∇r(z) - d) / σ² near Δ log p(x) (Alain and Bengio 2014,
     theorem 1).
 
     If its weights are tied, that field is the gradient of
@@ -44,7 +44,7 @@ class Denoiser:
     """
 
     network: Network
-    centre: np.ndarray  # (d,)
+    center: np.ndarray  # (d,)
     scale: float
     noise: float  # σ
     tied: bool
@@ -77,14 +77,14 @@ class Denoiser:
     def state(self) -> DenoiserState:
         """The same for jitted loops."""
         network = Network(*(np.ascontiguousarray(array) for array in self.network))
-        return DenoiserState(*network, self.centre, self.scale, self.noise, self.tied)
+        return DenoiserState(*network, self.center, self.scale, self.noise, self.tied)
 
     def _standard(self, x):
-        return (x - self.centre) / self.scale
+        return (x - self.center) / self.scale
 
 
 def initial(dim: int, n_hidden: int, tied: bool, rng: np.random.Generator) -> Network:
-    """Random weights that neither saturate the code of standardised points nor stretch it when it is decoded."""
+    """Random weights that neither saturate the code of standardized points nor stretch it when it is decoded."""
     if tied:
         encoder = rng.standard_normal((n_hidden, dim)) / np.sqrt(max(n_hidden, dim))
         return Network(encoder, np.zeros(n_hidden), encoder.T, np.zeros(dim))
@@ -151,7 +151,7 @@ class DenoiserState(NamedTuple):
     code_bias: np.ndarray  # (h,)
     decoder: np.ndarray  # (d, h)
     bias: np.ndarray  # (d,)
-    centre: np.ndarray  # (d,)
+    center: np.ndarray  # (d,)
     scale: float
     noise: float
     tied: bool
@@ -168,7 +168,7 @@ def _value_and_gradient(state, x, gradient, work):
     vectors, code = work
     z, r = vectors[0], vectors[1]
     for i in range(x.size):
-        z[i] = (x[i] - state.centre[i]) / state.scale
+        z[i] = (x[i] - state.center[i]) / state.scale
     np.dot(state.encoder, z, code)
     value = 0.0
     for j in range(code.size):

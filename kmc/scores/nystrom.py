@@ -64,9 +64,9 @@ class NystromKEF(BasisEstimator):
 
     Notes
     -----
-    Assembly takes O(n m² d²) time in blocks of bounded memory, the solution O(m³ d³) for each regularisation and fold,
+    Assembly takes O(n m² d²) time in blocks of bounded memory, the solution O(m³ d³) for each regularization and fold,
     memory O(m² d²). Of a stream, a block's forms are added to those so far, O(block) work, and the system is solved
-    anew once the stream has grown by 5 % since the last time; landmarks, bandwidth, regularisation and base density
+    anew once the stream has grown by 5 % since the last time; landmarks, bandwidth, regularization and base density
     are chosen again when it has doubled, from all of it: it is kept, O(n d) memory.
 
     Examples
@@ -112,15 +112,15 @@ class NystromKEF(BasisEstimator):
     def _basis(self, kernel: Any) -> Basis:
         check_smooth(kernel, 3)
         components = None if len(self.components_) == self.landmarks_.size else self.components_
-        return KernelGradients(kernel, self.landmarks_ - self.centre_, components)
+        return KernelGradients(kernel, self.landmarks_ - self.center_, components)
 
     def _penalties(self, basis: Any) -> dict[str, np.ndarray]:
         return {"norm": basis.gram()}
 
     def _function(self, basis: Any, coefficients: np.ndarray) -> KernelExpansion:
-        gradients = np.zeros(basis.centres.size)
+        gradients = np.zeros(basis.centers.size)
         gradients[self.components_] = coefficients
-        gradients = gradients.reshape(basis.centres.shape)
+        gradients = gradients.reshape(basis.centers.shape)
         used = np.any(gradients != 0.0, axis=1)
         used[0] = True  # f = 0, from a kernel so narrow that its derivatives vanish at the samples, is an expansion too
-        return KernelExpansion(basis.kernel, basis.centres[used], gradients=gradients[used])
+        return KernelExpansion(basis.kernel, basis.centers[used], gradients=gradients[used])

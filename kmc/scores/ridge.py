@@ -1,6 +1,6 @@
 """Score matching in a finite basis: accumulate the forms, choose what is open by held-out objective, solve one ridge.
 
-f = Σ β_i φ_i minimises ½ βᵀ A β + hᵀ β + ½ λ βᵀ P β, with A = E[<∇φ, ∇φᵀ>] and h = E[Δφ + <∇φ, ∇log q0>] over weighted
+f = Σ β_i φ_i minimizes ½ βᵀ A β + hᵀ β + ½ λ βᵀ P β, with A = E[<∇φ, ∇φᵀ>] and h = E[Δφ + <∇φ, ∇log q0>] over weighted
 samples and P the penalty, as a rule the Gram matrix of the reproducing-kernel space: β = -(A + λP)⁻¹ h. Sutherland,
 Strathmann, Arbel and Gretton (2018), theorem 1 and lemma 4. With log-density values y at the samples,
 ½ γ E[(f + c - (y - log q0))²] is added for the best constant c: A gains γ Cov(φ, φ), and h gains -γ Cov(φ, y - log q0).
@@ -40,13 +40,13 @@ class Model(Protocol):
         """Draw what all candidates share: landmarks, components, the seed of the frequencies."""
 
     def _basis(self, kernel: Any) -> Basis:
-        """The basis with this kernel, in centred coordinates."""
+        """The basis with this kernel, in centered coordinates."""
 
     def _penalties(self, basis: Basis) -> dict[str, np.ndarray]:
         """Penalty matrices (p, p) by name: candidates, if there are several."""
 
     def _function(self, basis: Basis, coefficients: np.ndarray) -> Any:
-        """f in centred coordinates, with ``values``, ``gradient`` and ``laplacian`` at points."""
+        """f in centered coordinates, with ``values``, ``gradient`` and ``laplacian`` at points."""
 
 
 def fit(model: Any, samples: Samples) -> Sums:
@@ -57,7 +57,7 @@ def fit(model: Any, samples: Samples) -> Sums:
     rng = as_generator(model.random_state)
     median = median_distance(samples.x)
     first = listed("kernel", model.kernel)[0]
-    model.centre_ = samples.centre
+    model.center_ = samples.center
     model._draw(samples, kernel_of(first, median if isinstance(first, str) else 1.0), rng)
     search = Search(selection.regularizations(model.regularization, median))
     total = _searched(model, samples, list(selection.settings(model, samples, median)), search, rng)
@@ -75,11 +75,11 @@ def solve(model: Any, total: Sums) -> None:
         objective.matrix, -objective.linear, penalty, model.regularization_, model.jitter
     )
     function = model._function(model.basis_, model.coefficients_)
-    model.density_ = FittedExpansion(model.centre_, model.base_density_, function)
+    model.density_ = FittedExpansion(model.center_, model.base_density_, function)
 
 
 def _searched(model, samples, settings, search, rng) -> Sums:
-    """Set what is chosen but the regularisation, which is in ``search``; the sums over all samples."""
+    """Set what is chosen but the regularization, which is in ``search``; the sums over all samples."""
     folds = folds_of(len(samples.x), model.cv, rng) if model.cv != "loo" else None
     chosen: Sums | None = None
     for candidate, kernel, base in settings:

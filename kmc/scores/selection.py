@@ -1,4 +1,4 @@
-"""Choice of kernel, bandwidth, base density and regularisation by the held-out score-matching objective."""
+"""Choice of kernel, bandwidth, base density and regularization by the held-out score-matching objective."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REGULARIZATIONS = tuple(10.0 ** np.arange(-8.0, 2.0))
 
 
 class Candidate(NamedTuple):
-    """A setting whose regularisations are compared; the fields are columns of the table."""
+    """A setting whose regularizations are compared; the fields are columns of the table."""
 
     kernel: Any
     bandwidth: float

@@ -15,15 +15,15 @@ class Samples(NamedTuple):
     """Samples of the density to be estimated."""
 
     x: np.ndarray  # (n, d)
-    centre: np.ndarray  # (d,) taken off before anything is computed: an offset must not cost digits
+    center: np.ndarray  # (d,) taken off before anything is computed: an offset must not cost digits
     weights: np.ndarray  # (n,) not negative
     values: np.ndarray | None  # (n,) log-density at x, if it is known
     value_weight: float  # γ of the value terms
 
     @property
     def z(self) -> np.ndarray:
-        """Centred points (n, d)."""
-        return self.x - self.centre
+        """Centered points (n, d)."""
+        return self.x - self.center
 
     def take(self, rows: np.ndarray) -> Samples:
         """Some of the samples."""
@@ -36,7 +36,7 @@ class Samples(NamedTuple):
         values = None
         if self.values is not None and other.values is not None:
             values = np.concatenate([self.values, other.values])
-        return self._replace(x=x, centre=w @ x / w.sum(), weights=w, values=values)
+        return self._replace(x=x, center=w @ x / w.sum(), weights=w, values=values)
 
 
 class Quadratic(NamedTuple):
@@ -81,14 +81,14 @@ class Sums:
         if forms.values is None:
             return Quadratic(matrix, linear, constant)
         return Quadratic(
-            matrix + self.value_weight * forms.centred_mass(),
-            linear - self.value_weight * forms.centred_values(),
+            matrix + self.value_weight * forms.centered_mass(),
+            linear - self.value_weight * forms.centered_values(),
             constant + 0.5 * self.value_weight * forms.value_variance(),
         )
 
 
 def accumulate_sums(basis: Basis, samples: Samples, base: Any) -> Sums:
-    """Sum over samples for one basis, in centred coordinates, and one base density, in the user's."""
+    """Sum over samples for one basis, in centered coordinates, and one base density, in the user's."""
     gradient, w = base.gradient(samples.x), samples.weights
     base_sum = w @ (base.laplacian(samples.x) + 0.5 * np.einsum("ij,ij->i", gradient, gradient))
     names: tuple[str, ...] = ("dirichlet", "linear")

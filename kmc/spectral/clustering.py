@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kmc.checks import as_generator, check_count
+from kmc.deprecation import renamed_fields
 from kmc.errors import KmcWarning
 from kmc.forms.stream import length
 from kmc.spectral.embedding import KernelEmbedding, check_repeatable
@@ -26,6 +27,7 @@ EMBEDDINGS: dict[str, type[KernelEmbedding]] = {
 }
 
 
+@renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
 class KernelClusters:
     """What :func:`kernel_kmeans` found.
@@ -34,22 +36,22 @@ class KernelClusters:
     ----------
     labels : ndarray of int, shape (n,)
         Number of each point's cluster, 0 to n_clusters - 1.
-    centres : ndarray, shape (n_clusters, n_components)
+    centers : ndarray, shape (n_clusters, n_components)
         Means of the clusters in the embedding.
     inertia : float
-        Sum of squared distances of the points to the centres, in the embedding.
+        Sum of squared distances of the points to the centers, in the embedding.
     embedding : transformer
         The fitted embedding.
     """
 
     labels: np.ndarray
-    centres: np.ndarray
+    centers: np.ndarray
     inertia: float
     embedding: Any
 
     def predict(self, X: Any) -> np.ndarray:
-        """Number of the nearest centre of each row of X, shape (n,); X as the embedding's ``transform`` takes it."""
-        return nearest(self.embedding.transform(X), self.centres)[0]
+        """Number of the nearest center of each row of X, shape (n,); X as the embedding's ``transform`` takes it."""
+        return nearest(self.embedding.transform(X), self.centers)[0]
 
 
 def kernel_kmeans(

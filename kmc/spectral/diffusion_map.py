@@ -85,7 +85,7 @@ class DiffusionMap(EigenfunctionMap):
     Notes
     -----
     The estimator is that of Pillaud-Vivien and Bach (2023), "Kernelized diffusion maps", their algorithms 1 and 2, with
-    Ritz values in place of penalised ones and forms by matrix products as in Cabannes and Bach (2023), algorithms 2
+    Ritz values in place of penalized ones and forms by matrix products as in Cabannes and Bach (2023), algorithms 2
     and 3. Time is O(n p²) and memory O(block p + p²) beside the samples, whatever n is: ``fit`` takes arrays, memory
     maps, lists of arrays, dask arrays and iterators of blocks. Landmarks and bandwidth are chosen on at most 50,000
     rows drawn at random (the first ones of an iterator: shuffle it, or give landmarks), then all rows are read once.
@@ -93,7 +93,7 @@ class DiffusionMap(EigenfunctionMap):
     At most one function for ten samples is used, those of the greatest eigenvalues of the kernel matrix (but as many
     as there are components): more could step across every gap between samples, at no cost in energy. Modes that samples
     held out do not know are not reported: with too narrow a kernel there would be modes that vary
-    only between a landmark and its neighbours, and a falsely small gap. If not all ``n_components`` are supported there
+    only between a landmark and its neighbors, and a falsely small gap. If not all ``n_components`` are supported there
     are fewer, with a :class:`kmc.KmcWarning`. What no sample shows cannot be seen: samples that are all in one of two
     wells have the spectrum of that well.
 
@@ -140,7 +140,7 @@ class DiffusionMap(EigenfunctionMap):
         """The score that was given; without one, the method by which scikit-learn compares settings.
 
         ``score(X, y=None)`` is the sum over modes of variance by mean squared gradient on X (n, d), greater is better:
-        what the selection of bandwidth and regularisation holds out.
+        what the selection of bandwidth and regularization holds out.
         """
         given = vars(self)["score"]
         return self._inverse_quotients if given is None else given
@@ -202,7 +202,7 @@ class DiffusionMap(EigenfunctionMap):
         X : array_like, shape (n, d)
             Where the eigenfunctions are wanted.
         log_density : callable, object with ``log_density``, or array_like, shape (n,)
-            log p. The functions have norm one on R^d if p is normalised.
+            log p. The functions have norm one on R^d if p is normalized.
 
         Returns
         -------
@@ -272,7 +272,7 @@ class DiffusionMap(EigenfunctionMap):
                 stacklevel=3,
             )
         self.basis_, self.kernel_ = space.basis, kernel_of(self.kernel, best.bandwidth)
-        self.landmarks_ = getattr(space.basis, "centres", None)
+        self.landmarks_ = getattr(space.basis, "centers", None)
         self.eigenvalues_ = modes.eigenvalues / unit**2
         coefficients = space.matrix @ modes.vectors
         peak = np.abs(coefficients).argmax(axis=0)
@@ -287,7 +287,7 @@ class DiffusionMap(EigenfunctionMap):
 def _fourier(
     kernel: Any, count: int, points: np.ndarray, tolerance: float, rng: np.random.Generator
 ) -> tuple[FourierFeatures, np.ndarray]:
-    """Features centred at the points' mean, and orthonormal combinations of those that the points tell apart."""
+    """Features centered at the points' mean, and orthonormal combinations of those that the points tell apart."""
     drawn = FourierFeatures.draw(kernel, count, points.shape[1], rng)
     phases = (drawn.phases - drawn.frequencies @ points.mean(axis=0)) % (2 * np.pi)
     features = FourierFeatures(drawn.frequencies, phases, drawn.amplitudes)

@@ -19,7 +19,7 @@ BLOCK = 2048
 """Points per block."""
 
 ROUNDING = 100.0 * np.finfo(float).eps
-"""Of the trace of a kernel matrix: what is less in it after centring is rounding."""
+"""Of the trace of a kernel matrix: what is less in it after centering is rounding."""
 
 
 class KernelEmbedding(Estimator):
@@ -151,7 +151,7 @@ def draw(parts: Any, count: int, rng: np.random.Generator) -> np.ndarray:
     return rows
 
 
-def centred(gram: np.ndarray) -> np.ndarray:
+def centered(gram: np.ndarray) -> np.ndarray:
     """H K H with H = I - 11ᵀ/m: the kernel matrix of features minus their mean.
 
     Raises

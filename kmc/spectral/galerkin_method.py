@@ -63,7 +63,7 @@ def galerkin(
 
     Algorithm 1 of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms":
     with :math:`L = (E[H(\varphi_i, \psi_j, X)])_{ij}`, Φ and Ψ the second moments of the two bases, find A and B with
-    :math:`A^\top L B` diagonal and :math:`A^\top \Phi A = B^\top \Psi B = I`, by the generalised singular value
+    :math:`A^\top L B` diagonal and :math:`A^\top \Phi A = B^\top \Psi B = I`, by the generalized singular value
     decomposition of their appendix A.3, or by the symmetric eigenproblem that it is when the form is symmetric and the
     bases are one.
 
@@ -137,20 +137,20 @@ def galerkin(
     right = left if right is None else right
     _check(left, right, n_components, which, tolerance)
     total, masses = _sums(operator, left, right, X, weights, block)
-    centred = operator.annihilates_constants
-    spaces = [whitening(basis, mass, centred, tolerance) for basis, mass in masses]
+    centered = operator.annihilates_constants
+    spaces = [whitening(basis, mass, centered, tolerance) for basis, mass in masses]
     whitened = spaces[0].T @ total @ spaces[-1]
     count = _count(n_components, min(whitened.shape))
     ranks = (spaces[0].shape[1], spaces[-1].shape[1])
     if operator.symmetric and left is right:
         eigenvalues, vectors = linalg.eigh(0.5 * (whitened + whitened.T), check_finite=False)
         order = np.arange(count) if which == "smallest" else np.arange(len(eigenvalues))[::-1][:count]
-        modes = _combined(left, spaces[0] @ vectors[:, order], masses[0][1], centred)
+        modes = _combined(left, spaces[0] @ vectors[:, order], masses[0][1], centered)
         return Decomposition(np.abs(eigenvalues[order]), eigenvalues[order], modes, modes, ranks)
     a, values, b = linalg.svd(whitened, full_matrices=False, check_finite=False)
     order = np.arange(count) if which == "largest" else np.arange(len(values))[::-1][:count]
-    one = _combined(left, spaces[0] @ a[:, order], masses[0][1], centred)
-    other = _combined(right, spaces[-1] @ b[order].T, masses[-1][1], centred)
+    one = _combined(left, spaces[0] @ a[:, order], masses[0][1], centered)
+    other = _combined(right, spaces[-1] @ b[order].T, masses[-1][1], centered)
     return Decomposition(values[order], None, one, other, ranks)
 
 
@@ -173,14 +173,14 @@ def _sums(form, left, right, X, weights, block) -> tuple[np.ndarray, list[tuple[
     return total / masses[0].weight, list(zip(bases, masses, strict=True))
 
 
-def whitening(basis, forms, centred, tolerance) -> np.ndarray:
+def whitening(basis, forms, centered, tolerance) -> np.ndarray:
     """W (p, r) with Wᵀ Φ W = I.
 
     First orthonormal in the space of a kernel, if the basis is of one: digits of functions that are nearly the same are
     lost there and not in Φ, which squares them.
     """
     raw = forms.get("mass") / forms.weight
-    mass = forms.centred_mass() if centred else raw
+    mass = forms.centered_mass() if centered else raw
     gram = getattr(basis, "gram", None)
     try:
         if np.trace(mass) <= ROUNDING * np.trace(raw):
@@ -190,11 +190,11 @@ def whitening(basis, forms, centred, tolerance) -> np.ndarray:
         first = eigen_whitening(gram(), tolerance)
         return first @ eigen_whitening(first.T @ mass @ first, tolerance)
     except linalg.LinAlgError as error:
-        raise ValueError(f"{basis!r}: all its functions are {'constant' if centred else 'zero'} over X") from error
+        raise ValueError(f"{basis!r}: all its functions are {'constant' if centered else 'zero'} over X") from error
 
 
-def _combined(basis, coefficients, forms, centred):
-    offset = forms.mean @ coefficients / forms.weight if centred else np.zeros(coefficients.shape[1])
+def _combined(basis, coefficients, forms, centered):
+    offset = forms.mean @ coefficients / forms.weight if centered else np.zeros(coefficients.shape[1])
     return Combinations(basis, coefficients, offset)
 
 

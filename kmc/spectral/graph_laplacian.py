@@ -18,7 +18,7 @@ from kmc.kernels.checks import length
 from kmc.source import gathered
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.galerkin_method import whitening
-from kmc.spectral.neighbours import Neighbours, automatic_bandwidth, gaussian
+from kmc.spectral.neighbors import Neighbors, automatic_bandwidth, gaussian
 
 DENSE = 500
 """Points up to which all eigenvectors are computed."""
@@ -28,7 +28,7 @@ NO_EDGE = 1e-10
 
 
 class GraphLaplacian(EigenfunctionMap):
-    r"""Eigenfunctions of the Laplacian from finite differences between neighbours.
+    r"""Eigenfunctions of the Laplacian from finite differences between neighbors.
 
     With Gaussian weights :math:`k_{ij} = \exp(-|x_i - x_j|^2 / 2h^2)`, degrees :math:`q_i = \sum_j k_{ij}` and
     :math:`w_{ij} = k_{ij} / (q_i q_j)^\alpha`, these are diffusion maps (Coifman and Lafon 2006): the eigenvectors of
@@ -38,7 +38,7 @@ class GraphLaplacian(EigenfunctionMap):
 
     For samples of a density p the operator that is estimated is :math:`-\Delta - 2(1 - \alpha) \nabla\log p \cdot
     \nabla`: at α = 1/2 the generator of Langevin dynamics, as in :class:`DiffusionMap`; at α = 1 the Laplacian of the
-    manifold whatever the density; at α = 0 the plain normalised graph Laplacian.
+    manifold whatever the density; at α = 0 the plain normalized graph Laplacian.
 
     Parameters
     ----------
@@ -65,11 +65,11 @@ class GraphLaplacian(EigenfunctionMap):
     Notes
     -----
     The eigenvalues converge as n grows and h falls, at a rate that worsens with the dimension: see the figures of
-    :class:`DiffusionMap` and of ``benchmarks/spectral_galerkin.py``. Time O(n log n) for few neighbours in few
+    :class:`DiffusionMap` and of ``benchmarks/spectral_galerkin.py``. Time O(n log n) for few neighbors in few
     dimensions. A point of the fit is mapped to its row of the embedding; others, without a basis, by Nyström's formula
     over their nearest points of the fit.
 
-    Memory is O(n d + n k) for k neighbours, O(n²) if all points are joined.
+    Memory is O(n d + n k) for k neighbors, O(n²) if all points are joined.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class GraphLaplacian(EigenfunctionMap):
             raise TypeError(f"basis={self.basis!r}: expected None or an object of kmc.bases")
         if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
             raise ValueError(f"bandwidth={self.bandwidth!r}: expected 'auto' or a positive number")
-        graph = Neighbours(x, self.n_neighbors)
+        graph = Neighbors(x, self.n_neighbors)
         self._graph = graph
         self.bandwidth_ = (
             automatic_bandwidth(graph) if isinstance(self.bandwidth, str) else length("bandwidth", self.bandwidth)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from kmc.spectral.embedding import KernelEmbedding, centred
+from kmc.spectral.embedding import KernelEmbedding, centered
 
 
 class KernelJL(KernelEmbedding):
     r"""Gaussian sketch of kernel features, in the spirit of Johnson and Lindenstrauss.
 
-    With the kernel matrix :math:`\bar K` of a subsample :math:`X_1, \dots, X_n`, centred, and a matrix Z (d, n) of
+    With the kernel matrix :math:`\bar K` of a subsample :math:`X_1, \dots, X_n`, centered, and a matrix Z (d, n) of
     independent standard normal numbers, a point is mapped to
 
     .. math:: x \mapsto \frac{1}{n^{3/2} \sqrt d}\, Z \bar K\, \bar k(x), \qquad
               \bar k(x)_i = \langle k(x, \cdot) - \mu,\; k(X_i, \cdot) - \mu \rangle, \quad
               \mu = \frac1n \sum_i k(X_i, \cdot):
 
-    the centred K-JL of Kpotufe and Sriperumbudur (2020), "Gaussian sketching yields a J-L lemma in RKHS", sections 3
+    the centered K-JL of Kpotufe and Sriperumbudur (2020), "Gaussian sketching yields a J-L lemma in RKHS", sections 3
     and 5. Inner products of images estimate :math:`\langle f, \Sigma^3 g \rangle` of the features f and g, with Σ the
     covariance operator (theorem 1), so that what is far apart along the leading directions of kernel PCA stays so, at
     the price of two matrix products.
@@ -68,6 +68,6 @@ class KernelJL(KernelEmbedding):
     def _project(self, gram, rng):
         n = len(gram)
         self.sketch_ = rng.standard_normal((self.n_components, n))
-        sketched = (centred(gram) @ self.sketch_.T) / (n**1.5 * np.sqrt(self.n_components))
-        # K̄ times the centring matrix is K̄ again: k̄(x) need not be centred in both arguments
+        sketched = (centered(gram) @ self.sketch_.T) / (n**1.5 * np.sqrt(self.n_components))
+        # K̄ times the centering matrix is K̄ again: k̄(x) need not be centered in both arguments
         return sketched, gram.mean(axis=0) @ sketched

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from kmc.linalg import eigen_whitening
-from kmc.spectral.embedding import ROUNDING, KernelEmbedding, centred, leading
+from kmc.spectral.embedding import ROUNDING, KernelEmbedding, centered, leading
 
 
 class KernelPCA(KernelEmbedding):
     r"""Kernel principal component analysis (Schölkopf, Smola and Müller 1998) on a subsample, extended to all points.
 
-    With the eigenpairs :math:`(\lambda_k, \alpha_k)` of the centred kernel matrix of a subsample
+    With the eigenpairs :math:`(\lambda_k, \alpha_k)` of the centered kernel matrix of a subsample
     :math:`X_1, \dots, X_n`, a point is mapped to
     :math:`\lambda_k^{-1/2} \sum_i \alpha_{ki}\, \langle k(x, \cdot) - \mu, k(X_i, \cdot) \rangle`, its coordinate along
     the k-th principal axis, of unit length in the kernel's space; μ is the mean of the :math:`k(X_i, \cdot)`. For
@@ -20,7 +20,7 @@ class KernelPCA(KernelEmbedding):
     Parameters
     ----------
     n_components : int
-        Number of axes. Where the centred kernel matrix has a smaller rank, there are fewer, and a warning.
+        Number of axes. Where the centered kernel matrix has a smaller rank, there are fewer, and a warning.
     kernel : str or kernel
         A name of :mod:`kmc.kernels` or an object from there.
     bandwidth : float or "median"
@@ -64,10 +64,10 @@ class KernelPCA(KernelEmbedding):
     eigenvalues_: np.ndarray
 
     def _project(self, gram, rng):
-        n, matrix = len(gram), centred(gram)
-        # where a kernel is wide, little is left of it after centring, and the rounding of the whole is in what is left
+        n, matrix = len(gram), centered(gram)
+        # where a kernel is wide, little is left of it after centering, and the rounding of the whole is in what is left
         tolerance = max(2e-8, ROUNDING * np.trace(gram) / np.linalg.norm(matrix))
-        axes = leading(eigen_whitening(matrix, tolerance), self.n_components, "the centred kernel matrix", n)
+        axes = leading(eigen_whitening(matrix, tolerance), self.n_components, "the centered kernel matrix", n)
         axes *= np.sign(axes[np.argmax(np.abs(axes), axis=0), np.arange(axes.shape[1])])
         self.eigenvalues_ = 1.0 / (n * np.einsum("ij,ij->j", axes, axes))  # axes are α λ^-1/2
         return axes, gram.mean(axis=0) @ axes

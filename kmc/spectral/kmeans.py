@@ -18,16 +18,16 @@ class Partition(NamedTuple):
     """Points in clusters."""
 
     labels: np.ndarray  # (n,) int
-    centres: np.ndarray  # (k, d), the means of the clusters
-    inertia: float  # Σ |x - its centre|²
+    centers: np.ndarray  # (k, d), the means of the clusters
+    inertia: float  # Σ |x - its center|²
 
 
 def kmeans(points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init: int = 10) -> Partition:
     """The partition of least inertia out of several runs of Lloyd's algorithm.
 
-    Every run starts from centres drawn with greedy k-means++ (Arthur and Vassilvitskii 2007), and ends when no label
+    Every run starts from centers drawn with greedy k-means++ (Arthur and Vassilvitskii 2007), and ends when no label
     changes or the inertia falls by less than 1e-6 of itself. A cluster that loses all its points takes the point that
-    is farthest from its centre.
+    is farthest from its center.
 
     Parameters
     ----------
@@ -49,45 +49,47 @@ def kmeans(points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init
     >>> from kmc.spectral.kmeans import kmeans
     >>> points = np.array([[0.0], [1.0], [10.0], [11.0]])
     >>> partition = kmeans(points, 2, np.random.default_rng(0))
-    >>> np.sort(partition.centres[:, 0])
+    >>> np.sort(partition.centers[:, 0])
     array([ 0.5, 10.5])
     >>> partition.inertia
     1.0
     """
-    centre = points.mean(axis=0)
-    centred = points - centre  # which keeps the digits of |x|² - 2 x·c + |c|²
-    best = min((_lloyd(centred, _seeds(centred, n_clusters, rng)) for _ in range(n_init)), key=lambda run: run.inertia)
-    return best._replace(centres=best.centres + centre)
+    center = points.mean(axis=0)
+    centered = points - center  # which keeps the digits of |x|² - 2 x·c + |c|²
+    best = min(
+        (_lloyd(centered, _seeds(centered, n_clusters, rng)) for _ in range(n_init)), key=lambda run: run.inertia
+    )
+    return best._replace(centers=best.centers + center)
 
 
-def nearest(points: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number of the nearest centre of each point (n,), and the squared distance to it (n,)."""
-    norms = np.einsum("ij,ij->i", centres, centres)
+def nearest(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Number of the nearest center of each point (n,), and the squared distance to it (n,)."""
+    norms = np.einsum("ij,ij->i", centers, centers)
     labels, distances = np.empty(len(points), int), np.empty(len(points))
-    for rows in general.slices(len(points), len(centres)):
-        s = points[rows] @ (-2.0 * centres.T) + norms
+    for rows in general.slices(len(points), len(centers)):
+        s = points[rows] @ (-2.0 * centers.T) + norms
         labels[rows] = s.argmin(axis=1)
         distances[rows] = np.take_along_axis(s, labels[rows, None], axis=1)[:, 0]
     distances += np.einsum("ij,ij->i", points, points)
     return labels, np.maximum(distances, 0.0)
 
 
-def _lloyd(points, centres):
-    labels, distances = nearest(points, centres)
+def _lloyd(points, centers):
+    labels, distances = nearest(points, centers)
     inertia = distances.sum()
     for _ in range(_MOST_ITERATIONS):
-        centres = _means(points, labels, distances, len(centres))
-        moved, distances = nearest(points, centres)
+        centers = _means(points, labels, distances, len(centers))
+        moved, distances = nearest(points, centers)
         before, inertia = inertia, distances.sum()
         same = np.array_equal(moved, labels)
         labels = moved
         if same or before - inertia <= _STALLED * before:
             break
-    return Partition(labels, centres, float(inertia))
+    return Partition(labels, centers, float(inertia))
 
 
 def _means(points, labels, distances, count):
-    """Means of the clusters; an empty one takes the worst point of another, which then has its own centre."""
+    """Means of the clusters; an empty one takes the worst point of another, which then has its own center."""
     counts = np.bincount(labels, minlength=count)
     for empty in np.flatnonzero(counts == 0):
         worst = np.argmax(np.where(counts[labels] > 1, distances, -1.0))
@@ -98,8 +100,8 @@ def _means(points, labels, distances, count):
 
 
 def _seeds(points, count, rng):
-    """Greedy k-means++: each further centre is the best of a few points, drawn in proportion to the squared distance
-    from the centres so far.
+    """Greedy k-means++: each further center is the best of a few points, drawn in proportion to the squared distance
+    from the centers so far.
     """
     norms = np.einsum("ij,ij->i", points, points)
     chosen = [int(rng.integers(len(points)))]

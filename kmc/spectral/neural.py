@@ -29,9 +29,9 @@ MOST_FOR_CUTOFF = 2000
 
 
 class NeuralEigenfunctions(EigenfunctionMap):
-    r"""Eigenfunctions in a nonlinear space of functions, by stochastic optimisation.
+    r"""Eigenfunctions in a nonlinear space of functions, by stochastic optimization.
 
-    A network f with p outputs minimises
+    A network f with p outputs minimizes
 
     .. math:: \frac{2}{\mu} \sum_j E[H(f_j, f_j, X)] + E[(f(X)^\top f(X'))^2] - 2 E|f(X)|^2 + p,
 
@@ -51,13 +51,13 @@ class NeuralEigenfunctions(EigenfunctionMap):
     hidden_layer_sizes : sequence of int
         Of a multilayer perceptron.
     module : torch.nn.Module, optional
-        A network of your own in its place, from standardised points (n, d) to (n, p), p >= n_components. It is copied,
+        A network of your own in its place, from standardized points (n, d) to (n, p), p >= n_components. It is copied,
         and trained in double precision.
     cutoff : float or "auto"
         μ: eigenvalues above it are out of reach. "auto" is twice the estimate of the last eigenvalue wanted in a small
         basis of kernel sections.
     max_iter : int
-        Steps of the optimisation.
+        Steps of the optimization.
     batch_size : int
         Of each of the two batches of a step.
     learning_rate : float
@@ -231,8 +231,8 @@ def _import_torch() -> Any:
 def _mean_and_deviation(x) -> tuple[np.ndarray, np.ndarray]:
     """Of each coordinate, in one pass."""
     first = next(blocks(x, 1)).x
-    forms = accumulate(Monomials(1, first.shape[1], centre=first[0]), x, ("mass",))
-    return first[0] + forms.get("mean") / forms.weight, np.sqrt(np.diag(forms.centred_mass()))
+    forms = accumulate(Monomials(1, first.shape[1], center=first[0]), x, ("mass",))
+    return first[0] + forms.get("mean") / forms.weight, np.sqrt(np.diag(forms.centered_mass()))
 
 
 def _batches(x, weights, size, rng) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -23,14 +23,14 @@ class NetworkFunctions:
     Attributes
     ----------
     module : torch.nn.Module
-        From z = (x - centre) / scale (n, d) to (n, p).
-    centre, scale : ndarray, shape (d,)
+        From z = (x - center) / scale (n, d) to (n, p).
+    center, scale : ndarray, shape (d,)
     size : int
         p.
     """
 
     module: Any
-    centre: np.ndarray
+    center: np.ndarray
     scale: np.ndarray
     size: int
 
@@ -67,7 +67,7 @@ class NetworkFunctions:
     def _standard(self, x):
         import torch
 
-        return torch.as_tensor((x - self.centre) / self.scale)
+        return torch.as_tensor((x - self.center) / self.scale)
 
 
 def multilayer_perceptron(dim: int, hidden: tuple[int, ...], outputs: int) -> Any:
@@ -96,7 +96,7 @@ def energy(form: Form, basis: NetworkFunctions, x: np.ndarray) -> torch.Tensor:
 
 
 def orthogonality(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    r"""The regulariser of equation 17 for (1, f), without bias from two independent batches of f, (n, p) and (m, p).
+    r"""The regularizer of equation 17 for (1, f), without bias from two independent batches of f, (n, p) and (m, p).
 
     E[(f(X)ᵀf(X'))²] + 2 E[f(X)ᵀf(X')] - 2 E|f(X)|² + p = ‖E[f fᵀ] - I‖² + 2 |E f|²: the constant is the first of the
     functions that are to be orthonormal, and f is to have mean zero.
@@ -114,7 +114,7 @@ def train(
     learning_rate: float,
     steps: int,
 ) -> np.ndarray:
-    """Minimise equation 18, 2 Σ E(f_j) / μ + R(f), by Adam with a cosine schedule; the loss of each step."""
+    """Minimize equation 18, 2 Σ E(f_j) / μ + R(f), by Adam with a cosine schedule; the loss of each step."""
     import torch
 
     module = basis.module.train()

@@ -32,7 +32,7 @@ class Representer:
                 f"basis='representer' has n (1 + d) = {n * (1 + d)} functions for {n} samples in {d} dimensions: "
                 f"expected at most {MOST_FUNCTIONS}, use basis='nystrom'"
             )
-        self.kernel, self.centres = kernel, points
+        self.kernel, self.centers = kernel, points
         self._parts = KernelSections(kernel, points), KernelGradients(kernel, points)
         self.size = n * (1 + d)
 
@@ -50,15 +50,15 @@ class Representer:
 
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Gradients (m, d) of the combination with coefficients (p,)."""
-        n = len(self.centres)
+        n = len(self.centers)
         sections, gradients = self._parts
         return sections.contract_gradients(x, coefficients[:n]) + gradients.contract_gradients(x, coefficients[n:])
 
     def gram(self) -> np.ndarray:
         """(p, p) Gram matrix of the reproducing-kernel space."""
-        n = len(self.centres)
+        n = len(self.centers)
         sections, gradients = self._parts
-        mixed = kernel_derivative(self.kernel, "y", self.centres, self.centres).reshape(
+        mixed = kernel_derivative(self.kernel, "y", self.centers, self.centers).reshape(
             n, -1
         )  # <k(x_i, .), ∂_l k(x_j, .)>
         return np.block([[sections.gram(), mixed], [mixed.T, gradients.gram()]])

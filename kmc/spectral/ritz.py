@@ -60,7 +60,7 @@ def refined(pencil: Pencil, space: np.ndarray, count: int) -> Modes:
     """Modes by the generator applied pointwise: Cov(φ, Lφ) v = λ Cov(φ, φ) v in a subspace (r, m).
 
     Where a combination of φ is an eigenfunction, this finds it and its eigenvalue exactly, whatever the samples; a
-    symmetrised form would not. The functions are made orthonormal in the order of their eigenvalues.
+    symmetrized form would not. The functions are made orthonormal in the order of their eigenvalues.
     """
     form = pencil.within(space)
     eigenvalues, vectors = linalg.eig(form.cross, form.mass, check_finite=False)

@@ -46,7 +46,7 @@ def draw_landmarks(model: Any, sample: Sample, bandwidth: float, rng: np.random.
     return landmarks.choose(model.landmarks, points, model.n_basis, rng, kernel)
 
 
-def whitened_sections(kernel: Any, bandwidth: float, centres: np.ndarray, tolerance: float = 2e-8) -> Whitened:
+def whitened_sections(kernel: Any, bandwidth: float, centers: np.ndarray, tolerance: float = 2e-8) -> Whitened:
     """Sections k(y_a, .) of a kernel at landmarks (m, d), in combinations that are orthonormal in the kernel's space.
 
     Parameters
@@ -54,7 +54,7 @@ def whitened_sections(kernel: Any, bandwidth: float, centres: np.ndarray, tolera
     kernel : str or Kernel
     bandwidth : float
         In the units of x for a name, a factor of the kernel's own lengths for an object.
-    centres : ndarray, shape (m, d)
+    centers : ndarray, shape (m, d)
     tolerance : float
         Of the eigenvalues of the Gram matrix, see :func:`kmc.linalg.eigen_whitening`.
 
@@ -71,7 +71,7 @@ def whitened_sections(kernel: Any, bandwidth: float, centres: np.ndarray, tolera
     >>> basis.size
     2
     """
-    sections = KernelSections(kernel_of(kernel, bandwidth), centres)
+    sections = KernelSections(kernel_of(kernel, bandwidth), centers)
     with np.errstate(over="ignore", invalid="ignore"):
         gram = sections.gram()
     try:

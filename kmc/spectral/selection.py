@@ -1,8 +1,8 @@
-"""Choice of bandwidth and regularisation by what modes do on samples that were held out, with no look at a truth.
+"""Choice of bandwidth and regularization by what modes do on samples that were held out, with no look at a truth.
 
 Without a score, the sum of 1/λ over held-out Rayleigh quotients is made large: by the variational principle no function
 does better than the modes themselves. With a score, the held-out residual of L f = λ f is made small. Four fold sums of
-the same forms suffice, for all regularisations.
+the same forms suffice, for all regularizations.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Search:
     count : int
         Modes that are asked for.
     candidates : sequence of float
-        Regularisations.
+        Regularizations.
     unit : float
         Of length, so that nothing depends on the units of x.
     """
@@ -118,7 +118,7 @@ class Search:
         self._rows += rows
 
     def use_all(self, source: Source) -> None:
-        """Sum over all samples in the best space, and choose the regularisation again."""
+        """Sum over all samples in the best space, and choose the regularization again."""
         self.sums = fold_sums(self.space, source, self._unit)
         again = self._compare(self.sums, self.best.bandwidth, 0)
         self.best = max(again, key=Row.order)

@@ -155,8 +155,8 @@ class TransitionOperator(TransitionFunctions):
         self.n_features_in_ = sample.x.shape[1]
         bandwidths = candidates(self, sample)
         seed = int(rng.integers(2**63))  # the same landmarks for every bandwidth, unless their choice depends on it
-        centres = [draw_landmarks(self, sample, b, np.random.default_rng(seed)) for b in bandwidths]
-        bases = [whitened_sections(self.kernel, b, c) for b, c in zip(bandwidths, centres)]
+        centers = [draw_landmarks(self, sample, b, np.random.default_rng(seed)) for b in bandwidths]
+        bases = [whitened_sections(self.kernel, b, c) for b, c in zip(bandwidths, centers)]
         x, labels = folds(source, N_FOLDS)
         sums = accumulate_folds_each(bases, x, ("lagged",), labels, weights=source.weights, lagtime=self.lagtime)
         parts = [
@@ -182,7 +182,7 @@ class TransitionOperator(TransitionFunctions):
                 stacklevel=3,
             )
         self._modes, self._basis = modes, basis
-        self.landmarks_, self.rank_ = basis.basis.centres, basis.size
+        self.landmarks_, self.rank_ = basis.basis.centers, basis.size
         self.eigenvalues_, self.singular_values_ = modes.eigenvalues, modes.singular_values
         self.timescales_ = timescales(self.eigenvalues_, self.lagtime)
         warn_of_nan(self.timescales_, self.eigenvalues_)

@@ -1,4 +1,4 @@
-"""Modes of a transition operator from time-lagged covariances: one penalised eigenproblem, then Ritz values.
+"""Modes of a transition operator from time-lagged covariances: one penalized eigenproblem, then Ritz values.
 
 With φ a basis of r functions, C00 = Cov φ(x_t), C0τ = Cov(φ(x_t), φ(x_{t+τ})) and Cττ = Cov φ(x_{t+τ}), the modes are
 the leading singular vectors of
@@ -6,7 +6,7 @@ the leading singular vectors of
     (C00 + ε I)^-1/2 C0τ (Cττ + ε I)^-1/2
 
 (Wu and Noé 2020, "Variational approach for learning Markov processes from time series data"). For a reversible chain
-C00 = Cττ = C0 and C0τ = Cτ is symmetric, and they are eigenvectors. The penalised values are biased towards zero: what
+C00 = Cττ = C0 and C0τ = Cτ is symmetric, and they are eigenvectors. The penalized values are biased towards zero: what
 is reported are the values of the same problem within the span of the modes, without ε.
 """
 
@@ -28,7 +28,7 @@ VANISHING = 1e-8
 
 
 class Covariances(NamedTuple):
-    """Of a basis at the two ends of pairs a lagtime apart, each centred by the mean beside it."""
+    """Of a basis at the two ends of pairs a lagtime apart, each centered by the mean beside it."""
 
     first: np.ndarray  # C00, (r, r)
     cross: np.ndarray  # C0τ

@@ -1,4 +1,4 @@
-"""Choice of the bandwidth and the regularisation of a transition operator by its held-out VAMP-2 score."""
+"""Choice of the bandwidth and the regularization of a transition operator by its held-out VAMP-2 score."""
 
 from __future__ import annotations
 

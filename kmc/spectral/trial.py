@@ -25,7 +25,7 @@ class TrialSpace:
     basis : Basis
         Of p functions.
     matrix : ndarray, shape (p, r)
-        Columns orthonormal in the space that regularisation refers to.
+        Columns orthonormal in the space that regularization refers to.
     score : callable, optional
         Points (n, d) to ∇log p (n, d). The generator L φ = -Δφ - <score, ∇φ> is then a further function beside each
         function of the basis.
@@ -75,7 +75,7 @@ class TrialSpace:
 
     def pencil(self, forms: Forms, about: Forms | None = None) -> Pencil:
         """The forms in the combinations, as means; second moments about the means of other samples, if given."""
-        w, p, mass = self.matrix, self.basis.size, forms.centred_mass()
+        w, p, mass = self.matrix, self.basis.size, forms.centered_mass()
         if about is not None:
             apart = forms.get("mean") / forms.weight - about.get("mean") / about.weight
             mass = mass + np.outer(apart, apart)

@@ -26,7 +26,7 @@ class Data(NamedTuple):
     z: np.ndarray  # (n, d)
     residual: np.ndarray  # (n,) log-density minus trend
     weights: np.ndarray  # (n,) summing to one
-    centres: np.ndarray  # (m, d)
+    centers: np.ndarray  # (m, d)
     score_weight: float  # in [0, 1): share of the score terms
     states: np.ndarray  # (k, d) draws from the target
     base_gradient: np.ndarray  # (k, d) gradient of the trend there
@@ -36,14 +36,14 @@ class Data(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """f(z) = offset + Σ_a coefficients_a k(metric (z - origin), metric (centres_a - origin))."""
+    """f(z) = offset + Σ_a coefficients_a k(metric (z - origin), metric (centers_a - origin))."""
 
     kernel: Gaussian | Polynomial
-    centres: np.ndarray  # (m, d)
+    centers: np.ndarray  # (m, d)
     metric: np.ndarray  # (d, d)
     coefficients: np.ndarray  # (m,)
     offset: float
-    factor: float  # bandwidth in median distances between centres; infinite: polynomials of degree four
+    factor: float  # bandwidth in median distances between centers; infinite: polynomials of degree four
     regularization: float
     loo_sd: float  # weighted root mean square of the leave-one-out residuals
     residuals: np.ndarray  # (n,) leave-one-out residuals
@@ -58,7 +58,7 @@ class Expansion(NamedTuple):
     @property
     def basis(self) -> KernelSections:
         """The sections, as functions of z - origin."""
-        return KernelSections(Metric(self.kernel, self.metric), self.centres - self.origin)
+        return KernelSections(Metric(self.kernel, self.metric), self.centers - self.origin)
 
     def values(self, z: np.ndarray) -> np.ndarray:
         """f at the rows of z, shape (n,)."""
@@ -70,7 +70,7 @@ class Expansion(NamedTuple):
 
 
 def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], jitter: float) -> Expansion:
-    """The widest kernel, and the largest regularisation, that cost little in leave-one-out error.
+    """The widest kernel, and the largest regularization, that cost little in leave-one-out error.
 
     Wide kernels with the same error inside the data have a tenth of the error outside (measured on curved targets):
     narrow ones fall back to the trend there. The widest of all are polynomials, the limit of flat kernels: a ridge that
@@ -93,8 +93,8 @@ def fit_kernel(
     data: Data, metric: np.ndarray, factor: float, jitter: float, regularization: float | None = None
 ) -> Expansion:
     """The expansion in sections of one bandwidth; its ridge by leave-one-out if it is not given."""
-    kernel = kernel_of_width(data.centres @ metric.T, factor)
-    sections = KernelSections(Metric(kernel, metric), data.centres)
+    kernel = kernel_of_width(data.centers @ metric.T, factor)
+    sections = KernelSections(Metric(kernel, metric), data.centers)
     whitening = cholesky_whitening(sections.gram(), jitter)
     basis = Whitened(sections, whitening)
 
@@ -116,7 +116,7 @@ def fit_kernel(
     beta = path.coefficients(float(grid[chosen]))
     return Expansion(
         kernel=kernel,
-        centres=data.centres,
+        centers=data.centers,
         metric=metric,
         coefficients=whitening @ beta,
         offset=float(value_mean - mean @ beta),
@@ -134,7 +134,7 @@ def system(forms: Forms, scores: Forms | None, whitening: np.ndarray, share: flo
 
     ``forms`` holds mass and values of that basis, and ``scores`` the forms of score matching of the sections.
     """
-    matrix, target = forms.centred_mass(), forms.centred_values()
+    matrix, target = forms.centered_mass(), forms.centered_values()
     if scores is None or share == 0:
         return matrix, target
     per_state = share / scores.weight
@@ -144,11 +144,11 @@ def system(forms: Forms, scores: Forms | None, whitening: np.ndarray, share: flo
     )
 
 
-def kernel_of_width(centres: np.ndarray, factor: float) -> Gaussian | Polynomial:
-    """The Gaussian of that bandwidth, in median distances between centres; quartic polynomials if it is infinite."""
+def kernel_of_width(centers: np.ndarray, factor: float) -> Gaussian | Polynomial:
+    """The Gaussian of that bandwidth, in median distances between centers; quartic polynomials if it is infinite."""
     if factor == np.inf:
-        return Polynomial(_DEGREE, 1.0, 2.0 * float(np.sqrt(np.median(np.sum(centres**2, axis=1)))))
-    return Gaussian(factor * median_distance(centres))
+        return Polynomial(_DEGREE, 1.0, 2.0 * float(np.sqrt(np.median(np.sum(centers**2, axis=1)))))
+    return Gaussian(factor * median_distance(centers))
 
 
 def _runaway(expansion, data):

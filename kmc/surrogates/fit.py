@@ -1,6 +1,6 @@
 """The fit: from a history of evaluated points to a surrogate of the log-density.
 
-The steps, each in a function: weights by depth, whitening, trend, centres, expansion with a learned metric, and a
+The steps, each in a function: weights by depth, whitening, trend, centers, expansion with a learned metric, and a
 repair where the surrogate is shallow and the truth deep.
 """
 
@@ -46,7 +46,7 @@ class FitOptions:
     max_values : int
         Values kept for a fit; a quarter of them are the largest old residuals.
     bandwidths : tuple of float
-        Candidates, in median distances between centres; infinity stands for polynomials of degree four, which noisy
+        Candidates, in median distances between centers; infinity stands for polynomials of degree four, which noisy
         values do not get: noise says little between wide kernels.
     score_weight : float or "cv", optional
         Share of the score-matching terms in the objective, in [0, 1); the rest goes to the values. "cv" is a share
@@ -116,7 +116,7 @@ def fit_surrogate(
     states : ndarray, shape (k, d)
         States of the chains nearest to the target, for the whitening and the score terms.
     rng : Generator
-        Chooses centres and subsets.
+        Chooses centers and subsets.
     previous : Surrogate, optional
         Its whitening is kept while it serves (``loo_sd`` < .5), and its errors pick which values are kept.
     levels : ndarray, shape (l,), optional
@@ -235,7 +235,7 @@ def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None
     data, expansion = _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise)
     if options.score_weight == "cv":
         folds = make_folds(x_kept, states, rng)
-        expansion = with_best_share(data, expansion, folds, _neighbours(expansion.factor, options), options.jitter)
+        expansion = with_best_share(data, expansion, folds, _neighbors(expansion.factor, options), options.jitter)
     noise_sd = 0.0 if noise_sd is None else _noise_sd(data, expansion)
     ceiling = float(y.max()) + ABOVE_DATA
     surrogate = assemble(whitening, trend, expansion, edge, ceiling, top, noise_sd)
@@ -268,13 +268,13 @@ def _deep_points(evaluated, rng):
 def _data(z, y, weights, trend, whitening, evaluated, rng, options):
     deep = np.ascontiguousarray(whitening(_deep_points(evaluated, rng)))
     states = np.ascontiguousarray(whitening(evaluated.states))
-    centres = z[spread(z, options.n_basis, rng, weights)]
+    centers = z[spread(z, options.n_basis, rng, weights)]
     bare = make_jit_state(trend, evaluated.edge)
     return Data(
         z=z,
         residual=y - jit_state.values(bare, np.ascontiguousarray(z)),
         weights=weights,
-        centres=centres,
+        centers=centers,
         score_weight=0.0 if options.score_weight == "cv" else options.score_weight,
         states=states,
         base_gradient=jit_state.gradients(bare, states),
@@ -285,13 +285,13 @@ def _data(z, y, weights, trend, whitening, evaluated, rng, options):
 
 
 def _factors(options, previous):
-    """All bandwidths at first; the neighbours of the last choice once a fit is good."""
+    """All bandwidths at first; the neighbors of the last choice once a fit is good."""
     if previous is None or previous.error_sd > 0.5:
         return options.bandwidths
-    return _neighbours(previous.expansion.factor, options)
+    return _neighbors(previous.expansion.factor, options)
 
 
-def _neighbours(factor, options):
+def _neighbors(factor, options):
     order = sorted(options.bandwidths)
     at = order.index(factor)
     return tuple(order[max(at - 1, 0) : at + 2])
@@ -319,7 +319,7 @@ def _polynomial_metrics(whitening, data, evaluated, rng):
 
 
 def _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise_sd):
-    """The expansion in the best of the given and the learned metrics; more centres if it is poor."""
+    """The expansion in the best of the given and the learned metrics; more centers if it is poor."""
     best = min((fit_expansion(data, metric, factors, options.jitter) for metric in metrics), key=lambda e: e.loo_sd)
     while beyond_noise(best.loo_sd, noise_sd) > poor and (metric := next(polynomial, None)) is not None:
         trial = fit_expansion(data, metric, options.bandwidths, options.jitter)
@@ -330,8 +330,8 @@ def _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor,
             break
         best = trial
     if beyond_noise(best.loo_sd, noise_sd) > options.target_loo_sd and len(data.z) > 4 * options.n_basis:
-        data = data._replace(centres=data.z[spread(data.z, 2 * options.n_basis, rng, data.weights)])
-        best = fit_expansion(data, best.metric, _neighbours(best.factor, options), options.jitter)
+        data = data._replace(centers=data.z[spread(data.z, 2 * options.n_basis, rng, data.weights)])
+        best = fit_expansion(data, best.metric, _neighbors(best.factor, options), options.jitter)
         trial = fit_expansion(data, gradient_metric(best, data), (best.factor,), options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
     return data, best
@@ -346,7 +346,7 @@ def _clearly_better(trial, best, data):
 def _repaired(surrogate, data, evaluated, options):
     """Take in evaluated points that the surrogate puts in the bulk and the truth far outside, while the bulk allows it.
 
-    They become centres and lightly weighted data at a depth where no chain would go.
+    They become centers and lightly weighted data at a depth where no chain would go.
     """
     n, weights = len(data.z), data.weights
     target = evaluated.top - evaluated.edge - 10.0
@@ -361,7 +361,7 @@ def _repaired(surrogate, data, evaluated, options):
             z=np.vstack([data.z, z]),
             residual=np.concatenate([data.residual, target - jit_state.values(bare, z)]),
             weights=light / light.sum(),
-            centres=np.vstack([data.centres, z]),
+            centers=np.vstack([data.centers, z]),
             score_weight=surrogate.expansion.score_weight,
         )
         old = surrogate.expansion

@@ -4,7 +4,7 @@ All is in the coordinates z in which the surrogate was fitted (whitened), so no 
 the state is a NamedTuple of arrays, which does not recompile after a refit.
 
 No fastmath: with it the code compiled afresh and the code loaded from numba's cache rounded differently, and a seed
-gave other draws on the first run than on the second. Sums over centres go through BLAS, not through reassociated loops.
+gave other draws on the first run than on the second. Sums over centers go through BLAS, not through reassociated loops.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ABOVE_TREND = 3.0  # nats that the sections may add to the trend anywhere
 
 
 class SurrogateJitState(NamedTuple):
-    """log s(z) = constant - depth(z) + Σ_a coefficients_a k(u, centres_a) with u = metric z - shift.
+    """log s(z) = constant - depth(z) + Σ_a coefficients_a k(u, centers_a) with u = metric z - shift.
 
     The sections are radial, k = exp(-rate |u - c|²), or polynomials, k = (1 + rate <u, c>)⁴.
 
@@ -48,7 +48,7 @@ class SurrogateJitState(NamedTuple):
     tail: float
     metric: np.ndarray  # (d, d)
     shift: np.ndarray  # (d,)
-    centres: np.ndarray  # (d, m): feature-major, so that the loops over centres are contiguous
+    centers: np.ndarray  # (d, m): feature-major, so that the loops over centers are contiguous
     coefficients: np.ndarray  # (m,)
     rate: float
     ceiling: float = np.inf
@@ -60,14 +60,14 @@ class SurrogateJitState(NamedTuple):
 @numba.njit(cache=True)
 def workspace(state):
     """Scratch arrays for :func:`value_and_gradient`."""
-    d, m = state.centres.shape
+    d, m = state.centers.shape
     return np.empty((4, d)), np.empty((2, m))
 
 
 @numba.njit(cache=True)
 def value_and_gradient(state, z, gradient, work):
     """log s(z); its gradient is written into ``gradient`` (d,)."""
-    d = state.centres.shape[0]
+    d = state.centers.shape[0]
     vectors, sections = work
     r, pr, u, g = vectors[0], vectors[1], vectors[2], vectors[3]
 
@@ -100,30 +100,30 @@ register(SurrogateJitState, workspace, value_and_gradient)
 @numba.njit(cache=True)
 def _sections(state, u, g, work):
     """The sum of the sections at u; its gradient in u is written into ``g``."""
-    d, m = state.centres.shape
+    d, m = state.centers.shape
     argument, value = work[0], work[1]
     argument[:] = 0.0
     if not state.radial:
-        np.dot(u, state.centres, argument)
+        np.dot(u, state.centers, argument)
         total = 0.0
         for a in range(m):
             base = 1.0 + state.rate * argument[a]
             slope = state.coefficients[a] * base * base * base
             total += slope * base
             value[a] = 4.0 * state.rate * slope
-        np.dot(state.centres, value, g)
+        np.dot(state.centers, value, g)
         return total
     for j in range(d):
         uj = u[j]
-        centres = state.centres[j]
+        centers = state.centers[j]
         for a in range(m):
-            argument[a] += (uj - centres[a]) ** 2
+            argument[a] += (uj - centers[a]) ** 2
     for a in range(m):
         value[a] = exponential(-state.rate * argument[a])
     total = np.dot(state.coefficients, value)
     for a in range(m):
         value[a] *= state.coefficients[a]
-    np.dot(state.centres, value, g)
+    np.dot(state.centers, value, g)
     for j in range(d):
         g[j] = 2.0 * state.rate * (g[j] - u[j] * total)
     return total

@@ -48,10 +48,10 @@ def highest(values: np.ndarray) -> float:
 
 
 def estimate_noise_sd(u: np.ndarray, inside: np.ndarray, left_out: np.ndarray, weights: np.ndarray) -> float:
-    """The sd of the noise, from differences between the residuals of nearest neighbours.
+    """The sd of the noise, from differences between the residuals of nearest neighbors.
 
     Residuals of the fit are too small and leave-one-out residuals too large, by factors whose product is one for least
-    squares; what a fit misses is smooth, and mostly the same for neighbours (Rice 1984, Annals of Statistics 12).
+    squares; what a fit misses is smooth, and mostly the same for neighbors (Rice 1984, Annals of Statistics 12).
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def estimate_noise_sd(u: np.ndarray, inside: np.ndarray, left_out: np.ndarray, w
     weights : ndarray, shape (n,)
     """
     residuals = np.sign(inside) * np.sqrt(np.maximum(inside * left_out, 0.0))
-    neighbour = cKDTree(u).query(u, k=2)[1][:, 1]
-    pair_weights = np.minimum(weights, weights[neighbour])
-    differences = residuals - residuals[neighbour]
+    neighbor = cKDTree(u).query(u, k=2)[1][:, 1]
+    pair_weights = np.minimum(weights, weights[neighbor])
+    differences = residuals - residuals[neighbor]
     return float(np.sqrt(0.5 * pair_weights @ differences**2 / pair_weights.sum()))
 
 

@@ -22,7 +22,7 @@ from kmc.surrogates.noise import no_worse
 
 SHARES = (0.0, 0.05, 0.2, 0.6)
 FOLDS = 5
-_CENTRES = 100  # that take part in the choice
+_CENTERS = 100  # that take part in the choice
 _ERRORS = 2.0  # standard errors of the gain that score terms must bring
 
 
@@ -52,9 +52,9 @@ def with_best_share(
     """
     if any(len(np.unique(labels)) < FOLDS for labels in folds):
         return expansion
-    few = data._replace(centres=data.centres[:: -(-len(data.centres) // _CENTRES)])
+    few = data._replace(centers=data.centers[:: -(-len(data.centers) // _CENTERS)])
     found = [_held_out(few, expansion.metric, factor, folds, jitter) for factor in factors]
-    residuals = np.stack(found, axis=2)  # (n, shares, factors, regularisations)
+    residuals = np.stack(found, axis=2)  # (n, shares, factors, regularizations)
     flat = residuals.reshape(len(data.z), -1)
     errors = data.weights @ flat**2
     values_only = int(np.argmin(errors.reshape(residuals.shape[1:])[0]))
@@ -67,9 +67,9 @@ def with_best_share(
 
 
 def _held_out(data, metric, factor, folds, jitter):
-    """Residuals (n, shares, regularisations) of the values of every fold from the fit to the others."""
-    kernel = kernel_of_width(data.centres @ metric.T, factor)
-    sections = KernelSections(Metric(kernel, metric), data.centres)
+    """Residuals (n, shares, regularizations) of the values of every fold from the fit to the others."""
+    kernel = kernel_of_width(data.centers @ metric.T, factor)
+    sections = KernelSections(Metric(kernel, metric), data.centers)
     whitening = cholesky_whitening(sections.gram(), jitter)
     basis = Whitened(sections, whitening)
     phi = basis.values(data.z)

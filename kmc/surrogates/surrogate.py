@@ -100,7 +100,7 @@ class Surrogate:
         step = whiten_states(draws)
         inverse = step.inverse
         expansion = self.expansion._replace(
-            centres=step(self.expansion.centres),
+            centers=step(self.expansion.centers),
             origin=step(self.expansion.origin[None])[0],
             metric=self.expansion.metric @ inverse,
         )
@@ -157,9 +157,9 @@ def make_jit_state(
         no_sections = (np.eye(dim), np.zeros(dim), np.zeros((dim, 1)), np.zeros(1), 1.0)
         return jit_state.SurrogateJitState(trend.constant, *common, *no_sections)
     metric = np.ascontiguousarray(expansion.metric)
-    centres = np.ascontiguousarray(((expansion.centres - expansion.origin) @ metric.T).T)
+    centers = np.ascontiguousarray(((expansion.centers - expansion.origin) @ metric.T).T)
     constant = trend.constant + expansion.offset
-    reach = float(np.quantile(np.linalg.norm(expansion.centres, axis=1), 0.95))
+    reach = float(np.quantile(np.linalg.norm(expansion.centers, axis=1), 0.95))
     radial = isinstance(expansion.kernel, Gaussian)
-    sections = (metric, metric @ expansion.origin, centres, expansion.coefficients, expansion.rate)
+    sections = (metric, metric @ expansion.origin, centers, expansion.coefficients, expansion.rate)
     return jit_state.SurrogateJitState(constant, *common, *sections, ceiling, reach, radial, expansion.offset)

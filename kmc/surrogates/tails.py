@@ -1,7 +1,7 @@
 """Coordinates in which heavy tails are those of a Gaussian.
 
-A Student-t density, of all coordinates together around a centre (*radial*) or of each by itself, becomes a standard
-normal where every distance from the centre is replaced by the quantile of a Gaussian's distance: a chain then crosses
+A Student-t density, of all coordinates together around a center (*radial*) or of each by itself, becomes a standard
+normal where every distance from the center is replaced by the quantile of a Gaussian's distance: a chain then crosses
 in a few steps what lies thousands of scales apart, and depths no longer grow with the logarithm of a distance alone.
 """
 
@@ -124,16 +124,16 @@ def heavy_tails(
 
 
 def _separate(x, y, weights, states):
-    """Centres, scales and degrees of freedom of all coordinates, by least squares on the values."""
+    """Centers, scales and degrees of freedom of all coordinates, by least squares on the values."""
     d = x.shape[1]
-    low, centre, high = np.quantile(states, [0.25, 0.5, 0.75], axis=0)
+    low, center, high = np.quantile(states, [0.25, 0.5, 0.75], axis=0)
     unit = np.where(high > low, 0.5 * (high - low), 1.0)
     root = np.sqrt(weights)
 
     def residuals(theta):
         shifts, log_scales, log_dofs = np.split(theta, 3)
         dofs = np.exp(log_dofs)
-        z = (x - centre - shifts * unit) / (unit * np.exp(log_scales))
+        z = (x - center - shifts * unit) / (unit * np.exp(log_scales))
         misfit = y + np.sum(0.5 * (dofs + 1.0) * np.log1p(z * z / dofs), axis=1)
         return root * (misfit - weights @ misfit)
 
@@ -142,4 +142,4 @@ def _separate(x, y, weights, states):
     bounds = np.r_[-reach, np.full(d, _LOG_DOFS[0])], np.r_[reach, np.full(d, _LOG_DOFS[1])]
     shifts, log_scales, log_dofs = np.split(optimize.least_squares(residuals, start, bounds=bounds, max_nfev=20).x, 3)
     scale = unit * np.exp(log_scales)
-    return HeavyTails(centre + shifts * unit, np.diag(1.0 / scale), np.diag(scale), np.exp(log_dofs), radial=False)
+    return HeavyTails(center + shifts * unit, np.diag(1.0 / scale), np.diag(scale), np.exp(log_dofs), radial=False)

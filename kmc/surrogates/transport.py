@@ -3,11 +3,11 @@
 In a funnel other parameters are in units of a scale that one of them sets.
 
 In hierarchical models the logarithm of a scale is often a parameter itself, the *driver*, and others have a spread that
-is exponential in it, around a fixed centre or around another parameter, the *location*. No kernel with one metric
+is exponential in it, around a fixed center or around another parameter, the *location*. No kernel with one metric
 follows the neck of such a funnel. Divided by their scale, these parameters are close to Gaussian, and a surrogate of
-the density in such coordinates is one of the density itself: it is the non-centred parametrisation of Papaspiliopoulos,
-Roberts and Sköld (2007), "A general framework for the parametrization of hierarchical models", Statistical Science 22,
-found from the evaluations.
+the density in such coordinates is one of the density itself: it is the non-centered parametrization of
+Papaspiliopoulos, Roberts and Sköld (2007), "A general framework for the parametrization of hierarchical models",
+Statistical Science 22, found from the evaluations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GAIN = 0.4  # the part of this misfit that a transport must leave at most
 _LOSS = 0.7  # the part above which it is given up
 _CHANGE = 0.8  # what a new one must leave at most of the misfit of the one in use
 _PROMISE = 0.9  # the same of a first guess, to be refined
-_FURTHEST = 1.0  # of a centre from the mean of the states, in spreads: further out a funnel is a bend
+_FURTHEST = 1.0  # of a center from the mean of the states, in spreads: further out a funnel is a bend
 _WORTH = 1.1  # of the misfit is what round slopes and loadings may cost
 _MOST_POINTS = 600  # that slopes are refined with
 _LARGEST_DIM = 12  # in which they are
@@ -85,13 +85,13 @@ IDENTITY = Identity()
 class Funnel:
     """u_i = c_i + (x_i - c_i - b_i (x_m - c_m)) exp(-a_i (x_j - origin)), and u_j = x_j for the driver j.
 
-    The slopes a, the loadings b and the centres c are arrays (d,). The driver has slope and loading 0; the location m
+    The slopes a, the loadings b and the centers c are arrays (d,). The driver has slope and loading 0; the location m
     has loading 0, and so has everything if there is none.
     """
 
     driver: int
     origin: float
-    centres: np.ndarray
+    centers: np.ndarray
     slopes: np.ndarray
     location: int = 0
     loadings: np.ndarray | float = 0.0
@@ -103,19 +103,19 @@ class Funnel:
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The coordinates u of the rows of x (n, d)."""
-        return self.centres + (x - self._middle(x)) * np.exp(-self._log_scales(x))
+        return self.centers + (x - self._middle(x)) * np.exp(-self._log_scales(x))
 
     def back(self, u: np.ndarray) -> np.ndarray:
         """The rows of x that have the coordinates u (n, d)."""
-        deviations = (u - self.centres) * np.exp(self._log_scales(u))
-        return self._middle(self.centres + deviations) + deviations
+        deviations = (u - self.centers) * np.exp(self._log_scales(u))
+        return self._middle(self.centers + deviations) + deviations
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
         """log |du/dx| at the rows of x, shape (n,)."""
         return -self._log_scales(x).sum(axis=1)
 
     def _middle(self, x):
-        return self.centres + (x[:, self.location] - self.centres[self.location])[:, None] * self.loadings
+        return self.centers + (x[:, self.location] - self.centers[self.location])[:, None] * self.loadings
 
     def _log_scales(self, x):
         furthest = _LARGEST_LOG_SCALE / max(np.abs(self.slopes).max(), 1e-300)
@@ -132,9 +132,9 @@ def find_transport(
 ) -> Transport:
     """The current transport, or one in whose coordinates the log-density is much closer to a quadratic.
 
-    Each parameter in turn is taken for the driver. The slopes are first those of a regression of log |x_i - centre_i|
+    Each parameter in turn is taken for the driver. The slopes are first those of a regression of log |x_i - center_i|
     on it over the states, and those of the best driver are then refined by least squares on the values. Funnels around
-    a fixed centre are tried first, then those around another parameter, and last heavy tails, of exact values only.
+    a fixed center are tried first, then those around another parameter, and last heavy tails, of exact values only.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class _Misfit:
         x, log_density, weights = x[rows], log_density[rows], weights[rows] / weights[rows].sum()
         sd = float(np.linalg.norm(_residuals(transport, x, log_density, weights)))
         spare = 1.0 - (quadratic_features(x[:1]).size + transport.size) * np.sum(weights**2)
-        sd = beyond_noise(sd / max(spare, 1e-3), noise_sd)  # by generalised cross-validation
+        sd = beyond_noise(sd / max(spare, 1e-3), noise_sd)  # by generalized cross-validation
         return cls(transport, x, log_density, weights, sd)
 
 
@@ -214,7 +214,7 @@ def _residuals(transport, x, log_density, weights):
 
 
 def _fixed(states: np.ndarray) -> Iterator[Funnel]:
-    """A funnel for each driver, around fixed centres."""
+    """A funnel for each driver, around fixed centers."""
     for driver in np.flatnonzero(np.ptp(states, axis=0) > 0):
         yield _guess(states, int(driver), None)
 
@@ -234,25 +234,25 @@ def _guess(states, driver, location):
     origin = float(np.median(states[:, driver]))
     t = (states[:, driver] - origin) / spread[driver]
     deviations = t - t.mean()
-    centres, loadings = np.median(states, axis=0), np.zeros(len(spread))
-    middle = np.broadcast_to(centres, states.shape)
+    centers, loadings = np.median(states, axis=0), np.zeros(len(spread))
+    middle = np.broadcast_to(centers, states.shape)
     for _ in range(3 if location is None else 6):
         logs = np.log(np.maximum(np.abs(states - middle), 1e-3 * spread + 1e-300))
         slopes = np.clip(deviations @ logs / (deviations @ deviations), -_STEEPEST, _STEEPEST)
         slopes[driver] = 0.0
         weights = np.exp(-2.0 * t[:, None] * slopes)
         weights /= weights.sum(axis=0)
-        centres = np.sum(weights * states, axis=0)
-        middle = centres
+        centers = np.sum(weights * states, axis=0)
+        middle = centers
         if location is not None:
             along = states[:, location, None] - np.sum(weights * states[:, location, None], axis=0)
-            loadings = np.sum(weights * along * (states - centres), axis=0) / np.sum(weights * along**2, axis=0)
+            loadings = np.sum(weights * along * (states - centers), axis=0) / np.sum(weights * along**2, axis=0)
             loadings[[driver, location]] = 0.0
-            middle = centres + along * loadings
+            middle = centers + along * loadings
     if location is None:
-        return Funnel(driver, origin, centres, slopes / spread[driver])
-    shifts = np.sum(weights * states[:, location, None], axis=0) - centres[location]
-    return Funnel(driver, origin, centres - loadings * shifts, slopes / spread[driver], location, loadings)
+        return Funnel(driver, origin, centers, slopes / spread[driver])
+    shifts = np.sum(weights * states[:, location, None], axis=0) - centers[location]
+    return Funnel(driver, origin, centers - loadings * shifts, slopes / spread[driver], location, loadings)
 
 
 def _rounded(funnel: Transport) -> Transport:
@@ -266,7 +266,7 @@ def _rounded(funnel: Transport) -> Transport:
 
 
 def _refined(guess: _Misfit, states: np.ndarray) -> Transport:
-    """The funnel with slopes, centres and loadings for which a quadratic fits best (variable projection)."""
+    """The funnel with slopes, centers and loadings for which a quadratic fits best (variable projection)."""
     funnel, d = guess.transport, states.shape[1]
     assert isinstance(funnel, Funnel)
     if d > _LARGEST_DIM:
@@ -277,16 +277,16 @@ def _refined(guess: _Misfit, states: np.ndarray) -> Transport:
     unit = np.where(unit > 0, unit, 1.0)
     scaled = np.arange(d) != funnel.driver
     loaded = scaled & (np.arange(d) != funnel.location) & np.any(funnel.loadings)
-    off = (states.mean(axis=0) - funnel.centres)[scaled] / unit[scaled] * (not np.any(loaded))
+    off = (states.mean(axis=0) - funnel.centers)[scaled] / unit[scaled] * (not np.any(loaded))
     sizes = np.cumsum([d - 1, d - 1])
 
     def with_parameters(theta):
-        slopes, centres, loadings = np.zeros((3, d))
-        slopes[scaled], centres[scaled], loadings[loaded] = np.split(theta, sizes)
+        slopes, centers, loadings = np.zeros((3, d))
+        slopes[scaled], centers[scaled], loadings[loaded] = np.split(theta, sizes)
         return replace(
             funnel,
             slopes=funnel.slopes + slopes / unit[funnel.driver],
-            centres=funnel.centres + centres * unit,
+            centers=funnel.centers + centers * unit,
             loadings=funnel.loadings + loadings * unit / unit[funnel.location],
         )
 

@@ -64,7 +64,7 @@ def _exact(path, features, target, weights):
     """The best ridge where the values are a quadratic beyond doubt; None where they are not.
 
     Leave-one-out says nothing of points that determine a direction alone, and in many dimensions most of the first
-    points do. Generalised cross-validation, RSS / (1 - tr H / n)², does, given some values beyond those that it takes
+    points do. Generalized cross-validation, RSS / (1 - tr H / n)², does, given some values beyond those that it takes
     to determine a quadratic.
     """
     grid = np.logspace(-14, 2, 33)

@@ -188,8 +188,8 @@ def _one_more(regions, v, inside):
     wrong = np.flatnonzero(~inside & (chance > wall_jit_state.OUTSIDE))
     if len(wrong) < 3:
         return None
-    centre = v[inside].mean(axis=0)
-    rays = v[wrong] - centre
+    center = v[inside].mean(axis=0)
+    rays = v[wrong] - center
     rays = rays / np.maximum(np.linalg.norm(rays, axis=1, keepdims=True), 1e-12)
     direction = rays.mean(axis=0)
     if len(regions.coefficients):  # the densest side, not the mean of opposite ones
@@ -197,11 +197,11 @@ def _one_more(regions, v, inside):
         seed = rays[int(np.argmax((np.maximum(close, 0) ** 4).sum(axis=0)))]
         direction = rays[rays @ seed > 0.5].mean(axis=0)
     direction = direction / max(np.linalg.norm(direction), 1e-12)
-    along = (v[inside] - centre) @ direction
+    along = (v[inside] - center) @ direction
     edge = np.quantile(along, 0.9)
     row = np.zeros(regions.coefficients.shape[1])
     row[1 : 1 + v.shape[1]] = -2.0 * direction
-    row[0] = 2.0 * (edge + centre @ direction) + 1.0
+    row[0] = 2.0 * (edge + center @ direction) + 1.0
     return regions._replace(coefficients=np.vstack([regions.coefficients, row]))
 
 

@@ -109,7 +109,7 @@ def log_likelihood(f: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def read_glass(path: Path, whiten: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """UCI Glass: inputs (214, 9), and 1 for window glass (class at most 4), -1 for the rest.
 
-    Inputs are whitened, as in the papers' code, or only standardised.
+    Inputs are whitened, as in the papers' code, or only standardized.
     """
     table = np.loadtxt(path, delimiter=",")
     if table.ndim != 2 or table.shape[1] != 11:
@@ -121,6 +121,6 @@ def read_glass(path: Path, whiten: bool = True) -> tuple[np.ndarray, np.ndarray]
 
 def whitened(inputs: np.ndarray) -> np.ndarray:
     """Inputs (n, d) without their mean and the Cholesky factor of their covariance."""
-    centred = inputs - inputs.mean(0)
-    root = np.linalg.cholesky(np.cov(centred.T))
-    return linalg.solve_triangular(root, centred.T, lower=True).T
+    centered = inputs - inputs.mean(0)
+    root = np.linalg.cholesky(np.cov(centered.T))
+    return linalg.solve_triangular(root, centered.T, lower=True).T

@@ -1,6 +1,6 @@
 r"""Lynx and hares: a posterior whose likelihood is an ODE solver that gives no gradients.
 
-Pelts collected by the Hudson's Bay Company, in thousands a year, are modelled by the equations of Lotka and Volterra,
+Pelts collected by the Hudson's Bay Company, in thousands a year, are modeled by the equations of Lotka and Volterra,
 
 .. math:: \dot u = (\alpha - \beta v) u, \qquad \dot v = (-\gamma + \delta u) v,
 

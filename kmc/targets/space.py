@@ -32,7 +32,7 @@ class Space(Protocol):
     dims : mapping of str to tuple of str
         The names of each parameter's dimensions, chain and draw left out.
     coords : mapping of str to sequence
-        The labels along each of the dimensions; those that it leaves out are labelled 0, 1, ...
+        The labels along each of the dimensions; those that it leaves out are labeled 0, 1, ...
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Small targets with known answers: a normalised log-density and exact independent draws of each.
+"""Small targets with known answers: a normalized log-density and exact independent draws of each.
 
 They are for tests, benchmarks and examples. Every target has ``dim``, is called with a point of shape (d,) and returns
 a float, and draws with ``sample(rng, n)``, shape (n, d).

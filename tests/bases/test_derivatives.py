@@ -7,12 +7,12 @@ from kmc.bases import FourierFeatures, KernelSections, Monomials, UserFunctions,
 from kmc.kernels import Exponential, Gaussian, Matern52
 
 X = np.random.default_rng(0).standard_normal((5, 2))
-CENTRES = np.random.default_rng(1).standard_normal((3, 2))
+CENTERS = np.random.default_rng(1).standard_normal((3, 2))
 BASES = {
-    "sections": KernelSections(Gaussian(1.2), CENTRES),
+    "sections": KernelSections(Gaussian(1.2), CENTERS),
     "fourier": FourierFeatures.draw(Gaussian(1.2), 4, 2, 0),
-    "monomials": Monomials(4, 2, centre=[0.3, -0.1], scale=[0.7, 1.4]),
-    "whitened": Whitened(KernelSections(Gaussian(1.2), CENTRES), np.array([[1.0, 2.0], [0.0, 1.0], [-1.0, 3.0]])),
+    "monomials": Monomials(4, 2, center=[0.3, -0.1], scale=[0.7, 1.4]),
+    "whitened": Whitened(KernelSections(Gaussian(1.2), CENTERS), np.array([[1.0, 2.0], [0.0, 1.0], [-1.0, 3.0]])),
 }
 UP_TO_4 = [index for index in product(range(5), repeat=2) if 1 <= sum(index) <= 4]
 
@@ -52,8 +52,8 @@ def test_a_basis_without_the_method_has_those_of_first_order():
 
 
 def test_kernels_that_are_not_smooth_enough():
-    KernelSections(Exponential(), CENTRES).derivative(X, (1, 0))
+    KernelSections(Exponential(), CENTERS).derivative(X, (1, 0))
     with pytest.raises(ValueError, match="no Laplacian at coincident points"):
-        KernelSections(Exponential(), CENTRES).derivative(X, (1, 1))
+        KernelSections(Exponential(), CENTERS).derivative(X, (1, 1))
     with pytest.raises(ValueError, match="no derivatives of order 5"):
-        KernelSections(Matern52(), CENTRES).derivative(X, (3, 2))
+        KernelSections(Matern52(), CENTERS).derivative(X, (3, 2))

@@ -9,7 +9,7 @@ from kmc.kernels import Exponential, Gaussian, Matern52, Matern72, Metric, Polyn
 from tests.kernels import cases
 from tests.oracles import differences, nystrom
 
-DIM, CENTRES = cases.DIM, 6
+DIM, CENTERS = cases.DIM, 6
 KERNELS = {name: kernel for name, kernel in cases.ALL.items() if kernel.differentiability >= 4}
 PARTS = {
     "sections": ("sections",),
@@ -20,14 +20,14 @@ PARTS = {
 
 
 @pytest.fixture
-def centres():
-    return np.random.default_rng(40).standard_normal((CENTRES, DIM))
+def centers():
+    return np.random.default_rng(40).standard_normal((CENTERS, DIM))
 
 
 @pytest.fixture
-def x(centres):
-    """Points, some of them centres."""
-    return np.vstack([centres[:2], np.random.default_rng(41).standard_normal((9, DIM))])
+def x(centers):
+    """Points, some of them centers."""
+    return np.vstack([centers[:2], np.random.default_rng(41).standard_normal((9, DIM))])
 
 
 @pytest.fixture(params=KERNELS.values(), ids=KERNELS)
@@ -39,7 +39,7 @@ def kernel(request):
 def parts(request):
     """Coefficients by name."""
     rng = np.random.default_rng(42)
-    shapes = {"sections": CENTRES, "gradients": (CENTRES, DIM), "laplacians": CENTRES}
+    shapes = {"sections": CENTERS, "gradients": (CENTERS, DIM), "laplacians": CENTERS}
     return {name: rng.standard_normal(shapes[name]) for name in request.param}
 
 
@@ -59,40 +59,40 @@ def literal(f, x):
         if coefficients is None:
             continue
         for out, name in zip(total, names):
-            term = kernel_derivative(f.kernel, name, x, f.centres)
-            for a in range(len(f.centres)):
+            term = kernel_derivative(f.kernel, name, x, f.centers)
+            for a in range(len(f.centers)):
                 out += term[:, a] @ coefficients[a] if coefficients.ndim == 2 else term[:, a] * coefficients[a]
     return total
 
 
-def test_against_the_definition(kernel, parts, centres, x):
-    f = KernelExpansion(kernel, centres, **parts)
+def test_against_the_definition(kernel, parts, centers, x):
+    f = KernelExpansion(kernel, centers, **parts)
     values, gradient, laplacian = literal(f, x)
     assert_close(f.values(x), values)
     assert_close(f.gradient(x), gradient)
     assert_close(f.laplacian(x), laplacian)
 
 
-def test_derivatives_are_those_of_the_values(kernel, parts, centres, x):
-    """By differences that are accurate to 1e-8 of the largest Laplacian; Matérn kernels are rough at their centres."""
-    f = KernelExpansion(kernel, centres, **parts)
+def test_derivatives_are_those_of_the_values(kernel, parts, centers, x):
+    """By differences that are accurate to 1e-8 of the largest Laplacian; Matérn kernels are rough at their centers."""
+    f = KernelExpansion(kernel, centers, **parts)
     x = x[:5] + 0.1
     scale = max(np.abs(f.laplacian(x)).max(), np.abs(f.gradient(x)).max())
     np.testing.assert_allclose(f.gradient(x), differences.gradients(f.values, x), atol=1e-7 * scale)
     np.testing.assert_allclose(f.laplacian(x), differences.laplacians(f.values, x), atol=1e-5 * scale)
 
 
-def test_the_function_of_equation_5(centres, x):
-    beta = np.random.default_rng(43).standard_normal((CENTRES, DIM))
-    f = KernelExpansion(Gaussian(1.3), centres, gradients=beta)
-    assert_close(f.values(x), [nystrom.function(beta.ravel(), centres, 1.3, row) for row in x], 13)
+def test_the_function_of_equation_5(centers, x):
+    beta = np.random.default_rng(43).standard_normal((CENTERS, DIM))
+    f = KernelExpansion(Gaussian(1.3), centers, gradients=beta)
+    assert_close(f.values(x), [nystrom.function(beta.ravel(), centers, 1.3, row) for row in x], 13)
 
 
-def test_bases_are_expansions(kernel, centres, x):
+def test_bases_are_expansions(kernel, centers, x):
     rng = np.random.default_rng(44)
-    alpha, beta = rng.standard_normal(CENTRES), rng.standard_normal((CENTRES, DIM))
-    sections, gradients = KernelSections(kernel, centres), KernelGradients(kernel, centres)
-    f = KernelExpansion(kernel, centres, sections=alpha, gradients=beta)
+    alpha, beta = rng.standard_normal(CENTERS), rng.standard_normal((CENTERS, DIM))
+    sections, gradients = KernelSections(kernel, centers), KernelGradients(kernel, centers)
+    f = KernelExpansion(kernel, centers, sections=alpha, gradients=beta)
     beta = beta.ravel()
     assert_close(f.values(x), sections.values(x) @ alpha + gradients.values(x) @ beta)
     assert_close(
@@ -102,17 +102,17 @@ def test_bases_are_expansions(kernel, centres, x):
     assert_close(f.laplacian(x), sections.laplacians(x) @ alpha + gradients.laplacians(x) @ beta)
 
 
-def test_the_objective_out_of_forms_is_the_objective_out_of_points(centres, x):
+def test_the_objective_out_of_forms_is_the_objective_out_of_points(centers, x):
     """Σ Δf + |∇f|²/2 is quadratic in the coefficients: the forms and the function meet in the same number."""
-    basis = KernelGradients(Metric(Matern72(2.0), cases.TALL), centres)
+    basis = KernelGradients(Metric(Matern72(2.0), cases.TALL), centers)
     beta = np.random.default_rng(45).standard_normal(basis.size)
     forms, f = accumulate(basis, x, ("dirichlet", "linear")), basis.expansion(beta)
     pointwise = np.sum(f.laplacian(x)) + 0.5 * np.sum(f.gradient(x) ** 2)
     assert 0.5 * beta @ forms.dirichlet @ beta + forms.linear @ beta == pytest.approx(pointwise, rel=1e-12)
 
 
-def test_many_slices_are_one(kernel, parts, centres, x, monkeypatch):
-    f = KernelExpansion(kernel, centres, **parts)
+def test_many_slices_are_one(kernel, parts, centers, x, monkeypatch):
+    f = KernelExpansion(kernel, centers, **parts)
     whole = f.values(x), f.gradient(x), f.laplacian(x)
     monkeypatch.setattr(expansion.general, "NUMBERS", 1)  # one point at a time
     for one, other in zip(whole, (f.values(x), f.gradient(x), f.laplacian(x))):
@@ -121,48 +121,48 @@ def test_many_slices_are_one(kernel, parts, centres, x, monkeypatch):
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Metric(Matern72(2.5), cases.WIDE)])
 @pytest.mark.parametrize("shift", [2.0**20, -(2.0**14)])
-def test_an_offset_costs_no_digits(kernel, parts, centres, x, shift):
-    x, centres = (np.rint(a * 2**20) / 2**20 for a in (x, centres))  # so that adding the shift is exact
-    near, far = KernelExpansion(kernel, centres, **parts), KernelExpansion(kernel, centres + shift, **parts)
+def test_an_offset_costs_no_digits(kernel, parts, centers, x, shift):
+    x, centers = (np.rint(a * 2**20) / 2**20 for a in (x, centers))  # so that adding the shift is exact
+    near, far = KernelExpansion(kernel, centers, **parts), KernelExpansion(kernel, centers + shift, **parts)
     for name in ("values", "gradient", "laplacian"):
         assert_close(getattr(far, name)(x + shift), getattr(near, name)(x), 12)
 
 
-def test_far_away_there_is_nothing(parts, centres):
-    f = KernelExpansion(Gaussian(), centres, **parts)
+def test_far_away_there_is_nothing(parts, centers):
+    f = KernelExpansion(Gaussian(), centers, **parts)
     far = np.full((2, DIM), 1e8)
     for values in (f.values(far), f.gradient(far), f.laplacian(far)):
         assert np.all(np.abs(values) < 1e-200)
 
 
-def test_nothing_at_all(centres, x):
-    f = KernelExpansion(Gaussian(), centres)
+def test_nothing_at_all(centers, x):
+    f = KernelExpansion(Gaussian(), centers)
     for values in (f.values(x), f.gradient(x), f.laplacian(x)):
         np.testing.assert_array_equal(values, 0.0)
-    mixed = KernelExpansion(Gaussian() + Polynomial(), centres)
+    mixed = KernelExpansion(Gaussian() + Polynomial(), centers)
     np.testing.assert_array_equal(mixed.gradient(x), np.zeros(x.shape))
     assert mixed.gradient(x[:0]).shape == (0, DIM)
 
 
-def test_it_pickles(parts, centres, x):
-    f = KernelExpansion(Metric(Gaussian(), cases.TALL), centres, **parts)
+def test_it_pickles(parts, centers, x):
+    f = KernelExpansion(Metric(Gaussian(), cases.TALL), centers, **parts)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(f)).gradient(x), f.gradient(x))
 
 
 @pytest.mark.parametrize("points", [np.asfortranarray, np.ndarray.tolist])
-def test_any_array_of_points_will_do(parts, centres, x, points):
-    f = KernelExpansion(Gaussian(), centres.tolist(), **{name: array.tolist() for name, array in parts.items()})
+def test_any_array_of_points_will_do(parts, centers, x, points):
+    f = KernelExpansion(Gaussian(), centers.tolist(), **{name: array.tolist() for name, array in parts.items()})
     np.testing.assert_array_equal(f.gradient(points(x)), f.gradient(x))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"centres": np.zeros(2)}, r"centres has shape \(2,\)"),
-        ({"centres": [[np.inf]]}, "centres contains NaN or infinity"),
-        ({"centres": np.zeros((2, 3)), "sections": np.zeros(3)}, r"sections has shape \(3,\): expected \(2,\)"),
-        ({"centres": np.zeros((2, 3)), "gradients": np.zeros(6)}, r"gradients has shape \(6,\): expected \(2, 3\)"),
-        ({"centres": np.zeros((2, 3)), "laplacians": [0.0, np.nan]}, "laplacians contains NaN or infinity"),
+        ({"centers": np.zeros(2)}, r"centers has shape \(2,\)"),
+        ({"centers": [[np.inf]]}, "centers contains NaN or infinity"),
+        ({"centers": np.zeros((2, 3)), "sections": np.zeros(3)}, r"sections has shape \(3,\): expected \(2,\)"),
+        ({"centers": np.zeros((2, 3)), "gradients": np.zeros(6)}, r"gradients has shape \(6,\): expected \(2, 3\)"),
+        ({"centers": np.zeros((2, 3)), "laplacians": [0.0, np.nan]}, "laplacians contains NaN or infinity"),
     ],
 )
 def test_bad_input(arguments, message):
@@ -170,22 +170,22 @@ def test_bad_input(arguments, message):
         KernelExpansion(Gaussian(), **arguments)
 
 
-def test_points_of_another_width(centres):
+def test_points_of_another_width(centers):
     with pytest.raises(ValueError, match=r"x has shape \(3,\): expected \(n, 3\)"):
-        KernelExpansion(Gaussian(), centres).values(np.zeros(3))
+        KernelExpansion(Gaussian(), centers).values(np.zeros(3))
 
 
-def test_a_kernel_is_expected(centres):
+def test_a_kernel_is_expected(centers):
     with pytest.raises(TypeError, match="kernel='gaussian'"):
-        KernelExpansion("gaussian", centres)
+        KernelExpansion("gaussian", centers)
 
 
-def test_derivatives_that_a_kernel_does_not_have(centres, x):
-    kinked = KernelExpansion(Exponential(), centres, sections=np.ones(CENTRES))
+def test_derivatives_that_a_kernel_does_not_have(centers, x):
+    kinked = KernelExpansion(Exponential(), centers, sections=np.ones(CENTERS))
     assert np.all(np.isfinite(kinked.gradient(x)))
     with pytest.raises(ValueError, match="the Laplacian of this expansion takes derivatives of order 2"):
         kinked.laplacian(x)
     with pytest.raises(ValueError, match="the gradient of this expansion takes derivatives of order 2"):
-        KernelExpansion(Exponential(), centres, gradients=np.ones((CENTRES, DIM))).gradient(x)
-    smooth = KernelExpansion(Matern52(), centres, laplacians=np.ones(CENTRES))
+        KernelExpansion(Exponential(), centers, gradients=np.ones((CENTERS, DIM))).gradient(x)
+    smooth = KernelExpansion(Matern52(), centers, laplacians=np.ones(CENTERS))
     assert np.all(np.isfinite(smooth.laplacian(x)))

@@ -34,9 +34,9 @@ def expansion(kernel, names=("sections", "gradients", "laplacians"), m=7, dim=ca
     )
 
 
-def at(centres, n=4):
-    """Points, one of them a centre."""
-    return np.vstack([centres[:1], np.random.default_rng(51).standard_normal((n - 1, centres.shape[1]))])
+def at(centers, n=4):
+    """Points, one of them a center."""
+    return np.vstack([centers[:1], np.random.default_rng(51).standard_normal((n - 1, centers.shape[1]))])
 
 
 def evaluate(state, x):
@@ -66,7 +66,7 @@ def assert_same(f, state, x, shift=0.0):
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_a_point_is_many_points_with_one(kernel, parts, metric):
     f = expansion(kernel if metric is None else Metric(kernel, metric), parts)
-    assert_same(f, f.jit_state(), at(f.centres))
+    assert_same(f, f.jit_state(), at(f.centers))
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4, 5, 8, 11])
@@ -74,13 +74,13 @@ def test_a_point_is_many_points_with_one(kernel, parts, metric):
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern52(3.0)])
 def test_any_dimension(kernel, names, dim):
     f = expansion(kernel, names, 9, dim)
-    assert_same(f, f.jit_state(), at(f.centres))
+    assert_same(f, f.jit_state(), at(f.centers))
 
 
 def test_an_offset_costs_no_digits():
     near = expansion(Metric(Gaussian(2.0), cases.WIDE))
     shift = 2.0**20
-    grid = np.rint(near.centres * 2**20) / 2**20  # so that adding the shift is exact
+    grid = np.rint(near.centers * 2**20) / 2**20  # so that adding the shift is exact
     parts = {"sections": near.sections, "gradients": near.gradients, "laplacians": near.laplacians}
     near, far = (KernelExpansion(near.kernel, grid + s, **parts) for s in (0.0, shift))
     x = np.rint(at(grid) * 2**20) / 2**20
@@ -94,8 +94,8 @@ def test_the_base_density_is_added(dof):
     root = rng.standard_normal((cases.DIM, cases.DIM))
     base = BaseJitState(-1.3, rng.standard_normal(cases.DIM), root @ root.T, dof)
     f, origin = expansion(Gaussian(2.0), ("gradients",)), np.array([0.1, -0.2, 0.3])
-    state = KernelGradients(f.kernel, f.centres).jit_state(f.gradients.ravel(), base, origin)
-    for row in at(f.centres):
+    state = KernelGradients(f.kernel, f.centers).jit_state(f.gradients.ravel(), base, origin)
+    for row in at(f.centers):
         slope = np.empty(cases.DIM)
         value = base_value_and_gradient(*base, row, slope)
         found = evaluate(state, row)
@@ -106,7 +106,7 @@ def test_the_base_density_is_added(dof):
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Metric(Matern52(2.0), cases.TALL)])
 def test_inside_a_loop_it_is_the_same_and_allocates_nothing(kernel):
     f = expansion(kernel)
-    state, x = f.jit_state(), at(f.centres, 8)
+    state, x = f.jit_state(), at(f.centers, 8)
     gradients = np.empty(x.shape)
     assert evaluate_all(state, x, gradients) == pytest.approx(f.values(x).sum(), rel=1e-11)
     np.testing.assert_allclose(gradients, f.gradient(x), atol=1e-11)
@@ -135,7 +135,7 @@ def test_another_expansion_does_not_recompile():
     ]:
         f = expansion(kernel, names, m)
         for state in (f.jit_state(), f.jit_state(base, readonly)):
-            evaluate(state, f.centres[0])
+            evaluate(state, f.centers[0])
         functions = expansion_point.value_and_gradient, expansion_point.workspace
         compiled.append([len(function.signatures) for function in functions])
     assert compiled == [[1, 1]] * 3

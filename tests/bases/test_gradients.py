@@ -20,26 +20,26 @@ from kmc.kernels import (
 from tests.kernels import cases
 from tests.oracles import differences, nystrom
 
-BANDWIDTH, DIM, CENTRES = 1.3, cases.DIM, 6
+BANDWIDTH, DIM, CENTERS = 1.3, cases.DIM, 6
 KERNELS = {name: kernel for name, kernel in cases.ALL.items() if kernel.differentiability >= 3}
 KERNELS |= {
     "units": Metric(Matern52(2.0), [0.5, 0.5, 0.5]),
     "rotation": Metric(Gaussian(2.0), 0.7 * np.linalg.qr(cases.TALL[:3])[0]),
 }
 RADIAL = {name: kernel for name, kernel in KERNELS.items() if profile_and_metric(kernel)[0].kind == "distance"}
-SUBSETS = {"all": None, "some": np.array([0, 1, 4, 9, 10, 11, 17]), "one centre": np.array([13])}
+SUBSETS = {"all": None, "some": np.array([0, 1, 4, 9, 10, 11, 17]), "one center": np.array([13])}
 
 
 @pytest.fixture
-def centres():
-    return np.random.default_rng(30).standard_normal((CENTRES, DIM))
+def centers():
+    return np.random.default_rng(30).standard_normal((CENTERS, DIM))
 
 
 @pytest.fixture
-def sample(centres):
-    """Points, some of them centres, weights, some of them zero, and gradients of a base density."""
+def sample(centers):
+    """Points, some of them centers, weights, some of them zero, and gradients of a base density."""
     rng = np.random.default_rng(31)
-    x, w = np.vstack([centres[:3], rng.standard_normal((80, DIM))]), rng.random(83)  # more than one step of 64
+    x, w = np.vstack([centers[:3], rng.standard_normal((80, DIM))]), rng.random(83)  # more than one step of 64
     w[5:8] = 0.0
     return x, w, rng.standard_normal(x.shape)
 
@@ -60,35 +60,35 @@ def assert_close(actual, expected, digits=12):
 
 
 @pytest.mark.parametrize("components", SUBSETS.values(), ids=SUBSETS)
-def test_against_the_equations_of_the_paper(centres, sample, components):
+def test_against_the_equations_of_the_paper(centers, sample, components):
     x, _, g = (a[:12] for a in sample)
-    kept = np.arange(CENTRES * DIM) if components is None else components
-    basis = KernelGradients(Gaussian(BANDWIDTH), centres, components)
-    b = nystrom.b_matrix(x, centres, BANDWIDTH)[:, kept]
+    kept = np.arange(CENTERS * DIM) if components is None else components
+    basis = KernelGradients(Gaussian(BANDWIDTH), centers, components)
+    b = nystrom.b_matrix(x, centers, BANDWIDTH)[:, kept]
     ones = np.ones(len(x))
     assert basis.size == len(kept)
     assert_close(basis.gradients(x).transpose(0, 2, 1).reshape(b.shape), b)
     assert_close(basis.sum_dirichlet(x, ones), b.T @ b)
-    assert_close(basis.gram(), nystrom.gram(centres, BANDWIDTH)[np.ix_(kept, kept)])
-    assert_close(basis.sum_linear(x, ones, g), len(x) * nystrom.h(x, centres, BANDWIDTH, g)[kept])
-    without = len(x) * nystrom.h(x, centres, BANDWIDTH, np.zeros_like(x))[kept]
+    assert_close(basis.gram(), nystrom.gram(centers, BANDWIDTH)[np.ix_(kept, kept)])
+    assert_close(basis.sum_linear(x, ones, g), len(x) * nystrom.h(x, centers, BANDWIDTH, g)[kept])
+    without = len(x) * nystrom.h(x, centers, BANDWIDTH, np.zeros_like(x))[kept]
     assert_close(basis.sum_linear(x, ones), without)
 
 
-def test_theorem_1(centres, sample):
-    """The minimiser, out of the forms, and the function that it stands for."""
+def test_theorem_1(centers, sample):
+    """The minimizer, out of the forms, and the function that it stands for."""
     x, _, g = (a[:12] for a in sample)
-    basis = KernelGradients(Gaussian(BANDWIDTH), centres)
+    basis = KernelGradients(Gaussian(BANDWIDTH), centers)
     forms = accumulate(basis, x, ("dirichlet", "linear"), base_gradient=g)
     beta = -np.linalg.solve(forms.dirichlet / 12 + 0.1 * basis.gram(), forms.linear / 12)
-    assert_close(beta, nystrom.coefficients(x, centres, BANDWIDTH, 0.1, g), 10)
-    expected = [nystrom.function(beta, centres, BANDWIDTH, row) for row in x]
+    assert_close(beta, nystrom.coefficients(x, centers, BANDWIDTH, 0.1, g), 10)
+    expected = [nystrom.function(beta, centers, BANDWIDTH, row) for row in x]
     assert_close(basis.expansion(beta).values(x), expected)
     assert_close(basis.contract_values(x, beta), expected)
 
 
-def test_oracle_derivatives_are_those_of_the_kernel(centres, sample):
-    x, y = sample[0][10], centres[0]
+def test_oracle_derivatives_are_those_of_the_kernel(centers, sample):
+    x, y = sample[0][10], centers[0]
 
     def laplacian(y):
         return differences.laplacian(lambda x: nystrom.kernel(x, y, BANDWIDTH), x, 0.02)
@@ -103,9 +103,9 @@ def test_oracle_derivatives_are_those_of_the_kernel(centres, sample):
 
 
 @pytest.mark.parametrize("components", SUBSETS.values(), ids=SUBSETS)
-def test_forms_are_those_of_the_general_mode(kernel, centres, sample, components):
+def test_forms_are_those_of_the_general_mode(kernel, centers, sample, components):
     x, w, g = sample
-    basis = KernelGradients(kernel, centres, components)
+    basis = KernelGradients(kernel, centers, components)
     dirichlet = general.sum_dirichlet(basis, x, w)
     assert_close(basis.sum_dirichlet(x, w), dirichlet)
     np.testing.assert_array_equal(basis.sum_dirichlet(x, w), basis.sum_dirichlet(x, w).T)
@@ -118,12 +118,12 @@ def test_forms_are_those_of_the_general_mode(kernel, centres, sample, components
 
 @pytest.mark.parametrize("way", [gradient_moments, gradient_columns])
 @pytest.mark.parametrize("components", SUBSETS.values(), ids=SUBSETS)
-def test_both_ways_to_the_dirichlet_form(radial, centres, sample, components, way):
+def test_both_ways_to_the_dirichlet_form(radial, centers, sample, components, way):
     x, w, _ = sample
-    basis = KernelGradients(radial, centres, components)
+    basis = KernelGradients(radial, centers, components)
     profile, metric = profile_and_metric(radial)
     geometry = RadialGeometry(metric, basis._used)
-    total = way.sum_dirichlet(profile, geometry, basis._selected, geometry.centred(x), w)
+    total = way.sum_dirichlet(profile, geometry, basis._selected, geometry.centered(x), w)
     assert_close(total, general.sum_dirichlet(basis, x, w))
 
 
@@ -134,8 +134,8 @@ def test_sizes_that_do_not_divide_the_blocks(kernel, dim, monkeypatch):
     x, w = rng.standard_normal((131, dim)), rng.random(131)
     basis = KernelGradients(kernel, x[:7])
     expected = general.sum_dirichlet(basis, x, w)
-    geometry = RadialGeometry(None, basis.centres)
-    arguments = kernel, geometry, basis._selected, geometry.centred(x), w
+    geometry = RadialGeometry(None, basis.centers)
+    arguments = kernel, geometry, basis._selected, geometry.centered(x), w
     monkeypatch.setattr(general, "NUMBERS", 2000)  # a few dozen points at a time
     for way in (gradient_moments, gradient_columns):
         assert_close(way.sum_dirichlet(*arguments), expected)
@@ -153,10 +153,10 @@ def test_the_cheaper_way_is_chosen():
     assert not moments(100, 2, Gaussian()) and not moments(100, 10, Gaussian(), np.arange(0, 1000, 10))
 
 
-def test_derivatives_are_those_of_the_values(kernel, centres, sample):
+def test_derivatives_are_those_of_the_values(kernel, centers, sample):
     """Of each function, by differences that are accurate to 1e-9 of the largest Laplacian."""
     x = sample[0][[0, 10]] + 0.1
-    basis = KernelGradients(kernel, centres[:2], [0, 2, 4])
+    basis = KernelGradients(kernel, centers[:2], [0, 2, 4])
     functions = [lambda x, a=a: basis.values(x[None])[0, a] for a in range(basis.size)]
     gradients = [[differences.gradient(f, row) for f in functions] for row in x]
     laplacians = [[differences.laplacian(f, row) for f in functions] for row in x]
@@ -165,18 +165,18 @@ def test_derivatives_are_those_of_the_values(kernel, centres, sample):
     np.testing.assert_allclose(basis.laplacians(x), laplacians, atol=1e-7 * scale)
 
 
-def test_values_are_derivatives_of_sections_in_their_centres(kernel, centres, sample):
+def test_values_are_derivatives_of_sections_in_their_centers(kernel, centers, sample):
     x = sample[0][10:11]
-    slope = differences.gradient(lambda y: kernel_derivative(kernel, "k", x, y[None])[0, 0], centres[0])
-    np.testing.assert_allclose(KernelGradients(kernel, centres[:1]).values(x)[0], slope, atol=1e-8)
+    slope = differences.gradient(lambda y: kernel_derivative(kernel, "k", x, y[None])[0, 0], centers[0])
+    np.testing.assert_allclose(KernelGradients(kernel, centers[:1]).values(x)[0], slope, atol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Metric(InverseMultiquadric(2.0), cases.TALL)])
 @pytest.mark.parametrize("shift", [2.0**20, -(2.0**14)])
-def test_an_offset_costs_no_digits(kernel, centres, sample, shift):
+def test_an_offset_costs_no_digits(kernel, centers, sample, shift):
     x, w, g = sample
-    x, centres = (np.rint(a * 2**20) / 2**20 for a in (x, centres))  # so that adding the shift is exact
-    near, far = KernelGradients(kernel, centres), KernelGradients(kernel, centres + shift)
+    x, centers = (np.rint(a * 2**20) / 2**20 for a in (x, centers))  # so that adding the shift is exact
+    near, far = KernelGradients(kernel, centers), KernelGradients(kernel, centers + shift)
     assert_close(far.sum_dirichlet(x + shift, w), near.sum_dirichlet(x, w))
     assert_close(far.sum_linear(x + shift, w, g), near.sum_linear(x, w, g))
     assert_close(far.gram(), near.gram())
@@ -186,24 +186,24 @@ def test_an_offset_costs_no_digits(kernel, centres, sample, shift):
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.02), InverseMultiquadric(0.05), Matern52(0.1), Gaussian(1e4)])
 def test_moments_keep_the_digits_of_every_entry(kernel):
-    """Of narrow and wide kernels, close and remote centres: to 1e-12 of the diagonal entries of its row and column."""
+    """Of narrow and wide kernels, close and remote centers: to 1e-12 of the diagonal entries of its row and column."""
     rng = np.random.default_rng(34)
     y = rng.standard_normal((12, 5))
     y[:2], y[-1] = y[2] + 1e-9 * rng.standard_normal((2, 5)), 50.0
     x, w = np.vstack([y, y + 0.01 * rng.standard_normal(y.shape), rng.standard_normal((50, 5))]), rng.random(74)
     geometry = RadialGeometry(None, y)
     ways = [
-        way.sum_dirichlet(kernel, geometry, np.arange(60), geometry.centred(x), w)
+        way.sum_dirichlet(kernel, geometry, np.arange(60), geometry.centered(x), w)
         for way in (gradient_moments, gradient_columns)
     ]
     diagonal = np.sqrt(np.diag(ways[1]))
     assert np.all(np.abs(ways[0] - ways[1]) <= 1e-12 * np.outer(diagonal, diagonal))
 
 
-def test_a_smaller_basis_is_a_part_of_the_whole(centres, sample):
+def test_a_smaller_basis_is_a_part_of_the_whole(centers, sample):
     x, w, g = sample
     kernel, kept = Gaussian(BANDWIDTH), np.array([2, 3, 4, 12, 16])
-    whole, part = KernelGradients(kernel, centres), KernelGradients(kernel, centres, kept)
+    whole, part = KernelGradients(kernel, centers), KernelGradients(kernel, centers, kept)
     pair = np.ix_(kept, kept)
     assert_close(part.sum_dirichlet(x, w), whole.sum_dirichlet(x, w)[pair])
     assert_close(part.sum_linear(x, w, g), whole.sum_linear(x, w, g)[kept])
@@ -214,26 +214,26 @@ def test_a_smaller_basis_is_a_part_of_the_whole(centres, sample):
     assert_close(part.contract_gradients(x, beta), whole.contract_gradients(x, spread))
 
 
-def test_contractions_are_those_of_the_general_mode(kernel, centres, sample):
+def test_contractions_are_those_of_the_general_mode(kernel, centers, sample):
     x, *_ = sample
-    basis = KernelGradients(kernel, centres, SUBSETS["some"])
+    basis = KernelGradients(kernel, centers, SUBSETS["some"])
     beta = np.random.default_rng(36).standard_normal(basis.size)
     assert_close(basis.contract_values(x, beta), basis.values(x) @ beta, 11)
     assert_close(basis.contract_gradients(x, beta), np.einsum("npd,p->nd", basis.gradients(x), beta), 11)
     assert_close(basis.contract_laplacians(x, beta), basis.laplacians(x) @ beta, 11)
 
 
-def test_no_samples_and_samples_without_weight_add_nothing(centres):
-    basis = KernelGradients(Gaussian(), centres)
+def test_no_samples_and_samples_without_weight_add_nothing(centers):
+    basis = KernelGradients(Gaussian(), centers)
     zeros = np.zeros((18, 18))
-    np.testing.assert_array_equal(basis.sum_dirichlet(centres, np.zeros(CENTRES)), zeros)
+    np.testing.assert_array_equal(basis.sum_dirichlet(centers, np.zeros(CENTERS)), zeros)
     np.testing.assert_array_equal(basis.sum_dirichlet(np.empty((0, DIM)), np.empty(0)), zeros)
     np.testing.assert_array_equal(basis.sum_linear(np.empty((0, DIM)), np.empty(0)), zeros[0])
 
 
-def test_any_array_of_points_will_do(centres, sample):
+def test_any_array_of_points_will_do(centers, sample):
     x, w, g = sample
-    basis = KernelGradients(Gaussian(), centres)
+    basis = KernelGradients(Gaussian(), centers)
     expected = basis.sum_dirichlet(x, w), basis.sum_linear(x, w, g)
     readonly = x.copy()
     readonly.flags.writeable = False
@@ -242,9 +242,9 @@ def test_any_array_of_points_will_do(centres, sample):
         np.testing.assert_array_equal(basis.sum_linear(other, w, g), expected[1])
 
 
-def test_it_pickles(centres, sample):
+def test_it_pickles(centers, sample):
     x, w, _ = sample
-    basis = KernelGradients(Metric(Gaussian(), cases.TALL), centres, [1, 2])
+    basis = KernelGradients(Metric(Gaussian(), cases.TALL), centers, [1, 2])
     again = pickle.loads(pickle.dumps(basis))
     np.testing.assert_array_equal(again.sum_dirichlet(x, w), basis.sum_dirichlet(x, w))
 
@@ -252,8 +252,8 @@ def test_it_pickles(centres, sample):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((Gaussian(), np.zeros(3)), r"centres has shape \(3,\)"),
-        ((Gaussian(), [[np.nan]]), "centres contains NaN"),
+        ((Gaussian(), np.zeros(3)), r"centers has shape \(3,\)"),
+        ((Gaussian(), [[np.nan]]), "centers contains NaN"),
         ((Gaussian(), np.zeros((2, 2)), [0, 4]), "components=.* from 0 to 3"),
         ((Gaussian(), np.zeros((2, 2)), [1, 1]), "components=.* increasing"),
         ((Gaussian(), np.zeros((2, 2)), []), r"components has shape \(0,\)"),
@@ -266,20 +266,20 @@ def test_bad_input(arguments, message):
         KernelGradients(*arguments)
 
 
-def test_a_kernel_is_expected(centres):
+def test_a_kernel_is_expected(centers):
     with pytest.raises(TypeError, match="kernel='gaussian'"):
-        KernelGradients("gaussian", centres)
+        KernelGradients("gaussian", centers)
 
 
-def test_points_of_another_width(centres):
-    basis = KernelGradients(Polynomial(2), centres)
+def test_points_of_another_width(centers):
+    basis = KernelGradients(Polynomial(2), centers)
     with pytest.raises(ValueError, match=r"x has shape \(4, 2\): expected \(n, 3\)"):
         basis.sum_dirichlet(np.zeros((4, 2)), np.ones(4))
 
 
-def test_third_derivatives_of_a_kernel_that_has_none(centres, sample):
+def test_third_derivatives_of_a_kernel_that_has_none(centers, sample):
     rough = RadialFunction(cases.PROFILES, differentiability=2)  # as a Matérn-3/2 kernel
-    basis = KernelGradients(rough, centres)
+    basis = KernelGradients(rough, centers)
     assert np.all(np.isfinite(basis.sum_dirichlet(sample[0], sample[1])))
     for call in (lambda: basis.laplacians(sample[0]), lambda: basis.sum_linear(sample[0], sample[1])):
         with pytest.raises(ValueError, match="no third derivatives at coincident points"):

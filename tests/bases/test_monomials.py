@@ -31,7 +31,7 @@ def test_there_is_one_monomial_of_each_kind(basis):
 
 def test_against_the_oracle(basis, sample):
     x, w, g = sample
-    place = basis.centre, basis.scale
+    place = basis.center, basis.scale
     e, d = basis.exponents, range(basis.dim)
     values = [[oracle.monomial(row, a, *place) for a in e] for row in x]
     gradients = [[np.array([oracle.derivative(row, a, *place, i, 1) for i in d]) for a in e] for row in x]
@@ -75,8 +75,8 @@ def test_about_the_data_the_forms_are_well_conditioned():
     basis = Monomials.about(x, 5)
     beta = rng.standard_normal(basis.size)
     forms = accumulate(basis, x, ("mass", "values"), values=Contraction(basis, beta).values(x) - 1e3)
-    assert np.linalg.cond(forms.centred_mass()) < 1e8
-    np.testing.assert_allclose(np.linalg.solve(forms.centred_mass(), forms.centred_values()), beta, atol=1e-8)
+    assert np.linalg.cond(forms.centered_mass()) < 1e8
+    np.testing.assert_allclose(np.linalg.solve(forms.centered_mass(), forms.centered_values()), beta, atol=1e-8)
 
 
 def test_about_leaves_a_constant_column_as_it_is():
@@ -90,9 +90,9 @@ def test_about_leaves_a_constant_column_as_it_is():
         ((0, 2), "degree=0"),
         ((1.5, 2), "degree=1.5"),
         ((2, 0), "dim=0"),
-        ((2, 2, np.nan), "centre=nan"),
+        ((2, 2, np.nan), "center=nan"),
         ((2, 2, 0.0, [1.0, 0.0]), r"scale=\[1.0, 0.0\]"),
-        ((2, 2, [0.0, 0.0, 0.0]), r"centre=\[0.0, 0.0, 0.0\]: expected a number or 2 of them"),
+        ((2, 2, [0.0, 0.0, 0.0]), r"center=\[0.0, 0.0, 0.0\]: expected a number or 2 of them"),
     ],
 )
 def test_parameters_that_make_no_sense(arguments, message):

@@ -51,13 +51,13 @@ KERNELS = {name: gaussian(metric) for name, metric in METRICS.items()} | SMOOTH
 
 
 @pytest.fixture
-def centres():
+def centers():
     return np.random.default_rng(3).standard_normal((6, DIM))
 
 
 @pytest.fixture(params=KERNELS.values(), ids=KERNELS)
-def basis(request, centres):
-    return KernelSections(request.param, centres)
+def basis(request, centers):
+    return KernelSections(request.param, centers)
 
 
 @pytest.fixture
@@ -87,31 +87,31 @@ def literal(kernel, x, y):
 
 def test_values_and_gram_are_the_kernel(basis, sample):
     x, *_ = sample
-    expected = [[literal(basis.kernel, row, y) for y in basis.centres] for row in x]
+    expected = [[literal(basis.kernel, row, y) for y in basis.centers] for row in x]
     np.testing.assert_allclose(basis.values(x), expected, rtol=1e-12)
-    gram = [[literal(basis.kernel, y, z) for z in basis.centres] for y in basis.centres]
+    gram = [[literal(basis.kernel, y, z) for z in basis.centers] for y in basis.centers]
     np.testing.assert_allclose(basis.gram(), gram, rtol=1e-12)
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_against_the_oracle(metric, centres, sample):
+def test_against_the_oracle(metric, centers, sample):
     """Of the Gaussian kernel, all of it."""
     x, w, g = sample
-    basis = KernelSections(gaussian(metric), centres)
+    basis = KernelSections(gaussian(metric), centers)
     kernel = BANDWIDTH, np.eye(DIM) if metric is None else np.diag(metric) if metric.ndim == 1 else metric
-    values = [[sections.section(row, y, *kernel) for y in centres] for row in x]
-    gradients = [[sections.section_gradient(row, y, *kernel) for y in centres] for row in x]
-    laplacians = [[sections.section_laplacian(row, y, *kernel) for y in centres] for row in x]
+    values = [[sections.section(row, y, *kernel) for y in centers] for row in x]
+    gradients = [[sections.section_gradient(row, y, *kernel) for y in centers] for row in x]
+    laplacians = [[sections.section_laplacian(row, y, *kernel) for y in centers] for row in x]
     np.testing.assert_allclose(basis.values(x), values, rtol=1e-13)
-    np.testing.assert_allclose(basis.gram(), sections.gram(centres, *kernel), rtol=1e-13)
+    np.testing.assert_allclose(basis.gram(), sections.gram(centers, *kernel), rtol=1e-13)
     np.testing.assert_allclose(basis.gradients(x), gradients, atol=1e-13)
     np.testing.assert_allclose(basis.laplacians(x), laplacians, atol=1e-13)
     np.testing.assert_allclose(basis.sum_dirichlet(x, w), sections.dirichlet(gradients, w), atol=1e-12)
     np.testing.assert_allclose(basis.sum_linear(x, w, g), sections.linear(gradients, laplacians, w, g), atol=1e-12)
 
 
-def test_oracle_derivatives_are_those_of_the_section(centres, sample):
-    x, y = sample[0][0], centres[0]
+def test_oracle_derivatives_are_those_of_the_section(centers, sample):
+    x, y = sample[0][0], centers[0]
     gradient = differences.gradient(lambda x: sections.section(x, y, BANDWIDTH, ANY), x)
     laplacian = differences.laplacian(lambda x: sections.section(x, y, BANDWIDTH, ANY), x)
     assert sections.section_gradient(x, y, BANDWIDTH, ANY) == pytest.approx(gradient, abs=1e-10)
@@ -149,19 +149,19 @@ def test_contractions_are_those_of_the_general_mode(basis, sample):
         np.testing.assert_allclose(got, expected, atol=1e-13 * np.abs(expected).max())
 
 
-def test_at_its_own_centre_a_section_has_gradient_zero_and_laplacian_2dq1(centres):
-    basis = KernelSections(Matern52(2.0), centres)
+def test_at_its_own_center_a_section_has_gradient_zero_and_laplacian_2dq1(centers):
+    basis = KernelSections(Matern52(2.0), centers)
     own = np.arange(6), np.arange(6)
-    np.testing.assert_allclose(basis.gradients(centres)[own], 0.0, atol=1e-15)
-    np.testing.assert_allclose(basis.laplacians(centres)[own], -DIM * 5 / (3 * 2.0**2), rtol=1e-12)
+    np.testing.assert_allclose(basis.gradients(centers)[own], 0.0, atol=1e-15)
+    np.testing.assert_allclose(basis.laplacians(centers)[own], -DIM * 5 / (3 * 2.0**2), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["no metric", "any metric", "matern52"])
-def test_forms_keep_their_digits_far_from_the_origin(name, centres, sample):
+def test_forms_keep_their_digits_far_from_the_origin(name, centers, sample):
     x, w, g = sample
-    x, centres = (np.rint(a * 2**20) / 2**20 for a in (x, centres))  # so that adding the shift is exact
+    x, centers = (np.rint(a * 2**20) / 2**20 for a in (x, centers))  # so that adding the shift is exact
     shift = 2.0**14
-    near, far = (KernelSections(KERNELS[name], centres + s) for s in (0, shift))
+    near, far = (KernelSections(KERNELS[name], centers + s) for s in (0, shift))
     np.testing.assert_allclose(far.values(x + shift), near.values(x), atol=1e-13)
     np.testing.assert_allclose(far.gradients(x + shift), near.gradients(x), atol=1e-12)
     np.testing.assert_allclose(far.laplacians(x + shift), near.laplacians(x), atol=1e-12)
@@ -177,21 +177,21 @@ KINKS = {
 
 
 @pytest.mark.parametrize("kernel", KINKS.values(), ids=KINKS)
-def test_a_kink_has_gradients(kernel, centres, sample):
-    """By convention the kink's own is zero at the centre, in the fused form too, where rounding could undo it."""
-    x, w = np.vstack([sample[0], centres]), np.ones(17)
-    basis = KernelSections(kernel, centres)
+def test_a_kink_has_gradients(kernel, centers, sample):
+    """By convention the kink's own is zero at the center, in the fused form too, where rounding could undo it."""
+    x, w = np.vstack([sample[0], centers]), np.ones(17)
+    basis = KernelSections(kernel, centers)
     dirichlet = general.sum_dirichlet(basis, x, w)
     np.testing.assert_allclose(basis.sum_dirichlet(x, w), dirichlet, atol=1e-12 * np.abs(dirichlet).max())
     gradients = [[differences.gradient(f, row, 1e-3) for f in functions(basis)] for row in sample[0]]
     np.testing.assert_allclose(basis.gradients(sample[0]), gradients, atol=1e-8)
-    own = basis.gradients(centres)[np.arange(6), np.arange(6)]
-    np.testing.assert_array_equal(own, centres if kernel is KINKS["in a sum of both kinds"] else 0.0)
+    own = basis.gradients(centers)[np.arange(6), np.arange(6)]
+    np.testing.assert_array_equal(own, centers if kernel is KINKS["in a sum of both kinds"] else 0.0)
 
 
 @pytest.mark.parametrize("kernel", KINKS.values(), ids=KINKS)
-def test_a_kink_has_no_laplacian(kernel, centres, sample):
-    x, basis = sample[0], KernelSections(kernel, centres)
+def test_a_kink_has_no_laplacian(kernel, centers, sample):
+    x, basis = sample[0], KernelSections(kernel, centers)
     with pytest.raises(ValueError, match="no Laplacian at coincident points"):
         basis.laplacians(x)
     with pytest.raises(ValueError, match="no Laplacian"):
@@ -200,15 +200,15 @@ def test_a_kink_has_no_laplacian(kernel, centres, sample):
         Contraction(basis, np.ones(6)).laplacian(x)
 
 
-def test_a_kink_far_from_the_origin(centres):
-    shifted = centres + 1e6
+def test_a_kink_far_from_the_origin(centers):
+    shifted = centers + 1e6
     basis = KernelSections(Exponential(1.5), shifted)
     np.testing.assert_array_equal(basis.gradients(shifted)[np.arange(6), np.arange(6)], 0.0)
     fused = basis.sum_dirichlet(shifted, np.ones(6))
     np.testing.assert_allclose(fused, general.sum_dirichlet(basis, shifted, np.ones(6)), atol=1e-12)
 
 
-def test_one_centre_and_one_dimension():
+def test_one_center_and_one_dimension():
     basis = KernelSections(Gaussian(2.0), [[1.0]])
     np.testing.assert_allclose(basis.values(np.array([[1.0], [3.0]])), [[1.0], [np.exp(-0.5)]])
     assert basis.size == 1 and basis.sum_dirichlet(np.array([[3.0]]), np.ones(1)).shape == (1, 1)
@@ -220,18 +220,18 @@ def test_it_survives_pickling(basis, sample):
 
 
 @pytest.mark.parametrize(
-    ("centres", "message"),
+    ("centers", "message"),
     [
         (np.ones(3), r"shape \(3,\): expected \(m, d\)"),
         (np.ones((0, 3)), r"shape \(0, 3\)"),
-        ([[np.nan, 0.0]], "centres contains NaN"),
+        ([[np.nan, 0.0]], "centers contains NaN"),
     ],
 )
-def test_centres_that_make_no_sense(centres, message):
+def test_centers_that_make_no_sense(centers, message):
     with pytest.raises(ValueError, match=message):
-        KernelSections(Gaussian(), centres)
+        KernelSections(Gaussian(), centers)
 
 
-def test_a_kernel_is_expected(centres):
+def test_a_kernel_is_expected(centers):
     with pytest.raises(TypeError, match="kernel='gaussian': expected a kernel"):
-        KernelSections("gaussian", centres)
+        KernelSections("gaussian", centers)

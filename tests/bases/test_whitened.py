@@ -72,4 +72,4 @@ def test_whitened_functions_are_orthonormal_in_the_gram_matrix():
     matrix = cholesky_whitening(basis.gram(), 1e-8)
     whitened = Whitened(basis, matrix)
     np.testing.assert_allclose(matrix.T @ basis.gram() @ matrix, np.eye(9), atol=1e-5)  # the jitter
-    np.testing.assert_allclose(whitened.values(basis.centres), basis.gram() @ matrix, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(whitened.values(basis.centers), basis.gram() @ matrix, rtol=1e-12, atol=1e-14)

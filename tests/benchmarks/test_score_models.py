@@ -1,4 +1,4 @@
-"""The shortcut of the benchmark, one assembly for many regularisations, against a fit for each."""
+"""The shortcut of the benchmark, one assembly for many regularizations, against a fit for each."""
 
 from functools import partial
 

@@ -15,7 +15,7 @@ def test_a_chain_has_the_spectrum_of_its_grid(chain):
 
 
 def test_the_four_wells_have_the_published_time_scales():
-    """In steps of 0.005, from another discretisation of the same process."""
+    """In steps of 0.005, from another discretization of the same process."""
     slow = -1 / np.log(CHAINS[2].spectrum[1])
     np.testing.assert_allclose(slow[:3], [166.8, 25.35, 13.02], rtol=1e-3)
 

@@ -17,9 +17,9 @@ def test_spherical_harmonics_are_orthonormal():
 
 def test_half_moons_are_half_circles():
     x, moon, angle = spectral_galerkin.half_moons(np.random.default_rng(0), 500, noise=0.0)
-    centre = np.where(moon[:, None] == 0, [0.0, 0.0], [1.0, 0.5])
-    np.testing.assert_allclose(np.linalg.norm(x - centre, axis=1), 1.0)
-    np.testing.assert_allclose(np.abs((x - centre)[:, 0]), np.abs(np.cos(angle)))
+    center = np.where(moon[:, None] == 0, [0.0, 0.0], [1.0, 0.5])
+    np.testing.assert_allclose(np.linalg.norm(x - center, axis=1), 1.0)
+    np.testing.assert_allclose(np.abs((x - center)[:, 0]), np.abs(np.cos(angle)))
 
 
 @pytest.mark.parametrize("name", ["figure2", "figure4"])

@@ -11,7 +11,7 @@ def test_known_eigenvalues():
     np.testing.assert_array_equal(np.unique(Sphere(10).eigenvalues(25), return_counts=True)[1], [10, 15])
 
 
-def test_double_wells_by_other_discretisations():
+def test_double_wells_by_other_discretizations():
     """Finite volumes on a line; and a stiff bent well, whose slow mode is that of its valley."""
     well = DoubleWell(3.0)
     x, h = np.linspace(-2.4, 2.4, 2001, retstep=True)

@@ -88,20 +88,20 @@ class Case:
         self.target, self.dim = target, target.dim
         self._rng = np.random.default_rng([seed, self.dim])
         draws = target.sample(self._rng, 10_000)
-        self._centre = np.median(draws, axis=0)
+        self._center = np.median(draws, axis=0)
         self.scale = np.subtract(*np.quantile(draws, [0.75, 0.25], axis=0))
         self._sorted = np.sort(self.functions(draws), axis=0)
         self.states = draws[:400]
-        # Off-centre and too wide, as archives are; an exact move does not mind.
-        self.archive = self._centre + 0.2 * self.scale + 1.1 * (draws[400:440] - self._centre)
+        # Off-center and too wide, as archives are; an exact move does not mind.
+        self.archive = self._center + 0.2 * self.scale + 1.1 * (draws[400:440] - self._center)
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """Log-densities at the rows of x."""
         return np.array([self.target(row) for row in x])
 
     def functions(self, x: np.ndarray) -> np.ndarray:
-        """First and last coordinate, distance from the centre, a product, the log-density: shape (n, 5)."""
-        z = (x - self._centre) / self.scale
+        """First and last coordinate, distance from the center, a product, the log-density: shape (n, 5)."""
+        z = (x - self._center) / self.scale
         return np.column_stack([z[:, 0], z[:, -1], np.sum(z**2, axis=1), z[:, 0] * z[:, 1], self.values(x)])
 
     def ranks(self, x: np.ndarray) -> np.ndarray:
@@ -122,7 +122,7 @@ class Case:
         assert moved > 0.1, f"only {moved:.0%} of the walkers moved: the comparison says nothing"
         a, b = self.ranks(before), self.ranks(after)
         differences = np.hstack([_features(b) - _features(a), _crossed(a, b) - _crossed(b, a)])
-        z = _self_normalised(differences)
+        z = _self_normalized(differences)
         p = [stats.ks_2samp(f, s).pvalue for f, s in zip(self.functions(after).T, self._sorted.T, strict=True)]
         level = LEVEL / (len(z) + len(p))
         limit = np.sqrt(2.0 * np.log(2.0 / level))
@@ -135,7 +135,7 @@ class Case:
 
     def seen_wrongly(self, x: np.ndarray) -> np.ndarray:
         """Log-densities elsewhere than at x: a surrogate that learns these is wrong everywhere."""
-        return self.values(self._centre + 0.85 * (x - self._centre) + 0.15 * self.scale)
+        return self.values(self._center + 0.85 * (x - self._center) + 0.15 * self.scale)
 
     @cached_property
     def right(self) -> Any:
@@ -151,10 +151,10 @@ class Case:
     def warped(self) -> Any:
         """A surrogate in coordinates that bend volume, and do not suit the target."""
         slopes = np.linspace(0.0, 0.6, self.dim) / self.scale[0]
-        return self._fitted(self.values, Funnel(0, float(self._centre[0]), self._centre, slopes))
+        return self._fitted(self.values, Funnel(0, float(self._center[0]), self._center, slopes))
 
     def _fitted(self, function, transport=IDENTITY):
-        x = np.vstack([self.states, self._centre + 1.5 * (self.states - self._centre)])
+        x = np.vstack([self.states, self._center + 1.5 * (self.states - self._center)])
         return fit_surrogate(x, function(x), self.states, np.random.default_rng(2), FIT, transport=transport)
 
     def plan(self, surrogate: Any, **options) -> ProposalMixture:
@@ -197,7 +197,7 @@ def _crossed(a, b):
     return np.hstack([a[:, first] * b[:, second], a**2 * b])
 
 
-def _self_normalised(differences):
+def _self_normalized(differences):
     """Σ D / sqrt(Σ D²) of each column."""
     norm = np.sqrt(np.sum(differences**2, axis=0))
     return np.sum(differences, axis=0) / np.where(norm > 0, norm, 1.0)

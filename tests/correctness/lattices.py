@@ -153,15 +153,15 @@ def check_evolution(lattice: Lattice, tempering: Tempering = COLD) -> None:
     assert_stationary(matrix, lattice.mass(tempering))
 
 
-class _CentreFirst(ForkingGenerator):
-    """Draws the first point of an archive as the centre of every snooker."""
+class _CenterFirst(ForkingGenerator):
+    """Draws the first point of an archive as the center of every snooker."""
 
     def choice(self, count, size, replace):
         return np.append(0, 1 + super().choice(count - 1, size - 1, replace))
 
 
 def check_snooker_on_rays(dim: int, move=None) -> None:
-    """A snooker whose centre is the origin, on the points ±1 .. ±4 of a line through it.
+    """A snooker whose center is the origin, on the points ±1 .. ±4 of a line through it.
 
     Each of them stands for the cell of a polar grid, whose volume grows as |x|^(d-1): the stationary mass is p(x) times
     that. The archive's differences are even along the line, so that γ of 3/2 and 2 make integer steps.
@@ -175,7 +175,7 @@ def check_snooker_on_rays(dim: int, move=None) -> None:
     def propose(rng, x, _):
         return (move or snooker)(rng, x, archive)
 
-    matrix = transition_matrix(walker_step(ray, propose), len(t), {(1.2, 2.2): (1.5, 2.0)}, _CentreFirst)
+    matrix = transition_matrix(walker_step(ray, propose), len(t), {(1.2, 2.2): (1.5, 2.0)}, _CenterFirst)
     assert_stationary(matrix, ray.mass() * np.abs(t) ** (dim - 1))
 
 
@@ -183,7 +183,7 @@ def check_volumes(move, dim: int) -> None:
     """The move is a map x -> x' drawn independently of x: its log_ratio is log |det ∂x'/∂x| (Green 1995).
 
     The derivatives are central differences with steps of 1e-5: their error, and that of a determinant of them, is
-    about 1e-9 times the curvature of the map, which is at most (distance / distance to the centre)² here.
+    about 1e-9 times the curvature of the map, which is at most (distance / distance to the center)² here.
     """
     rng = np.random.default_rng(dim)
     archive, h = 2.0 * rng.standard_normal((8, dim)), 1e-5
@@ -281,7 +281,7 @@ def check_noisy_target() -> None:
 
 
 def check_ladder(temperings, moves: bool) -> None:
-    """Swaps of neighbours, after a move of every walker if ``moves``, keep the product of the tempered targets.
+    """Swaps of neighbors, after a move of every walker if ``moves``, keep the product of the tempered targets.
 
     Swaps alone are reversible, but reach only the orders of the same states: then only the balance of the flows is
     compared.
@@ -296,7 +296,7 @@ def check_ladder(temperings, moves: bool) -> None:
         if moves:
             proposals = [differential_evolution(rng, x, archive, np.sqrt(2) / 2.38) for x in group.x]
             group.decide(proposals, lattice.values(requested(proposals, 1)), temperings)
-        group.swap_neighbours(temperings, rng)
+        group.swap_neighbors(temperings, rng)
         after = [lattice.index(x) for x in group.x]
         np.testing.assert_array_equal(group.log_density, lattice.log_density[after])
         return int(np.ravel_multi_index(after, shape))

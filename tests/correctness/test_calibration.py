@@ -179,8 +179,8 @@ def test_ranks_are_uniform(name):
     """And those of the same draws are not if these are shifted, or too close to each other, or too far apart."""
     truths, draws = independent_runtions(name)
     check_ranks(truths, draws)
-    centre, sd = draws.mean(axis=1, keepdims=True), draws.std(axis=1, keepdims=True)
-    for wrong in (draws + 1.5 * sd, centre + 0.25 * (draws - centre), centre + 4.0 * (draws - centre)):
+    center, sd = draws.mean(axis=1, keepdims=True), draws.std(axis=1, keepdims=True)
+    for wrong in (draws + 1.5 * sd, center + 0.25 * (draws - center), center + 4.0 * (draws - center)):
         with pytest.raises(AssertionError, match="the ranks are not uniform"):
             check_ranks(truths, wrong)
 
@@ -189,9 +189,9 @@ def test_uniform_ranks_pass_and_level_is_kept():
     """Exact posterior draws in place of runs, a hundred times: none of them is turned down."""
     for seed in range(100):
         rng = np.random.default_rng([3, seed])
-        centre = rng.standard_normal((60, 1, 3))
-        draws = centre + rng.standard_normal((60, CHAINS * KEPT, 3))
-        check_ranks((centre + rng.standard_normal((60, 1, 3)))[:, 0], draws)
+        center = rng.standard_normal((60, 1, 3))
+        draws = center + rng.standard_normal((60, CHAINS * KEPT, 3))
+        check_ranks((center + rng.standard_normal((60, 1, 3)))[:, 0], draws)
 
 
 def test_the_fast_likelihood_is_that_of_the_demo():

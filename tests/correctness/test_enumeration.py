@@ -90,7 +90,7 @@ def test_differential_evolution_in_the_plane(tempering):
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 6])
-def test_a_snooker_on_a_line_through_its_centre(dim):
+def test_a_snooker_on_a_line_through_its_center(dim):
     check_snooker_on_rays(dim)
 
 
@@ -153,7 +153,7 @@ def test_every_branch_of_a_decision(tempering):
 
 @TEMPERED
 def test_a_proposal_that_did_not_move(tempering):
-    """No branch, no evaluation, and its neighbours in the same sweep get the values that are theirs."""
+    """No branch, no evaluation, and its neighbors in the same sweep get the values that are theirs."""
 
     def step(rng):
         group = Walkers([rng] * 3, np.arange(6.0).reshape(3, 2), np.array([-1.0, -2.0, -3.0]))

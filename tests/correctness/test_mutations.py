@@ -45,7 +45,7 @@ CHANGED = {"expected_exception": AssertionError, "match": "the distribution has 
 
 @pytest.fixture
 def no_jacobian(monkeypatch):
-    """emcee's mistake, or one much like it: volume does not grow along a line through the centre."""
+    """emcee's mistake, or one much like it: volume does not grow along a line through the center."""
     right = archive_moves.snooker
 
     def snooker(rng, x, archive):

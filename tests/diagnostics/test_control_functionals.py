@@ -68,32 +68,32 @@ def test_a_quadratic_function_of_gaussian_draws_has_no_variance_left(dim):
 
 
 def test_less_variance_and_an_honest_error():
-    errors, plain_errors, standardised = [], [], []
+    errors, plain_errors, standardized = [], [], []
     for seed in range(25):
         x = np.random.default_rng(seed).standard_normal((300, 2))
         found = control_functional(x, smooth, standard, bandwidth="median", n_basis=60, random_state=seed)
         errors.append(found.estimate - np.exp(-0.5))
         plain_errors.append(found.plain_estimate - np.exp(-0.5))
-        standardised.append(errors[-1] / found.standard_error)
+        standardized.append(errors[-1] / found.standard_error)
     assert np.std(errors) < 0.25 * np.std(plain_errors)
     assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(25)
-    assert np.mean(np.abs(standardised) < 2) > 0.8
-    assert 0.5 < np.sqrt(np.mean(np.square(standardised))) < 1.5
+    assert np.mean(np.abs(standardized) < 2) > 0.8
+    assert 0.5 < np.sqrt(np.mean(np.square(standardized))) < 1.5
 
 
 def test_heavy_tails():
     """E|x| = 2 √ν Γ((ν+1)/2) / (√π (ν-1) Γ(ν/2)) for Student-t variables, ν = 5."""
     expected = 2 * np.sqrt(5) * gamma(3) / (np.sqrt(np.pi) * 4 * gamma(2.5))
-    errors, plain_errors, standardised = [], [], []
+    errors, plain_errors, standardized = [], [], []
     for seed in range(12):
         x = np.random.default_rng(seed).standard_t(5, (600, 2))
         options = {"bandwidth": "median", "n_basis": 100, "random_state": seed}
         found = control_functional(x, lambda x: np.abs(x[:, 0]), student, **options)
         errors.append(found.estimate - expected)
         plain_errors.append(found.plain_estimate - expected)
-        standardised.append(errors[-1] / found.standard_error)
+        standardized.append(errors[-1] / found.standard_error)
     assert np.sqrt(np.mean(np.square(errors))) < 0.5 * np.sqrt(np.mean(np.square(plain_errors)))
-    assert np.sqrt(np.mean(np.square(standardised))) < 3  # as the docstring has it for heavy tails
+    assert np.sqrt(np.mean(np.square(standardized))) < 3  # as the docstring has it for heavy tails
 
 
 def test_autocorrelated_draws_have_larger_errors():

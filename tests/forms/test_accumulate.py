@@ -44,13 +44,13 @@ def test_sums_are_the_definitions(basis, x, data):
     np.testing.assert_allclose(forms.linear, sections.linear(gradients, basis.laplacians(x), w, g))
 
 
-def test_centred_forms_are_covariances(basis, x, data):
+def test_centered_forms_are_covariances(basis, x, data):
     forms = accumulate(basis, x, ("mass", "values"), weights=data["weights"], values=data["values"])
     joint = np.column_stack([basis.values(x), data["values"]])
     literal = oracle.covariance(joint, joint, data["weights"])
     np.testing.assert_allclose(literal, np.cov(joint.T, aweights=data["weights"], ddof=0), atol=1e-15)
-    np.testing.assert_allclose(forms.centred_mass(), literal[:-1, :-1], atol=1e-15)
-    np.testing.assert_allclose(forms.centred_values(), literal[:-1, -1], atol=1e-15)
+    np.testing.assert_allclose(forms.centered_mass(), literal[:-1, :-1], atol=1e-15)
+    np.testing.assert_allclose(forms.centered_values(), literal[:-1, -1], atol=1e-15)
     assert forms.value_variance() == pytest.approx(literal[-1, -1])
 
 
@@ -131,14 +131,14 @@ def test_an_offset_costs_no_digits_in_the_covariances(offset, accuracy):
     folds = accumulate_folds(Offset(offset), x, ("mass", "values"), labels, values=y - 3 * offset, block=256)
     whole = accumulate(Offset(offset), x, ("mass", "values"), values=y - 3 * offset, block=300)
     for far in (whole - folds[2], folds[0] + folds[1] + folds[3] + folds[4]):
-        np.testing.assert_allclose(far.centred_mass(), near.centred_mass(), rtol=0, atol=accuracy)
-        np.testing.assert_allclose(far.centred_values(), near.centred_values(), rtol=0, atol=accuracy)
+        np.testing.assert_allclose(far.centered_mass(), near.centered_mass(), rtol=0, atol=accuracy)
+        np.testing.assert_allclose(far.centered_values(), near.centered_values(), rtol=0, atol=accuracy)
         assert far.value_variance() == pytest.approx(near.value_variance(), rel=accuracy)
 
 
-def test_a_constant_function_has_no_mass_once_centred(x):
+def test_a_constant_function_has_no_mass_once_centered(x):
     forms = accumulate(Offset(1e6), np.zeros_like(x), ("mass",), block=5)
-    np.testing.assert_array_equal(forms.centred_mass(), 0.0)
+    np.testing.assert_array_equal(forms.centered_mass(), 0.0)
 
 
 def test_only_the_forms_asked_for_are_summed(basis, x):
@@ -147,7 +147,7 @@ def test_only_the_forms_asked_for_are_summed(basis, x):
     with pytest.raises(ValueError, match="mass was not accumulated"):
         forms.get("mass")
     with pytest.raises(ValueError, match="was not accumulated"):
-        forms.centred_mass()
+        forms.centered_mass()
 
 
 def test_different_forms_do_not_mix(basis, x):
@@ -163,7 +163,7 @@ def test_different_forms_do_not_mix(basis, x):
 def test_no_weight_no_mean(basis, x):
     forms = accumulate(basis, x, ("mass",))
     with pytest.raises(ValueError, match=r"weight=0.0: a mean needs samples"):
-        (forms - forms).centred_mass()
+        (forms - forms).centered_mass()
     np.testing.assert_allclose((forms - forms).mass, 0.0, atol=1e-14)
     assert Forms(weight=2.0).mass is None
 

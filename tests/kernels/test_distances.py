@@ -17,7 +17,7 @@ def test_they_keep_their_digits_far_from_the_origin(dim, offset):
 
 @pytest.mark.parametrize("separation", [1e-1, 1e-3, 1e-6])
 def test_close_pairs_keep_their_digits(separation):
-    """The distance of a pair is off by the rounding of its centred coordinates, however close the pair."""
+    """The distance of a pair is off by the rounding of its centered coordinates, however close the pair."""
     rng = np.random.default_rng(3)
     x = rng.standard_normal((50, 4))
     y = x + separation * rng.standard_normal((50, 4))

@@ -38,14 +38,14 @@ def test_nan_stays():
 
 
 def test_one_is_as_many():
-    """The vectorised loop and its scalar remainder round alike: a result does not depend on where in a block it is."""
+    """The vectorized loop and its scalar remainder round alike: a result does not depend on where in a block it is."""
     x = -np.random.default_rng(0).random(37) * 50
     out = np.empty(37)
     exponentials(x, out)
     np.testing.assert_array_equal(out, [exponential(v) for v in x])
 
 
-def test_is_vectorised():
+def test_is_vectorized():
     """The compiler takes several numbers at a time, not one by one."""
 
     @numba.njit

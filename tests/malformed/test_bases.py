@@ -71,7 +71,7 @@ def is_a_function(function, arguments):
 
 def assert_no_nan(basis, shape):
     """At two points; numbers beyond all floats may well be infinite."""
-    places = getattr(basis, "centres", getattr(basis, "frequencies", np.zeros((1, 2))))
+    places = getattr(basis, "centers", getattr(basis, "frequencies", np.zeros((1, 2))))
     dim = places.shape[1]
     with np.errstate(all="ignore"):
         values = basis.values(np.linspace(-1.0, 1.0, 2 * dim).reshape(2, dim))
@@ -80,20 +80,20 @@ def assert_no_nan(basis, shape):
 
 GAUSSIAN = kernels.Gaussian()
 BASES = [
-    Case("KernelSections", bases.KernelSections, {"kernel": GAUSSIAN, "centres": X[:4]}, is_a_basis),
+    Case("KernelSections", bases.KernelSections, {"kernel": GAUSSIAN, "centers": X[:4]}, is_a_basis),
     Case(
         "KernelGradients",
         bases.KernelGradients,
-        {"kernel": GAUSSIAN, "centres": X[:4], "components": np.arange(3)},
+        {"kernel": GAUSSIAN, "centers": X[:4], "components": np.arange(3)},
         is_a_basis,
-        also={"centres": ("components",)},
+        also={"centers": ("components",)},
     ),
     Case(
         "KernelExpansion",
         bases.KernelExpansion,
-        {"kernel": GAUSSIAN, "centres": X[:4], "sections": Y[:4], "gradients": X[4:8], "laplacians": Y[4:8]},
+        {"kernel": GAUSSIAN, "centers": X[:4], "sections": Y[:4], "gradients": X[4:8], "laplacians": Y[4:8]},
         is_a_function,
-        also={"centres": ("sections", "gradients")},
+        also={"centers": ("sections", "gradients")},
     ),
     Case(
         "FourierFeatures",
@@ -105,9 +105,9 @@ BASES = [
     Case(
         "Monomials",
         bases.Monomials,
-        {"degree": 2, "dim": 2, "centre": X[0], "scale": WEIGHTS[:2]},
+        {"degree": 2, "dim": 2, "center": X[0], "scale": WEIGHTS[:2]},
         is_a_basis,
-        also={"dim": ("centre",)},
+        also={"dim": ("center",)},
         costly=frozenset({"degree", "dim"}),
     ),
     Case(

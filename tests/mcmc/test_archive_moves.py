@@ -12,7 +12,7 @@ DIMS = pytest.mark.parametrize("dim", [1, 2, 5, 10])
 
 
 def archive(dim, n=40):
-    """Off-centre and too wide, as archives are; an exact move does not mind."""
+    """Off-center and too wide, as archives are; an exact move does not mind."""
     return 0.3 + 1.2 * np.random.default_rng(dim).standard_normal((n, dim))
 
 

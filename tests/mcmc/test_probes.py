@@ -25,18 +25,18 @@ def test_shape_and_determinism(dim, n, count):
         assert np.any(probes[0] != probe_points(z, np.eye(z.shape[1]), np.arange(n), count, np.random.default_rng(3)))
 
 
-def test_a_probe_extrapolates_from_a_neighbour_past_a_shallow_point():
+def test_a_probe_extrapolates_from_a_neighbor_past_a_shallow_point():
     z = disc(60)
     shallow = np.flatnonzero(z[:, 0] > 0)
     for probe in probe_points(z, np.eye(2), shallow, 40, np.random.default_rng(4)):
-        anchor, neighbour = z[shallow][:, None], z[None]
-        step, ahead = anchor - neighbour, probe - anchor
+        anchor, neighbor = z[shallow][:, None], z[None]
+        step, ahead = anchor - neighbor, probe - anchor
         with np.errstate(invalid="ignore", divide="ignore"):
             factor = np.sum(ahead * step, axis=2) / np.sum(step**2, axis=2)
         off = np.linalg.norm(ahead - factor[..., None] * step, axis=2)
         fits = (off < 1e-9) & (factor > 0.3 - 1e-9) & (factor < 1.2 + 1e-9)
         assert fits.any()
-        # and the neighbour is among the nearest dozen
+        # and the neighbor is among the nearest dozen
         rank = np.argsort(np.argsort(np.linalg.norm(step, axis=2), axis=1), axis=1)
         assert rank[fits].min() < 12
 

@@ -319,7 +319,7 @@ def test_kernel_hmc_bootstraps_with_archive_moves_and_then_runs_on_the_surrogate
     assert "tempered-surrogate" in set().union(*kinds[-150:])
 
 
-def test_neighbours_on_the_ladder_swap_in_warm_up():
+def test_neighbors_on_the_ladder_swap_in_warm_up():
     records = drive(start(SMALL, chains=4), 60)
     swaps = 0
     for old, new in itertools.pairwise(records):

@@ -120,7 +120,7 @@ def test_swaps_leave_the_product_of_tempered_targets_invariant():
     for values in before:
         group = walkers(values)
         for _ in range(2):
-            group.swap_neighbours(LADDER, rng)
+            group.swap_neighbors(LADDER, rng)
         np.testing.assert_array_equal(group.x, np.repeat(group.log_density[:, None], 2, axis=1))
         assert sorted(group.log_density) == sorted(values)
         after.append(group.log_density)
@@ -131,19 +131,19 @@ def test_swaps_leave_the_product_of_tempered_targets_invariant():
     assert np.mean(np.any(before != after, axis=1)) > 0.3
 
 
-def test_every_pair_of_neighbours_is_tried():
+def test_every_pair_of_neighbors_is_tried():
     rng = np.random.default_rng(2)
     swapped = set()
     for _ in range(50):
         group = walkers([-3.0, -2.0, -1.0, 0.0])  # the colder walkers are deeper: every swap on offer is accepted
-        group.swap_neighbours([Tempering(0.0, b, np.inf) for b in (1.0, 0.5, 0.3, 0.1)], rng)
+        group.swap_neighbors([Tempering(0.0, b, np.inf) for b in (1.0, 0.5, 0.3, 0.1)], rng)
         swapped.add(tuple(group.log_density))
     assert swapped == {(-2.0, -3.0, 0.0, -1.0), (-3.0, -1.0, -2.0, 0.0)}
 
 
 def test_one_walker_has_nobody_to_swap_with():
     group = walkers([-1.0])
-    group.swap_neighbours([COLD], np.random.default_rng(3))
+    group.swap_neighbors([COLD], np.random.default_rng(3))
     np.testing.assert_array_equal(group.log_density, [-1.0])
 
 

@@ -20,15 +20,15 @@ def loss(corrupted, clean, weights, *network):
     return total
 
 
-def score(x, noise, centre, scale, *network):
-    """(r(x) - x) / σ², where the network sees z = (x - centre) / scale and its output is scaled back."""
-    z = [(a - c) / scale for a, c in zip(x, centre)]
-    return [(c + scale * r - a) / noise**2 for a, c, r in zip(x, centre, reconstruction(z, *network))]
+def score(x, noise, center, scale, *network):
+    """(r(x) - x) / σ², where the network sees z = (x - center) / scale and its output is scaled back."""
+    z = [(a - c) / scale for a, c in zip(x, center)]
+    return [(c + scale * r - a) / noise**2 for a, c, r in zip(x, center, reconstruction(z, *network))]
 
 
-def log_density(x, noise, centre, scale, encoder, code_bias, bias):
+def log_density(x, noise, center, scale, encoder, code_bias, bias):
     """(Σ_j log cosh(w_j z + b_j) + c z - |z|²/2) scale² / σ², for tied weights."""
-    z = [(a - c) / scale for a, c in zip(x, centre)]
+    z = [(a - c) / scale for a, c in zip(x, center)]
     total = 0.0
     for w, b in zip(encoder, code_bias):
         total += math.log(math.cosh(sum(wi * zi for wi, zi in zip(w, z)) + b))

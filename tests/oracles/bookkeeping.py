@@ -168,7 +168,7 @@ def stationary_distribution(matrix: np.ndarray, support: np.ndarray) -> np.ndarr
 
 
 def assert_stationary(matrix: np.ndarray, mass: np.ndarray, reversible: bool = True) -> None:
-    """T has the normalised ``mass`` as its one stationary distribution, and is reversible, all to ``EXACT``."""
+    """T has the normalized ``mass`` as its one stationary distribution, and is reversible, all to ``EXACT``."""
     target = mass / mass.sum()
     support = target > 0
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=EXACT)

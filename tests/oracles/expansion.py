@@ -17,38 +17,38 @@ from tests.oracles import sections
 def objective(alpha, c, data, kernel):
     """J, term by term; ``kernel`` = (bandwidth, metric, λ, jitter)."""
     bandwidth, metric, regularization, jitter = kernel
-    m = len(data.centres)
+    m = len(data.centers)
     total = 0.0
     for i in range(len(data.z)):
-        f = c + sum(alpha[a] * sections.section(data.z[i], data.centres[a], bandwidth, metric) for a in range(m))
+        f = c + sum(alpha[a] * sections.section(data.z[i], data.centers[a], bandwidth, metric) for a in range(m))
         total += (1 - data.score_weight) * 0.5 * data.weights[i] * (f - data.residual[i]) ** 2
     for x, g in zip(data.states, data.base_gradient):
-        slope = sum(alpha[a] * sections.section_gradient(x, data.centres[a], bandwidth, metric) for a in range(m))
-        bend = sum(alpha[a] * sections.section_laplacian(x, data.centres[a], bandwidth, metric) for a in range(m))
+        slope = sum(alpha[a] * sections.section_gradient(x, data.centers[a], bandwidth, metric) for a in range(m))
+        bend = sum(alpha[a] * sections.section_laplacian(x, data.centers[a], bandwidth, metric) for a in range(m))
         total += data.score_weight / len(data.states) * (0.5 * slope @ slope + bend + slope @ g)
-    norm = sections.gram(data.centres, bandwidth, metric) + jitter * np.eye(m)
+    norm = sections.gram(data.centers, bandwidth, metric) + jitter * np.eye(m)
     return total + 0.5 * regularization * alpha @ norm @ alpha
 
 
 def solve(data, kernel, without=None):
     """(α, c) where the gradient of J vanishes, the value at row ``without`` left out."""
     bandwidth, metric, regularization, jitter = kernel
-    m = len(data.centres)
+    m = len(data.centers)
     matrix, target = np.zeros((m + 1, m + 1)), np.zeros(m + 1)
     for i in range(len(data.z)):
         if i == without:
             continue
-        phi = [sections.section(data.z[i], y, bandwidth, metric) for y in data.centres]
+        phi = [sections.section(data.z[i], y, bandwidth, metric) for y in data.centers]
         row = np.array([*phi, 1.0])
         matrix += (1 - data.score_weight) * data.weights[i] * np.outer(row, row)
         target += (1 - data.score_weight) * data.weights[i] * data.residual[i] * row
     if data.score_weight > 0:
-        gradients = [[sections.section_gradient(x, y, bandwidth, metric) for y in data.centres] for x in data.states]
-        laplacians = [[sections.section_laplacian(x, y, bandwidth, metric) for y in data.centres] for x in data.states]
+        gradients = [[sections.section_gradient(x, y, bandwidth, metric) for y in data.centers] for x in data.states]
+        laplacians = [[sections.section_laplacian(x, y, bandwidth, metric) for y in data.centers] for x in data.states]
         shares = np.full(len(data.states), data.score_weight / len(data.states))
         matrix[:m, :m] += sections.dirichlet(gradients, shares)
         target[:m] -= sections.linear(gradients, laplacians, shares, data.base_gradient)
-    matrix[:m, :m] += regularization * (sections.gram(data.centres, bandwidth, metric) + jitter * np.eye(m))
+    matrix[:m, :m] += regularization * (sections.gram(data.centers, bandwidth, metric) + jitter * np.eye(m))
     solution = np.linalg.solve(matrix, target)
     return solution[:m], solution[m]
 
@@ -59,6 +59,6 @@ def leave_one_out(data, kernel):
     residuals = []
     for i in range(len(data.z)):
         alpha, c = solve(data, kernel, without=i)
-        phi = [sections.section(data.z[i], y, bandwidth, metric) for y in data.centres]
+        phi = [sections.section(data.z[i], y, bandwidth, metric) for y in data.centers]
         residuals.append(data.residual[i] - c - alpha @ np.array(phi))
     return np.array(residuals)

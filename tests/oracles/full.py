@@ -65,7 +65,7 @@ def function(kernel_partial, X, beta, regularization, base_gradient, weights, x)
 
 
 def first_variation(kernel_partial, X, gradients, regularization, base_gradient, weights, at, value, residuals=None):
-    """Derivative of the penalised objective at f in the direction k(at, ·), which is zero for the minimiser.
+    """Derivative of the penalized objective at f in the direction k(at, ·), which is zero for the minimizer.
 
     Ĵ'(f)[g] + λ <f, g> + γ Σ w r g / Σ w, with g = k(at, ·), so that <f, g> = f(at) = ``value``; ``gradients`` are ∇f
     at the samples, ``residuals`` γ (f + c - y) there.

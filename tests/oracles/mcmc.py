@@ -58,7 +58,7 @@ def jit_state(dim: int, height: float = 1.0, sections: int = 6, seed: int = 0, *
         "tail": 0.5 * dim + 2.0,
         "metric": metric,
         "shift": 0.1 * np.arange(dim),
-        "centres": np.ascontiguousarray(metric @ rng.uniform(-1.5, 1.5, (dim, m))),
+        "centers": np.ascontiguousarray(metric @ rng.uniform(-1.5, 1.5, (dim, m))),
         "coefficients": height * rng.choice([-1.0, 1.0], m) * rng.uniform(0.5, 1.5, m) * (sections > 0),
         "rate": 0.5 / 0.8**2,
     }

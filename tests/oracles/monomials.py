@@ -1,4 +1,4 @@
-"""One monomial Π z_i^e_i, z = (x - centre)/scale, at one point, by the power rule."""
+"""One monomial Π z_i^e_i, z = (x - center)/scale, at one point, by the power rule."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ def exponents(degree, dim):
     return {e for e in product(range(degree + 1), repeat=dim) if 1 <= sum(e) <= degree}
 
 
-def monomial(x, e, centre, scale):
-    """Π_i ((x_i - centre_i) / scale_i)^e_i."""
+def monomial(x, e, center, scale):
+    """Π_i ((x_i - center_i) / scale_i)^e_i."""
     total = 1.0
     for i in range(len(e)):
-        total *= ((x[i] - centre[i]) / scale[i]) ** e[i]
+        total *= ((x[i] - center[i]) / scale[i]) ** e[i]
     return total
 
 
-def derivative(x, e, centre, scale, i, times):
+def derivative(x, e, center, scale, i, times):
     """∂_i^times of it."""
     factor, lower = 1.0, list(e)
     for _ in range(times):
@@ -26,4 +26,4 @@ def derivative(x, e, centre, scale, i, times):
             return 0.0
         factor *= lower[i] / scale[i]
         lower[i] -= 1
-    return factor * monomial(x, lower, centre, scale)
+    return factor * monomial(x, lower, center, scale)

@@ -15,18 +15,18 @@ def depth(q, state, dim):
 
 
 def value(state, z):
-    """log s(z) = constant - depth(q) + Σ_a coefficients_a k(u, centres_a), u = metric z - shift.
+    """log s(z) = constant - depth(q) + Σ_a coefficients_a k(u, centers_a), u = metric z - shift.
 
     k = exp(-rate |u - c|²) or, if the sections are not radial, (1 + rate <u, c>)⁴.
     """
     r = z - state.location
     total = state.constant - depth(r @ state.precision @ r, state, len(z))
-    for coefficient, centre in zip(state.coefficients, state.centres.T):
+    for coefficient, center in zip(state.coefficients, state.centers.T):
         u = state.metric @ z - state.shift
         if state.radial:
-            total += coefficient * math.exp(-state.rate * ((u - centre) @ (u - centre)))
+            total += coefficient * math.exp(-state.rate * ((u - center) @ (u - center)))
         else:
-            total += coefficient * (1 + state.rate * (u @ centre)) ** 4
+            total += coefficient * (1 + state.rate * (u @ center)) ** 4
     beyond = state.constant - state.cap - total
     if not state.radial and beyond > 0:
         return state.constant - state.cap - state.tail * math.log(1 + beyond / state.tail)

@@ -1,4 +1,4 @@
-"""Weighted ridge regression with an unpenalised constant, solved afresh without each point."""
+"""Weighted ridge regression with an unpenalized constant, solved afresh without each point."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def solve(phi, y, weights, penalty):
-    """(β, c) that minimise Σ w (y - c - φβ)² + βᵀ penalty β."""
+    """(β, c) that minimize Σ w (y - c - φβ)² + βᵀ penalty β."""
     p = phi.shape[1]
     matrix, target = np.zeros((p + 1, p + 1)), np.zeros(p + 1)
     for row, value, w in zip(np.column_stack([phi, np.ones(len(phi))]), y, weights):

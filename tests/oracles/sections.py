@@ -1,4 +1,4 @@
-"""Kernel sections and their forms, one centre and one sample at a time (paper 004; MATH.md, "Section basis")."""
+"""Kernel sections and their forms, one center and one sample at a time (paper 004; MATH.md, "Section basis")."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def section_laplacian(x, y, bandwidth, metric):
     return 4 * q2 * (pulled @ pulled) + 2 * np.trace(metric.T @ metric) * q1
 
 
-def gram(centres, bandwidth, metric):
+def gram(centers, bandwidth, metric):
     """K, the Gram matrix of the section basis (lemma 4: G = K)."""
-    m = len(centres)
-    return np.array([[section(centres[a], centres[b], bandwidth, metric) for b in range(m)] for a in range(m)])
+    m = len(centers)
+    return np.array([[section(centers[a], centers[b], bandwidth, metric) for b in range(m)] for a in range(m)])
 
 
 def dirichlet(gradients, weights):

@@ -16,7 +16,7 @@ def gram(xs, ys, bandwidth):
     return np.array([[kernel(x, y, bandwidth) for y in ys] for x in xs])
 
 
-def centred(points, x, y, bandwidth):
+def centered(points, x, y, bandwidth):
     """<K(., x) - μ, K(., y) - μ> with μ the mean of the K(., p) over points: the centralised kernel."""
     n = len(points)
     value = kernel(x, y, bandwidth)
@@ -25,16 +25,16 @@ def centred(points, x, y, bandwidth):
     return value + sum(kernel(p, q, bandwidth) for p in points for q in points) / n**2
 
 
-def centred_gram(points, xs, ys, bandwidth):
+def centered_gram(points, xs, ys, bandwidth):
     """The centralised kernel at pairs of points."""
-    return np.array([[centred(points, x, y, bandwidth) for y in ys] for x in xs])
+    return np.array([[centered(points, x, y, bandwidth) for y in ys] for x in xs])
 
 
 def kernel_jl(points, x, z, bandwidth):
     """V̂ᵀ S_X f for f = K(., x) - μ, with V̂ᵀ = Z K / (n √(n d)) (section 5): x's image, shape (d,)."""
     d, n = z.shape
-    sampled = np.array([centred(points, x, p, bandwidth) for p in points])  # S_X f
-    v = z @ centred_gram(points, points, points, bandwidth) / (n * np.sqrt(n * d))
+    sampled = np.array([centered(points, x, p, bandwidth) for p in points])  # S_X f
+    v = z @ centered_gram(points, points, points, bandwidth) / (n * np.sqrt(n * d))
     return v @ sampled
 
 
@@ -45,11 +45,11 @@ def third_power(points, x, y, bandwidth):
     kept as its coefficients.
     """
     n = len(points)
-    inner = centred_gram(points, points, points, bandwidth)
-    coefficients = np.array([centred(points, y, p, bandwidth) for p in points]) / n
+    inner = centered_gram(points, points, points, bandwidth)
+    coefficients = np.array([centered(points, y, p, bandwidth) for p in points]) / n
     for _ in range(2):
         coefficients = np.array([sum(coefficients[j] * inner[j, i] for j in range(n)) for i in range(n)]) / n
-    return sum(coefficients[i] * centred(points, x, points[i], bandwidth) for i in range(n))
+    return sum(coefficients[i] * centered(points, x, points[i], bandwidth) for i in range(n))
 
 
 def nystrom_gram(points, xs, d, bandwidth):
@@ -62,11 +62,11 @@ def nystrom_gram(points, xs, d, bandwidth):
 
 def kernel_pca(points, x, d, bandwidth):
     """Σ_i α_i K̄(x, x_i) for the leading eigenvectors α of K̄, section 5.2; α of length 1/√λ, so that |Σ α_i k_i| = 1."""
-    values, vectors = np.linalg.eigh(centred_gram(points, points, points, bandwidth))
+    values, vectors = np.linalg.eigh(centered_gram(points, points, points, bandwidth))
     image = []
     for k in np.argsort(values)[::-1][:d]:
         alpha = vectors[:, k] / np.sqrt(values[k])
-        image.append(sum(a * centred(points, x, p, bandwidth) for a, p in zip(alpha, points)))
+        image.append(sum(a * centered(points, x, p, bandwidth) for a, p in zip(alpha, points)))
     return np.array(image)
 
 

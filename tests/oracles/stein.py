@@ -55,8 +55,8 @@ def jackknife(values, f, groups, regularization):
 def _constant(phi, gram, f, regularization):
     values, vectors = np.linalg.eigh(gram)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))).T  # rootᵀ root = K
-    centred, residual = phi - phi.mean(axis=0), f - f.mean()
-    stacked = np.concatenate([centred / np.sqrt(len(f)), np.sqrt(regularization) * root])
+    centered, residual = phi - phi.mean(axis=0), f - f.mean()
+    stacked = np.concatenate([centered / np.sqrt(len(f)), np.sqrt(regularization) * root])
     target = np.concatenate([residual / np.sqrt(len(f)), np.zeros(len(gram))])
     beta = np.linalg.lstsq(stacked, target, rcond=1e-14)[0]
     return f.mean() - phi.mean(axis=0) @ beta

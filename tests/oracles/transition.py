@@ -42,8 +42,8 @@ def held_out_score(basis, trajectories, lagtime, fold_of_row, epsilon, count):
     for fold in sorted(set(fold_of_row)):
         rest = _moments([(a, b) for a, b, f in phi if f != fold])
         held = _moments([(a, b) for a, b, f in phi if f == fold])
-        penalised = rest[0] + epsilon * np.trace(rest[0]) / len(rest[0]) * np.eye(len(rest[0]))
-        vectors = linalg.eigh(rest[1], penalised)[1][:, ::-1][:, :count]
+        penalized = rest[0] + epsilon * np.trace(rest[0]) / len(rest[0]) * np.eye(len(rest[0]))
+        vectors = linalg.eigh(rest[1], penalized)[1][:, ::-1][:, :count]
         p, q = vectors.T @ held[0] @ vectors, vectors.T @ held[1] @ vectors
         ratio = linalg.solve(p, q)
         scores.append(1.0 + np.trace(ratio @ ratio))

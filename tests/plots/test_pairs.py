@@ -36,10 +36,10 @@ def test_pairs_fill_the_lower_triangle_and_name_every_column(idata, tmp_path):
 
 
 def test_columns_have_the_labels_of_their_coordinates_and_can_be_chosen(idata):
-    labelled = {"posterior": idata["posterior"].assign_coords(i=["A", "B"])}
-    axes = plots.plot_pairs(labelled, ["b", "a"], figure=Figure())
+    labeled = {"posterior": idata["posterior"].assign_coords(i=["A", "B"])}
+    axes = plots.plot_pairs(labeled, ["b", "a"], figure=Figure())
     assert [ax.get_xlabel() for ax in axes[-1]] == ["b[A]", "b[B]", "a"]
-    axes = plots.plot_pairs(labelled, ["b[B]"], figure=Figure())
+    axes = plots.plot_pairs(labeled, ["b[B]"], figure=Figure())
     assert [ax.get_xlabel() for ax in axes[-1]] == ["b[B]"]
     twice = {"posterior": idata["posterior"].assign_coords(i=["A", "A"])}
     assert plots.plot_pairs(twice, figure=Figure()).shape == (4, 4)

@@ -133,7 +133,7 @@ def test_stores_and_results_are_histories(tmp_path):
     for given in (of_store, of_result):
         expected = [named({"rate": np.exp(x[0]), "mean": x[1]}) + x[0] for x in given.x]
         np.testing.assert_allclose(given.values, expected)
-    other = kmc.Model(named, parameters={"rate": kmc.Positive(), "centre": kmc.Real()})
+    other = kmc.Model(named, parameters={"rate": kmc.Positive(), "center": kmc.Real()})
     for history in (tmp_path / "old.zarr", idata):
         with pytest.raises(ValueError, match=r"history.* is of a run with the parameters rate, mean \(2 numbers\)"):
             as_given(history, other)

@@ -135,6 +135,6 @@ def test_results_do_not_share_memory_with_the_trace():
     assert not np.shares_memory(idata["posterior"]["x"].values, kept.positions)
 
 
-def test_arviz_summarises_the_results():
+def test_arviz_summarizes_the_results():
     summary = arviz.summary(build(50, None))
     assert list(summary.index) == ["x[0]", "x[1]"]

@@ -71,7 +71,7 @@ def test_nothing_is_said_of_what_could_not_be_measured(name):
         ("no draws", {"made": 0, "draws": None}, "has no draws", "raise max_evaluations or lower warmup"),
         ("no draws", {"made": 0, "cut": "stopped"}, "was stopped within warm-up", "let it go on"),
         ("few draws", {"made": 7}, "Only 7 of 20 draws per chain", "raise max_evaluations"),
-        ("acceptance", {"acceptance": 0.03}, "Only 3.0% of the proposals were accepted", "reparametrise"),
+        ("acceptance", {"acceptance": 0.03}, "Only 3.0% of the proposals were accepted", "reparametrize"),
         ("acceptance", {"acceptance": 0.3}, "Only 30% of the proposals were accepted", "allow more evaluations"),
         ("rhat", {"rhat": 1.4}, "chains disagree (R-hat 1.40)", "allow more evaluations"),
         ("stuck", {"rhat": float("inf")}, "never moved", "start nearer"),
@@ -92,7 +92,7 @@ def test_nothing_is_said_of_what_could_not_be_measured(name):
             "too short for a surrogate",
             "give it at least 440 evaluations, or raise warmup",
         ),
-        ("failed fits", {"facts": TWICE_FAILED}, "LiteKEF, 2 fits failed", "regularise it more"),
+        ("failed fits", {"facts": TWICE_FAILED}, "LiteKEF, 2 fits failed", "regularize it more"),
         (
             "no surrogate",
             {"facts": {"surrogate": "LiteKEF", "refit_error": "singular"}},

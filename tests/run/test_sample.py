@@ -68,9 +68,9 @@ def errors(draws, exact):
     The 5 % and 95 % quantiles are tested by the share of draws below the true ones, the sd by the mean square.
     """
     low, high = np.quantile(exact, [0.05, 0.95], axis=0)
-    centre = exact.mean(axis=0)
-    functions = [draws, (draws - centre) ** 2, draws < low, draws < high]
-    truths = [centre, exact.var(axis=0), np.full(len(low), 0.05), np.full(len(low), 0.95)]
+    center = exact.mean(axis=0)
+    functions = [draws, (draws - center) ** 2, draws < low, draws < high]
+    truths = [center, exact.var(axis=0), np.full(len(low), 0.05), np.full(len(low), 0.95)]
     z, sizes = [], []
     for function, truth in zip(functions, truths, strict=True):
         for j in range(draws.shape[-1]):

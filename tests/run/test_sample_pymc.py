@@ -117,7 +117,7 @@ def test_every_argument_of_pymc_sample_is_taken_or_refused_in_words(model, asked
     [
         ({"seed": 3}, TypeError, "^seed=3: .* use random_seed"),
         ({"warmup": 3}, TypeError, "^warmup=3: .* use tune"),
-        ({"colour": 3}, TypeError, "^colour=3: neither pymc.sample nor kmc.sample has"),
+        ({"color": 3}, TypeError, "^color=3: neither pymc.sample nor kmc.sample has"),
         ({"cores": 2, "executor": 2}, TypeError, "^cores=2 and executor=2"),
         ({"cores": 0}, ValueError, "^cores=0: expected at least 1"),
         ({"chains": 0}, ValueError, "^chains=0: expected at least 1"),

@@ -41,15 +41,15 @@ def test_it_beats_the_fitted_gaussian_on_two_clusters(tied):
     assert best - 0.2 < estimator.objective(test) < 0.6 * best + 0.4 * gaussian
 
 
-def test_the_fit_minimises_the_loss():
+def test_the_fit_minimizes_the_loss():
     """At convergence the mean reconstruction error, summed by hand over fresh noise, is what ``loss_`` says.
 
     The mean over 80 x 400 fresh draws of a squared error of about 2 σ² has a relative standard error of .6 %; the
     80 x 40 drawn for the fit have been adapted to by 27 parameters, which lowers their mean by a relative 27 / 6400.
     """
     estimator = quick(n_corruptions=40, max_iter=300).fit(X)
-    network, centre, scale = estimator.density_.network, estimator.density_.centre, estimator.density_.scale
-    clean = np.tile((X - centre) / scale, (400, 1))
+    network, center, scale = estimator.density_.network, estimator.density_.center, estimator.density_.scale
+    clean = np.tile((X - center) / scale, (400, 1))
     noise = 0.3 / scale
     corrupted = clean + noise * np.random.default_rng(3).standard_normal(clean.shape)
     reconstructed = network.code(corrupted) @ network.decoder.T + network.bias
@@ -62,7 +62,7 @@ def test_the_fit_minimises_the_loss():
 def test_it_is_the_formula(tied):
     density = quick(tied=tied).fit(X).density_
     network = density.network
-    expected = [oracle.score(x, 0.3, density.centre, density.scale, *network) for x in POINTS]
+    expected = [oracle.score(x, 0.3, density.center, density.scale, *network) for x in POINTS]
     np.testing.assert_allclose(density.gradient(POINTS), expected, rtol=1e-11)
     if tied:
         np.testing.assert_array_equal(network.decoder, network.encoder.T)
@@ -101,7 +101,7 @@ def test_weights():
     left_out = np.where(np.arange(80) < 50, 2.5, 0.0)
     np.testing.assert_array_equal(quick().fit(X, weights=left_out).gradient(POINTS), expected)
     uneven = quick().fit(X, weights=np.linspace(0.1, 2.0, 80))
-    np.testing.assert_allclose(uneven.density_.centre, np.average(X, axis=0, weights=np.linspace(0.1, 2.0, 80)))
+    np.testing.assert_allclose(uneven.density_.center, np.average(X, axis=0, weights=np.linspace(0.1, 2.0, 80)))
 
 
 def test_values_are_checked_and_not_used():

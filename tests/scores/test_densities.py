@@ -20,11 +20,11 @@ from kmc.scores.densities import (
 )
 from tests.oracles import differences
 
-CENTRE = np.array([0.3, -1.0, 2.0])
+CENTER = np.array([0.3, -1.0, 2.0])
 SPREAD = np.array([[1.0, 0.4, 0.0], [0.4, 0.8, -0.3], [0.0, -0.3, 2.0]])
-X = np.random.default_rng(0).standard_normal((9, 3)) + CENTRE
+X = np.random.default_rng(0).standard_normal((9, 3)) + CENTER
 
-SMOOTH = [Flat(), Gaussian(CENTRE, SPREAD), StudentT(CENTRE, SPREAD, 3.5), StudentT(CENTRE, SPREAD, 1.0)]
+SMOOTH = [Flat(), Gaussian(CENTER, SPREAD), StudentT(CENTER, SPREAD, 3.5), StudentT(CENTER, SPREAD, 1.0)]
 
 
 class Quartic:
@@ -45,8 +45,8 @@ class Whole(Quartic):
 @pytest.mark.parametrize(
     ("density", "expected"),
     [
-        (Gaussian(CENTRE, SPREAD), stats.multivariate_normal(CENTRE, SPREAD).logpdf(X)),
-        (StudentT(CENTRE, SPREAD, 3.5), stats.multivariate_t(CENTRE, SPREAD, 3.5).logpdf(X)),
+        (Gaussian(CENTER, SPREAD), stats.multivariate_normal(CENTER, SPREAD).logpdf(X)),
+        (StudentT(CENTER, SPREAD, 3.5), stats.multivariate_t(CENTER, SPREAD, 3.5).logpdf(X)),
         (Uniform(-8.0, [8.0, 9.0, 10.0]), np.full(9, -np.log(16.0 * 17.0 * 18.0))),
     ],
 )
@@ -147,17 +147,17 @@ def test_an_offset_and_a_scale_do_not_matter(name):
 @pytest.mark.parametrize("dof", [1.0, 3.0, 8.0])
 def test_the_student_base_finds_what_the_samples_are(dof):
     """From 4000 samples: each parameter within four of its standard errors, near sd / √n times 1 + 1/ν."""
-    x = stats.multivariate_t(CENTRE, SPREAD, dof, seed=4).rvs(4000)
+    x = stats.multivariate_t(CENTER, SPREAD, dof, seed=4).rvs(4000)
     base = fit_base("student-t", x)
     assert base.dof == dof
     error = 4.0 * (1.0 + 1.0 / dof) / np.sqrt(4000)
-    assert np.all(np.abs(base.location - CENTRE) < error * np.sqrt(np.diag(SPREAD)))
+    assert np.all(np.abs(base.location - CENTER) < error * np.sqrt(np.diag(SPREAD)))
     assert np.all(np.abs(base.scale - SPREAD) < 2.0 * error * np.sqrt(np.outer(np.diag(SPREAD), np.diag(SPREAD))))
 
 
-def test_the_student_base_maximises_the_likelihood():
+def test_the_student_base_maximizes_the_likelihood():
     """At a maximum the mean score along any change of location and scale vanishes."""
-    x = stats.multivariate_t(CENTRE, SPREAD, 3.0, seed=5).rvs(300)
+    x = stats.multivariate_t(CENTER, SPREAD, 3.0, seed=5).rvs(300)
     base = fit_base("student-t", x)
 
     def likelihood(location, scale, dof=base.dof):
@@ -205,7 +205,7 @@ def test_an_unknown_name_lists_the_known_ones(base):
 
 
 @pytest.mark.parametrize(
-    "density", [Gaussian(CENTRE, SPREAD), StudentT(CENTRE, SPREAD, 2.0), Flat(), Uniform(-9.0, 9.0)]
+    "density", [Gaussian(CENTER, SPREAD), StudentT(CENTER, SPREAD, 2.0), Flat(), Uniform(-9.0, 9.0)]
 )
 def test_our_own_densities_are_taken_as_they_are(density):
     assert fit_base(density, X) is density

@@ -18,7 +18,7 @@ def test_against_the_normal_equations_by_loops():
     estimator = fitted(base="gaussian")
     basis, g = estimator.basis_, estimator.base_density_.gradient(X)
     matrix, linear = 1e-2 * np.eye(30), np.zeros(30)
-    for x, base_gradient in zip(X - estimator.centre_, g, strict=True):
+    for x, base_gradient in zip(X - estimator.center_, g, strict=True):
         gradients = basis.gradients(x[None])[0]
         matrix += gradients @ gradients.T / 80
         linear += (basis.laplacians(x[None])[0] + gradients @ base_gradient) / 80

@@ -53,8 +53,8 @@ def close(actual, expected, tolerance=1e-8):
 def test_agrees_with_the_formulas(name, base, weighted):
     x, kernel, weights = X[:12], KERNELS[name], WEIGHTS[:12] if weighted else np.ones(12)
     q0 = fit_base(base, x, weights)
-    centre, g = weights @ x / weights.sum(), q0.gradient(x)
-    z, points = x - centre, POINTS - centre
+    center, g = weights @ x / weights.sum(), q0.gradient(x)
+    z, points = x - center, POINTS - center
     k = partial_of(kernel, np.vstack([z, points]))
     beta = oracle.coefficients(k, z, LAMBDA, g, weights)
     values, gradients, laplacians = zip(
@@ -72,18 +72,18 @@ def test_agrees_with_the_formulas(name, base, weighted):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("values", [None, VALUES], ids=["samples", "values"])
 @pytest.mark.parametrize("name", ["gaussian", "matern52", "metric", "mixed"])
-def test_no_direction_lowers_the_penalised_objective(name, values, solver):
+def test_no_direction_lowers_the_penalized_objective(name, values, solver):
     """The derivative of the objective vanishes in the direction of every kernel section, those elsewhere included."""
     kernel = KERNELS[name]
     options = {"base": "gaussian", "solver": solver, "value_weight": 2.5, "tolerance": 1e-11}
     estimator = fitted(values=values, weights=WEIGHTS, kernel=kernel, **options)
-    q0, centre = estimator.base_density_, estimator.centre_
+    q0, center = estimator.base_density_, estimator.center_
     residuals = None
     if values is not None:
         apart = estimator.log_density(X) - values
         residuals = 2.5 * (apart - np.average(apart, weights=WEIGHTS))
     f_gradient, f_value = estimator.gradient(X) - q0.gradient(X), estimator.log_density(POINTS) - q0.log_density(POINTS)
-    z, points, g = X - centre, POINTS - centre, q0.gradient(X)
+    z, points, g = X - center, POINTS - center, q0.gradient(X)
     k = partial_of(kernel, np.vstack([z, points]))
     for x, value in zip(points, f_value, strict=True):
         slope = oracle.first_variation(k, z, f_gradient, LAMBDA, g, WEIGHTS, x, value, residuals)
@@ -118,7 +118,7 @@ def test_score_of_a_normal_sample(base):
     assert np.abs(fitted(x, kernel=Gaussian(2.0), regularization=1e-3, base=base).gradient(grid) + grid).max() < 0.2
 
 
-def test_conjugate_gradients_agree_with_the_factorisation():
+def test_conjugate_gradients_agree_with_the_factorization():
     x = np.random.default_rng(6).standard_normal((400, 10))
     options = {"kernel": "gaussian", "regularization": 1e-3, "base": "gaussian"}
     dense, cg = (fitted(x, solver=solver, **options).gradient(x[:50] + 0.3) for solver in SOLVERS)
@@ -126,7 +126,7 @@ def test_conjugate_gradients_agree_with_the_factorisation():
 
 
 @pytest.mark.parametrize(("kernel", "most"), [("gaussian", 150), ("matern72", 600), (Polynomial(bandwidth=2.0), 30)])
-def test_the_preconditioner_serves_small_regularisations(kernel, most):
+def test_the_preconditioner_serves_small_regularizations(kernel, most):
     """The tolerance bounds the error of the gradient at the samples, root mean square."""
     x = np.random.default_rng(7).standard_normal((200, 3))
     dense, cg = (fitted(x, solver=s, kernel=kernel, regularization=1e-6, tolerance=1e-6) for s in SOLVERS)
@@ -140,7 +140,7 @@ def test_an_unfinished_run_warns():
         fitted(solver="cg", tolerance=1e-15)
 
 
-def test_auto_takes_the_factorisation_for_small_systems(monkeypatch):
+def test_auto_takes_the_factorization_for_small_systems(monkeypatch):
     assert fitted(solver="auto").solver_ == "dense"
     monkeypatch.setattr(full_system, "DENSE", 49)
     assert fitted(solver="auto").solver_ == "cg"
@@ -269,7 +269,7 @@ def test_a_stream_has_values_throughout_or_never():
         fitted().partial_fit(X, VALUES)
 
 
-def test_no_regularisation_is_no_estimator():
+def test_no_regularization_is_no_estimator():
     with pytest.raises(ValueError, match=r"regularization=0.*expected positive numbers"):
         fitted(regularization=0.0)
 

@@ -13,10 +13,10 @@ WEIGHTS = RNG.uniform(0.5, 2.0, 60)
 def matrix_of(apply, evaluation):
     """Columns of a linear map on the range of E."""
     columns = np.eye(np.prod(evaluation.shape)).reshape(-1, *evaluation.shape)
-    return np.array([apply(_centred(column, evaluation)).reshape(-1) for column in columns])
+    return np.array([apply(_centered(column, evaluation)).reshape(-1) for column in columns])
 
 
-def _centred(rows, evaluation):
+def _centered(rows, evaluation):
     """Projected on the range of E, whose values have no constant part."""
     rows = rows.copy()
     if evaluation.value_weight is not None:
@@ -33,7 +33,7 @@ def test_with_all_samples_and_without_noise_it_is_the_inverse(kernel, value_weig
     shift = 0.3
     exact = np.linalg.inv(evaluation.dense() + shift * np.eye(np.prod(evaluation.shape)))
     apply = Preconditioner(evaluation, rank=120).at(shift)
-    rows = _centred(RNG.standard_normal(evaluation.shape), evaluation)
+    rows = _centered(RNG.standard_normal(evaluation.shape), evaluation)
     expected = (exact @ rows.reshape(-1)).reshape(evaluation.shape)
     tolerance = 0.05 if value_weight is None else 0.5  # directions with Λ < shift / 10 are left out; so are sections
     assert np.linalg.norm(apply(rows) - expected) < tolerance * np.linalg.norm(expected)

@@ -34,7 +34,7 @@ def test_between_doublings_forms_are_added(kind, with_values):
     stream = kind(**FIXED)
     for rows in (slice(0, 250), slice(250, 320), slice(320, 400)):
         stream.partial_fit(X[rows], None if values is None else values[rows], weights[rows])
-    samples = Samples(X, stream.centre_, weights, values, 1.0)
+    samples = Samples(X, stream.center_, weights, values, 1.0)
     objective = accumulate_sums(stream.basis_, samples, stream.base_density_).objective()
     (penalty,) = (matrix for name, matrix in stream._penalties(stream.basis_).items() if name == stream.penalty_)
     expected = ridge_solution(objective.matrix, -objective.linear, penalty, 1e-2)

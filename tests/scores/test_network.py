@@ -7,7 +7,7 @@ from tests.oracles import differences
 
 RNG = np.random.default_rng(0)
 DIM, HIDDEN = 3, 4
-CENTRE, SCALE, NOISE = np.array([0.5, -1.0, 2.0]), 1.7, 0.4
+CENTER, SCALE, NOISE = np.array([0.5, -1.0, 2.0]), 1.7, 0.4
 CLEAN = RNG.standard_normal((7, DIM))
 CORRUPTED = CLEAN + 0.3 * RNG.standard_normal((7, DIM))
 WEIGHTS = RNG.random(7)
@@ -21,7 +21,7 @@ def network(tied):
 
 @pytest.fixture(params=[False, True], ids=["untied", "tied"])
 def denoiser(request):
-    return Denoiser(network(request.param), CENTRE, SCALE, NOISE, request.param)
+    return Denoiser(network(request.param), CENTER, SCALE, NOISE, request.param)
 
 
 def test_the_loss_is_the_definition(denoiser):
@@ -56,7 +56,7 @@ def test_parameters_go_there_and_back(denoiser):
 
 
 def test_the_field_is_the_reconstruction_error(denoiser):
-    expected = [oracle.score(x, NOISE, CENTRE, SCALE, *denoiser.network) for x in CLEAN]
+    expected = [oracle.score(x, NOISE, CENTER, SCALE, *denoiser.network) for x in CLEAN]
     np.testing.assert_allclose(denoiser.gradient(CLEAN), expected, rtol=1e-12)
 
 
@@ -66,23 +66,23 @@ def test_the_laplacian_is_the_divergence_of_the_field(denoiser):
 
 
 def test_tied_weights_have_a_density():
-    tied = Denoiser(network(True), CENTRE, SCALE, NOISE, True)
+    tied = Denoiser(network(True), CENTER, SCALE, NOISE, True)
     encoder, code_bias, _, bias = tied.network
-    expected = [oracle.log_density(x, NOISE, CENTRE, SCALE, encoder, code_bias, bias) for x in CLEAN]
+    expected = [oracle.log_density(x, NOISE, CENTER, SCALE, encoder, code_bias, bias) for x in CLEAN]
     np.testing.assert_allclose(tied.log_density(CLEAN), expected, rtol=1e-12)
     np.testing.assert_allclose(tied.gradient(CLEAN), differences.gradients(tied.log_density, CLEAN), atol=1e-10)
 
 
 def test_far_away_the_density_of_tied_weights_does_not_overflow():
     """cosh overflows at 710; there log cosh(u) is |u| - log 2."""
-    tied = Denoiser(network(True), CENTRE, SCALE, NOISE, True)
+    tied = Denoiser(network(True), CENTER, SCALE, NOISE, True)
     values = tied.log_density(np.array([[1e4, -1e4, 0.0], [1e8, 1e8, 1e8]]))
     assert np.all(np.isfinite(values)) and np.all(values < -1e8)
 
 
 def test_untied_weights_have_none():
     with pytest.raises(ValueError, match=r"tied=False is the gradient of no function.*tied=True"):
-        Denoiser(network(False), CENTRE, SCALE, NOISE, False).log_density(CLEAN)
+        Denoiser(network(False), CENTER, SCALE, NOISE, False).log_density(CLEAN)
 
 
 @pytest.mark.parametrize("tied", [False, True])

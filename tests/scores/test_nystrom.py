@@ -32,26 +32,26 @@ def test_objective_is_the_quadratic_form_of_its_sums():
 
     estimator = fitted(base="gaussian")
     held_out = np.random.default_rng(3).standard_normal((40, 2))
-    samples = Samples(held_out, estimator.centre_, np.ones(40), None, 1.0)
+    samples = Samples(held_out, estimator.center_, np.ones(40), None, 1.0)
     objective = accumulate_sums(estimator.basis_, samples, estimator.base_density_).objective()
     assert estimator.objective(held_out) == pytest.approx(objective(estimator.coefficients_), rel=1e-10)
     assert estimator.score(held_out) == -estimator.objective(held_out)
 
 
-def test_the_solution_minimises_the_penalised_objective():
+def test_the_solution_minimizes_the_penalized_objective():
     estimator = fitted(base="gaussian")
     rng = np.random.default_rng(7)
 
-    def penalised(coefficients):
+    def penalized(coefficients):
         from kmc.scores.sums import Samples, accumulate_sums
 
-        samples = Samples(X, estimator.centre_, np.ones(len(X)), None, 1.0)
+        samples = Samples(X, estimator.center_, np.ones(len(X)), None, 1.0)
         objective = accumulate_sums(estimator.basis_, samples, estimator.base_density_).objective()
         return objective(coefficients) + 0.5 * LAMBDA * coefficients @ estimator.basis_.gram() @ coefficients
 
-    best = penalised(estimator.coefficients_)
+    best = penalized(estimator.coefficients_)
     for _ in range(20):
-        assert penalised(estimator.coefficients_ + 1e-2 * rng.standard_normal(16)) > best
+        assert penalized(estimator.coefficients_ + 1e-2 * rng.standard_normal(16)) > best
 
 
 def test_offset_and_units():
@@ -70,7 +70,7 @@ def test_a_metric_is_a_change_of_the_kernel():
 
 
 def test_a_polynomial_kernel_of_degree_two_is_a_gaussian_fit():
-    """f is then any quadratic: without penalty the minimiser of the objective is the fitted Gaussian's score."""
+    """f is then any quadratic: without penalty the minimizer of the objective is the fitted Gaussian's score."""
     estimator = fitted(kernel=Polynomial(2), bandwidth="median", regularization=0.0, jitter="auto", n_basis=30)
     precision = np.linalg.inv(np.cov(X.T, bias=True))
     np.testing.assert_allclose(estimator.gradient(POINTS), -(POINTS - X.mean(axis=0)) @ precision, rtol=1e-4)

@@ -39,7 +39,7 @@ def test_a_ring_around_a_cluster(embedding):
 def test_embeddings_by_name(name):
     found = kernel_kmeans(BLOBS, 3, name, random_state=1)
     assert agreement(found.labels, np.arange(300) % 3) == 1.0
-    assert found.centres.shape == (3, 30) and len(found.embedding.landmarks_) == 200
+    assert found.centers.shape == (3, 30) and len(found.embedding.landmarks_) == 200
     again = kernel_kmeans(BLOBS, 3, name, random_state=1)
     np.testing.assert_array_equal(again.labels, found.labels)
     assert again.inertia == found.inertia

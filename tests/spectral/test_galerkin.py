@@ -98,7 +98,7 @@ def test_algorithm_1_with_one_basis(name):
 @pytest.mark.parametrize(("form", "h"), FORMS.values(), ids=FORMS)
 def test_the_general_mode_is_the_fused_one(form, h):
     """The same basis as two objects goes through other lines."""
-    twin = KernelSections(LEFT.kernel, LEFT.centres)
+    twin = KernelSections(LEFT.kernel, LEFT.centers)
     one = galerkin(form(), LEFT, twin, X)
     if hasattr(form(), "symmetric") and form().symmetric:
         np.testing.assert_allclose(one.singular_values_, galerkin(form(), LEFT, None, X).eigenvalues_)

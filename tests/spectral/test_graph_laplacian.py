@@ -36,7 +36,7 @@ def test_diffusion_maps_as_they_are_defined(alpha):
     found = GraphLaplacian(5, bandwidth=0.7, n_neighbors=None, alpha=alpha).fit(X)
     np.testing.assert_allclose(found.eigenvalues_, values[1:6])
     same_functions(found.embedding_, vectors[:, 1:6])
-    joined = GraphLaplacian(5, bandwidth=0.7, n_neighbors=40, alpha=alpha).fit(X)  # the sparse way with all neighbours
+    joined = GraphLaplacian(5, bandwidth=0.7, n_neighbors=40, alpha=alpha).fit(X)  # the sparse way with all neighbors
     np.testing.assert_allclose(joined.eigenvalues_, values[1:6])
 
 
@@ -53,7 +53,7 @@ def test_the_galerkin_form_of_appendix_b_1():
 
 
 @pytest.mark.parametrize("basis", [None, Monomials(3, 2)])
-def test_few_neighbours_are_as_good_as_all(basis):
+def test_few_neighbors_are_as_good_as_all(basis):
     x = np.random.default_rng(1).uniform(size=(400, 2)) * [3.0, 1.0]
     all_of_them = GraphLaplacian(3, bandwidth=0.15, n_neighbors=None, basis=basis).fit(x)
     few = GraphLaplacian(3, bandwidth=0.15, n_neighbors=150, basis=basis).fit(x)
@@ -189,7 +189,7 @@ def test_pickles():
         ({"alpha": 2.0}, X, ValueError, "alpha=2.0"),
         ({"n_components": 0}, X, ValueError, "n_components=0"),
         ({"basis": "sections"}, X, TypeError, "basis='sections'"),
-        ({}, np.ones((9, 2)), ValueError, "all neighbours in X are at distance zero"),
+        ({}, np.ones((9, 2)), ValueError, "all neighbors in X are at distance zero"),
         ({}, X[:2], ValueError, "minimum of 3 is required"),
         ({}, np.full((9, 2), np.nan), ValueError, "NaN"),
     ],

@@ -15,7 +15,7 @@ def test_the_best_of_all_partitions(k):
     assert found.inertia == pytest.approx(inertia)
     assert oracle.rand_index(found.labels, labels) == 1.0
     means = [points[found.labels == j].mean(axis=0) for j in range(k)]
-    np.testing.assert_allclose(found.centres, means)
+    np.testing.assert_allclose(found.centers, means)
 
 
 def test_against_scikit_learn():
@@ -43,7 +43,7 @@ def test_as_many_clusters_as_places():
 
 
 def test_a_cluster_that_loses_its_points_gets_another():
-    """From these three centres the first step leaves one without points."""
+    """From these three centers the first step leaves one without points."""
     from kmc.spectral.kmeans import _lloyd
 
     points = np.array([[0.0], [0.1], [10.0], [10.1], [30.0]])
@@ -52,9 +52,9 @@ def test_a_cluster_that_loses_its_points_gets_another():
     assert found.inertia == pytest.approx(0.01)
 
 
-def test_nearest_centres():
-    points, centres = RNG.standard_normal((40, 3)), RNG.standard_normal((6, 3))
-    squared = ((points[:, None] - centres) ** 2).sum(axis=2)
-    labels, distances = nearest(points, centres)
+def test_nearest_centers():
+    points, centers = RNG.standard_normal((40, 3)), RNG.standard_normal((6, 3))
+    squared = ((points[:, None] - centers) ** 2).sum(axis=2)
+    labels, distances = nearest(points, centers)
     np.testing.assert_array_equal(labels, squared.argmin(axis=1))
     np.testing.assert_allclose(distances, squared.min(axis=1))

@@ -37,7 +37,7 @@ def network(training, dim, outputs):
     return training.NetworkFunctions(module, np.full(dim, 0.3), np.full(dim, 1.7), outputs)
 
 
-def test_the_regulariser_of_equation_17(torch, training):
+def test_the_regularizer_of_equation_17(torch, training):
     """Of a population that is its own second batch it is exact: ‖E f fᵀ - I‖² + 2 |E f|²."""
     f = torch.randn(20, 3, dtype=torch.float64)
     literal = torch.sum((f.T @ f / 20 - torch.eye(3)) ** 2) + 2 * torch.sum(f.mean(dim=0) ** 2)

@@ -38,7 +38,7 @@ TRAJECTORIES = [walk(MATRIX, n, seed) for seed, n in enumerate((400, 90, 800))]
 
 
 @pytest.mark.parametrize("lagtime", [1, 3])
-def test_a_finite_chain_has_the_eigenvalues_of_its_symmetrised_counts(lagtime):
+def test_a_finite_chain_has_the_eigenvalues_of_its_symmetrized_counts(lagtime):
     """Three landmarks span all functions of three states."""
     operator = TransitionOperator(lagtime, **EXACT).fit(TRAJECTORIES)
     matrix = oracle.reversible_matrix(oracle.counts(TRAJECTORIES, 3, lagtime))

@@ -16,7 +16,7 @@ def problem(score_weight=0.0, n=40, m=8, n_states=15):
         z=z,
         residual=1.0 + np.sin(1.5 * z[:, 0]) * z[:, 1] + 0.1 * rng.standard_normal(n),
         weights=weights / weights.sum(),
-        centres=z[:m],
+        centers=z[:m],
         score_weight=score_weight,
         states=states,
         base_gradient=-states,
@@ -50,7 +50,7 @@ def test_solution_is_the_oracles(data, expansion):
 
 
 @pytest.mark.parametrize("score_weight", [0.0, 0.3])
-def test_oracle_minimises_the_objective(score_weight):
+def test_oracle_minimizes_the_objective(score_weight):
     """J is quadratic, so central differences are exact: rounding is all that is left of its gradient."""
     data, choices = problem(score_weight, m=4), (0.8, METRICS["symmetric"], 1e-2, JITTER)
 
@@ -69,7 +69,7 @@ def test_leave_one_out_is_refitting(data, expansion):
 
 def test_values_and_gradients(data, expansion):
     bandwidth, metric, *_ = kernel(expansion)
-    sections = np.exp(-np.sum(((data.z[:, None] - data.centres) @ metric.T) ** 2, axis=2) / (2 * bandwidth**2))
+    sections = np.exp(-np.sum(((data.z[:, None] - data.centers) @ metric.T) ** 2, axis=2) / (2 * bandwidth**2))
     np.testing.assert_allclose(expansion.values(data.z), expansion.offset + sections @ expansion.coefficients)
     slopes = [differences.gradient(lambda z: expansion.values(z[None])[0], row, 0.002) for row in data.z]
     np.testing.assert_allclose(expansion.gradients(data.z), slopes, rtol=1e-6, atol=1e-7)

@@ -292,9 +292,9 @@ def test_old_errors_pick_what_is_kept(rng):
     """Of too many values a refit keeps those that the last surrogate got wrong, beside random ones."""
     x, y = history(Banana(2, b=0.03), 1000, rng)
     ignorant = fitted(x[x[:, 0] < 12], y[x[:, 0] < 12])
-    options = FitOptions(max_values=150, n_basis=150)  # all that is kept is a centre
+    options = FitOptions(max_values=150, n_basis=150)  # all that is kept is a center
     surrogate = fit_surrogate(x, y, x[::4], np.random.default_rng(2), options, previous=ignorant)
-    kept = surrogate.whitening.back(surrogate.expansion.basis.centres)
+    kept = surrogate.whitening.back(surrogate.expansion.basis.centers)
     assert surrogate.n_values == len(kept) == 150
     shallow = np.flatnonzero(y > y.max() - 6)  # all of full weight
     worst = shallow[np.argsort(-np.abs(ignorant.log_density(x[shallow]) - y[shallow]))]

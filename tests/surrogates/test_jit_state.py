@@ -22,7 +22,7 @@ def state(dof, dim=3, m=12, radial=True):
         tail=3.5,
         metric=np.eye(dim) + 0.3 * rng.standard_normal((dim, dim)),
         shift=0.2 * rng.standard_normal(dim),
-        centres=rng.standard_normal((dim, m)),
+        centers=rng.standard_normal((dim, m)),
         coefficients=rng.standard_normal(m),
         rate=0.4,
         radial=radial,
@@ -89,9 +89,9 @@ def test_a_polynomial_builds_no_wall_either():
 def test_a_runaway_expansion_is_bounded(ceiling, reach):
     """Smoothly: the gradient stays that of the value. A ceiling is three nats above the trend's mode at least."""
     free = state(0.0)
-    free = free._replace(coefficients=-30.0 * free.coefficients)  # rises by a hundred nats among the centres
+    free = free._replace(coefficients=-30.0 * free.coefficients)  # rises by a hundred nats among the centers
     surrogate = free._replace(ceiling=ceiling, reach=reach)
-    points = np.vstack([free.centres.T, 3.0 * free.centres.T])
+    points = np.vstack([free.centers.T, 3.0 * free.centers.T])
     unbounded, bounded = jit_state.values(free, points), jit_state.values(surrogate, points)
     assert unbounded.max() > 50.0
     assert bounded.max() <= ceiling

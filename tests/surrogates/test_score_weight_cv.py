@@ -28,7 +28,7 @@ def problem(n, k, sd, m=20, seed=2):
         z=z,
         residual=bump(z) + sd * rng.standard_normal(n),
         weights=np.full(n, 1 / n),
-        centres=z[:m],
+        centers=z[:m],
         score_weight=0.0,
         states=states,
         base_gradient=-states,
@@ -91,7 +91,7 @@ def test_held_out_residuals_are_those_of_a_fit_to_the_rest():
             )
             kernel = (expansion.kernel.bandwidth, np.eye(2), REGULARIZATIONS[at], 1e-6)
             alpha, constant = oracle.solve(rest, kernel)
-            squares = np.sum((data.z[out][:, None] - data.centres) ** 2, axis=2)
+            squares = np.sum((data.z[out][:, None] - data.centers) ** 2, axis=2)
             foretold = constant + np.exp(-squares / (2 * expansion.kernel.bandwidth**2)) @ alpha
             np.testing.assert_allclose(found[out, share, at], data.residual[out] - foretold, atol=1e-6)
 

@@ -91,5 +91,5 @@ def test_runs_in_such_coordinates_leave_a_target_invariant(name, radial):
     """With tails that are not the target's."""
     one = case(name)
     dofs = np.array([1.5]) if radial else np.linspace(1.0, 8.0, one.dim)
-    tails = HeavyTails(one._centre + 0.3 * one.scale, np.diag(1 / one.scale), np.diag(one.scale), dofs, radial)
+    tails = HeavyTails(one._center + 0.3 * one.scale, np.diag(1 / one.scale), np.diag(one.scale), dofs, radial)
     one.check(runs(one, one._fitted(one.values, tails), archive_probability=0.0))

@@ -59,7 +59,7 @@ def test_the_jacobian_is_that_of_differences(rng, funnel):
 
 @pytest.mark.parametrize("sd", [1.0, 3.0])
 def test_a_funnel_is_found(rng, sd):
-    """Neal's: x_1 ~ N(0, sd²), x_i ~ N(0, exp(x_1)), so that all slopes are a half and all centres nought."""
+    """Neal's: x_1 ~ N(0, sd²), x_i ~ N(0, exp(x_1)), so that all slopes are a half and all centers nought."""
     transport = found(Neal(sd, dim=5), rng)
     assert transport.driver == 0
     np.testing.assert_allclose(transport.slopes, [0.0, 0.5, 0.5, 0.5, 0.5], atol=0.02)

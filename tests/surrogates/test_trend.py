@@ -95,7 +95,7 @@ def test_curved_and_split_densities_get_a_finite_trend(rng, target, n):
 
 
 @pytest.mark.parametrize("spare", [15, 200])
-def test_a_quadratic_is_recognised_from_far_away(spare):
+def test_a_quadratic_is_recognized_from_far_away(spare):
     """In 30 dimensions, with hardly more values than unknowns, tens of standard deviations from the mode."""
     rng = np.random.default_rng(12)
     d, sd = 30, np.geomspace(0.3, 10.0, 30)

@@ -15,7 +15,7 @@ def learned(inside, states, extra=3000, spread=0.6):
 
 
 def wrong(wall, inside, states):
-    """Shares of states taken for forbidden, and of forbidden neighbours taken for allowed."""
+    """Shares of states taken for forbidden, and of forbidden neighbors taken for allowed."""
     near = states + 0.3 * states.std(axis=0) * np.random.default_rng(2).standard_normal(states.shape)
     return wall.behind(states).mean(), (~wall.behind(near[~inside(near)])).mean()
 

@@ -1,4 +1,4 @@
-"""The toys' densities are normalised, and their draws come from those densities."""
+"""The toys' densities are normalized, and their draws come from those densities."""
 
 from __future__ import annotations
 

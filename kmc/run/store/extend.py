@@ -42,7 +42,7 @@ def extend(
     trust: bool = False,
     **unknown: Never,
 ) -> Any:
-    """Add draws to a finished run: the same chains, with what they learnt in warm-up.
+    """Add draws to a finished run: the same chains, with what they learned in warm-up.
 
     Parameters
     ----------

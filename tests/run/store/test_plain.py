@@ -159,7 +159,7 @@ class Foreign:
 
 def test_what_kmc_did_not_make_is_foreign():
     foreign = Foreign(3)
-    funnel = Funnel(driver=0, origin=foreign, centres=np.zeros(2), slopes=np.ones(2))
+    funnel = Funnel(driver=0, origin=foreign, centers=np.zeros(2), slopes=np.ones(2))
     parts = flatten([funnel, foreign])
     assert parts.foreign == [foreign]
     first, second = restore(parts._replace(foreign=[foreign]))
@@ -182,7 +182,7 @@ def test_what_kmc_made_and_is_not_known_is_named():
 
 
 def test_a_field_that_is_missing():
-    parts = flatten(Funnel(driver=0, origin=0.0, centres=np.zeros(2), slopes=np.ones(2)))
+    parts = flatten(Funnel(driver=0, origin=0.0, centers=np.zeros(2), slopes=np.ones(2)))
     with pytest.raises(NotPlain, match="Funnel has the fields .*'slopes'.*, and the store .*'slants'"):
         restore(parts._replace(structure=parts.structure.replace("slopes", "slants")))
 

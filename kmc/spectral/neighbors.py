@@ -15,14 +15,14 @@ BLOCK = 1024
 """Rows of distances to all points at a time."""
 
 
-class Neighbours:
+class Neighbors:
     """The Gaussian weights exp(-|x_i - x_j|² / (2 bandwidth²)) of a graph on a sample.
 
     Parameters
     ----------
     points : ndarray, shape (n, d)
     count : int or None
-        Each point is joined with so many nearest ones, itself among them, and with those that it is a neighbour of;
+        Each point is joined with so many nearest ones, itself among them, and with those that it is a neighbor of;
         None: with all.
 
     Attributes
@@ -70,19 +70,19 @@ def gaussian(s: np.ndarray, bandwidth: float) -> np.ndarray:
     return np.exp(s / (-2.0 * bandwidth**2))
 
 
-def automatic_bandwidth(neighbours: Neighbours, most: int = 2000) -> float:
+def automatic_bandwidth(neighbors: Neighbors, most: int = 2000) -> float:
     r"""Where the weights change most like a power of the bandwidth.
 
     The sum S of all weights grows as bandwidth^dimension where the graph sees the data as a manifold, and slower where
-    it sees points or a blob: the bandwidth that maximises d log S / d log bandwidth (Coifman, Shkolnisky, Sigworth and
+    it sees points or a blob: the bandwidth that maximizes d log S / d log bandwidth (Coifman, Shkolnisky, Sigworth and
     Singer 2008; Berry, Giannakis and Harlim 2015).
     """
-    s = neighbours.distances
+    s = neighbors.distances
     if s is None:
-        points = neighbours.points[np.linspace(0, len(neighbours.points) - 1, most).astype(int)]
-        s = squared_distances(points if len(neighbours.points) > most else neighbours.points, neighbours.points[:most])
+        points = neighbors.points[np.linspace(0, len(neighbors.points) - 1, most).astype(int)]
+        s = squared_distances(points if len(neighbors.points) > most else neighbors.points, neighbors.points[:most])
     if not np.any(s > 0):
-        raise ValueError("all neighbours in X are at distance zero: give a bandwidth, or join more of them")
+        raise ValueError("all neighbors in X are at distance zero: give a bandwidth, or join more of them")
     grid = np.exp(np.linspace(0.5 * np.log(s[s > 0].min()), 0.5 * np.log(s.max()), 200))
     slopes = []
     for bandwidth in grid:
