@@ -10,9 +10,9 @@ Where the tolerances come from. A rank among L draws plus a uniform number, divi
 1 / sqrt(12 N) and lighter tails than a normal; the whole distribution is compared by Kolmogorov and Smirnov. All
 comparisons of a test together raise a false alarm with probability ``LEVEL``.
 
-What sixty replications can see is a shift of the draws by three quarters of a posterior standard deviation, or a
-spread that is wrong by a factor of two and a half. Finer mistakes are for the other files of this folder, and for the
-benchmarks. The Gaussian posterior, which the surrogate's trend has in itself, gets thirty.
+What forty replications can see is a shift of the draws by nine tenths of a posterior standard deviation, or a spread
+that is wrong by a factor of three. Finer mistakes are for the other files of this folder, and for the benchmarks. The
+Gaussian posterior, which the surrogate's trend has in itself, gets thirty.
 """
 
 import math
@@ -59,7 +59,7 @@ class NormalMean:
 class GammaPoisson:
     """Four counts of each of two rates, which are Gamma(2) with mean 2; the parameters are the rates' logarithms."""
 
-    dim, budget, size = 2, 600, 60
+    dim, budget, size = 2, 600, 40
 
     def draw(self, rng, n):
         """Parameters from the prior, shape (n, 2)."""
