@@ -24,7 +24,10 @@ def errors(problem, seeds, n, with_score):
     """One for each seed."""
     truth, score = problem.eigenvalues(COUNT), problem.score if with_score else None
     draws = (problem.sample(np.random.default_rng(seed), n) for seed in range(seeds))
-    return [relative_error(estimate(x, seed, n_components=COUNT, score=score), truth) for seed, x in enumerate(draws)]
+    return [
+        relative_error(estimate(x, seed, n_components=COUNT, score_function=score), truth)
+        for seed, x in enumerate(draws)
+    ]
 
 
 def sphere_errors(problem, seeds, n):

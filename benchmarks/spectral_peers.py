@@ -102,7 +102,7 @@ def normal(seed: int, n: int):
     error = lambda found: relative_error(found, problem.eigenvalues(COUNT))  # noqa: E731
     own = {"DiffusionMap": None, "DiffusionMap, given the score": problem.score}
     for name, score in own.items():
-        model = DiffusionMap(n_components=COUNT, score=score, random_state=seed)
+        model = DiffusionMap(n_components=COUNT, score_function=score, random_state=seed)
         yield "kmc", name, once(lambda m=model: m.fit(x).eigenvalues_), error
     yield "klap", "best of 36", klap_spectra(x, COUNT), error
     yield "pydiffmap", "best of 9", pydiffmap_spectra(x, COUNT, 0.5, (0.2, 0.3, 0.4)), error

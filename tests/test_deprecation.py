@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc import bases, scores
+from kmc import bases, scores, spectral
 from kmc.kernels import Gaussian, Kernel
 from kmc.surrogates import FitOptions
 
@@ -91,6 +91,12 @@ def test_replicas_are_independent_runs():
     for _ in run:
         pass
     np.testing.assert_array_equal(run.result().posterior["x"], old.posterior["x"])
+
+
+def test_the_score_function_of_a_diffusion_map():
+    with pytest.warns(DeprecationWarning, match="the argument score of DiffusionMap is now score_function"):
+        old = spectral.DiffusionMap(score=np.negative)
+    assert old.score_function is np.negative and repr(old) == repr(spectral.DiffusionMap(score_function=np.negative))
 
 
 def test_the_kind_of_a_kernel_under_its_old_name():

@@ -36,7 +36,7 @@ class Options(NamedTuple):
     n_basis: int
 
 
-class Candidate(NamedTuple):
+class SlowMode(NamedTuple):
     """A mode, and what the half of the draws that it was not fitted to says of it."""
 
     lagtime: int
@@ -197,7 +197,7 @@ def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(even, first, second), np.where(even, second, first)
 
 
-def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[Candidate]:
+def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[SlowMode]:
     """Modes at one lagtime, or of pairs from anywhere in a chain, which are neighbors in draws of random order.
 
     Pairs at a lagtime are a quarter of it apart, since nearer ones say nearly the same.
@@ -223,12 +223,12 @@ def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[Candi
     variance = np.diag(mass)
     eigenvalues = np.divide(np.diag(lagged), variance, out=np.full(len(mass), np.nan), where=variance > 0)
     for k in range(values.shape[2]):
-        yield Candidate(lag, values[..., k], eigenvalues[k], ess[k], rhat[k])
+        yield SlowMode(lag, values[..., k], eigenvalues[k], ess[k], rhat[k])
 
 
-def _distinct(candidates: list[Candidate], count: int) -> list[Candidate]:
+def _distinct(candidates: list[SlowMode], count: int) -> list[SlowMode]:
     """The worst by effective sample size, without those that are much the same as a worse one."""
-    kept: list[Candidate] = []
+    kept: list[SlowMode] = []
     for one in sorted(candidates, key=lambda c: c.ess if np.isfinite(c.ess) else -1.0):
         if all(abs(np.corrcoef(one.values.ravel(), other.values.ravel())[0, 1]) < SAME for other in kept):
             kept.append(one)
@@ -237,7 +237,7 @@ def _distinct(candidates: list[Candidate], count: int) -> list[Candidate]:
     return kept
 
 
-def _dataset(modes: list[Candidate], draws: Draws, coords: Coordinates) -> Any:
+def _dataset(modes: list[SlowMode], draws: Draws, coords: Coordinates) -> Any:
     import xarray
 
     chains, n, _ = draws.values.shape
@@ -267,7 +267,7 @@ def _dataset(modes: list[Candidate], draws: Draws, coords: Coordinates) -> Any:
     )
 
 
-def _timescale(mode: Candidate) -> float:
+def _timescale(mode: SlowMode) -> float:
     """Of an autocorrelation that noise explains, 0: its logarithm says nothing."""
     if mode.eigenvalue >= 1.0:
         return float("inf")

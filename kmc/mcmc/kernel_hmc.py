@@ -22,7 +22,7 @@ from kmc.deprecation import renamed_fields
 from kmc.mcmc.base import MOVES, SamplerSetup, SamplerState, Step
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.mode_mixture import ModeMixture
-from kmc.mcmc.modes import Modes, log_mass
+from kmc.mcmc.modes import ModeSearch, log_mass
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.schedule import Round, Schedule, default_budget
 from kmc.mcmc.score_field import GradientEstimator
@@ -232,7 +232,7 @@ class KernelHMCState:
         *seeds, modes_seed = setup.seed.spawn(walkers + 2)
         *self._rngs, self._rng = (np.random.default_rng(seed) for seed in seeds)
         self._modes_rng = np.random.default_rng(modes_seed)
-        self._modes: Modes | None = None
+        self._modes: ModeSearch | None = None
         self._given_cloud = cloud
         self._hurried = False
         self._walkers = self._best_walkers(setup.initial, setup.initial_log_density)
@@ -457,7 +457,7 @@ class KernelHMCState:
             if not self._modes or self._modes.done:
                 self._freeze()
 
-    # Modes
+    # ModeSearch
 
     @property
     def plan(self) -> ProposalMixture:
@@ -494,7 +494,7 @@ class KernelHMCState:
         affordable = options.search_share > 0 and self._schedule.budget >= options.min_search_budget
         if self._hurried or not affordable or not allowed or self._plan.surrogate is None:
             return
-        self._modes = Modes(setup, self, n, self._schedule.budget, options.search_share, self._modes_rng)
+        self._modes = ModeSearch(setup, self, n, self._schedule.budget, options.search_share, self._modes_rng)
 
     def _search(self, modes, values):
         record = modes.advance(values)

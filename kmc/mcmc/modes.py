@@ -76,7 +76,7 @@ class _Shape(NamedTuple):
         return self.top - 0.5 * np.einsum("ij,ij->i", r @ self.precision, r)
 
 
-class Modes:
+class ModeSearch:
     """The search for modes, and what it found; it asks for evaluations as a process does.
 
     Parameters

@@ -13,8 +13,8 @@ from kmc.estimator import DataConversionWarning, Estimator, as_points, check_vec
 from kmc.forms import accumulate, accumulate_folds
 from kmc.forms.stream import is_iterator
 from kmc.kernels import median_distance
+from kmc.regression.candidates import settings
 from kmc.regression.loss import HermiteLoss
-from kmc.regression.settings import settings
 from kmc.selection import Search, folds_of, numbers_or
 from kmc.source import SELECTION, Source, is_stream, look, open_source, unzipped
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kmc.mcmc.base import STATS, Step
 from kmc.run.blobs import BlobStore
-from kmc.run.column import Column
+from kmc.run.growing_array import GrowingArray
 
 
 class Trace:
@@ -24,10 +24,10 @@ class Trace:
     def __init__(self, chains: int, dim: int, blobs: BlobStore | None = None):
         self._n = 0
         self._store = blobs
-        self._blobs: dict[str, Column] = {}  # known from the first sweep on
+        self._blobs: dict[str, GrowingArray] = {}  # known from the first sweep on
         shapes = {"position": (chains, dim), "log_density": (chains,)} | dict.fromkeys(STATS, (chains,))
         self._columns = {
-            name: Column(np.empty((0, *shape), STATS.get(name, np.float64))) for name, shape in shapes.items()
+            name: GrowingArray(np.empty((0, *shape), STATS.get(name, np.float64))) for name, shape in shapes.items()
         }
 
     def __len__(self) -> int:
@@ -40,7 +40,7 @@ class Trace:
             column.append(values[name])
         if self._store is not None:
             for name, row in self._store.at(sweep).items():
-                column = self._blobs.setdefault(name, Column(np.empty((0, *row.shape), row.dtype)))
+                column = self._blobs.setdefault(name, GrowingArray(np.empty((0, *row.shape), row.dtype)))
                 column.widen(row.dtype)
                 column.append(row)
         self._n += 1
@@ -77,10 +77,10 @@ class Trace:
         """Take what :meth:`rows` and :meth:`blob_rows` gave, from the first sweep on; nothing if there was none."""
         if rows and len(rows["position"]):
             self._n = len(rows["position"])
-            self._columns = {name: Column(rows[name]) for name in self._columns}
-            self._blobs = {name: Column(values) for name, values in blobs.items()}
+            self._columns = {name: GrowingArray(rows[name]) for name in self._columns}
+            self._blobs = {name: GrowingArray(values) for name, values in blobs.items()}
 
-    def _by_chain(self, column: Column) -> np.ndarray:
+    def _by_chain(self, column: GrowingArray) -> np.ndarray:
         return column.rows(0, self._n).swapaxes(0, 1)
 
 

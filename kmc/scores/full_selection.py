@@ -8,11 +8,11 @@ import numpy as np
 
 from kmc.checks import as_generator
 from kmc.kernels import median_distance
-from kmc.scores import selection
+from kmc.scores import candidates
 from kmc.scores.base import FittedDensity, FittedExpansion
+from kmc.scores.candidates import ScoreSetting
 from kmc.scores.full_system import FullSystem
 from kmc.scores.in_basis import check_smooth
-from kmc.scores.selection import Setting
 from kmc.scores.sums import Samples
 from kmc.selection import Search, folds_of
 
@@ -39,12 +39,12 @@ def choose(model: Any, samples: Samples) -> Choice:
     With more than ``SELECTION`` samples candidates are compared on so many, at random; the λ that is best for n₁ of n
     samples becomes λ (n₁/n)^(1/3), the slowest decay of Sutherland, Strathmann, Arbel and Gretton (2018), theorem 2.
     """
-    selection.check_folds(model.cv)
+    candidates.check_folds(model.cv)
     if model.cv == "loo":
         raise ValueError("cv='loo': the full estimator has no shortcut to leave-one-out, use a number of folds")
     rng, median = as_generator(model.random_state), median_distance(samples.x)
     search = Search(_regularizations(model.regularization, median))
-    settings = list(selection.settings(model, samples, median))
+    settings = list(candidates.settings(model, samples, median))
     for setting in settings:
         check_smooth(setting.kernel, 4)
     chosen, shrinkage = settings[0], 1.0
@@ -67,13 +67,13 @@ def held_out_objective(density: FittedDensity, samples: Samples) -> float:
 
 
 def _regularizations(regularization, median):
-    candidates = selection.regularizations(regularization, median)
-    if not np.all(candidates > 0):
+    found = candidates.regularizations(regularization, median)
+    if not np.all(found > 0):
         raise ValueError(
             f"regularization={regularization!r}: expected positive numbers; the full estimator divides by λ, and does "
             "not exist with zero"
         )
-    return candidates
+    return found
 
 
 def _subset(samples, rng):
@@ -81,7 +81,7 @@ def _subset(samples, rng):
     return samples if n <= SELECTION else samples.take(np.sort(rng.choice(n, SELECTION, replace=False)))
 
 
-def _best(model, samples, settings, search, rng) -> Setting:
+def _best(model, samples, settings, search, rng) -> ScoreSetting:
     """The setting with the best regularization, which stays in ``search``."""
     folds = folds_of(len(samples.x), model.cv, rng)
     best = None

@@ -17,7 +17,7 @@ from kmc.checks import as_generator, check_number
 from kmc.kernels import median_distance
 from kmc.kernels.names import kernel_of
 from kmc.linalg import ridge_solution
-from kmc.scores import selection
+from kmc.scores import candidates
 from kmc.scores.base import FittedExpansion
 from kmc.scores.held_out import Folds, HeldOut, LeaveOneOut
 from kmc.scores.sums import Samples, Sums, accumulate_sums
@@ -53,14 +53,14 @@ def fit(model: Any, samples: Samples) -> Sums:
     """Choose what the parameters leave open, solve, and set the estimator's fitted attributes."""
     if not isinstance(model.jitter, str) or model.jitter != "auto":
         check_number(model, "jitter", 0, ends="[)")
-    selection.check_folds(model.cv)
+    candidates.check_folds(model.cv)
     rng = as_generator(model.random_state)
     median = median_distance(samples.x)
     first = listed("kernel", model.kernel)[0]
     model.center_ = samples.center
     model._draw(samples, kernel_of(first, median if isinstance(first, str) else 1.0), rng)
-    search = Search(selection.regularizations(model.regularization, median))
-    total = _searched(model, samples, list(selection.settings(model, samples, median)), search, rng)
+    search = Search(candidates.regularizations(model.regularization, median))
+    total = _searched(model, samples, list(candidates.settings(model, samples, median)), search, rng)
     model.regularization_ = search.regularization
     model.cv_results_ = search.table()
     solve(model, total)

@@ -10,12 +10,13 @@ import numpy as np
 
 from kmc.bases import Basis, FourierFeatures
 from kmc.checks import as_generator, check_choice
+from kmc.deprecation import renamed_arguments
 from kmc.errors import KmcWarning
 from kmc.estimator import check_vector
 from kmc.kernels import kernel_of, median_distance
 from kmc.linalg import eigen_whitening
 from kmc.source import SELECTION, Sample, Source, look, open_source
-from kmc.spectral import selection
+from kmc.spectral import generator_selection
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.representer import Representer
 from kmc.spectral.sections import candidates, check_section_parameters, draw_landmarks, whitened_sections
@@ -47,7 +48,7 @@ class DiffusionMap(EigenfunctionMap):
         Sections of the kernel at landmarks; random Fourier features; or sections and their derivatives at all samples,
         n (1 + d) functions, for small n.
     landmarks : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
-    score : callable or object with ``gradient``, optional
+    score_function : callable or object with ``gradient``, optional
         ∇log p, points (n, d) to (n, d): the target's own or a fitted score estimator (one that is not fitted is fitted
         to X). The eigenvalues are then found by applying the generator at each sample, which is exact where the
         eigenfunctions are in the basis; the errors fall several- to thirtyfold.
@@ -109,6 +110,7 @@ class DiffusionMap(EigenfunctionMap):
     (2000, 2)
     """
 
+    @renamed_arguments(score="score_function")
     def __init__(
         self,
         n_components: int = 10,
@@ -118,7 +120,7 @@ class DiffusionMap(EigenfunctionMap):
         n_basis: int = 200,
         basis: str = "nystrom",
         landmarks: Any = "uniform",
-        score: Any = None,
+        score_function: Any = None,
         normals: Any = None,
         tolerance: float = 2e-8,
         random_state: Any = None,
@@ -130,24 +132,10 @@ class DiffusionMap(EigenfunctionMap):
         self.n_basis = n_basis
         self.basis = basis
         self.landmarks = landmarks
-        self.score = score
+        self.score_function = score_function
         self.normals = normals
         self.tolerance = tolerance
         self.random_state = random_state
-
-    @property
-    def score(self) -> Any:
-        """The score that was given; without one, the method by which scikit-learn compares settings.
-
-        ``score(X, y=None)`` is the sum over modes of variance by mean squared gradient on X (n, d), greater is better:
-        what the selection of bandwidth and regularization holds out.
-        """
-        given = vars(self)["score"]
-        return self._inverse_quotients if given is None else given
-
-    @score.setter
-    def score(self, given: Any) -> None:
-        vars(self)["score"] = given
 
     def fit(self, X: Any, y: Any = None, weights: Any = None) -> Self:
         """Estimate the spectrum.
@@ -168,20 +156,20 @@ class DiffusionMap(EigenfunctionMap):
         """
         check_section_parameters(self)
         check_choice(self, "basis", BASES)
-        if vars(self)["score"] is not None and self.normals is not None:
+        if self.score_function is not None and self.normals is not None:
             raise ValueError(
-                "score and normals: give one of them, a generator on a manifold needs its curvature as well"
+                "score_function and normals: give one of them, a generator on a manifold needs its curvature as well"
             )
         if self.normals is not None and not callable(self.normals):
             raise TypeError(f"normals={self.normals!r}: expected None or a callable of points (n, d)")
-        regularizations = selection.regularizations(self.regularization)
+        regularizations = generator_selection.regularizations(self.regularization)
         rng = as_generator(self.random_state)
         source = open_source(self, X, weights)
         score = self._fit_score(source)
         sample, source = look(source, SELECTION, rng)
         self.n_features_in_ = sample.x.shape[1]
         unit = median_distance(sample.counted())
-        search = selection.Search(int(self.n_components), regularizations, unit)
+        search = generator_selection.GeneratorSearch(int(self.n_components), regularizations, unit)
         seed = int(rng.integers(2**63))  # all candidates draw the same
         for bandwidth in sorted(candidates(self, sample), reverse=True):
             space = self._space(sample, bandwidth, score, np.random.default_rng(seed))
@@ -243,24 +231,29 @@ class DiffusionMap(EigenfunctionMap):
 
     def _fit_score(self, source: Source) -> Any:
         """∇log p as a function, of an estimator that is fitted first if it is not."""
-        given = vars(self)["score"]
+        given = self.score_function
         if given is None:
             return None
         self.score_ = given
         if hasattr(given, "fit") and not getattr(given, "__sklearn_is_fitted__", lambda: True)():
             if not isinstance(source.x, np.ndarray):
-                raise ValueError("score is not fitted: fit it first, where X is not an array in memory")
+                raise ValueError("score_function is not fitted: fit it first, where X is not an array in memory")
             self.score_ = copy.deepcopy(given).fit(source.x, weights=source.weights)
         gradient = getattr(self.score_, "gradient", self.score_)
         if not callable(gradient):
-            raise TypeError(f"score={given!r}: expected a callable, or an object with a method gradient")
+            raise TypeError(f"score_function={given!r}: expected a callable, or an object with a method gradient")
         return gradient
 
-    def _inverse_quotients(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None) -> float:
+        """By what scikit-learn compares settings: the sum over modes of variance by mean squared gradient on X (n, d).
+
+        Greater is better; it is what the selection of bandwidth and regularization holds out. (A score function, the
+        gradient of a log-density, is the parameter ``score_function``.)
+        """
         modes, gradients = self.transform(X), self.gradient(X)
         return float(np.sum(modes.var(axis=0) / np.mean(np.sum(gradients**2, axis=2), axis=0)))
 
-    def _keep(self, search: selection.Search, unit: float) -> None:
+    def _keep(self, search: generator_selection.GeneratorSearch, unit: float) -> None:
         """Set what a fit leaves."""
         best, space = search.best, search.space
         modes = search.modes()

@@ -19,7 +19,7 @@ LEAST_MASS = 0.02
 """Held-out share of a mode's variance below which it belongs to the samples that it was fitted to."""
 
 
-class Modes(NamedTuple):
+class GeneratorModes(NamedTuple):
     """Functions f_j = Σ vectors_aj φ_a of variance one, and their eigenvalues, ascending."""
 
     eigenvalues: np.ndarray  # (k,)
@@ -37,26 +37,26 @@ def subspace(pencil: Pencil, regularization: float, count: int) -> np.ndarray:
         return np.eye(size)[:, : min(count, size)]
 
 
-def ritz(pencil: Pencil, space: np.ndarray) -> Modes:
+def ritz(pencil: Pencil, space: np.ndarray) -> GeneratorModes:
     """Modes in a subspace (r, k): those of its functions that vary at all."""
     form = pencil.within(space)
     share, rotation = linalg.eigh(form.mass, check_finite=False)
     kept = share > 1e-10 * max(share[-1], 0.0)
     if not kept.any():
-        return Modes(np.empty(0), np.empty((len(space), 0)))
+        return GeneratorModes(np.empty(0), np.empty((len(space), 0)))
     whiten = space @ (rotation[:, kept] / np.sqrt(share[kept]))
     eigenvalues, vectors = linalg.eigh(pencil.within(whiten).dirichlet, check_finite=False)
-    return Modes(eigenvalues, whiten @ vectors)
+    return GeneratorModes(eigenvalues, whiten @ vectors)
 
 
-def quotient(modes: Modes, held_out: Pencil) -> tuple[bool, np.ndarray, np.ndarray]:
+def quotient(modes: GeneratorModes, held_out: Pencil) -> tuple[bool, np.ndarray, np.ndarray]:
     """Whether samples that were held out know all modes, and each mode's variance and energy there."""
     mass = _quadratic(held_out.mass, modes.vectors)
     energy = _quadratic(held_out.dirichlet, modes.vectors)
     return bool(np.all((mass > LEAST_MASS) & (energy > 0) & (modes.eigenvalues > 0))), mass, energy
 
 
-def refined(pencil: Pencil, space: np.ndarray, count: int) -> Modes:
+def refined(pencil: Pencil, space: np.ndarray, count: int) -> GeneratorModes:
     """Modes by the generator applied pointwise: Cov(φ, Lφ) v = λ Cov(φ, φ) v in a subspace (r, m).
 
     Where a combination of φ is an eigenfunction, this finds it and its eigenvalue exactly, whatever the samples; a
@@ -68,10 +68,10 @@ def refined(pencil: Pencil, space: np.ndarray, count: int) -> Modes:
     chosen = np.where(eigenvalues.imag[order] < 0, vectors[:, order].imag, vectors[:, order].real)  # of a pair, both
     vectors = space @ chosen
     lower = linalg.cholesky(pencil.within(vectors).mass, lower=True, check_finite=False)
-    return Modes(eigenvalues[order].real, linalg.solve_triangular(lower, vectors.T, lower=True).T)
+    return GeneratorModes(eigenvalues[order].real, linalg.solve_triangular(lower, vectors.T, lower=True).T)
 
 
-def residuals(modes: Modes, held_out: Pencil) -> tuple[np.ndarray, np.ndarray]:
+def residuals(modes: GeneratorModes, held_out: Pencil) -> tuple[np.ndarray, np.ndarray]:
     """Whether other samples know each mode, and its E |L f - λ f|² / (λ² E f²) there, at most one."""
     v, eigenvalues = modes.vectors, modes.eigenvalues
     mass = _quadratic(held_out.mass, v)

@@ -11,12 +11,12 @@ from kmc.checks import as_generator, check_count
 from kmc.errors import KmcWarning
 from kmc.forms import accumulate_folds_each
 from kmc.source import check_lagtime, folds, look, open_source
+from kmc.spectral.generator_selection import N_FOLDS, regularizations
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
-from kmc.spectral.selection import N_FOLDS, regularizations
 from kmc.spectral.timescales import timescales, warn_of_nan
 from kmc.spectral.transition_functions import TransitionFunctions
-from kmc.spectral.transition_modes import Modes
-from kmc.spectral.transition_selection import Candidate, select
+from kmc.spectral.transition_modes import TransitionModes
+from kmc.spectral.transition_selection import TransitionCandidate, select
 
 
 class TransitionOperator(TransitionFunctions):
@@ -160,7 +160,8 @@ class TransitionOperator(TransitionFunctions):
         x, labels = folds(source, N_FOLDS)
         sums = accumulate_folds_each(bases, x, ("lagged",), labels, weights=source.weights, lagtime=self.lagtime)
         parts = [
-            Candidate(b, basis, [part.get("lagged") for part in of]) for b, basis, of in zip(bandwidths, bases, sums)
+            TransitionCandidate(b, basis, [part.get("lagged") for part in of])
+            for b, basis, of in zip(bandwidths, bases, sums)
         ]
         selected = select(parts, epsilons, self.n_components, self.reversible)
         self._keep(selected.modes, selected.candidate.basis)
@@ -172,7 +173,7 @@ class TransitionOperator(TransitionFunctions):
         """The modes along the trajectories they are fitted to; see :meth:`fit` and :meth:`transform`."""
         return self.fit(X, y, weights).transform(X)
 
-    def _keep(self, modes: Modes, basis: Any) -> None:
+    def _keep(self, modes: TransitionModes, basis: Any) -> None:
         k = len(modes.singular_values)
         if k < self.n_components:
             warnings.warn(

@@ -15,7 +15,7 @@ from kmc.source import BLOCK, Source, check_lagtime, check_repeatable, folds, is
 from kmc.spectral.chapman_kolmogorov import SEGMENTS, CKTest, estimates, predictions
 from kmc.spectral.metastable import membership_matrix
 from kmc.spectral.transition_model import TransitionModel
-from kmc.spectral.transition_modes import Modes, covariances, vamp2
+from kmc.spectral.transition_modes import TransitionModes, covariances, vamp2
 
 
 class TransitionFunctions(Estimator):
@@ -27,7 +27,7 @@ class TransitionFunctions(Estimator):
     reversible: bool
     landmarks_: np.ndarray
     eigenvalues_: np.ndarray
-    _modes: Modes
+    _modes: TransitionModes
     _basis: Whitened
 
     def transform(self, X: Any) -> Any:

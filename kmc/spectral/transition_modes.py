@@ -46,7 +46,7 @@ class Covariances(NamedTuple):
         return left.T @ self.first @ left, left.T @ self.cross @ right, right.T @ self.second @ right
 
 
-class Modes(NamedTuple):
+class TransitionModes(NamedTuple):
     """Functions of unit variance, in coefficients of the basis."""
 
     left: np.ndarray  # (r, k), of x_t
@@ -96,7 +96,7 @@ def vamp2(c: Covariances, left: np.ndarray, right: np.ndarray) -> float:
     return float(np.sum((_whitening(p).T @ q @ _whitening(r)) ** 2))
 
 
-def ritz(c: Covariances, left: np.ndarray, right: np.ndarray) -> Modes:
+def transition_ritz(c: Covariances, left: np.ndarray, right: np.ndarray) -> TransitionModes:
     """The modes in the span of some functions. Combinations that are constant on the samples are left out."""
     p, q, r = c.within(left, right)
     if c.reversible:
@@ -118,7 +118,9 @@ def ritz(c: Covariances, left: np.ndarray, right: np.ndarray) -> Modes:
         koopman[1:, 1:] = left.T @ c.cross @ left
         eigenvalues = linalg.eigvals(koopman[1:, 1:])
         eigenvalues = eigenvalues[np.argsort(-np.abs(eigenvalues), kind="stable")]
-    return Modes(left, right, c.first_mean @ left, c.second_mean @ right, singular_values, eigenvalues, koopman)
+    return TransitionModes(
+        left, right, c.first_mean @ left, c.second_mean @ right, singular_values, eigenvalues, koopman
+    )
 
 
 def _decomposed(matrix):

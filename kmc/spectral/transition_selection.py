@@ -9,10 +9,10 @@ import numpy as np
 
 from kmc.bases import Basis
 from kmc.forms import Lagged
-from kmc.spectral.transition_modes import Modes, covariances, ritz, subspaces, vamp2
+from kmc.spectral.transition_modes import TransitionModes, covariances, subspaces, transition_ritz, vamp2
 
 
-class Candidate(NamedTuple):
+class TransitionCandidate(NamedTuple):
     """A bandwidth, its basis, and the moments of the pairs in each fold."""
 
     bandwidth: float
@@ -27,13 +27,15 @@ class Candidate(NamedTuple):
 class Selected(NamedTuple):
     """What was chosen, and the fit with it."""
 
-    candidate: Candidate
+    candidate: TransitionCandidate
     regularization: float
-    modes: Modes
+    modes: TransitionModes
     table: dict[str, np.ndarray]  # empty if nothing was left open
 
 
-def select(candidates: Sequence[Candidate], epsilons: Sequence[float], count: int, reversible: bool) -> Selected:
+def select(
+    candidates: Sequence[TransitionCandidate], epsilons: Sequence[float], count: int, reversible: bool
+) -> Selected:
     """Fit ``count`` modes with the setting whose modes, from the other folds, have the greatest mean score on a fold.
 
     Where there are too few pairs to hold some of them out (``score`` is NaN), the setting in the middle is taken.
@@ -53,10 +55,12 @@ def select(candidates: Sequence[Candidate], epsilons: Sequence[float], count: in
         "regularization": np.tile(epsilons, len(candidates)),
         "score": scores.ravel() + 1.0,
     }
-    return Selected(candidates[i], float(epsilons[j]), ritz(c, left, right), table if scores.size > 1 else {})
+    return Selected(
+        candidates[i], float(epsilons[j]), transition_ritz(c, left, right), table if scores.size > 1 else {}
+    )
 
 
-def _held_out(candidate: Candidate, epsilons, count, reversible) -> np.ndarray:
+def _held_out(candidate: TransitionCandidate, epsilons, count, reversible) -> np.ndarray:
     """Mean score over the folds, for each ε."""
     whole = candidate.total()
     found = []

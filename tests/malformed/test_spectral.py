@@ -45,7 +45,7 @@ OTHERS = [
         ["n_basis"],
         **FEW,
         bandwidth=1.0,
-        also={"normals": ("score",)},
+        also={"normals": ("score_function",)},
     ),
     estimator(
         spectral.TransitionOperator,

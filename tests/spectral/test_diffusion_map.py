@@ -45,9 +45,9 @@ def test_the_estimator_is_the_papers(kernel):
         ({"landmarks": "pivoted-cholesky", "kernel": "matern72"}, 0.09),
         ({"kernel": Polynomial(degree=2), "bandwidth": "median"}, 0.09),
         ({"kernel": ExponentialDotProduct(), "bandwidth": [1.0, 2.0, 4.0]}, 0.09),
-        ({"score": lambda x: -x}, 4e-3),
-        ({"score": GaussianScore()}, 0.05),
-        ({"basis": "fourier", "n_basis": 100, "score": lambda x: -x}, 4e-3),
+        ({"score_function": lambda x: -x}, 4e-3),
+        ({"score_function": GaussianScore()}, 0.05),
+        ({"basis": "fourier", "n_basis": 100, "score_function": lambda x: -x}, 4e-3),
     ],
 )
 def test_hermite_polynomials(options, tolerance):
@@ -156,7 +156,7 @@ def test_evaluation_of_the_modes():
 
 def test_the_semigroup_of_a_normal_distribution():
     """E f(X_t) of the Ornstein-Uhlenbeck process from x: X_t is N(e^-t x, 1 - e^-2t)."""
-    dm, at = fit(score=lambda x: -x), np.array([[0.5, -0.3], [1.0, 1.0]])
+    dm, at = fit(score_function=lambda x: -x), np.array([[0.5, -0.3], [1.0, 1.0]])
     found = dm.semigroup(lambda x: x[:, 0] ** 2 + x[:, 1], NORMAL, 0.4, at=at)
     expected = np.exp(-0.8) * at[:, 0] ** 2 + 1 - np.exp(-0.8) + np.exp(-0.4) * at[:, 1]
     np.testing.assert_allclose(found, expected, atol=0.08)
@@ -167,7 +167,7 @@ def test_the_semigroup_of_a_normal_distribution():
 
 def test_the_schrodinger_operator_of_a_normal_distribution_is_the_harmonic_oscillator():
     x = RNG.standard_normal((3000, 1))
-    dm = fit(x, n_components=2, score=lambda p: -p)
+    dm = fit(x, n_components=2, score_function=lambda p: -p)
     grid = np.linspace(-6, 6, 601)[:, None]
     energies, states = dm.schrodinger(grid, lambda p: -0.5 * p[:, 0] ** 2 - 0.5 * np.log(2 * np.pi))
     np.testing.assert_allclose(energies, [0, 1, 2], atol=0.02)
@@ -181,19 +181,19 @@ def test_the_schrodinger_operator_of_a_normal_distribution_is_the_harmonic_oscil
 
 def test_a_score_estimator_is_fitted_if_it_is_not():
     fitted = NystromKEF(n_basis=30, random_state=0).fit(NORMAL)
-    given = fit(score=fitted)
-    own = fit(score=clone(fitted))
+    given = fit(score_function=fitted)
+    own = fit(score_function=clone(fitted))
     assert given.score_ is fitted
     np.testing.assert_allclose(own.eigenvalues_, given.eigenvalues_, rtol=1e-9)
     np.testing.assert_allclose(given.eigenvalues_, HERMITE, rtol=0.15)
-    with pytest.raises(ValueError, match="score is not fitted"):
-        fit(iter([NORMAL]), score=clone(fitted))
-    with pytest.raises(TypeError, match="score='x'"):
-        fit(score="x")
+    with pytest.raises(ValueError, match="score_function is not fitted"):
+        fit(iter([NORMAL]), score_function=clone(fitted))
+    with pytest.raises(TypeError, match="score_function='x'"):
+        fit(score_function="x")
     with pytest.raises(ValueError, match="score.X. has a block of shape"):
-        fit(score=lambda x: x[:, 0])
-    with pytest.raises(ValueError, match="score and normals"):
-        fit(score=fitted, normals=unit)
+        fit(score_function=lambda x: x[:, 0])
+    with pytest.raises(ValueError, match="score_function and normals"):
+        fit(score_function=fitted, normals=unit)
 
 
 class TestNoSpuriousMode:
@@ -221,7 +221,7 @@ class TestNoSpuriousMode:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", KmcWarning)
-                dm = fit(NORMAL[:, :1], tolerance=tolerance, n_components=4, score=score, n_basis=200)
+                dm = fit(NORMAL[:, :1], tolerance=tolerance, n_components=4, score_function=score, n_basis=200)
         except ValueError as error:
             assert "no mode is supported" in str(error)
         else:
@@ -287,7 +287,7 @@ class TestNoSpuriousMode:
             ({"kernel": "box"}, ValueError, "kernel='box'"),
             ({"landmarks": "grid"}, ValueError, "landmarks='grid'"),
             ({"random_state": "x"}, TypeError, "random_state='x'"),
-            ({"kernel": "exponential", "score": lambda x: -x}, ValueError, "no Laplacian"),
+            ({"kernel": "exponential", "score_function": lambda x: -x}, ValueError, "no Laplacian"),
             ({"kernel": "polynomial", "basis": "fourier"}, (TypeError, ValueError), "olynomial"),
         ],
     )
@@ -319,7 +319,7 @@ def test_conventions(estimator, check):
 
 
 def test_parameters_survive_and_fits_repeat():
-    dm = fit(score=GaussianScore(), bandwidth=1.5)
+    dm = fit(score_function=GaussianScore(), bandwidth=1.5)
     assert clone(dm).get_params()["bandwidth"] == 1.5
     again = clone(dm).fit(NORMAL)
     np.testing.assert_array_equal(again.eigenvalues_, dm.eigenvalues_)

@@ -10,8 +10,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from kmc.errors import KmcWarning
 from kmc.spectral import TransitionOperator
+from kmc.spectral.generator_selection import REGULARIZATIONS
 from kmc.spectral.sections import whitened_sections
-from kmc.spectral.selection import REGULARIZATIONS
 from tests.oracles import transition as oracle
 
 MATRIX = np.array([[0.9, 0.08, 0.02], [0.05, 0.9, 0.05], [0.1, 0.1, 0.8]])

@@ -28,7 +28,7 @@ Record = dict[str, Any]
 """What is to be known of a column to read it: "dtype", "shape" of a row, and "crcs", a checksum for each chunk."""
 
 
-class Column:
+class StoredColumn:
     """An array of rows of one type and shape, in a folder of its own; ``dims`` names its dimensions, rows first.
 
     Its metadata are there for others: here, what the commit says of it counts.
@@ -43,7 +43,7 @@ class Column:
         self._length: int | None = None
 
     @classmethod
-    def of(cls, folder: Path, record: Record) -> Column:
+    def of(cls, folder: Path, record: Record) -> StoredColumn:
         """The column that was recorded."""
         return cls(folder, record["dtype"], record["shape"])
 
@@ -146,7 +146,7 @@ class Table:
 
     def __init__(self, folder: Path, dims: tuple[str, ...]):
         self.folder, self._dims = folder, dims
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, StoredColumn] = {}
 
     def put(
         self,
@@ -168,7 +168,8 @@ class Table:
     def read(self, n: int, known: Mapping[str, Record]) -> dict[str, np.ndarray]:
         """The n rows of the columns that have records; Damaged if they are not what was written."""
         return {
-            name: Column.of(self.folder / name, record).read(0, n, record["crcs"], n) for name, record in known.items()
+            name: StoredColumn.of(self.folder / name, record).read(0, n, record["crcs"], n)
+            for name, record in known.items()
         }
 
     def zeros(self, n: int, known: Mapping[str, Record]) -> dict[str, np.ndarray]:
@@ -179,7 +180,7 @@ class Table:
         if name not in self._columns:
             make_group(self.folder)
             dtype, shape = (rows.dtype, rows.shape[1:]) if record is None else (record["dtype"], record["shape"])
-            self._columns[name] = Column(self.folder / name, dtype, shape, self._named(rows.ndim, dims))
+            self._columns[name] = StoredColumn(self.folder / name, dtype, shape, self._named(rows.ndim, dims))
         column = self._columns[name]
         return column.record(column.put(start, rows, () if record is None else record["crcs"]))
 
@@ -192,7 +193,7 @@ class Rows:
     """The n rows of a column, read and checked by slices."""
 
     def __init__(self, folder: Path, record: Record, n: int):
-        self._column, self._crcs = Column.of(folder, record), record["crcs"]
+        self._column, self._crcs = StoredColumn.of(folder, record), record["crcs"]
         self.shape, self.dtype = (n, *self._column.row_shape), self._column.dtype
 
     def __getitem__(self, key: slice) -> np.ndarray:
@@ -202,13 +203,13 @@ class Rows:
 def put_bytes(folder: Path, content: bytes) -> dict[str, Any]:
     """An array of bytes; returns what :func:`get_bytes` asks for."""
     make_group(folder.parent)
-    column = Column(folder, np.uint8, ())
+    column = StoredColumn(folder, np.uint8, ())
     return {"size": len(content), "crcs": column.put(0, np.frombuffer(content, np.uint8))}
 
 
 def get_bytes(folder: Path, size: int, crcs: Sequence[int]) -> bytes:
     """What :func:`put_bytes` wrote, or Damaged."""
-    return Column(folder, np.uint8, ()).read(0, size, crcs, size).tobytes()
+    return StoredColumn(folder, np.uint8, ()).read(0, size, crcs, size).tobytes()
 
 
 def make_group(folder: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kmc.run.results import described
 from kmc.run.store import snapshot
-from kmc.run.store.columns import Column, Table
+from kmc.run.store.columns import StoredColumn, Table
 from kmc.run.store.commit import Commit, read_commit, versions, write_commit
 from kmc.run.store.files import Damaged, Lock, StoreError
 from kmc.run.store.history import Batch, Mismatch, Past, columns_of
@@ -184,7 +184,7 @@ class Recorder(NullRecorder):
             self._write(with_snapshot=True, attrs=dict(result.attrs), finished=True)
             for table, columns in self.commit.columns.items():
                 for name, record in columns.items():
-                    Column.of(self.path / table / name, record).set_length(_rows_counted(table, self.commit))
+                    StoredColumn.of(self.path / table / name, record).set_length(_rows_counted(table, self.commit))
 
     # Writing
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import zarr
 
-from kmc.run.store.columns import CHUNK_BYTES, Column, Damaged, Table, get_bytes, put_bytes
+from kmc.run.store.columns import CHUNK_BYTES, Damaged, StoredColumn, Table, get_bytes, put_bytes
 
 TYPES = ["float64", "bool", "int8", "int32", "complex128", "uint64"]
 
@@ -15,7 +15,7 @@ TYPES = ["float64", "bool", "int8", "int32", "complex128", "uint64"]
 def test_zarr_reads_what_was_put(tmp_path, dtype):
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 2, (2500, 3, 40)).astype(dtype)
-    column = Column(tmp_path / "x", dtype, (3, 40), ["draw", "chain", "x_dim_0"])
+    column = StoredColumn(tmp_path / "x", dtype, (3, 40), ["draw", "chain", "x_dim_0"])
     crcs, start = [], 0
     for stop in (1, 2, 700, 701, 2500):
         crcs = column.put(start, rows[start:stop], crcs)
@@ -23,7 +23,7 @@ def test_zarr_reads_what_was_put(tmp_path, dtype):
         array = zarr.open_array(tmp_path / "x", mode="r")
         assert array.dtype == dtype
         assert np.array_equal(array[:stop], rows[:stop])
-    again = Column.of(tmp_path / "x", json.loads(json.dumps(column.record(crcs))))
+    again = StoredColumn.of(tmp_path / "x", json.loads(json.dumps(column.record(crcs))))
     for start, stop in ((0, 2500), (701, 702), (0, 0), (2499, 2500)):
         assert np.array_equal(again.read(start, stop, crcs, 2500), rows[start:stop])
     column.set_length(2500)
@@ -32,7 +32,7 @@ def test_zarr_reads_what_was_put(tmp_path, dtype):
 
 
 def test_rows_before_are_not_touched(tmp_path):
-    column = Column(tmp_path / "x", float, ())
+    column = StoredColumn(tmp_path / "x", float, ())
     crcs = column.put(0, np.arange(10.0))
     before = (tmp_path / "x/c/0").read_bytes()
     column.put(10, np.full(5, np.pi), crcs)
@@ -67,13 +67,13 @@ def test_damage_is_seen(tmp_path, harm):
 
 
 def test_a_row_that_does_not_fit_its_column(tmp_path):
-    column = Column(tmp_path / "x", "int64", ())
+    column = StoredColumn(tmp_path / "x", "int64", ())
     with pytest.raises(TypeError, match="x.*int64.*float64"):
         column.put(0, np.array([0.5]))
 
 
 def test_only_the_chunk_that_is_damaged_cannot_be_read(tmp_path):
-    column = Column(tmp_path / "x", float, ())
+    column = StoredColumn(tmp_path / "x", float, ())
     rows = np.arange(100_000.0)
     crcs = column.put(0, rows[:50_000])
     crcs = column.put(50_000, rows[50_000:], crcs)
@@ -89,9 +89,9 @@ def test_only_the_chunk_that_is_damaged_cannot_be_read(tmp_path):
 
 
 def test_metadata_that_are_damaged_are_written_anew(tmp_path):
-    column = Column(tmp_path / "x", float, (2,), ["draw", "chain"])
+    column = StoredColumn(tmp_path / "x", float, (2,), ["draw", "chain"])
     crcs = column.put(0, np.ones((3, 2)))
     (tmp_path / "x/zarr.json").write_text("{")
-    again = Column(tmp_path / "x", float, (2,), ["draw", "chain"])
+    again = StoredColumn(tmp_path / "x", float, (2,), ["draw", "chain"])
     again.put(3, np.zeros((1, 2)), crcs)
     assert zarr.open_array(tmp_path / "x", mode="r")[:4].sum() == 6.0

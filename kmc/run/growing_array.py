@@ -8,7 +8,7 @@ _LEAST = 64  # rows of a block
 _GROWTH = 8  # a new block has so many times fewer rows than there are
 
 
-class Column:
+class GrowingArray:
     """Rows of one shape, appended one by one.
 
     They are kept in blocks, so that a long run neither copies what it has nor holds much memory that it does not use.

@@ -18,17 +18,17 @@ BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 BASES = ("sections", "fourier", "monomials")
 
 
-class Candidate(NamedTuple):
+class HermiteCandidate(NamedTuple):
     """A setting whose regularizations are compared; the fields are columns of the table."""
 
     kernel: Any
     bandwidth: float
 
 
-class Setting(NamedTuple):
+class HermiteSetting(NamedTuple):
     """A candidate, with its kernel, None if it has none, and its basis."""
 
-    candidate: Candidate
+    candidate: HermiteCandidate
     kernel: Any
     basis: Basis
 
@@ -38,7 +38,7 @@ class Setting(NamedTuple):
         return np.eye(self.basis.size) if gram is None else gram()
 
 
-def settings(model: Any, x: np.ndarray, median: float, rng: np.random.Generator) -> list[Setting]:
+def settings(model: Any, x: np.ndarray, median: float, rng: np.random.Generator) -> list[HermiteSetting]:
     """All settings that the parameters of an estimator leave open; sets its ``landmarks_`` if it has some."""
     if isinstance(model.basis, Basis):
         return [_without_kernel(model.basis)]
@@ -49,7 +49,7 @@ def settings(model: Any, x: np.ndarray, median: float, rng: np.random.Generator)
         return [_without_kernel(Monomials.about(x, model.degree))]
     check_count(model, "n_basis", 1)
     candidates = [
-        Candidate(kernel, bandwidth)
+        HermiteCandidate(kernel, bandwidth)
         for kernel in listed("kernel", model.kernel)
         for bandwidth in candidate_bandwidths(model.bandwidth, median, isinstance(kernel, str), BANDWIDTHS)
     ]
@@ -61,8 +61,8 @@ def settings(model: Any, x: np.ndarray, median: float, rng: np.random.Generator)
     else:
         seed = int(rng.integers(2**63))  # the same draw, rescaled, for every bandwidth
         bases = [FourierFeatures.draw(kernel, model.n_basis, x.shape[1], seed) for kernel in kernels]
-    return [Setting(*parts) for parts in zip(candidates, kernels, bases, strict=True)]
+    return [HermiteSetting(*parts) for parts in zip(candidates, kernels, bases, strict=True)]
 
 
 def _without_kernel(basis):
-    return Setting(Candidate(None, np.nan), None, basis)
+    return HermiteSetting(HermiteCandidate(None, np.nan), None, basis)

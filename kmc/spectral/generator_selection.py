@@ -18,7 +18,7 @@ from scipy import linalg
 from kmc.checks import numbers
 from kmc.forms import Forms, accumulate_folds
 from kmc.source import Source, folds
-from kmc.spectral.ritz import Modes, quotient, refined, residuals, ritz, subspace
+from kmc.spectral.ritz import GeneratorModes, quotient, refined, residuals, ritz, subspace
 from kmc.spectral.trial import Pencil, TrialSpace
 
 REGULARIZATIONS = tuple(10.0 ** np.arange(-10, -1))
@@ -88,7 +88,7 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> Sums:
     return Sums(pencil(whole), pairs, whole.get("mean")[: space.basis.size] / whole.weight)
 
 
-class Search:
+class GeneratorSearch:
     """The candidates' table, and the sums of the best so far.
 
     Parameters
@@ -124,7 +124,7 @@ class Search:
         self.best = max(again, key=Row.order)
         self._rows = [row for row in self._rows if row.bandwidth != self.best.bandwidth] + again
 
-    def modes(self) -> Modes:
+    def modes(self) -> GeneratorModes:
         """Those of the best candidate that are supported.
 
         Raises

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from kmc.run.column import Column
+from kmc.run.growing_array import GrowingArray
 
 
 @pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 200, 3000])
 def test_rows_come_back_as_they_were_appended(n):
-    column = Column(np.empty((0, 2)))
+    column = GrowingArray(np.empty((0, 2)))
     given = np.arange(2.0 * n).reshape(n, 2)
     for row in given:
         column.append(row)
@@ -17,20 +17,20 @@ def test_rows_come_back_as_they_were_appended(n):
 
 
 def test_first_rows_and_later_ones():
-    column = Column(np.arange(70))
+    column = GrowingArray(np.arange(70))
     column.append(np.array(70))
     np.testing.assert_array_equal(column.rows(68, 71), [68, 69, 70])
 
 
 def test_a_row_is_copied_and_cast():
-    column, row = Column(np.empty((0, 1), np.int8)), np.array([3])
+    column, row = GrowingArray(np.empty((0, 1), np.int8)), np.array([3])
     column.append(row)
     row[0] = 4
     assert column.rows(0, 1).tolist() == [[3]] and column.rows(0, 1).dtype == np.int8
 
 
 def test_rows_that_were_given_out_stay_as_they_are():
-    column = Column(np.empty(0))
+    column = GrowingArray(np.empty(0))
     for i in range(64):
         column.append(np.float64(i))
     seen = column.rows(0, 64)
@@ -41,7 +41,7 @@ def test_rows_that_were_given_out_stay_as_they_are():
 
 @pytest.mark.parametrize("n", [0, 64, 100])
 def test_widening_keeps_the_rows(n):
-    column = Column(np.empty(0, np.int32))
+    column = GrowingArray(np.empty(0, np.int32))
     for i in range(n):
         column.append(np.int32(i))
     column.widen(np.dtype(np.float64))
@@ -50,7 +50,7 @@ def test_widening_keeps_the_rows(n):
 
 
 def test_memory_is_that_of_the_rows_and_an_eighth():
-    column = Column(np.empty((0, 100)))
+    column = GrowingArray(np.empty((0, 100)))
     for _ in range(5000):
         column.append(np.zeros(100))
     held = sum(block.nbytes for block in (*column._full, column._block))

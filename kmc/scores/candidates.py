@@ -20,7 +20,7 @@ REGULARIZATIONS = tuple(10.0 ** np.arange(-8.0, 2.0))
 """Candidates of ``regularization="cv"``, in units of 1 / (median distance)²: so units of x do not matter."""
 
 
-class Candidate(NamedTuple):
+class ScoreCandidate(NamedTuple):
     """A setting whose regularizations are compared; the fields are columns of the table."""
 
     kernel: Any
@@ -29,22 +29,22 @@ class Candidate(NamedTuple):
     penalty: str
 
 
-class Setting(NamedTuple):
+class ScoreSetting(NamedTuple):
     """A candidate, with its kernel and its fitted base density."""
 
-    candidate: Candidate
+    candidate: ScoreCandidate
     kernel: Any
     base: Any
 
 
-def settings(model: Any, samples: Samples, median: float) -> Iterator[Setting]:
+def settings(model: Any, samples: Samples, median: float) -> Iterator[ScoreSetting]:
     """All combinations of an estimator's kernels, bandwidths and base densities; the penalty is still "norm"."""
     bases = [(base, fit_base(base, samples.x, samples.weights)) for base in listed("base", model.base)]
     for kernel in listed("kernel", model.kernel):
         for bandwidth in bandwidths(model.bandwidth, median, isinstance(kernel, str)):
             built = kernel_of(kernel, bandwidth)
             for base, fitted in bases:
-                yield Setting(Candidate(kernel, bandwidth, base, "norm"), built, fitted)
+                yield ScoreSetting(ScoreCandidate(kernel, bandwidth, base, "norm"), built, fitted)
 
 
 def bandwidths(bandwidth: Any, median: float, named: bool) -> list[float]:
