@@ -137,8 +137,9 @@ class Run:
         model, sampler = self.request.model, self.request.sampler
         spent = Spent(self.evaluate.n_evaluations, self.n_evaluations_warmup, model.dim, sampler.name == "kernel-hmc")
         ends, made = self._at_both_ends(trace), len(trace)
-        said = list(run_warnings(sampler.name, found, reports, made, self.draws, cut, nonfinite, spent, ends).values())
-        attrs = {**self.facts(), "warnings": said}
+        warned = run_warnings(sampler.name, found, reports, made, self.draws, cut, nonfinite, spent, ends)
+        said = list(warned.values())
+        attrs = {**self.facts(), "warnings": said, "warning_codes": list(warned)}
         warmup = warmup_trace if save_warmup else None
         result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request))
         if self.ended:

@@ -1,4 +1,4 @@
-"""What a finished run says about itself: one sentence each, with the remedy.
+"""Warnings about a finished run: one sentence each, with advice, and a code (:mod:`kmc.run.warning_codes`).
 
 ``benchmarks/warning_rates.py`` measures how many wrong runs these warnings name and how many right ones; the limits
 were set there.
@@ -48,7 +48,7 @@ def run_warnings(
     spent: Spent = UNKNOWN,
     ends: Sequence[AtBothEnds] = (),
 ) -> dict[str, str]:
-    """Sentences about what the user should know, by the names of the warnings; empty when all is well.
+    """Sentences about what the user should know, by code; empty when all is well.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def run_warnings(
     else:
         said |= _about_stays(found, made, remedies)
     if min(report.get("n_history", 1) for report in reports) == 0:
-        said["history"] = (
+        said["unused-history"] = (
             "The history was not used: log_density has other values at its highest points, by more than a nat. Give "
             "values of the same function, without the Jacobians that kmc adds."
         )
@@ -92,7 +92,7 @@ def run_warnings(
         for report in reports:
             said |= _about_modes(report)
     if ends:
-        said["ends"] = _about_ends(ends)
+        said["both-ends"] = _about_ends(ends)
     return said
 
 
@@ -101,18 +101,18 @@ def _about_length(made, draws, cut, spent):
         return {"interrupted": f"The run was interrupted after {made} draws per chain; the results hold those."}
     if cut == "max_time":
         if not made:
-            return {"no draws": "The time was over before warm-up ended, and there are no draws: raise max_time."}
+            return {"no-draws": "max_time was reached during warm-up, and there are no draws: raise max_time."}
         if draws is None:
             return {}
-        return {"few draws": f"The time was over after {made} of {draws} draws per chain: raise max_time."}
+        return {"few-draws": f"max_time was reached after {made} of {draws} draws per chain: raise max_time."}
     if cut == "stopped" or cut == "callback":  # whoever did so knows that there are fewer draws
-        return {} if made else {"no draws": "The run was stopped within warm-up and has no draws: let it go on longer."}
+        return {} if made else {"no-draws": "The run was stopped within warm-up and has no draws: let it run longer."}
     if not made:
-        return {"no draws": "The run ended within warm-up and has no draws: raise max_evaluations or lower warmup."}
+        return {"no-draws": "The run ended within warm-up and has no draws: raise max_evaluations or lower warmup."}
     if draws is not None and made < draws:
         enough = draws_cost(spent, made, draws)
         return {
-            "few draws": f"Only {made} of {draws} draws per chain were made before the run ended: raise "
+            "few-draws": f"Only {made} of {draws} draws per chain were made before the run ended: raise "
             f"max_evaluations{enough}."
         }
     return {}
@@ -122,8 +122,8 @@ def _about_nonfinite(rejected, evaluations):
     if rejected <= MANY_NONFINITE * evaluations:
         return {}
     return {
-        "nonfinite": f"The log-density was NaN or +inf at {rejected} of {evaluations} evaluations and taken as -inf: "
-        'what the posterior has there is cut off; pass nonfinite="raise" to the model to see a point where it fails, '
+        "nonfinite-values": f"The log-density was NaN or +inf at {rejected} of {evaluations} evaluations and taken "
+        'as -inf: the posterior is cut off there; pass nonfinite="raise" to the model to see a point where it fails, '
         "then repair the function or bound the parameters."
     }
 
@@ -131,24 +131,24 @@ def _about_nonfinite(rejected, evaluations):
 def _about_chains(found, made, noise_sd, remedies):
     said = {}
     if found["acceptance"] < FEWEST_ACCEPTED * attainable_acceptance(noise_sd):
-        said["acceptance"] = (
+        said["low-acceptance"] = (
             f"Only {found['acceptance']:.1%} of the proposals were accepted: {remedies.more}, start nearer to the "
             "bulk, or reparametrize."
         )
     if found["rhat"] == np.inf:
         return said | {
-            "stuck": "A coordinate never moved, in all chains or in a part of one: the draws mean nothing; start "
-            "nearer to the bulk, or reparametrize."
+            "constant-coordinate": "A coordinate never moved, in all chains or in a part of one: the draws are "
+            "useless; start nearer to the bulk, or reparametrize."
         }
     if found["rhat"] > LARGEST_RHAT + 5.0 / made:  # independent draws stay below for any number of them
-        said["rhat"] = (
+        said["chains-disagree"] = (
             f"The chains disagree (R-hat {found['rhat']:.2f}): they have not converged; {remedies.more}, start "
             "nearer to the bulk, or reparametrize."
         )
     if found["disagreement"] < LEAST_P:
-        said["independent_runs"] = (
+        said["runs-disagree"] = (
             f"The independent runs disagree on a mean or a tail (p = {10 ** found['disagreement']:.0e}): what "
-            f"one of them missed, all may have missed; {remedies.several}, or reparametrize."
+            f"one run missed, all may have missed; {remedies.several}, or reparametrize."
         )
     if found["drift"] < LEAST_P:
         said["drift"] = (
@@ -156,7 +156,7 @@ def _about_chains(found, made, noise_sd, remedies):
             f"{remedies.more}, so that warm-up is longer, or start nearer to the bulk."
         )
     if found["tail_ess"] < LEAST_TAIL_ESS:
-        said["tail ess"] = (
+        said["few-tail-draws"] = (
             f"The 5 % and 95 % quantiles rest on {found['tail_ess']:.0f} effective draws in the worst coordinate: "
             f"{remedies.draws}."
         )
@@ -172,16 +172,16 @@ def _about_ends(ends):
     else:
         remedy = f"move the interval by half its length, to ({low - half:.6g}, {high - half:.6g})"
     return (
-        f"The draws of {which} lie at both ends of the interval and hardly in between: if this is an angle or a phase, "
-        f"its border cuts the posterior in two; {remedy} (here for {name})."
+        f"The draws of {which} lie at both ends of the interval and hardly any in between: if this is an angle or a "
+        f"phase, its border cuts the posterior in two; {remedy} (here for {name})."
     )
 
 
 def _about_stays(found, made, remedies):
     if found["stay"] > LONGEST_STAY and found["longest_stay"] > LEAST_STAY * made:
         return {
-            "sojourn": f"A chain stayed in one state {found['stay']:.0f} times as long as its acceptance explains: "
-            f"there are places that the proposals hardly reach; {remedies.more}, or reparametrize."
+            "stuck-chain": f"A chain stayed in one state {found['stay']:.0f} times as long as its acceptance explains: "
+            f"proposals hardly reach some regions; {remedies.more}, or reparametrize."
         }
     return {}
 
@@ -191,15 +191,15 @@ def _about_noise(found, made, noise_sd):
     said = {}
     if noise_sd > LOUD:
         times = int(np.ceil(np.expm1(noise_sd**2) / np.expm1(1.0)))
-        said["noise"] = (
+        said["loud-noise"] = (
             f"The noise of log_density has a sd of about {noise_sd:.1f} nats, so that few proposals can be accepted: "
             f"average about {times} times as many simulations in each estimate, for a sd near 1."
         )
     longest = found["longest_stay"]
     if longest > max(LONG * made, 50):
-        said["sojourn"] = (
-            f"A chain stayed {longest:.0f} draws in one state, whose estimate was lucky: average more simulations in "
-            "each estimate, or allow more evaluations."
+        said["stuck-chain"] = (
+            f"A chain stayed {longest:.0f} draws in one state, whose estimate was far too high: average more "
+            "simulations in each estimate, or allow more evaluations."
         )
     return said
 
@@ -208,13 +208,13 @@ def _about_surrogate(found, facts, remedies):
     error = facts.get("surrogate_loo_sd")
     if error is None:
         return {
-            "no surrogate": "Warm-up was too short for a surrogate, so that all draws came from differential "
+            "no-surrogate": "Warm-up was too short for a surrogate, so that all draws came from differential "
             f"evolution: {remedies.first_fit}, or raise warmup."
         }
     said = {}
     error = beyond_noise(error, facts.get("noise_sd") or 0.0)
     if error > LARGEST_LOO:
-        said["surrogate"] = (
+        said["poor-surrogate"] = (
             f"The surrogate misses the log-density by {error:.1f} nats (leave-one-out sd): expect slow mixing in "
             f"places; {remedies.more}, or reparametrize."
         )
@@ -228,7 +228,7 @@ def _about_surrogate(found, facts, remedies):
             "or make the first coordinate the distance from it."
         )
     if FEWEST_ACCEPTED <= found["acceptance"] < FEWEST_ACCEPTED_RUNS:
-        said["acceptance"] = (
+        said["low-acceptance"] = (
             f"Only {found['acceptance']:.0%} of the proposals were accepted, where a surrogate that fits has 80 %: "
             f"{remedies.more}, or reparametrize."
         )
@@ -238,19 +238,19 @@ def _about_surrogate(found, facts, remedies):
     curved = missed > CURVED[0] and facts["surrogate_metric_spread"] > CURVED[1]
     in_tails = min(FEWEST_ACCEPTED_FROM_CURVED_TAILS, LEAST_SHARE_IN_CURVED_TAILS * found["acceptance"])
     if curved and accepted < in_tails:
-        said["budget"] = (
-            f"The evaluations were too few for so curved a ridge (a quadratic misses it by {missed:.1f} nats, and only "
+        said["curved-ridge"] = (
+            f"Too few evaluations for such a curved ridge (a quadratic misses it by {missed:.1f} nats, and only "
             f"{accepted:.0%} of the proposals from a tail were accepted): tails may be cut short; {remedies.several}, "
             "or reparametrize."
         )
     elif facts.get("surrogate_driver") is not None and accepted < LEAST_SHARE_FROM_NECKS * found["acceptance"]:
-        said["funnel"] = (
+        said["funnel-neck"] = (
             "A parameter sets the scale of others (a funnel), and only "
             f"{accepted:.0%} of the proposals from a tail were accepted: the funnel's neck may be cut short; "
             "reparametrize: sample standard normal variables and multiply them by the scale (the non-centered form)."
         )
     elif accepted < FEWEST_ACCEPTED_FROM_TAILS:
-        said["tails"] = (
+        said["poor-tails"] = (
             f"Only {accepted:.0%} of the proposals from a tail were accepted: it may be cut short; "
             f"{remedies.more}, or reparametrize."
         )
@@ -262,8 +262,8 @@ def _about_modes(facts):
     if left := facts.get("modes_left"):
         *position, value = max(left, key=lambda mode: mode[-1])
         place = ", ".join(f"{x:.3g}" for x in position[:_SHOWN]) + (", ..." if len(position) > _SHOWN else "")
-        said["mode left"] = (
-            f"The log-density is high, {value:.1f}, near ({place}), where no chain has been: another mode, perhaps; "
+        said["unvisited-mode"] = (
+            f"The log-density is high, {value:.1f}, near ({place}), where no chain has been: possibly another mode; "
             "start chains there, or allow several times as many evaluations."
         )
     masses, shares = (np.array(facts.get(name, [])) for name in ("mode_masses", "mode_shares"))
@@ -271,7 +271,7 @@ def _about_modes(facts):
     missed = (masses > LEAST_MASS) & (shares == 0)
     if np.any(off | missed):
         k = int(np.argmax(np.abs(shares - masses)))
-        said["mode share"] = (
+        said["mode-weights"] = (
             f"{shares[k]:.1%} of the draws are in a mode that has {masses[k]:.1%} of the mass by the surrogate: the "
             "weights of the modes may be wrong; allow more evaluations, or compare with a second run."
         )
@@ -282,12 +282,12 @@ def _about_estimator(facts):
     if "surrogate_acceptance_rate" not in facts:
         why = facts.get("refit_error", "warm-up was too short for a fit")
         return {
-            "no surrogate": f"There was no surrogate ({why}), so that all draws came from a random walk: raise warmup "
+            "no-surrogate": f"There was no surrogate ({why}), so that all draws came from a random walk: raise warmup "
             "or max_evaluations, or use another surrogate."
         }
     if facts["n_failed_refits"]:
         return {
-            "failed fits": f"Of the {facts['surrogate']}, {facts['n_failed_refits']} fits failed, and the last good "
+            "failed-fits": f"Of the {facts['surrogate']}, {facts['n_failed_refits']} fits failed, and the last good "
             f"one stayed in use ({facts['refit_error']}): regularize it more, or use another one."
         }
     return {}

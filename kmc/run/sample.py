@@ -128,9 +128,9 @@ def sample(
         ``sample_stats`` holds what happened at each draw (``lp`` is the log-density of the unconstrained vector),
         ``blobs`` and ``log_likelihood`` what the log-density returned besides. The
         attributes say what was run and at what price, and "warnings" is a JSON list of sentences, empty when all is
-        well. Of several independent runs, what the sampler reports ("n_refits", "surrogate_loo_sd", ...) is a JSON list
-        with an entry for each. "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence that
-        gives the same draws again.
+        well, and "warning_codes" one of their codes (:mod:`kmc.run.warning_codes`). Of several independent runs, what
+        the sampler reports ("n_refits", "surrogate_loo_sd", ...) is a JSON list with an entry for each. "seed" and
+        "seed_spawn_key" are the entropy and the spawn key of the SeedSequence that gives the same draws again.
 
     Raises
     ------

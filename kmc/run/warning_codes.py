@@ -1,0 +1,34 @@
+"""Codes of the warnings that runs make: stable names, so that a script need not match English.
+
+A result has the sentences in ``attrs["warnings"]`` and the codes in ``attrs["warning_codes"]``, in the same order. A
+code keeps its meaning from release to release; sentences may change.
+"""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+    "interrupted": "Ctrl-C ended the run",
+    "no-draws": "the run ended within warm-up",
+    "few-draws": "fewer draws were made than asked for",
+    "nonfinite-values": "many values were NaN or +inf and were rejected",
+    "low-acceptance": "few proposals were accepted",
+    "constant-coordinate": "a coordinate never moved, in all chains or in part of one",
+    "chains-disagree": "R-hat is too large",
+    "runs-disagree": "independent runs differ in a mean or a tail",
+    "drift": "the draws still change along the run",
+    "few-tail-draws": "too few effective draws for the 5 % and 95 % quantiles",
+    "both-ends": "draws lie at both ends of an interval: perhaps an angle",
+    "stuck-chain": "a chain stayed in one state for much longer than its acceptance explains",
+    "loud-noise": "the noise of the log-density is too large",
+    "unused-history": "the given history is of another function and was not used",
+    "no-surrogate": "no surrogate was fitted",
+    "failed-fits": "some fits of the given estimator failed",
+    "poor-surrogate": "the surrogate misses the log-density by more than a nat",
+    "wall": "proposals are lost behind a wall of zero density",
+    "curved-ridge": "too few evaluations for so curved a ridge: tails may be cut short",
+    "funnel-neck": "proposals hardly reach the neck of a funnel",
+    "poor-tails": "few proposals from a tail were accepted: it may be cut short",
+    "unvisited-mode": "the log-density is high where no chain has been",
+    "mode-weights": "the draws in a mode do not match its mass by the surrogate",
+}
+"""By code, what it means."""
