@@ -140,21 +140,25 @@ def test_searches_can_be_switched_off_and_cost_no_more_than_their_share():
     assert idata.attrs["n_evaluations_warmup"] < 0.75 * 1500
 
 
-def test_a_run_of_several_modes_is_reproducible():
+def short(**options):
     target = far(2)
-    initial = starts(target, np.random.default_rng(3))
-    one, two = (run(target, initial, 1500).posterior["x"].values for _ in range(2))
-    np.testing.assert_array_equal(one, two)
+    return run(target, starts(target, np.random.default_rng(3)), 1500, **options).posterior["x"].values
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Draws of a short run among two modes."""
+    return short()
+
+
+def test_a_run_of_several_modes_is_reproducible(whole):
+    np.testing.assert_array_equal(short(), whole)
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-def test_it_resumes_bit_for_bit_within_searches_and_warm_ups_of_modes(tmp_path):
+@pytest.mark.parametrize("stop", [560, 960])
+def test_it_resumes_bit_for_bit_within_searches_and_warm_ups_of_modes(tmp_path, whole, stop):
     pytest.importorskip("zarr")
-    target = far(2)
-    initial = starts(target, np.random.default_rng(3))
-    whole = run(target, initial, 1500).posterior["x"].values
-    for n, stop in enumerate((560, 760, 960)):
-        store = tmp_path / f"{n}.zarr"
-        run(target, initial, 1500, store=store, callback=lambda p, stop=stop: p.n_evaluations > stop)
-        resumed = run(target, initial, 1500, store=store, resume=True)
-        np.testing.assert_array_equal(resumed.posterior["x"].values, whole)
+    store = tmp_path / "run.zarr"
+    short(store=store, callback=lambda progress: progress.n_evaluations > stop)
+    np.testing.assert_array_equal(short(store=store, resume=True), whole)
