@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kmc.errors import EvaluationError, KmcWarning
     from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
     from kmc.plots import plot_ck_test, plot_implied_timescales, plot_pairs, plot_slow_modes, plot_validation
+    from kmc.readout.expectations import expectations
     from kmc.run.executors import DaskExecutor, ProcessExecutor
     from kmc.run.find_start import find_start
     from kmc.run.iterate import iterate
@@ -79,6 +80,7 @@ _HOMES = {
     "StudentT": "kmc.targets.distributions",
     "Uniform": "kmc.targets.distributions",
     "UpperBound": "kmc.targets.parameters",
+    "expectations": "kmc.readout.expectations",
     "extend": "kmc.run.store.extend",
     "find_start": "kmc.run.find_start",
     "from_pymc": "kmc.targets.pymc_model",
@@ -130,6 +132,7 @@ __all__ = [
     "__version__",
     "bases",
     "diagnostics",
+    "expectations",
     "extend",
     "find_start",
     "forms",

@@ -39,6 +39,7 @@ MAY_IMPORT = {
     "targets": set(),
     "mcmc": RUN - {"mcmc"},
     "run": RUN,
+    "readout": RUN | {"run"},
     "diagnostics": RUN | ESTIMATORS | {"run"},
     "plots": RUN | ESTIMATORS | {"run", "diagnostics"},
     "demo": RUN | ESTIMATORS | {"run", "diagnostics", "plots", "kmc"},

@@ -35,6 +35,13 @@ class SamplerSetup(NamedTuple):
     history: tuple[np.ndarray, np.ndarray] | None = None
 
 
+class Proposed(NamedTuple):
+    """What a sweep evaluated for each chain; a proposal that did not move is the state itself."""
+
+    position: np.ndarray  # (chains, d)
+    log_density: np.ndarray  # (chains,)
+
+
 class Step(NamedTuple):
     """One draw of every chain."""
 
@@ -42,6 +49,7 @@ class Step(NamedTuple):
     position: np.ndarray  # (chains, d)
     log_density: np.ndarray  # (chains,)
     stats: dict[str, np.ndarray]  # (chains,) each; see STATS
+    proposed: Proposed | None = None  # None of a process that does not say
 
 
 STATS: dict[str, type] = {

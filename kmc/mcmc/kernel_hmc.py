@@ -32,7 +32,7 @@ from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
 from kmc.mcmc.walkers import Walkers, best_starts, requested
-from kmc.surrogates import FitOptions, values_needed
+from kmc.surrogates import Density, FitOptions, values_needed
 from kmc.surrogates.depth import bulk_depth
 
 _LONG_STAY = 40  # sweeps of warm-up in one state
@@ -305,6 +305,14 @@ class KernelHMCState:
         """Fit once more and freeze after the next sweep."""
         self._schedule.end()
         self._hurried = True
+
+    @property
+    def density(self) -> Density | None:
+        """What the runs of the main phase leave invariant; None as long as it may change."""
+        if self._learning or self._moves.surrogate is None:
+            return None
+        plans = (self._plan,) if self._mixture is None else self._mixture.plans
+        return Density.of([plan.surrogate for plan in plans if plan.surrogate is not None])
 
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""

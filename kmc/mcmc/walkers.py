@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kmc.mcmc.base import STATS, Step
+from kmc.mcmc.base import STATS, Proposed, Step
 from kmc.mcmc.metropolis import Proposal, decide
 from kmc.mcmc.tempering import COLD, Tempering, tempered
 from kmc.surrogates.transport import IDENTITY, Transport
@@ -27,6 +27,7 @@ class Walkers:
     def __init__(self, rngs: Sequence[np.random.Generator], x: np.ndarray, log_density: np.ndarray):
         self.rngs = list(rngs)
         self.x, self.log_density = x.copy(), log_density.copy()
+        self.proposed = Proposed(self.x, self.log_density)  # of the last decision
 
     def __len__(self) -> int:
         return len(self.rngs)
@@ -44,11 +45,13 @@ class Walkers:
         """
         stats: dict[str, np.ndarray] = {name: np.zeros(len(self), kind) for name, kind in STATS.items()}
         remaining = iter(values)
+        self.proposed = Proposed(self.x.copy(), self.log_density.copy())
         for i, proposal in enumerate(proposals):
             tempering = temperings[i] if temperings else COLD
             accepted, probability = False, 0.0
             if proposal.moved:
                 value = float(next(remaining))
+                self.proposed.position[i], self.proposed.log_density[i] = proposal.position, value
                 jacobians = (0.0, 0.0)
                 if tempering is not COLD:
                     now, then = transport.log_jacobian(np.stack([self.x[i], proposal.position]))
@@ -87,7 +90,8 @@ class Walkers:
     def sweep(self, warmup: bool, stats: dict[str, np.ndarray], chains: int) -> Step:
         """A record of the first ``chains`` walkers as they are now."""
         kept = {name: value[:chains] for name, value in stats.items()}
-        return Step(warmup, self.x[:chains].copy(), self.log_density[:chains].copy(), kept)
+        proposed = Proposed(*(column[:chains] for column in self.proposed))
+        return Step(warmup, self.x[:chains].copy(), self.log_density[:chains].copy(), kept, proposed)
 
 
 def best_starts(x: np.ndarray, log_density: np.ndarray, count: int) -> np.ndarray:

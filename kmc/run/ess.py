@@ -45,11 +45,11 @@ def bulk_ess(positions: np.ndarray) -> np.ndarray:
     total = covariance[:, :1] + means.var(axis=1, ddof=1)[:, None]
     correlation = 1.0 - (within - covariance) / total
     correlation[:, 0] = 1.0
-    time = np.maximum(_correlation_time(correlation), 1.0 / np.log10(m * n))
+    time = np.maximum(correlation_time(correlation), 1.0 / np.log10(m * n))
     return m * n / time
 
 
-def _correlation_time(correlation: np.ndarray) -> np.ndarray:
+def correlation_time(correlation: np.ndarray) -> np.ndarray:
     """1 + 2 Σ over lags of the correlation (k, n), as far as sums of neighbors are positive and made to descend."""
     even, odd = correlation[:, :-4:2], correlation[:, 1:-3:2]
     positive = np.logical_and.accumulate(even + odd > 0, axis=1)

@@ -13,6 +13,7 @@ from kmc.run.blobs import BlobStore
 from kmc.run.request import Request
 from kmc.run.trace import Trace
 from kmc.run.wide_starts import TRIED, near, wide_batches
+from kmc.surrogates import Density
 from kmc.targets.model import Model
 from kmc.threads import single_threaded
 
@@ -61,7 +62,8 @@ class IndependentRun:
         self._start_seed, self._process_seed = seed.spawn(2)
         self._process: SamplerState | None = None
         self._asked: np.ndarray | None = None  # the points of the sweep under way
-        self.trace, self.warmup_trace = (Trace(self.chains, request.model.dim, blobs) for _ in range(2))
+        self.trace = Trace(self.chains, request.model.dim, blobs, proposals=True)
+        self.warmup_trace = Trace(self.chains, request.model.dim, blobs)
 
     @property
     def warming_up(self) -> bool:
@@ -195,6 +197,10 @@ class IndependentRun:
             return {}
         unused = {} if self.request.history is None else {"n_history": 0}
         return unused | self._process.report()
+
+    def density(self) -> Density | None:
+        """The frozen surrogate that proposals are drawn from; None where there is none."""
+        return getattr(self._process, "density", None)
 
     def state(self) -> dict[str, Any]:
         """All that decides what comes next, and how many sweeps were made."""

@@ -90,6 +90,7 @@ def iterate(
     max_time: float | None = None,
     trust: bool = False,
     history: Any = None,
+    save_surrogate: bool = True,
     **unknown: Never,
 ) -> RunIterator:
     """The run of :func:`kmc.sample` as an iterator of progress records.
@@ -101,7 +102,7 @@ def iterate(
     ----------
     target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, independent_runs
         As in :func:`kmc.sample`.
-    executor, store, resume, max_time, trust, history
+    executor, store, resume, max_time, trust, history, save_surrogate
         As there; the time that the loop itself takes counts.
     **unknown : Never
         Refused: names of other samplers' arguments, such as ``tune`` or ``nwalkers``, with the one that is meant here.
@@ -157,6 +158,7 @@ def iterate(
         max_time,
         trust,
         history,
+        save_surrogate,
     )
     if sentence := short_budget(run.request):
         warnings.warn(sentence, KmcWarning, stacklevel=2)

@@ -29,6 +29,7 @@ def prepare(
     max_time: Any = None,
     trust: Any = False,
     history: Any = None,
+    save_surrogate: Any = True,
 ) -> Run:
     """A run that has not begun; parameters and errors as in :func:`kmc.sample`."""
     __tracebackhide__ = True
@@ -56,6 +57,7 @@ def prepare(
         model, options, chains, independent_runs, draws, warmup, max_evaluations, seed_sequence, initial, given
     )
     run = Run(request, where, max_time)
+    run.save_surrogate = arguments.as_flag("save_surrogate", save_surrogate)
     if path is not None:
         record(run, path, save_warmup, trust)
     return run

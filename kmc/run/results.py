@@ -13,11 +13,15 @@ import numpy as np
 
 from kmc._version import __version__
 from kmc.mcmc.base import MOVES
+from kmc.run.frozen import Frozen, blocks_of, decoded, encoded
 from kmc.run.trace import Trace
+from kmc.surrogates import Density
 from kmc.targets.model import Model
 from kmc.targets.returned import group_of
 
 _INT64 = np.iinfo(np.int64)
+# The manner of the CF conventions for a variable whose values stand for words.
+_MOVE_ATTRS = {"flag_values": np.arange(len(MOVES), dtype=np.int8), "flag_meanings": " ".join(MOVES)}
 
 
 def to_arviz(
@@ -26,6 +30,7 @@ def to_arviz(
     warmup_trace: Trace | None = None,
     attrs: Mapping[str, Any] | None = None,
     data: Mapping[str, Mapping[str, Any]] | None = None,
+    densities: Sequence[Density | None] = (),
 ) -> Any:
     """Lay out draws and their statistics in ArviZ's schema.
 
@@ -45,6 +50,8 @@ def to_arviz(
         dataclasses become JSON; None is left out, so that ``attrs.get(name)`` still gives None.
     data : mapping, optional
         By group and name, the dimensions and arrays that go with the draws; by default the model's.
+    densities : sequence of Density
+        The frozen surrogate of each independent run. If all have one, there are groups ``surrogate`` and ``proposals``.
 
     Returns
     -------
@@ -52,7 +59,12 @@ def to_arviz(
         The first with ArviZ < 1, the second with ArviZ >= 1.
     """
     warmup = None if warmup_trace is None else drawn(model, warmup_trace)
-    return laid_out(model, drawn(model, trace), warmup, described(attrs or {}), model.data if data is None else data)
+    draws = drawn(model, trace)
+    surrogate = encoded(densities, len(draws.positions), blocks_of(model))
+    if surrogate is not None:
+        draws = draws._replace(proposals=with_surrogate(trace.proposals, decoded(surrogate)))
+    data = model.data if data is None else data
+    return laid_out(model, draws, warmup, described(attrs or {}), data, surrogate)
 
 
 class Drawn(NamedTuple):
@@ -62,6 +74,7 @@ class Drawn(NamedTuple):
     variables: dict[str, Any]  # what the user calls them
     blobs: dict[str, Any]
     stats: dict[str, Any]
+    proposals: Mapping[str, Any] | None = None
 
 
 class Names(Protocol):
@@ -113,6 +126,7 @@ def laid_out(
     warmup: Drawn | None,
     attrs: dict[str, Any],
     data: Mapping[str, Mapping[str, Any]],
+    surrogate: Any = None,
 ) -> Any:
     """Draws in ArviZ's schema, with attributes at the root and at the posterior group."""
     groups = {"posterior": _posterior(names, draws).assign_attrs(attrs), "sample_stats": _sample_stats(draws)}
@@ -124,6 +138,8 @@ def laid_out(
         groups |= {f"warmup_{group}": dataset for group, dataset in _blobs(warmup).items()}
     if names.named:
         groups["unconstrained_posterior"] = _unconstrained(draws)
+    if surrogate is not None and draws.proposals:
+        groups["proposals"], groups["surrogate"] = _proposals(draws), surrogate
     for name, variables in data.items():
         groups[name] = with_attrs(_labeled(variables, names.coords), names.variable_attrs)
     return _container(groups, attrs)
@@ -175,10 +191,26 @@ def _unconstrained(draws: Drawn) -> Any:
     return _labeled({"x": (("chain", "draw", "x_dim_0"), draws.positions)})
 
 
+def with_surrogate(proposals: Mapping[str, np.ndarray], frozen: Frozen) -> dict[str, np.ndarray]:
+    """Proposals with log s at each, "surrogate" (chains, draws)."""
+    values = np.empty_like(proposals["lp"])
+    for chain, points in enumerate(proposals["x"]):
+        values[chain] = frozen.density(chain).log_density(points) if len(points) else 0.0
+    return {**{name: column.copy() for name, column in proposals.items()}, "surrogate": values}
+
+
+def _proposals(draws: Drawn) -> Any:
+    dims = ("chain", "draw", "x_dim_0")
+    columns = {name: (dims[: len(column.shape)], column) for name, column in (draws.proposals or {}).items()}
+    stats = {name: (dims[:2], draws.stats[name]) for name in ("accepted", "move")}
+    dataset = _labeled({**columns, **stats})
+    dataset["move"].attrs = _MOVE_ATTRS
+    return dataset
+
+
 def _sample_stats(draws: Drawn) -> Any:
     dataset = _labeled({name: (("chain", "draw"), column) for name, column in draws.stats.items()})
-    # The manner of the CF conventions for a variable whose values stand for words.
-    dataset["move"].attrs = {"flag_values": np.arange(len(MOVES), dtype=np.int8), "flag_meanings": " ".join(MOVES)}
+    dataset["move"].attrs = _MOVE_ATTRS
     return dataset
 
 

@@ -64,6 +64,8 @@ class Run:
         Whether all draws were made or the budget was spent.
     recorder : NullRecorder or Recorder
         Writes the run to a store, if there is one.
+    save_surrogate : bool
+        Whether results have the frozen surrogate and the proposals.
     """
 
     def __init__(self, request: Request, executor: Executor, max_time: float | None = None):
@@ -75,6 +77,7 @@ class Run:
         self.limit = TimeLimit(max_time)
         self.compilation = Compilation()
         self.warmup_cut: int | None = None
+        self.save_surrogate = True
         seeds = [request.seed] if request.independent_runs == 1 else request.seed.spawn(request.independent_runs)
         budgets = shares(request.max_evaluations, request.independent_runs)
         self.independent_runs = [IndependentRun(request, *own, self.blobs) for own in zip(budgets, seeds, strict=True)]
@@ -141,7 +144,8 @@ class Run:
         said = list(warned.values())
         attrs = {**self.facts(), "warnings": said, "warning_codes": list(warned)}
         warmup = warmup_trace if save_warmup else None
-        result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request))
+        densities = [one.density() for one in self.independent_runs if self.save_surrogate and len(trace)]
+        result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities)
         if self.ended:
             try:
                 self.recorder.finish(result)

@@ -42,6 +42,7 @@ def sample(
     max_time: float | None = None,
     trust: bool = False,
     history: Any = None,
+    save_surrogate: bool = True,
     **unknown: Never,
 ) -> Any:
     """Draw from a density that can only be evaluated.
@@ -117,6 +118,12 @@ def sample(
         enter the draws, see the notes. ``x`` holds n points in any form that `initial` takes; ``values`` (n,) is what
         `target` returned there: where parameters have names, kmc adds the Jacobians. The path of a store stands for
         all evaluations in it, and a result of :func:`kmc.sample` for its draws.
+    save_surrogate : bool
+        Keep what :func:`kmc.expectations` and :func:`kmc.evidence` need: the group ``proposals``, with every point that
+        the main phase proposed (unconstrained, ``x``), its log-density ``lp`` and the surrogate's, ``surrogate``, and
+        the frozen surrogate itself, as arrays, in the group ``surrogate``. They take 8 (d + 2) + 2 bytes for each draw,
+        and about 8 (d + 1) bytes for each of the 200 or 400 kernel sections of each independent run. There are none
+        where no surrogate is frozen: with other samplers, vanishing adaptation, or a surrogate of your own.
     **unknown : Never
         Refused: names of other samplers' arguments, such as ``tune`` or ``nwalkers``, with the one that is meant here.
 
@@ -214,6 +221,7 @@ def sample(
         max_time,
         trust,
         history,
+        save_surrogate,
     )
     if sentence := short_budget(run.request):
         warnings.warn(sentence, KmcWarning, stacklevel=2)

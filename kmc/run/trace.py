@@ -19,13 +19,18 @@ class Trace:
     chains, dim : int
     blobs : BlobStore, optional
         Where the blobs of a sweep's states are found.
+    proposals : bool
+        Whether to keep what was proposed and evaluated, too.
     """
 
-    def __init__(self, chains: int, dim: int, blobs: BlobStore | None = None):
+    def __init__(self, chains: int, dim: int, blobs: BlobStore | None = None, proposals: bool = False):
         self._n = 0
+        self._has_proposals = proposals
         self._store = blobs
         self._blobs: dict[str, GrowingArray] = {}  # known from the first sweep on
         shapes = {"position": (chains, dim), "log_density": (chains,)} | dict.fromkeys(STATS, (chains,))
+        if proposals:
+            shapes |= {"proposal": (chains, dim), "proposal_log_density": (chains,)}
         self._columns = {
             name: GrowingArray(np.empty((0, *shape), STATS.get(name, np.float64))) for name, shape in shapes.items()
         }
@@ -36,6 +41,8 @@ class Trace:
     def append(self, sweep: Step) -> None:
         """Copy one draw of every chain to the end."""
         values = {"position": sweep.position, "log_density": sweep.log_density, **sweep.stats}
+        if self._has_proposals:
+            values["proposal"], values["proposal_log_density"] = sweep.proposed or _unknown(sweep)
         for name, column in self._columns.items():
             column.append(values[name])
         if self._store is not None:
@@ -61,6 +68,12 @@ class Trace:
         return {name: self._by_chain(self._columns[name]) for name in STATS}
 
     @property
+    def proposals(self) -> dict[str, np.ndarray]:
+        """The points that were proposed, "x" (chains, draws, d), and their log-densities, "lp"; none if not kept."""
+        names = {"x": "proposal", "lp": "proposal_log_density"} if self._has_proposals else {}
+        return {name: self._by_chain(self._columns[column]) for name, column in names.items()}
+
+    @property
     def blobs(self) -> dict[str, np.ndarray]:
         """What the log-density computed besides, at those points: (chains, draws, *shape) for each name."""
         return {name: self._by_chain(column) for name, column in self._blobs.items()}
@@ -77,7 +90,9 @@ class Trace:
         """Take what :meth:`rows` and :meth:`blob_rows` gave, from the first sweep on; nothing if there was none."""
         if rows and len(rows["position"]):
             self._n = len(rows["position"])
-            self._columns = {name: GrowingArray(rows[name]) for name in self._columns}
+            unknown = np.full(rows["position"].shape, np.nan)  # in stores of earlier versions
+            empty = {"proposal": unknown, "proposal_log_density": unknown[..., 0]}
+            self._columns = {name: GrowingArray(rows[name] if name in rows else empty[name]) for name in self._columns}
             self._blobs = {name: GrowingArray(values) for name, values in blobs.items()}
 
     def _by_chain(self, column: GrowingArray) -> np.ndarray:
@@ -90,9 +105,14 @@ def joined(traces: Sequence[Trace]) -> Trace:
         return traces[0]
     n = min(map(len, traces))
     columns = side_by_side([trace.rows(len(trace) - n, len(trace)) for trace in traces])
-    whole = Trace(*columns["position"].shape[1:])
+    _, chains, dim = columns["position"].shape
+    whole = Trace(chains, dim, proposals="proposal" in columns)
     whole.restore(columns, side_by_side([trace.blob_rows(len(trace) - n, len(trace)) for trace in traces]) if n else {})
     return whole
+
+
+def _unknown(sweep):
+    return np.full_like(sweep.position, np.nan), np.full_like(sweep.log_density, np.nan)
 
 
 def side_by_side(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -1,6 +1,7 @@
 """The smooth stand-in for an expensive log-density: a parametric trend plus an expansion in kernel sections."""
 
+from kmc.surrogates.density import Component, Density
 from kmc.surrogates.fit import FitOptions, fit_surrogate, values_needed
 from kmc.surrogates.surrogate import Surrogate
 
-__all__ = ["FitOptions", "Surrogate", "fit_surrogate", "values_needed"]
+__all__ = ["Component", "Density", "FitOptions", "Surrogate", "fit_surrogate", "values_needed"]

@@ -57,7 +57,7 @@ class Space(Protocol):
         """Start points (n, d), or None where the sampler's own default is meant."""
 
 
-class _Block(NamedTuple):
+class Block(NamedTuple):
     """Adjacent columns of the vector, which hold one parameter."""
 
     transform: Transform
@@ -71,6 +71,10 @@ class _Block(NamedTuple):
     def of(self, points: np.ndarray) -> np.ndarray:
         """Its columns, value by value: (n, *batch, *unconstrained shape)."""
         return points[:, self.columns].reshape(len(points), *self.batch, *self.transform.unconstrained_shape)
+
+    def constrained(self, points: np.ndarray) -> np.ndarray:
+        """The parameter (n, *shape) at vectors (n, d)."""
+        return self.transform.constrain(self.of(points))
 
 
 class ParameterSpace:
@@ -96,7 +100,7 @@ class ParameterSpace:
         self.dims, self.coords = found.dims, found.coords
         self.attrs = {name: parameter.attrs for name, parameter in parameters.items() if parameter.attrs}
         self.intervals: dict[str, tuple[float, float]] = {}
-        self._blocks: dict[str, _Block] = {}
+        self._blocks: dict[str, Block] = {}
         self.dim = 0
         for name, parameter in parameters.items():
             batch, transform = found.batches[name], parameter.transform
@@ -104,13 +108,18 @@ class ParameterSpace:
                 self.intervals[name] = transform.lower, transform.upper
             start = self.dim
             self.dim += int(np.prod(batch + transform.unconstrained_shape))
-            self._blocks[name] = _Block(transform, batch, slice(start, self.dim))
+            self._blocks[name] = Block(transform, batch, slice(start, self.dim))
         priors = {name: parameter for name, parameter in parameters.items() if isinstance(parameter, WithPrior)}
         self.prior = JointPrior(priors, found.batches) if priors else None
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """The parameters (n, *shape) at vectors (n, d), by name; new arrays."""
-        return {name: block.transform.constrain(block.of(points)) for name, block in self._blocks.items()}
+        return {name: block.constrained(points) for name, block in self._blocks.items()}
+
+    @property
+    def blocks(self) -> Mapping[str, Block]:
+        """By parameter, its columns of the vector and how they are constrained."""
+        return self._blocks
 
     def log_jacobian(self, x: np.ndarray) -> Any:
         """Log of the absolute Jacobian determinant of :meth:`constrain`: (d,) -> float, (k, d) -> (k,)."""
@@ -156,7 +165,7 @@ class ParameterSpace:
         return np.concatenate(columns, axis=1)
 
 
-def _real(name: str, value: Any, block: _Block) -> np.ndarray:
+def _real(name: str, value: Any, block: Block) -> np.ndarray:
     expected = f"expected real numbers of shape ({', '.join(map(str, ('n', *block.shape)))})"
     try:
         if np.iscomplexobj(value):
@@ -169,7 +178,7 @@ def _real(name: str, value: Any, block: _Block) -> np.ndarray:
     return array
 
 
-def _columns(name: str, array: np.ndarray, block: _Block) -> np.ndarray:
+def _columns(name: str, array: np.ndarray, block: Block) -> np.ndarray:
     outside = np.argwhere(~block.transform.contains(array))
     if len(outside):
         value = array[tuple(outside[0])].tolist()

@@ -83,6 +83,8 @@ def test_draws_have_names_dimensions_and_labels(idata):
     assert groups(idata) == {
         "posterior",
         "sample_stats",
+        "proposals",
+        "surrogate",
         "unconstrained_posterior",
         "warmup_posterior",
         "warmup_sample_stats",

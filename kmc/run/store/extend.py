@@ -104,6 +104,7 @@ def extend(
     check_finished(folder, commit)
     run = _run_again(folder, header, target, executor, trust)
     run.limit = TimeLimit(seconds)
+    run.save_surrogate = header.get("save_surrogate", False)
     go_on(run, folder, trust, further, budget)
     return drive(run, progress, callback, header["save_warmup"])
 

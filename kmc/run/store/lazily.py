@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,28 @@ def lazily(parts: Sequence[Any], skips: Sequence[int], n: int) -> Any:
     It has n rows of each, after some that are skipped.
     """
     return indexing.LazilyIndexedArray(_SideBySide(parts, skips, n))
+
+
+def computed(parts: Sequence[Any], skips: Sequence[int], n: int, function: Callable[[int, np.ndarray], Any]) -> Any:
+    """A lazy array (chain, draw) of what a function makes of the rows (k, d) of a chain that :func:`lazily` shows."""
+    return indexing.LazilyIndexedArray(_Computed(_SideBySide(parts, skips, n), function))
+
+
+class _Computed(BackendArray):
+    def __init__(self, rows: _SideBySide, function: Callable[[int, np.ndarray], Any]):
+        self._rows, self._function = rows, function
+        self.shape, self.dtype = rows.shape[:2], np.dtype(float)
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
+
+    def _read(self, key):
+        chain, draw = key
+        rows = self._rows._read((slice(None), slice(None), slice(None)))
+        values = np.empty(self.shape)
+        for i in np.atleast_1d(np.arange(self.shape[0])[chain]):
+            values[i] = self._function(i, np.ascontiguousarray(rows[i]))
+        return values[chain, draw]
 
 
 class _SideBySide(BackendArray):

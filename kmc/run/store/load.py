@@ -11,13 +11,15 @@ import numpy as np
 
 from kmc.errors import KmcWarning
 from kmc.mcmc.base import STATS
+from kmc.run.frozen import decoded, encoded
 from kmc.run.results import Drawn, laid_out
+from kmc.run.store import snapshot
 from kmc.run.store.columns import Record, Rows
-from kmc.run.store.commit import read_commit
+from kmc.run.store.commit import Commit, read_commit
 from kmc.run.store.data import read_data
 from kmc.run.store.files import Damaged
-from kmc.run.store.lazily import lazily
-from kmc.run.store.open import as_path
+from kmc.run.store.lazily import computed, lazily
+from kmc.run.store.open import GIVEN, as_path
 from kmc.run.store.settings import from_coordinates
 
 
@@ -77,7 +79,11 @@ def load(path: Any) -> Any:
         phases = [_Phase(folder, f"warmup/{i}", commit.columns, n) for i, n in enumerate(commit.n_warmup)]
         warmup = _drawn(phases, names, chains, dim)
     draws = _drawn([_Phase(folder, "draws", commit.columns, commit.n_draws)], names, chains, dim)
-    return laid_out(names, draws, warmup, attrs, _data(folder, header["data"]))
+    data, surrogate = _data(folder, header["data"]), None
+    if header.get("save_surrogate") and commit.n_draws and "proposal" in commit.columns["draws/trace"]:
+        surrogate = _surrogate(folder, commit, header, chains)
+        draws = draws._replace(proposals=_proposals(folder, commit, surrogate, chains))
+    return laid_out(names, draws, warmup, attrs, data, surrogate)
 
 
 def _data(folder, record):
@@ -88,6 +94,28 @@ def _data(folder, record):
         groups = ", ".join(record["dims"])
         warnings.warn(f"store={str(folder)!r} is damaged: {error}. Left out: {groups}", KmcWarning, stacklevel=3)
         return {}
+
+
+def _surrogate(folder: Path, commit: Commit, header: dict[str, Any], chains: int) -> Any:
+    """The group of the frozen surrogate, from the newest snapshot that can be read without pickles."""
+    for record in commit.snapshots:
+        state = None if snapshot.needs_trust(record) else snapshot.load(folder / "snapshots", record)
+        if state is not None:
+            densities = [getattr(one["process"], "density", None) for one in state["independent_runs"]]
+            return encoded(densities, chains, snapshot.load(folder / GIVEN, header.get("blocks")))
+    return None
+
+
+def _proposals(folder: Path, commit: Commit, surrogate: Any, chains: int) -> dict[str, Any] | None:
+    if surrogate is None:
+        return None
+    phase, frozen = _Phase(folder, "draws", commit.columns, commit.n_draws), decoded(surrogate)
+    points = [phase.array("trace", "proposal")]
+    return {
+        "x": lazily(points, [0], phase.n),
+        "lp": lazily([phase.array("trace", "proposal_log_density")], [0], phase.n),
+        "surrogate": computed(points, [0], phase.n, lambda chain, x: frozen.density(chain).log_density(x)),
+    }
 
 
 class _Names(NamedTuple):

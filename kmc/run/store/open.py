@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kmc._names import install
+from kmc.run.frozen import blocks_of
 from kmc.run.given import Given
 from kmc.run.prior import data_of
 from kmc.run.store import snapshot
@@ -182,8 +183,10 @@ def _created(run, path, save_warmup, lock):
         "evaluations": write_given(path, run.request.history),
         "variable_attrs": {name: dict(attrs) for name, attrs in model.variable_attrs.items()},
         "save_warmup": save_warmup,
+        "save_surrogate": run.save_surrogate,
         "model": snapshot.dump_model(path / GIVEN / "model", model),
         "sampler": snapshot.dump(path / GIVEN / "sampler", run.request.sampler, foreign=True),
+        "blocks": snapshot.dump(path / GIVEN / "blocks", blocks_of(model), foreign=False),
     }
     commit = Commit(0, 0, [0] * len(run.independent_runs), run.draws, run.max_evaluations).with_changes()
     write_commit(path, header, commit)  # last: now it is a store

@@ -38,6 +38,9 @@ PACKAGES = (
     "kmc.regression",
     "kmc.krylov",
     "kmc.run.meter",
+    "kmc.targets.angles",
+    "kmc.targets.space",
+    "kmc.targets.transforms",
 )
 """Packages and modules whose classes may be part of a state: they compute, and know of no files or processes."""
 

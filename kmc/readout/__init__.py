@@ -1,0 +1,1 @@
+"""What a run says beyond its draws: expectations and the evidence from the frozen surrogate."""

@@ -1,0 +1,115 @@
+"""Expectations of the target: averages of its draws, less control variates of which the surrogate knows the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kmc.readout.transitions import Transitions
+from kmc.readout.variance import squared_error
+
+_FOLDS = 10
+_RIDGE = 1e-9  # of the mean square of the controls
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """Of k functions.
+
+    Attributes
+    ----------
+    mean, squared_error : ndarray, shape (k,)
+        The error is that of the pairs alone; see ``coefficients``.
+    coefficients : ndarray, shape (k, m)
+        By which the errors of the m means under the surrogate enter.
+    disagreement : ndarray, shape (m,)
+        Mean of each control variate of the surrogate in standard errors, without that of the surrogate's mean.
+    control_error : ndarray, shape (m,)
+        Those standard errors.
+    """
+
+    mean: np.ndarray
+    squared_error: np.ndarray
+    coefficients: np.ndarray
+    disagreement: np.ndarray
+    control_error: np.ndarray
+
+
+def corrected(
+    pairs: Transitions,
+    values: tuple[np.ndarray, np.ndarray],
+    controls: tuple[np.ndarray, np.ndarray],
+    sets: Sequence[Sequence[Sequence[int]]],
+) -> Corrected:
+    """Expectations of k functions under the target.
+
+    For each function the average of its draws F is corrected by β₀ (F - P) + Σ β_j S_j, where P is the average of the
+    same function by the weights of the pairs and S_j that of a control variate: all of these differences have mean
+    zero. β is the regression on them over other parts of the run (cross-fitting), so that the result is unbiased. Of
+    several sets of controls, none among them, the one with the least error is taken: asymptotically that is never worse
+    than the plain average.
+
+    Parameters
+    ----------
+    pairs : Transitions
+        Of (chains, n) sweeps.
+    values : (x, y), ndarrays, shape (chains, n, k)
+        The functions at both ends.
+    controls : (x, y), ndarrays, shape (chains, n, m)
+        Quantities less their means under the surrogate.
+    sets : sequence
+        For each function, the sets of controls to try, as their indices.
+    """
+    x, y = values
+    plain = x.mean(axis=(0, 1))
+    target = x - plain
+    recycled = target - pairs.of_target(x - plain, y - plain)
+    zero = pairs.of_surrogate(*controls)
+    n_controls = zero.shape[2]
+    chains, n, k = target.shape
+    folds = np.broadcast_to(np.arange(n) * _FOLDS // n, (chains, n)).ravel()
+    mean, error, coefficients = plain.copy(), squared_error(target), np.zeros((k, n_controls))
+    flat = zero.reshape(-1, n_controls)
+    grams = _Grams(flat, folds)
+    for i in range(k):
+        series, own = target[..., i].ravel(), recycled[..., i].ravel()
+        for chosen in map(list, sets[i]):
+            residual, beta = grams.residual(series, own, chosen)
+            residual = residual.reshape(chains, n, 1)
+            found = float(squared_error(residual)[0])
+            if found < error[i]:
+                mean[i], error[i] = plain[i] + residual.mean(), found
+                coefficients[i] = 0.0
+                coefficients[i, chosen] = beta
+    control_error = np.sqrt(squared_error(zero))
+    scale = np.where(control_error > 0, control_error, 1.0)
+    return Corrected(mean, error, coefficients, zero.mean(axis=(0, 1)) / scale, control_error)
+
+
+class _Grams:
+    """Regressions on subsets of the same columns (n, m), each with one more column, leaving out one fold at a time."""
+
+    def __init__(self, columns: np.ndarray, folds: np.ndarray):
+        self._columns, self._folds = columns, folds
+        self._rows = [folds == fold for fold in range(_FOLDS)]
+        self._gram = np.array([columns[rows].T @ columns[rows] for rows in self._rows])
+
+    def residual(self, series: np.ndarray, own: np.ndarray, chosen: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """The series (n,) less its regression on ``own`` and the chosen columns, and the mean coefficients of these."""
+        design = np.column_stack([own, self._columns[:, chosen]])
+        m = design.shape[1]
+        gram, moment = np.empty((_FOLDS, m, m)), np.empty((_FOLDS, m))
+        gram[:, 1:, 1:] = self._gram[:, np.asarray(chosen, int)[:, None], np.asarray(chosen, int)[None]]
+        for fold, rows in enumerate(self._rows):
+            gram[fold, 0] = gram[fold, :, 0] = design[rows].T @ own[rows]
+            moment[fold] = design[rows].T @ series[rows]
+        scale = np.sqrt(np.maximum(np.diag(gram.sum(axis=0)), 1e-300))
+        residual, betas = np.empty_like(series), np.empty((_FOLDS, m))
+        for fold, rows in enumerate(self._rows):
+            rest = (gram.sum(axis=0) - gram[fold]) / np.outer(scale, scale)
+            rest[np.diag_indices(m)] += _RIDGE
+            betas[fold] = np.linalg.solve(rest, (moment.sum(axis=0) - moment[fold]) / scale) / scale
+            residual[rows] = series[rows] - design[rows] @ betas[fold]
+        return residual, betas[:, 1:].mean(axis=0)

@@ -1,0 +1,212 @@
+"""Expectations by one source: corrected where the surrogate agrees with the draws, and else their plain averages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from kmc.readout.correction import corrected
+from kmc.readout.evaluated import Replicate
+from kmc.readout.means import SurrogateMeans, UnknownMode
+from kmc.readout.transitions import Transitions
+from kmc.readout.variance import squared_error
+
+FEWEST_DRAWS = 100
+_FIRST = 250  # draws of each chain on the surrogate
+_WANTED = 0.1  # error of the surrogate's means in parts of the rest
+_DOUBT = 0.005  # probability that a sound surrogate is not used
+_MOST_NUMBERS = 2e7  # kept in memory
+_GAP = 4.0  # standard errors, and
+_LEAST_GAP = 0.02  # nats, that are too many between two estimates of the surrogate's mass
+
+
+class Estimate(NamedTuple):
+    """Means of m functions, and the squares of their standard errors."""
+
+    mean: np.ndarray
+    squared_error: np.ndarray
+
+
+Of = Callable[[np.ndarray], np.ndarray]
+
+
+class ReplicateEstimate:
+    """Expectations of functions of k numbers by one source.
+
+    Parameters
+    ----------
+    source : Replicate
+    functions : callable
+        (n, d) -> (n, k).
+    seed : SeedSequence
+    most : int
+        Draws from the surrogate, about.
+    deadline : float
+        On the clock of ``time.perf_counter``: no more surrogate draws after it.
+
+    Attributes
+    ----------
+    doubts : str
+        Why the surrogate is not used; empty if it is.
+    n_draws, n_surrogate_draws : int
+    """
+
+    def __init__(self, source: Replicate, functions: Of, seed: np.random.SeedSequence, most: int, deadline: float):
+        self._all = functions(source.draws)
+        self._x, self._y = self._all[:, :-1], functions(source.ends)
+        self._center = self._all.mean(axis=(0, 1))
+        self.n_draws = self._all.shape[0] * self._all.shape[1]
+        self._pairs = source.pairs()
+        self._means: SurrogateMeans | None = None
+        self.doubts = self._few()
+        if self.doubts:
+            return
+        try:
+            self._means = SurrogateMeans(source, functions, np.random.default_rng(seed))
+        except UnknownMode as error:
+            self.doubts = str(error)
+            return
+        self._draw(self._means, most, deadline)
+        self.doubts = self._disagreement(self._means)
+        if self.doubts:
+            self._means = None
+
+    @property
+    def n_surrogate_draws(self) -> int:
+        """Draws from the surrogate."""
+        return 0 if self._means is None else self._means.n_draws
+
+    def moments(self) -> Estimate:
+        """Of the k numbers, and of the squares of what they are off ``center``: (2 k,)."""
+        k = self._all.shape[2]
+        sets = [_alternatives(i, k, self._x[..., 0].size) for i in range(2 * k)]
+        return self._estimate(self._powers, self._powers, sets)
+
+    @property
+    def plain_squared_error(self) -> np.ndarray:
+        """Of the plain means."""
+        return squared_error(self._all)
+
+    @property
+    def center(self) -> np.ndarray:
+        """The plain means of the k numbers."""
+        return self._center
+
+    def below(self, i: np.ndarray, limits: np.ndarray) -> Estimate:
+        """The distribution functions of some of the numbers, i (m,), at limits (m,)."""
+        m, chosen = len(i), np.unique(i)
+
+        def indicators(values):
+            return (values[..., i] <= limits).astype(float)
+
+        def controls(values):
+            off = values[..., chosen] - self._center[chosen]
+            return np.concatenate([indicators(values), off, off**2], axis=-1)
+
+        at = m + np.searchsorted(chosen, i)
+        return self._estimate(indicators, controls, [[[j], [j, at[j], at[j] + len(chosen)]] for j in range(m)])
+
+    def sorted(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """A distribution function to begin with: ascending values of the i-th number, and its values there."""
+        if self._means is not None:
+            return self._means.sorted(i)
+        values = np.sort(self._all[..., i].ravel())
+        return values, (np.arange(len(values)) + 0.5) / len(values)
+
+    def _powers(self, values):
+        off = values - self._center
+        return np.concatenate([off, off**2], axis=-1)
+
+    def _estimate(self, of: Of, controls: Of, sets) -> Estimate:
+        if self._means is None:
+            series = of(self._all)
+            return Estimate(series.mean(axis=(0, 1)), squared_error(series))
+        means = self._means.mean(controls)
+        found = self._corrected(of, controls, means.mean, sets)
+        of_means = np.einsum("ij,jk,ik->i", found.coefficients, means.covariance, found.coefficients)
+        return Estimate(found.mean, found.squared_error + of_means)
+
+    def _corrected(self, of, controls, means, sets):
+        values = of(self._x), of(self._y)
+        return corrected(self._pairs, values, (controls(self._x) - means, controls(self._y) - means), sets)
+
+    def _few(self):
+        runs = int(self._pairs.run.sum())
+        if self.n_draws < FEWEST_DRAWS:
+            return f"there are {self.n_draws} draws, and fewer than {FEWEST_DRAWS} say too little about the surrogate"
+        if runs < FEWEST_DRAWS // 2:
+            return f"{runs} of the draws were proposed by the surrogate, which is too few"
+        return ""
+
+    def _draw(self, known, most, deadline):
+        """Draws from the surrogate until their error is small beside what the pairs leave."""
+        k = self._all.shape[2]
+        sets = [[[i]] for i in range(2 * k)]
+        n = _FIRST
+        while True:
+            known.extend(n)
+            means = known.mean(self._powers)
+            found = self._corrected(self._powers, self._powers, means.mean, sets)
+            of_means = np.einsum("ij,jk,ik->i", found.coefficients, means.covariance, found.coefficients)
+            enough = np.all(of_means <= _WANTED**2 * found.squared_error)
+            if enough or known.n_draws >= most:
+                return
+            n = min(known.length, known.length * (most - known.n_draws) // known.n_draws)
+            n = min(n, _affordable(known, deadline))
+            if n < 1 or (known.n_draws + n) * k > _MOST_NUMBERS:
+                return
+
+    def _disagreement(self, known):
+        """Why what the surrogate's own draws say of it is not what the target's draws say; empty if it is."""
+        k = self._all.shape[2]
+        means = known.mean(self._powers)
+        found = self._corrected(self._powers, self._powers, means.mean, [[] for _ in range(2 * k)])
+        error = np.hypot(found.control_error, np.sqrt(np.diag(means.covariance)))
+        off = np.abs(found.disagreement * found.control_error) / np.where(error > 0, error, np.inf)
+        if off.max() > -ndtri(0.5 * _DOUBT / (2 * k)):
+            return (
+                f"its means and those of the draws, weighted to it, differ by {off.max():.1f} standard errors: the "
+                "surrogate has mass where the draws have none, or the draws have not converged"
+            )
+        gap, se = mass_gap(self._pairs)
+        if abs(gap) > max(_GAP * se, _LEAST_GAP):
+            return (
+                f"two estimates of its mass, by the draws and by the proposals, differ by {gap:.2f} ± {se:.2f} nats: "
+                "the surrogate has mass where the draws have none, or its proposals stay near the draws"
+            )
+        return ""
+
+
+def _alternatives(i, k, n):
+    """Sets of controls for the i-th of k means and k squares, from n draws."""
+    sets = [[i], sorted({i, i % k, k + i % k})]
+    if 20 * 2 * k < n:
+        sets.append(list(range(2 * k)))
+    return sets
+
+
+def _affordable(means, deadline):
+    """Draws of each chain that the time left allows."""
+    return int(min(means.length * max(deadline - time.perf_counter(), 0.0) / max(means.seconds, 1e-9), 1e9))
+
+
+def mass_gap(pairs: Transitions) -> tuple[float, float]:
+    """log of the mass of s over that of p by the pairs, less that by states and proposals apart, and its error.
+
+    The first is exact whatever s is, if few pairs have both ends where p is much less than s. The second takes the
+    proposals for independent draws from s.
+    """
+    blocks = np.array_split(np.arange(pairs.run.shape[1]), 20)
+
+    def gap(left_out):
+        kept = np.ones(pairs.run.shape[1], bool)
+        kept[left_out] = False
+        return pairs.only(kept).mass_gap()
+
+    whole = gap([])
+    parts = np.array([gap(block) for block in blocks])
+    return whole, float(np.sqrt((len(blocks) - 1) * parts.var()))

@@ -1,0 +1,157 @@
+"""What results of runs hold for the read-outs: states, proposals, and the surrogates that these were drawn from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kmc.mcmc.base import MOVES
+from kmc.readout.transitions import Transitions
+from kmc.run.arguments import as_model
+from kmc.run.frozen import decoded
+from kmc.run.store.load import load
+from kmc.surrogates import Density
+
+_RUN = MOVES.index("surrogate")
+
+Constrain = Callable[[np.ndarray], Mapping[str, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """Chains that share a surrogate.
+
+    Attributes
+    ----------
+    draws, proposals : ndarray, shape (chains, n, d)
+        States after each sweep, and what was proposed in it.
+    log_density, proposal_log_density : ndarray, shape (chains, n)
+    move : ndarray, shape (chains, n)
+    density : Density
+    """
+
+    draws: np.ndarray
+    log_density: np.ndarray
+    proposals: np.ndarray
+    proposal_log_density: np.ndarray
+    move: np.ndarray
+    density: Density
+
+    @property
+    def starts(self) -> np.ndarray:
+        """The states from which all proposals but the first were made: (chains, n - 1, d)."""
+        return self.draws[:, :-1]
+
+    @property
+    def ends(self) -> np.ndarray:
+        """These proposals: (chains, n - 1, d)."""
+        return self.proposals[:, 1:]
+
+    def pairs(self) -> Transitions:
+        """States and proposals, with p/s at both."""
+        values = self.log_density[:, :-1], self.proposal_log_density[:, 1:]
+        start, end = (value - self._log_surrogate(x) for value, x in zip(values, (self.starts, self.ends), strict=True))
+        return Transitions.of(start, end, self.move[:, 1:] == _RUN)
+
+    def _log_surrogate(self, x):
+        return self.density.log_density(x.reshape(-1, x.shape[2])).reshape(x.shape[:2])
+
+
+@dataclass(frozen=True)
+class Result:
+    """Of one run.
+
+    Attributes
+    ----------
+    sources : list of Replicate
+        One for each independent run.
+    constrain : callable
+        From vectors (n, d) to the parameters.
+    named : bool
+        Whether these have names; if not, the only one is "x".
+    labels : mapping of str to list of str
+        By parameter, a label for each of its numbers.
+    idata
+        The whole result.
+    """
+
+    sources: list[Replicate]
+    constrain: Constrain
+    named: bool
+    labels: dict[str, list[str]]
+    idata: Any
+
+
+def read(result: Any, model: Any, name: str = "result") -> Result:
+    """From what a user gave.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no result of kmc, one without a surrogate, or needs the model.
+    """
+    idata = load(result) if isinstance(result, (str, os.PathLike)) else result
+    if not hasattr(idata, "attrs") or not hasattr(idata, "groups"):
+        raise TypeError(f"{name}={type(idata).__name__}: expected what kmc.sample returned, or the path of its store")
+    groups = set(idata.groups()) if callable(idata.groups) else {path.strip("/") for path in idata.groups}
+    if "posterior" not in groups:
+        raise ValueError(f"{name} has no group posterior: expected what kmc.sample returned")
+    if not {"proposals", "surrogate"} <= groups:
+        raise ValueError(
+            f"{name} has no groups proposals and surrogate: this needs a run of sampler='kernel-hmc' with "
+            "adaptation='freeze', its own surrogate and save_surrogate=True, that got as far as its first draw; "
+            f"this one is of sampler={idata.attrs.get('sampler')!r}"
+        )
+    frozen, proposals = decoded(idata["surrogate"]), idata["proposals"]
+    chains = proposals.sizes["chain"]
+    if chains != frozen.chains:
+        raise ValueError(
+            f"{name} has {chains} chains and a surrogate of {frozen.chains}: pass the runs as a list, not merged, and "
+            "with all of their chains"
+        )
+    named = "unconstrained_posterior" in groups
+    constrain: Any = frozen.constrain
+    if model is not None:
+        model = as_model(model, proposals.sizes["x_dim_0"])
+        constrain = model.constrain
+    elif constrain is None:
+        raise ValueError(f"model=None: only the model knows how the parameters of {name} are constrained; pass model=")
+    draws = (idata["unconstrained_posterior"] if named else idata["posterior"])["x"].values
+    each = chains // len(frozen.densities)
+    log_density = idata["sample_stats"]["lp"].values
+    columns = (draws, log_density, *(proposals[column].values for column in ("x", "lp", "move")))
+    sources = []
+    for i, density in enumerate(frozen.densities):
+        x, lp, y, proposed, move = (column[i * each : (i + 1) * each] for column in columns)
+        sources.append(Replicate(x, lp, y, proposed, move, density))
+    return Result(sources, constrain, named, _labels(idata["posterior"]), idata)
+
+
+def as_list(results: Any) -> list[Any]:
+    """Results one by one, from one of them or a sequence."""
+    if isinstance(results, Sequence) and not isinstance(results, (str, bytes)):
+        if not results:
+            raise ValueError("result=[]: expected at least one result of kmc.sample")
+        return list(results)
+    return [results]
+
+
+def _labels(posterior: Any) -> dict[str, list[str]]:
+    """As ArviZ's summary has them: "theta[A, 0]"."""
+    found = {}
+    for name, variable in posterior.data_vars.items():
+        dims = variable.dims[2:]
+        coords = [[str(label) for label in posterior.coords[dim].values] for dim in dims]
+        found[str(name)] = [f"{name}[{', '.join(part)}]" if part else str(name) for part in _product(coords)]
+    return found
+
+
+def _product(coords):
+    labels: list[list[str]] = [[]]
+    for own in coords:
+        labels = [[*label, part] for label in labels for part in own]
+    return labels

@@ -1,0 +1,222 @@
+"""``kmc.expectations``: what a run says about functions of the parameters, with the surrogate's help."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kmc.checks import is_number
+from kmc.errors import KmcWarning
+from kmc.readout.estimate import Estimate, ReplicateEstimate
+from kmc.readout.evaluated import as_list, read
+from kmc.readout.quantities import Quantities
+from kmc.run.arguments import as_flag, as_number, as_seconds, as_seed
+
+_STEPS = 4  # of the inversion of a distribution function
+
+
+def expectations(
+    result: Any,
+    f: Callable[[Any], Any] | None = None,
+    *,
+    quantiles: Sequence[float] = (0.05, 0.5, 0.95),
+    model: Any = None,
+    vectorized: bool = False,
+    max_surrogate_draws: int = 400_000,
+    max_time: float | None = None,
+    seed: Any = 0,
+) -> Any:
+    """Posterior expectations, from the draws and the surrogate together: more precise than averages of the draws.
+
+    Parameters
+    ----------
+    result : result of kmc.sample, path of a store, or list of them
+        Runs of "kernel-hmc" with a frozen surrogate. Several must be of the same posterior.
+    f : callable, optional
+        A function of the parameters that returns a number or an array of numbers, always of one shape. It takes what
+        the log-density takes: a dict of parameters, or an array (d,) where these have no names. By default, the
+        parameters themselves.
+    quantiles : sequence of float
+        Probabilities in (0, 1).
+    model : Model, pymc.Model or bridgestan.StanModel, optional
+        Needed where only it knows how parameters are constrained: those of PyMC and Stan, and of a space of your own.
+    vectorized : bool
+        Whether `f` takes many points at once: a dict of arrays (n, ...), or an array (n, d); it returns (n, ...).
+    max_surrogate_draws : int
+        The most draws from the surrogate, for each independent run. There are fewer where their error is below a tenth
+        of the rest before.
+    max_time : float, optional
+        Seconds, about, for these draws. What the clock cuts off differs from call to call.
+    seed : int, SeedSequence or Generator
+        Of those draws.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``mean``, ``sd`` and ``quantiles`` of each ``quantity``, a parameter's number such as "theta[A]" or a number of
+        `f`. ``mcse``, ``mcse_sd`` and ``mcse_quantiles`` are their Monte Carlo standard errors, and
+        ``equivalent_ess``, ``equivalent_ess_sd`` and ``equivalent_ess_quantiles`` say how many independent draws would
+        be as precise. ``plain_mean`` and ``plain_mcse`` are those of the draws alone. The attributes
+        "n_draws" and "n_surrogate_draws" count, "corrected" says whether the surrogate was used (1) or not (0) and
+        "warnings" why not.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The result has no surrogate; f returned NaN, or another shape than before; an argument is not as said above.
+
+    Warns
+    -----
+    KmcWarning
+        There are fewer than 100 draws, or the surrogate has mass where they have none: then these are plain averages.
+
+    Notes
+    -----
+    The means under the surrogate s are known, as draws from it cost nothing. Each state x of a chain has a proposal y,
+    whose true value is known as well, accepted or not. By s and p at both, weights are found by which averages over the
+    pairs have exactly the expectations of p and of s (:mod:`kmc.readout.transitions`): averages of states and proposals
+    by the weights of their mixture, as in bridge sampling and MBAR [1]_, [2]_. What the averages for s are off
+    the known means serves as control variates, with coefficients by regression over other parts of the run: a wrong
+    surrogate costs precision and gives no bias. Where a set of controls does not make the error less, it is not used,
+    and none is the plain average. Errors are of autocorrelated series (Geyer's), and include that of the surrogate's
+    draws. A quantile is where the corrected distribution function has its level.
+
+    What neither the draws nor the proposals have met, such as a second mode, is not in these numbers either.
+
+    References
+    ----------
+    .. [1] Meng and Wong (1996), "Simulating ratios of normalizing constants via a simple identity", Statistica Sinica
+       6.
+    .. [2] Shirts and Chodera (2008), "Statistically optimal analysis of samples from multiple equilibrium states",
+       Journal of Chemical Physics 129.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=300, seed=1, progress=False)
+    >>> found = kmc.expectations(idata, lambda x: x @ x, max_surrogate_draws=20_000)
+    >>> abs(float(found["mean"][0]) - 2) < 0.05
+    True
+    """
+    levels = _levels(quantiles)
+    limit, most = as_seconds("max_time", max_time), as_number("max_surrogate_draws", max_surrogate_draws, 1)
+    vectorized = as_flag("vectorized", vectorized)
+    given = as_list(result)
+    runs = [read(one, model, "result" if len(given) == 1 else f"result[{i}]") for i, one in enumerate(given)]
+    functions = [Quantities(f, vectorized, run) for run in runs]
+    sources = [(own, source) for own, run in zip(functions, runs, strict=True) for source in run.sources]
+    seeds = as_seed(seed).spawn(len(sources))
+    deadline = time.perf_counter() + (np.inf if limit is None else limit)
+    parts = []
+    for i, ((own, source), own_seed) in enumerate(zip(sources, seeds, strict=True)):
+        share = (deadline - time.perf_counter()) / (len(sources) - i)
+        parts.append(ReplicateEstimate(source, own, own_seed, most, time.perf_counter() + share))
+    if len({tuple(own.labels) for own in functions}) > 1:
+        raise ValueError(f"result: the runs have different quantities: {[own.labels for own in functions]}")
+    said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
+    for sentence in dict.fromkeys(said):
+        warnings.warn(sentence, KmcWarning, stacklevel=2)
+    return _dataset(parts, levels, functions[0].labels, list(dict.fromkeys(said)))
+
+
+def _dataset(parts: list[ReplicateEstimate], levels: np.ndarray, labels: list[str], said: list[str]) -> Any:
+    import xarray
+
+    mean, variance, mcse, mcse_variance = _mean_and_variance(parts)
+    sd = np.sqrt(np.maximum(variance, 0.0))
+    mcse_sd = mcse_variance / (2.0 * np.where(sd > 0, sd, np.inf))
+    plain, plain_mcse = _plain(parts)
+    quantiles, mcse_quantiles, ess_quantiles = _quantiles(parts, levels, len(labels))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ess, ess_sd = variance / mcse**2, 0.5 * variance / mcse_sd**2
+    each, table = ("quantity",), ("quantile", "quantity")
+    return xarray.Dataset(
+        {
+            "mean": (each, mean),
+            "sd": (each, sd),
+            "quantiles": (table, quantiles),
+            "mcse": (each, mcse),
+            "mcse_sd": (each, mcse_sd),
+            "mcse_quantiles": (table, mcse_quantiles),
+            "equivalent_ess": (each, ess),
+            "equivalent_ess_sd": (each, ess_sd),
+            "equivalent_ess_quantiles": (table, ess_quantiles),
+            "plain_mean": (each, plain),
+            "plain_mcse": (each, plain_mcse),
+        },
+        coords={"quantity": labels, "quantile": levels},
+        attrs={
+            "n_draws": sum(part.n_draws for part in parts),
+            "n_surrogate_draws": sum(part.n_surrogate_draws for part in parts),
+            "corrected": int(not said),
+            "warnings": said,
+        },
+    )
+
+
+def _mean_and_variance(parts):
+    """Means and variances of the k numbers, and the standard errors of both."""
+    k = len(parts[0].center)
+    center = parts[0].center
+    estimates = []
+    for part in parts:
+        found = part.moments()
+        shift = part.center - center  # squares are around each part's own center
+        off = found.mean[:k]
+        square = found.mean[k:] + 2 * shift * off + shift**2
+        estimates.append(Estimate(np.concatenate([shift + off, square]), found.squared_error))
+    mean, squared = together(estimates)
+    off = mean[:k]
+    return center + off, mean[k:] - off**2, np.sqrt(squared[:k]), np.sqrt(squared[k:] + 4 * off**2 * squared[:k])
+
+
+def _plain(parts):
+    weights = np.array([part.n_draws for part in parts], float)
+    mean = np.average([part.center for part in parts], axis=0, weights=weights)
+    squared = np.average([part.plain_squared_error for part in parts], axis=0, weights=weights**2)
+    return mean, np.sqrt(squared * np.sum(weights**2)) / weights.sum()
+
+
+def _quantiles(parts, levels, k):
+    """Where the corrected distribution functions have these levels, with errors and equivalent sample sizes."""
+    shape = len(levels), k
+    if not len(levels):
+        return np.empty(shape), np.empty(shape), np.empty(shape)
+    level, i = (part.ravel() for part in np.meshgrid(levels, np.arange(k), indexing="ij"))
+    shapes = [parts[0].sorted(j) for j in range(k)]
+
+    def at(probability):
+        inside = np.clip(probability, 1e-6, 1 - 1e-6)
+        return np.array([np.interp(p, shapes[j][1], shapes[j][0]) for p, j in zip(inside, i, strict=True)])
+
+    probability = level.copy()  # under the surrogate
+    for _ in range(_STEPS):
+        found = together([part.below(i, at(probability)) for part in parts])
+        probability = probability + level - found.mean
+    error = np.sqrt(found.squared_error)
+    width = at(probability + error) - at(probability - error)
+    with np.errstate(divide="ignore"):
+        ess = level * (1 - level) / found.squared_error
+    return at(probability).reshape(shape), (0.5 * width).reshape(shape), ess.reshape(shape)
+
+
+def together(estimates: list[Estimate]) -> Estimate:
+    """Independent estimates, each weighted by its precision."""
+    if len(estimates) == 1:
+        return estimates[0]
+    squared = np.array([estimate.squared_error for estimate in estimates])
+    precision = 1.0 / np.maximum(squared, 1e-300)
+    mean = np.sum([p * estimate.mean for p, estimate in zip(precision, estimates, strict=True)], axis=0)
+    return Estimate(mean / precision.sum(axis=0), 1.0 / precision.sum(axis=0))
+
+
+def _levels(quantiles):
+    if isinstance(quantiles, str) or not isinstance(quantiles, (Sequence, np.ndarray)):
+        raise TypeError(f"quantiles={quantiles!r}: expected probabilities, such as (0.05, 0.95)")
+    if not all(is_number(level) and 0 < level < 1 for level in quantiles):
+        raise ValueError(f"quantiles={quantiles!r}: expected numbers between 0 and 1")
+    return np.array(quantiles, float)

@@ -1,0 +1,121 @@
+"""Means under a frozen surrogate, from as many draws as are wanted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from kmc.readout.annealing import ISLANDS, mass_of
+from kmc.readout.chains import CHAINS, SurrogateChains
+from kmc.readout.evaluated import Replicate
+
+_FEWEST = 10  # states of a mode from which its surrogate's chains can start
+_ANNEALED = 4096  # particles, for the weights of several modes
+
+
+class UnknownMode(ValueError):
+    """The draws have hardly been in one of the surrogate's modes."""
+
+
+class Means(NamedTuple):
+    """Of m functions.
+
+    Attributes
+    ----------
+    mean : ndarray, shape (m,)
+    covariance : ndarray, shape (m, m)
+        Of the error.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+class SurrogateMeans:
+    """Draws from a source's density, and k functions there.
+
+    Parameters
+    ----------
+    source : Replicate
+    functions : callable
+        (n, d) -> (n, k).
+    rng : Generator
+
+    Raises
+    ------
+    UnknownMode
+        A mode of the surrogate has too few draws.
+
+    Attributes
+    ----------
+    weights : ndarray
+        Of the surrogate's modes.
+    length : int
+        Draws of each chain.
+    seconds : float
+        That they took.
+    """
+
+    def __init__(self, source: Replicate, functions: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator):
+        states = source.draws.reshape(-1, source.draws.shape[2])
+        components = source.density.components
+        home = np.argmax([component.log_density(states) for component in components], axis=0)
+        if np.bincount(home, minlength=len(components)).min() < _FEWEST:
+            raise UnknownMode(f"a mode of the surrogate has fewer than {_FEWEST} draws")
+        self._functions = functions
+        self._chains = [SurrogateChains(part, states[home == k], rng) for k, part in enumerate(components)]
+        self._values: list[list[np.ndarray]] = [[] for _ in components]
+        self.weights, self._errors = np.ones(1), np.zeros(1)
+        if len(components) > 1:
+            masses = [_mass(chains, rng) for chains in self._chains]
+            log_masses = np.array([mass.log_mass for mass in masses])
+            self.weights = np.exp(log_masses - log_masses.max())
+            self.weights /= self.weights.sum()
+            self._errors = np.array([mass.se for mass in masses])
+
+        self.length, self.seconds = 0, 0.0
+
+    @property
+    def n_draws(self) -> int:
+        """Of all chains."""
+        return CHAINS * len(self._chains) * self.length
+
+    def extend(self, n: int) -> None:
+        """Make n more draws of each chain."""
+        began = time.perf_counter()
+        for chains, values in zip(self._chains, self._values, strict=True):
+            values.append(self._functions(chains.back(chains.draws(n))))
+        self.length += n
+        self.seconds += time.perf_counter() - began
+
+    def mean(self, of: Callable[[np.ndarray], np.ndarray]) -> Means:
+        """Means of functions of the k numbers: ``of`` takes (..., k) and returns (..., m)."""
+        means, covariances = [], []
+        for values in self._values:
+            sizes = np.array([part.shape[1] for part in values])
+            by_chain = sum(of(part).mean(axis=1) * size for part, size in zip(values, sizes)) / sizes.sum()
+            means.append(by_chain.mean(axis=0))
+            covariances.append(np.atleast_2d(np.cov(by_chain.T)) / CHAINS)
+        mean = self.weights @ np.array(means)
+        covariance = np.tensordot(self.weights**2, np.array(covariances), 1)
+        for weight, error, part in zip(self.weights, self._errors, means):
+            covariance = covariance + (weight * error) ** 2 * np.outer(part - mean, part - mean)
+        return Means(mean, covariance)
+
+    def sorted(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """The i-th number at all draws in ascending order, and the distribution function there."""
+        by_mode = [np.concatenate([part[..., i].ravel() for part in parts]) for parts in self._values]
+        weights = np.concatenate([np.full(len(v), w / len(v)) for v, w in zip(by_mode, self.weights)])
+        values = np.concatenate(by_mode)
+        order = np.argsort(values, kind="stable")
+        ends = np.cumsum(weights[order])
+        return values[order], (ends - 0.5 * weights[order]) / ends[-1]
+
+
+def _mass(chains, rng):
+    z = chains.draws(_ANNEALED // CHAINS * 4)[:, ::4]
+    z = z.reshape(-1, z.shape[2])
+    return mass_of(chains.component, z[: len(z) // ISLANDS * ISLANDS], chains.options.step_size, rng)

@@ -1,0 +1,69 @@
+"""What is left of a surrogate when nothing is fitted any more: a density that can be evaluated and drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from kmc.surrogates import jit_state, wall_jit_state
+from kmc.surrogates.jit_state import SurrogateJitState
+from kmc.surrogates.surrogate import Surrogate
+from kmc.surrogates.transport import Transport
+from kmc.surrogates.wall_jit_state import WalledState
+from kmc.surrogates.whitening import Whitening
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """One surrogate: x -> u by the transport, u -> z by the whitening, and log s as a function of z."""
+
+    transport: Transport
+    whitening: Whitening
+    jit_state: SurrogateJitState | WalledState
+
+    @classmethod
+    def of(cls, surrogate: Surrogate) -> Component:
+        """Without what the fit needed."""
+        return cls(surrogate.transport, surrogate.whitening, surrogate.jit_state)
+
+    @property
+    def log_volume(self) -> float:
+        """log |du/dz|."""
+        return float(np.linalg.slogdet(self.whitening.inverse)[1])
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """log s at the rows of x (n, d), shape (n,)."""
+        return self.log_density_at(self.coordinates(x)) + self.transport.log_jacobian(x)
+
+    def log_density_at(self, z: np.ndarray) -> np.ndarray:
+        """log s of the transported coordinates u, at the rows of z (n, d), shape (n,)."""
+        if isinstance(self.jit_state, WalledState):
+            return jit_state.values(self.jit_state.smooth, z) + wall_jit_state.log_chances(self.jit_state.wall, z)
+        return jit_state.values(self.jit_state, z)
+
+    def coordinates(self, x: np.ndarray) -> np.ndarray:
+        """z at the rows of x (n, d)."""
+        return np.ascontiguousarray(self.whitening(self.transport(x)))
+
+    def back(self, z: np.ndarray) -> np.ndarray:
+        """The rows of x that have the coordinates z (n, d)."""
+        return self.transport.back(self.whitening.back(z))
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """A frozen surrogate s, or the sum of those of several modes."""
+
+    components: tuple[Component, ...]
+
+    @classmethod
+    def of(cls, surrogates: Sequence[Surrogate]) -> Density:
+        """The sum of surrogates."""
+        return cls(tuple(map(Component.of, surrogates)))
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """log s at the rows of x (n, d), shape (n,); not normalized."""
+        return logsumexp([component.log_density(x) for component in self.components], axis=0)

@@ -1,0 +1,135 @@
+"""Corrected expectations are right whatever the surrogate is, and their errors honest."""
+
+import numpy as np
+import pytest
+
+from kmc.readout.correction import corrected
+from kmc.readout.estimate import mass_gap
+from kmc.readout.transitions import Transitions
+from kmc.readout.variance import squared_error
+from tests.readout.synthetic import FalseMode, Flat, Normal, Truncated, Wavy, chains
+
+TRUTH = np.array([0.0, 1.0])
+CHAINS, N, REPEATS = 4, 300, 60
+
+
+def powers(x):
+    return np.stack([x, x**2], axis=-1)
+
+
+def runs_of(surrogate, repeats, noise=0.0, biased=False, share=0.9):
+    """Transitions, states and proposals of several runs."""
+    rng = np.random.default_rng(5)
+    columns = chains(surrogate, rng, repeats * CHAINS, N, share, noise)
+    for x, y, runs, at_x, at_y in zip(*(np.split(column, repeats) for column in columns), strict=True):
+        runs = np.ones_like(runs) if biased else runs
+        yield Transitions.of(at_x - surrogate.log_density(x), at_y - surrogate.log_density(y), runs), x, y
+
+
+def estimates(surrogate, repeats=REPEATS, swapped=False, **options):
+    """Means of x and x² (repeats, 2), their errors, and the plain ones."""
+    found = []
+    for pairs, x, y in runs_of(surrogate, repeats, **options):
+        if swapped:
+            pairs = Transitions(-pairs.start, -pairs.end, pairs.run, -pairs.shift)
+        controls = powers(x) - surrogate.moments, powers(y) - surrogate.moments
+        result = corrected(pairs, (powers(x), powers(y)), controls, [[[0], [0, 1]], [[1], [0, 1]]])
+        found.append((result.mean, np.sqrt(result.squared_error), powers(x).mean(axis=(0, 1))))
+    return (np.array(part) for part in zip(*found, strict=True))
+
+
+def bias(means):
+    """In standard errors of the mean over repeats."""
+    return (means - TRUTH).mean(axis=0) / (means.std(axis=0, ddof=1) / np.sqrt(len(means)))
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "noise"),
+    [
+        (Normal(mean=0.3, constant=5.0), 0.0),
+        (Normal(sd=1.3), 0.0),
+        (Wavy(), 0.0),
+        (Normal(mean=0.2), 0.5),
+    ],
+    ids=["tilted", "wide", "wavy", "noisy values"],
+)
+def test_a_wrong_surrogate_gives_no_bias_and_less_error(surrogate, noise):
+    means, errors, plain = estimates(surrogate, noise=noise)
+    assert np.all(np.abs(bias(means)) < 4)
+    rms, plain_rms = (np.sqrt(np.mean((part - TRUTH) ** 2, axis=0)) for part in (means, plain))
+    assert np.all(rms < plain_rms)
+    off = np.abs(means - TRUTH) / errors
+    assert np.mean(off < 1.96) >= 0.85
+    assert 0.5 <= np.mean(off < 1.0) <= 0.85
+
+
+def test_a_close_surrogate_is_worth_many_draws():
+    means, _, plain = estimates(Wavy(0.01), repeats=10)
+    gain = np.mean((plain - TRUTH) ** 2, axis=0) / np.mean((means - TRUTH) ** 2, axis=0)
+    assert np.all(gain > 300)
+
+
+def test_a_truncated_surrogate_costs_nothing():
+    means, _, plain = estimates(Truncated(), repeats=60)
+    assert np.all(np.abs(bias(means)) < 4)
+    rms, plain_rms = (np.sqrt(np.mean((part - TRUTH) ** 2, axis=0)) for part in (means, plain))
+    assert np.all(rms < 1.1 * plain_rms)
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [{"swapped": True}, {"biased": True, "share": 0.5}],
+    ids=["s and p swapped", "other proposals taken for s"],
+)
+def test_a_mutation_is_seen(mutation):
+    means, _, _ = estimates(Normal(mean=0.3), **mutation)
+    assert np.abs(bias(means)).max() > 4
+
+
+def test_a_tempered_surrogate_has_other_means():
+    """What a wrong mean under the surrogate does, such as one without a Jacobian: the controls are off zero."""
+    surrogate = Normal(mean=0.3)
+    (pairs, x, y), *_ = runs_of(surrogate, 1)
+    wrong = np.array([0.0, 1.0])
+    found = corrected(pairs, (powers(x), powers(y)), (powers(x) - wrong, powers(y) - wrong), [[[0]], [[1]]])
+    assert np.abs(found.disagreement).max() > 5
+    right = corrected(
+        pairs, (powers(x), powers(y)), (powers(x) - surrogate.moments, powers(y) - surrogate.moments), [[[0]], [[1]]]
+    )
+    assert np.abs(right.disagreement).max() < 4
+
+
+def test_mass_that_the_target_does_not_have_shows():
+    for surrogate in (FalseMode(), Flat()):
+        (pairs, x, y), *_ = runs_of(surrogate, 1)
+        controls = powers(x) - surrogate.moments, powers(y) - surrogate.moments
+        found = corrected(pairs, (powers(x), powers(y)), controls, [[], []])
+        assert np.abs(found.disagreement).max() > 5
+        np.testing.assert_array_equal(found.mean, powers(x).mean(axis=(0, 1)))
+    gap, se = mass_gap(next(runs_of(FalseMode(), 1))[0])
+    assert gap < -4 * se
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_the_ratio_of_the_masses(noise):
+    surrogate = Normal(mean=0.3, sd=1.2, constant=7.0)
+    found = []
+    for pairs, _, _ in runs_of(surrogate, 30, noise=noise):
+        found.append(np.log(pairs.ratio().mean()) - pairs.shift)
+    gap, se = mass_gap(pairs)
+    assert abs(gap) < max(5 * se, 0.02)
+    error = np.std(found, ddof=1) / np.sqrt(len(found))
+    assert abs(np.mean(found) - (7.0 - 0.5 * np.log(2 * np.pi))) < 4 * error
+    assert error < 0.01
+
+
+def test_the_error_of_an_autocorrelated_mean():
+    rng = np.random.default_rng(1)
+    series = np.empty((200, 4, 500, 2))
+    noise = rng.standard_normal(series.shape)
+    series[:, :, 0] = noise[:, :, 0]
+    for t in range(1, 500):
+        series[:, :, t] = [0.8, -0.4] * series[:, :, t - 1] + noise[:, :, t] * np.sqrt([1 - 0.8**2, 1 - 0.4**2])
+    claimed = np.mean([squared_error(part) for part in series], axis=0)
+    actual = series.mean(axis=(1, 2)).var(axis=0)
+    np.testing.assert_allclose(claimed, actual, rtol=0.3)

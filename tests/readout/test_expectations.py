@@ -1,0 +1,186 @@
+"""``kmc.expectations`` on runs."""
+
+import json
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.mcmc.base import MOVES
+
+FEW = {"max_surrogate_draws": 20_000}
+
+
+def log_density(x):
+    return -0.5 * (x[0] ** 2 / 4 + (x[1] - 0.1 * (x[0] ** 2 - 4)) ** 2)
+
+
+TRUTH = np.array([0.0, 0.0]), np.array([2.0, np.sqrt(1 + 0.01 * 32)])
+
+
+def named(p):
+    return -0.5 * np.sum(p["a"] ** 2) - p["b"]
+
+
+MODEL = kmc.Model(
+    named, parameters={"a": kmc.Real(), "b": kmc.Positive()}, dims={"a": ["site"]}, coords={"site": ["N", "S"]}
+)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("store") / "run.zarr"
+
+
+@pytest.fixture(scope="module")
+def idata(path):
+    return kmc.sample(log_density, dim=2, draws=None, max_evaluations=2000, seed=1, progress=False, store=path)
+
+
+@pytest.fixture(scope="module")
+def found(idata):
+    return kmc.expectations(idata, **FEW)
+
+
+def test_means_and_sds_are_more_precise_and_within_their_errors(found):
+    mean, sd = TRUTH
+    assert found.attrs["corrected"] == 1
+    assert np.all(np.abs(found["mean"].values - mean) < 4 * found["mcse"].values)
+    assert np.all(np.abs(found["sd"].values - sd) < 4 * found["mcse_sd"].values)
+    assert np.all(found["mcse"] < 0.4 * found["plain_mcse"])
+    np.testing.assert_allclose(found["equivalent_ess"], (found["sd"] / found["mcse"]) ** 2)
+    assert list(found["quantity"].values) == ["x[0]", "x[1]"]
+
+
+def test_quantiles_invert_the_distribution_function(found):
+    from scipy.stats import norm
+
+    exact = 2 * norm.ppf([0.05, 0.5, 0.95])
+    quantiles, errors = (found[name].sel(quantity="x[0]").values for name in ("quantiles", "mcse_quantiles"))
+    assert np.all(np.abs(quantiles - exact) < 4 * errors)
+    assert np.all(errors < 0.06)
+
+
+def test_a_store_and_a_file_give_the_same(found, idata, path, tmp_path):
+    import arviz
+
+    idata.to_netcdf(tmp_path / "run.nc")
+    for result in (path, str(path), arviz.from_netcdf(tmp_path / "run.nc")):
+        assert kmc.expectations(result, **FEW).equals(found)
+
+
+def test_a_vector_of_functions(idata, found):
+    one = kmc.expectations(idata, lambda x: np.array([x[0] * x[1], x[0]]), quantiles=(), **FEW)
+    many = kmc.expectations(
+        idata, lambda x: np.column_stack([x[:, 0] * x[:, 1], x[:, 0]]), vectorized=True, quantiles=(), **FEW
+    )
+    np.testing.assert_allclose(one["mean"], many["mean"])
+    assert abs(float(one["mean"][0])) < 4 * float(one["mcse"][0])
+    assert float(one["mean"][1]) == pytest.approx(float(found["mean"][0]), abs=4 * float(found["mcse"][0]))
+    assert one["quantiles"].shape == (0, 2)
+
+
+def test_parameters_with_names():
+    idata = kmc.sample(MODEL, draws=None, max_evaluations=1500, seed=2, progress=False)
+    found = kmc.expectations(idata, **FEW)
+    assert list(found["quantity"].values) == ["a[N]", "a[S]", "b"]
+    assert np.all(np.abs(found["mean"].values - [0, 0, 1]) < 4 * found["mcse"].values)
+    assert np.all(np.abs(found["sd"].values - [1, 1, 1]) < 4 * found["mcse_sd"].values)
+    of_user = kmc.expectations(idata, lambda p: p["b"] * p["a"][0], model=MODEL, **FEW)
+    assert abs(float(of_user["mean"][0])) < 4 * float(of_user["mcse"][0])
+
+
+def test_several_runs_and_independent_runs(idata, found):
+    other = kmc.sample(log_density, dim=2, draws=None, max_evaluations=4000, seed=3, progress=False, independent_runs=2)
+    both = kmc.expectations([idata, other], **FEW)
+    mean, sd = TRUTH
+    assert np.all(np.abs(both["mean"].values - mean) < 4 * both["mcse"].values)
+    assert np.all(np.abs(both["sd"].values - sd) < 4 * both["mcse_sd"].values)
+    assert np.all(both["mcse"] < found["mcse"])
+    assert both.attrs["n_draws"] == 4 * (idata["posterior"].sizes["draw"] + other["posterior"].sizes["draw"])
+
+
+def tampered(idata, rows, change):
+    """The result with a surrogate that is wrong: its constants are changed through the bytes that hold it."""
+    from kmc.run.frozen import decoded, encoded
+
+    frozen = decoded(idata["surrogate"])
+    (component,) = frozen.densities[0].components
+    wrong = type(component)(component.transport, component.whitening, change(component.jit_state))
+    group = encoded([type(frozen.densities[0])((wrong,))], frozen.chains, None)
+    copy = {name: idata[name].copy(deep=True) for name in ("posterior", "sample_stats", "proposals")}
+    return Tampered(copy | {"surrogate": group}, dict(idata.attrs))
+
+
+class Tampered(dict):
+    def __init__(self, groups, attrs):
+        super().__init__(groups)
+        self.attrs = attrs
+
+    def groups(self):
+        return list(self)
+
+
+def test_a_surrogate_that_the_proposals_were_not_drawn_from_is_noticed(idata):
+    wrong = tampered(idata, None, lambda point: point._replace(location=point.location + 1.5))
+    with pytest.warns(kmc.KmcWarning, match=r"The surrogate is not used: its means and those of the draws"):
+        found = kmc.expectations(wrong, model=kmc.Model(log_density, dim=2), **FEW)
+    assert found.attrs["corrected"] == 0 and len(found.attrs["warnings"]) == 1
+    np.testing.assert_allclose(found["mean"], idata["posterior"]["x"].mean(("chain", "draw")))
+    np.testing.assert_array_equal(found["mcse"], found["plain_mcse"])
+    plain = np.quantile(idata["posterior"]["x"].values[..., 0], [0.05, 0.5, 0.95])
+    np.testing.assert_allclose(found["quantiles"].values[:, 0], plain, atol=0.1)
+
+
+def test_few_draws_give_plain_averages():
+    idata = kmc.sample(log_density, dim=2, draws=20, max_evaluations=1500, seed=1, progress=False)
+    with pytest.warns(kmc.KmcWarning, match=r"there are 80 draws, and fewer than 100 say too little"):
+        found = kmc.expectations(idata)
+    np.testing.assert_allclose(found["mean"], idata["posterior"]["x"].mean(("chain", "draw")))
+    assert found.attrs["n_surrogate_draws"] == 0
+
+
+def test_an_interrupted_run_will_do():
+    def stop(progress):
+        return progress.draw >= 60
+
+    idata = kmc.sample(log_density, dim=2, draws=500, max_evaluations=3000, seed=1, progress=False, callback=stop)
+    assert kmc.expectations(idata, **FEW).attrs["corrected"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"f": 3}, TypeError, r"f=3: expected a function of the parameters"),
+        ({"f": lambda x: np.nan}, ValueError, r"f returned nan: expected finite numbers"),
+        ({"f": lambda x: "a"}, TypeError, r"f returned 'a': expected a real number"),
+        ({"f": lambda x: np.zeros(1 + (x[0] > 0))}, ValueError, r"f returned an array of shape .* before"),
+        ({"f": lambda x: x[:3], "vectorized": True}, ValueError, r"f returned 3 values for"),
+        ({"quantiles": (0.5, 1.2)}, ValueError, r"quantiles=\(0.5, 1.2\): expected numbers between 0 and 1"),
+        ({"quantiles": "all"}, TypeError, r"quantiles='all': expected probabilities"),
+        ({"max_surrogate_draws": 0}, ValueError, r"max_surrogate_draws=0"),
+        ({"max_time": -1}, ValueError, r"max_time=-1: expected a positive"),
+        ({"vectorized": 3}, TypeError, r"vectorized=3: expected True or False"),
+        ({"model": 3}, TypeError, r"target=3: expected a callable"),
+    ],
+)
+def test_bad_arguments(idata, arguments, error, message):
+    with pytest.raises(error, match=message):
+        kmc.expectations(idata, **arguments)
+
+
+def test_results_without_a_surrogate(idata):
+    other = kmc.sample(log_density, dim=2, draws=50, sampler="random-walk", seed=1, progress=False)
+    with pytest.raises(ValueError, match=r"result has no groups proposals and surrogate.*sampler='random-walk'"):
+        kmc.expectations(other)
+    with pytest.raises(TypeError, match=r"result=float: expected what kmc.sample returned"):
+        kmc.expectations(3.0)
+    with pytest.raises(ValueError, match=r"result=\[\]: expected at least one"):
+        kmc.expectations([])
+    with pytest.raises(ValueError, match=r"result\[1\] has no groups"):
+        kmc.expectations([idata, other])
+
+
+def test_what_is_kept_says_which_moves_were_runs(idata):
+    moves = json.dumps(sorted(set(idata["proposals"]["move"].values.ravel().tolist())))
+    assert str(MOVES.index("surrogate")) in moves

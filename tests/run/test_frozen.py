@@ -1,0 +1,120 @@
+"""What the main phase evaluated, and the frozen surrogate, in the result."""
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.mcmc.base import MOVES
+from kmc.run.frozen import decoded
+
+SETTINGS = {"draws": 100, "max_evaluations": 1000, "seed": 3, "progress": False, "chains": 4}
+
+
+def log_density(x):
+    return -0.5 * (x[0] ** 2 / 4 + (x[1] - 0.1 * x[0] ** 2) ** 2)
+
+
+def bounded(p):
+    return -0.5 * p["a"] ** 2 - p["b"]
+
+
+def two_modes(x):
+    return np.logaddexp(-0.5 * np.sum((x - 6) ** 2), -0.5 * np.sum((x + 6) ** 2))
+
+
+@pytest.fixture(scope="module")
+def idata():
+    return kmc.sample(log_density, dim=2, **SETTINGS)
+
+
+def groups(idata):
+    found = idata.groups() if callable(idata.groups) else [name.strip("/") for name in idata.groups if name != "/"]
+    return set(found)
+
+
+def test_the_result_holds_every_proposal_and_its_values(idata):
+    proposals, draws = idata["proposals"], idata["posterior"]["x"].values
+    x, lp = proposals["x"].values, proposals["lp"].values
+    np.testing.assert_array_equal(lp.ravel(), [log_density(row) for row in x.reshape(-1, 2)])
+    accepted = proposals["accepted"].values
+    np.testing.assert_array_equal(x[accepted], draws[accepted])
+    assert np.sum(~accepted) > 0 and np.any(x[~accepted] != draws[~accepted])
+    stayed = idata["sample_stats"]["n_evaluations"].values[:, 1:] == 0
+    np.testing.assert_array_equal(x[:, 1:][stayed], draws[:, :-1][stayed])
+    np.testing.assert_array_equal(proposals["move"], idata["sample_stats"]["move"])
+    assert proposals["move"].attrs["flag_meanings"] == " ".join(MOVES)
+
+
+def test_the_surrogate_is_rebuilt_from_a_file(idata, tmp_path):
+    import arviz
+
+    idata.to_netcdf(tmp_path / "run.nc")
+    read = arviz.from_netcdf(tmp_path / "run.nc")
+    frozen = decoded(read["surrogate"])
+    x = read["proposals"]["x"].values[2]
+    np.testing.assert_array_equal(frozen.density(2).log_density(x), read["proposals"]["surrogate"].values[2])
+    near = idata["proposals"]["lp"].values - idata["proposals"]["surrogate"].values
+    assert np.median(np.abs(near)) < 0.1
+    assert {variable.dtype.kind for variable in read["surrogate"].values()} == {"u"}
+
+
+def test_parameters_with_names_are_constrained_without_the_model(tmp_path):
+    model = kmc.Model(bounded, parameters={"a": kmc.Real(), "b": kmc.Positive()})
+    idata = kmc.sample(model, store=tmp_path / "run.zarr", **SETTINGS)
+    for result in (idata, kmc.load(tmp_path / "run.zarr")):
+        constrain = decoded(result["surrogate"]).constrain
+        found = constrain(result["unconstrained_posterior"]["x"].values.reshape(-1, 2))
+        for name in ("a", "b"):
+            np.testing.assert_array_equal(found[name], result["posterior"][name].values.ravel())
+
+
+def test_a_store_gives_the_same_groups(tmp_path):
+    path = tmp_path / "run.zarr"
+    idata = kmc.sample(log_density, dim=2, store=path, independent_runs=2, **SETTINGS)
+    loaded = kmc.load(path)
+    for name in ("proposals", "surrogate"):
+        assert loaded[name].equals(idata[name])
+    part = loaded["proposals"]["surrogate"].isel(chain=3, draw=slice(5, 50, 7))
+    np.testing.assert_array_equal(part, idata["proposals"]["surrogate"].values[3, 5:50:7])
+    frozen = decoded(loaded["surrogate"])
+    assert len(frozen.densities) == 2
+    assert frozen.density(1) is frozen.densities[0] and frozen.density(2) is frozen.densities[1]
+    longer = kmc.extend(path, draws=20, target=log_density, progress=False)
+    assert longer["proposals"]["surrogate"].shape == (4, 120)
+    assert decoded(longer["surrogate"]).densities[0].components
+
+
+def test_a_mixture_is_the_sum_of_its_modes():
+    idata = kmc.sample(two_modes, dim=2, draws=150, max_evaluations=6000, seed=1, progress=False)
+    assert idata.attrs["n_modes"] == 2
+    density = decoded(idata["surrogate"]).density(0)
+    assert len(density.components) == 2
+    near = np.array([[6.3, 5.2], [-5.5, -6.5]])
+    np.testing.assert_allclose(density.log_density(near), list(map(two_modes, near)), atol=0.1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"save_surrogate": False},
+        {"sampler": "adaptive-metropolis"},
+        {"sampler": kmc.KernelHMC(adaptation="vanishing")},
+    ],
+    ids=["off", "another sampler", "vanishing"],
+)
+def test_there_is_none(options, tmp_path):
+    idata = kmc.sample(log_density, dim=2, store=tmp_path / "run.zarr", **SETTINGS, **options)
+    for result in (idata, kmc.load(tmp_path / "run.zarr")):
+        assert not groups(result) & {"proposals", "surrogate"}
+
+
+def test_the_option_is_checked():
+    with pytest.raises(TypeError, match=r"save_surrogate=3: expected True or False"):
+        kmc.sample(log_density, dim=2, save_surrogate=3, **SETTINGS)
+
+
+def test_a_group_of_another_version_is_refused_in_words(idata):
+    group = idata["surrogate"].copy(deep=True)
+    group["structure"].values[:] = ord("x")
+    with pytest.raises(ValueError, match=r"the group surrogate was written by kmc .* and cannot be read by kmc"):
+        decoded(group)
