@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kmc.errors import EvaluationError, KmcWarning
     from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis
     from kmc.plots import plot_ck_test, plot_implied_timescales, plot_pairs, plot_slow_modes, plot_validation
+    from kmc.readout.evidence import evidence
     from kmc.readout.expectations import expectations
     from kmc.run.executors import DaskExecutor, ProcessExecutor
     from kmc.run.find_start import find_start
@@ -80,6 +81,7 @@ _HOMES = {
     "StudentT": "kmc.targets.distributions",
     "Uniform": "kmc.targets.distributions",
     "UpperBound": "kmc.targets.parameters",
+    "evidence": "kmc.readout.evidence",
     "expectations": "kmc.readout.expectations",
     "extend": "kmc.run.store.extend",
     "find_start": "kmc.run.find_start",
@@ -132,6 +134,7 @@ __all__ = [
     "__version__",
     "bases",
     "diagnostics",
+    "evidence",
     "expectations",
     "extend",
     "find_start",

@@ -62,6 +62,8 @@ class Mass(NamedTuple):
         By particles that began as draws from s, and as draws from the Student-t density.
     down_se, up_se : float
     temperatures : int
+    particles : ndarray, shape (n, d)
+        About draws from s, those of the last temperature on the way up, in its coordinates z.
     """
 
     down: float
@@ -69,6 +71,7 @@ class Mass(NamedTuple):
     down_se: float
     up_se: float
     temperatures: int
+    particles: np.ndarray
 
     @property
     def gap(self) -> float:
@@ -121,9 +124,9 @@ def mass_of(component: Component, z: np.ndarray, step_size: float, rng: np.rando
         particles, log_ratios = path.moved(particles, beta)
         levels.append(log_ratios)
     up = _log_masses(betas, levels[::-1])
-    parts = (np.mean(down), np.mean(up), *(np.std(side, ddof=1) / np.sqrt(ISLANDS) for side in (down, up)))
-    shift = component.log_volume
-    return Mass(float(parts[0] + shift), float(parts[1] + shift), float(parts[2]), float(parts[3]), len(betas))
+    masses = [float(np.mean(side)) + component.log_volume for side in (down, up)]
+    errors = [float(np.std(side, ddof=1) / np.sqrt(ISLANDS)) for side in (down, up)]
+    return Mass(*masses, *errors, len(betas), particles)
 
 
 class _Path:

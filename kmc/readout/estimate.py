@@ -1,4 +1,4 @@
-"""Expectations by one source: corrected where the surrogate agrees with the draws, and else their plain averages."""
+"""Expectations by one replicate: corrected where the surrogate agrees with the draws, and else their plain averages."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ Of = Callable[[np.ndarray], np.ndarray]
 
 
 class ReplicateEstimate:
-    """Expectations of functions of k numbers by one source.
+    """Expectations of functions of k numbers by one replicate.
 
     Parameters
     ----------
-    source : Replicate
+    replicate : Replicate
     functions : callable
         (n, d) -> (n, k).
     seed : SeedSequence
@@ -55,18 +55,18 @@ class ReplicateEstimate:
     n_draws, n_surrogate_draws : int
     """
 
-    def __init__(self, source: Replicate, functions: Of, seed: np.random.SeedSequence, most: int, deadline: float):
-        self._all = functions(source.draws)
-        self._x, self._y = self._all[:, :-1], functions(source.ends)
+    def __init__(self, replicate: Replicate, functions: Of, seed: np.random.SeedSequence, most: int, deadline: float):
+        self._all = functions(replicate.draws)
+        self._x, self._y = self._all[:, :-1], functions(replicate.ends)
         self._center = self._all.mean(axis=(0, 1))
         self.n_draws = self._all.shape[0] * self._all.shape[1]
-        self._pairs = source.pairs()
+        self._pairs = replicate.transitions()
         self._means: SurrogateMeans | None = None
         self.doubts = self._few()
         if self.doubts:
             return
         try:
-            self._means = SurrogateMeans(source, functions, np.random.default_rng(seed))
+            self._means = SurrogateMeans(replicate, functions, np.random.default_rng(seed))
         except UnknownMode as error:
             self.doubts = str(error)
             return

@@ -51,7 +51,7 @@ class Replicate:
         """These proposals: (chains, n - 1, d)."""
         return self.proposals[:, 1:]
 
-    def pairs(self) -> Transitions:
+    def transitions(self) -> Transitions:
         """States and proposals, with p/s at both."""
         values = self.log_density[:, :-1], self.proposal_log_density[:, 1:]
         start, end = (value - self._log_surrogate(x) for value, x in zip(values, (self.starts, self.ends), strict=True))
@@ -67,7 +67,7 @@ class Result:
 
     Attributes
     ----------
-    sources : list of Replicate
+    replicates : list of Replicate
         One for each independent run.
     constrain : callable
         From vectors (n, d) to the parameters.
@@ -79,7 +79,7 @@ class Result:
         The whole result.
     """
 
-    sources: list[Replicate]
+    replicates: list[Replicate]
     constrain: Constrain
     named: bool
     labels: dict[str, list[str]]
@@ -124,11 +124,11 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
     each = chains // len(frozen.densities)
     log_density = idata["sample_stats"]["lp"].values
     columns = (draws, log_density, *(proposals[column].values for column in ("x", "lp", "move")))
-    sources = []
+    replicates = []
     for i, density in enumerate(frozen.densities):
         x, lp, y, proposed, move = (column[i * each : (i + 1) * each] for column in columns)
-        sources.append(Replicate(x, lp, y, proposed, move, density))
-    return Result(sources, constrain, named, _labels(idata["posterior"]), idata)
+        replicates.append(Replicate(x, lp, y, proposed, move, density))
+    return Result(replicates, constrain, named, _labels(idata["posterior"]), idata)
 
 
 def as_list(results: Any) -> list[Any]:

@@ -108,13 +108,13 @@ def expectations(
     given = as_list(result)
     runs = [read(one, model, "result" if len(given) == 1 else f"result[{i}]") for i, one in enumerate(given)]
     functions = [Quantities(f, vectorized, run) for run in runs]
-    sources = [(own, source) for own, run in zip(functions, runs, strict=True) for source in run.sources]
-    seeds = as_seed(seed).spawn(len(sources))
+    replicates = [(own, replicate) for own, run in zip(functions, runs, strict=True) for replicate in run.replicates]
+    seeds = as_seed(seed).spawn(len(replicates))
     deadline = time.perf_counter() + (np.inf if limit is None else limit)
     parts = []
-    for i, ((own, source), own_seed) in enumerate(zip(sources, seeds, strict=True)):
-        share = (deadline - time.perf_counter()) / (len(sources) - i)
-        parts.append(ReplicateEstimate(source, own, own_seed, most, time.perf_counter() + share))
+    for i, ((own, replicate), own_seed) in enumerate(zip(replicates, seeds, strict=True)):
+        share = (deadline - time.perf_counter()) / (len(replicates) - i)
+        parts.append(ReplicateEstimate(replicate, own, own_seed, most, time.perf_counter() + share))
     if len({tuple(own.labels) for own in functions}) > 1:
         raise ValueError(f"result: the runs have different quantities: {[own.labels for own in functions]}")
     said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kmc.readout.annealing import ISLANDS, mass_of
+from kmc.readout.annealing import ISLANDS, Mass, mass_of
 from kmc.readout.chains import CHAINS, SurrogateChains
 from kmc.readout.evaluated import Replicate
 
@@ -35,11 +35,11 @@ class Means(NamedTuple):
 
 
 class SurrogateMeans:
-    """Draws from a source's density, and k functions there.
+    """Draws from a replicate's density, and k functions there.
 
     Parameters
     ----------
-    source : Replicate
+    replicate : Replicate
     functions : callable
         (n, d) -> (n, k).
     rng : Generator
@@ -59,18 +59,13 @@ class SurrogateMeans:
         That they took.
     """
 
-    def __init__(self, source: Replicate, functions: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator):
-        states = source.draws.reshape(-1, source.draws.shape[2])
-        components = source.density.components
-        home = np.argmax([component.log_density(states) for component in components], axis=0)
-        if np.bincount(home, minlength=len(components)).min() < _FEWEST:
-            raise UnknownMode(f"a mode of the surrogate has fewer than {_FEWEST} draws")
+    def __init__(self, replicate: Replicate, functions: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator):
         self._functions = functions
-        self._chains = [SurrogateChains(part, states[home == k], rng) for k, part in enumerate(components)]
-        self._values: list[list[np.ndarray]] = [[] for _ in components]
+        self._chains = chains_of(replicate, rng)
+        self._values: list[list[np.ndarray]] = [[] for _ in self._chains]
         self.weights, self._errors = np.ones(1), np.zeros(1)
-        if len(components) > 1:
-            masses = [_mass(chains, rng) for chains in self._chains]
+        if len(self._chains) > 1:
+            masses = [mass_by(chains, rng) for chains in self._chains]
             log_masses = np.array([mass.log_mass for mass in masses])
             self.weights = np.exp(log_masses - log_masses.max())
             self.weights /= self.weights.sum()
@@ -115,7 +110,24 @@ class SurrogateMeans:
         return values[order], (ends - 0.5 * weights[order]) / ends[-1]
 
 
-def _mass(chains, rng):
+def chains_of(replicate: Replicate, rng: np.random.Generator) -> list[SurrogateChains]:
+    """Chains on the surrogate of each mode.
+
+    Raises
+    ------
+    UnknownMode
+        A mode has too few draws to start them from.
+    """
+    states = replicate.draws.reshape(-1, replicate.draws.shape[2])
+    components = replicate.density.components
+    home = np.argmax([component.log_density(states) for component in components], axis=0)
+    if np.bincount(home, minlength=len(components)).min() < _FEWEST:
+        raise UnknownMode(f"a mode of the surrogate has fewer than {_FEWEST} draws")
+    return [SurrogateChains(part, states[home == k], rng) for k, part in enumerate(components)]
+
+
+def mass_by(chains: SurrogateChains, rng: np.random.Generator) -> Mass:
+    """The mass of a mode's surrogate, by annealing draws of these chains."""
     z = chains.draws(_ANNEALED // CHAINS * 4)[:, ::4]
     z = z.reshape(-1, z.shape[2])
     return mass_of(chains.component, z[: len(z) // ISLANDS * ISLANDS], chains.options.step_size, rng)

@@ -1,0 +1,272 @@
+"""``kmc.evidence``: the normalizing constant of the posterior, at no further evaluation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from kmc.errors import KmcWarning
+from kmc.readout.annealing import GAP
+from kmc.readout.bennett import bennett
+from kmc.readout.estimate import FEWEST_DRAWS, ReplicateEstimate
+from kmc.readout.evaluated import Replicate, Result, as_list, read
+from kmc.readout.means import UnknownMode, chains_of, mass_by
+from kmc.readout.variance import squared_error
+from kmc.run.arguments import as_flag, as_model, as_number, as_seed
+from kmc.targets.evaluate import Evaluator
+
+_CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
+_LEAST_GAP = 0.05  # nats between the two directions that are worth a warning
+
+
+class Part(NamedTuple):
+    """Of one independent run: log Z, its standard error, and what the two sides differ by."""
+
+    log_evidence: float
+    se: float
+    log_surrogate_mass: float
+    doubts: str
+
+
+def evidence(
+    result: Any,
+    *,
+    prior_normalized: bool = True,
+    model: Any = None,
+    max_evaluations: int = 0,
+    seed: Any = 0,
+) -> Any:
+    """The log-evidence (marginal likelihood) of one or several runs, from their draws and surrogates.
+
+    Parameters
+    ----------
+    result : result of kmc.sample, path of a store, list of them, or mapping of names to them
+        Runs of "kernel-hmc" with a frozen surrogate, each of a model of its own.
+    prior_normalized : bool
+        Whether the log-density is that of a likelihood times a *normalized* prior, constants included. If not, the
+        integral of the density is what is estimated, and there are no Bayes factors.
+    model : Model, pymc.Model or bridgestan.StanModel, optional
+        Of a single result: needed for further evaluations.
+    max_evaluations : int
+        True evaluations to spend at draws from the surrogate. They show mass of the surrogate that the draws do not
+        have, and make the estimate right then.
+    seed : int, SeedSequence or Generator
+        Of the draws from the surrogate.
+
+    Returns
+    -------
+    xarray.Dataset
+        By ``run``: ``log_evidence`` (in nats) and its Monte Carlo standard error ``se``; ``log_surrogate_mass``, that
+        of the surrogate; ``log_bayes_factor`` of each run against each ``reference``, with ``se_log_bayes_factor``; and
+        ``kl_divergence``, the Kullback–Leibler divergence from the prior to the posterior with ``se_kl_divergence``,
+        where the result has the group ``log_likelihood`` (else NaN). The attribute "warnings" is a list of sentences,
+        and "method" says how the numbers were made.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The result has no surrogate, or fewer than 100 draws; an argument is not as said above.
+
+    Warns
+    -----
+    KmcWarning
+        Two sides disagree: the surrogate has a mode that the draws do not have, or its proposals do not get where it
+        has mass.
+
+    Notes
+    -----
+    First the mass of the surrogate s, by annealing between it and a Student-t density: particles move by Hamiltonian
+    dynamics along a path of tempered densities, down from draws of s and up from the Student-t, at temperatures that
+    are chosen so that neighbors overlap; each ratio is Bennett's, from both. Then the ratio of the target's mass to
+    that of the surrogate, from each state and its proposal: exact whatever s is, and compared with Bennett's for states
+    and proposals apart. The standard error is from independent groups of particles and the autocorrelated series of the
+    ratio.
+
+    The integral is over the parameters; Jacobians of constrained ones are in the log-density of a run already. Whether
+    a prior is proper cannot be known from evaluations: of an improper one the evidence means nothing.
+
+    A mode that no evaluation has met is not in these numbers.
+
+    References
+    ----------
+    .. [1] Meng and Wong (1996), "Simulating ratios of normalizing constants via a simple identity", Statistica Sinica
+       6.
+    .. [2] Neal (2001), "Annealed importance sampling", Statistics and Computing 11.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> import numpy as np
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=300, seed=1, progress=False)
+    >>> found = kmc.evidence(idata)
+    >>> bool(abs(found["log_evidence"][0] - np.log(2 * np.pi)) < 0.1)
+    True
+    """
+    prior_normalized = as_flag("prior_normalized", prior_normalized)
+    further = as_number("max_evaluations", max_evaluations, 0)
+    names, given = _named(result)
+    if (model is not None or further) and len(given) > 1:
+        raise ValueError(f"result has {len(given)} runs: model= and max_evaluations= are for one")
+    if further and model is None:
+        raise ValueError(f"max_evaluations={max_evaluations!r} and model=None: pass the model that is to be evaluated")
+    runs = [read(one, model, "result" if len(given) == 1 else f"result[{name!r}]") for name, one in zip(names, given)]
+    evaluate = None
+    if further:
+        evaluate = Evaluator(as_model(model, runs[0].replicates[0].draws.shape[2]))
+    found, said = [], []
+    for name, run, own in zip(names, runs, as_seed(seed).spawn(len(runs)), strict=True):
+        parts = []
+        for replicate, part_seed in zip(run.replicates, own.spawn(len(run.replicates)), strict=True):
+            parts.append(_of_replicate(replicate, part_seed, evaluate, further // len(run.replicates)))
+        found.append(_together(parts))
+        where = "" if len(runs) == 1 else f"{name}: "
+        said += [f"{where}The two sides disagree: {part.doubts}." for part in parts if part.doubts]
+    said = list(dict.fromkeys(said))
+    for sentence in said:
+        warnings.warn(sentence, KmcWarning, stacklevel=2)
+    return _dataset(names, runs, found, prior_normalized, said)
+
+
+def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: Evaluator | None, further: int) -> Part:
+    check, anneal = seed.spawn(2)
+    rng = np.random.default_rng(anneal)
+    n_draws = replicate.log_density.size
+    if n_draws < FEWEST_DRAWS:
+        raise ValueError(f"result has {n_draws} draws: expected at least {FEWEST_DRAWS}; sample for longer")
+    try:
+        chains = chains_of(replicate, rng)
+    except UnknownMode as error:
+        raise ValueError(f"result: {error}; sample for longer") from error
+    masses = [mass_by(own, rng) for own in chains]
+    doubts = [
+        f"annealed from draws the surrogate has a log-mass of {mass.down:.2f}, and from above one of {mass.up:.2f}: it "
+        "has a mode that the draws do not have, or none where they have one"
+        for mass in masses
+        if abs(mass.gap) > GAP and abs(mass.up - mass.down) > _LEAST_GAP
+    ]
+    transitions = replicate.transitions()
+    ratio = transitions.ratio()[..., None]
+    mean = float(ratio.mean())
+    log_ratio, ratio_se = np.log(mean) - transitions.shift, float(np.sqrt(squared_error(ratio)[0])) / mean
+    log_mass, mass_se = _sum([mass.log_mass for mass in masses], [mass.se for mass in masses])
+    if evaluate is not None and further:
+        log_mass, mass_se = _sum([mass.up for mass in masses], [mass.up_se for mass in masses])
+        weights = np.exp(np.array([mass.up for mass in masses]) - log_mass)
+        log_ratio, ratio_se = _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng)
+        doubts = []
+    else:
+        doubts += _checks(replicate, check)
+    return Part(log_mass - log_ratio, float(np.hypot(mass_se, ratio_se)), log_mass, "; ".join(doubts))
+
+
+def _checks(replicate, seed):
+    """Whether the surrogate's draws, and its proposals, look as the target's draws say."""
+
+    def quantities(points):
+        rows = points.reshape(-1, points.shape[-1])
+        found = np.column_stack([rows, replicate.density.log_density(rows)])
+        return found.reshape(*points.shape[:-1], found.shape[1])
+
+    estimate = ReplicateEstimate(replicate, quantities, seed, _CHECKED, np.inf)
+    return [estimate.doubts] if estimate.doubts else []
+
+
+def _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng):
+    """log Z_s / Z_p and its error, from states and true values at draws from the surrogate."""
+    counts = rng.multinomial(further, weights / weights.sum())
+    points = np.vstack(
+        [
+            own.component.back(mass.particles[rng.integers(len(mass.particles), size=count)])
+            for own, mass, count in zip(chains, masses, counts, strict=True)
+        ]
+    )
+    values = evaluate(points)
+    at_surrogate = np.clip(replicate.density.log_density(points) - values, -1e3, 1e3)
+    x = replicate.draws
+    at_target = replicate.density.log_density(x.reshape(-1, x.shape[2])) - replicate.log_density.ravel()
+    blocks = np.array_split(rng.permutation(further), 20), np.array_split(np.arange(x.shape[1]), 20)
+
+    def ratio(left_out):
+        kept = np.ones(further, bool), np.ones(x.shape[:2], bool)
+        if left_out is not None:
+            kept[0][blocks[0][left_out]] = False
+            kept[1][:, blocks[1][left_out]] = False
+        return bennett(at_surrogate[kept[0]], at_target[kept[1].ravel()])
+
+    parts = np.array([ratio(i) for i in range(20)])
+    return ratio(None), float(np.sqrt(19 * parts.var()))
+
+
+def _sum(logs, errors):
+    """log of a sum, and its error, from logs of its terms and theirs."""
+    total = float(logsumexp(logs))
+    return total, float(np.linalg.norm(np.exp(np.array(logs) - total) * np.array(errors)))
+
+
+def _together(parts: list[Part]) -> Part:
+    """Independent estimates, each weighted by its precision."""
+    if len(parts) == 1:
+        return parts[0]
+    precision = np.array([part.se for part in parts]) ** -2.0
+    whole = np.average([part.log_evidence for part in parts], weights=precision)
+    mass = np.average([part.log_surrogate_mass for part in parts], weights=precision)
+    return Part(float(whole), float(precision.sum() ** -0.5), float(mass), "")
+
+
+def _dataset(names, runs: list[Result], found: list[Part], prior_normalized: bool, said: list[str]) -> Any:
+    import xarray
+
+    log_evidence, se = (np.array([getattr(part, name) for part in found]) for name in ("log_evidence", "se"))
+    each = {
+        "log_evidence": log_evidence,
+        "se": se,
+        "log_surrogate_mass": np.array([part.log_surrogate_mass for part in found]),
+    }
+    variables: dict[str, Any] = {name: ("run", values) for name, values in each.items()}
+    coords = {"run": names}
+    if prior_normalized:
+        divergences = np.array([_divergence(run, part) for run, part in zip(runs, found, strict=True)])
+        factors, errors = log_evidence[:, None] - log_evidence, np.hypot(se[:, None], se)
+        np.fill_diagonal(errors, 0.0)
+        table = ("run", "reference")
+        variables |= {
+            "kl_divergence": ("run", divergences[:, 0]),
+            "se_kl_divergence": ("run", divergences[:, 1]),
+            "log_bayes_factor": (table, factors),
+            "se_log_bayes_factor": (table, errors),
+        }
+        coords["reference"] = names
+    attrs = {
+        "warnings": said,
+        "prior_normalized": int(prior_normalized),
+        "method": "annealing between the surrogate and a Student-t density in both directions, then a bridge to the "
+        "target by states and their proposals",
+    }
+    return xarray.Dataset(variables, coords=coords, attrs=attrs)
+
+
+def _divergence(run: Result, part: Part) -> tuple[float, float]:
+    """E log-likelihood - log Z, and its error; NaN where the likelihood is not known."""
+    try:
+        group = run.idata["log_likelihood"]
+    except KeyError:
+        return np.nan, np.nan
+    total = sum(
+        variable.values.reshape(*variable.shape[:2], -1).sum(axis=2, keepdims=True)
+        for variable in group.data_vars.values()
+    )
+    mean, squared = float(np.mean(total)), float(squared_error(np.asarray(total))[0])
+    return mean - part.log_evidence, float(np.sqrt(squared + part.se**2))
+
+
+def _named(result):
+    if isinstance(result, Mapping) and not hasattr(result, "groups"):
+        if not result:
+            raise ValueError("result={}: expected at least one result of kmc.sample")
+        return [str(name) for name in result], list(result.values())
+    given = as_list(result)
+    return [str(i) for i in range(len(given))], given

@@ -1,0 +1,124 @@
+"""``kmc.evidence`` on runs with known normalizing constants."""
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.readout.annealing import ISLANDS, mass_of
+from kmc.readout.bennett import bennett
+from kmc.surrogates import Component
+from kmc.surrogates.surrogate import make_jit_state
+from kmc.surrogates.transport import IDENTITY
+from kmc.surrogates.trend import Trend
+from kmc.surrogates.whitening import Whitening
+from tests.readout.test_expectations import log_density, tampered
+
+LOG_Z = np.log(2 * np.pi * 2)
+
+
+@pytest.fixture(scope="module")
+def idata():
+    return kmc.sample(log_density, dim=2, draws=None, max_evaluations=2000, seed=1, progress=False)
+
+
+@pytest.fixture(scope="module")
+def found(idata):
+    return kmc.evidence(idata)
+
+
+def bounded(p, rate):
+    return np.log(rate) - rate * p["b"] - 0.5 * p["a"] ** 2 - 0.5 * np.log(2 * np.pi), {"log_likelihood": -p["b"]}
+
+
+def test_bennetts_ratio_of_two_gaussians():
+    rng = np.random.default_rng(1)
+    first, second = rng.standard_normal(20_000), 1.0 + 2.0 * rng.standard_normal(10_000)
+
+    def log_ratio(x):
+        return -0.5 * x**2 + 0.5 * ((x - 1.0) / 2.0) ** 2
+
+    assert bennett(log_ratio(first), log_ratio(second)) == pytest.approx(-np.log(2), abs=0.03)
+    assert bennett(-log_ratio(second), -log_ratio(first)) == pytest.approx(np.log(2), abs=0.03)
+
+
+def test_the_mass_of_a_surrogate_that_is_known():
+    dim = 3
+    scale = np.diag([1.0, 2.0, 0.5])
+    trend = Trend(4.0, np.array([0.5, 0.0, -1.0]), np.diag([1.0, 4.0, 0.25]), 0.0, 0.0)
+    whitening = Whitening.of(np.ones(dim), scale)
+    component = Component(IDENTITY, whitening, make_jit_state(trend, 30.0))
+    rng = np.random.default_rng(1)
+    z = trend.location + rng.standard_normal((250 * ISLANDS, dim)) / np.sqrt(np.diag(trend.precision))
+    found = mass_of(component, z, 0.3, rng)
+    exact = 4.0 + 1.5 * np.log(2 * np.pi)  # the determinants of scale and precision are 1
+    assert abs(found.log_mass - exact) < 4 * found.se < 0.2
+    assert abs(found.gap) < 4
+
+
+def test_the_evidence(found):
+    assert found.attrs["warnings"] == []
+    assert abs(float(found["log_evidence"][0]) - LOG_Z) < 4 * float(found["se"][0]) < 0.2
+
+
+def test_constants_jacobians_and_bayes_factors():
+    model = {"parameters": {"a": kmc.Real(), "b": kmc.Positive()}}
+    runs = {}
+    for name, rate in (("slow", 1.0), ("fast", 3.0)):
+        target = kmc.Model(bounded, kwargs={"rate": rate}, **model)
+        runs[name] = kmc.sample(target, draws=None, max_evaluations=1500, seed=1, progress=False)
+    found = kmc.evidence(runs)
+    assert list(found["run"].values) == ["slow", "fast"]
+    assert np.all(np.abs(found["log_evidence"]) < 4 * found["se"])
+    names = "log_bayes_factor", "se_log_bayes_factor"
+    factor, error = (found[name].sel(run="slow", reference="fast") for name in names)
+    assert float(factor) == pytest.approx(float(found["log_evidence"][0] - found["log_evidence"][1]))
+    assert float(error) == pytest.approx(float(np.hypot(*found["se"].values)))
+    divergence = -np.array([1.0, 1 / 3])  # E log_likelihood, as log Z is zero
+    assert np.all(np.abs(found["kl_divergence"] - divergence) < 4 * found["se_kl_divergence"])
+    unnormalized = kmc.evidence(runs["slow"], prior_normalized=False)
+    assert "log_bayes_factor" not in unnormalized and unnormalized.attrs["prior_normalized"] == 0
+
+
+def test_a_surrogate_with_another_mass_than_its_draws_say_warns(idata):
+    wrong = tampered(idata, None, lambda point: point._replace(location=point.location + 1.5))
+    with pytest.warns(kmc.KmcWarning, match="The two sides disagree"):
+        kmc.evidence(wrong, model=kmc.Model(log_density, dim=2))
+
+
+def test_further_evaluations_at_draws_from_the_surrogate(idata):
+    calls = []
+
+    def counted(x):
+        calls.append(x)
+        return log_density(x)
+
+    found = kmc.evidence(idata, model=kmc.Model(counted, dim=2), max_evaluations=200)
+    assert len(calls) == 200
+    assert abs(float(found["log_evidence"][0]) - LOG_Z) < 4 * float(found["se"][0]) < 0.2
+
+
+def test_the_same_seed_gives_the_same(idata, found):
+    assert kmc.evidence(idata).equals(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"prior_normalized": 2}, TypeError, r"prior_normalized=2: expected True or False"),
+        ({"max_evaluations": -1}, ValueError, r"max_evaluations=-1"),
+        ({"max_evaluations": 10}, ValueError, r"max_evaluations=10 and model=None: pass the model"),
+    ],
+)
+def test_bad_arguments(idata, arguments, error, message):
+    with pytest.raises(error, match=message):
+        kmc.evidence(idata, **arguments)
+
+
+def test_bad_results(idata):
+    with pytest.raises(ValueError, match=r"result=\{\}: expected at least one"):
+        kmc.evidence({})
+    with pytest.raises(ValueError, match=r"result has 2 runs: model= and max_evaluations= are for one"):
+        kmc.evidence([idata, idata], model=kmc.Model(log_density, dim=2))
+    few = kmc.sample(log_density, dim=2, draws=20, max_evaluations=1500, seed=1, progress=False)
+    with pytest.raises(ValueError, match=r"result has 80 draws: expected at least 100; sample for longer"):
+        kmc.evidence(few)
