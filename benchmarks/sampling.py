@@ -418,8 +418,6 @@ def main() -> None:
         front = store.summaries(FRONT_TARGETS, FRONT_METHODS, lambda _: FRONT_SEEDS, FRONT_BUDGET, old=True)
         write_between(HERE / "README.md", "sampling", table(front))
         write_between(HERE.parent / "README.md", "sampling-short", methods_table(front))
-        if by_budget and not options.front:
-            write_between(HERE / "README.md", "sampling-full", whole)
     sys.exit(bool(failures))
 
 

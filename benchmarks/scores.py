@@ -86,7 +86,7 @@ def report(name: str, readme: bool) -> None:
         if readme:
             from sampling import write_between
 
-            write_between(HERE / "README.md", f"scores-{name}-{title}", text)
+            write_between(HERE / "results" / "scores.md", f"scores-{name}-{title}", text)
     PICTURES.mkdir(exist_ok=True)
     PARTS[name].pictures(rows, PICTURES)
 
@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=50, help="figure3: trajectories of each seed")
     parser.add_argument("--inputs", default="whitened", choices=score_glass.INPUTS, help="figure3: of the classifier")
     parser.add_argument("--rerun", action="store_true", help="run cells although the CSV has them")
-    parser.add_argument("--readme", action="store_true", help="write the tables into README.md")
+    parser.add_argument("--readme", action="store_true", help="write the tables into results/scores.md")
     parser.add_argument("--task", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if unknown := set(options.only) - set(PARTS):

@@ -229,7 +229,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
     parser.add_argument("--tables", action="store_true", help="run nothing: tables of all that the CSV has")
-    parser.add_argument("--readme", action="store_true", help="write the tables into README.md here")
+    parser.add_argument("--readme", action="store_true", help="write the tables into results/warnings.md")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     options = parser.parse_args()
 
@@ -245,7 +245,7 @@ def main() -> None:
         whole = report(rows)
         print("", whole, sep="\n")
         if options.readme:
-            write_between(HERE / "README.md", "warnings", whole)
+            write_between(HERE / "results" / "warnings.md", "warnings", whole)
         if len(found := {row["version"] for row in rows}) > 1:
             failures.append(f"The rows come from {len(found)} versions of kmc's sources: --rerun.")
     print("", *failures, sep="\n")

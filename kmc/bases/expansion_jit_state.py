@@ -8,7 +8,7 @@ expansion.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numba
 import numpy as np
@@ -17,11 +17,27 @@ from kmc import jitted
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.section_forms import profile_and_metric
-from kmc.kernels import Gaussian, Program, program, run_program, stack_for
+from kmc.kernels import Gaussian, Kernel, Program, program, run_program, stack_for
 from kmc.kernels.exponentials import exponential
 
-if TYPE_CHECKING:
-    from kmc.bases.expansion import KernelExpansion
+
+class Expansion(Protocol):
+    """The parts of a :class:`kmc.bases.KernelExpansion`."""
+
+    @property
+    def kernel(self) -> Kernel: ...
+
+    @property
+    def centers(self) -> np.ndarray: ...
+
+    @property
+    def sections(self) -> np.ndarray | None: ...
+
+    @property
+    def gradients(self) -> np.ndarray | None: ...
+
+    @property
+    def laplacians(self) -> np.ndarray | None: ...
 
 
 class ExpansionState(NamedTuple):
@@ -43,7 +59,7 @@ class ExpansionState(NamedTuple):
 
 
 def expansion_state(
-    expansion: KernelExpansion, base: BaseJitState | None = None, origin: np.ndarray | None = None
+    expansion: Expansion, base: BaseJitState | None = None, origin: np.ndarray | None = None
 ) -> ExpansionState:
     """The state of base(x) + f(x - origin); TypeError if the kernel is not made of built-in radial ones."""
     profile, metric = profile_and_metric(expansion.kernel)

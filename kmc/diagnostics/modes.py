@@ -15,8 +15,8 @@ from kmc.diagnostics.draws import Draws, read_draws
 from kmc.diagnostics.mode_verdicts import verdicts
 from kmc.errors import KmcWarning
 from kmc.forms.lagged import lagged_sums
-from kmc.spectral.timescales import timescales
 from kmc.spectral.transition import TransitionOperator
+from kmc.spectral.transition_model import timescales
 
 LAG_RATIO = 8
 """Between the lagtimes that are tried."""

@@ -9,15 +9,12 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from math import comb
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from kmc.kernels.checks import derivative_order, is_number, length, positive, set_checked
-from kmc.kernels.program import PRODUCT, SCALE, SUM, evaluate
-
-if TYPE_CHECKING:
-    from kmc.kernels.program import Instruction
+from kmc.kernels.program import PRODUCT, SCALE, SUM, Instruction, evaluate
 
 Self = TypeVar("Self", bound="Kernel")
 

@@ -7,16 +7,13 @@ onto a stack, a sum or a product combines the two topmost. The machine is compil
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numba
 import numpy as np
 
 from kmc.kernels import profiles
 from kmc.kernels.checks import derivative_order
-
-if TYPE_CHECKING:
-    from kmc.kernels.algebra import Kernel
 
 GAUSSIAN, POWER, MATERN, SUM, PRODUCT, SCALE = range(6)
 
@@ -27,6 +24,13 @@ _BINOMIAL = np.array([[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 2, 1, 0, 0], [1, 3, 
 _TILE = 512  # distances at a time: the stack stays in the fastest cache
 
 
+class Postfix(Protocol):
+    """What a kernel says of itself."""
+
+    def postfix(self) -> tuple[Instruction, ...] | None:
+        """Its instructions, or None where there are none."""
+
+
 class Program(NamedTuple):
     """A radial kernel q(s) in postfix order; arrays only, so that another kernel does not recompile a loop."""
 
@@ -34,7 +38,7 @@ class Program(NamedTuple):
     params: np.ndarray  # (k, 2), its numbers
 
 
-def program(kernel: Kernel) -> Program | None:
+def program(kernel: Postfix) -> Program | None:
     """The program of a radial kernel, or None if it is not made of built-in radial kernels.
 
     Parameters

@@ -13,26 +13,48 @@ with the true density p makes every move exact while the surrogate is fixed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from kmc.mcmc.base import MOVES, SamplerSetup, SamplerState, Step
 from kmc.mcmc.history import History
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.score_field import Field
+from kmc.mcmc.score_field import Field, GradientEstimator
 from kmc.mcmc.score_fitter import Fitter
 from kmc.mcmc.walkers import Walkers, best_starts, requested
 from kmc.surrogates.whitening import Whitening, whiten_states
-
-if TYPE_CHECKING:
-    from kmc.mcmc.kernel_hmc import KernelHMC
 
 LEAST_STEPS, MOST_STEPS = 5, 20  # leapfrog steps of a path: uniform between them
 STEP_SIZES = 0.5 ** np.arange(5)  # candidates, relative to the largest
 TUNING = 100  # sweeps, where the user does not fix the length of warm-up
 
 _PATH, _WALK = MOVES.index("surrogate"), MOVES.index("random-walk")
+
+
+class ScoreOptions(Protocol):
+    """What is asked of options; :class:`kmc.KernelHMC` says what they mean."""
+
+    @property
+    def adaptation(self) -> str: ...
+
+    @property
+    def archive_probability(self) -> float: ...
+
+    @property
+    def trajectory_length(self) -> float: ...
+
+    @property
+    def first_refit(self) -> int: ...
+
+    @property
+    def max_archive(self) -> int: ...
+
+    @property
+    def surrogate(self) -> GradientEstimator | None: ...
+
+    @property
+    def values(self) -> bool | None: ...
 
 
 class ScoreMixture(NamedTuple):
@@ -77,13 +99,13 @@ class ScoreHMCState:
 
     Parameters
     ----------
-    options : KernelHMC
+    options : ScoreOptions
     setup : SamplerSetup
     explore : callable
         Starts the other process, given its setup.
     """
 
-    def __init__(self, options: KernelHMC, setup: SamplerSetup, explore: Callable[[SamplerSetup], SamplerState]):
+    def __init__(self, options: ScoreOptions, setup: SamplerSetup, explore: Callable[[SamplerSetup], SamplerState]):
         self.options, self.setup = options, setup
         self.warming_up = True
         seed, *seeds = setup.seed.spawn(setup.chains + 2)
@@ -220,7 +242,7 @@ class Stages(NamedTuple):
     tune: int
 
     @classmethod
-    def of(cls, options: KernelHMC, setup: SamplerSetup) -> Stages:
+    def of(cls, options: ScoreOptions, setup: SamplerSetup) -> Stages:
         """Half, a quarter and a quarter of what the user asks for.
 
         Else as many draws as a fit takes, and 100 sweeps of tuning; at most a sixth of the budget for the two.

@@ -15,7 +15,7 @@ from kmc.run.arguments import as_flag
 from kmc.run.budget import short_budget
 from kmc.run.display import Line
 from kmc.run.foreign import refuse_unknown
-from kmc.run.prepare import prepare
+from kmc.run.prepare import prepare_from
 from kmc.run.records import Progress
 from kmc.run.run import Run
 from kmc.targets.model import Model
@@ -140,26 +140,7 @@ def iterate(
     independent_runs = old_argument(unknown, "replicas", "independent_runs", independent_runs)
     refuse_unknown(iterate, unknown)
     save_warmup = as_flag("save_warmup", save_warmup)
-    run = prepare(
-        target,
-        dim,
-        initial,
-        sampler,
-        draws,
-        warmup,
-        chains,
-        max_evaluations,
-        seed,
-        independent_runs,
-        executor,
-        store,
-        resume,
-        save_warmup,
-        max_time,
-        trust,
-        history,
-        save_surrogate,
-    )
+    run = prepare_from(locals())
     if sentence := short_budget(run.request):
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     return RunIterator(run, save_warmup)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 from kmc.run import arguments
 from kmc.run.executors import as_executor
 from kmc.run.request import Request
 from kmc.run.run import Run
-from kmc.run.store.open import as_store, record, stored_given, stored_seed
+from kmc.run.store.open import as_store, open_recorder, stored_given, stored_seed
 
 
 def prepare(
+    *,
     target: Any,
     dim: Any,
     initial: Any,
@@ -21,7 +24,7 @@ def prepare(
     chains: Any,
     max_evaluations: Any,
     seed: Any,
-    independent_runs: Any,
+    independent_runs: Any = 1,
     executor: Any = None,
     store: Any = None,
     resume: Any = False,
@@ -56,8 +59,15 @@ def prepare(
     request = Request(
         model, options, chains, independent_runs, draws, warmup, max_evaluations, seed_sequence, initial, given
     )
-    run = Run(request, where, max_time)
-    run.save_surrogate = arguments.as_flag("save_surrogate", save_surrogate)
-    if path is not None:
-        record(run, path, save_warmup, trust)
-    return run
+    save_surrogate = arguments.as_flag("save_surrogate", save_surrogate)
+    recorder = None if path is None else open_recorder(request, path, save_warmup, save_surrogate, trust)
+    return Run(request, where, max_time, recorder, save_surrogate)
+
+
+_NAMES = tuple(signature(prepare).parameters)
+
+
+def prepare_from(given: Mapping[str, Any]) -> Run:
+    """A run from the arguments of a function that has all of :func:`prepare`'s, by name: its ``locals()``."""
+    __tracebackhide__ = True
+    return prepare(**{name: given[name] for name in _NAMES})

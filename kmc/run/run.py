@@ -17,13 +17,13 @@ from kmc.run.executors import Executor
 from kmc.run.independent_run import IndependentRun
 from kmc.run.meter import Meter
 from kmc.run.prior import data_of
+from kmc.run.recording import NullRecorder, RunRecorder
 from kmc.run.records import Progress
 from kmc.run.remedies import Spent
 from kmc.run.request import Request
 from kmc.run.results import to_arviz
 from kmc.run.run_statistics import run_statistics
 from kmc.run.run_warnings import run_warnings
-from kmc.run.store.recorder import NullRecorder
 from kmc.run.time_limit import TimeLimit
 from kmc.run.trace import Trace, joined
 from kmc.run.unbounded import Ascent
@@ -45,6 +45,10 @@ class Run:
         Where the log-density is evaluated.
     max_time : float, optional
         Seconds for this call.
+    recorder : RunRecorder, optional
+        Writes the run to a store, if there is one.
+    save_surrogate : bool
+        Whether results have the frozen surrogate and the proposals.
 
     Attributes
     ----------
@@ -62,22 +66,25 @@ class Run:
         Set by whoever catches a Ctrl-C.
     ended : bool
         Whether all draws were made or the budget was spent.
-    recorder : NullRecorder or Recorder
-        Writes the run to a store, if there is one.
-    save_surrogate : bool
-        Whether results have the frozen surrogate and the proposals.
     """
 
-    def __init__(self, request: Request, executor: Executor, max_time: float | None = None):
+    def __init__(
+        self,
+        request: Request,
+        executor: Executor,
+        max_time: float | None = None,
+        recorder: RunRecorder | None = None,
+        save_surrogate: bool = True,
+    ):
         self.request, self.executor = request, executor
-        self.draws, self.max_evaluations = request.draws, request.max_evaluations
+        self.recorder: RunRecorder = NullRecorder() if recorder is None else recorder
+        self.draws, self.max_evaluations = self.recorder.attach(self)
         self.blobs = BlobStore(request.model)
         self.evaluate = Evaluator(request.model, keep=self._keep)
-        self.recorder = NullRecorder()
         self.limit = TimeLimit(max_time)
         self.compilation = Compilation()
         self.warmup_cut: int | None = None
-        self.save_surrogate = True
+        self.save_surrogate = save_surrogate
         seeds = [request.seed] if request.independent_runs == 1 else request.seed.spawn(request.independent_runs)
         budgets = shares(request.max_evaluations, request.independent_runs)
         self.independent_runs = [IndependentRun(request, *own, self.blobs) for own in zip(budgets, seeds, strict=True)]

@@ -16,7 +16,7 @@ from kmc.run import arguments
 from kmc.run.budget import short_budget
 from kmc.run.display import make_display
 from kmc.run.foreign import refuse_unknown
-from kmc.run.prepare import prepare
+from kmc.run.prepare import prepare_from
 from kmc.run.records import Progress
 from kmc.run.run import Run
 from kmc.targets.model import Model
@@ -203,26 +203,7 @@ def sample(
     arguments.as_callback(callback)
     progress = arguments.as_flag("progress", progress)
     save_warmup = arguments.as_flag("save_warmup", save_warmup)
-    run = prepare(
-        target,
-        dim,
-        initial,
-        sampler,
-        draws,
-        warmup,
-        chains,
-        max_evaluations,
-        seed,
-        independent_runs,
-        executor,
-        store,
-        resume,
-        save_warmup,
-        max_time,
-        trust,
-        history,
-        save_surrogate,
-    )
+    run = prepare_from(locals())
     if sentence := short_budget(run.request):
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     return drive(run, progress, callback, save_warmup)

@@ -1,47 +1,14 @@
-"""Time scales of the eigenvalues of a transition operator, and how they depend on the lagtime."""
+"""How the time scales of a transition operator depend on the lagtime."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.errors import KmcWarning
 from kmc.source import check_repeatable
-
-
-def timescales(eigenvalues: np.ndarray, lagtime: int) -> np.ndarray:
-    """-τ / log λ of each eigenvalue, in samples; NaN for one that is complex or outside (0, 1).
-
-    Such an eigenvalue belongs to no exponential decay: it is noise, an oscillation, or a mode that the samples never
-    leave. The logarithm of its absolute value would be a number, and would mean nothing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kmc.spectral.timescales import timescales
-    >>> timescales(np.array([0.9, -0.9, 1.0, 0.5 + 0.5j]), lagtime=2).round(2)
-    array([18.98,   nan,   nan,   nan])
-    """
-    values = np.real(eigenvalues)
-    real = np.abs(np.imag(eigenvalues)) <= 1e-12
-    decays = real & (values > 0.0) & (values < 1.0)
-    return np.where(decays, -lagtime / np.log(np.where(decays, values, 0.5)), np.nan)
-
-
-def warn_of_nan(scales: np.ndarray, eigenvalues: np.ndarray) -> None:
-    """A KmcWarning that names the eigenvalues without a time scale, if there are any."""
-    bad = eigenvalues[np.isnan(scales)]
-    if len(bad):
-        shown = ", ".join(f"{value:.4g}" for value in bad[:5]) + (", ..." if len(bad) > 5 else "")
-        warnings.warn(
-            f"{len(bad)} of {len(eigenvalues)} eigenvalues are complex or outside (0, 1) and have no time scale "
-            f"({shown}): their entries of timescales_ are NaN; ask for fewer components or give more samples",
-            KmcWarning,
-            stacklevel=4,
-        )
+from kmc.spectral.transition import TransitionOperator
 
 
 class ImpliedTimescales(NamedTuple):
@@ -90,8 +57,6 @@ def implied_timescales(
     >>> bool(np.all(np.abs(found.timescales - 9.5) < 1.0))  # -1 / log 0.9
     True
     """
-    from kmc.spectral.transition import TransitionOperator
-
     lags = _checked(lagtimes)
     check_repeatable(data)
     options = {} if estimator is None else estimator.get_params(deep=False)

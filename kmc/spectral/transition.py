@@ -13,8 +13,8 @@ from kmc.forms import accumulate_folds_each
 from kmc.source import check_lagtime, folds, look, open_source
 from kmc.spectral.generator_selection import N_FOLDS, regularizations
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
-from kmc.spectral.timescales import timescales, warn_of_nan
 from kmc.spectral.transition_functions import TransitionFunctions
+from kmc.spectral.transition_model import timescales, warn_of_nan
 from kmc.spectral.transition_modes import TransitionModes
 from kmc.spectral.transition_selection import TransitionCandidate, select
 

@@ -1,13 +1,14 @@
-"""What a fitted transition operator is, without the estimator around it."""
+"""A fitted transition operator without the estimator around it, and the time scales of its eigenvalues."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kmc.spectral.timescales import timescales
+from kmc.errors import KmcWarning
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,3 +56,35 @@ class TransitionModel:
         now = self.transform(data)
         extended = np.column_stack([np.ones(len(now)), now])
         return (extended @ np.linalg.matrix_power(self.koopman_matrix, steps))[:, 1:]
+
+
+def timescales(eigenvalues: np.ndarray, lagtime: int) -> np.ndarray:
+    """-τ / log λ of each eigenvalue, in samples; NaN for one that is complex or outside (0, 1).
+
+    Such an eigenvalue belongs to no exponential decay: it is noise, an oscillation, or a mode that the samples never
+    leave. The logarithm of its absolute value would be a number, and would mean nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.spectral.transition_model import timescales
+    >>> timescales(np.array([0.9, -0.9, 1.0, 0.5 + 0.5j]), lagtime=2).round(2)
+    array([18.98,   nan,   nan,   nan])
+    """
+    values = np.real(eigenvalues)
+    real = np.abs(np.imag(eigenvalues)) <= 1e-12
+    decays = real & (values > 0.0) & (values < 1.0)
+    return np.where(decays, -lagtime / np.log(np.where(decays, values, 0.5)), np.nan)
+
+
+def warn_of_nan(scales: np.ndarray, eigenvalues: np.ndarray) -> None:
+    """A KmcWarning that names the eigenvalues without a time scale, if there are any."""
+    bad = eigenvalues[np.isnan(scales)]
+    if len(bad):
+        shown = ", ".join(f"{value:.4g}" for value in bad[:5]) + (", ..." if len(bad) > 5 else "")
+        warnings.warn(
+            f"{len(bad)} of {len(eigenvalues)} eigenvalues are complex or outside (0, 1) and have no time scale "
+            f"({shown}): their entries of timescales_ are NaN; ask for fewer components or give more samples",
+            KmcWarning,
+            stacklevel=4,
+        )

@@ -18,14 +18,13 @@ from kmc.run.store.files import StoreError
 from kmc.run.store.open import (
     as_path,
     check_finished,
-    go_on,
+    reopen,
     stored_given,
     stored_model,
     stored_sampler,
     stored_seed,
 )
 from kmc.run.store.settings import check_settings, settings
-from kmc.run.time_limit import TimeLimit
 from kmc.targets.model import Model
 
 
@@ -102,15 +101,14 @@ def extend(
     trust = arguments.as_flag("trust", trust)
     header, commit = read_commit(folder)
     check_finished(folder, commit)
-    run = _run_again(folder, header, target, executor, trust)
-    run.limit = TimeLimit(seconds)
-    run.save_surrogate = header.get("save_surrogate", False)
-    go_on(run, folder, trust, further, budget)
+    request, where = _request(folder, header, target, trust), as_executor(executor)
+    recorder = reopen(folder, trust, further, budget)
+    run = Run(request, where, seconds, recorder, header.get("save_surrogate", False))
     return drive(run, progress, callback, header["save_warmup"])
 
 
-def _run_again(folder: Path, header: dict[str, Any], target: Any, executor: Any, trust: bool) -> Run:
-    """The run that the store is of, before it began."""
+def _request(folder: Path, header: dict[str, Any], target: Any, trust: bool) -> Request:
+    """What the run that the store is of was asked for."""
     asked = header["settings"]
     stored = stored_model(folder, header, trust) if target is None else target
     if stored is None:
@@ -128,4 +126,4 @@ def _run_again(folder: Path, header: dict[str, Any], target: Any, executor: Any,
     given = stored_given(folder)
     request = Request(model=model, sampler=sampler, seed=seed, initial=initial, history=given, **counts)
     check_settings(folder, asked, settings(request))
-    return Run(request, as_executor(executor))
+    return request

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from kmc._names import install
 from kmc.run.frozen import blocks_of
 from kmc.run.given import Given
 from kmc.run.prior import data_of
+from kmc.run.request import Request
 from kmc.run.store import snapshot
 from kmc.run.store.columns import make_group
 from kmc.run.store.commit import Commit, read_commit, versions, write_commit
@@ -25,9 +26,6 @@ from kmc.run.store.files import LOCK, Lock, StoreError
 from kmc.run.store.recorder import Recorder
 from kmc.run.store.settings import check_settings, coordinates, settings
 from kmc.run.store.snapshot import needs_trust
-
-if TYPE_CHECKING:
-    from kmc.run.run import Run
 
 GIVEN = "given"
 """The folder of the model and the sampler's options."""
@@ -83,8 +81,8 @@ def stored_given(path: Path | None) -> Given | None:
     return None if found is None else Given(*found)
 
 
-def record(run: Run, path: Path, save_warmup: bool, trust: bool) -> None:
-    """Have the run recorded: in a new store, or in the one that is there, with which it goes on.
+def open_recorder(request: Request, path: Path, save_warmup: bool, save_surrogate: bool, trust: bool) -> Recorder:
+    """The recorder of a run: into a new store, or into the one that is there, which the run continues.
 
     Raises
     ------
@@ -95,18 +93,17 @@ def record(run: Run, path: Path, save_warmup: bool, trust: bool) -> None:
     """
     if not _empty(path):
         header, _ = read_commit(path)
-        check_settings(path, header["settings"], settings(run.request))
-        go_on(run, path, trust)
-        return
+        check_settings(path, header["settings"], settings(request))
+        return reopen(path, trust)
     path.mkdir(parents=True, exist_ok=True)
     with _closed_after_errors(Lock(path)) as lock:
         if not _empty(path):
             raise RuntimeError(f"store={str(path)!r}: another run has just begun there; take another path")
-        run.recorder = _created(run, path, save_warmup, lock)
+        return _created(request, path, save_warmup, save_surrogate, lock)
 
 
-def go_on(run: Run, path: Path, trust: bool, draws: int | None = None, max_evaluations: int | None = None) -> None:
-    """Have the run go on with what is in a store, until it has what it was asked for last.
+def reopen(path: Path, trust: bool, draws: int | None = None, max_evaluations: int | None = None) -> Recorder:
+    """The recorder of a run that continues a store until it has what it was asked for last.
 
     Or, if it is finished, until it has so many further draws or evaluations.
     """
@@ -123,8 +120,7 @@ def go_on(run: Run, path: Path, trust: bool, draws: int | None = None, max_evalu
                 draws=None if draws is None else commit.n_draws + draws,
                 max_evaluations=None if max_evaluations is None else commit.n_evaluations + max_evaluations,
             )
-        run.draws, run.max_evaluations = commit.draws, commit.max_evaluations
-        run.recorder = Recorder(path, run, header, commit, lock)
+        return Recorder(path, header, commit, lock)
 
 
 @contextlib.contextmanager
@@ -171,26 +167,26 @@ def _untrusted(path, what, instead=""):
     )
 
 
-def _created(run, path, save_warmup, lock):
-    model = run.request.model
+def _created(request, path, save_warmup, save_surrogate, lock):
+    model = request.model
     make_group(path / GIVEN)
     header = {
-        "settings": settings(run.request),
+        "settings": settings(request),
         "named": model.named,
         "dims": {name: list(dims) for name, dims in model.dims.items()},
         "coords": {name: coordinates(labels) for name, labels in model.coords.items()},
-        "data": write_data(path, data_of(run.request)),
-        "evaluations": write_given(path, run.request.history),
+        "data": write_data(path, data_of(request)),
+        "evaluations": write_given(path, request.history),
         "variable_attrs": {name: dict(attrs) for name, attrs in model.variable_attrs.items()},
         "save_warmup": save_warmup,
-        "save_surrogate": run.save_surrogate,
+        "save_surrogate": save_surrogate,
         "model": snapshot.dump_model(path / GIVEN / "model", model),
-        "sampler": snapshot.dump(path / GIVEN / "sampler", run.request.sampler, foreign=True),
+        "sampler": snapshot.dump(path / GIVEN / "sampler", request.sampler, foreign=True),
         "blocks": snapshot.dump(path / GIVEN / "blocks", blocks_of(model), foreign=False),
     }
-    commit = Commit(0, 0, [0] * len(run.independent_runs), run.draws, run.max_evaluations).with_changes()
+    commit = Commit(0, 0, [0] * request.independent_runs, request.draws, request.max_evaluations).with_changes()
     write_commit(path, header, commit)  # last: now it is a store
-    return Recorder(path, run, header, commit, lock)
+    return Recorder(path, header, commit, lock)
 
 
 def _empty(path: Path) -> bool:

@@ -7,10 +7,11 @@ import operator
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kmc.run.recording import RecordedRun
 from kmc.run.results import described
 from kmc.run.store import snapshot
 from kmc.run.store.columns import StoredColumn, Table
@@ -20,50 +21,17 @@ from kmc.run.store.history import Batch, Mismatch, Past, columns_of
 from kmc.run.trace import side_by_side
 from kmc.targets.evaluate import Evaluation
 
-if TYPE_CHECKING:
-    from kmc.run.run import Run
-
 COMMIT_SECONDS = 0.25  # least time between commits, and
 SNAPSHOT_SECONDS = 5.0  # between snapshots, of the sampler's own time: what it would take to run again.
 SHARE = 0.01  # Neither takes more of the time than this.
 
 
-class NullRecorder:
-    """The recorder of a run without a store."""
-
-    replaying = False  # whether the last values came from the store
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *error: Any) -> None:
-        pass
-
-    def restore(self) -> bool:
-        """Whether the run went back to a snapshot."""
-        return False
-
-    def recall(self, points: np.ndarray) -> list[Evaluation] | None:
-        """What the points (k, d) gave, if they were evaluated before."""
-        return None
-
-    def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
-        """Take in new evaluations."""
-
-    def swept(self) -> None:
-        """All independent runs are between two sweeps."""
-
-    def finish(self, result: Any) -> None:
-        """The run has ended, with that result."""
-
-
-class Recorder(NullRecorder):
+class Recorder:
     """Writes a run to a store, and answers from it what was evaluated before.
 
     Parameters
     ----------
     path : Path
-    run : Run
     header : dict
         What the store says besides its commits.
     commit : Commit
@@ -72,8 +40,9 @@ class Recorder(NullRecorder):
         Closed when recording ends.
     """
 
-    def __init__(self, path: Path, run: Run, header: Mapping[str, Any], commit: Commit, lock: Lock):
-        self.path, self.run, self.header, self.commit = path, run, header, commit
+    def __init__(self, path: Path, header: Mapping[str, Any], commit: Commit, lock: Lock):
+        self.path, self.header, self.commit = path, header, commit
+        self.replaying = False
         self._lock = lock
         self._past: Past | None = None
         self._new: list[Batch] = []
@@ -82,6 +51,14 @@ class Recorder(NullRecorder):
         self._commit_cost = self._snapshot_cost = 0.0
         self._own_seconds = 0.0  # of the sampler, since the last snapshot
         self._warming_up = True
+
+    def attach(self, run: RecordedRun) -> tuple[int | None, int | None]:
+        """See :class:`kmc.run.recording.RunRecorder`: draws and evaluations as they were asked for last."""
+        self.run = run
+        return self.commit.draws, self.commit.max_evaluations
+
+    def __enter__(self) -> None:
+        pass
 
     def __exit__(self, *error: Any) -> None:
         with contextlib.suppress(*((OSError,) if error[0] is not None else ())), contextlib.closing(self._lock):
@@ -131,7 +108,7 @@ class Recorder(NullRecorder):
             one.warmup_trace.restore(_cut(rows, n), _cut(row_blobs, n))
 
     def recall(self, points: np.ndarray) -> list[Evaluation] | None:
-        """See :class:`NullRecorder`; StoreError if the run does not go as it did."""
+        """See :class:`kmc.run.recording.RunRecorder`; StoreError if the run does not go as it did."""
         self.replaying = bool(self._past)
         if not self._past:
             self._own_seconds += time.perf_counter() - self._left
@@ -147,7 +124,7 @@ class Recorder(NullRecorder):
             ) from None
 
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
-        """See :class:`NullRecorder`."""
+        """See :class:`kmc.run.recording.RunRecorder`."""
         if len(points):
             self._new.append(Batch(points.copy(), evaluations))
         self._left = time.perf_counter()

@@ -37,7 +37,16 @@ def funnel(x):
 
 def state_of(target, sampler, dim=3, evaluations=400, independent_runs=1):
     run = prepare(
-        target, dim, None, sampler, 30, None, 2 * independent_runs, evaluations * independent_runs, 5, independent_runs
+        target=target,
+        dim=dim,
+        initial=None,
+        sampler=sampler,
+        draws=30,
+        warmup=None,
+        seed=5,
+        chains=2 * independent_runs,
+        max_evaluations=evaluations * independent_runs,
+        independent_runs=independent_runs,
     )
     for record in run.sweeps():
         if record.phase == "done":

@@ -33,7 +33,17 @@ class Sink:
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_the_layout_of_arrays_is_kept(name):
-    run = prepare(log_density, 3, None, SAMPLERS[name], 30, None, 2, 400, 5, 1)
+    run = prepare(
+        target=log_density,
+        dim=3,
+        initial=None,
+        sampler=SAMPLERS[name],
+        draws=30,
+        warmup=None,
+        chains=2,
+        max_evaluations=400,
+        seed=5,
+    )
     for record in run.sweeps():
         if record.phase == "done":
             state = run.state()
