@@ -95,6 +95,7 @@ def test_one_that_takes_too_long_ends_the_run(client):
             outcomes[2].throw()
 
 
+@pytest.mark.slow
 def test_workers_that_die(processes, tmp_path):
     """A dead worker's points are evaluated again, the new worker gets the model, and no point counts twice."""
     model = Model(models.DyingOnce(tmp_path), dim=2)
