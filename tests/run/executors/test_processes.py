@@ -123,6 +123,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("stop", [signal.SIGINT])
 def test_ctrl_c_leaves_no_process(tmp_path, stop):
@@ -173,6 +174,7 @@ kmc.sample(lambda x: -0.5 * float(x @ x), dim=2, draws=10, executor=1, progress=
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("zarr") is None, reason="no zarr")
 def test_a_script_without_a_guard_is_told_so_in_one_sentence(tmp_path):
     script, store = tmp_path / "script.py", str(tmp_path / "run.zarr")
