@@ -124,9 +124,15 @@ def mass_of(component: Component, z: np.ndarray, step_size: float, rng: np.rando
         particles, log_ratios = path.moved(particles, beta)
         levels.append(log_ratios)
     up = _log_masses(betas, levels[::-1])
-    masses = [float(np.mean(side)) + component.log_volume for side in (down, up)]
-    errors = [float(np.std(side, ddof=1) / np.sqrt(ISLANDS)) for side in (down, up)]
-    return Mass(*masses, *errors, len(betas), particles)
+    volume, root = component.log_volume, np.sqrt(ISLANDS)
+    return Mass(
+        down=float(np.mean(down)) + volume,
+        up=float(np.mean(up)) + volume,
+        down_se=float(np.std(down, ddof=1) / root),
+        up_se=float(np.std(up, ddof=1) / root),
+        temperatures=len(betas),
+        particles=particles,
+    )
 
 
 class _Path:

@@ -18,6 +18,7 @@ from kmc.readout.means import UnknownMode, chains_of, mass_by
 from kmc.readout.variance import squared_error
 from kmc.run.arguments import as_flag, as_model, as_number, as_seed
 from kmc.targets.evaluate import Evaluator
+from kmc.targets.posterior import TOTAL
 
 _CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
 _LEAST_GAP = 0.05  # nats between the two directions that are worth a warning
@@ -63,7 +64,8 @@ def evidence(
         By ``run``: ``log_evidence`` (in nats) and its Monte Carlo standard error ``se``; ``log_surrogate_mass``, that
         of the surrogate; ``log_bayes_factor`` of each run against each ``reference``, with ``se_log_bayes_factor``; and
         ``kl_divergence``, the Kullback–Leibler divergence from the prior to the posterior with ``se_kl_divergence``,
-        where the result has the group ``log_likelihood`` (else NaN). The attribute "warnings" is a list of sentences,
+        where the result has log-likelihoods (else NaN): of ``kmc.Model(log_likelihood=..., log_prior=...)``, or in the
+        group ``log_likelihood``. The attribute "warnings" is a list of sentences,
         and "method" says how the numbers were made.
 
     Raises
@@ -251,16 +253,22 @@ def _dataset(names, runs: list[Result], found: list[Part], prior_normalized: boo
 
 def _divergence(run: Result, part: Part) -> tuple[float, float]:
     """E log-likelihood - log Z, and its error; NaN where the likelihood is not known."""
-    try:
-        group = run.idata["log_likelihood"]
-    except KeyError:
+    total = _log_likelihood(run.idata)
+    if total is None:
         return np.nan, np.nan
-    total = sum(
-        variable.values.reshape(*variable.shape[:2], -1).sum(axis=2, keepdims=True)
-        for variable in group.data_vars.values()
-    )
-    mean, squared = float(np.mean(total)), float(squared_error(np.asarray(total))[0])
+    mean, squared = float(total.mean()), float(squared_error(total)[0])
     return mean - part.log_evidence, float(np.sqrt(squared + part.se**2))
+
+
+def _log_likelihood(idata) -> np.ndarray | None:
+    """Of each draw, (chains, n, 1); None if the result does not have it."""
+    groups = set(idata.groups()) if callable(idata.groups) else {path.strip("/") for path in idata.groups}
+    if "blobs" in groups and TOTAL in idata["blobs"]:
+        return idata["blobs"][TOTAL].values[..., None]
+    if "log_likelihood" not in groups:
+        return None
+    parts = [variable.values for variable in idata["log_likelihood"].data_vars.values()]
+    return np.sum([part.reshape(*part.shape[:2], -1).sum(axis=2, keepdims=True) for part in parts], axis=0)
 
 
 def _named(result):

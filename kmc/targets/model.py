@@ -12,6 +12,7 @@ import numpy as np
 from kmc.targets.dimensions import as_parameters
 from kmc.targets.html import as_html
 from kmc.targets.parameters import Parameter, Real
+from kmc.targets.posterior import Posterior
 from kmc.targets.priors import Distribution, JointPrior
 from kmc.targets.space import ParameterSpace, Space
 from kmc.targets.starts import start_points
@@ -70,6 +71,15 @@ class Model:
         Instead of `parameters`, how draws are shown: see :class:`kmc.targets.space.Space`. `log_density` takes the
         vector, of `space.dim` numbers.
 
+    log_likelihood, log_prior : callable, optional
+        Instead of `log_density`, two functions of which it is the sum. The first takes what `log_density` takes, `args`
+        and `kwargs` included, and returns the log-likelihood: a number, or an array (or a dict of arrays) with a number
+        for each observation, which goes to the group ``log_likelihood`` of the results, so that ``arviz.loo`` works;
+        with a dict beside it, as above. The second takes the parameters alone. Where it is -inf, the likelihood is not
+        evaluated. It can be left out where parameters are declared with priors. Both values are kept with the draws, in
+        the group ``blobs``, as "total_log_likelihood" and "log_prior". For :func:`kmc.evidence` the prior has to be
+        normalized.
+
     Attributes
     ----------
     dim : int
@@ -104,7 +114,13 @@ class Model:
     >>> model.dim
     3
 
+    A likelihood and a prior:
+
     >>> import numpy as np
+    >>> parts = kmc.Model(log_likelihood=lambda x: -0.5 * (x - 1) ** 2, log_prior=lambda x: -abs(x[0]), dim=1)
+    >>> parts.call(np.zeros(1))[0]
+    -0.5
+
     >>> def log_density(parameters, rate):
     ...     return float(-rate * parameters["sigma"] - 0.5 * np.sum(parameters["theta"] ** 2))
     >>> model = kmc.Model(
@@ -120,7 +136,7 @@ class Model:
     -2.0
     """
 
-    log_density: Callable[..., Any]
+    log_density: Callable[..., Any] = None  # type: ignore[assignment]
     # Completed when it is None, so that no reader meets a None.
     dim: int = None  # type: ignore[assignment]
     _: KW_ONLY
@@ -134,9 +150,13 @@ class Model:
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = None  # type: ignore[assignment]
     space: Space | None = None
+    log_likelihood: Callable[..., Any] | None = None
+    log_prior: Callable[..., Any] | None = None
     _space: Space = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.log_likelihood is not None or self.log_prior is not None:
+            self._set("log_density", self._posterior())
         if not callable(self.log_density):
             raise TypeError(
                 f"log_density={self.log_density!r} is not callable: "
@@ -227,6 +247,16 @@ class Model:
     def start_points(self, initial: Any, least: int, name: str = "initial") -> np.ndarray:
         """Start points (k, d), k >= least, from what a user gave: see :func:`kmc.targets.starts.start_points`."""
         return start_points(initial, least, self._space, name)
+
+    def _posterior(self) -> Posterior:
+        given: Any = self.log_density  # after dataclasses.replace, the sum that was made before
+        if given is not None and not isinstance(given, Posterior):
+            raise TypeError(f"log_density={given!r} beside log_likelihood and log_prior: pass either it or these two")
+        for name in ("log_likelihood", "log_prior"):
+            part = getattr(self, name)
+            if not callable(part) and not (name == "log_prior" and part is None):
+                raise TypeError(f"{name}={part!r}: expected a function of the parameters")
+        return Posterior(self.log_likelihood, self.log_prior, self.vectorized)  # type: ignore[arg-type]
 
     def _find_space(self) -> Space:
         coords: Any = self.coords

@@ -1,0 +1,66 @@
+"""A log-density in two parts: the log-likelihood and the log-prior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+LOG_PRIOR, TOTAL = "log_prior", "total_log_likelihood"
+"""Names of the blobs that hold the two parts."""
+
+
+@dataclass(frozen=True, repr=False)
+class Posterior:
+    """The sum of a log-likelihood and a log-prior, which are kept with the draws.
+
+    Parameters
+    ----------
+    log_likelihood : callable
+        Takes the parameters, and further arguments. It returns a number, an array with a number for each observation,
+        a dict of such arrays, or any of these and a dict of what it computed besides.
+    log_prior : callable or None
+        Takes the parameters and returns a number. Where it is -inf the likelihood is not evaluated. None: zero.
+    vectorized : bool
+        Whether both take many points at once: the first dimension of what they return is that of the points.
+    """
+
+    log_likelihood: Callable[..., Any]
+    log_prior: Callable[[Any], Any] | None
+    vectorized: bool
+
+    def __repr__(self) -> str:
+        parts = (self.log_likelihood, self.log_prior)
+        return " + ".join(getattr(part, "__qualname__", repr(part)) for part in parts if part is not None)
+
+    def __call__(self, parameters: Any, *args: Any, **kwargs: Any) -> Any:
+        """The log-density, and a dict of its parts."""
+        prior = None if self.log_prior is None else np.asarray(self.log_prior(_copy(parameters)), float)
+        if prior is not None and np.all(prior == -np.inf):
+            return prior if self.vectorized else -np.inf
+        returned = self.log_likelihood(parameters, *args, **kwargs)
+        likelihood, blobs = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, {})
+        total = self._total(likelihood)
+        blobs = {**blobs, TOTAL: total}
+        if prior is None:
+            value = total
+        else:
+            value = np.where(prior == -np.inf, -np.inf, total + prior)
+            blobs[LOG_PRIOR] = prior
+        if isinstance(likelihood, dict) or np.ndim(likelihood) > int(self.vectorized):
+            blobs["log_likelihood"] = likelihood
+        return (value if self.vectorized else float(value)), blobs
+
+    def _total(self, likelihood):
+        arrays = likelihood.values() if isinstance(likelihood, dict) else [likelihood]
+        leading = int(self.vectorized)
+        return sum(np.sum(np.asarray(a, float), axis=tuple(range(leading, np.ndim(a)))) for a in arrays)
+
+
+def _copy(parameters):
+    """Either part may write to the arrays that it gets."""
+    if isinstance(parameters, dict):
+        return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in parameters.items()}
+    return parameters.copy()
