@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kmc.plots import plot_ck_test, plot_implied_timescales, plot_pairs, plot_slow_modes, plot_validation
     from kmc.readout.evidence import evidence
     from kmc.readout.expectations import expectations
+    from kmc.readout.resample import resample
     from kmc.run.executors import DaskExecutor, ProcessExecutor
     from kmc.run.find_start import find_start
     from kmc.run.iterate import iterate
@@ -94,6 +95,7 @@ _HOMES = {
     "plot_pairs": "kmc.plots",
     "plot_slow_modes": "kmc.plots",
     "plot_validation": "kmc.plots",
+    "resample": "kmc.readout.resample",
     "sample": "kmc.run.sample",
     "sample_pymc": "kmc.run.sample_pymc",
     "summary": "kmc.diagnostics.summary",
@@ -150,6 +152,7 @@ __all__ = [
     "plot_slow_modes",
     "plot_validation",
     "regression",
+    "resample",
     "sample",
     "sample_pymc",
     "scores",

@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "targets": set(),
     "mcmc": {"jitted", "surrogates"},
     "run": {"surrogates", "targets", "mcmc"},
-    "readout": {"jitted", "surrogates", "mcmc", "run"},
+    "readout": {"jitted", "surrogates", "targets", "mcmc", "run"},
     "diagnostics": {"kernels", "linalg", "bases", "forms", "scores", "spectral"},
     "plots": {"diagnostics"},
     "demo": {"targets", "plots", "kmc"},

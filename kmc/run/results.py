@@ -142,13 +142,14 @@ def laid_out(
         groups["proposals"], groups["surrogate"] = _proposals(draws), surrogate
     for name, variables in data.items():
         groups[name] = with_attrs(_labeled(variables, names.coords), names.variable_attrs)
-    return _container(groups, attrs)
+    return container(groups, attrs)
 
 
 # xarray and ArviZ take longer to import than the rest of kmc together: they wait until there is something to show.
 
 
-def _container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
+def container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
+    """Datasets by group, as the ArviZ that is installed holds them."""
     if int(version("arviz").split(".")[0]) < 1:
         import arviz
 

@@ -1,0 +1,176 @@
+"""``kmc.resample``: more draws than evaluations, and a bound on what is wrong with them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kmc.errors import KmcWarning
+from kmc.readout.estimate import ReplicateEstimate
+from kmc.readout.evaluated import Replicate, Result, read
+from kmc.readout.means import UnknownMode, chains_of, mass_by
+from kmc.readout.variance import squared_error
+from kmc.run.arguments import as_number, as_seed
+from kmc.run.results import container
+
+_CHAINS = 4
+_POOL = 4  # draws from the surrogate for each that is wanted
+_DEEPEST = -5.0  # of log p/s in a fit: where p is much less than s it matters little by how much
+_PER_COEFFICIENT = 10  # pairs
+_CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
+
+LogRatio = Callable[[np.ndarray], np.ndarray]
+
+
+def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Any = 0) -> Any:
+    """Approximate draws from the posterior, as many as are wanted, at no further evaluation.
+
+    They are draws from the surrogate s, resampled by weights that are fitted to the ratio p/s at the points that the
+    run evaluated. They are *not* exact, however many there are: for expectations, :func:`kmc.expectations` is. They are
+    for what needs many draws more than exactness: pictures, and predictions.
+
+    Parameters
+    ----------
+    result : result of kmc.sample, or path of a store
+        A run of "kernel-hmc" with a frozen surrogate.
+    draws : int
+        Of each of four chains, which are independent.
+    model : Model, pymc.Model or bridgestan.StanModel, optional
+        Needed where only it knows how parameters are constrained.
+    seed : int, SeedSequence or Generator
+
+    Returns
+    -------
+    arviz.InferenceData or xarray.DataTree
+        The group ``posterior`` with the parameters of `result`, and ``unconstrained_posterior`` where they have names.
+        Its attribute "total_variation" is an estimate of the distance from the posterior: by that much at most the
+        probability of any event is off. "total_variation_bound" adds two standard errors of that estimate. It is 1,
+        with a warning, where the surrogate contradicts the draws of `result`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The result has no surrogate, or too few draws; an argument is not as said above.
+
+    Notes
+    -----
+    log p/s is regressed on a quadratic polynomial, of white coordinates. The distance ½ E_s |p/s - fitted ratio|, both
+    normalized, is averaged over states and proposals by the weights of their mixture
+    (:mod:`kmc.readout.transitions`), with a fit to the other half of the run at each.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=200, seed=1, progress=False)
+    >>> many = kmc.resample(idata, draws=2500)
+    >>> many.posterior["x"].shape, bool(many.posterior.attrs["total_variation_bound"] < 0.1)
+    ((4, 2500, 2), True)
+    """
+    n = as_number("draws", draws, 1)
+    run = read(result, model)
+    parts, distances = [], []
+    said: list[str] = []
+    counts = np.full(len(run.replicates), _CHAINS * n // len(run.replicates))
+    counts[: _CHAINS * n - counts.sum()] += 1
+    for replicate, count, own in zip(run.replicates, counts, as_seed(seed).spawn(len(counts)), strict=True):
+        points, distance, doubts = _of_replicate(replicate, int(count), own)
+        parts.append(points)
+        distances.append(distance)
+        said += [f"The surrogate contradicts the draws: {doubts}."] if doubts else []
+    for sentence in said:
+        warnings.warn(sentence, KmcWarning, stacklevel=2)
+    total, bound = np.average(distances, axis=0, weights=counts)
+    rng = np.random.default_rng(as_seed(seed).spawn(len(counts) + 1)[-1])
+    points = rng.permutation(np.vstack(parts)).reshape(_CHAINS, n, -1)
+    attrs = {
+        "total_variation": float(total),
+        "total_variation_bound": 1.0 if said else float(min(bound, 1.0)),
+        "warnings": str(said),
+        "description": "approximate draws by kmc.resample: from the surrogate, with fitted weights; not exact",
+    }
+    return _laid_out(run, points, attrs)
+
+
+def _of_replicate(replicate: Replicate, count: int, seed: np.random.SeedSequence):
+    """Points (count, d), the distance and the bound on it, and doubts."""
+    sampling, checking = seed.spawn(2)
+    rng = np.random.default_rng(sampling)
+    estimate = ReplicateEstimate(replicate, lambda points: points, checking, _CHECKED, np.inf)
+    try:
+        chains = chains_of(replicate, rng)
+    except UnknownMode as error:
+        raise ValueError(f"result: {error}; sample for longer") from error
+    shares = np.ones(1)
+    if len(chains) > 1:
+        shares = np.exp([mass_by(own, rng).log_mass for own in chains])
+    pools = rng.multinomial(_POOL * count, shares / shares.sum())
+    pool = [own.back(own.draws(-(-size // 32))).reshape(-1, replicate.draws.shape[2])[:size]
+            for own, size in zip(chains, pools, strict=True)]  # fmt: skip
+    points = np.vstack(pool)
+    weights = np.exp(_fitted(replicate, slice(None))(points))
+    ends = np.cumsum(weights) / weights.sum()
+    chosen = np.searchsorted(ends, (rng.random() + np.arange(count)) / count)
+    return points[np.minimum(chosen, len(points) - 1)], _distance(replicate), estimate.doubts
+
+
+def _fitted(replicate: Replicate, sweeps: slice) -> LogRatio:
+    """log p/s as a quadratic polynomial, from some of the sweeps; it is bounded by its values at the states."""
+    transitions = replicate.transitions()
+    run = transitions.run[:, sweeps]
+    x, y = replicate.starts[:, sweeps][run], replicate.ends[:, sweeps][run]
+    at_x, at_y = transitions.start[:, sweeps][run], transitions.end[:, sweeps][run]
+    points = np.vstack([x, y])
+    values = np.maximum(np.concatenate([at_x, at_y]), _DEEPEST)
+    center, factor = x.mean(axis=0), np.linalg.cholesky(np.atleast_2d(np.cov(x.T)) + 1e-12 * np.eye(x.shape[1]))
+    curved = len(x) > _PER_COEFFICIENT * (1 + x.shape[1] + x.shape[1] * (x.shape[1] + 1) // 2)
+
+    def features(rows):
+        z = np.linalg.solve(factor, (rows - center).T).T
+        i, j = np.triu_indices(z.shape[1])
+        return np.hstack([np.ones((len(z), 1)), z, *([z[:, i] * z[:, j]] if curved else [])])
+
+    design = features(points)
+    gram = design.T @ design
+    gram[np.diag_indices_from(gram)] += 1e-3 * len(points) / len(gram)
+    coefficients = np.linalg.solve(gram, design.T @ values)
+    low, high = values.min(), values.max()
+    return lambda rows: np.clip(features(rows) @ coefficients, low, high)
+
+
+def _distance(replicate: Replicate) -> tuple[float, float]:
+    """The total variation distance of the weighted surrogate from the target, and a bound on it."""
+    transitions = replicate.transitions()
+    n = transitions.run.shape[1]
+    halves = slice(None, n // 2), slice(n // 2, None)
+    fitted = [np.empty_like(transitions.start) for _ in range(2)]
+    for half, other in (halves, halves[::-1]):
+        log_ratio = _fitted(replicate, other)
+        for values, x in zip(fitted, (replicate.starts[:, half], replicate.ends[:, half]), strict=True):
+            values[:, half] = log_ratio(x.reshape(-1, x.shape[2])).reshape(x.shape[:2])
+    exact = [np.exp(np.minimum(side, 50.0)) for side in (transitions.start, transitions.end)]
+    near = [np.exp(side) for side in fitted]
+    means = [float(transitions.under_surrogate(*(side[..., None] for side in sides)).mean()) for sides in (exact, near)]
+    off = [0.5 * np.abs(a / means[0] - b / means[1])[..., None] for a, b in zip(exact, near, strict=True)]
+    series = transitions.under_surrogate(*off)
+    distance = float(series.mean())
+    return distance, distance + 2 * float(np.sqrt(squared_error(series)[0]))
+
+
+def _laid_out(run: Result, points: np.ndarray, attrs: dict[str, Any]) -> Any:
+    import xarray
+
+    chains, n, dim = points.shape
+    values = run.constrain(points.reshape(-1, dim))
+    like = run.idata["posterior"]
+    variables, coords = {}, {"chain": np.arange(chains), "draw": np.arange(n)}
+    for name, variable in like.data_vars.items():
+        if name in values:
+            variables[name] = (variable.dims, np.reshape(values[name], (chains, n, *variable.shape[2:])))
+            coords |= {dim: like.coords[dim].values for dim in variable.dims[2:]}
+    groups = {"posterior": xarray.Dataset(variables, coords=coords, attrs=attrs)}
+    if run.named:
+        groups["unconstrained_posterior"] = xarray.Dataset({"x": (("chain", "draw", "x_dim_0"), points)})
+    return container(groups, attrs)

@@ -1,0 +1,55 @@
+"""``kmc.resample``: approximate draws, and how far they are from the posterior."""
+
+import numpy as np
+import pytest
+
+import kmc
+from tests.readout.test_expectations import MODEL, TRUTH, log_density, tampered
+
+
+@pytest.fixture(scope="module")
+def idata():
+    return kmc.sample(log_density, dim=2, draws=None, max_evaluations=2000, seed=1, progress=False)
+
+
+@pytest.fixture(scope="module")
+def many(idata):
+    return kmc.resample(idata, draws=5000)
+
+
+def test_draws_have_the_moments_of_the_posterior(many):
+    x = many["posterior"]["x"].values
+    assert x.shape == (4, 5000, 2)
+    mean, sd = TRUTH
+    assert np.all(np.abs(x.mean(axis=(0, 1)) - mean) < 0.1 * sd)
+    assert np.all(np.abs(x.std(axis=(0, 1)) / sd - 1) < 0.05)
+
+
+def test_the_distance_is_stated(many):
+    attrs = many["posterior"].attrs
+    assert 0 <= attrs["total_variation"] <= attrs["total_variation_bound"] < 0.1
+    assert "not exact" in attrs["description"]
+
+
+def test_a_surrogate_that_contradicts_the_draws_has_no_bound(idata):
+    wrong = tampered(idata, None, lambda point: point._replace(location=point.location + 1.5))
+    with pytest.warns(kmc.KmcWarning, match="The surrogate contradicts the draws"):
+        found = kmc.resample(wrong, draws=2000, model=kmc.Model(log_density, dim=2))
+    assert found["posterior"].attrs["total_variation_bound"] == 1.0
+
+
+def test_parameters_with_names():
+    idata = kmc.sample(MODEL, draws=None, max_evaluations=1500, seed=2, progress=False)
+    found = kmc.resample(idata, draws=1000)
+    assert list(found["posterior"]["a"].coords["site"].values) == ["N", "S"]
+    assert found["posterior"]["b"].shape == (4, 1000)
+    assert found["unconstrained_posterior"]["x"].shape == (4, 1000, 3)
+    assert abs(float(found["posterior"]["b"].mean()) - 1) < 0.1
+    assert kmc.resample(idata, draws=1000)["posterior"].equals(found["posterior"])
+
+
+def test_bad_arguments(idata):
+    with pytest.raises(ValueError, match=r"draws=0"):
+        kmc.resample(idata, draws=0)
+    with pytest.raises(TypeError, match=r"result=int: expected what kmc.sample returned"):
+        kmc.resample(3)
