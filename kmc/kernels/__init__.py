@@ -24,7 +24,7 @@ from kmc.kernels.kernel_derivatives import kernel_derivative
 from kmc.kernels.median import median_distance
 from kmc.kernels.metric import Metric
 from kmc.kernels.multi_index import axes_of, derivative
-from kmc.kernels.names import kernel_of
+from kmc.kernels.names import kernel_of, register_kernel
 from kmc.kernels.program import Program, program, run_program, stack_for
 from kmc.kernels.radial import (
     Exponential,
@@ -64,6 +64,7 @@ __all__ = [
     "kernel_of",
     "median_distance",
     "program",
+    "register_kernel",
     "run_program",
     "squared_distances",
     "stack_for",

@@ -19,6 +19,35 @@ KERNELS: dict[str, Callable[..., Kernel]] = {
     "exponential": Exponential,
     "polynomial": Polynomial,
 }
+_OWN = frozenset(KERNELS)
+
+
+def register_kernel(name: str, make: Callable[..., Kernel]) -> None:
+    """Make a kernel known by a name, which estimators take as their parameter ``kernel``.
+
+    Parameters
+    ----------
+    name : str
+    make : callable
+        ``make(bandwidth=...)`` returns a :class:`Kernel`: its class, or a function.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a name that is not a string, or is one of kmc's own; a ``make`` that cannot be called.
+
+    Examples
+    --------
+    >>> from kmc.kernels import Gaussian, Matern52, kernel_of, register_kernel
+    >>> register_kernel("rough", lambda bandwidth=1.0: Gaussian(bandwidth) + 0.1 * Matern52(bandwidth))
+    >>> kernel_of("rough", 2.0).left
+    Gaussian(bandwidth=2.0)
+    """
+    if not isinstance(name, str) or not callable(make):
+        raise TypeError(f"name={name!r}, make={make!r}: expected a string and a callable, make(bandwidth=...)")
+    if name in _OWN:
+        raise ValueError(f"name={name!r} is a kernel of kmc: choose another name")
+    KERNELS[name] = make
 
 
 def kernel_of(kernel: Any, bandwidth: float) -> Kernel:

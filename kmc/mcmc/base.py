@@ -59,8 +59,8 @@ STATS: dict[str, type] = {
     "n_steps": np.int32,  # leapfrog steps on the surrogate
     "step_size": np.float64,
     "energy": np.float64,  # Hamiltonian on the surrogate after the last trajectory; -log density for other moves
-    "n_evaluations": np.int8,  # true evaluations that this draw cost
-    "move": np.int8,  # index into MOVES
+    "n_evaluations": np.int32,  # true evaluations that this draw cost
+    "move": np.int8,  # index into MOVES, or into the sampler's own ``moves``
     "inverse_temperature": np.float64,  # 1 except for tempered chains in warm-up
 }
 
@@ -74,7 +74,10 @@ class SamplerState(Protocol):
         """Points (k, d), k >= 0, whose log-density is needed to finish the sweep."""
 
     def advance(self, values: np.ndarray) -> Step | None:
-        """Take log p at those points, shape (k,). None while the process is still looking around its start."""
+        """Take log p at those points, shape (k,).
+
+        None where no draw was made: around the start, or where a move takes several sweeps.
+        """
 
     def end_warmup(self) -> None:
         """Be ready to draw as soon as possible: the time for warm-up is over. More calls change nothing."""
@@ -84,7 +87,11 @@ class SamplerState(Protocol):
 
 
 class Sampler(Protocol):
-    """Options of a sampling algorithm."""
+    """Options of a sampling algorithm.
+
+    Options may have an attribute ``moves``, a tuple of names without spaces: ``move`` in a step's ``stats`` is then an
+    index into it. Any object with these two members can be passed to :func:`kmc.sample`.
+    """
 
     @property
     def name(self) -> str:

@@ -47,7 +47,8 @@ def prepare(
     max_time = arguments.as_seconds("max_time", max_time)
     if draws is None and max_evaluations is None and max_time is None:
         raise ValueError("draws=None, max_evaluations=None and max_time=None: give at least one of them")
-    path = as_store(store, resume)
+    own = callable(getattr(store, "recorder", None))  # a backend from outside
+    path = None if own else as_store(store, resume)
     trust = arguments.as_flag("trust", trust)
     seed_sequence = arguments.as_seed(stored_seed(path) if seed is None else seed)
     initial = arguments.as_initial(initial, chains, model)
@@ -60,7 +61,9 @@ def prepare(
         model, options, chains, independent_runs, draws, warmup, max_evaluations, seed_sequence, initial, given
     )
     save_surrogate = arguments.as_flag("save_surrogate", save_surrogate)
-    recorder = None if path is None else open_recorder(request, path, save_warmup, save_surrogate, trust)
+    recorder = store.recorder(request) if own else None
+    if path is not None:
+        recorder = open_recorder(request, path, save_warmup, save_surrogate, trust)
     return Run(request, where, max_time, recorder, save_surrogate)
 
 

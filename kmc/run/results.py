@@ -20,8 +20,6 @@ from kmc.targets.model import Model
 from kmc.targets.returned import group_of
 
 _INT64 = np.iinfo(np.int64)
-# The manner of the CF conventions for a variable whose values stand for words.
-_MOVE_ATTRS = {"flag_values": np.arange(len(MOVES), dtype=np.int8), "flag_meanings": " ".join(MOVES)}
 
 
 def to_arviz(
@@ -129,12 +127,13 @@ def laid_out(
     surrogate: Any = None,
 ) -> Any:
     """Draws in ArviZ's schema, with attributes at the root and at the posterior group."""
-    groups = {"posterior": _posterior(names, draws).assign_attrs(attrs), "sample_stats": _sample_stats(draws)}
+    moves = json.loads(attrs["moves"]) if "moves" in attrs else MOVES  # those of a sampler from outside, or ours
+    groups = {"posterior": _posterior(names, draws).assign_attrs(attrs), "sample_stats": _sample_stats(draws, moves)}
     groups["sample_stats"] = groups["sample_stats"].drop_vars("inverse_temperature")
     groups |= _blobs(draws)
     if warmup is not None:
         groups["warmup_posterior"] = _posterior(names, warmup)
-        groups["warmup_sample_stats"] = _sample_stats(warmup)
+        groups["warmup_sample_stats"] = _sample_stats(warmup, moves)
         groups |= {f"warmup_{group}": dataset for group, dataset in _blobs(warmup).items()}
     if names.named:
         groups["unconstrained_posterior"] = _unconstrained(draws)
@@ -205,13 +204,13 @@ def _proposals(draws: Drawn) -> Any:
     columns = {name: (dims[: len(column.shape)], column) for name, column in (draws.proposals or {}).items()}
     stats = {name: (dims[:2], draws.stats[name]) for name in ("accepted", "move")}
     dataset = _labeled({**columns, **stats})
-    dataset["move"].attrs = _MOVE_ATTRS
+    dataset["move"].attrs = _flags(MOVES)
     return dataset
 
 
-def _sample_stats(draws: Drawn) -> Any:
+def _sample_stats(draws: Drawn, moves: Sequence[str]) -> Any:
     dataset = _labeled({name: (("chain", "draw"), column) for name, column in draws.stats.items()})
-    dataset["move"].attrs = _MOVE_ATTRS
+    dataset["move"].attrs = _flags(moves)
     return dataset
 
 
@@ -247,3 +246,8 @@ def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     return repr(value)
+
+
+def _flags(words: Sequence[str]) -> dict[str, Any]:
+    """Attributes of a variable whose values stand for words, in the manner of the CF conventions."""
+    return {"flag_values": np.arange(len(words), dtype=np.int8), "flag_meanings": " ".join(words)}

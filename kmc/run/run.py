@@ -122,8 +122,9 @@ class Run:
                 break
             values = self._values(np.vstack(points))  # with whatever threads the user's function has
             ends = np.cumsum([len(rows) for rows in points])[:-1]
+            looking = [one.warming_up for one in moving]
             sweeps = [one.advance(part) for one, part in zip(moving, np.split(values, ends), strict=True)]
-            was_warming_up = self._note(sweeps)
+            was_warming_up = self._note(sweeps, looking)
             if was_warming_up and not self.warming_up():
                 self._check_ascent()
             self._limit_warmup()
@@ -165,6 +166,7 @@ class Run:
         """What was run and at what price, so far."""
         return {
             "sampler": self.request.sampler.name,
+            "moves": getattr(self.request.sampler, "moves", None),  # names of the moves of a sampler from outside
             "settings": self.request.sampler,
             "seed": self.request.seed.entropy,
             "seed_spawn_key": list(self.request.seed.spawn_key),
@@ -281,13 +283,16 @@ class Run:
     def _affords(self, n_points: int) -> bool:
         return self.max_evaluations is None or self.evaluate.n_evaluations + n_points <= self.max_evaluations
 
-    def _note(self, sweeps: Sequence[Step | None]) -> bool:
-        """What the display and the result say of the sweeps that were just made; whether they were of warm-up."""
-        warmup = any(sweep is None or sweep.warmup for sweep in sweeps)
+    def _note(self, sweeps: Sequence[Step | None], looking: Sequence[bool]) -> bool:
+        """What the display and the result say of the sweeps that were just made; whether they were of warm-up.
+
+        A sweep that made no step is of warm-up if its sampler was ``looking`` around, that is warming up, before it.
+        """
+        warmup = any(before if step is None else step.warmup for step, before in zip(sweeps, looking, strict=True))
         if warmup:
             self._n_warmup = self.evaluate.n_evaluations
-        else:
-            self.blobs.forget_but([sweep for sweep in sweeps if sweep is not None])
+        elif len(made := [step for step in sweeps if step is not None]) == len(sweeps):
+            self.blobs.forget_but(made)
         self.meter.note(sweeps)
         return warmup
 

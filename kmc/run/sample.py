@@ -92,12 +92,15 @@ def sample(
         Where the log-density is evaluated. None: here, one point after the other. An int: in that many processes, see
         :class:`kmc.ProcessExecutor`. A ``dask.distributed.Client``: on its workers, see :class:`kmc.DaskExecutor`.
         Anything else with a method ``map(function, iterable)``: a ``concurrent.futures`` executor, a
-        ``multiprocessing.Pool``, an MPI pool. The same seed gives the same draws, whatever the executor and the number
+        ``multiprocessing.Pool``, an MPI pool; or an object with a method ``open(model)``, see
+        :class:`kmc.run.executors.Executor`. The same seed gives the same draws, whatever the executor and the number
         of its workers. The rows of a vectorized model are divided among them: its values must not depend on which rows
         come together.
 
     store : path, optional
         A Zarr store that is written while sampling: evaluations, draws and the sampler's state. Needs the package zarr.
+        Or a backend of your own: an object whose ``recorder(request)`` returns a
+        :class:`kmc.run.recording.RunRecorder`.
     resume : bool
         Resume the run in ``store``, which must have been asked for the same; draws are bit for bit those of a run
         that was not interrupted, and nothing that is in the store is evaluated again. Where there is no store yet, one

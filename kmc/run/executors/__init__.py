@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -33,8 +34,8 @@ def as_executor(executor: Any) -> Executor:
         executor = ProcessExecutor(executor)
     if isinstance(executor, ProcessExecutor):
         leave_worker()
-    if isinstance(executor, (ProcessExecutor, DaskExecutor, MapExecutor)):
-        return executor
+    if callable(getattr(executor, "open", None)) and not isinstance(executor, (type, os.PathLike)):
+        return executor  # ours, or one from outside: see Executor
     if _is_dask_client(executor):
         return DaskExecutor(executor)
     if not isinstance(executor, type) and callable(getattr(executor, "map", None)):
@@ -42,7 +43,7 @@ def as_executor(executor: Any) -> Executor:
     raise TypeError(
         f"executor={executor!r}: expected None, a number of processes, an object with a method map(function, iterable) "
         "(a concurrent.futures executor, a multiprocessing or MPI pool), a dask.distributed Client, "
-        "kmc.ProcessExecutor(...) or kmc.DaskExecutor(...)"
+        "kmc.ProcessExecutor(...), kmc.DaskExecutor(...) or an object with a method open(model)"
     )
 
 

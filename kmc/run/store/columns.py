@@ -56,6 +56,8 @@ class StoredColumn:
 
         Takes the checksums of the rows before, one for each chunk, and returns those of all rows.
         """
+        if rows.dtype.kind in "iu" and self.dtype.kind in "iu" and np.array_equal(rows.astype(self.dtype), rows):
+            rows = rows.astype(self.dtype)  # another width of integers, as an earlier version had
         if not np.can_cast(rows.dtype, self.dtype, "safe"):
             raise TypeError(
                 f"{self.folder.name} was of type {self.dtype.name} and is {rows.dtype.name} now: return one type always"

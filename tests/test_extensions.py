@@ -1,0 +1,205 @@
+"""What can be added without editing the package: each is defined here, from outside, in a few lines."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.kernels import Gaussian, Kernel, Matern52, register_kernel
+from kmc.mcmc.base import STATS, SamplerSetup, Step
+from kmc.run.recording import NullRecorder
+from kmc.targets.evaluate import evaluate_block
+from kmc.targets.parameters import Parameter
+
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+QUICK = {"sampler": "random-walk", "draws": 30, "warmup": 10, "chains": 2, "seed": 1, "progress": False}
+
+
+def log_density(x):
+    return -0.5 * float(x @ x)
+
+
+# A kernel by name
+
+
+def test_a_kernel_by_name():
+    register_kernel("rougher", lambda bandwidth=1.0: Gaussian(bandwidth) + 0.1 * Matern52(bandwidth))
+    x = np.random.default_rng(0).standard_normal((60, 2))
+    named = kmc.scores.LiteKEF(kernel="rougher", bandwidth=2.0, n_basis=10, random_state=0).fit(x)
+    given = kmc.scores.LiteKEF(kernel=Gaussian() + 0.1 * Matern52(), bandwidth=2.0, n_basis=10, random_state=0).fit(x)
+    np.testing.assert_allclose(named.gradient(x), given.gradient(x), rtol=1e-10)
+    with pytest.raises(ValueError, match="'gaussian' is a kernel of kmc: choose another name"):
+        register_kernel("gaussian", Matern52)
+    with pytest.raises(TypeError, match="expected a string and a callable"):
+        register_kernel("mine", 3)
+
+
+@dataclass(frozen=True)
+class Logistic(Kernel):
+    """1 / (1 + s / bandwidth²), by its own derivatives."""
+
+    bandwidth: float = 1.0
+    kind = "distance"
+
+    def derivatives(self, u, order=2):
+        rate = self.bandwidth**-2
+        base, factors = 1.0 / (1.0 + rate * u), (1.0, -1.0, 2.0, -6.0, 24.0)
+        return tuple(factors[k] * rate**k * base ** (k + 1) for k in range(order + 1))
+
+
+def test_a_kernel_of_new_formulas():
+    register_kernel("logistic", Logistic)
+    x = np.random.default_rng(1).standard_normal((300, 1))
+    fit = kmc.scores.NystromKEF(kernel="logistic", bandwidth=3.0, regularization=1e-4, n_basis=20, random_state=0).fit(
+        x
+    )
+    assert np.corrcoef(fit.gradient(x)[:, 0], -x[:, 0])[0, 1] > 0.9
+
+
+# A parameter with its transform
+
+
+class Negation:
+    """x -> -exp(x): the negative numbers."""
+
+    unconstrained_shape = shape = ()
+    support = "negative numbers"
+
+    def constrain(self, x):
+        return -np.exp(x)
+
+    def unconstrain(self, y):
+        return np.log(-np.asarray(y))
+
+    def log_jacobian(self, x):
+        return np.array(x, dtype=float)
+
+    def contains(self, y):
+        return np.asarray(y) < 0
+
+
+@dataclass(frozen=True)
+class Negative(Parameter):
+    shape: Any = None
+
+    @property
+    def transform(self):
+        return Negation()
+
+
+def test_a_parameter_with_its_transform():
+    model = kmc.Model(lambda p: p["debt"], parameters={"debt": Negative()})  # minus an exponential variable
+    debt = kmc.sample(model, **(QUICK | {"draws": 3000, "warmup": 200})).posterior["debt"].values
+    assert np.all(debt < 0) and np.mean(debt) == pytest.approx(-1.0, abs=0.2)  # some 300 effective draws: .06
+
+
+# An executor
+
+
+class Counting:
+    """Evaluates in blocks, and counts them."""
+
+    def __init__(self):
+        self.blocks = 0
+
+    @contextmanager
+    def open(self, model):
+        def mapper(points):
+            self.blocks += 1
+            return evaluate_block(model, points)
+
+        yield mapper
+
+
+def test_an_executor():
+    executor = Counting()
+    idata = kmc.sample(log_density, dim=2, executor=executor, **QUICK)
+    np.testing.assert_array_equal(idata.posterior["x"], kmc.sample(log_density, dim=2, **QUICK).posterior["x"])
+    assert executor.blocks > 30
+
+
+# A store
+
+
+class Memory:
+    """Keeps every evaluation of a run."""
+
+    def recorder(self, request):
+        self.points, self.finished, memory = [], None, self
+
+        class Recorder(NullRecorder):
+            def keep(self, points, evaluations):
+                memory.points += [(*point, evaluation.value) for point, evaluation in zip(points, evaluations)]
+
+            def finish(self, result):
+                memory.finished = result
+
+        return Recorder()
+
+
+def test_a_store():
+    memory = Memory()
+    idata = kmc.sample(log_density, dim=2, store=memory, **QUICK)
+    assert len(memory.points) == idata.attrs["n_evaluations"] and memory.finished is idata
+    x, values = np.array(memory.points)[:, :2], np.array(memory.points)[:, 2]
+    np.testing.assert_allclose(values, -0.5 * np.sum(x**2, axis=1))
+
+
+# A sampler
+
+
+@dataclass(frozen=True)
+class HitAndRest:
+    """Independent proposals; every third sweep costs no evaluation, and every fourth makes no draw."""
+
+    name = "hit-and-rest"
+    moves = ("hit", "rest")
+
+    def start(self, setup: SamplerSetup):
+        return HitAndRestState(setup)
+
+
+class HitAndRestState:
+    warming_up = False
+
+    def __init__(self, setup):
+        self.rng, self.sweep = np.random.default_rng(setup.seed), 0
+        self.x, self.values = setup.initial[: setup.chains].copy(), setup.initial_log_density[: setup.chains].copy()
+
+    def propose(self):
+        self.rests = self.sweep % 3 == 2
+        self.new = 2.0 * self.rng.standard_normal(self.x.shape)
+        return self.new[:0] if self.rests else self.new
+
+    def advance(self, values):
+        self.sweep += 1
+        accepted = np.zeros(len(self.x), bool)
+        if not self.rests:
+            change = values - self.values + (np.sum(self.new**2, axis=1) - np.sum(self.x**2, axis=1)) / 8
+            accepted = np.log(self.rng.random(len(self.x))) < change
+            self.x[accepted], self.values[accepted] = self.new[accepted], values[accepted]
+        if self.sweep % 4 == 0:
+            return None
+        stats = {name: np.zeros(len(self.x), dtype) for name, dtype in STATS.items()}
+        stats |= {"accepted": accepted, "move": np.full(len(self.x), self.rests, np.int8)}
+        stats["n_evaluations"] += 0 if self.rests else 300  # as a sampler may spend
+        return Step(False, self.x.copy(), self.values.copy(), stats)
+
+    def report(self):
+        return {}
+
+
+def test_a_sampler(tmp_path):
+    options = {"draws": 600, "chains": 4, "seed": 2, "progress": False}
+    run = lambda **more: kmc.sample(log_density, dim=2, sampler=HitAndRest(), **options, **more)  # noqa: E731
+    idata = run(store=tmp_path / "run.zarr")
+    move, cost = idata.sample_stats["move"], idata.sample_stats["n_evaluations"].values
+    assert move.attrs["flag_meanings"] == "hit rest"
+    np.testing.assert_array_equal(np.unique(move), [0, 1])
+    np.testing.assert_array_equal(cost, np.where(move == 0, 300, 0))  # which an int8 does not hold
+    assert idata.attrs["n_evaluations_warmup"] < 100 < idata.attrs["n_evaluations"]  # the start alone is no draw
+    assert abs(float(idata.posterior["x"].mean())) < 0.15  # 1,200 effective draws: a standard error of .03
+    assert kmc.load(tmp_path / "run.zarr").sample_stats["move"].attrs["flag_meanings"] == "hit rest"
