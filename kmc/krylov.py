@@ -55,7 +55,7 @@ def solve_shifted(
     Returns
     -------
     Iterate
-        ``error`` is of the residual as computed afresh from x: rounding separates it from that of the recurrence, which
+        ``error`` is of the residual as recomputed from x: rounding separates it from that of the recurrence, which
         is restarted then, and gives up where restarting no longer helps.
 
     References

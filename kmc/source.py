@@ -76,7 +76,7 @@ def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 
     Raises
     ------
     ValueError, TypeError
-        For points that are no points; for weights that are negative, all zero or not one for each point.
+        For invalid points; for weights that are negative, all zero or not one for each point.
     """
     if not is_stream(X):
         x = estimator._check_points(X, fitting=True, least=least)

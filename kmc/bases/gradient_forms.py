@@ -108,7 +108,7 @@ class RadialForms(GradientForms):
         return total if g is None else total - 2.0 * (q1.T @ (weights * g))
 
     def _moments_are_cheaper(self):
-        """Counted in multiplications for each sample, those of thin products dearer than those of square ones."""
+        """Counted in multiplications for each sample, those of thin products cost more than those of square ones."""
         m, d = self._geometry.centers.shape
         quadratics = 1 if self._geometry.isotropic else 3
         moments = m**2 * (quadratics * 0.7 * d**2 + 3.5 * d + 20.0)

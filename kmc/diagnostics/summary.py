@@ -27,7 +27,7 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
         With a row for each number, and ArviZ's columns, not rounded. On a circle, "mean" is the circular mean, in
         [low, high); "sd" is the circular sd, sqrt(-2 log R), in the parameter's unit. Everything else (intervals,
         errors, effective sample sizes, R-hat) is of the draws within half a period of that mean: an interval may reach
-        beyond `low` or `high`, which is where it goes on at the other end.
+        beyond `low` or `high`, where it continues at the other end.
 
     Raises
     ------

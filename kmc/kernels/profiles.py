@@ -5,7 +5,7 @@ of the rows of ``out`` (order + 1 or more, n or more), C-contiguous; ``first`` a
 Each loop runs over contiguous points and is vectorized; nothing is allocated. What diverges at s = 0 is written as 0
 there: it only ever enters multiplied by s or by x - y, and those products vanish.
 
-No fastmath: with it the code compiled afresh and the code loaded from numba's cache rounded differently, and a seed
+No fastmath: with it newly compiled code and the code loaded from numba's cache rounded differently, and a seed
 gave other draws on the first run than on the second.
 """
 

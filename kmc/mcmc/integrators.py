@@ -1,8 +1,9 @@
 """Leapfrog on a surrogate: H(z, p) = |p|²/2 - t(log s(z)), t a tempering, with unit mass in whitened coordinates.
 
 At a learned wall paths are reflected as in Skilling's Galilean Monte Carlo: where a step ends behind it, the momentum
-is mirrored there, without a kick, and the path goes on. Each part is symmetric in time and preserves volume, the mirror
-too, since it depends on the position alone. Whether the end is behind the wall is for the acceptance test to judge.
+is mirrored there, without a kick, and the path continues. Each part is symmetric in time and preserves volume, the
+mirror too, since it depends on the position alone. Whether the end is behind the wall is for the acceptance test to
+judge.
 """
 
 from __future__ import annotations

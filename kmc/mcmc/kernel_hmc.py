@@ -1,8 +1,8 @@
 """Kernel Hamiltonian Monte Carlo: the default sampler.
 
-Warm-up moves walkers on a ladder of temperatures, first by differential evolution, then by runs on a surrogate that is
-refitted at geometric counts of evaluations. The main phase is an exact Metropolis–Hastings chain for the target: all
-that adapts is frozen (``adaptation="freeze"``), or is refitted at sweeps fixed in advance and ever rarer
+Warm-up moves walkers on a ladder of temperatures, first by differential evolution, then by inner chains on a surrogate
+that is refitted at geometric counts of evaluations. The main phase is an exact Metropolis–Hastings chain for the
+target: the adaptation is frozen (``adaptation="freeze"``), or refits at sweeps fixed in advance and ever rarer
 (``adaptation="vanishing"``).
 
 With an estimator of the user's choice as ``surrogate`` all this is warm-up, and the main phase is the algorithm of the
@@ -65,12 +65,12 @@ class KernelHMC:
         Probability of a move that does not use the surrogate (differential evolution or snooker; with an
         estimator as ``surrogate``, a random walk) in the main phase.
     tempered_probability : float
-        Of the surrogate's runs, the share on a flattened surrogate s^b, b uniform on [1 / (1 + 2/sqrt(d)), 1].
+        Probability that an inner chain runs on a flattened surrogate s^b, b uniform on [1 / (1 + 2/sqrt(d)), 1].
     single_move_probability : float
-        Of the surrogate's runs, the share with a single move.
+        Probability that an inner chain has a single move.
     jump_probability, small_step_probability, trajectory_length : float
-        Of the moves inside a run, the share of archive jumps; of its trajectories, the share with smaller steps; the
-        longest integration time, in whitened coordinates.
+        Of the moves of an inner chain, the probability of an archive jump; of its trajectories, that of smaller steps;
+        the longest integration time, in whitened coordinates.
     n_temperatures : int
         Temperatures of the warm-up, and the least number of walkers then.
     probe_rate, main_probe_rate : float
@@ -78,7 +78,7 @@ class KernelHMC:
     refit_growth : float
         Factor of the number of evaluations between refits in warm-up.
     min_warmup_evaluations : int
-        Warm-up does not end before, unless the budget is under three times this.
+        Warm-up does not end before this many evaluations, unless the budget is less than three times as many.
     post_freeze_burn_in : int
         Sweeps between the freeze and the first kept draw.
     first_refit : int
@@ -102,16 +102,16 @@ class KernelHMC:
     Raises
     ------
     TypeError, ValueError
-        An option of the wrong kind or out of range; ``values`` or "static" without ``surrogate``; upon the start of a
+        An option of the wrong kind or out of range; ``values`` or "static" without ``surrogate``; at the start of a
         run, an estimator that was fitted to points of another dimension.
 
     Notes
     -----
     With ``surrogate`` the draws come from Kernel Hamiltonian Monte Carlo as it was published [1]_, [2]_: the estimator
     is fitted to states of the chains, and a proposal is the end of a leapfrog path through its gradient, with a fresh
-    standard normal momentum. The *true* density and the momenta decide about it, so that no surrogate, however wrong,
-    leads to a wrong target. Paths have 5 to 20 steps that reach no further than ``trajectory_length``. A share
-    ``archive_probability`` of the moves is a random walk: away from the states the gradient may say nothing.
+    standard normal momentum. It is accepted by the *true* density and the momenta, so that a wrong surrogate
+    never leads to a wrong target. Paths have 5 to 20 steps that reach no further than ``trajectory_length``. With
+    probability ``archive_probability`` a move is a random walk: far from the states the gradient may be useless.
 
     The papers assume that the chains have burnt in. That is what the sampler without ``surrogate`` is for: it warms up
     as usual, and as many of its draws as ``max_archive`` says are collected (a quarter of the sweeps, if ``warmup``
@@ -406,7 +406,7 @@ class KernelHMCState:
         return self._trainer.probes(self._plan.surrogate, count, self._hot_edge)
 
     def _learn(self, proposed_values, probe_values):
-        """Keep the new values, and note how well the surrogate foretold them."""
+        """Keep the new values, and note how well the surrogate predicted them."""
         points = np.vstack([requested(self._proposals, self.setup.dim), self._probes])
         values = np.concatenate([proposed_values, probe_values])
         surrogate = self._plan.surrogate
@@ -416,13 +416,13 @@ class KernelHMCState:
             points, values = points[known], values[known]
             probe_values = values[len(proposed_values) :]
         if surrogate is not None and len(points):
-            foretold = surrogate.log_density(points)
-            higher = self._trainer.transported(points, np.maximum(foretold, values))
+            predicted = surrogate.log_density(points)
+            higher = self._trainer.transported(points, np.maximum(predicted, values))
             matters = self._trainer.top - higher < surrogate.edge
             k = len(proposed_values)
-            surprising = int(np.sum((np.abs(values - foretold) > self._round.surprising)[k:] & matters[k:]))
+            surprising = int(np.sum((np.abs(values - predicted) > self._round.surprising)[k:] & matters[k:]))
             self._round.n_points += k
-            self._round.low += int(np.sum((values - foretold)[:k] > self._round.surprising))
+            self._round.low += int(np.sum((values - predicted)[:k] > self._round.surprising))
             self._round.probes += len(probe_values)
             self._round.surprises += surprising
             self._n_probes += len(probe_values)
@@ -534,7 +534,7 @@ class KernelHMCState:
             self._plan = self._plan._replace(archive_scale=scale)
 
     def _rescue(self):
-        """Move walkers that are hopelessly deep, or stuck with a lucky estimate, to the place of another."""
+        """Move walkers that are hopelessly deep, or stuck with an estimate far too high, to the place of another."""
         values = self._trainer.transported(self._walkers.x, self._walkers.log_density)
         lost = values < np.median(values) - (self.setup.dim + 15.0) / self._betas
         if self.setup.noisy:
@@ -558,7 +558,7 @@ class KernelHMCState:
         x, values = self._trainer.cold_visits(0.6)
         if not len(x):
             x, values = self._walkers.x, self._walkers.log_density
-        elif self.setup.noisy:  # where a lucky estimate has held a walker for long is no place to begin
+        elif self.setup.noisy:  # do not begin where an estimate far too high has held a walker for long
             _, first = np.unique(x, axis=0, return_index=True)
             x, values = x[first], values[first]
         rows = self._rng.choice(len(x), chains, replace=len(x) < chains)

@@ -52,7 +52,7 @@ def probe_points(
 def probes_near(
     z: np.ndarray, metric: np.ndarray, shallow: np.ndarray, excess: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Points beside shallow points at which a noisy value was far above the surrogate: was it luck, or is there more?
+    """Points beside shallow points at which a noisy value was far above the surrogate: was it noise, or is there more?
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class AdaptiveMetropolis:
     Parameters
     ----------
     adaptation : {"vanishing", "freeze"}
-        "vanishing", the algorithm of the paper: adaptation goes on with step sizes that tend to zero. "freeze": the
+        "vanishing", the algorithm of the paper: adaptation continues with step sizes that tend to zero. "freeze": the
         proposal does not change after warm-up.
     target_acceptance : float
 

@@ -258,7 +258,7 @@ class Stages(NamedTuple):
 
 
 class _Mean:
-    """The mean of numbers that come by and by; 0 before the first."""
+    """A running mean; 0 before the first number."""
 
     def __init__(self):
         self._total, self.count = 0.0, 0

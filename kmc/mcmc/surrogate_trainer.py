@@ -105,7 +105,9 @@ class SurrogateTrainer:
 
     @property
     def top(self) -> float:
-        """The highest transported value; of noisy ones the last fit's, which a lucky estimate does not raise."""
+        """The highest transported value; of noisy ones the last fit's, which an estimate far too high does not
+        raise.
+        """
         if np.isfinite(self._top):
             return self._top
         return float(self._levels().max())
@@ -126,7 +128,7 @@ class SurrogateTrainer:
         return levels
 
     def replan(self, plan: ProposalMixture) -> ProposalMixture:
-        """Fit anew, and tune what moves on the surrogate depend on; the plan as it was if no fit is possible."""
+        """Refit, and tune the moves on the surrogate; the plan as it was if no fit is possible."""
         states = self.states()
         surrogate = self._fitted(states, plan.surrogate)
         if surrogate is None:

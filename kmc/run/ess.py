@@ -1,4 +1,4 @@
-"""The bulk effective sample size of many parameters at once, fast enough to be asked for while a run goes on."""
+"""The bulk effective sample size of many parameters at once, fast enough to be computed during a run."""
 
 from __future__ import annotations
 

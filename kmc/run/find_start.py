@@ -193,7 +193,7 @@ def _between(model, bounds):
     """A function that draws points (n, d) between bounds."""
     if isinstance(bounds, Mapping):
         if unknown := set(bounds) - set(model.dims):
-            raise ValueError(f"bounds has {min(map(str, unknown))!r}, which is no parameter of the model")
+            raise ValueError(f"bounds has {min(map(str, unknown))!r}, which is not a parameter of the model")
         ends = {name: _pair(f"bounds[{name!r}]", pair) for name, pair in bounds.items()}
 
         def draw(rng, n):

@@ -129,7 +129,7 @@ class IndependentRun:
         return points, values
 
     def _start_in_history(self, rng, evaluate):
-        """Points of the history, evaluated anew; if they have other values now, the history is not used."""
+        """Points of the history, evaluated again; if they have other values now, the history is not used."""
         if self.history is None:
             return np.empty((0, self.request.model.dim)), np.empty(0)
         rows = self.history.starts(rng, self.chains)

@@ -59,11 +59,11 @@ class Run:
     compilation : Compilation
         Says when numba compiles.
     stopped_by : str or None
-        Set to end the run after the current sweep: "callback" by whoever drives it, or "max_time" here.
+        Set to end the run after the current sweep: "callback" by who drives it, or "max_time" here.
     warmup_cut : int or None
         Evaluations after which warm-up was told to end because its share of the time was over.
     interrupted : bool
-        Set by whoever catches a Ctrl-C.
+        Set by the caller that catches a Ctrl-C.
     ended : bool
         Whether all draws were made or the budget was spent.
     """
@@ -106,7 +106,7 @@ class Run:
                 yield from self._sweeps()
             except (EvaluationError, ValueError, ArithmeticError) as error:
                 if not isinstance(error, EvaluationError) or "returned +inf" in str(error):
-                    self._check_ascent()  # where values rise for ever the sampler's arithmetic ends
+                    self._check_ascent()  # where values rise without bound the sampler's arithmetic overflows
                 raise
 
     def _sweeps(self) -> Generator[Progress, None, None]:
@@ -129,7 +129,7 @@ class Run:
                 self._check_ascent()
             self._limit_warmup()
             self.recorder.swept()
-            if self.recorder.replaying:  # it has been told of
+            if self.recorder.replaying:  # its records were yielded before
                 continue
             if self.limit.over and not self._has_all_draws():
                 self.stopped_by = "max_time"
@@ -184,7 +184,7 @@ class Run:
         }
 
     def state(self) -> dict[str, Any]:
-        """All that decides how the run goes on, between two sweeps, but for draws and blobs."""
+        """All that decides how the run continues, between two sweeps, but for draws and blobs."""
         return {
             "independent_runs": [one.state() for one in self.independent_runs],
             "n_evaluations": self.evaluate.n_evaluations,

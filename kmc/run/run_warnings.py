@@ -25,7 +25,7 @@ LEAST_P = -4.0  # log10
 CURVED = 1.2, 100.0  # nats by which the best quadratic misses the log-density; spread of the learned metric
 FEWEST_ACCEPTED_FROM_TAILS = 0.15
 FEWEST_ACCEPTED_FROM_CURVED_TAILS = 0.6  # if it is also
-THOROUGH_TAIL_ESS = 1000.0  # whoever has been in the tails so often is not told that they may be cut short
+THOROUGH_TAIL_ESS = 1000.0  # with so many draws from the tails there is no warning that they may be cut short
 LEAST_SHARE_IN_CURVED_TAILS = 0.7  # of the acceptance everywhere: in many dimensions all of it is lower
 LEAST_SHARE_FROM_NECKS = 0.5  # of the acceptance everywhere, from a tail, where a funnel was found
 LARGEST_LOO = 1.0
@@ -63,7 +63,7 @@ def run_warnings(
     draws : int or None
         Draws per chain that were asked for.
     cut : {"", "stopped", "callback", "max_time", "interrupted"}
-        What ended the run before it was complete: nothing, whoever drives it, the callback, the clock, or Ctrl-C.
+        What ended the run before it was complete: nothing, who drives it, the callback, the clock, or Ctrl-C.
     nonfinite : tuple of int
         Evaluations that gave NaN or +inf and were rejected, and all of them.
     spent : Spent
@@ -105,7 +105,7 @@ def _about_length(made, draws, cut, spent):
         if draws is None:
             return {}
         return {"few-draws": f"max_time was reached after {made} of {draws} draws per chain: raise max_time."}
-    if cut == "stopped" or cut == "callback":  # whoever did so knows that there are fewer draws
+    if cut == "stopped" or cut == "callback":  # who did so knows that there are fewer draws
         return {} if made else {"no-draws": "The run was stopped within warm-up and has no draws: let it run longer."}
     if not made:
         return {"no-draws": "The run ended within warm-up and has no draws: raise max_evaluations or lower warmup."}
@@ -187,7 +187,9 @@ def _about_stays(found, made, remedies):
 
 
 def _about_noise(found, made, noise_sd):
-    """Noise looks like misfit wherever acceptance is asked: what is left to say is how loud it is, and of long luck."""
+    """Noise looks like misfit wherever acceptance is asked: warn only of loud noise, and of chains stuck at an estimate
+    far too high.
+    """
     said = {}
     if noise_sd > LOUD:
         times = int(np.ceil(np.expm1(noise_sd**2) / np.expm1(1.0)))

@@ -85,9 +85,9 @@ def sample(
         Keep the groups ``warmup_posterior`` and ``warmup_sample_stats``.
     independent_runs : int
         Independent runs that the chains are divided among, in order: with ``chains=4, independent_runs=2`` the chains 0
-        and 1 learn from each other and know nothing of 2 and 3. Each has start points, seeds and an equal part of
-        ``max_evaluations`` for its warm-up; then they draw in step. What one history has missed, another may have
-        found: where they differ by more than chance, a warning says so.
+        and 1 learn from each other and are independent of 2 and 3. Each has its own start points and seeds, and an
+        equal part of ``max_evaluations`` for its warm-up; then they draw in step. There is a warning if they differ by
+        more than chance.
     executor : None, int, or an object, optional
         Where the log-density is evaluated. None: here, one point after the other. An int: in that many processes, see
         :class:`kmc.ProcessExecutor`. A ``dask.distributed.Client``: on its workers, see :class:`kmc.DaskExecutor`.
@@ -96,24 +96,24 @@ def sample(
         :class:`kmc.run.executors.Executor`. The same seed gives the same draws, whatever the executor and the number
         of its workers. The rows of a vectorized model are divided among them: its values must not depend on which rows
         come together.
-
     store : path, optional
         A Zarr store that is written while sampling: evaluations, draws and the sampler's state. Needs the package zarr.
         Or a backend of your own: an object whose ``recorder(request)`` returns a
         :class:`kmc.run.recording.RunRecorder`.
     resume : bool
-        Resume the run in ``store``, which must have been asked for the same; draws are bit for bit those of a run
-        that was not interrupted, and nothing that is in the store is evaluated again. Where there is no store yet, one
-        is begun, so that a script can be run again as it is. A seed can be left out, and so can a history.
+        Resume the run in ``store``, with the same arguments; draws are bit for bit those of a run that was not
+        interrupted, and nothing that is in the store is evaluated again. If there is no store yet, a new one is
+        created, so that a script can be run again unchanged. Seed and history can be left out.
     max_time : float, optional
-        Seconds by the clock, from the first evaluation of this call. When they are over the run stops after the sweep
-        under way, as if a callback had stopped it: the draws so far are returned, and the attribute "stopped_by" says
-        "max_time". Warm-up is told to end at half of the time, if it has not ended by then. With ``draws=None`` and no
+        Limit in seconds, from the first evaluation of this call. The run then stops after the current sweep, as if a
+        callback had stopped it: the draws so far are returned, and the attribute "stopped_by" is "max_time". Warm-up
+        ends at half of the time at the latest. With ``draws=None`` and no
         ``max_evaluations`` there are as many draws as the time allows. A run in a ``store`` that was stopped is
-        continued by ``resume=True``, and has ``max_time`` anew. What the clock cuts off differs from run to run.
+        continued by ``resume=True``, and gets the whole ``max_time`` again. Where the clock stops a run differs from
+        run to run.
     trust : bool
-        Whether pickles in the store may be loaded. There are some only if ``sampler`` holds objects that kmc did not
-        make, such as an estimator of your own in ``KernelHMC(surrogate=...)``. A pickle can run any code when it is
+        Whether pickles in the store may be loaded. There are some only if ``sampler`` holds objects that are not from
+        kmc, such as an estimator of your own in ``KernelHMC(surrogate=...)``. A pickle can run any code when it is
         loaded; nothing else in a store can.
     history : tuple (x, values), path, or result, optional
         Evaluations of the same log-density that were made before: the trace of an optimizer, an emcee chain, an older
@@ -136,8 +136,8 @@ def sample(
         The first with ArviZ < 1, the second with ArviZ >= 1. Group ``posterior`` holds ``x`` (chain, draw, x_dim_0),
         or the parameters of a model with names, whose unconstrained vectors are ``x`` in ``unconstrained_posterior``;
         ``sample_stats`` holds what happened at each draw (``lp`` is the log-density of the unconstrained vector),
-        ``blobs`` and ``log_likelihood`` what the log-density returned besides. The
-        attributes say what was run and at what price, and "warnings" is a JSON list of sentences, empty when all is
+        ``blobs`` and ``log_likelihood`` what else the log-density returned. The
+        attributes describe the run and its cost, and "warnings" is a JSON list of sentences, empty when all is
         well, and "warning_codes" one of their codes (:mod:`kmc.run.warning_codes`). Of several independent runs, what
         the sampler reports ("n_refits", "surrogate_loo_sd", ...) is a JSON list with an entry for each. "seed" and
         "seed_spawn_key" are the entropy and the spawn key of the SeedSequence that gives the same draws again.
@@ -145,48 +145,48 @@ def sample(
     Raises
     ------
     TypeError, ValueError
-        A bad argument; the message names it, its value and what was expected.
+        An invalid argument; the message names it, its value and what was expected.
     OSError
         The store cannot be written to: the disk is full, the folder read-only. The error names the file; what was
         committed before is readable, and the draws so far are in the attribute ``idata``.
     RuntimeError
         Another process is writing to the store.
     FileExistsError, StoreError
-        There is something at ``store`` already; the run there cannot be continued: it is another one, or damaged, or
-        holds pickles and ``trust`` is False. StoreError is a ValueError.
+        ``store`` exists already; or the run in it cannot be resumed: it is another run, or damaged, or holds pickles
+        and ``trust`` is False. StoreError is a ValueError.
     EvaluationError
-        The log-density raised an exception or returned something else than a log-density. Its attribute ``idata``
+        The log-density raised an exception or returned something that is not a log-density. Its attribute ``idata``
         holds the draws so far, as it does for an exception that the callback raises. After Ctrl-C the draws so far
         are returned, with a warning.
 
     Notes
     -----
-    The points of one sweep are evaluated at the same time, at most one for each chain (in warm-up a few more): more
-    workers than chains have little to do. The log-density goes to each worker once, by cloudpickle, so that a lambda or
+    The points of one sweep are evaluated in parallel, at most one for each chain (in warm-up a few more): more workers
+    than chains are of little use. The log-density goes to each worker once, by cloudpickle, so that a lambda or
     a closure will do; what changes from call to call are the parameters. An exception on a worker arrives as an
     :class:`kmc.EvaluationError` like one that was raised here, with the traceback there as a note; the other points of
     that sweep have then been evaluated, and count.
 
     A log-density may return ``(value, blobs)``, where ``blobs`` is a dict of numbers or arrays that it computed
-    besides. They are kept with the states of the chains and become variables of the group ``blobs``, with the
+    as well. They are kept with the states of the chains and become variables of the group ``blobs``, with the
     dimensions ``(chain, draw, *shape)``; those of warm-up are in ``warmup_blobs``. The log-likelihood of each
     observation, an array under the name "log_likelihood" or a dict of arrays with a name for each data set, goes to the
     group ``log_likelihood``, where ``arviz.loo`` looks for it. Names and shapes are the same at each call; where the
     density is zero, they can be left out. Until the end of warm-up all of them are in memory, afterwards those of the
     draws.
 
-    Values of a `history` decide where the surrogate is fitted, and no more: each state of a chain has a value that this
-    run evaluated, so that the draws are right whatever the history says; a wrong one only makes the run slow. Where
-    start points are missing (neither `initial` nor a model's own), points of the history are evaluated anew and used:
+    The values of a `history` only train the surrogate: each state of a chain has a value that this run evaluated, so
+    that the draws are right whatever the history contains; a wrong one only makes the run slow. Where
+    start points are missing (neither `initial` nor a model's own), points of the history are evaluated again and used:
     random ones out of the highest. If log_density differs there from the history by more than a nat in the median, and
     is not noisy, the history is left alone, with a warning. "n_history" in the attributes is the number of points that
-    were used. Of more than 20,000 distinct ones every so many-th is. Independent runs share the history: what it has
-    missed, they may all miss.
+    were used. More than 20,000 distinct points are thinned to at most that many. Independent runs share the history:
+    what it misses, they may all miss.
 
-    A store loses at most what was done since its last commit, whatever kills the process: commits are a quarter of a
+    A killed process loses at most the work since the last commit to its store: commits are a quarter of a
     second apart, or a hundred times as long as one takes. :func:`kmc.load` reads a store at any time, and
     :func:`kmc.extend` adds draws to a run that is finished. A store is plain data: arrays, numbers and strings, from
-    which a run continues with the model that you pass. Pickles are in it beside that for ``trust=True``: the model, if
+    which a run continues with the model that you pass. Besides, it holds pickles for ``trust=True``: the model, if
     it can be pickled, and objects in the sampler's options that kmc did not make.
 
     The kernel-HMC sampler learns a surrogate of the log-density, runs Hamiltonian dynamics on it and accepts each
@@ -245,4 +245,4 @@ def _wants_to_stop(callback: Callable[[Progress], Any], record: Progress) -> boo
     try:
         return bool(answer)
     except Exception as error:  # an array has no truth value
-        raise TypeError(f"callback returned {answer!r}: expected True to stop, or False or None to go on") from error
+        raise TypeError(f"callback returned {answer!r}: expected True to stop, or False or None to continue") from error

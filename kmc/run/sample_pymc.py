@@ -233,7 +233,9 @@ def _start_points(model: Any, initvals: Any, chains: int, seed: np.random.SeedSe
     for given in [initvals] if isinstance(initvals, Mapping) else initvals:
         for variable in given or ():
             if (name := getattr(variable, "name", variable)) not in names:
-                raise ValueError(f"initvals has {name!r}, which is no free variable: expected some of {sorted(names)}")
+                raise ValueError(
+                    f"initvals has {name!r}, which is not a free variable: expected some of {sorted(names)}"
+                )
     jittered = set(model.free_RVs)
     makers = make_initial_point_fns_per_chain(model=model, overrides=initvals, jitter_rvs=jittered, chains=chains)
     own = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _JITTER))

@@ -9,7 +9,7 @@ WARMUP_SHARE = 1 / 2  # of the time, as of the evaluations: then warm-up is told
 
 
 class TimeLimit:
-    """Seconds from the first evaluation of this call; a run that is resumed gets them anew.
+    """Seconds from the first evaluation of this call; a run that is resumed gets the whole of them again.
 
     Parameters
     ----------

@@ -75,8 +75,8 @@ class DenoisingAutoencoder(ScoreEstimator):
     Notes
     -----
     Log-density values do not enter the loss. A stream's samples are kept, O(n d) memory: when they have grown by 5 %
-    since the last time, training goes on from the present weights, with noise σ alone and on all samples so far; when
-    they have doubled, all is done anew, the choice of ``n_hidden`` and ``noise`` too.
+    since the last time, training continues from the present weights, with noise σ alone and on all samples so far; when
+    they have doubled, everything is redone, the choice of ``n_hidden`` and ``noise`` too.
 
     An iteration takes 6 n n_corruptions n_hidden d multiplications and as many tanh as there are codes; a selection
     trains once for each candidate and fold, and once more.

@@ -13,7 +13,7 @@ from kmc.scores.densities import jit_parameters
 from kmc.scores.sums import Samples
 from kmc.source import gathered
 
-REFIT_GROWTH = 1.05  # what a stream goes into is solved anew when it has grown by this factor since the last time
+REFIT_GROWTH = 1.05  # the system of a stream is solved again when it has grown by this factor since the last time
 
 
 class FittedDensity(Protocol):
@@ -96,7 +96,7 @@ class ScoreEstimator(Estimator):
         """Fit to one more block of samples; the first call is a :meth:`fit`.
 
         Parameters and errors as in :meth:`fit`, but that a later block may have a single row. Weights are comparable
-        across blocks, and a block without weights has ones. What is kept of a stream, and when it is fitted anew, is in
+        across blocks, and a block without weights has ones. What is kept of a stream, and when it is refitted, is in
         the notes on the class.
         """
         if not self.__sklearn_is_fitted__():

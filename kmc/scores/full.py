@@ -79,7 +79,7 @@ class FullKEF(ScoreEstimator):
     the radial ones in :mod:`kmc.kernels`, and O(n d) memory besides a few (3 √p)². A gradient at a point takes O(n d).
 
     The full estimator does not stream: its function needs every sample, so all are kept, and the system is solved from
-    scratch when they have grown by 5 % since the last time, with all choices made anew when they have doubled.
+    scratch when they have grown by 5 % since the last time, with all choices made again when they have doubled.
 
     Candidates are compared by K-fold cross-validation, on 1000 samples at random if there are more; the λ that is best
     for n₁ of n samples becomes λ (n₁/n)^{1/3}, the slowest decay in theorem 2 of the paper.

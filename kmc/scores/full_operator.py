@@ -2,7 +2,7 @@
 
 Its rows and columns stand for the functions ∂_i k(x_a, ·) of the full estimator (G of Sutherland, Strathmann, Arbel and
 Gretton 2018, equation 4) and, on request, for the sections k(x_a, ·). It has (n d)² entries; a product with a vector
-needs O((n + tile) d) memory and O(n² d) time, by computing the kernel anew in square tiles.
+needs O((n + tile) d) memory and O(n² d) time, by recomputing the kernel in square tiles.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class _Stream:
     def __init__(self, samples: Samples, total: Sums, keep: bool):
         self.n = self.n_solved = self.n_chosen = len(samples.x)
         self.samples: Any = samples if keep else None
-        # O(p²) memory that a fit alone does not need: summed again if it goes on
+        # O(p²) memory that a fit alone does not need: summed again if the stream continues
         self.total: Sums | None = None if keep else total
 
     def add(self, model: Any, block: Samples) -> None:

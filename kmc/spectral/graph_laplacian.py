@@ -112,7 +112,7 @@ class GraphLaplacian(EigenfunctionMap):
         Raises
         ------
         ValueError, TypeError
-            For points that are no points, or a parameter out of its range; the message names it.
+            For invalid points, or a parameter out of its range; the message names it.
 
         Warns
         -----

@@ -133,7 +133,7 @@ class NeuralEigenfunctions(EigenfunctionMap):
         ImportError
             Without PyTorch.
         ValueError, TypeError
-            For points that are no points, a module that does not map them to enough outputs, a loss that is no longer
+            For invalid points, a module that does not map them to enough outputs, a loss that is no longer
             finite, or a parameter out of its range; the message names it.
         """
         _import_torch()

@@ -180,7 +180,7 @@ class AugmentationPairs:
     Parameters
     ----------
     augment : callable
-        From points (n, d) to an augmentation of each, (n, d), drawn anew at every call.
+        From points (n, d) to an augmentation of each, (n, d), drawn again at every call.
     n_pairs : int
         Pairs for each point.
     """

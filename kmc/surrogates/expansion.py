@@ -74,7 +74,7 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], ji
 
     Wide kernels with the same error inside the data have a tenth of the error outside (measured on curved targets):
     narrow ones fall back to the trend there. The widest of all are polynomials, the limit of flat kernels: a ridge that
-    bends goes on bending beyond the data. But a wide kernel may also run away upwards: of those that fit well,
+    bends continues to bend beyond the data. But a wide kernel may also run away upwards: of those that fit well,
     only the ones that keep the known deep points out of the bulk are considered.
     """
     candidates = [fit_kernel(data, metric, factor, jitter) for factor in factors]

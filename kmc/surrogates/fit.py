@@ -204,7 +204,7 @@ def _chosen(evaluated, rng, options, previous):
     if len(useful) <= options.max_values:
         return useful
     quarter = options.max_values // 4
-    if previous is None or noisy:  # the largest errors are those of the luckiest estimates
+    if previous is None or noisy:  # the largest errors are those of the estimates that are far too high
         return rng.permutation(useful)[: options.max_values]
     error = np.sqrt(depth_weights(depth[useful], edge)) * np.abs(log_density[useful] - previous.log_density(x[useful]))
     order = np.argsort(-error)
@@ -308,7 +308,7 @@ def _known_metrics(whitening, previous):
 
 
 def _polynomial_metrics(whitening, data, evaluated, rng):
-    """Metrics of quartic polynomials, dear ones: of the values that the fit is to, and of many deeper ones too."""
+    """Metrics of quartic polynomials, expensive ones: of the values that the fit is to, and of many deeper ones too."""
     yield polynomial_metric(data.z, data.residual, data.weights, rng)
     edge = _DEEPER * evaluated.edge
     weights = depth_weights(evaluated.depth, edge)

@@ -3,7 +3,7 @@
 All is in the coordinates z in which the surrogate was fitted (whitened), so no method of a Python object is needed:
 the state is a NamedTuple of arrays, which does not recompile after a refit.
 
-No fastmath: with it the code compiled afresh and the code loaded from numba's cache rounded differently, and a seed
+No fastmath: with it newly compiled code and the code loaded from numba's cache rounded differently, and a seed
 gave other draws on the first run than on the second. Sums over centers go through BLAS, not through reassociated loops.
 """
 

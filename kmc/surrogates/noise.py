@@ -31,18 +31,18 @@ def attainable_acceptance(noise_sd: float) -> float:
     return math.erfc(0.5 * noise_sd)
 
 
-def settled(values: np.ndarray, foretold: np.ndarray, noise_sd: float) -> np.ndarray:
+def settled(values: np.ndarray, predicted: np.ndarray, noise_sd: float) -> np.ndarray:
     """Values (n,) moved towards what a fit says of them, by as much as noise explains.
 
-    A value within three sds becomes the fit's, so that depths do not depend on luck; a value that is further away keeps
-    the rest of its distance, so that a fit that is wrong there does not decide about it.
+    A value within three sds becomes the fit's, so that depths do not depend on single estimates; a value that is
+    further away keeps the rest of its distance, so that a fit that is wrong there does not decide about it.
     """
-    apart = values - foretold
-    return foretold + np.sign(apart) * np.maximum(np.abs(apart) - _EXPLAINED * noise_sd, 0.0)
+    apart = values - predicted
+    return predicted + np.sign(apart) * np.maximum(np.abs(apart) - _EXPLAINED * noise_sd, 0.0)
 
 
 def highest(values: np.ndarray) -> float:
-    """The third largest of settled values (n,): one or two estimates that luck has raised do not decide."""
+    """The third largest of settled values (n,): one or two estimates that are far too high do not decide."""
     finite = np.sort(values[np.isfinite(values)])
     return float(finite[-min(3, len(finite))]) if len(finite) else -np.inf
 

@@ -4,7 +4,7 @@ Noise spoils values and leaves states alone: where it is large, the score-matchi
 can add to what the values say. How much it does shows in values that took no part in the fit, whose squared residuals
 have the variance of the noise as an additive constant. A state that is itself an evaluated point must be left out
 together with its value, because it is a state by virtue of a high estimate: leave-one-out, which leaves the values out
-alone, would count that luck twice. Hence folds of points.
+alone, would count that noise twice. Hence folds of points.
 """
 
 from __future__ import annotations

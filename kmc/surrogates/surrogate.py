@@ -33,7 +33,7 @@ class Surrogate:
     edge : float
         Depth below the highest value down to which values have full weight.
     top : float
-        The highest value, of the density of u; of noisy values, as far as it is not luck.
+        The highest value, of the density of u; of noisy values, as far as it is not noise.
     noise_sd : float
         Estimated sd of the noise of the values; 0 if they are exact.
     transport : Transport

@@ -146,7 +146,7 @@ def find_transport(
     noise_sd : float
         Of the values, as far as it is known.
     noisy : bool
-        Whether the highest values may be luck.
+        Whether the highest values may be noise.
     """
     if x.shape[1] < 2:
         return current

@@ -2,7 +2,7 @@
 
 The feasible region is an intersection of regions, each given by a linear or a quadratic function h_k > 0 of whitened
 coordinates: c(z) = Π_k σ(h_k(z)) is the chance that the density at z is positive. The regions are added one by one,
-where the last ones take most points of zero density for feasible, as long as points that were left out are foretold
+where the last ones take most points of zero density for feasible, as long as points that were left out are predicted
 better; linear ones are preferred.
 """
 

@@ -57,7 +57,7 @@ class Dimensions:
                 self._add(name, dimension, length, labels)
         if unused := [dimension for dimension in labels if dimension not in self.coords]:
             raise ValueError(
-                f"coords has {unused[0]!r}, which is no parameter's dimension: expected some of "
+                f"coords has {unused[0]!r}, which is not a dimension of any parameter: expected some of "
                 f"{_listed(self.coords) or 'none, as all parameters are numbers'}; name it in dims"
             )
 
@@ -117,7 +117,7 @@ def _names(dims: Any, parameters: Mapping[str, Parameter]) -> dict[str, tuple[st
     names = {}
     for name, given in dims.items():
         if name not in parameters:
-            raise ValueError(f"dims has {name!r}, which is no parameter: expected some of {_listed(parameters)}")
+            raise ValueError(f"dims has {name!r}, which is not a parameter: expected some of {_listed(parameters)}")
         if isinstance(given, str):
             given = (given,)
         if not isinstance(given, Sequence) or not all(isinstance(dimension, str) for dimension in given):

@@ -199,7 +199,7 @@ def _legal(model: Model, x: np.ndarray, value: float) -> float:
 
 
 def _rejecting(model: Model) -> str:
-    """How the user makes this model anew, so that it rejects what is not finite."""
+    """How the user can construct this model so that it rejects values that are not finite."""
     made = getattr(model.space, "made_by", None)
     if made is None:
         given = "parameters=..." if model.named else f"dim={model.dim}"

@@ -57,7 +57,7 @@ class Model:
         Whether `log_density` takes many points at once and returns an array (k,): it gets points (k, d) or a dict of
         arrays (k, ...).
     noisy : bool
-        Whether `log_density` returns the log of an unbiased estimate of the density, drawn anew at every call, instead
+        Whether `log_density` returns the log of an unbiased estimate of the density, drawn again at every call, instead
         of the density itself: the average over simulations, say. The draws are exact all the same, see the notes.
     nonfinite : {"raise", "reject"}
         What NaN and ``+inf`` mean: "raise" stops the run with an error that holds the parameter vector, "reject" takes

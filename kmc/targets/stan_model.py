@@ -137,7 +137,7 @@ class StanSpace:
     def _warn(self, what: str, error: Exception) -> None:
         if what not in self._warned:
             self._warned.add(what)
-            warnings.warn(f"{what} (said once): {error}", KmcWarning, stacklevel=3)
+            warnings.warn(f"{what} (shown once): {error}", KmcWarning, stacklevel=3)
 
     def __reduce__(self) -> Any:
         return _reloaded, (self.model.lib_path, self.model.data, self.model.seed)

@@ -305,7 +305,7 @@ def _after(bound: float, towards: float) -> float:
 
 
 def _exp(x: np.ndarray) -> np.ndarray:
-    """The exponential, without a word when it is beyond the largest number."""
+    """The exponential, silently infinite beyond the largest number."""
     with np.errstate(over="ignore"):
         return np.exp(x)
 

@@ -132,7 +132,7 @@ def test_every_argument_of_pymc_sample_is_taken_or_refused_in_words(model, asked
         ({"idata_kwargs": {"dims": {}}}, ValueError, "^idata_kwargs={'dims': {}}: expected"),
         ({"compile_kwargs": {"speed": 1}}, ValueError, "^compile_kwargs={'speed': 1}: expected"),
         ({"initvals": [{}]}, ValueError, r"^initvals=\[{}\]: expected a mapping, or one for each of chains=4"),
-        ({"initvals": {"nu": 1.0}}, ValueError, "^initvals has 'nu', which is no free variable: expected some of"),
+        ({"initvals": {"nu": 1.0}}, ValueError, "^initvals has 'nu', which is not a free variable: expected some of"),
         ({"nonfinite": "ignore"}, ValueError, "^nonfinite='ignore' is unknown"),
     ],
 )

@@ -48,5 +48,5 @@ def as_executor(executor: Any) -> Executor:
 
 
 def _is_dask_client(executor: Any) -> bool:
-    distributed = sys.modules.get("distributed")  # whoever has a client has imported it
+    distributed = sys.modules.get("distributed")  # a client exists only where it has been imported
     return distributed is not None and isinstance(executor, distributed.Client)

@@ -39,7 +39,7 @@ class Commit:
     snapshots : list of dict
         Those that can be loaded, the newest first: their records.
     draws, max_evaluations : int or None
-        What the run goes on to; :func:`kmc.extend` raises it.
+        Where the run ends; :func:`kmc.extend` raises it.
     attrs : dict
         Of the result; with warnings when the run is finished.
     finished : bool
@@ -95,7 +95,7 @@ def read_commit(path: Path) -> tuple[dict[str, Any], Commit]:
     FileNotFoundError
         There is nothing at that path.
     StoreError
-        It is no store of kmc, or one that this version does not read.
+        It is not a kmc store, or one that this version does not read.
     """
     if not path.exists():
         raise FileNotFoundError(f"store={str(path)!r}: there is no such file or directory")
@@ -161,9 +161,7 @@ def _another_format(path, found, about):
 
 
 def _foreign(path: Path) -> StoreError:
-    return StoreError(
-        f"store={str(path)!r} is not a store of kmc: pass the path that was given to kmc.sample(store=...)"
-    )
+    return StoreError(f"store={str(path)!r} is not a kmc store: pass the path that was given to kmc.sample(store=...)")
 
 
 def seed_of(header: dict[str, Any]) -> np.random.SeedSequence:

@@ -59,5 +59,5 @@ def read_given(folder: Path, header: Mapping[str, Any]) -> tuple[np.ndarray, np.
     try:
         arrays = read_arrays(folder / EVALUATIONS, header["evaluations"])
     except Damaged as error:
-        raise StoreError(f"store={str(folder)!r} is damaged, and the run cannot go on: {error}") from error
+        raise StoreError(f"store={str(folder)!r} is damaged, and the run cannot be resumed: {error}") from error
     return arrays["x"], arrays["values"]

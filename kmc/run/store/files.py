@@ -29,7 +29,7 @@ _LOCKED_BYTE = 2**30  # far behind what the file says, as Windows lets nobody re
 
 
 class StoreError(ValueError):
-    """A store that is no store of kmc, is damaged, or belongs to another run."""
+    """A store that is not a kmc store, is damaged, or belongs to another run."""
 
 
 class Damaged(StoreError):

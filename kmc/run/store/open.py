@@ -1,4 +1,4 @@
-"""A run's store: a new one, or the one that it goes on with."""
+"""A run's store: a new one, or the one that it continues."""
 
 from __future__ import annotations
 

@@ -309,7 +309,7 @@ def _known(name: str) -> type:
     """A class whose instances may be part of a state."""
     kind = _named(name)
     if not (isinstance(kind, type) and f"{kind.__module__}:{kind.__qualname__}" == name and _is_known(kind)):
-        raise NotPlain(f"{name!r} is no class that a state may hold")
+        raise NotPlain(f"{name!r} is not a class that a state may hold")
     return kind
 
 

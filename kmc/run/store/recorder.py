@@ -47,7 +47,7 @@ class Recorder:
         self._past: Past | None = None
         self._new: list[Batch] = []
         self._tables: dict[str, Table] = {}
-        self._left = self._last_commit = time.perf_counter()  # the first: when a value was last handed out
+        self._left = self._last_commit = time.perf_counter()  # the first: when a value was last returned
         self._commit_cost = self._snapshot_cost = 0.0
         self._own_seconds = 0.0  # of the sampler, since the last snapshot
         self._warming_up = True
@@ -118,7 +118,7 @@ class Recorder:
         except Mismatch as error:
             before = "nothing" if error.before is None else error.before.tolist()
             raise StoreError(
-                f"store={str(self.path)!r}: the run cannot go on, as evaluation {error.row} was made at x = {before} "
+                f"store={str(self.path)!r}: the run cannot be resumed: evaluation {error.row} was made at x = {before} "
                 f"with {_listed(self.commit.versions)} and is now asked for at x = {error.now.tolist()} with "
                 f"{_listed(versions())}: the code, the machine or the target has changed"
             ) from None
@@ -252,7 +252,7 @@ class Recorder:
         try:
             return self._table(name).read(rows, self.commit.columns.get(name, {}))
         except Damaged as error:
-            raise StoreError(f"store={str(self.path)!r} is damaged, and the run cannot go on: {error}") from error
+            raise StoreError(f"store={str(self.path)!r} is damaged, and the run cannot be resumed: {error}") from error
 
     def _newest_state(self):
         if self.commit.versions.get("kmc") != versions()["kmc"]:

@@ -1,4 +1,4 @@
-"""What a store's run was asked for: a run that goes on must be asked for the same."""
+"""What a store's run was asked for: a run that is resumed must be asked for the same."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def test_harm_to_both_copies_of_the_commit(finished, harmed):
         with pytest.raises(ValueError, match=f"run.zarr' is damaged: {first} .*; {second} "):
             kmc.load(finished[0])
     else:
-        with pytest.raises(ValueError, match="is not a store of kmc"):
+        with pytest.raises(ValueError, match="is not a kmc store"):
             kmc.load(finished[0])
 
 

@@ -92,14 +92,14 @@ def test_something_else(tmp_path, content):
     path.mkdir()
     (path / "zarr.json").write_text(content)
     for call in (go_on, kmc.load):
-        with pytest.raises(ValueError, match="is not a store of kmc"):
+        with pytest.raises(ValueError, match="is not a kmc store"):
             call(path)
 
 
 def test_a_file(tmp_path):
     (tmp_path / "run.zarr").write_text("hello")
     for call in (go_on, kmc.load):
-        with pytest.raises(ValueError, match="is not a store of kmc"):
+        with pytest.raises(ValueError, match="is not a kmc store"):
             call(tmp_path / "run.zarr")
     with pytest.raises(FileExistsError):
         kmc.sample(log_density, store=tmp_path / "run.zarr", **settings("random-walk"))
@@ -117,7 +117,7 @@ def test_damage(store, column, harm):
         chunk.unlink()
     else:
         chunk.write_bytes(content if harm == "flip" else content[:9])
-    with pytest.raises(ValueError, match=f"damaged, and the run cannot go on: .*{column}"):
+    with pytest.raises(ValueError, match=f"damaged, and the run cannot be resumed: .*{column}"):
         go_on(store)
 
 
