@@ -184,3 +184,23 @@ def test_results_without_a_surrogate(idata):
 def test_what_is_kept_says_which_moves_were_runs(idata):
     moves = json.dumps(sorted(set(idata["proposals"]["move"].values.ravel().tolist())))
     assert str(MOVES.index("surrogate")) in moves
+
+
+def test_noisy_values_are_handled():
+    """An estimate is kept with its state, so that the identities hold for it as they do for exact values."""
+    rng = np.random.default_rng(0)
+    noisy = kmc.Model(lambda x: log_density(x) + 0.7 * rng.standard_normal() - 0.245, dim=2, noisy=True)
+    idata = kmc.sample(noisy, draws=None, max_evaluations=2500, seed=1, progress=False)
+    found = kmc.expectations(idata, quantiles=(), **FEW)
+    mean, sd = TRUTH
+    assert np.all(np.abs(found["mean"].values - mean) < 4 * found["mcse"].values)
+    assert np.all(np.abs(found["sd"].values - sd) < 4 * found["mcse_sd"].values)
+    assert np.all(found["mcse"] < found["plain_mcse"])
+
+
+def test_a_zarr_tree_gives_the_same(found, idata, tmp_path):
+    import xarray
+
+    tree = idata.to_datatree() if hasattr(idata, "to_datatree") else idata
+    tree.to_zarr(tmp_path / "tree.zarr")
+    assert kmc.expectations(xarray.open_datatree(tmp_path / "tree.zarr", engine="zarr"), **FEW).equals(found)
