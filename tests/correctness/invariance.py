@@ -309,7 +309,6 @@ MOVES: dict[str, Callable[[Case], Any]] = {
     "runs on a wrong surrogate": lambda c: runs(c, c.wrong, **ONLY_SURROGATE),
     "runs on a warped surrogate": lambda c: runs(c, c.warped, **ONLY_SURROGATE),
     "tempered runs on a warped surrogate": lambda c: runs(c, c.warped, **ONLY_TEMPERED),
-    "tempered runs on a right surrogate": lambda c: runs(c, c.right, **ONLY_TEMPERED),
     "tempered runs on a wrong surrogate": lambda c: runs(c, c.wrong, **ONLY_TEMPERED),
     "mixture on a wrong surrogate": lambda c: runs(c, c.wrong),
     "paths and walks on a wrong score": lambda c: proposals_of(c, c.score_plan(0.2).propose),

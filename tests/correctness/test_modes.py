@@ -16,8 +16,15 @@ def several(one, **options):
     return proposals_of(one, ModeMixture.of(plans, np.random.default_rng(4)).propose)
 
 
-@pytest.mark.parametrize("options", [ONLY_SURROGATE, ONLY_TEMPERED, {}], ids=["runs", "tempered", "all"])
-@pytest.mark.parametrize("name", ["bimodal", "banana", "student-t"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param("bimodal", ONLY_SURROGATE, id="bimodal-runs"),
+        pytest.param("bimodal", ONLY_TEMPERED, id="bimodal-tempered"),
+        pytest.param("banana", {}, id="banana-all"),
+        pytest.param("student-t", {}, id="student-t-all"),
+    ],
+)
 def test_the_target_is_invariant_and_the_move_reversible(name, options):
     one = case(name)
     one.check(several(one, **options))
