@@ -2,48 +2,51 @@
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
-def lazy(
-    package: str, homes: Mapping[str, str], modules: Collection[str] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__``.
+def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """A package's ``__getattr__``, ``__dir__`` and ``__all__``, from the imports in the stub beside it.
+
+    The stub lists each public name once, as ``from home import name as name``: type checkers read the same list.
 
     Parameters
     ----------
-    package : str
-        Its ``__name__``.
-    homes : mapping of str to str
-        The module in which each public name is defined.
-    modules : collection of str
-        Public submodules.
+    package, file : str
+        The package's ``__name__`` and ``__file__``.
 
     Examples
     --------
-    >>> from kmc.lazy import lazy
-    >>> get, names = lazy("kmc", {"Model": "kmc.targets.model"}, ("spectral",))
-    >>> get("Model").__name__, "spectral" in names()
-    ('Model', True)
+    >>> import kmc
+    >>> from kmc.lazy import attach
+    >>> get, names, public = attach("kmc", kmc.__file__)
+    >>> get("Model").__name__, "spectral" in names(), "Model" in public
+    ('Model', True, True)
     >>> get("Modle")
     Traceback (most recent call last):
         ...
     AttributeError: module 'kmc' has no attribute 'Modle'
     """
+    homes: dict[str, str] = {}
+    for node in ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            homes.update((alias.name, node.module) for alias in node.names)
 
     def get(name: str) -> Any:
-        if name in modules:
-            return import_module(f"{package}.{name}")
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if homes[name] == package:  # a public submodule
+            return import_module(f"{package}.{name}")
         value = getattr(import_module(homes[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes, *modules})
+        return sorted({*vars(sys.modules[package]), *homes})
 
-    return get, names
+    return get, names, sorted(homes)

@@ -1,0 +1,17 @@
+from kmc.spectral.clustering import KernelClusters as KernelClusters
+from kmc.spectral.clustering import kernel_kmeans as kernel_kmeans
+from kmc.spectral.diffusion_map import DiffusionMap as DiffusionMap
+from kmc.spectral.galerkin_method import Decomposition as Decomposition
+from kmc.spectral.galerkin_method import galerkin as galerkin
+from kmc.spectral.graph_laplacian import GraphLaplacian as GraphLaplacian
+from kmc.spectral.kernel_jl import KernelJL as KernelJL
+from kmc.spectral.kernel_pca import KernelPCA as KernelPCA
+from kmc.spectral.neural import NeuralEigenfunctions as NeuralEigenfunctions
+from kmc.spectral.nystrom_embedding import NystromEmbedding as NystromEmbedding
+from kmc.spectral.operators import AugmentationPairs as AugmentationPairs
+from kmc.spectral.operators import Bilinear as Bilinear
+from kmc.spectral.operators import DifferentialOperator as DifferentialOperator
+from kmc.spectral.operators import DirichletForm as DirichletForm
+from kmc.spectral.operators import TangentProp as TangentProp
+from kmc.spectral.timescales import implied_timescales as implied_timescales
+from kmc.spectral.transition import TransitionOperator as TransitionOperator
