@@ -12,11 +12,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import logsumexp
+from scipy.stats import qmc
 
+from kmc.landmarks import spread
 from kmc.mcmc.base import SamplerSetup, Step
 from kmc.mcmc.climb import Climb, Summit
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
+from kmc.mcmc.surrogate_transition import inner_chain
+from kmc.mcmc.tempering import COLD
 from kmc.surrogates import Surrogate
 from kmc.surrogates.whitening import whiten_states
 
@@ -25,8 +29,11 @@ _TOLERANCE = 3.0, 0.3  # nats by which a value may exceed the surrogate; and of 
 _REACH = 15.0  # nats below the bulk: deeper values of the history start no search
 _NEGLIGIBLE = -7.0  # log of the mass of a mode over that of the largest
 _MOST = 12  # modes
+_LOOK = 0.1  # of the evaluations for searches: points all over what the starts span
 _STEPS = 5  # of a search, on average
 _GAP = 1.0  # sds of the wider group, or half of that of all points: the least gap between two groups
+_WANDERING = 40  # trajectories, after which a chain on the surrogate has come to a mode
+_POOR = 1.0  # error of a surrogate, in nats, on which chains may go astray
 _DEEP = 200  # points of other modes that a warm-up is told of
 _ABYSS = 1e5  # nats
 _FAR = 6.0  # times the distance between neighboring states: no walker came from there
@@ -75,6 +82,11 @@ class _Shape(NamedTuple):
         r = z - self.center
         return self.top - 0.5 * np.einsum("ij,ij->i", r @ self.precision, r)
 
+    @property
+    def log_mass(self):
+        """Relative to (2 pi)^(d/2), in these coordinates."""
+        return self.top - 0.5 * float(np.linalg.slogdet(self.precision)[1])
+
 
 class ModeSearch:
     """The search for modes, and what it found; it asks for evaluations as a process does.
@@ -120,13 +132,12 @@ class ModeSearch:
         self._found: list[Summit] = []
         self._climbs: list[Climb] = []
         self._learning: tuple[Explorer, int, Summit | None] | None = None
-        self._parts: list[tuple[np.ndarray, np.ndarray]] = []
+        self._n_parts = 0  # of the first warm-up, that are not learned yet
+        self._bulk = 0.5 * setup.dim + np.sqrt(2.0 * setup.dim) + 2.0  # depth
         self._look = np.empty((0, setup.dim))
+        self._looked = False
         self._divide(main)
-        if not self._parts:
-            self._look = self._outlook()
-        if not len(self._look):
-            self._next()
+        self._next()
 
     def propose(self) -> np.ndarray:
         """Points (k, d) whose values are needed."""
@@ -163,8 +174,8 @@ class ModeSearch:
             elif summit is not None:
                 self.left.append(summit)
         self._learning, self._climbs, self._look = None, [], self._look[:0]
-        if self._parts or not self.explorers:  # the first warm-up knows all parts
-            self._parts, self.explorers = [], [self._main]
+        if self._n_parts or not self.explorers:  # the first warm-up knows all parts
+            self._n_parts, self.explorers = 0, [self._main]
         self.done = True
 
     # What is looked at
@@ -172,8 +183,10 @@ class ModeSearch:
     def _outlook(self):
         """Points all over what the starts span, where there are no data."""
         low, high = self._setup.initial.min(axis=0), self._setup.initial.max(axis=0)
-        x = self._rng.uniform(low, high, (2 * self._setup.chains, self._setup.dim))
-        x = x[: max(self._searches_left, 0)]
+        count = min(max(2 * self._setup.chains, int(_LOOK * self._searches_left)), self._searches_left)
+        if count < 1:
+            return np.empty((0, self._setup.dim))
+        x = low + (high - low) * qmc.Halton(self._setup.dim, seed=self._rng).random(count)
         return x[np.linalg.norm(self._frame.coordinates(x), axis=1) > self._frame.jit_state.reach]
 
     def _evidence(self, main):
@@ -190,6 +203,8 @@ class ModeSearch:
 
     def _unexplained(self, x, values):
         """Where no surrogate comes near the values (n,) of points (n, d)."""
+        if not len(x):
+            return np.zeros(0, bool)
         unknown = np.ones(len(x), bool)
         for explorer in self.explorers:
             surrogate, top = explorer.plan.surrogate, explorer.trainer.history.log_density.max()
@@ -202,39 +217,67 @@ class ModeSearch:
     # A first warm-up that has seen several modes
 
     def _divide(self, main):
-        """Take the evaluations of the first warm-up apart where there is a gap between them."""
-        x, values = main.trainer.history.x, main.trainer.history.log_density
-        dim = self._setup.dim
-        shallow = values > values.max() - 0.5 * dim - np.sqrt(2.0 * dim) - 2.0
-        x, rows = np.unique(x[shallow], axis=0, return_index=True)
-        values = values[shallow][rows]
+        """Take the evaluations of the first warm-up apart where there is a gap between its modes."""
+        history = main.trainer.history
+        if self._frame.error_sd < _POOR:
+            x = self._wandered(main.plan, history)
+            values = self._frame.log_density(x)
+        else:
+            shallow = history.log_density > history.log_density.max() - self._bulk
+            x, rows = np.unique(history.x[shallow], axis=0, return_index=True)
+            values = history.log_density[shallow][rows]
         z = self._frame.coordinates(x)
-        groups = divided(z, self._rng)
-        if len(groups) > 1:
-            self._parts = [(x[group], values[group]) for group in groups]
-            self._shapes = [_shape(values[group].max(), z[group]) for group in groups]
-            self.explorers = []
+        self._shapes = [_shape(values[group].max(), z[group]) for group in divided(z, self._rng)]
+        if len(self._shapes) > 1:  # tops that were evaluated: the surrogate may be far too high in places
+            labels = self._labels(history.x)
+            tops = [history.log_density[labels == k].max(initial=-np.inf) for k in range(len(self._shapes))]
+            shapes = [shape._replace(top=float(top)) for shape, top in zip(self._shapes, tops, strict=True)]
+            heaviest = max(shape.log_mass for shape in shapes)
+            self._shapes = [shape for shape in shapes if shape.log_mass > heaviest + _NEGLIGIBLE]
+        if len(self._shapes) > 1:
+            self._n_parts, self.explorers = len(self._shapes), []
+        else:
+            self._shapes = [self._shape_of(main)]
+
+    def _wandered(self, plan, history):
+        """Draws (n, d) from the surrogate by chains from all over the evaluations.
+
+        They move by trajectories alone, so that they stay in the mode that they come to, also where no walker has been
+        for long, or where the density is so low that hardly an evaluation is shallow.
+        """
+        surrogate, dim = plan.surrogate, self._setup.dim
+        high = np.flatnonzero(history.log_density > history.log_density.max() - surrogate.edge - _REACH)
+        starts = surrogate.coordinates(history.x[high])
+        starts = starts[spread(starts, max(128, 16 * dim), self._rng)]
+        options = plan.inner._replace(jump_probability=0.0)
+        ends = [
+            inner_chain(surrogate.jit_state, COLD, self._rng, z, _WANDERING, options, plan.archive_z) for z in starts
+        ]
+        return surrogate.back(np.array([end.position for end in ends]))
 
     def _start_part(self):
         """Begin a warm-up of one part, with all that is known of it."""
-        index = len(self._shapes) - len(self._parts)
-        states, values = self._parts.pop(0)
+        index = len(self._shapes) - self._n_parts
+        self._n_parts -= 1
         history = self._main.trainer.history
-        mine = self._labels(history.x) == index
-        mine &= history.log_density > values.max() - self._frame.edge - 40.0
-        allowed = max((self._limit - self._used()) // (1 + len(self._parts)), 0)
-        chosen = self._rng.permutation(len(states))[:200]
-        picks = states[self._rng.integers(len(states), size=4 * self._setup.chains)]
-        others = states[self._rng.integers(len(states), size=(2, len(picks)))]
+        labels = self._labels(history.x)
+        x, values = history.x[labels == index], history.log_density[labels == index]
+        known = values > values.max() - self._frame.edge - 40.0
+        near = np.flatnonzero(values > values.max() - self._bulk)
+        allowed = max((self._limit - self._used()) // (1 + self._n_parts), 0)
+        chosen = self._rng.permutation(near)[:200]
+        picks = self._frame.coordinates(x[self._rng.choice(near, 4 * self._setup.chains)])
+        covariance = np.linalg.inv(self._shapes[index].precision)
+        cloud = picks + 0.5 * self._rng.multivariate_normal(np.zeros(self._setup.dim), covariance, len(picks))
         setup = self._setup._replace(
-            initial=states[chosen],
+            initial=x[chosen],
             initial_log_density=values[chosen],
             max_evaluations=2 * allowed,
             seed=np.random.SeedSequence(int(self._rng.integers(2**63))),
-            history=(history.x[mine], history.log_density[mine]),
+            history=(x[known], values[known]),
         )
-        explorer = self._main.another(setup, picks + 0.5 * (others[0] - others[1]), int(mine.sum()) + 200)
-        self._deepen(explorer, history.x[self._labels(history.x) != index])
+        explorer = self._main.another(setup, self._frame.back(cloud), int(known.sum()) + 200)
+        self._deepen(explorer, history.x[labels != index])
         self._learning = explorer, index, None
 
     def _deepen(self, explorer, x):
@@ -247,11 +290,11 @@ class ModeSearch:
 
     def _next(self):
         """Learn a mode that was found, search where values are unexplained, or end."""
-        if self._parts and self._used() < self._limit:
+        if self._n_parts and self._used() < self._limit:
             self._start_part()
             return
-        if self._parts:  # what is left of them cannot be learned any more: the first warm-up knows all
-            self._parts, self.explorers = [], []
+        if self._n_parts:  # what is left of them cannot be learned any more: the first warm-up knows all
+            self._n_parts, self.explorers = 0, []
         if not self.explorers:
             self.explorers, self._shapes = [self._main], [self._shape_of(self._main)]
         if len(self._found) and len(self.explorers) < _MOST:
@@ -266,6 +309,10 @@ class ModeSearch:
                 self.left.append(summit)
                 self._next()
             return
+        if not self._looked:
+            self._looked, self._look = True, self._outlook()
+            if len(self._look):
+                return
         self._start_climbs()
         if not self._climbs:
             self._note_unvisited()
@@ -403,29 +450,40 @@ def divided(z: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
 def gap(z: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
     """On which side of a gap the points (n, d) are, (n,); None where no direction shows one.
 
-    Two groups show best in the direction of least kurtosis, or of the largest if one of them is small (Peña and Prieto
-    2001, "Cluster identification using projections", JASA 96), which a fixed-point iteration finds.
+    A small group shows best in the direction of the largest kurtosis (Peña and Prieto 2001, "Cluster identification
+    using projections", JASA 96), which a fixed-point iteration finds. Two of like size show best where the mean
+    absolute value is largest (Kwak 2008, "Principal component analysis based on L1-norm maximization", IEEE PAMI 30);
+    there the tails do not count, so that one of them may be much narrower than the other.
     """
     n, dim = z.shape
     least = max(2 * dim + 5, int(0.03 * n))
-    if n < 2 * least:
+    if n < max(2 * least, 5 * dim + 10):  # so few are easily parted by chance
         return None
     white = whiten_states(z)(z)
     best, side = _GAP, None
-    for start in rng.standard_normal((2 * dim + 4, dim)):
-        w = start / np.linalg.norm(start)
-        for _ in range(30):
-            w = white.T @ (white @ w) ** 3 / n - 3.0 * w
-            w /= np.linalg.norm(w)
-        t = white @ w
-        order = np.argsort(t)
-        gaps = np.diff(t[order])[least - 1 : n - least]
-        at = least - 1 + int(np.argmax(gaps))
-        low, high = t[order[: at + 1]], t[order[at + 1 :]]
-        width = gaps.max() / max(low.std(), high.std(), 0.5)  # of all points together the sd is one
-        if width > best:
-            best, side = width, t > t[order[at]]
+    for start in white[rng.integers(n, size=2 * dim + 4)]:
+        for contrast in (_kurtosis_step, _absolute_step):
+            w = start / np.linalg.norm(start)
+            for _ in range(30):
+                w = contrast(white, w)
+                w /= np.linalg.norm(w)
+            t = white @ w
+            order = np.argsort(t)
+            gaps = np.diff(t[order])[least - 1 : n - least]
+            at = least - 1 + int(np.argmax(gaps))
+            low, high = t[order[: at + 1]], t[order[at + 1 :]]
+            width = gaps.max() / max(low.std(), high.std(), 0.5)  # of all points together the sd is one
+            if width > best:
+                best, side = width, t > t[order[at]]
     return side
+
+
+def _kurtosis_step(white, w):
+    return white.T @ (white @ w) ** 3 / len(white) - 3.0 * w
+
+
+def _absolute_step(white, w):
+    return white.T @ np.sign(white @ w)
 
 
 def log_mass(plan: ProposalMixture, rng: np.random.Generator) -> float:
