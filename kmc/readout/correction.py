@@ -21,7 +21,6 @@ class Corrected:
     Attributes
     ----------
     mean, squared_error : ndarray, shape (k,)
-        The error is that of the pairs alone; see ``coefficients``.
     coefficients : ndarray, shape (k, m)
         By which the errors of the m means under the surrogate enter.
     disagreement : ndarray, shape (m,)
@@ -42,6 +41,7 @@ def corrected(
     values: tuple[np.ndarray, np.ndarray],
     controls: tuple[np.ndarray, np.ndarray],
     sets: Sequence[Sequence[Sequence[int]]],
+    covariance: np.ndarray | None = None,
 ) -> Corrected:
     """Expectations of k functions under the target.
 
@@ -61,6 +61,8 @@ def corrected(
         Quantities less their means under the surrogate.
     sets : sequence
         For each function, the sets of controls to try, as their indices.
+    covariance : ndarray, shape (m, m), optional
+        Of the errors of the means under the surrogate, which coefficients multiply: they are the smaller for it.
     """
     x, y = values
     plain = x.mean(axis=(0, 1))
@@ -72,13 +74,16 @@ def corrected(
     folds = np.broadcast_to(np.arange(n) * _FOLDS // n, (chains, n)).ravel()
     mean, error, coefficients = plain.copy(), squared_error(target), np.zeros((k, n_controls))
     flat = zero.reshape(-1, n_controls)
-    grams = _Grams(flat, folds)
+    if covariance is None:
+        covariance = np.zeros((n_controls, n_controls))
+    grams = _Grams(flat, folds, covariance)
     for i in range(k):
         series, own = target[..., i].ravel(), recycled[..., i].ravel()
         for chosen in map(list, sets[i]):
             residual, beta = grams.residual(series, own, chosen)
             residual = residual.reshape(chains, n, 1)
-            found = float(squared_error(residual)[0])
+            shared = float(beta @ covariance[np.ix_(chosen, chosen)] @ beta)
+            found = float(squared_error(residual)[0]) + shared
             if found < error[i]:
                 mean[i], error[i] = plain[i] + residual.mean(), found
                 coefficients[i] = 0.0
@@ -91,8 +96,8 @@ def corrected(
 class _Grams:
     """Regressions on subsets of the same columns (n, m), each with one more column, leaving out one fold at a time."""
 
-    def __init__(self, columns: np.ndarray, folds: np.ndarray):
-        self._columns, self._folds = columns, folds
+    def __init__(self, columns: np.ndarray, folds: np.ndarray, covariance: np.ndarray):
+        self._columns, self._covariance = columns, covariance
         self._rows = [folds == fold for fold in range(_FOLDS)]
         self._gram = np.array([columns[rows].T @ columns[rows] for rows in self._rows])
 
@@ -106,9 +111,13 @@ class _Grams:
             gram[fold, 0] = gram[fold, :, 0] = design[rows].T @ own[rows]
             moment[fold] = design[rows].T @ series[rows]
         scale = np.sqrt(np.maximum(np.diag(gram.sum(axis=0)), 1e-300))
+        shared = np.zeros((m, m))
+        shared[1:, 1:] = self._covariance[np.ix_(chosen, chosen)]
         residual, betas = np.empty_like(series), np.empty((_FOLDS, m))
         for fold, rows in enumerate(self._rows):
-            rest = (gram.sum(axis=0) - gram[fold]) / np.outer(scale, scale)
+            # The squared error of the mean is |residual|² / n², plus what the known means have: both are made least.
+            penalty = len(series) * (len(series) - np.sum(rows)) * shared
+            rest = (gram.sum(axis=0) - gram[fold] + penalty) / np.outer(scale, scale)
             rest[np.diag_indices(m)] += _RIDGE
             betas[fold] = np.linalg.solve(rest, (moment.sum(axis=0) - moment[fold]) / scale) / scale
             residual[rows] = series[rows] - design[rows] @ betas[fold]

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from kmc.readout.correction import corrected
 from kmc.readout.evaluated import Replicate
-from kmc.readout.means import SurrogateMeans, UnknownMode
+from kmc.readout.means import Means, SurrogateMeans, UnknownMode
 from kmc.readout.transitions import Transitions
 from kmc.readout.variance import squared_error
 
@@ -126,13 +126,13 @@ class ReplicateEstimate:
             series = of(self._all)
             return Estimate(series.mean(axis=(0, 1)), squared_error(series))
         means = self._means.mean(controls)
-        found = self._corrected(of, controls, means.mean, sets)
-        of_means = np.einsum("ij,jk,ik->i", found.coefficients, means.covariance, found.coefficients)
-        return Estimate(found.mean, found.squared_error + of_means)
+        found = self._corrected(of, controls, means, sets)
+        return Estimate(found.mean, found.squared_error)
 
     def _corrected(self, of, controls, means, sets):
         values = of(self._x), of(self._y)
-        return corrected(self._pairs, values, (controls(self._x) - means, controls(self._y) - means), sets)
+        off = controls(self._x) - means.mean, controls(self._y) - means.mean
+        return corrected(self._pairs, values, off, sets, means.covariance)
 
     def _few(self):
         runs = int(self._pairs.run.sum())
@@ -150,7 +150,7 @@ class ReplicateEstimate:
         while True:
             known.extend(n)
             means = known.mean(self._powers)
-            found = self._corrected(self._powers, self._powers, means.mean, sets)
+            found = self._corrected(self._powers, self._powers, Means(means.mean, 0.0 * means.covariance), sets)
             of_means = np.einsum("ij,jk,ik->i", found.coefficients, means.covariance, found.coefficients)
             enough = np.all(of_means <= _WANTED**2 * found.squared_error)
             if enough or known.n_draws >= most:
@@ -164,7 +164,7 @@ class ReplicateEstimate:
         """Why what the surrogate's own draws say of it is not what the target's draws say; empty if it is."""
         k = self._all.shape[2]
         means = known.mean(self._powers)
-        found = self._corrected(self._powers, self._powers, means.mean, [[] for _ in range(2 * k)])
+        found = self._corrected(self._powers, self._powers, means, [[] for _ in range(2 * k)])
         error = np.hypot(found.control_error, np.sqrt(np.diag(means.covariance)))
         off = np.abs(found.disagreement * found.control_error) / np.where(error > 0, error, np.inf)
         if off.max() > -ndtri(0.5 * _DOUBT / (2 * k)):

@@ -133,3 +133,17 @@ def test_the_error_of_an_autocorrelated_mean():
     claimed = np.mean([squared_error(part) for part in series], axis=0)
     actual = series.mean(axis=(1, 2)).var(axis=0)
     np.testing.assert_allclose(claimed, actual, rtol=0.3)
+
+
+def test_means_that_are_hardly_known_are_hardly_used():
+    surrogate, plain_errors, errors = Wavy(0.01), [], []
+    rng = np.random.default_rng(2)
+    for pairs, x, y in runs_of(surrogate, 60):
+        known = surrogate.moments + 0.2 * rng.standard_normal(2)
+        controls = powers(x) - known, powers(y) - known
+        sets = [[[0]], [[1]]]
+        found = corrected(pairs, (powers(x), powers(y)), controls, sets, 0.04 * np.eye(2))
+        errors.append(found.mean - TRUTH)
+        plain_errors.append(powers(x).mean(axis=(0, 1)) - TRUTH)
+        assert np.all(found.squared_error <= (1 + 1e-9) * squared_error(powers(x)))
+    assert np.all(np.mean(np.square(errors), axis=0) < 1.05 * np.mean(np.square(plain_errors), axis=0))
