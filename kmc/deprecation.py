@@ -133,7 +133,7 @@ def renamed_method(old: str, new: str) -> Callable[..., Any]:
 
 
 def _old_attribute(owner, old, new):
-    def get(self):
+    def get(self: Any) -> Any:
         _warn(f"{owner}.{old}", f"{owner}.{new}", stacklevel=3)
         return getattr(self, new)
 
