@@ -16,6 +16,8 @@ SMALLER = [
     (r"draws=5000", "draws=20, max_evaluations=800"),
     (r"draws=500\b", "draws=5, max_evaluations=200"),
     (r"draws=10_000", "draws=100, max_evaluations=800"),
+    (r"draws=20_000", "draws=100"),
+    (r"kmc.expectations\(idata\)", "kmc.expectations(idata, max_surrogate_draws=2000)"),
     (r"executor=4", "executor=1"),
     (r"dim=2, seed=1, sampler=", "dim=2, seed=1, draws=20, warmup=40, sampler="),
 ]
