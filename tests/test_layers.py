@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "regression": {"kernels", "linalg", "bases", "forms", "landmarks", "estimator", "source"},
     "spectral": {"kernels", "linalg", "bases", "forms", "landmarks", "estimator", "source"},
     "targets": set(),
-    "mcmc": {"jitted", "surrogates"},
+    "mcmc": {"jitted", "landmarks", "surrogates"},
     "run": {"surrogates", "targets", "mcmc"},
     "readout": {"jitted", "surrogates", "targets", "mcmc", "run"},
     "diagnostics": {"kernels", "linalg", "bases", "forms", "scores", "spectral"},

@@ -4,7 +4,7 @@ import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
 from kmc import jitted
-from kmc.bases import KernelExpansion, KernelGradients, expansion_point
+from kmc.bases import KernelExpansion, KernelGradients, expansion_jit_state
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient
 from kmc.kernels import Gaussian, InverseMultiquadric, Matern52, Matern72, Metric, Polynomial, RadialFunction
 from tests.kernels import cases
@@ -136,7 +136,7 @@ def test_another_expansion_does_not_recompile():
         f = expansion(kernel, names, m)
         for state in (f.jit_state(), f.jit_state(base, readonly)):
             evaluate(state, f.centers[0])
-        functions = expansion_point.value_and_gradient, expansion_point.workspace
+        functions = expansion_jit_state.value_and_gradient, expansion_jit_state.workspace
         compiled.append([len(function.signatures) for function in functions])
     assert compiled == [[1, 1]] * 3
 

@@ -54,8 +54,8 @@ def test_states(row, state):
 
 def test_warnings_come_from_the_stored_numbers():
     assert warning_rates.fired(WELL) == []
-    assert warning_rates.fired(SHORT) == ["budget"]
-    assert warning_rates.fired(WELL | {"surrogate_loo_sd": math.nan}) == ["no surrogate"]
+    assert warning_rates.fired(SHORT) == ["curved-ridge"]
+    assert warning_rates.fired(WELL | {"surrogate_loo_sd": math.nan}) == ["no-surrogate"]
     assert warning_rates.fired(WELL | {"draws": 0}) == ["no draws"]
 
 
@@ -64,8 +64,8 @@ def test_the_table_counts():
     lines = warning_rates.table(rows).splitlines()
     assert lines[2:] == [
         "| any | 1 of 2 (50%) | 1 of 1 (100%) | 1 of 3 (33%) |",
-        "| budget | 1 of 2 (50%), 1 alone | 1 of 1 (100%), 1 alone | 0 of 3 (0%) |",
-        "| sojourn | 0 of 2 (0%) | 0 of 1 (0%) | 1 of 3 (33%), 1 alone |",
+        "| curved-ridge | 1 of 2 (50%), 1 alone | 1 of 1 (100%), 1 alone | 0 of 3 (0%) |",
+        "| stuck-chain | 0 of 2 (0%) | 0 of 1 (0%) | 1 of 3 (33%), 1 alone |",
     ]
     assert warning_rates.by_target(rows).splitlines()[-1] == "| ring | 2, 1 | 1, 1 | 3, 1 |"
 

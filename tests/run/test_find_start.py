@@ -104,7 +104,7 @@ def test_nothing_is_found():
         ({"bounds": [(0, 1), (2, 1)]}, ValueError, "expected 2 pairs .*finite and low < high"),
         ({"bounds": [(0, 1), (2, np.inf)]}, ValueError, "expected 2 pairs .*finite"),
         ({"bounds": 3}, TypeError, "^bounds=3: expected 2 pairs"),
-        ({"bounds": {"y": (0, 1)}}, ValueError, "^bounds has 'y', which is no parameter"),
+        ({"bounds": {"y": (0, 1)}}, ValueError, "^bounds has 'y', which is not a parameter"),
         ({"bounds": {"x": (0, [1, 2, 3])}}, ValueError, r"^bounds\['x'\] has another shape"),
         ({"n_points": 0}, ValueError, "^n_points=0: expected at least 1"),
         ({"max_evaluations": 3}, ValueError, "^max_evaluations=3: expected at least 10"),
