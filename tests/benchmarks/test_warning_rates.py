@@ -56,7 +56,7 @@ def test_warnings_come_from_the_stored_numbers():
     assert warning_rates.fired(WELL) == []
     assert warning_rates.fired(SHORT) == ["curved-ridge"]
     assert warning_rates.fired(WELL | {"surrogate_loo_sd": math.nan}) == ["no-surrogate"]
-    assert warning_rates.fired(WELL | {"draws": 0}) == ["no draws"]
+    assert warning_rates.fired(WELL | {"draws": 0}) == ["no-draws"]
 
 
 def test_the_table_counts():
