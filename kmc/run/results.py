@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -152,7 +153,9 @@ def container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
     if int(version("arviz").split(".")[0]) < 1:
         import arviz
 
-        return arviz.InferenceData(attrs=attrs, **groups)
+        with warnings.catch_warnings():  # old ones warn of groups that their scheme does not have
+            warnings.filterwarnings("ignore", ".* group is not defined in the InferenceData scheme", UserWarning)
+            return arviz.InferenceData(attrs=attrs, **groups)
     import xarray
 
     tree = xarray.DataTree.from_dict(groups)

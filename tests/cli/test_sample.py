@@ -325,7 +325,9 @@ def test_a_summary_of_many_parameters(tmp_path, capsys):
     path = tmp_path / "many.nc"
     x = np.random.default_rng(0).standard_normal((2, 10, 12))
     labels = {"site": [f"S{i}" for i in range(12)]}
-    xarray.Dataset({"x": (("chain", "draw", "site"), x)}, coords=labels).to_netcdf(path, group="posterior")
+    xarray.Dataset({"x": (("chain", "draw", "site"), x)}, coords=labels).to_netcdf(
+        path, group="posterior", engine="h5netcdf"
+    )
     assert cli.main(["summary", str(path)]) == 0
     out = capsys.readouterr().out
     assert "x[S9]" in out and "x[S10]" not in out and "and 2 more: kernelmc summary --all" in out
