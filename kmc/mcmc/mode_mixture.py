@@ -17,9 +17,9 @@ from scipy.special import logsumexp
 
 from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.proposal_mixture import SURROGATE, TEMPERED, ProposalMixture
+from kmc.mcmc.proposal_mixture import ProposalMixture, inner_chain_kind
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
-from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
+from kmc.mcmc.tempering import COLD, Tempering, tempered
 from kmc.surrogates import Surrogate
 
 _LONGER = 2  # times the inner chains in one mode: some of the moves change the mode
@@ -70,12 +70,7 @@ class ModeMixture(NamedTuple):
         """A proposal from x (d,); the kind of move does not depend on x."""
         if rng.random() < self.archive_probability:
             return archive_move(rng, x, self.archive, self.archive_scale)
-        move = SURROGATE
-        if rng.random() < self.tempered_probability:
-            tempering, move = flattened(float(rng.uniform(flattest(len(x)), 1.0))), TEMPERED
-        length = 1
-        if not rng.random() < self.single_move_probability:
-            length = int(rng.integers(self.shortest_chain, self.longest_chain + 1))
+        tempering, move, length = inner_chain_kind(self, rng, len(x), tempering)
         return self._run(rng, x, tempering, length, move)
 
     def log_density(self, x: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,12 +34,7 @@ class ProposalMixture(NamedTuple):
         """A proposal from x (d,); the kind of move does not depend on x."""
         if self.surrogate is None or rng.random() < self.archive_probability:
             return archive_move(rng, x, self.archive, self.archive_scale)
-        move = SURROGATE
-        if rng.random() < self.tempered_probability:
-            tempering, move = flattened(float(rng.uniform(flattest(len(x)), 1.0))), TEMPERED
-        length = 1
-        if not rng.random() < self.single_move_probability:
-            length = int(rng.integers(self.shortest_chain, self.longest_chain + 1))
+        tempering, move, length = inner_chain_kind(self, rng, len(x), tempering)
         return self._surrogate_move(self.surrogate, rng, x, tempering, length, move)
 
     def _surrogate_move(self, surrogate, rng, x, tempering, length, move):
@@ -62,6 +57,19 @@ class ProposalMixture(NamedTuple):
             energy=result.energy,
             diverging=result.diverging,
         )
+
+
+def inner_chain_kind(plan: Any, rng: np.random.Generator, dim: int, tempering: Tempering) -> tuple[Tempering, int, int]:
+    """The tempering, the kind of move and the length of an inner chain: drawn without looking at the state.
+
+    ``plan`` has the probabilities and lengths of a :class:`ProposalMixture`.
+    """
+    move, length = SURROGATE, 1
+    if rng.random() < plan.tempered_probability:
+        tempering, move = flattened(float(rng.uniform(flattest(dim), 1.0))), TEMPERED
+    if not rng.random() < plan.single_move_probability:
+        length = int(rng.integers(plan.shortest_chain, plan.longest_chain + 1))
+    return tempering, move, length
 
 
 def distinct(states: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
