@@ -25,19 +25,24 @@ class Expansion(Protocol):
     """The parts of a :class:`kmc.bases.KernelExpansion`."""
 
     @property
-    def kernel(self) -> Kernel: ...
+    def kernel(self) -> Kernel:
+        """A radial one."""
 
     @property
-    def centers(self) -> np.ndarray: ...
+    def centers(self) -> np.ndarray:
+        """(m, d)."""
 
     @property
-    def sections(self) -> np.ndarray | None: ...
+    def sections(self) -> np.ndarray | None:
+        """Coefficients (m,) of k(·, y_a)."""
 
     @property
-    def gradients(self) -> np.ndarray | None: ...
+    def gradients(self) -> np.ndarray | None:
+        """Coefficients (m, d) of its gradients in y_a."""
 
     @property
-    def laplacians(self) -> np.ndarray | None: ...
+    def laplacians(self) -> np.ndarray | None:
+        """Coefficients (m,) of its Laplacians in y_a."""
 
 
 class ExpansionState(NamedTuple):

@@ -36,25 +36,32 @@ class ScoreOptions(Protocol):
     """What is asked of options; :class:`kmc.KernelHMC` says what they mean."""
 
     @property
-    def adaptation(self) -> str: ...
+    def adaptation(self) -> str:
+        """What happens after warm-up."""
 
     @property
-    def archive_probability(self) -> float: ...
+    def archive_probability(self) -> float:
+        """Of a random walk in place of a path."""
 
     @property
-    def trajectory_length(self) -> float: ...
+    def trajectory_length(self) -> float:
+        """The longest reach of a path."""
 
     @property
-    def first_refit(self) -> int: ...
+    def first_refit(self) -> int:
+        """Sweeps before the first refit."""
 
     @property
-    def max_archive(self) -> int: ...
+    def max_archive(self) -> int:
+        """States that the estimator is fitted to."""
 
     @property
-    def surrogate(self) -> GradientEstimator | None: ...
+    def surrogate(self) -> GradientEstimator | None:
+        """The estimator."""
 
     @property
-    def values(self) -> bool | None: ...
+    def values(self) -> bool | None:
+        """Whether it is told log-densities too."""
 
 
 class ScoreMixture(NamedTuple):
