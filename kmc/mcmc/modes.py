@@ -41,16 +41,19 @@ _SIZE = 1000  # draws that masses are estimated from
 
 
 class Explorer(Protocol):
-    """A warm-up of one mode: a process before its freeze."""
+    """A warm-up of one mode: a state of the sampler before its freeze."""
 
     @property
-    def plan(self) -> ProposalMixture: ...
+    def plan(self) -> ProposalMixture:
+        """Its moves now."""
 
     @property
-    def trainer(self) -> SurrogateTrainer: ...
+    def trainer(self) -> SurrogateTrainer:
+        """What the moves are learned from."""
 
     @property
-    def frozen(self) -> bool: ...
+    def frozen(self) -> bool:
+        """Whether all that adapts is fixed."""
 
     def propose(self) -> np.ndarray:
         """Points whose values the next sweep needs."""
@@ -228,16 +231,26 @@ class ModeSearch:
             values = history.log_density[shallow][rows]
         z = self._frame.coordinates(x)
         self._shapes = [_shape(values[group].max(), z[group]) for group in divided(z, self._rng)]
-        if len(self._shapes) > 1:  # tops that were evaluated: the surrogate may be far too high in places
-            labels = self._labels(history.x)
-            tops = [history.log_density[labels == k].max(initial=-np.inf) for k in range(len(self._shapes))]
-            shapes = [shape._replace(top=float(top)) for shape, top in zip(self._shapes, tops, strict=True)]
-            heaviest = max(shape.log_mass for shape in shapes)
-            self._shapes = [shape for shape in shapes if shape.log_mass > heaviest + _NEGLIGIBLE]
+        if len(self._shapes) > 1:
+            self._shapes = self._evaluated_shapes(history)
         if len(self._shapes) > 1:
             self._n_parts, self.explorers = len(self._shapes), []
         else:
             self._shapes = [self._shape_of(main)]
+
+    def _evaluated_shapes(self, history):
+        """The shapes that have evaluations, with the tops of these: the surrogate may be far too high in places."""
+        finite = np.isfinite(history.log_density)
+        x, values = history.x[finite], history.log_density[finite]
+        labels = self._labels(x)
+        tops = [float(values[labels == k].max(initial=-np.inf)) for k in range(len(self._shapes))]
+        shapes = [shape._replace(top=top) for shape, top in zip(self._shapes, tops, strict=True)]
+        heaviest = max(shape.log_mass for shape in shapes)
+        self._shapes = [shape for shape in shapes if shape.log_mass > heaviest + _NEGLIGIBLE]
+        counts = np.bincount(
+            self._labels(x), minlength=len(self._shapes)
+        )  # with lower tops others may claim the points
+        return [shape for shape, count in zip(self._shapes, counts, strict=True) if count]
 
     def _wandered(self, plan, history):
         """Draws (n, d) from the surrogate by chains from all over the evaluations.

@@ -1,6 +1,7 @@
 """Modes: gaps between evaluations, masses of surrogates, and runs that begin in some modes and are to keep all."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from scipy.special import logsumexp
 from scipy.stats import chi2
 
 import kmc
-from kmc.mcmc.modes import divided, gap, log_mass
+from kmc.mcmc.base import SamplerSetup
+from kmc.mcmc.history import History
+from kmc.mcmc.modes import ModeSearch, _Shape, divided, gap, log_mass
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogates import FitOptions, fit_surrogate
@@ -55,6 +58,16 @@ def test_a_gap_between_two_groups_is_found(dim, share):
     assert np.array_equal(found, side) or np.array_equal(found, ~side)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_narrow_group_beside_one_with_heavy_tails_is_found(seed):
+    """By kurtosis alone six seeds of ten succeed: that of the tails is larger than the one between the two."""
+    rng = np.random.default_rng(seed)
+    side = np.arange(300) < 150
+    z = np.where(side[:, None], 6.0 * rng.standard_t(3, (300, 10)), 0.5 * rng.standard_normal((300, 10)))
+    found = gap(z + 80.0 * side[:, None] / np.sqrt(10), rng)
+    assert np.array_equal(found, side) or np.array_equal(found, ~side)
+
+
 def test_several_groups_are_told_apart():
     rng = np.random.default_rng(1)
     labels = np.repeat(np.arange(4), 100)
@@ -89,6 +102,60 @@ def test_the_mass_of_a_gaussian():
     width = 0.3
     plan = plan_for(lambda x: 4.0 - 0.5 * float(x @ x) / width**2, width * rng.standard_normal((400, 4)), rng)
     assert log_mass(plan, rng) == pytest.approx(4.0 + 4 * np.log(width), abs=0.15)  # weights have a sd of about 1
+
+
+def searching(target, x, initial, budget=4000):
+    """A search at its first step, after a warm-up with evaluations at x (n, d) that ended in the second mode."""
+    rng = np.random.default_rng(7)
+    plan = plan_for(target, x[rng.permutation(len(x))], rng)
+    states = x[target.labels(x) == 1]
+    history = SimpleNamespace(x=x, log_density=np.array([target(row) for row in x]))
+    trainer = SimpleNamespace(history=history, states=lambda: states[:100])
+    made = []
+
+    def another(setup, cloud, least):
+        made.append((setup, cloud))
+        return SimpleNamespace(trainer=SimpleNamespace(history=History(target.dim)))
+
+    main = SimpleNamespace(plan=plan._replace(archive_z=plan.archive_z[:100]), trainer=trainer, another=another)
+    values = np.array([target(row) for row in initial])
+    setup = SamplerSetup(target.dim, 4, initial, values, None, None, budget, np.random.SeedSequence(1))
+    return ModeSearch(setup, main, len(x), budget, 0.1, rng), made
+
+
+def test_a_mode_that_only_hot_walkers_evaluated_is_a_part():
+    """A wide mode, eight nats lower than a narrow one, of which hardly an evaluation is shallow."""
+    target = far(2, weights=(0.3, 0.7), widths=(1.0, 0.02))
+    rng = np.random.default_rng(3)
+    hot = target.centers[0] + 2.0 * rng.standard_normal((150, 2))
+    cold = target.centers[1] + 0.03 * rng.standard_normal((250, 2))
+    _, made = searching(target, np.vstack([hot, cold]), cold[:4])
+    ((setup, cloud),) = made
+    x = setup.history[0]
+    label = target.labels(x)
+    assert len(set(label)) == 1 and len(x) == (150 if label[0] == 0 else 250)
+    assert np.all(target.labels(cloud) == label[0]) and np.linalg.matrix_rank(np.cov(cloud.T)) == 2
+
+
+def test_a_part_whose_evaluations_another_claims_is_none():
+    """The surrogate had put the top of the second shape fifty nats too high."""
+    search, _ = searching(far(2), starts(far(2), np.random.default_rng(1), 200), far(2).centers)
+    search._frame = SimpleNamespace(coordinates=lambda x: x)
+    search._shapes = [_Shape(0.0, np.zeros(2), np.eye(2)), _Shape(50.0, np.array([2.0, 0.0]), np.eye(2))]
+    x = np.array([[-40.0, 0.0], [0.5, 0.0], [1.0, 1.0]])
+    history = SimpleNamespace(x=x, log_density=np.array([0.0, -2.0, -np.inf]))
+    assert [shape.top for shape in search._evaluated_shapes(history)] == [0.0]
+
+
+def test_what_the_starts_span_is_looked_at_where_nothing_was_evaluated():
+    target = Mixture([1.0], [[0.0, 0.0]], [1.0])
+    target.labels = lambda x: np.ones(len(x), int)
+    corners = np.array([[-30.0, -20.0], [30.0, 20.0], [0.0, 1.0], [1.0, 0.0]])
+    search, made = searching(target, np.random.default_rng(0).standard_normal((300, 2)), corners, budget=20_000)
+    points = search.propose()
+    assert not made and 100 < len(points) <= 0.01 * 20_000
+    assert np.all(np.abs(points) <= [30.0, 20.0]) and np.all(np.ptp(points, axis=0) > [50.0, 33.0])
+    assert np.linalg.norm(points, axis=1).min() > 2.0
 
 
 SEARCHING = kmc.KernelHMC(min_search_budget=1000)
