@@ -68,7 +68,7 @@ def corrected(
     plain = x.mean(axis=(0, 1))
     target = x - plain
     recycled = target - pairs.of_target(x - plain, y - plain)
-    zero = pairs.of_surrogate(*controls)
+    zero = pairs.of_surrogate(*controls)  # in the mean
     n_controls = zero.shape[2]
     chains, n, k = target.shape
     folds = np.broadcast_to(np.arange(n) * _FOLDS // n, (chains, n)).ravel()

@@ -152,9 +152,9 @@ def _distance(replicate: Replicate) -> tuple[float, float]:
             values[:, half] = log_ratio(x.reshape(-1, x.shape[2])).reshape(x.shape[:2])
     exact = [np.exp(np.minimum(side, 50.0)) for side in (transitions.start, transitions.end)]
     near = [np.exp(side) for side in fitted]
-    means = [float(transitions.under_surrogate(*(side[..., None] for side in sides)).mean()) for sides in (exact, near)]
+    means = [float(transitions.of_surrogate(*(side[..., None] for side in sides)).mean()) for sides in (exact, near)]
     off = [0.5 * np.abs(a / means[0] - b / means[1])[..., None] for a, b in zip(exact, near, strict=True)]
-    series = transitions.under_surrogate(*off)
+    series = transitions.of_surrogate(*off)
     distance = float(series.mean())
     return distance, distance + 2 * float(np.sqrt(squared_error(series)[0]))
 

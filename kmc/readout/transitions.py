@@ -65,10 +65,6 @@ class Transitions:
         return self._on_runs(weight * x + (1.0 - weight) * y)
 
     def of_surrogate(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """A series with the mean zero, from g - E_s g at both ends (chains, n, k)."""
-        return self.under_surrogate(x, y)
-
-    def under_surrogate(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """A series with the mean E_s g, from g at both ends (chains, n, k)."""
         inverse = self._inverse()
         scale = inverse[self.run].mean()

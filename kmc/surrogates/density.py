@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from kmc.surrogates import jit_state, wall_jit_state
+from kmc.surrogates.in_coordinates import InCoordinates
 from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.surrogate import Surrogate
 from kmc.surrogates.transport import Transport
@@ -17,8 +17,8 @@ from kmc.surrogates.whitening import Whitening
 
 
 @dataclass(frozen=True, eq=False)
-class Component:
-    """One surrogate: x -> u by the transport, u -> z by the whitening, and log s as a function of z."""
+class Component(InCoordinates):
+    """One surrogate."""
 
     transport: Transport
     whitening: Whitening
@@ -33,24 +33,6 @@ class Component:
     def log_volume(self) -> float:
         """log |du/dz|."""
         return float(np.linalg.slogdet(self.whitening.inverse)[1])
-
-    def log_density(self, x: np.ndarray) -> np.ndarray:
-        """log s at the rows of x (n, d), shape (n,)."""
-        return self.log_density_at(self.coordinates(x)) + self.transport.log_jacobian(x)
-
-    def log_density_at(self, z: np.ndarray) -> np.ndarray:
-        """log s of the transported coordinates u, at the rows of z (n, d), shape (n,)."""
-        if isinstance(self.jit_state, WalledState):
-            return jit_state.values(self.jit_state.smooth, z) + wall_jit_state.log_chances(self.jit_state.wall, z)
-        return jit_state.values(self.jit_state, z)
-
-    def coordinates(self, x: np.ndarray) -> np.ndarray:
-        """z at the rows of x (n, d)."""
-        return np.ascontiguousarray(self.whitening(self.transport(x)))
-
-    def back(self, z: np.ndarray) -> np.ndarray:
-        """The rows of x that have the coordinates z (n, d)."""
-        return self.transport.back(self.whitening.back(z))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from kmc.kernels import Gaussian
-from kmc.surrogates import jit_state, wall_jit_state
+from kmc.surrogates import jit_state
 from kmc.surrogates.expansion import Expansion
+from kmc.surrogates.in_coordinates import InCoordinates
 from kmc.surrogates.noise import beyond_noise
 from kmc.surrogates.transport import Identity, Transport
 from kmc.surrogates.trend import Trend
@@ -19,7 +20,7 @@ from kmc.surrogates.whitening import Whitening, whiten_states
 
 
 @dataclass(frozen=True)
-class Surrogate:
+class Surrogate(InCoordinates):
     """A fitted surrogate log s of the log-density, the latter's constant included.
 
     Attributes
@@ -64,25 +65,6 @@ class Surrogate:
     def metric_spread(self) -> float:
         """Largest over smallest mean square of the surrogate's gradient along a direction: large on a curved ridge."""
         return float(np.linalg.cond(self.expansion.metric) ** 2)
-
-    def log_density(self, x: np.ndarray) -> np.ndarray:
-        """log s at the rows of x (n, d), shape (n,)."""
-        smooth, wall = self.parts(self.coordinates(x))
-        return smooth + wall + self.transport.log_jacobian(x)
-
-    def parts(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
-        """The smooth surrogate in its own coordinates z (n, d), and what a wall adds to it, (n,) each."""
-        if isinstance(self.jit_state, WalledState):
-            return jit_state.values(self.jit_state.smooth, z), wall_jit_state.log_chances(self.jit_state.wall, z)
-        return jit_state.values(self.jit_state, z), 0.0
-
-    def coordinates(self, x: np.ndarray) -> np.ndarray:
-        """z at the rows of x (n, d)."""
-        return np.ascontiguousarray(self.whitening(self.transport(x)))
-
-    def back(self, z: np.ndarray) -> np.ndarray:
-        """The rows of x that have the coordinates z (n, d)."""
-        return self.transport.back(self.whitening.back(z))
 
     def with_expansion(self, expansion: Expansion) -> Surrogate:
         """The same with another kernel part."""
