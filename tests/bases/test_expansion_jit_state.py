@@ -1,12 +1,12 @@
 import numba
 import numpy as np
 import pytest
-from numba.core.runtime import _nrt_python, rtsys
 
 from kmc import jitted
 from kmc.bases import KernelExpansion, KernelGradients, expansion_jit_state
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient
 from kmc.kernels import Gaussian, InverseMultiquadric, Matern52, Matern72, Metric, Polynomial, RadialFunction
+from tests.bases.common import allocations
 from tests.kernels import cases
 
 KERNELS = {
@@ -110,16 +110,8 @@ def test_inside_a_loop_it_is_the_same_and_allocates_nothing(kernel):
     gradients = np.empty(x.shape)
     assert evaluate_all(state, x, gradients) == pytest.approx(f.values(x).sum(), rel=1e-11)
     np.testing.assert_allclose(gradients, f.gradient(x), atol=1e-11)
-    enabled = _nrt_python.memsys_stats_enabled()
-    _nrt_python.memsys_enable_stats()
-    counts = []
-    for some in (x[:1], x):
-        before = rtsys.get_allocation_stats().alloc
-        evaluate_all(state, some, gradients)
-        counts.append(rtsys.get_allocation_stats().alloc - before)
-    if not enabled:
-        _nrt_python.memsys_disable_stats()
-    assert counts[0] == counts[1] > 0  # the workspace
+    one, many = allocations(evaluate_all, [(state, x[:1], gradients), (state, x, gradients)])
+    assert one == many > 0  # the workspace
 
 
 def test_another_expansion_does_not_recompile():

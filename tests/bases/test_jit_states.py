@@ -3,7 +3,6 @@
 import numba
 import numpy as np
 import pytest
-from numba.core.runtime import _nrt_python, rtsys
 from scipy import stats
 
 from kmc import jitted
@@ -11,6 +10,7 @@ from kmc.bases import Contraction, FourierFeatures, KernelSections, Monomials, U
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
 from kmc.bases.trigonometry import cosines_and_sines
 from kmc.kernels import Gaussian, Metric
+from tests.bases.common import allocations
 from tests.oracles import differences
 
 DIM = 3
@@ -79,16 +79,8 @@ def test_inside_a_loop_it_is_the_same_and_allocates_nothing(function, x):
     gradients = np.empty((5, DIM))
     assert evaluate_all(state, x, gradients) == pytest.approx(sum(evaluate(state, row)[0] for row in x), rel=1e-13)
     np.testing.assert_allclose(gradients, [evaluate(state, row)[1] for row in x], rtol=1e-13)
-    enabled = _nrt_python.memsys_stats_enabled()
-    _nrt_python.memsys_enable_stats()
-    counts = []
-    for some in (x[:1], x):
-        before = rtsys.get_allocation_stats().alloc
-        evaluate_all(state, some, gradients)
-        counts.append(rtsys.get_allocation_stats().alloc - before)
-    if not enabled:
-        _nrt_python.memsys_disable_stats()
-    assert counts[0] == counts[1] > 0  # the workspace
+    one, many = allocations(evaluate_all, [(state, x[:1], gradients), (state, x, gradients)])
+    assert one == many > 0  # the workspace
 
 
 def test_a_basis_without_points():

@@ -50,6 +50,23 @@ def evaluate(points, target=TARGET):
     return np.array([target(x) for x in points])
 
 
+def refit_sweeps(process, sweeps):
+    """Those of the next sweeps in which the sampler refits."""
+    before, at = process.report()["n_refits"], []
+    for sweep in range(1, sweeps + 1):
+        drive(process, 1)
+        now = process.report()["n_refits"]
+        at += [sweep] * (now - before)
+        before = now
+    return at
+
+
+def planned_refits(first, sweeps):
+    """first, 1.25 first, 1.25² first, ..., rounded up."""
+    due = first * 1.25 ** np.arange(50)
+    return np.ceil(due[due <= sweeps]).astype(int).tolist()
+
+
 def drive(process, sweeps, target=TARGET):
     """Records of that many sweeps."""
     records = []
@@ -237,17 +254,7 @@ def test_a_frozen_chain_is_never_moved_by_hand(sampler):
 
 def test_refits_come_at_sweeps_fixed_in_advance():
     process, _ = warmed_up(VANISHING)
-    before, at = process.report()["n_refits"], []
-    for sweep in range(1, 101):
-        drive(process, 1)
-        now = process.report()["n_refits"]
-        at += [sweep] * (now - before)
-        before = now
-    expected, due = [], 40.0
-    while due <= 100:
-        expected.append(int(np.ceil(due)))
-        due *= 1.25
-    assert at == expected
+    assert refit_sweeps(process, 100) == planned_refits(40.0, 100)
 
 
 def test_the_factor_of_adaptive_metropolis_settles():

@@ -23,7 +23,15 @@ from kmc.scores.nystrom import NystromKEF
 from kmc.surrogates import FitOptions
 from kmc.surrogates.whitening import Whitening
 from kmc.targets.toys import Banana, Bimodal, Gaussian
-from tests.mcmc.test_sampler_state import drive, evaluate, learns_from_rejections, start, warmed_up
+from tests.mcmc.test_sampler_state import (
+    drive,
+    evaluate,
+    learns_from_rejections,
+    planned_refits,
+    refit_sweeps,
+    start,
+    warmed_up,
+)
 from tests.oracles import kmc_paper
 from tests.oracles.mcmc import assert_standard, assert_uniform, jit_state, paired
 
@@ -332,17 +340,7 @@ def test_a_fitted_estimator_of_another_dimension():
 @pytest.mark.parametrize("warmup", [None, 400])  # with a hundred sweeps of tuning
 def test_refits_come_at_sweeps_fixed_in_advance(warmup):
     process, _ = warmed_up(VANISHING, warmup=warmup, max_evaluations=900 if warmup is None else None)
-    before, at = process.report()["n_refits"], []
-    for sweep in range(1, 101):
-        drive(process, 1)
-        now = process.report()["n_refits"]
-        at += [sweep] * (now - before)
-        before = now
-    expected, due = [], 40.0
-    while due <= 100:
-        expected.append(int(np.ceil(due)))
-        due *= 1.25
-    assert at == expected
+    assert refit_sweeps(process, 100) == planned_refits(40.0, 100)
 
 
 def test_a_fitted_estimator_is_refitted_when_adaptation_goes_on():
