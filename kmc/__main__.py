@@ -2,6 +2,6 @@
 
 import sys
 
-from kmc.cli.main import main
+from kmc.cli import main
 
 sys.exit(main())

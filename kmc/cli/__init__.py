@@ -1,9 +1,87 @@
-"""The ``kernelmc`` command: one module for each subcommand.
+"""The ``kernelmc`` command as a whole: its parser, its errors and its exit codes.
 
 It is built on argparse: help has to come at once, and the packages that would make it prettier take as long to import
 as the interpreter takes to start.
 """
 
-from kmc.cli.main import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import argparse
+import re
+import sys
+import warnings
+from collections.abc import Collection, Sequence
+
+from kmc._names import COMMAND, DISTRIBUTION
+from kmc._version import __version__
+from kmc.cli.results import add_slow_modes, add_status, add_summary
+from kmc.cli.runs import add_demo, add_resume, add_sample
+from kmc.errors import EvaluationError, KmcWarning
+
+_COMMANDS = (add_demo, add_sample, add_resume, add_status, add_summary, add_slow_modes)
+
+_EXAMPLES = f"""\
+examples:
+  {COMMAND} demo --directory results --seed 7
+      draws from a posterior whose likelihood is an ODE solver, in less than two minutes
+  {COMMAND} sample pendulum.py:log_density --dim 4 --max-evaluations 20000 --output draws.nc
+      draws from your own; then
+  {COMMAND} summary draws.nc
+  {COMMAND} slow-modes draws.nc
+
+exit codes:
+  0 all went well, 1 error, 2 wrong arguments, 130 interrupted (draws made so far are kept)
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code is 0, 1 after an error, 2 for wrong arguments, 130 after Ctrl-C."""
+    args = _parser().parse_args(argv)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KmcWarning)  # the commands print what the results say of themselves
+            return args.command(args) or 0
+    except KeyboardInterrupt:
+        print(f"{COMMAND}: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if args.debug:
+            raise
+        message = str(error) if isinstance(error, EvaluationError) else in_options(str(error), vars(args))
+        print(f"{COMMAND}: {type(error).__name__}: {message}", file=sys.stderr)
+        print(f"{COMMAND}: run it again with --debug for the traceback", file=sys.stderr)
+        return 1
+
+
+def in_options(message: str, names: Collection[str]) -> str:
+    """A message about arguments of Python as one about options of the command.
+
+    Examples
+    --------
+    >>> in_options("dim=None: a callable needs its number of parameters, such as dim=3", ["dim"])
+    '--dim: a callable needs its number of parameters, such as --dim 3'
+    >>> in_options("store='a' exists: pass resume=True to continue it; y=2", ["store"])
+    "--store 'a' exists: use kernelmc resume to continue it; y=2"
+    """
+    message = re.sub(r"\bpass resume=True", f"use {COMMAND} resume", message)
+    if "model" in names and "target" not in names:  # of `resume`
+        message = message.replace("target=...", "--model FILE.py:NAME")
+    for name in names:
+        option = "--" + name.replace("_", "-")
+        message = re.sub(rf"\b{name}=(None\b|True\b|\.\.\.)", option, message)
+        message = re.sub(rf"\b{name}=(?=[\w'\"(\[<-])", f"{option} ", message)
+    return message
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=COMMAND,
+        description="Sample posteriors without gradients.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"{DISTRIBUTION} {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in _COMMANDS:
+        add(commands)
+    return parser

@@ -1,20 +1,135 @@
-"""Results of runs: read, written, and in words."""
+"""Results of runs: the subcommands ``summary``, ``slow-modes`` and ``status``, and what is written and printed."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from kmc._names import COMMAND
+from kmc.cli.options import add_var_names, natural, positive, subparser
 
 MOST_ROWS = 10  # of a summary that nobody asked to be longer
+
+
+def add_summary(commands: Any) -> None:
+    """Add ``kernelmc summary``."""
+    parser = subparser(
+        commands,
+        "summary",
+        _summary,
+        "means, spreads and convergence of finished draws",
+        "Print ArviZ's summary of the first ten parameters, the number of draws and their price, and the\n"
+        "run's warnings.",
+        f"  {COMMAND} summary draws.nc --var-names sigma 'slope[A]'",
+    )
+    parser.add_argument("path", type=Path, metavar="FILE_OR_STORE", help="netCDF file or Zarr store")
+    parser.add_argument("--all", action="store_true", help="all parameters, not the first ten")
+    add_var_names(parser)
+
+
+def _summary(args: argparse.Namespace) -> None:
+    most = None if args.all or args.var_names else MOST_ROWS
+    describe(read(args.path), args.var_names, most)
+
+
+def add_slow_modes(commands: Any) -> None:
+    """Add ``kernelmc slow-modes``."""
+    parser = subparser(
+        commands,
+        "slow-modes",
+        _slow_modes,
+        "the slowest functions of the parameters, and their effective sample sizes",
+        "Say whether the chains have mixed, and print their slowest modes: effective sample size, R-hat,\n"
+        "timescale in draws, and the parameters that correlate with each most.",
+        f"  {COMMAND} slow-modes draws.nc --modes 3",
+    )
+    parser.add_argument("path", type=Path, metavar="FILE_OR_STORE", help="netCDF file or Zarr store")
+    parser.add_argument("--modes", type=positive, default=5, metavar="N", help="how many (default: 5)")
+    parser.add_argument("--lagtime", type=positive, metavar="N", help="in draws (default: several are tried)")
+    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="for the landmarks (default: 0)")
+    add_var_names(parser)
+
+
+def _slow_modes(args: argparse.Namespace) -> None:
+    from kmc.diagnostics import slow_modes
+    from kmc.diagnostics.mode_verdicts import goes_with
+
+    lagtime = "auto" if args.lagtime is None else args.lagtime
+    data = read(args.path)
+    modes = slow_modes(data, args.modes, lagtime, var_names=args.var_names, random_state=args.seed)
+    table = modes[["ess", "rhat", "timescale", "lagtime", "verdict"]].to_dataframe()
+    names = modes["parameter"].values.tolist()
+    table["correlates with"] = [goes_with(row.values, names) for row in modes["correlation"]]
+    print(modes.attrs["verdict"], end="\n\n")
+    formatters = {"rhat": "{:.3f}".format, "timescale": _timescale}
+    print(table.to_string(float_format=digits, formatters=formatters))
+
+
+def _timescale(draws: float) -> str:
+    """None where the draws of the mode are as good as independent."""
+    return digits(draws) if draws else "none"
+
+
+def add_status(commands: Any) -> None:
+    """Add ``kernelmc status``."""
+    parser = subparser(
+        commands,
+        "status",
+        _status,
+        "progress of the run in a store",
+        "Print the progress of the run in a store, while it is running or afterwards.",
+        f"  {COMMAND} status pendulum.zarr",
+    )
+    parser.add_argument("store", type=Path, metavar="STORE", help=f"what was given to {COMMAND} sample --store")
+
+
+def _status(args: argparse.Namespace) -> None:
+    from kmc.run.store.commit import read_commit
+
+    header, commit = read_commit(args.store)
+    settings = header["settings"]
+    phase = "finished" if commit.finished else "sampling" if commit.n_draws else "warm-up"
+    rows = {
+        "phase": phase,
+        "sampler": settings["sampler"],
+        "parameters": f"{settings['dim']:,}",
+        "chains": f"{settings['chains']} in {settings['independent_runs']} independent run(s)",
+        "warm-up": f"{min(commit.n_warmup):,} sweeps",
+        "draws": f"{commit.n_draws:,}{_of(commit.draws)} per chain",
+        "evaluations": f"{commit.n_evaluations:,}{_of(commit.max_evaluations)}",
+        "least ESS": _ess(args.store, header["named"]) if commit.n_draws else "none yet",
+        "sampling": _time(commit.seconds),
+        "written": f"{_time((datetime.now(UTC) - datetime.fromisoformat(commit.at)).total_seconds())} ago",
+    }
+    for name, value in rows.items():
+        print(f"{name:<12}{value}")
+
+
+def _ess(store: Path, named: bool) -> str:
+    """The bulk effective sample size of the worst parameter."""
+    import kmc
+    from kmc.run.ess import worst_bulk_ess
+
+    idata = kmc.load(store)
+    ess = worst_bulk_ess(idata["unconstrained_posterior" if named else "posterior"]["x"].values)
+    return "none yet" if math.isnan(ess) else f"{ess:,.0f}"
+
+
+def _of(limit: int | None) -> str:
+    return "" if limit is None else f" of {limit:,}"
+
+
+def _time(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
 
 
 def read(path: Path) -> Any:
@@ -133,7 +248,7 @@ def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | Non
     if idata["posterior"].sizes["draw"] >= 4:
         rows = _chosen_rows(idata, var_names)
         shown = rows[:most]
-        print(_summary(idata).iloc[shown].to_string(float_format=digits))
+        print(_table(idata).iloc[shown].to_string(float_format=digits))
         left = len(rows) - len(shown)
         print(f"and {left} more: {COMMAND} summary --all, or --var-names NAME ...\n" if left else "")
     sizes, attrs = idata["posterior"].sizes, idata.attrs
@@ -145,7 +260,7 @@ def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | Non
         print(f"warning: {warning}")
 
 
-def _summary(idata):
+def _table(idata):
     from kmc.diagnostics.summary import summary
 
     return summary(idata)

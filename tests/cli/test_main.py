@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kmc import _version, cli, demo
-from kmc.cli.main import in_options
+from kmc.cli import in_options
 from kmc.targets import lotka_volterra as lv
 
 

@@ -8,7 +8,7 @@ import xarray
 
 import kmc
 from kmc import cli
-from tests.cli.test_sample import SMALL, imports, source  # noqa: F401
+from tests.cli.test_runs import SMALL, imports, source  # noqa: F401
 
 pytest.importorskip("zarr")
 

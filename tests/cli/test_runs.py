@@ -1,17 +1,15 @@
-"""``kernelmc sample``, ``kernelmc summary`` and ``kernelmc slow-modes``, on a log-density in a file."""
+"""``kernelmc sample`` on a log-density in a file."""
 
 import re
 import sys
-from pathlib import Path
 
 import arviz
 import numpy as np
 import pytest
-import xarray
 
 import kmc
 from kmc import cli
-from kmc.cli import results, targets
+from kmc.cli.runs import as_name
 
 SOURCE = """
 import numpy as np
@@ -163,27 +161,6 @@ def test_draws_of_a_run_that_broke_off_replace_nothing(source, tmp_path, functio
     assert positions(tmp_path / f"good.{kept}-2.nc").shape[1] < 20
 
 
-def test_a_file_that_cannot_be_written_in_full_leaves_the_former_one(tmp_path):
-    path = tmp_path / "good.nc"
-    path.write_bytes(b"all draws")
-
-    class Full:
-        attrs = {}  # noqa: RUF012
-
-        def to_netcdf(self, path, engine):
-            Path(path).write_bytes(b"half")
-            raise OSError("no space left on device")
-
-    with pytest.raises(OSError, match="no space"):
-        results._write(Full(), path)
-    assert path.read_bytes() == b"all draws" and list(tmp_path.iterdir()) == [path]
-
-
-def test_an_output_that_is_a_folder(tmp_path):
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        results.Output(tmp_path, overwrite=True).check()
-
-
 def test_options_are_handed_on_as_they_are(source, tmp_path, monkeypatch):
     calls = []
 
@@ -268,7 +245,7 @@ def test_errors_name_the_options(source, tmp_path, capsys):
 
 
 def test_a_name_may_have_colons_before_it():
-    assert targets.as_name(r"C:\models\ode.py:f") == (r"C:\models\ode.py", "f")
+    assert as_name(r"C:\models\ode.py:f") == (r"C:\models\ode.py", "f")
 
 
 @pytest.mark.parametrize(
@@ -285,70 +262,3 @@ def test_start_points_that_cannot_be_read(name, content, message, source, tmp_pa
         path.write_text(content)
     assert kmc_sample(f"{source}:log_density", "--dim", 2, "--initial", path, "--output", tmp_path / "a.nc") == 1
     assert message in capsys.readouterr().err
-
-
-# What finished draws say
-
-
-@pytest.fixture
-def stuck(tmp_path):
-    """A file of chains each of which keeps the sign of a correlation."""
-    rng = np.random.default_rng(0)
-    x, noise = rng.standard_normal((2, 4, 400))
-    y = 0.9 * np.array([1, -1, 1, -1])[:, None] * x + 0.4 * noise
-    path = tmp_path / "stuck.nc"
-    variables = {name: (("chain", "draw"), values) for name, values in {"x": x, "y": y}.items()}
-    xarray.Dataset(variables).to_netcdf(path, group="posterior", engine="h5netcdf")
-    return path
-
-
-def test_slow_modes_of_a_file(stuck, capsys):
-    assert cli.main(["slow-modes", str(stuck), "--modes", "2", "--lagtime", "4"]) == 0
-    verdict, _, header, _, first, *others = capsys.readouterr().out.splitlines()
-    assert "not mixed: mode 0" in verdict
-    assert header.split() == ["ess", "rhat", "timescale", "lagtime", "verdict", "correlates", "with"]
-    cells = first.split()
-    assert float(cells[2]) > 1.5 and int(cells[4]) == 4 and first.endswith("not mixed  no single parameter")
-    assert len(others) <= 1
-    assert cli.main(["slow-modes", str(stuck), "--var-names", "x"]) == 0
-    healthy = capsys.readouterr().out
-    assert healthy.startswith("No slow mode was found") and "NaN" not in healthy
-
-
-def test_a_summary_of_another_library_s_draws(stuck, capsys):
-    assert cli.main(["summary", str(stuck)]) == 0
-    out = capsys.readouterr().out
-    assert "r_hat" in out and out.endswith("4 chains of 400 draws\n")
-
-
-def test_a_summary_of_many_parameters(tmp_path, capsys):
-    path = tmp_path / "many.nc"
-    x = np.random.default_rng(0).standard_normal((2, 10, 12))
-    labels = {"site": [f"S{i}" for i in range(12)]}
-    xarray.Dataset({"x": (("chain", "draw", "site"), x)}, coords=labels).to_netcdf(
-        path, group="posterior", engine="h5netcdf"
-    )
-    assert cli.main(["summary", str(path)]) == 0
-    out = capsys.readouterr().out
-    assert "x[S9]" in out and "x[S10]" not in out and "and 2 more: kernelmc summary --all" in out
-    assert cli.main(["summary", str(path), "--all"]) == 0
-    assert "x[S11]" in capsys.readouterr().out
-    assert cli.main(["summary", str(path), "--var-names", "x[S11]", "x[S3]"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:3]] == ["x[S11]", "x[S3]"]
-
-
-@pytest.mark.parametrize("command", ["summary", "slow-modes"])
-def test_nothing_to_read(command, tmp_path, capsys):
-    assert cli.main([command, str(tmp_path / "no.nc")]) == 1
-    assert "there is no such file or store" in capsys.readouterr().err
-    (tmp_path / "text.nc").write_text("no netCDF")
-    assert cli.main([command, str(tmp_path / "text.nc")]) == 1
-    assert "Traceback" not in capsys.readouterr().err
-
-
-def test_a_directory_is_a_store(tmp_path, capsys, monkeypatch):
-    idata = kmc.sample(lambda x: -0.5 * float(x @ x), 2, sampler="random-walk", draws=20, seed=1, progress=False)
-    loaded = []
-    monkeypatch.setitem(vars(kmc), "load", lambda path: loaded.append(path) or idata)
-    assert cli.main(["summary", str(tmp_path)]) == 0
-    assert loaded == [tmp_path] and "4 chains of 20 draws" in capsys.readouterr().out
