@@ -1,4 +1,4 @@
-"""Checks of what :func:`kmc.sample` is given; every error names the argument, its value and what was expected."""
+"""Check the arguments of :func:`kmc.sample`; every error names the argument, its value and what was expected."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kmc.targets.pymc_model import from_pymc
 from kmc.targets.stan_model import from_stan
 
 MAKERS: dict[str, Callable[[Any], Model]] = {"pymc": from_pymc, "bridgestan": from_stan}
-"""What makes a Model of another package's, by the name of that package."""
+"""Functions that convert another package's model, by the name of that package."""
 
 
 def as_model(target: Any, dim: int | None) -> Model:
-    """A Model, made from a bare callable, a PyMC model or a StanModel if that is what came."""
+    """A Model, if necessary made from a bare callable, a PyMC model or a StanModel."""
     for cls in type(target).__mro__:  # by name: neither package need be installed
         if (package := cls.__module__.split(".")[0]) in MAKERS:
             target = MAKERS[package](target)
@@ -36,7 +36,7 @@ def as_model(target: Any, dim: int | None) -> Model:
 
 
 def as_sampler(sampler: Any) -> Sampler:
-    """Options of a sampler, from its name or as they are."""
+    """Options of a sampler, from its name or the options themselves."""
     if isinstance(sampler, str):
         if sampler not in SAMPLERS:
             raise ValueError(f"sampler={sampler!r}: expected one of {', '.join(map(repr, SAMPLERS))}, or an object")
@@ -47,7 +47,7 @@ def as_sampler(sampler: Any) -> Sampler:
 
 
 def as_seed(seed: Any) -> np.random.SeedSequence:
-    """A fresh SeedSequence; the same int or SeedSequence gives the same one each time, a Generator moves on."""
+    """A fresh SeedSequence: always the same for an int or SeedSequence; a Generator advances."""
     if seed is None:
         return np.random.SeedSequence()
     if isinstance(seed, np.random.SeedSequence):
@@ -104,10 +104,10 @@ def as_initial(initial: Any, chains: int, model: Model) -> np.ndarray | None:
 
 
 def as_history(history: Any, model: Model, sampler: Sampler) -> Given | None:
-    """Evaluations made elsewhere, for a sampler that learns from them."""
+    """Existing evaluations, for a sampler that learns from them."""
     if history is not None and not getattr(sampler, "takes_history", False):
         raise ValueError(
-            f"history is given, and sampler={sampler.name!r} learns from none: leave it out, or take 'kernel-hmc'"
+            f"history is given, and sampler={sampler.name!r} does not use it: leave it out, or use 'kernel-hmc'"
         )
     return as_given(history, model)
 

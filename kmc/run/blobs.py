@@ -1,4 +1,4 @@
-"""What a log-density computed besides its value, kept for the states of the chains."""
+"""Keep what a log-density returns besides its value (blobs), for the states of the chains."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kmc.targets.returned import Blobs
 
 
 class BlobStore:
-    """The blobs of evaluations, found again by the state that an evaluation led to.
+    """The blobs of evaluations, looked up by the state that an evaluation led to.
 
-    A state is bit for bit one evaluated position with its value, wherever a sampler has carried it meanwhile. In
-    warm-up a chain may come back to any of them, so that all are kept; from then on only those of current states.
+    A state is, bit for bit, an evaluated position with its value, even if the sampler has moved it to another walker.
+    In warm-up a chain may return to any of them, so all are kept; afterwards only those of current states.
     """
 
     def __init__(self, model: Model):
@@ -38,14 +38,12 @@ class BlobStore:
         """
         for x, (value, blobs) in zip(points, evaluations, strict=True):
             if not np.isfinite(value):
-                continue  # no chain ever stands there
+                continue  # no chain is ever there
             shapes = {name: blob.shape for name, blob in (blobs or {}).items()}
             if self._shapes is None:
                 self._shapes = shapes
             if shapes != self._shapes:
-                what = (
-                    f"log_density returned {_listed(shapes)}, where its first value came with {_listed(self._shapes)}"
-                )
+                what = f"log_density returned {_listed(shapes)}, but its first value came with {_listed(self._shapes)}"
                 remedy = "return the same names and shapes wherever the density is positive"
                 raise failed_value(self._model, x, what, remedy)
             if blobs:

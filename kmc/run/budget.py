@@ -1,4 +1,4 @@
-"""What a run is going to cost, said before it begins."""
+"""Estimate the cost of a run before it begins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kmc.surrogates import values_needed
 
 
 def planned_evaluations(request: Request) -> int | None:
-    """Evaluations of the whole run at the most; where no budget bounds them, about, and None if nothing tells."""
+    """Evaluations of the whole run: at most, or approximately if no budget bounds them; None if unknown."""
     longest = getattr(request.sampler, "longest_warmup", None)
     if request.max_evaluations is not None or request.draws is None or longest is None:
         return request.max_evaluations
@@ -19,9 +19,9 @@ def planned_evaluations(request: Request) -> int | None:
 
 
 def short_budget(request: Request) -> str | None:
-    """What to say of a ``max_evaluations`` that ends warm-up before a surrogate can be fitted; None of any other.
+    """A warning for a ``max_evaluations`` that ends warm-up before a surrogate can be fitted, or None.
 
-    A given history spares the values, and a given number of sweeps of warm-up is the user's to decide.
+    None also if a history is given, which supplies the values, or if the user has set the length of warm-up.
     """
     if request.max_evaluations is None or not getattr(request.sampler, "takes_history", False):
         return None

@@ -1,4 +1,4 @@
-"""How long numba has compiled, and when it begins: that time says nothing about the pace of a run."""
+"""Measure how long numba compiles, and notice when it begins: that time says nothing about the pace of a run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from numba.core import event
 
-_KIND = "numba:compile"  # code that comes from the cache on disk is none
+_KIND = "numba:compile"  # not issued for code loaded from the cache on disk
 
 
 class Compilation(event.Listener):
-    """Listens while it is a context; the user's own jitted functions are heard, too.
+    """A context that listens to numba; the user's own jitted functions count, too.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Compilation(event.Listener):
     def __init__(self) -> None:
         self.seconds = 0.0
         self.tell: Callable[[], Any] = bool
-        self._depth = 0  # a function is compiled within the compilation of its caller
+        self._depth = 0  # compilation is nested: a function is compiled within the compilation of its caller
         self._began = 0.0
 
     def on_start(self, event: Any) -> None:

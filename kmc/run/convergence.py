@@ -1,6 +1,6 @@
-"""What draws say about their own convergence, by ArviZ's measures and by tests built on its effective sample sizes.
+"""Convergence of draws, by ArviZ's measures and by tests built on its effective sample sizes.
 
-All functions take draws of shape (chains, draws, k) and report the worst of the k columns. ``inf`` says that a column
+All functions take draws of shape (chains, draws, k) and report the worst of the k columns. ``inf`` means that a column
 never moved, NaN that there is nothing to compare.
 """
 
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-_PIECES = 5  # of each chain, when its beginning is compared with its end
+_PIECES = 5  # of each chain: its beginning is compared with its end
 TAILS = (0.05, 0.95)
 
 
 def worst_rhat(positions: np.ndarray) -> float:
     """The largest rank-normalized split R-hat.
 
-    Infinite where a coordinate never moves in any chain; NaN where there is nothing to compare (one chain, or fewer
+    Infinite if a coordinate never moves in any chain; NaN if there is nothing to compare (one chain, or fewer
     than four draws).
     """
     chains, draws, _ = positions.shape
@@ -47,7 +47,7 @@ def in_tails(positions: np.ndarray) -> np.ndarray:
 
 
 def drift(columns: np.ndarray) -> float:
-    """log10 of the probability by which the fifths of chains as long as these differ as much or more.
+    """log10 of the probability that the fifths of equally long stationary chains differ as much or more.
 
     Means over all chains are compared between the fifths. Their standard errors come from the effective sample size
     *within* pieces, which a drift from one to the next does not lower. Corrected for the number of columns
@@ -64,9 +64,9 @@ def drift(columns: np.ndarray) -> float:
 
 
 def disagreement(columns: np.ndarray, independent_runs: int) -> float:
-    """log10 of the probability by which independent runs that sample the same differ in a mean as much or more.
+    """log10 of the probability that independent runs of the same distribution differ in a mean as much or more.
 
-    The chains of an independent run stand together. Corrected for the number of columns (Bonferroni); at most 0.
+    The chains of an independent run are adjacent. Corrected for the number of columns (Bonferroni); at most 0.
     """
     draws = columns.shape[1]
     if independent_runs < 2 or draws < 10:
@@ -74,13 +74,13 @@ def disagreement(columns: np.ndarray, independent_runs: int) -> float:
     groups = columns.astype(float).reshape(independent_runs, -1, draws, columns.shape[2])
     means = groups.mean(axis=(1, 2))
     sizes = np.array([_by_arviz("ess", group, method="mean") for group in groups])
-    # The smallest counts; an independent run that never was in a tail has none of its own there.
+    # The smallest counts: an independent run that never was in a tail has none of its own there.
     size = np.where(groups.var(axis=(1, 2)) > 0, sizes, np.inf).min(axis=0)
     return _log10_p(means, columns.var(axis=(0, 1)) / size)
 
 
 def _log10_p(means, variance):
-    """Of the means (groups, k) being equal, given the variance (k,) of each."""
+    """log10 of the probability of such means (groups, k) if they are equal, given the variance (k,) of each."""
     moved = variance > 0
     if not np.any(moved):
         return float("inf")
@@ -100,7 +100,7 @@ def _pieces(columns):
 def _autocorrelation_time(pieces):
     """Geyer's initial monotone sequence on autocovariances about the pieces' own means, averaged over pieces (m, n).
 
-    At least 1/log10(n), as in Stan: antithetic chains are not believed more than that.
+    At least 1/log10(n), as in Stan, so that antithetic chains are not credited with more.
     """
     n = pieces.shape[1]
     centered = pieces - pieces.mean(axis=1, keepdims=True)
@@ -119,5 +119,5 @@ def _by_arviz(statistic: str, columns: np.ndarray, **options: Any) -> np.ndarray
     import xarray
 
     dataset = xarray.Dataset({"x": (("chain", "draw", "column"), columns)})
-    with np.errstate(divide="ignore", invalid="ignore"):  # where single chains never move
+    with np.errstate(divide="ignore", invalid="ignore"):  # where some chains never move
         return getattr(arviz, statistic)(dataset, **options)["x"].values

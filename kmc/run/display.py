@@ -1,8 +1,8 @@
-"""What a run shows of itself: a live panel in a terminal, a live line in a notebook, a line every ten seconds in a
-log, or nothing.
+"""Show a run's progress: a live panel in a terminal, a live line in a notebook, a line every ten seconds in a log, or
+nothing.
 
-Everything goes to standard error (in a notebook: to the cell), so that standard output stays clean for data. Time
-is read off the records, not off a clock.
+Everything goes to standard error (in a notebook: to the cell), so that standard output stays clean for data. Times
+come from the records, not from a clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.text import Text
 
 from kmc.run.records import Progress
 
-_LIVE_SECONDS = 1 / 3  # each time takes a millisecond
+_LIVE_SECONDS = 1 / 3  # drawing takes a millisecond
 _LOG_SECONDS = 10.0
 _STATES = {
     "start": "starting",
@@ -35,27 +35,27 @@ _STATES = {
 
 
 class Display(Protocol):
-    """A context manager that is told about progress."""
+    """A context manager that receives progress records."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exc: object) -> None: ...
 
     def update(self, record: Progress) -> None:
-        """Show the record, or keep it for later if something was shown a moment ago."""
+        """Show the record, or keep it for later if another was shown a moment ago."""
 
     def compiling(self) -> None:
-        """Say that numba compiles: no record comes until it has."""
+        """Show that numba compiles: no record comes before it has finished."""
 
     def close(self, state: str | None = None) -> None:
-        """Show the last record and let go of the terminal; more than once is harmless.
+        """Show the last record and release the terminal; repeated calls are harmless.
 
-        ``state`` is "failed" or "interrupted" if the run did not end by itself.
+        ``state`` is "failed" or "interrupted" if the run did not end normally.
         """
 
 
 def make_display(progress: bool, console: Console | None = None) -> Display:
-    """The display that suits where standard error goes.
+    """A display that suits the destination of standard error.
 
     Parameters
     ----------
@@ -145,10 +145,10 @@ class _Throttled:
 
 
 class _Panel:
-    """Two lines that are redrawn in place."""
+    """Two lines, redrawn in place."""
 
     def __init__(self, console: Console):
-        # What the user's code prints goes above the panel, unless standard output leads somewhere else.
+        # Output of the user's code goes above the panel, unless standard output is redirected.
         shared = sys.stdout is not None and sys.stdout.isatty()
         self._live = Live(console=console, auto_refresh=False, redirect_stdout=shared)
 
@@ -184,7 +184,7 @@ class _Notebook:
 
 
 class Line:
-    """A record as a notebook shows it, and as plain text where it cannot."""
+    """A record as a line of HTML for a notebook, or as plain text."""
 
     def __init__(self, record: Progress):
         self._record = record

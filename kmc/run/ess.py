@@ -8,13 +8,13 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 LEAST_DRAWS = 10
-_NUMBERS = 1 << 16  # of several parameters, looked at together: what is computed on the way takes ten times as much
+_NUMBERS = 1 << 16  # size of a batch of parameters: temporary arrays take ten times as much memory
 
 
 def worst_bulk_ess(positions: np.ndarray) -> float:
-    """The least bulk effective sample size of draws (chains, draws, k).
+    """The smallest bulk effective sample size of draws (chains, draws, k).
 
-    NaN for fewer than ten draws a chain, and where a parameter never moved in any chain.
+    NaN for fewer than ten draws a chain, and if a parameter never moved in any chain.
     """
     if positions.shape[1] < LEAST_DRAWS or np.any(np.ptp(positions, axis=1).max(axis=0) == 0):
         return float("nan")
@@ -50,11 +50,11 @@ def bulk_ess(positions: np.ndarray) -> np.ndarray:
 
 
 def correlation_time(correlation: np.ndarray) -> np.ndarray:
-    """1 + 2 Σ over lags of the correlation (k, n), as far as sums of neighbors are positive and made to descend."""
+    """1 + 2 Σ over lags of the correlation (k, n), while sums of neighbors are positive, and made to decrease."""
     even, odd = correlation[:, :-4:2], correlation[:, 1:-3:2]
     positive = np.logical_and.accumulate(even + odd > 0, axis=1)
     descending = np.minimum.accumulate(np.where(positive, even + odd, 0.0), axis=1)
-    # Of the first pair that is out the even lag counts once: if it is positive, or if only the draws' end keeps it out.
+    # The even lag of the first excluded pair counts once if it is positive, or if it is out only because draws end.
     end = 2 * positive.sum(axis=1)
     row = np.arange(len(end))
     last, after = correlation[row, end], correlation[row, end + 1]

@@ -17,27 +17,27 @@ from kmc.targets.evaluate import Evaluator
 from kmc.targets.model import Model
 
 _CLIMBS = 3  # local searches, from the best of the first points
-_SEARCHED = 0.25  # of the evaluations, for these first points; half as many for the points around the tops
-_AROUND = 1.0  # sd of the start points around a top, in steps that cost half a nat
-_DEEP = 25.0  # nats below the best top: start points and other tops that are lower are left out
+_SEARCHED = 0.25  # part of the evaluations for these first points; half as many are for points around the maxima
+_AROUND = 1.0  # sd of the start points around a maximum, in steps that cost half a nat
+_DEEP = 25.0  # nats below the best maximum: lower start points and lower maxima are left out
 
 
 @dataclass(frozen=True, eq=False)
 class StartPoints:
-    """What :func:`kmc.find_start` found; ``initial=`` of :func:`kmc.sample` takes it as it is.
+    """Start points found by :func:`kmc.find_start`; pass it as ``initial=`` of :func:`kmc.sample`.
 
     Attributes
     ----------
     initial : ndarray, shape (k, d)
         Start points, unconstrained, the best first.
     log_density : ndarray, shape (k,)
-        Of these vectors.
+        Log-densities of these points.
     n_evaluations : int
-        Of the model, that it took. They are not among those that :func:`kmc.sample` counts.
+        Evaluations of the model. They are not among those that :func:`kmc.sample` counts.
     x : ndarray, shape (n, d)
     values : ndarray, shape (n,)
-        All points that were evaluated, and their log-densities; -inf where the evaluation failed. Those of a bare
-        function can go to the surrogate: ``kmc.sample(..., history=(start.x, start.values))``.
+        All points that were evaluated, and their log-densities; -inf where the evaluation failed. For a bare
+        function they can be used as a history: ``kmc.sample(..., history=(start.x, start.values))``.
     """
 
     initial: np.ndarray
@@ -64,20 +64,20 @@ def find_start(
     max_evaluations: int | None = None,
     seed: Any = None,
 ) -> StartPoints:
-    """Look for start points of :func:`kmc.sample` with a local optimizer.
+    """Find start points for :func:`kmc.sample` with a local optimizer.
 
     Parameters
     ----------
     target : callable, Model, pymc.Model or bridgestan.StanModel
-        As of :func:`kmc.sample`.
+        As for :func:`kmc.sample`.
     dim : int, optional
         Number of parameters d, for a bare callable.
     bounds : sequence of d pairs, or mapping of str to pair, optional
-        Plausible bounds, between which the search begins: of each coordinate of the vector, or by name the bounds of
-        parameters, numbers or arrays of the parameter's shape. They need not hold: the search may leave them. Without
-        them it begins at the model's own start points, and then at points of all sizes.
+        Plausible bounds, between which the search begins: one pair per coordinate of the vector, or by name the bounds
+        of parameters, numbers or arrays of the parameter's shape. They are not hard: the search may leave them. Without
+        bounds it begins at the model's own start points, followed by points on all scales.
     n_points : int
-        Start points k that are wanted: at least as many as there will be chains.
+        Number k of start points: at least as many as there will be chains.
     max_evaluations : int, optional
         Budget; by default 200 + 100 d.
     seed : int, SeedSequence or Generator, optional
@@ -86,21 +86,21 @@ def find_start(
     Returns
     -------
     StartPoints
-        With ``initial`` (k, d), which ``kmc.sample(..., initial=...)`` takes, and the price, ``n_evaluations``.
+        With ``initial`` (k, d), which ``kmc.sample(..., initial=...)`` takes, and the cost, ``n_evaluations``.
 
     Raises
     ------
     TypeError, ValueError
-        A bad argument; or no point of positive density was found, and the message says what was tried.
+        An invalid argument; or no point of positive density was found, and the message says what was tried.
 
     Notes
     -----
-    Points between the bounds come first; from the best of them up to three searches climb by Powell's method, as SciPy
-    has it. The start points are spread around the tops that they reach, by as much as costs half a nat
-    in each coordinate. Where the function fails, the density is taken to be zero.
+    Points between the bounds come first. From the best of them, up to three local searches climb by SciPy's Powell
+    method. The start points are spread around the maxima that they reach, by steps that cost half a nat in each
+    coordinate. Where the function fails, the density is taken to be zero.
 
-    Tops of a density are no draws from it: this is help for a model that is hard to start, and a warm-up finds the
-    rest. Start points that all are in one mode do not tell of another.
+    Maxima of a density are not draws from it: this helps with models that are hard to start, and warm-up does the
+    rest. Start points that all lie in one mode give no information about other modes.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def find_start(
 
 
 class _Search:
-    """The evaluations so far, within a budget; a failure is a density of zero."""
+    """Count evaluations within a budget and keep them; a failure is a density of zero."""
 
     def __init__(self, model: Model, budget: int):
         self.evaluate, self.budget = Evaluator(model), budget
@@ -153,7 +153,7 @@ class _Search:
         return self.budget - self.evaluate.n_evaluations
 
     def __call__(self, x: np.ndarray) -> float:
-        """The log-density at x (d,); -inf without a look at it when the budget is spent."""
+        """The log-density at x (d,); -inf, without an evaluation, once the budget is spent."""
         x = np.array(x, dtype=float)
         key = x.tobytes()
         if key not in self.known:
@@ -174,12 +174,12 @@ class _Search:
             self(x)
 
     def all_values(self) -> np.ndarray:
-        """Of all points, (n,)."""
+        """The values of all points, (n,)."""
         return np.array([self.known[x.tobytes()] for x in self.x])
 
 
 def _first_points(model, bounds, rng, n):
-    """Batches of points: between the bounds, or else from where runs start, and then from everywhere."""
+    """Yield batches of points: between the bounds, or else from the default starts, then on all scales."""
     if bounds is not None:
         between = _between(model, bounds)
         while True:
@@ -190,7 +190,7 @@ def _first_points(model, bounds, rng, n):
 
 
 def _between(model, bounds):
-    """A function that draws points (n, d) between bounds."""
+    """Return a function that draws points (n, d) between bounds."""
     if isinstance(bounds, Mapping):
         if unknown := set(bounds) - set(model.dims):
             raise ValueError(f"bounds has {min(map(str, unknown))!r}, which is not a parameter of the model")
@@ -204,7 +204,7 @@ def _between(model, bounds):
                 try:
                     values[name] = low + (high - low) * rng.uniform(size=values[name].shape)
                 except ValueError as error:
-                    raise ValueError(f"bounds[{name!r}] has another shape than the parameter: {error}") from error
+                    raise ValueError(f"bounds[{name!r}] has a different shape than the parameter: {error}") from error
             try:
                 return model.start_points(values, n)
             except ValueError as error:
@@ -230,7 +230,7 @@ def _pair(name, pair, dim=None):
 
 
 def _tops(search, reserved):
-    """Tops (t, d), the best first, of which those that are far lower are left out."""
+    """Maxima (t, d), the best first, without those that are far lower."""
     values = search.all_values()
     order = [i for i in np.argsort(-values, kind="stable") if np.isfinite(values[i])]
     starts = [search.x[i] for i in order[:_CLIMBS]]
@@ -254,7 +254,7 @@ def _tops(search, reserved):
 
 
 def _spread(search, tops, n_points, rng):
-    """Points (k, d): the best top, and others around the tops, no further than where the density is still high."""
+    """Points (k, d): the best maximum, and others around the maxima, only as far as the density is still high."""
     best = search(tops[0])
     widths = _widths(search, tops[0])
     points = [tops[0]]
@@ -272,7 +272,7 @@ def _spread(search, tops, n_points, rng):
 
 
 def _widths(search, top):
-    """In each coordinate the step, within a factor of two, that costs half a nat; the evaluations are few."""
+    """For each coordinate the step, within a factor of two, that costs half a nat, by few evaluations."""
     best = search(top)
     widths = np.empty(len(top))
     for j in range(len(top)):

@@ -1,4 +1,4 @@
-"""Arguments that other samplers have under other names: refused with the name that is meant here."""
+"""Arguments known from other samplers: refused, with the name that kmc uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DENSITY = "a log-density with further arguments: close over them, kmc.sample(la
 _BOUNDS = 'a model with supports: kmc.Model(f, parameters={"a": kmc.Interval(0, 1), ...})'
 _OF_MODEL = "an argument of kmc.Model(f, ...), which is passed as target"
 
-# What PyMC, emcee, Stan, dynesty, zeus, PINTS and SciPy call it, and where it is here.
+# Names in PyMC, emcee, Stan, dynesty, zeus, PINTS and SciPy, and what to use instead.
 _HERE = {
     "target": ("log_prob_fn", "logp", "log_prob", "logl", "loglikelihood", "log_density", "log_pdf", "model", "fun"),
     "dim": ("ndim", "n_dim", "n_dims", "n_params", "dimension"),
@@ -37,18 +37,18 @@ _ELSEWHERE = {
     **dict.fromkeys(("thin", "thin_by"), "idata.sel(draw=slice(None, None, 10)), after the run"),
 }
 _NEEDLESS = {
-    "target_accept": "the sampler adapts its acceptance by itself",
-    "return_inferencedata": "the result is one in any case",
+    "target_accept": "the sampler tunes its acceptance automatically",
+    "return_inferencedata": "the result is always an InferenceData or DataTree",
 }
 
 
 def refuse_unknown(function: Callable[..., Any], unknown: Mapping[str, Any]) -> None:
-    """Do nothing if there are none.
+    """Raise an error if there are unknown arguments.
 
     Raises
     ------
     TypeError
-        It says what the first of them is called here, or what it resembles.
+        With the name of the first of them in kmc, or the argument that it resembles.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The frozen surrogates of a run, as the group ``surrogate`` of its result: arrays of numbers, and no pickles."""
+"""Encode the frozen surrogates of a run as the group ``surrogate`` of its result: arrays of numbers, no pickles."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from kmc.targets.model import Model
 
 @dataclass(frozen=True)
 class Frozen:
-    """What was learned, and stays as it is in the main phase.
+    """The frozen surrogates of a run.
 
     Attributes
     ----------
     densities : tuple of Density
-        One for each independent run; proposals of its chains are drawn from it.
+        One for each independent run; the proposals of its chains are drawn from it.
     chains : int
-        Of all of these together; in order, each has as many as the others.
+        Number of chains in total; each surrogate, in order, has the same number of them.
     constrain : callable or None
-        From unconstrained vectors (n, d) to the parameters by name; None where only the model knows it.
+        From unconstrained vectors (n, d) to the parameters by name; None if only the model can do it.
     """
 
     densities: tuple[Density, ...]
@@ -33,14 +33,14 @@ class Frozen:
     constrain: Callable[[np.ndarray], dict[str, np.ndarray]] | None
 
     def density(self, chain: int) -> Density:
-        """The one of a chain."""
+        """The surrogate of a chain."""
         return self.densities[chain * len(self.densities) // self.chains]
 
 
 def encoded(densities: Sequence[Density | None], chains: int, blocks: Mapping[str, Any] | None) -> Any:
-    """The group, an xarray Dataset; None where one of the runs has no frozen surrogate.
+    """The group, an xarray Dataset; None if one of the runs has no frozen surrogate.
 
-    ``blocks`` are those of a :class:`kmc.targets.space.ParameterSpace`, or None.
+    ``blocks`` is that of a :class:`kmc.targets.space.ParameterSpace`, or None.
     """
     import xarray
 
@@ -48,7 +48,7 @@ def encoded(densities: Sequence[Density | None], chains: int, blocks: Mapping[st
         return None
     try:
         parts = plain.flatten({"densities": tuple(densities), "blocks": blocks})
-    except plain.NotPlain:  # a transform of the user's
+    except plain.NotPlain:  # a transform defined by the user
         parts = plain.flatten({"densities": tuple(densities), "blocks": None})
     if parts.foreign:
         return None
@@ -67,12 +67,12 @@ def encoded(densities: Sequence[Density | None], chains: int, blocks: Mapping[st
 
 
 def decoded(group: Any) -> Frozen:
-    """What :func:`encoded` took apart.
+    """Rebuild what :func:`encoded` made.
 
     Raises
     ------
     ValueError
-        It is not what this version of kmc makes.
+        It was not written by a compatible version of kmc.
     """
     structure, numbers = (np.asarray(group[name].values, np.uint8).tobytes() for name in ("structure", "numbers"))
     try:
@@ -87,7 +87,7 @@ def decoded(group: Any) -> Frozen:
 
 
 def blocks_of(model: Model) -> Mapping[str, Any] | None:
-    """How a model's parameters lie in the vector; None where only its space knows."""
+    """How a model's parameters are arranged in the vector; None if only its space knows."""
     return getattr(model._space, "blocks", None)
 
 

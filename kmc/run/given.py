@@ -1,4 +1,4 @@
-"""Evaluations that were paid for elsewhere, from whatever holds them."""
+"""Existing evaluations (``history=``), from arrays, stores or results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kmc.run.store.evaluations import stored_evaluations
 from kmc.surrogates.depth import bulk_depth
 from kmc.targets.model import Model
 
-MOST = 20_000  # points that are kept; a fit chooses among them
+MOST = 20_000  # points that are kept; a fit selects among them
 _EXPECTED = (
     "expected (x, values) with points x (n, d) and what log_density returned there (n,), the path of a store, or a "
     "result of kmc.sample"
@@ -29,14 +29,14 @@ class Given(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Of the bytes, to tell two histories apart."""
+        """Hash of the bytes, to tell histories apart."""
         return hashlib.sha256(self.x.tobytes() + self.values.tobytes()).hexdigest()[:16]
 
     def starts(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Rows of at most so many distinct points to start at.
+        """At most so many distinct points to start at.
 
-        Random ones among those that are no deeper below the highest than nearly all of a Gaussian's mass is; the
-        highest, if those are too few.
+        They are drawn at random from points no further below the highest than nearly all of a Gaussian's mass; if these
+        are too few, the highest points are taken.
         """
         _, first = np.unique(self.x, axis=0, return_index=True)
         rows = first[np.isfinite(self.values[first])]
@@ -48,12 +48,12 @@ class Given(NamedTuple):
 
 
 def as_given(history: Any, model: Model) -> Given | None:
-    """Evaluations as the sampler sees them, without repetitions; None for None.
+    """Evaluations in the sampler's coordinates, without repetitions; None for None.
 
     Raises
     ------
     TypeError, ValueError
-        The points or the values cannot be those of this model.
+        The points or values do not fit this model.
     """
     if history is None:
         return None
@@ -94,7 +94,7 @@ def _of_store(path, model):
 
 
 def _of_result(idata, model):
-    """Of what the chains accepted; the store of a run has all of its evaluations."""
+    """Values that the chains accepted; a store would have all evaluations of its run."""
     if idata.attrs.get("inference_library") != "kmc":
         raise ValueError(f"history is a result of {idata.attrs.get('inference_library')}, not of kmc: {_EXPECTED}")
     names = [name.rpartition("/")[2] for name in (idata.groups() if callable(idata.groups) else idata.groups)]
@@ -114,7 +114,7 @@ def _check_names(what: str, names: Any, dim: int, model: Model) -> None:
 
 
 def _thinned(given):
-    """Distinct rows in their order; of too many, every so many-th."""
+    """Distinct rows in their order; of too many, equally spaced ones."""
     rows = np.column_stack(given)
     first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
     if len(first) > MOST:

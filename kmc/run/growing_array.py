@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 _LEAST = 64  # rows of a block
-_GROWTH = 8  # a new block has so many times fewer rows than there are
+_GROWTH = 8  # a new block has 1/8 of the rows present
 
 
 class GrowingArray:
     """Rows of one shape, appended one by one.
 
-    They are kept in blocks, so that a long run neither copies what it has nor holds much memory that it does not use.
+    They are kept in blocks, so that a long run neither copies existing rows nor holds much unused memory.
 
     Parameters
     ----------
@@ -36,14 +36,14 @@ class GrowingArray:
         self._used += 1
 
     def widen(self, dtype: np.dtype) -> None:
-        """Become of a type that holds that one, too."""
+        """Convert to a type that also holds ``dtype``."""
         wider = np.result_type(self._block, dtype)
         if wider != self._block.dtype:
             self._full, self._used = [self.rows(0, len(self)).astype(wider)], 0
             self._block = self._block[:0].astype(wider)
 
     def rows(self, start: int, stop: int) -> np.ndarray:
-        """Rows start..stop, shape (stop - start, *shape); later rows leave them as they are."""
+        """Rows start..stop, shape (stop - start, *shape); unaffected by rows appended later."""
         parts, first = [], 0
         for block in (*self._full, self._block[: self._used]):
             last = first + len(block)

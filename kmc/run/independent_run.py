@@ -1,4 +1,4 @@
-"""One independent run of a run: chains that learn from one pooled history, and what they drew."""
+"""One of a run's independent runs: chains that learn from one pooled history, and their draws."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ Evaluate = Callable[[np.ndarray], np.ndarray]
 
 _TRIES_PER_START = 100
 _WIDE_TRIES = 400
-_LARGEST_DIFFERENCE = 1.0  # nats, in the median, of what the history says from what the function returns
-_SPREADS = (0.03, 0.3, 1.0)  # of the log of the factors by which start points differ from the first that was found
+_LARGEST_DIFFERENCE = 1.0  # nats, in the median, between values in the history and values of the function
+_SPREADS = (0.03, 0.3, 1.0)  # sd of the log of the factors between further start points and the first that was found
 
 
 class IndependentRun:
-    """A process from its start points to its draws; the caller evaluates the log-density in between.
+    """A sampler's state from start points to draws; the caller evaluates the log-density in between.
 
     Parameters
     ----------
     request : Request
-        Of the whole run.
+        The request of the whole run.
     max_evaluations : int or None
-        What the process plans with.
+        For planning.
     seed : SeedSequence
     blobs : BlobStore
-        Where the blobs of a sweep's states are found.
+        Looks up the blobs of a sweep's states.
 
     Attributes
     ----------
     history : Given or None
-        Evaluations made elsewhere that the process learns from.
+        Existing evaluations to learn from.
     trace, warmup_trace : Trace
     warming_up : bool
     """
@@ -61,7 +61,7 @@ class IndependentRun:
         self.history = request.history
         self._start_seed, self._process_seed = seed.spawn(2)
         self._process: SamplerState | None = None
-        self._asked: np.ndarray | None = None  # the points of the sweep under way
+        self._asked: np.ndarray | None = None  # the points of the current sweep
         self.trace = Trace(self.chains, request.model.dim, blobs, proposals=True)
         self.warmup_trace = Trace(self.chains, request.model.dim, blobs)
 
@@ -71,9 +71,10 @@ class IndependentRun:
         return self._process is None or self._process.warming_up
 
     def random_start(self, evaluate: Evaluate) -> tuple[np.ndarray, np.ndarray]:
-        """Points (k, d) and values (k,), until there is one per chain of positive density.
+        """Draw points (k, d) and values (k,), until one per chain has positive density.
 
-        First points of the history, if there is one; then as the model draws them, or else uniform on [-2, 2]^d; where
+        Points of the history come first, if there is one; then the model's own start points, or else uniform ones on
+        [-2, 2]^d; if none of these has positive density, points on all scales.
         none of these has a positive density, of all sizes.
 
         Raises
@@ -99,9 +100,9 @@ class IndependentRun:
         return self._wide_start(evaluate, rng, len(points))
 
     def _wide_start(self, evaluate: Evaluate, rng: np.random.Generator, tried: int) -> tuple[np.ndarray, np.ndarray]:
-        """Points (k, d) of positive density, from a search over all sizes, and their values (k,).
+        """Points (k, d) of positive density, from a search over all scales, and their values (k,).
 
-        One that fails the function ends the search: far from where it is at home a function may do anything.
+        An error of the function ends the search: far outside its usual domain a function may do anything.
         """
         __tracebackhide__ = True
         model = self.request.model
@@ -129,7 +130,7 @@ class IndependentRun:
         return points, values
 
     def _start_in_history(self, rng, evaluate):
-        """Points of the history, evaluated again; if they have other values now, the history is not used."""
+        """Points of the history, evaluated again; if the values differ now, the history is not used."""
         if self.history is None:
             return np.empty((0, self.request.model.dim)), np.empty(0)
         rows = self.history.starts(rng, self.chains)
@@ -141,7 +142,7 @@ class IndependentRun:
         return points, values
 
     def start(self, points: np.ndarray, values: np.ndarray) -> None:
-        """Start the process at points (k, d) with log-densities (k,).
+        """Start the sampler at points (k, d) with log-densities (k,).
 
         Raises
         ------
@@ -169,7 +170,7 @@ class IndependentRun:
         )
 
     def propose(self) -> np.ndarray:
-        """Points (k, d) whose log-density the next sweep needs; the same until it is made."""
+        """Points (k, d) whose log-density the next sweep needs; the same until ``advance`` is called."""
         assert self._process is not None
         if self._asked is None:
             with single_threaded():
@@ -177,7 +178,7 @@ class IndependentRun:
         return self._asked
 
     def advance(self, values: np.ndarray) -> Step | None:
-        """Finish the sweep with those log-densities (k,), and keep it."""
+        """Finish the sweep with these log-densities (k,), and store it."""
         assert self._process is not None
         with single_threaded():
             sweep = self._process.advance(values)
@@ -187,42 +188,42 @@ class IndependentRun:
         return sweep
 
     def end_warmup(self) -> None:
-        """Have warm-up end soon."""
+        """Ask the sampler to end warm-up soon."""
         if self._process is not None and self._process.warming_up:
-            getattr(self._process, "end_warmup", bool)()  # a sampler from outside may not know how to
+            getattr(self._process, "end_warmup", bool)()  # a sampler from outside the package may lack it
 
     def report(self) -> dict[str, Any]:
-        """The process's plain facts; none before it started."""
+        """The sampler's facts; empty before it started."""
         if self._process is None:
             return {}
         unused = {} if self.request.history is None else {"n_history": 0}
         return unused | self._process.report()
 
     def density(self) -> Density | None:
-        """The frozen surrogate that proposals are drawn from; None where there is none."""
+        """The frozen surrogate that proposals are drawn from, or None."""
         return getattr(self._process, "density", None)
 
     def state(self) -> dict[str, Any]:
-        """All that decides what comes next, and how many sweeps were made."""
+        """All that determines the continuation, and the number of sweeps made."""
         n = {"n_draws": len(self.trace), "n_warmup": len(self.warmup_trace)}
         return {"process": self._process, "asked": self._asked, **n}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; the traces have to be restored, too."""
+        """Continue from a state; the traces have to be restored, too."""
         self._process, self._asked = state["process"], state["asked"]
 
 
 def _nowhere(model: Model, tried: int, wide: int, failure: EvaluationError | None) -> str:
-    """No start point was found: what was tried, and what to do."""
+    """Error message if no start point was found: what was tried, and what to do."""
     usual = f"uniform on [-2, 2]^{model.dim}" if model.initial_points(np.random.default_rng(0), 1) is None else "random"
     if model.named:
         usual += " (before parameters are constrained)" if usual != "random" else ""
-        bounds = "see that log_density and the supports of the parameters agree"
+        bounds = "check that log_density and the supports of the parameters agree"
     else:
         bounds = 'give bounded parameters their bounds, kmc.Model(f, parameters={"a": kmc.Interval(0, 10), ...})'
     last = f"; the last of them ended in an error ({failure.args[0]})" if failure is not None else ""
     return (
         f"the log-density is -inf at each of {tried + wide} start points that were tried, {tried} {usual} and {wide} "
-        f"{TRIED}{last}: {bounds}, or pass start points of positive density, initial=...; kmc.find_start looks for "
-        "some between bounds of yours"
+        f"{TRIED}{last}: {bounds}, or pass start points of positive density, initial=...; kmc.find_start searches "
+        "between bounds that you give"
     )

@@ -1,4 +1,4 @@
-"""``kmc.iterate``: the run of ``kmc.sample`` for those who drive the loop themselves."""
+"""``kmc.iterate``: the run of ``kmc.sample`` as an iterator, for loops of your own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kmc.targets.model import Model
 
 
 class RunIterator(Iterator[Progress]):
-    """A run that moves on by one sweep at each step of a loop; made by :func:`kmc.iterate`."""
+    """A run that makes one sweep per step of a loop; made by :func:`kmc.iterate`."""
 
     def __init__(self, run: Run, save_warmup: bool):
         self._run, self._save_warmup = run, save_warmup
@@ -39,7 +39,7 @@ class RunIterator(Iterator[Progress]):
         except KeyboardInterrupt:
             self._run.interrupted = self._save_warmup = True
             raise
-        except Exception as error:  # of the user's function, most likely: the draws so far go with it
+        except Exception as error:  # most likely of the user's function: attach the draws so far
             self._save_warmup = True
             error.idata, _ = self._run.result(save_warmup=True)  # type: ignore[attr-defined]
             shorten(error)
@@ -52,9 +52,9 @@ class RunIterator(Iterator[Progress]):
         return "<code>kmc run: not started</code>" if self._last is None else Line(self._last)._repr_html_()
 
     def result(self) -> Any:
-        """The draws so far, as :func:`kmc.sample` returns them, and with its warnings; whenever it is asked for.
+        """The draws so far, as :func:`kmc.sample` returns them, with its warnings; it may be called at any time.
 
-        After an exception or Ctrl-C the groups of the warm-up are there, too.
+        After an exception or Ctrl-C the groups of the warm-up are included.
         """
         result, said = self._run.result(self._save_warmup)
         for sentence in said:
@@ -62,7 +62,7 @@ class RunIterator(Iterator[Progress]):
         return result
 
     def close(self) -> None:
-        """End the run where it is; more than once is harmless."""
+        """End the run now; repeated calls are harmless."""
         self._records.close()
 
     def __enter__(self) -> Self:
@@ -93,34 +93,35 @@ def iterate(
     save_surrogate: bool = True,
     **unknown: Never,
 ) -> RunIterator:
-    """The run of :func:`kmc.sample` as an iterator of progress records.
+    """Run :func:`kmc.sample` as an iterator of progress records.
 
-    Nothing is evaluated before the first step of the loop has been taken. Each later step makes one sweep, the draws
-    are those of :func:`kmc.sample` with the same arguments, and the loop ends where that returns.
+    Nothing is evaluated before the first step of the loop. Each later step makes one sweep. The draws are those of
+    :func:`kmc.sample` with the same arguments, and the loop ends where :func:`kmc.sample` would return.
 
     Parameters
     ----------
     target, dim, initial, sampler, draws, warmup, chains, max_evaluations, seed, save_warmup, independent_runs
         As in :func:`kmc.sample`.
     executor, store, resume, max_time, trust, history, save_surrogate
-        As there; the time that the loop itself takes counts.
+        As in :func:`kmc.sample`; ``max_time`` includes the time spent in the loop's body.
     **unknown : Never
-        Refused: names of other samplers' arguments, such as ``tune`` or ``nwalkers``, with the one that is meant here.
+        Not accepted. Names of other samplers' arguments, such as ``tune`` or ``nwalkers``, raise an error that gives
+        the name used here.
 
     Returns
     -------
     RunIterator
-        An iterator of :class:`kmc.Progress`, one before the first evaluation, one after each sweep and one at the end.
-        ``result()`` gives the draws so far, in the loop and after it. A loop that was left with ``break`` can be taken
-        up again; ``close()``, or leaving a ``with`` block, ends the run for good.
+        An iterator of :class:`kmc.Progress`: one before the first evaluation, one after each sweep and one at the end.
+        ``result()`` gives the draws so far, in the loop and after it. After ``break``, another loop continues the run;
+        ``close()``, or leaving a ``with`` block, ends it.
 
     Raises
     ------
     TypeError, ValueError
-        At once, for a bad argument.
+        At once, for an invalid argument.
     EvaluationError
-        In the loop, as in :func:`kmc.sample`: with the draws so far in its attribute ``idata``, and in ``result()``.
-        So too after Ctrl-C, which passes on the KeyboardInterrupt: whose loop it is decides what to do.
+        In the loop, as in :func:`kmc.sample`: the draws so far are in its attribute ``idata``, and in ``result()``.
+        After Ctrl-C they are in ``result()`` too, and the KeyboardInterrupt is passed on to the caller.
 
     Examples
     --------

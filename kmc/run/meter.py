@@ -1,4 +1,4 @@
-"""What the records of progress say of a run, kept up from sweep to sweep."""
+"""Compute the progress records of a run, updated from sweep to sweep."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from kmc.run.trace import joined
 
 _RECENT = 100  # sweeps whose acceptance is averaged
 _LEAST_GROWTH = 1 / 2  # of the draws, from one effective sample size to the next
-_NUMBERS_PER_DRAW = 20  # of a chain: the ESS of so many numbers costs 3 μs, a draw with its evaluation 1 ms
+_NUMBERS_PER_DRAW = 20  # per chain: the ESS of so many numbers costs 3 μs, a draw with its evaluation 1 ms
 
 
 class Meter:
-    """Makes the records; draws are the same whether or not anyone asks for them.
+    """Makes the progress records; it has no influence on the draws.
 
     Parameters
     ----------
     draws, max_evaluations : int or None
-        What bounds the run.
+        Limits of the run.
 
     Attributes
     ----------
@@ -44,13 +44,13 @@ class Meter:
         self.elapsed = 0.0
 
     def go_on(self, draws: int | None, max_evaluations: int | None, seconds: float) -> None:
-        """Count from a run that has taken so many seconds already."""
+        """Continue from a run that has already taken so many seconds."""
         self._draws, self._max_evaluations = draws, max_evaluations
         self._began, self._pace = time.perf_counter() - seconds, Pace()
         self.elapsed = seconds
 
     def note(self, sweeps: Sequence[Step | None]) -> None:
-        """Take in what the independent runs just did."""
+        """Record what the independent runs just did."""
         made = [sweep for sweep in sweeps if sweep is not None]
         if made:
             self._acceptance.append(sum(float(sweep.stats["acceptance_rate"].mean()) for sweep in made) / len(made))
@@ -67,18 +67,18 @@ class Meter:
         left: float = math.inf,
         planned: int | None = None,
     ) -> Progress:
-        """The state of the run, now.
+        """The current state of the run.
 
         Parameters
         ----------
         phase, independent_runs, n_evaluations
             As in the record.
         compiled : float
-            Seconds of compilation so far, which do not count for the pace.
+            Seconds of compilation so far; they do not count for the pace.
         left : float
-            Seconds after which the run stops in any case.
+            Seconds until the time limit stops the run.
         planned : int or None
-            Evaluations, see the record.
+            Planned evaluations, see the record.
         """
         draw = min(len(one.trace) for one in independent_runs)
         self._look_at_ess(phase, draw, independent_runs)
@@ -110,7 +110,7 @@ class Meter:
 
 
 def sooner(remaining: float | None, limit: float) -> float | None:
-    """The estimate, or the limit where that is sooner or nothing else tells.
+    """The estimate, or the limit if that is sooner or there is no estimate.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def sooner(remaining: float | None, limit: float) -> float | None:
 
 
 def next_look(draw: int, dim: int) -> int:
-    """The number of draws per chain at which the effective sample size is computed after it was at ``draw``.
+    """The number of draws per chain at the next computation of the ESS, after one at ``draw``.
 
     Examples
     --------
@@ -134,14 +134,14 @@ def next_look(draw: int, dim: int) -> int:
 
 
 class Pace:
-    """How long a run still takes, from how fast its phase has gone so far."""
+    """Estimate how long a run still takes, from the pace of its phase so far."""
 
     def __init__(self) -> None:
         self._phase = ""
         self._began, self._done = 0.0, 0.0
 
     def remaining(self, phase: str, elapsed: float, done: float | None) -> float | None:
-        """Seconds to the end, from the seconds since the start and the part of the phase that is done.
+        """Seconds to the end, from the seconds since the start and the completed fraction of the phase.
 
         Examples
         --------

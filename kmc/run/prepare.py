@@ -1,4 +1,4 @@
-"""From what the user gave to a run: where every argument of :func:`kmc.sample` is checked."""
+"""Make a run from the user's arguments: every argument of :func:`kmc.sample` is checked here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def prepare(
     history: Any = None,
     save_surrogate: Any = True,
 ) -> Run:
-    """A run that has not begun; parameters and errors as in :func:`kmc.sample`."""
+    """A run that has not begun; parameters and errors are those of :func:`kmc.sample`."""
     __tracebackhide__ = True
     where = as_executor(executor)
     model = arguments.as_model(target, dim)
@@ -47,7 +47,7 @@ def prepare(
     max_time = arguments.as_seconds("max_time", max_time)
     if draws is None and max_evaluations is None and max_time is None:
         raise ValueError("draws=None, max_evaluations=None and max_time=None: give at least one of them")
-    own = callable(getattr(store, "recorder", None))  # a backend from outside
+    own = callable(getattr(store, "recorder", None))  # a backend from outside the package
     path = None if own else as_store(store, resume)
     trust = arguments.as_flag("trust", trust)
     seed_sequence = arguments.as_seed(stored_seed(path) if seed is None else seed)
@@ -71,6 +71,6 @@ _NAMES = tuple(signature(prepare).parameters)
 
 
 def prepare_from(given: Mapping[str, Any]) -> Run:
-    """A run from the arguments of a function that has all of :func:`prepare`'s, by name: its ``locals()``."""
+    """A run from the ``locals()`` of a function that has all of :func:`prepare`'s arguments."""
     __tracebackhide__ = True
     return prepare(**{name: given[name] for name in _NAMES})

@@ -1,4 +1,4 @@
-"""Draws from the prior, which go with the results."""
+"""Draws from the prior, stored with the results."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from kmc.run.request import Request
 
 N_DRAWS = 500
-_STREAM = 2**31  # a key that no SeedSequence of the run spawns: these draws take nothing from the others
+_STREAM = 2**31  # a key that no SeedSequence of the run spawns: these draws do not change the others
 
 
 def data_of(request: Request) -> dict[str, Mapping[str, Any]]:
-    """By group and name, the dimensions and arrays that go with the draws: the model's data, and draws of its prior."""
+    """By group and name, dimensions and arrays that are stored with the draws: the model's data, draws of its prior."""
     model = request.model
     if model.prior is None:
         return dict(model.data)

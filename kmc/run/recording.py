@@ -1,4 +1,4 @@
-"""What a run and its recorder know of each other.
+"""The interface between a run and its recorder.
 
 A run is given its recorder when it is made. A run without a store has a :class:`NullRecorder`; the other recorder is
 :class:`kmc.run.store.recorder.Recorder`.
@@ -19,7 +19,7 @@ from kmc.targets.evaluate import Evaluation
 
 
 class RecordedRun(Protocol):
-    """What a recorder asks of its run."""
+    """The methods of a run that its recorder uses."""
 
     request: Request
     draws: int | None
@@ -30,47 +30,47 @@ class RecordedRun(Protocol):
     independent_runs: list[IndependentRun]
 
     def state(self) -> dict[str, Any]:
-        """All that decides how the run continues, between two sweeps."""
+        """All that determines the continuation of the run, between two sweeps."""
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state."""
 
     def facts(self) -> dict[str, Any]:
-        """What was run and at what price, so far."""
+        """Description of the run and its cost so far."""
 
     def n_draws(self) -> int:
         """Draws of every chain so far."""
 
     def warming_up(self) -> bool:
-        """Whether draws do not count yet."""
+        """Whether the run is still in warm-up."""
 
 
 class RunRecorder(Protocol):
-    """What a run asks of its recorder; it is a context that is entered while the run sweeps."""
+    """The methods of a recorder that a run uses; it is a context that is entered while the run sweeps."""
 
     replaying: bool  # whether the last values came from the store
 
     def attach(self, run: RecordedRun) -> tuple[int | None, int | None]:
-        """Begin to record that run; returns the draws and the evaluations at which it ends."""
+        """Begin to record a run; return the numbers of draws and evaluations at which it ends."""
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, *error: Any) -> None: ...
 
     def restore(self) -> bool:
-        """Whether the run went back to a snapshot."""
+        """Restore the run from a snapshot; whether there was one."""
 
     def recall(self, points: np.ndarray) -> list[Evaluation] | None:
-        """What the points (k, d) gave, if they were evaluated before."""
+        """Results at the points (k, d), if they were evaluated before."""
 
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
-        """Take in new evaluations."""
+        """Store new evaluations."""
 
     def swept(self) -> None:
-        """All independent runs are between two sweeps."""
+        """Called when all independent runs are between two sweeps."""
 
     def finish(self, result: Any) -> None:
-        """The run has ended, with that result."""
+        """Called at the end of the run, with its result."""
 
 
 class NullRecorder:
@@ -79,7 +79,7 @@ class NullRecorder:
     replaying = False
 
     def attach(self, run: RecordedRun) -> tuple[int | None, int | None]:
-        """Where the request says that the run ends."""
+        """The limits of the request."""
         return run.request.draws, run.request.max_evaluations
 
     def __enter__(self) -> None:
@@ -93,7 +93,7 @@ class NullRecorder:
         return False
 
     def recall(self, points: np.ndarray) -> None:
-        """Nothing was evaluated before."""
+        """None: nothing was evaluated before."""
 
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""The record of progress that displays and callbacks receive."""
+"""The progress record that displays and callbacks receive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run is.
+    """State of a run.
 
     Attributes
     ----------
@@ -16,16 +16,16 @@ class Progress:
     draw : int
         Draws kept so far, per chain (0 during warm-up).
     draws : int or None
-        Draws per chain asked for; None when the budget of evaluations decides.
+        Draws per chain asked for; None if the budget of evaluations decides.
     n_evaluations : int
         True evaluations so far.
     max_evaluations : int or None
     ess : float
-        Bulk effective sample size of the worst parameter when last looked at, over all chains. It is looked at after 10
-        draws, then each time they have grown by half (more if there are many parameters), and at the end:
-        ``benchmarks/run.py`` measures what that costs. NaN before there is one, and while a parameter has never moved.
+        Bulk effective sample size of the worst parameter over all chains, at its last computation: after 10 draws, then
+        each time the draws have grown by half (by more if there are many parameters), and at the end.
+        ``benchmarks/run.py`` measures the cost. NaN before the first one, and while a parameter has never moved.
     acceptance_rate : float
-        Mean acceptance probability over the last 100 sweeps; NaN before there is one.
+        Mean acceptance probability over the last 100 sweeps; NaN before the first sweep.
     n_divergences : int
         Divergent transitions since warm-up.
     n_refits : int
@@ -33,11 +33,11 @@ class Progress:
     elapsed : float
         Seconds since the start.
     remaining : float or None
-        Seconds to the end at the pace of this phase, without the time that numba compiled; at most what ``max_time``
-        leaves. None where nothing tells (a warm-up that no budget bounds).
+        Seconds to the end at the pace of this phase, without the time of numba's compilation; limited by ``max_time``.
+        None if unknown (a warm-up that no budget limits).
     planned_evaluations : int or None
-        What the run will have evaluated at the most, warm-up included, as far as it is known at the start: where no
-        ``max_evaluations`` bounds it, about what the longest warm-up and the draws take.
+        Evaluations of the whole run at most, warm-up included, as known at the start. Without ``max_evaluations``:
+        approximately the cost of the longest warm-up and of the draws.
     """
 
     phase: str
@@ -55,12 +55,12 @@ class Progress:
 
     @property
     def fraction(self) -> float | None:
-        """How much of the phase's work is done, from 0 to 1; None in a warm-up that no budget bounds."""
+        """Completed fraction of the phase, from 0 to 1; None in a warm-up that no budget limits."""
         return fraction(self.phase, self.draw, self.draws, self.n_evaluations, self.max_evaluations)
 
 
 def fraction(phase: str, draw: int, draws: int | None, n_evaluations: int, max_evaluations: int | None) -> float | None:
-    """How much of a phase's work is done; parameters as in :class:`Progress`."""
+    """Completed fraction of a phase; parameters as in :class:`Progress`."""
     if phase == "done":
         return 1.0
     parts = []

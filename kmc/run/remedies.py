@@ -1,4 +1,4 @@
-"""How many evaluations a run that was warned of would have needed, about."""
+"""Estimate how many evaluations a run with warnings would have needed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from kmc.surrogates import values_needed
 
 ENOUGH_TAIL_ESS = 400.0  # of the quantiles, in the worst coordinate
-_LEAST, _MOST = 2.0, 10.0  # times the evaluations that were made: what a short run says of its own rate is rough
+_LEAST, _MOST = 2.0, 10.0  # limits for the factor on the evaluations: a short run's estimate of its own rate is rough
 
 
 class Spent(NamedTuple):
-    """What a run was and has cost."""
+    """Kind and cost of a run."""
 
     evaluations: int = 0  # 0: not known
     warmup: int = 0  # of them
@@ -24,7 +24,7 @@ UNKNOWN = Spent()
 
 
 class Remedies(NamedTuple):
-    """Parts of sentences: "allow about 12,000 evaluations", and in words where nothing is known."""
+    """Parts of sentences: "allow about 12,000 evaluations", or in general terms where the cost is not known."""
 
     more: str
     several: str
@@ -35,8 +35,8 @@ class Remedies(NamedTuple):
     def of(cls, spent: Spent, made: int, tail_ess: float) -> Remedies:
         """For a run of so many draws per chain.
 
-        At the rate at which the tails have gained effective draws so far, it would take so many times as many to have
-        enough; a run with other faults is given at least twice as many, and what the dimension asks for.
+        The rate at which the tails have gained effective draws so far gives the number of evaluations for enough of
+        them; a run with other problems is given at least twice its evaluations, and what the dimension requires.
         """
         first = f"give it at least {_rounded(evaluations_needed(spent.dim)):,} evaluations"
         if not spent.evaluations:
@@ -56,19 +56,19 @@ class Remedies(NamedTuple):
 
 
 def draws_cost(spent: Spent, made: int, draws: int) -> str:
-    """What is added to "raise max_evaluations" if so many draws are to be made; nothing if that is not known."""
+    """Text after "raise max_evaluations" with the cost of so many draws; empty if it is not known."""
     if not spent.evaluations:
         return ""
     return f" to about {_rounded(spent.warmup + (spent.evaluations - spent.warmup) * draws / made):,}"
 
 
 def evaluations_needed(dim: int) -> int:
-    """The least sensible budget for a surrogate of so many parameters: half of it is warm-up, and fits it twice."""
+    """The smallest sensible budget for a surrogate of so many parameters: half is warm-up, enough for two fits."""
     return 4 * values_needed(dim)
 
 
 def _rounded(number: float) -> int:
-    """Up, to two digits.
+    """Round up to two digits.
 
     Examples
     --------

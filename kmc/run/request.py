@@ -1,4 +1,4 @@
-"""What a run was asked for."""
+"""The checked arguments of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kmc.targets.model import Model
 
 @dataclass(frozen=True)
 class Request:
-    """All that decides which draws are made, after the checks; see :func:`kmc.sample` for what each means.
+    """All arguments that determine the draws, after the checks; see :func:`kmc.sample` for their meaning.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Request:
     initial : ndarray, shape (k, d), or None
         Unconstrained.
     history : Given or None
-        Evaluations that were made elsewhere.
+        Existing evaluations.
     """
 
     model: Model

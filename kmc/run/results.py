@@ -1,4 +1,4 @@
-"""Finished draws as ArviZ holds them: InferenceData before ArviZ 1, an xarray DataTree from there on."""
+"""Lay out finished draws for ArviZ: InferenceData with ArviZ < 1, an xarray DataTree with ArviZ >= 1."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ def to_arviz(
     Parameters
     ----------
     model : Model
-        What the draws are called, and how they are constrained; the unconstrained vectors of a model with names go to
-        the group ``unconstrained_posterior``, as the variable ``x``. What its function returned beside the log-density
-        goes to the groups ``log_likelihood`` and ``blobs``.
+        Gives names and constraints of the draws; the unconstrained vectors of a model with names go to the group
+        ``unconstrained_posterior``, as the variable ``x``. Further outputs of its function go to the groups
+        ``log_likelihood`` and ``blobs``.
     trace : Trace
-        The draws after warm-up; there may be none.
+        The draws after warm-up; possibly none.
     warmup_trace : Trace, optional
         The sweeps of warm-up, for the groups ``warmup_posterior``, ``warmup_sample_stats``, ...
     attrs : mapping, optional
-        Facts about the run, kept on the root and on the posterior group. Numbers and strings stay what they are;
-        a bool becomes 0 or 1; an integer beyond 64 bits becomes its decimal digits; dicts, lists, arrays and
-        dataclasses become JSON; None is left out, so that ``attrs.get(name)`` still gives None.
+        Facts about the run, for the root and the posterior group. Numbers and strings are kept unchanged; a bool
+        becomes 0 or 1; an integer beyond 64 bits becomes its decimal digits; dicts, lists, arrays and dataclasses
+        become JSON; None is left out, so that ``attrs.get(name)`` still gives None.
     data : mapping, optional
-        By group and name, the dimensions and arrays that go with the draws; by default the model's.
+        By group and name, dimensions and arrays that are stored with the draws; by default the model's.
     densities : sequence of Density
         The frozen surrogate of each independent run. If all have one, there are groups ``surrogate`` and ``proposals``.
 
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
-        The first with ArviZ < 1, the second with ArviZ >= 1.
+        InferenceData with ArviZ < 1, DataTree with ArviZ >= 1.
     """
     warmup = None if warmup_trace is None else drawn(model, warmup_trace)
     draws = drawn(model, trace)
@@ -70,14 +70,14 @@ class Drawn(NamedTuple):
     """The draws of a phase; arrays (chain, draw, ...), in memory or in a store."""
 
     positions: Any  # unconstrained vectors
-    variables: dict[str, Any]  # what the user calls them
+    variables: dict[str, Any]  # by the user's names
     blobs: dict[str, Any]
     stats: dict[str, Any]
     proposals: Mapping[str, Any] | None = None
 
 
 class Names(Protocol):
-    """What draws are called: a :class:`kmc.Model`, or what is left of one in a store."""
+    """Names of the draws: a :class:`kmc.Model`, or what a store keeps of one."""
 
     @property
     def dims(self) -> Mapping[str, Sequence[str]]:
@@ -89,11 +89,11 @@ class Names(Protocol):
 
     @property
     def named(self) -> bool:
-        """Whether draws have names of their own."""
+        """Whether draws have names."""
 
     @property
     def variable_attrs(self) -> Mapping[str, Mapping[str, Any]]:
-        """By variable, its attributes."""
+        """Attributes of each variable."""
 
 
 def drawn(model: Model, trace: Trace) -> Drawn:
@@ -110,7 +110,7 @@ def drawn(model: Model, trace: Trace) -> Drawn:
 
 
 def described(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes of a result, as netCDF can hold them."""
+    """Attributes of a result, in a form that netCDF can hold."""
     return {
         "inference_library": "kmc",
         "inference_library_version": __version__,
@@ -128,7 +128,7 @@ def laid_out(
     surrogate: Any = None,
 ) -> Any:
     """Draws in ArviZ's schema, with attributes at the root and at the posterior group."""
-    moves = json.loads(attrs["moves"]) if "moves" in attrs else MOVES  # those of a sampler from outside, or ours
+    moves = json.loads(attrs["moves"]) if "moves" in attrs else MOVES  # of a sampler from outside the package, or ours
     groups = {"posterior": _posterior(names, draws).assign_attrs(attrs), "sample_stats": _sample_stats(draws, moves)}
     groups["sample_stats"] = groups["sample_stats"].drop_vars("inverse_temperature")
     groups |= _blobs(draws)
@@ -145,15 +145,15 @@ def laid_out(
     return container(groups, attrs)
 
 
-# xarray and ArviZ take longer to import than the rest of kmc together: they wait until there is something to show.
+# xarray and ArviZ take longer to import than the rest of kmc together: import them only when there is a result.
 
 
 def container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
-    """Datasets by group, as the ArviZ that is installed holds them."""
+    """Datasets by group, in the container of the installed ArviZ."""
     if int(version("arviz").split(".")[0]) < 1:
         import arviz
 
-        with warnings.catch_warnings():  # old ones warn of groups that their scheme does not have
+        with warnings.catch_warnings():  # old versions warn about groups that are not in their schema
             warnings.filterwarnings("ignore", ".* group is not defined in the InferenceData scheme", UserWarning)
             return arviz.InferenceData(attrs=attrs, **groups)
     import xarray
@@ -169,10 +169,10 @@ def _posterior(names: Names, draws: Drawn) -> Any:
 
 
 def _blobs(draws: Drawn) -> dict[str, Any]:
-    """The groups of what the log-density computed besides.
+    """The groups of further outputs of the log-density.
 
-    The group has emcee's word for it, as ArviZ's schema has none: the summaries and plots of ArviZ look at the
-    posterior by default, and blobs are no parameters. Log-likelihoods go where ArviZ looks for them.
+    The group has emcee's name for them, as ArviZ's schema has none: the summaries and plots of ArviZ use the
+    posterior by default, and blobs are not parameters. Log-likelihoods go where ArviZ looks for them.
     """
     groups: dict[str, dict[str, Any]] = {}
     for name, values in draws.blobs.items():
@@ -183,7 +183,7 @@ def _blobs(draws: Drawn) -> dict[str, Any]:
 
 
 def with_attrs(dataset: Any, attrs: Mapping[str, Mapping[str, Any]]) -> Any:
-    """The dataset; its variables have got their attributes."""
+    """The dataset, with these attributes on its variables."""
     for name, own in attrs.items():
         if name in dataset:
             dataset[name].attrs.update(own)
@@ -218,7 +218,7 @@ def _sample_stats(draws: Drawn, moves: Sequence[str]) -> Any:
 
 
 def _labeled(variables: Mapping[str, Any], coords: Mapping[str, Any] | None = None) -> Any:
-    """Variables with labels along each of their dimensions: those in ``coords``, or 0, 1, ..."""
+    """Variables with labels along each dimension: those in ``coords``, or 0, 1, ..."""
     import xarray
 
     dataset = xarray.Dataset(variables)
@@ -232,7 +232,7 @@ def _storable(attrs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _attribute(value: Any) -> int | float | str:
-    """What netCDF can hold as an attribute: a 64-bit number or a string."""
+    """A value that netCDF can hold as an attribute: a 64-bit number or a string."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, int):  # and bool
@@ -243,7 +243,7 @@ def _attribute(value: Any) -> int | float | str:
 
 
 def _plain(value: Any) -> Any:
-    """The JSON form of what the json module does not know."""
+    """The JSON form of objects that the json module does not know."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -252,5 +252,5 @@ def _plain(value: Any) -> Any:
 
 
 def _flags(words: Sequence[str]) -> dict[str, Any]:
-    """Attributes of a variable whose values stand for words, in the manner of the CF conventions."""
+    """Attributes of a variable whose integers stand for words, as in the CF conventions."""
     return {"flag_values": np.arange(len(words), dtype=np.int8), "flag_meanings": " ".join(words)}

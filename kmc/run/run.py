@@ -1,4 +1,4 @@
-"""A run: one or several independent ones that move in step, from the first evaluation to the result."""
+"""A run: one or more independent runs that move in step, from the first evaluation to the result."""
 
 from __future__ import annotations
 
@@ -33,37 +33,36 @@ from kmc.targets.evaluate import Evaluation, Evaluator
 class Run:
     """Everything that one call of :func:`kmc.sample` does.
 
-    While an independent run warms up, those that have done so wait: from then on all have the same number of draws
-    whenever the run stops. Each plans its warm-up with its share of the evaluations; together they draw until all are
-    spent.
+    Independent runs that finish warm-up wait for the others; from then on all have the same number of draws at any
+    time. Each plans its warm-up with its part of the evaluations; together they draw until all evaluations are used.
 
     Parameters
     ----------
     request : Request
-        What was asked for.
+        The checked arguments.
     executor : Executor
         Where the log-density is evaluated.
     max_time : float, optional
         Seconds for this call.
     recorder : RunRecorder, optional
-        Writes the run to a store, if there is one.
+        Writes the run to a store; by default nothing is written.
     save_surrogate : bool
-        Whether results have the frozen surrogate and the proposals.
+        Whether results include the frozen surrogate and the proposals.
 
     Attributes
     ----------
     draws, max_evaluations : int or None
-        Where the run ends: as planned, unless it is extended.
+        Where the run ends: as requested, unless it is extended.
     limit : TimeLimit
-        How long this call may take.
+        Time limit of this call.
     compilation : Compilation
-        Says when numba compiles.
+        Measures numba's compilation.
     stopped_by : str or None
-        Set to end the run after the current sweep: "callback" by who drives it, or "max_time" here.
+        Set to end the run after the current sweep: "callback" by the caller, or "max_time" here.
     warmup_cut : int or None
-        Evaluations after which warm-up was told to end because its share of the time was over.
+        Evaluations after which warm-up was told to end because its part of the time was over.
     interrupted : bool
-        Set by the caller that catches a Ctrl-C.
+        Set by the caller that catches Ctrl-C.
     ended : bool
         Whether all draws were made or the budget was spent.
     """
@@ -96,9 +95,10 @@ class Run:
         self._planned = planned_evaluations(request)
 
     def sweeps(self) -> Generator[Progress, None, None]:
-        """Sweep until the draws are made, the budget is spent or `stopped` is set; records before, after each and last.
+        """Sweep until the draws are made, the budget is used or `stopped` is set; yield records before, after each and
+        last.
 
-        What the run holds open is let go when the generator ends or is closed.
+        Open resources are released when the generator ends or is closed.
         """
         __tracebackhide__ = True
         with self.compilation, self.recorder, self.executor.open(self.request.model) as self.evaluate.mapper:
@@ -106,7 +106,7 @@ class Run:
                 yield from self._sweeps()
             except (EvaluationError, ValueError, ArithmeticError) as error:
                 if not isinstance(error, EvaluationError) or "returned +inf" in str(error):
-                    self._check_ascent()  # where values rise without bound the sampler's arithmetic overflows
+                    self._check_ascent()  # if values increase without bound, the sampler's arithmetic overflows
                 raise
 
     def _sweeps(self) -> Generator[Progress, None, None]:
@@ -120,7 +120,7 @@ class Run:
             points = [one.propose() for one in moving]
             if not self._affords(sum(map(len, points))):
                 break
-            values = self._values(np.vstack(points))  # with whatever threads the user's function has
+            values = self._values(np.vstack(points))  # with the user's own number of threads
             ends = np.cumsum([len(rows) for rows in points])[:-1]
             looking = [one.warming_up for one in moving]
             sweeps = [one.advance(part) for one, part in zip(moving, np.split(values, ends), strict=True)]
@@ -129,7 +129,7 @@ class Run:
                 self._check_ascent()
             self._limit_warmup()
             self.recorder.swept()
-            if self.recorder.replaying:  # its records were yielded before
+            if self.recorder.replaying:  # its records were yielded before the interruption
                 continue
             if self.limit.over and not self._has_all_draws():
                 self.stopped_by = "max_time"
@@ -138,7 +138,7 @@ class Run:
         yield self._progress("done")
 
     def result(self, save_warmup: bool) -> tuple[Any, list[str]]:
-        """The draws so far, as ArviZ holds them, and the sentences that their attribute "warnings" has."""
+        """The draws so far, as ArviZ holds them, and the warnings as in their attribute "warnings"."""
         trace = joined([one.trace for one in self.independent_runs])
         warmup_trace = joined([one.warmup_trace for one in self.independent_runs])
         reports = [one.report() for one in self.independent_runs]
@@ -157,16 +157,16 @@ class Run:
         if self.ended:
             try:
                 self.recorder.finish(result)
-            except OSError as error:  # a full disk does not cost the draws that are here
+            except OSError as error:  # a full disk must not lose the draws in memory
                 error.idata = result  # type: ignore[attr-defined]
                 raise
         return result, said
 
     def facts(self) -> dict[str, Any]:
-        """What was run and at what price, so far."""
+        """Description of the run and its cost so far."""
         return {
             "sampler": self.request.sampler.name,
-            "moves": getattr(self.request.sampler, "moves", None),  # names of the moves of a sampler from outside
+            "moves": getattr(self.request.sampler, "moves", None),  # move names of a sampler from outside the package
             "settings": self.request.sampler,
             "seed": self.request.seed.entropy,
             "seed_spawn_key": list(self.request.seed.spawn_key),
@@ -184,7 +184,7 @@ class Run:
         }
 
     def state(self) -> dict[str, Any]:
-        """All that decides how the run continues, between two sweeps, but for draws and blobs."""
+        """All that determines the continuation, between two sweeps, except draws and blobs."""
         return {
             "independent_runs": [one.state() for one in self.independent_runs],
             "n_evaluations": self.evaluate.n_evaluations,
@@ -194,7 +194,7 @@ class Run:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; traces and blobs are not in it."""
+        """Continue from a state; traces and blobs are not in it."""
         for one, mine in zip(self.independent_runs, state["independent_runs"], strict=True):
             one.restore(mine)
         self.evaluate.n_evaluations, self._n_warmup = state["n_evaluations"], state["n_warmup"]
@@ -212,7 +212,7 @@ class Run:
         initial = self.request.initial
         if initial is None:
             starts = []
-            for one in self.independent_runs:  # no comprehension: it would be a frame of its own in a user's traceback
+            for one in self.independent_runs:  # a comprehension would add a frame to a user's traceback
                 starts.append(one.random_start(self._values))
         else:
             starts = dealt(initial, self._values(initial), len(self.independent_runs))
@@ -221,7 +221,7 @@ class Run:
         self._n_warmup = self.evaluate.n_evaluations
 
     def _values(self, points: np.ndarray) -> np.ndarray:
-        """Log-densities of the points (k, d): from the store if they are there, else by evaluation."""
+        """Log-densities of the points (k, d): from the store if present, otherwise evaluated."""
         known = self.recorder.recall(points)
         if known is None:
             values = self.evaluate(points)
@@ -233,7 +233,7 @@ class Run:
         return values
 
     def _check_ascent(self) -> None:
-        """EvaluationError if the log-density rises without bound; a few evaluations where that is suspected."""
+        """EvaluationError if the log-density increases without bound; costs a few evaluations if that is suspected."""
         left = np.inf if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
         try:
             self._ascent.check(Evaluator(self.request.model, self.evaluate.mapper), int(min(left, 100)))
@@ -262,7 +262,7 @@ class Run:
         return at_both_ends(model.intervals, shown, declared=model.parameters is not None)
 
     def warming_up(self) -> bool:
-        """Whether draws do not count yet."""
+        """Whether the run is still in warm-up."""
         return any(one.warming_up for one in self.independent_runs)
 
     def n_draws(self) -> int:
@@ -273,7 +273,7 @@ class Run:
         return self.draws is not None and self.n_draws() >= self.draws
 
     def _limit_warmup(self) -> None:
-        """End warm-up when its share of the time is over; a run that is replayed does so where it did."""
+        """End warm-up when its part of the time is over; a replayed run ends it where it did before."""
         if self.warmup_cut is None and self.limit.warmup_over and self.warming_up() and not self.recorder.replaying:
             self.warmup_cut = self.evaluate.n_evaluations
         if self.warmup_cut is not None and self.evaluate.n_evaluations >= self.warmup_cut:
@@ -284,9 +284,9 @@ class Run:
         return self.max_evaluations is None or self.evaluate.n_evaluations + n_points <= self.max_evaluations
 
     def _note(self, sweeps: Sequence[Step | None], looking: Sequence[bool]) -> bool:
-        """What the display and the result say of the sweeps that were just made; whether they were of warm-up.
+        """Update display and result with the sweeps just made; whether they were of warm-up.
 
-        A sweep that made no step is of warm-up if its sampler was ``looking`` around, that is warming up, before it.
+        A sweep without a step belongs to warm-up if its sampler was warming up (``looking``) before it.
         """
         warmup = any(before if step is None else step.warmup for step, before in zip(sweeps, looking, strict=True))
         if warmup:
@@ -303,7 +303,7 @@ class Run:
 
 
 def shares(total: int | None, parts: int) -> list[int | None]:
-    """A whole number in parts that differ by at most one and sum to it; None for each part of None.
+    """Split a whole number into parts that differ by at most one; None for each part of None.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.n
     Raises
     ------
     ValueError
-        There are too few of positive density for each to get one.
+        Too few points have positive density for each part to get one.
     """
     positive = np.isfinite(values)
     if 0 < positive.sum() < hands:
@@ -333,7 +333,7 @@ def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.n
 
 
 def _together(reports):
-    """The facts of one independent run; of several, a list of each fact, in the order of the independent runs."""
+    """The facts of a single independent run; for several, a list of each fact, in their order."""
     if len(reports) == 1:
         return reports[0]
     return {name: [report.get(name) for report in reports] for name in dict.fromkeys(k for r in reports for k in r)}

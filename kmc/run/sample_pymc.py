@@ -16,14 +16,14 @@ from kmc.run.arguments import as_flag, as_number, as_seed
 from kmc.run.sample import sample
 from kmc.targets.pymc_model import from_pymc
 
-_JITTER = 2**31  # a stream of the seed that no run takes
+_JITTER = 2**31  # a stream of the seed that no run uses
 _NUTS = "is for PyMC's gradient-based samplers"
 _UNSUPPORTED = {
-    "backend": "as draws are kept in memory, or in store",
+    "backend": "as draws are kept in memory, or on disk with store",
     "blas_cores": "set OMP_NUM_THREADS instead",
-    "callback": "PyMC's takes (trace, draw) and kmc's a kmc.Progress: use kmc.sample(model, callback=...)",
+    "callback": "PyMC's gets (trace, draw) and kmc's a kmc.Progress: use kmc.sample(model, callback=...)",
     "init": f"{_NUTS}; give start points by initvals",
-    "jitter_max_retries": "starts of zero density are always drawn again",
+    "jitter_max_retries": "starts of zero density are always redrawn",
     "keep_warning_stat": f"{_NUTS}; the warnings are in attrs['warnings']",
     "mp_ctx": "use cores, or an executor as kmc.sample takes it",
     "n_init": _NUTS,
@@ -66,13 +66,13 @@ def sample_pymc(
     nonfinite: str = "reject",
     **options: Any,
 ) -> Any:
-    """Draw from a PyMC model, with the arguments of ``pymc.sample``: swap the one for the other.
+    """Draw from a PyMC model, as a drop-in replacement of ``pymc.sample``.
 
     Parameters
     ----------
     draws : int
         Draws per chain.
-    tune : int, optional
+        Sweeps of warm-up; by default the sampler decides, which is recommended.
         Sweeps of warm-up; by default the sampler decides, which is better than a number.
     chains : int, optional
         By default four.
@@ -81,16 +81,16 @@ def sample_pymc(
     random_seed : int, sequence of int, SeedSequence or Generator, optional
         The same seed gives the same draws.
     progressbar : bool or str
-        Whether to show a display, of which there is one kind.
+        Whether to show a display; there is only one kind.
     initvals : mapping or sequence of mappings, optional
-        Initial values of variables, by name or variable, for all chains or for each. PyMC's initial values replace
-        what is left out; uniform noise on [-1, 1] is added to all on the unconstrained scale, as PyMC does by default.
+        Initial values of variables, by name or variable, for all chains or for each. Missing ones are PyMC's initial
+        values. Uniform noise on [-1, 1] is added to all on the unconstrained scale, as PyMC does by default.
     discard_tuned_samples : bool
         False: the groups ``warmup_posterior`` and ``warmup_sample_stats`` are kept.
     compute_convergence_checks : bool
         False: warnings are in ``attrs["warnings"]`` only, not on screen.
     return_inferencedata : bool
-        Only True.
+        Must be True.
     idata_kwargs : mapping, optional
         ``{"log_likelihood": True}`` adds that group.
     model : pymc.Model, optional
@@ -106,17 +106,17 @@ def sample_pymc(
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
-        As :func:`kmc.sample` returns it: the groups ``posterior``, ``sample_stats``, ``observed_data`` and
-        ``constant_data`` are those of PyMC, and ``unconstrained_posterior`` is there, too.
+        As from :func:`kmc.sample`: the groups ``posterior``, ``sample_stats``, ``observed_data`` and
+        ``constant_data`` are those of PyMC; ``unconstrained_posterior`` is added.
 
     Raises
     ------
     ImportError
         PyMC is not installed.
     TypeError
-        An argument is unknown, or one of PyMC's that means nothing here; or there is no model.
+        An argument is unknown, or one of PyMC's that has no meaning here; or there is no model.
     ValueError
-        A value cannot be meant here. The message has the argument's name and what to do, as in :func:`kmc.sample`.
+        An invalid value. The message has the argument's name and what to do, as in :func:`kmc.sample`.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def _check_names(options: Mapping[str, Any]) -> None:
             raise TypeError(f"{name}={value!r}: not supported by kmc.sample_pymc, {_UNSUPPORTED[name]}")
         if name in _RENAMED:
             raise TypeError(f"{name}={value!r}: kmc.sample_pymc has the names of pymc.sample, so {_RENAMED[name]}")
-        if name not in inspect.signature(sample).parameters and name != "replicas":  # which is deprecated there
+        if name not in inspect.signature(sample).parameters and name != "replicas":  # deprecated in kmc.sample
             raise TypeError(f"{name}={value!r}: neither pymc.sample nor kmc.sample has an argument of that name")
 
 

@@ -134,9 +134,9 @@ def test_only_current_states_are_kept_after_warmup():
 @pytest.mark.parametrize(
     ("later", "message"),
     [
-        ((0.0, {"a": np.zeros(3)}), r"the blobs a \(3,\), where its first value came with the blobs a \(2,\)"),
-        ((0.0, {"b": np.zeros(2)}), r"the blobs b \(2,\), where"),
-        (0.0, r"no blobs, where its first value came with the blobs a \(2,\)"),
+        ((0.0, {"a": np.zeros(3)}), r"the blobs a \(3,\), but its first value came with the blobs a \(2,\)"),
+        ((0.0, {"b": np.zeros(2)}), r"the blobs b \(2,\), but"),
+        (0.0, r"no blobs, but its first value came with the blobs a \(2,\)"),
     ],
 )
 def test_names_and_shapes_stay_the_same(later, message):

@@ -105,7 +105,7 @@ def test_nothing_is_found():
         ({"bounds": [(0, 1), (2, np.inf)]}, ValueError, "expected 2 pairs .*finite"),
         ({"bounds": 3}, TypeError, "^bounds=3: expected 2 pairs"),
         ({"bounds": {"y": (0, 1)}}, ValueError, "^bounds has 'y', which is not a parameter"),
-        ({"bounds": {"x": (0, [1, 2, 3])}}, ValueError, r"^bounds\['x'\] has another shape"),
+        ({"bounds": {"x": (0, [1, 2, 3])}}, ValueError, r"^bounds\['x'\] has a different shape"),
         ({"n_points": 0}, ValueError, "^n_points=0: expected at least 1"),
         ({"max_evaluations": 3}, ValueError, "^max_evaluations=3: expected at least 10"),
         ({"dim": None}, ValueError, "^dim=None"),

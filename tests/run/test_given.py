@@ -176,7 +176,7 @@ def test_malformed_histories(history, error, message):
 
 
 def test_samplers_that_learn_nothing_refuse_a_history():
-    with pytest.raises(ValueError, match="sampler='random-walk' learns from none"):
+    with pytest.raises(ValueError, match="sampler='random-walk' does not use it"):
         sampled(history=(ELSEWHERE, values(ELSEWHERE)), sampler="random-walk")
 
 

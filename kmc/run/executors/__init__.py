@@ -1,4 +1,4 @@
-"""Where evaluations run: in this process, in others of this machine, or on a cluster."""
+"""Where evaluations run: in this process, in other processes of this machine, or on a cluster."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["DaskExecutor", "Executor", "InProcess", "MapExecutor", "ProcessExecu
 
 
 def as_executor(executor: Any) -> Executor:
-    """An executor from what :func:`kmc.sample` is given.
+    """Make an executor from the argument of :func:`kmc.sample`.
 
     Raises
     ------
     TypeError, ValueError
-        It is none of those that are listed there.
+        It is none of the kinds listed there.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def as_executor(executor: Any) -> Executor:
     if isinstance(executor, ProcessExecutor):
         leave_worker()
     if callable(getattr(executor, "open", None)) and not isinstance(executor, (type, os.PathLike)):
-        return executor  # ours, or one from outside: see Executor
+        return executor  # from kmc, or from outside the package: see Executor
     if _is_dask_client(executor):
         return DaskExecutor(executor)
     if not isinstance(executor, type) and callable(getattr(executor, "map", None)):
@@ -48,5 +48,5 @@ def as_executor(executor: Any) -> Executor:
 
 
 def _is_dask_client(executor: Any) -> bool:
-    distributed = sys.modules.get("distributed")  # a client exists only where it has been imported
+    distributed = sys.modules.get("distributed")  # a client can exist only if it has been imported
     return distributed is not None and isinstance(executor, distributed.Client)

@@ -1,4 +1,4 @@
-"""What an executor is."""
+"""The executor protocol."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Outcomes = list[Evaluation | Failure]
 
 
 class Executor(Protocol):
-    """Options of a place where evaluations run."""
+    """Options of an executor: where evaluations run."""
 
     def open(self, model: Model) -> AbstractContextManager[Mapper | None]:
-        """A mapper for as long as the context lasts; None: evaluate here."""
+        """A mapper, valid while the context lasts; None: evaluate in this process."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class InProcess:
     """Evaluations in this process, one after the other."""
 
     def open(self, model: Model) -> AbstractContextManager[None]:
-        """Nothing to open and nothing to close."""
+        """Nothing to open or close."""
         return nullcontext()
 
 

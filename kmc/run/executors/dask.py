@@ -1,4 +1,4 @@
-"""The workers of a dask cluster."""
+"""Evaluations on the workers of a dask cluster."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kmc.targets.failures import failed_value
 from kmc.targets.model import Model
 
 _NAME = "kmc-evaluate"
-_ATTEMPTS = 5  # the first may find that the model is not known
-_TASK_SECONDS = 0.005  # a task takes dask a millisecond or a few: evaluations that are cheaper share one
+_ATTEMPTS = 5  # the first one may find that the worker does not have the model
+_TASK_SECONDS = 0.005  # a task costs dask a millisecond or more: cheaper evaluations share a task
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class DaskExecutor:
     Parameters
     ----------
     client : dask.distributed.Client
-        The caller's to start and to close. kmc must be installed on the workers.
+        Started and closed by the caller. kmc must be installed on the workers.
     timeout : float, optional
         Seconds that one call of the log-density may take. A call that takes longer ends the run with an
         :class:`kmc.EvaluationError` that holds its parameters; the worker cannot stop it, and may be busy until it is
@@ -38,11 +38,10 @@ class DaskExecutor:
 
     Notes
     -----
-    One task evaluates one point, or several if they are cheap: their price is measured as the run goes. Tasks of a
-    worker that dies are run again by the scheduler, up to the number of times that it allows
-    (``distributed.scheduler.allowed-failures``, 3 by default); then the run ends with an EvaluationError that holds the
-    parameters, and the draws so far. Dask's workers start with one BLAS thread each, which its configuration can
-    change.
+    One task evaluates one point, or several if they are cheap: the cost is measured during the run. The scheduler
+    repeats the tasks of a worker that dies, as often as it allows (``distributed.scheduler.allowed-failures``, 3 by
+    default). After that the run ends with an EvaluationError that holds the parameters and the draws so far. Dask's
+    workers start with one BLAS thread each, which its configuration can change.
 
     Examples
     --------
@@ -63,8 +62,8 @@ class DaskExecutor:
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
         """Send points as tasks."""
-        # The scheduler keeps an account of each stretch of tasks, and begins another when all tasks of that name are
-        # forgotten: one that is there all the time keeps it at one account, where there was one for every few sweeps.
+        # The scheduler keeps statistics per task name, and starts anew when all tasks of that name are gone. A task
+        # that stays for the whole run keeps it at one record instead of one for every few sweeps.
         anchor = self.client.submit(int, key=f"{_NAME}-{uuid4().hex}")
         with package(model, self.timeout) as made:
             yield _DaskMapper(self.client, made)
@@ -74,7 +73,7 @@ class DaskExecutor:
 class _DaskMapper:
     def __init__(self, client: Any, made: Package):
         self._client, self._made = client, made
-        self._price = math.inf  # seconds of an evaluation, the last ones with more weight
+        self._price = math.inf  # seconds per evaluation, a moving average
 
     def __call__(self, points: np.ndarray) -> Outcomes:
         parts = blocks(points, self._count(len(points)))
@@ -104,7 +103,7 @@ class _DaskMapper:
         self._price = price if math.isinf(self._price) else 0.8 * self._price + 0.2 * price
 
     def _run(self, task: Task, parts: list[np.ndarray]) -> list[Answer | None]:
-        """One task for each part; None for what has to be done again."""
+        """One task for each part; None for parts that have to be repeated."""
         futures = self._client.map(task, parts, pure=False, key=_NAME)
         try:
             return self._results(futures, parts)
@@ -127,6 +126,6 @@ class _DaskMapper:
         return [results.get(i) for i in range(len(futures))]
 
     def _given_up(self, part: np.ndarray, what: str) -> EvaluationError:
-        """With the points of the task, of which one is to blame, or none."""
+        """An error with the points of the task; one of them, or none, is the cause."""
         x = part[0] if len(part) == 1 else part
-        return failed_value(self._made.model, x, what, "look after the scheduler, its workers and what they log")
+        return failed_value(self._made.model, x, what, "check the scheduler, its workers and their logs")

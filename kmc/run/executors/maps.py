@@ -1,4 +1,4 @@
-"""Pools that others have started: all that is asked of them is ``map(function, iterable)``."""
+"""Evaluations through a pool that the caller has started: all it needs is ``map(function, iterable)``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kmc.targets.model import Model
 
 @dataclass(frozen=True)
 class MapExecutor:
-    """Evaluations through the ``map`` of a pool; the pool is the caller's to start and to close."""
+    """Evaluations through the ``map`` of a pool that the caller starts and closes."""
 
     pool: Any
 
@@ -44,11 +44,11 @@ class MapExecutor:
     def _map(self, task, parts):
         try:
             answers = list(self.pool.map(task, parts))
-        except Exception as error:  # the function's own exceptions are in the answers
+        except Exception as error:  # exceptions of the function itself are in the answers
             message = f"executor={self.pool!r} failed, {type(error).__name__}: {error}; its workers may have died"
             raise EvaluationError(message, position=np.concatenate(parts)) from error
         if not all(isinstance(answer, (Answer, NoneType)) for answer in answers):
-            message = f"executor={self.pool!r}: map returned something else than what the function did: {answers!r}"
+            message = f"executor={self.pool!r}: map returned something other than the function's results: {answers!r}"
             raise EvaluationError(message, position=np.concatenate(parts))
         if len(answers) != len(parts):
             message = f"executor={self.pool!r}: map returned {len(answers)} results, expected {len(parts)}"
@@ -57,6 +57,6 @@ class MapExecutor:
 
 
 def _size(pool: Any) -> int:
-    """Workers of a pool that tells (MPI pools do), or as many as this machine has processors."""
+    """Workers of a pool that knows its size (MPI pools do), otherwise the number of processors."""
     size = getattr(pool, "size", None)
     return size if isinstance(size, int) and size > 0 else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Worker processes of our own, on this machine."""
+"""Evaluations in worker processes of this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kmc.targets.failures import failed_value
 from kmc.targets.model import Model
 
 _NAME = "kmc-worker"
-_UNGUARDED = 78  # exit code of a worker that was about to start workers of its own
+_UNGUARDED = 78  # exit code of a worker that tried to start workers itself
 _TRIES = 2  # of an evaluation whose process dies
 _PATIENCE = 2.0  # seconds for an idle process to end
 
@@ -37,19 +37,19 @@ class ProcessExecutor:
     Parameters
     ----------
     workers : int
-        Processes. Each starts clean ("spawn"), imports what it needs and keeps to one BLAS thread.
+        Number of processes. Each starts clean ("spawn"), imports what it needs and uses one BLAS thread.
     timeout : float, optional
         Seconds that one call of the log-density may take. A call that takes longer ends the run with an
         :class:`kmc.EvaluationError` that holds its parameters, and its process is ended.
 
     Notes
     -----
-    If a process dies, another takes its place, and what it was evaluating is evaluated once more; if it dies again, the
-    run ends with an EvaluationError that holds the parameters, and the draws so far. However the run ends, no process
-    is left, and none that the log-density has started in one of them and that was at work.
+    If a process dies, it is replaced and its evaluation is repeated once. If that process dies too, the run ends with
+    an EvaluationError that holds the parameters and the draws so far. However the run ends, no process is left,
+    including processes that the log-density had started in a busy worker.
 
-    A script that uses processes keeps what it does under ``if __name__ == "__main__":``, because each of them imports
-    the script.
+    A script that uses processes must be guarded by ``if __name__ == "__main__":``, because each process imports the
+    script.
 
     Examples
     --------
@@ -66,10 +66,10 @@ class ProcessExecutor:
 
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
-        """Start the processes, and end them."""
+        """Start the processes, and end them afterwards."""
         leave_worker()
         pool = _Pool(model, self.workers, self.timeout)
-        atexit.register(pool.close)  # for a run that nobody finishes
+        atexit.register(pool.close)  # for a run that is never finished
         try:
             pool.start()
             yield pool
@@ -79,9 +79,9 @@ class ProcessExecutor:
 
 
 def leave_worker() -> None:
-    """End this process, silently, if it is a worker that imports an unguarded script: the parent says so once."""
+    """End this process silently if it is a worker that imports an unguarded script: the parent reports it once."""
     current = multiprocessing.current_process()
-    if current.name == _NAME and getattr(current, "_inheriting", False):  # as multiprocessing itself finds out
+    if current.name == _NAME and getattr(current, "_inheriting", False):  # the same check as in multiprocessing
         os._exit(_UNGUARDED)
 
 
@@ -111,18 +111,18 @@ class _Worker:
         self.connection.send(job.points)
 
     def kill(self) -> None:
-        """End it and all that it has started."""
+        """End it and all processes that it has started."""
         self.connection.close()
         if self.process.is_alive() and self.process.pid is not None:
             try:
                 os.killpg(self.process.pid, signal.SIGKILL)
-            except (AttributeError, OSError):  # no groups on this system, or it has not made its own yet
+            except (AttributeError, OSError):  # no process groups on this system, or not created yet
                 self.process.kill()
         self.process.join()
 
 
 class _Pool:
-    """A mapper: hands points to whichever process is free."""
+    """A mapper that gives points to whichever process is free."""
 
     def __init__(self, model: Model, size: int, timeout: float | None):
         self._model, self._size, self._timeout = model, size, timeout
@@ -161,13 +161,13 @@ class _Pool:
                 job = jobs.popleft()
                 try:
                     worker.give(job, self._timeout)
-                except OSError:  # it has died while it had nothing to do
+                except OSError:  # it died while idle
                     worker.job = None
                     jobs.appendleft(job)
                     self._replace(worker, jobs)
 
     def _heard(self) -> list[_Worker]:
-        """Those that have something to say, or are dead."""
+        """Workers that have sent something, or are dead."""
         waited_for = [worker for worker in self._workers if worker.job is not None or not worker.greeted]
         limit = min((worker.deadline for worker in waited_for if worker.job is not None), default=float("inf"))
         handles = {handle: w for w in waited_for for handle in (w.connection, w.process.sentinel)}
@@ -182,33 +182,33 @@ class _Pool:
                 raise too_late(self._model, worker.job.points, self._timeout)
 
     def _replace(self, worker: _Worker, jobs: deque[_Job]) -> None:
-        """Another process for one that has died, and its job once more."""
+        """Replace a dead process, and repeat its job once."""
         worker.process.join(_PATIENCE)
         code, job = worker.process.exitcode, worker.job
         worker.kill()
         if code == _UNGUARDED and not worker.greeted:
             raise EvaluationError(
-                f"executor={self._size}: each worker process imports the script, so put what it does under "
+                f"executor={self._size}: each worker process imports the script, so put its code under "
                 'if __name__ == "__main__":'
             ) from None
         if not worker.greeted:
             raise EvaluationError(
-                f"a worker process ended with exit code {code} before it was ready, see what it wrote to standard "
-                'error; a script that uses processes must keep what it does under if __name__ == "__main__":'
+                f"a worker process ended with exit code {code} before it was ready, see its output on standard "
+                'error; a script that uses processes must put its code under if __name__ == "__main__":'
             ) from None
         if job is not None:
             job.tries += 1
             if job.tries == _TRIES:
                 x = job.points if self._model.vectorized else job.points[0]
-                what = f"log_density ended its process, {_TRIES} times, now with exit code {code}"
+                what = f"log_density ended its process {_TRIES} times, the last time with exit code {code}"
                 raise failed_value(
-                    self._model, x, what, "look for a crash in compiled code, or memory running out"
+                    self._model, x, what, "look for a crash in compiled code, or for lack of memory"
                 ) from None
             jobs.appendleft(job)
         self._workers[self._workers.index(worker)] = _Worker(self._payload)
 
     def close(self) -> None:
-        """End all processes: those at work at once, the others by closing their pipes."""
+        """End all processes: busy ones at once, the others by closing their pipes."""
         idle = [worker for worker in self._workers if worker.greeted and worker.job is None]
         for worker in idle:
             worker.connection.close()

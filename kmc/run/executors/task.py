@@ -1,7 +1,7 @@
-"""How a model gets to workers that others have started: once to each, and none is told which has it.
+"""Send a model once to each worker of a pool, without knowing which worker has it.
 
-A task names the model. A worker that does not know it yet says so, and gets the task again, with the model; a worker
-that took the place of a dead one does the same. Threads of this process find it where it is, without any pickling.
+A task names the model. A worker that does not have it yet says so, and gets the task again, with the model; so does a
+worker that replaced a dead one. Threads of this process share the model without any pickling.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from kmc.targets.model import Model
 
 _REMEMBERED = 8
 
-_models: dict[str, Model] = {}  # of this process, by name; the oldest first
+_models: dict[str, Model] = {}  # models of this process, by name; the oldest first
 
 
 class Answer(NamedTuple):
-    """What a block of points gave, in order; a failure may stand for all that follow."""
+    """Results for a block of points, in order; one failure may stand for all that follow."""
 
     outcomes: Outcomes
     seconds: float
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """Evaluates a block of points wherever it is called; None: the model is not known there."""
+    """Evaluates a block of points wherever it is called; returns None if the model is not there."""
 
     name: str
     timeout: float | None = None
@@ -67,7 +67,7 @@ class Package:
     ----------
     model : Model
     known : Task
-        For workers that know it.
+        For workers that have the model.
     """
 
     def __init__(self, model: Model, timeout: float | None = None):
@@ -76,13 +76,13 @@ class Package:
 
     @cached_property
     def whole(self) -> Task:
-        """For any worker."""
+        """A task with the model, for any worker."""
         return Task(self.known.name, self.known.timeout, packed(self.model))
 
 
 @contextmanager
 def package(model: Model, timeout: float | None = None) -> Iterator[Package]:
-    """A package that threads of this process know."""
+    """A package whose model threads of this process can find."""
     made = Package(model, timeout)
     _models[made.known.name] = model
     try:
@@ -106,7 +106,7 @@ def packed(model: Model) -> bytes:
     except Exception as error:
         raise TypeError(
             f"log_density={model.log_density!r} cannot be sent to another process ({type(error).__name__}: {error}): "
-            "open files, locks and connections inside of the function, or use an executor of threads"
+            "open files, locks and connections inside the function, or use an executor of threads"
         ) from error
 
 
@@ -116,7 +116,7 @@ def unpacked(payload: bytes) -> Model:
     Raises
     ------
     EvaluationError
-        Something that it needs is missing here.
+        Something that it needs is missing in this process.
     """
     import cloudpickle
 
@@ -130,7 +130,7 @@ def unpacked(payload: bytes) -> Model:
 
 
 def evaluate_in_time(model: Model, points: np.ndarray, timeout: float | None) -> Outcomes:
-    """The points' outcomes; the first call that takes longer is left to itself and ends them with a failure."""
+    """Outcomes of the points; the first call that takes too long is abandoned and ends them with a failure."""
     if timeout is None:
         return evaluate_block(model, points)
     outcomes: Outcomes = []
@@ -151,7 +151,7 @@ def calls(model: Model, points: np.ndarray) -> list[np.ndarray]:
 
 
 def too_late(model: Model, points: np.ndarray, timeout: float) -> EvaluationError:
-    """For a call at points (k, d) that takes longer than allowed."""
+    """The error for a call at points (k, d) that takes longer than allowed."""
     x = points if model.vectorized else points[0]
     what = f"log_density took longer than timeout={timeout:g} seconds"
-    return failed_value(model, x, what, "allow more, or repair it")
+    return failed_value(model, x, what, "raise timeout, or make log_density faster")

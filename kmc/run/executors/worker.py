@@ -1,4 +1,4 @@
-"""What a worker process does: it reads points from a pipe and writes what they gave, until the pipe is closed."""
+"""The loop of a worker process: read points from a pipe and write results, until the pipe is closed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from kmc.targets.evaluate import evaluate_block
 
 
 def serve(connection: Connection, payload: bytes) -> None:
-    """Greet with None, or a sentence that says what is wrong, and answer.
+    """Send None, or a sentence that says what is wrong, then answer requests.
 
-    The process leaves the terminal's group, in which Ctrl-C would reach it, for one of its own, in which it can be
-    ended together with whatever the user's function has started. It ends by itself when its parent does, which closes
-    the pipe, after the evaluation that it is at.
+    The process leaves the terminal's process group, where Ctrl-C would reach it, for a group of its own, in which it
+    can be ended together with whatever the user's function has started. When its parent ends, the pipe closes, and the
+    process ends after its current evaluation.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)
-    for library in ("OMP", "OPENBLAS", "MKL"):  # those that are loaded later
+    for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that are loaded later
         os.environ[f"{library}_NUM_THREADS"] = "1"
     try:
         model = unpacked(payload)

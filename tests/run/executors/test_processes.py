@@ -75,7 +75,7 @@ def test_one_that_always_dies_ends_the_run_with_its_parameters():
     model = Model(models.dying, dim=2)
     with (
         ProcessExecutor(1).open(model) as mapper,
-        pytest.raises(EvaluationError, match="2 times, now with exit code 7") as caught,
+        pytest.raises(EvaluationError, match="2 times, the last time with exit code 7") as caught,
     ):
         mapper(POINTS)
     np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
