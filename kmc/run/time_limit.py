@@ -1,15 +1,15 @@
-"""``max_time``: how long a run may take by the clock."""
+"""``max_time``: a limit on the wall-clock time of a run."""
 
 from __future__ import annotations
 
 import math
 import time
 
-WARMUP_SHARE = 1 / 2  # of the time, as of the evaluations: then warm-up is told to end
+WARMUP_SHARE = 1 / 2  # of the time, as of the evaluations, after which warm-up is told to end
 
 
 class TimeLimit:
-    """Seconds from the first evaluation of this call; a run that is resumed gets the whole of them again.
+    """Seconds from the first evaluation of this call; a resumed run gets all of them again.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class TimeLimit:
         self._began: float | None = None
 
     def start(self) -> None:
-        """The clock runs from now on."""
+        """Start the clock."""
         self._began = time.monotonic()
 
     @property

@@ -12,15 +12,15 @@ from kmc.run.growing_array import GrowingArray
 
 
 class Trace:
-    """Sweeps in the order they were made.
+    """Sweeps in the order in which they were made.
 
     Parameters
     ----------
     chains, dim : int
     blobs : BlobStore, optional
-        Where the blobs of a sweep's states are found.
+        Looks up the blobs of a sweep's states.
     proposals : bool
-        Whether to keep what was proposed and evaluated, too.
+        Whether to keep the evaluated proposals, too.
     """
 
     def __init__(self, chains: int, dim: int, blobs: BlobStore | None = None, proposals: bool = False):
@@ -69,13 +69,13 @@ class Trace:
 
     @property
     def proposals(self) -> dict[str, np.ndarray]:
-        """The points that were proposed, "x" (chains, draws, d), and their log-densities, "lp"; none if not kept."""
+        """The proposed points, "x" (chains, draws, d), and their log-densities, "lp"; empty if not kept."""
         names = {"x": "proposal", "lp": "proposal_log_density"} if self._has_proposals else {}
         return {name: self._by_chain(self._columns[column]) for name, column in names.items()}
 
     @property
     def blobs(self) -> dict[str, np.ndarray]:
-        """What the log-density computed besides, at those points: (chains, draws, *shape) for each name."""
+        """Further outputs of the log-density at those points: (chains, draws, *shape) for each name."""
         return {name: self._by_chain(column) for name, column in self._blobs.items()}
 
     def rows(self, start: int, stop: int) -> dict[str, np.ndarray]:
@@ -87,7 +87,7 @@ class Trace:
         return {name: column.rows(start, stop) for name, column in self._blobs.items()}
 
     def restore(self, rows: Mapping[str, np.ndarray], blobs: Mapping[str, np.ndarray]) -> None:
-        """Take what :meth:`rows` and :meth:`blob_rows` gave, from the first sweep on; nothing if there was none."""
+        """Restore the output of :meth:`rows` and :meth:`blob_rows`, from the first sweep on; nothing if it is empty."""
         if rows and len(rows["position"]):
             self._n = len(rows["position"])
             unknown = np.full(rows["position"].shape, np.nan)  # in stores of earlier versions
@@ -100,7 +100,7 @@ class Trace:
 
 
 def joined(traces: Sequence[Trace]) -> Trace:
-    """One trace of all chains, in order; of traces that differ in length, the last sweeps that all have."""
+    """One trace of all chains, in order; if lengths differ, the last sweeps that all traces have."""
     if len(traces) == 1:
         return traces[0]
     n = min(map(len, traces))
@@ -116,5 +116,5 @@ def _unknown(sweep):
 
 
 def side_by_side(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Rows of several traces as those of one of all their chains."""
+    """Join the rows of several traces into rows of all their chains."""
     return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}

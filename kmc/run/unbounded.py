@@ -1,4 +1,4 @@
-"""Is the log-density one that rises without bound, such as one with the wrong sign?"""
+"""Detect a log-density that increases without bound, such as one with the wrong sign."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from kmc.errors import EvaluationError
 from kmc.targets.model import Model
 
-LEAST_RISE = 1e4  # nats above the start, before anything is suspected: a density that is started far away gets there
-FURTHER = 10.0 ** np.array([-1, 0, 1, 2, 4, 8, 16, 32, 64])  # times the way so far: no proper density rises all along
+LEAST_RISE = 1e4  # nats above the start before anything is suspected: starts far from the mode reach that
+FURTHER = 10.0 ** np.array([-1, 0, 1, 2, 4, 8, 16, 32, 64])  # times the way so far: no proper density rises at all
 FEWEST_PROBES = 4
 
 
 class Ascent:
-    """The best point so far, and the way to it from the best of the first points.
+    """The best point so far, and the straight line to it from the best of the first points.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Ascent:
         self.n_probes = 0
 
     def note(self, points: np.ndarray, values: np.ndarray) -> None:
-        """Take in evaluations at points (k, d)."""
+        """Record evaluations at points (k, d)."""
         if not len(values):
             return
         i = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
@@ -48,19 +48,19 @@ class Ascent:
         return self._best[1] - self._first[1] > LEAST_RISE
 
     def check(self, evaluate: Callable[[np.ndarray], np.ndarray], most: int) -> None:
-        """Look further along the way to the best point, at ever greater distances.
+        """Evaluate further points on the line to the best point, at increasing distances.
 
         Parameters
         ----------
         evaluate : callable
             The log-density of points (1, d), shape (1,).
         most : int
-            Evaluations that may be made.
+            Largest number of evaluations.
 
         Raises
         ------
         EvaluationError
-            The log-density rises at each of these distances: it is that of no distribution.
+            The log-density increases at each of these distances, so it does not belong to a distribution.
         """
         if not self.suspicious or most < FEWEST_PROBES:
             return
@@ -99,7 +99,7 @@ class Ascent:
 
 
 def _value(evaluate, x):
-    """NaN for a failure, but for that of a value beyond all numbers."""
+    """The value; NaN for a failure, except for a value beyond the range of floats."""
     with np.errstate(all="ignore"):
         try:
             return float(evaluate(x[None])[0])
@@ -109,7 +109,7 @@ def _value(evaluate, x):
 
 
 def _way(model: Model, start: np.ndarray, best: np.ndarray) -> str:
-    """The parameters, element by element, that have gone furthest, and from where to where."""
+    """The parameters, by element, that have moved furthest, and from where to where."""
     places: list[tuple[float, str]] = []
     before, after = model.constrain(start[None]), model.constrain(best[None])
     for name in before:

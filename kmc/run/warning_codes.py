@@ -1,4 +1,4 @@
-"""Codes of the warnings that runs make: stable names, so that a script need not match English.
+"""Codes of warnings: stable names, so that a script need not match English.
 
 A result has the sentences in ``attrs["warnings"]`` and the codes in ``attrs["warning_codes"]``, in the same order. A
 code keeps its meaning from release to release; sentences may change.
@@ -31,4 +31,4 @@ CODES: dict[str, str] = {
     "unvisited-mode": "the log-density is high where no chain has been",
     "mode-weights": "the draws in a mode do not match its mass by the surrogate",
 }
-"""By code, what it means."""
+"""Meaning of each code."""

@@ -1,4 +1,4 @@
-"""Start points for densities that are zero near the origin: points of every size, positive ones too."""
+"""Start points for densities that are zero near the origin: points on all scales, also positive ones."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-_LARGEST = 6  # sizes from 1e-6 to 1e6
+_LARGEST = 6  # scales from 1e-6 to 1e6
 EXPONENTS = sorted(range(-_LARGEST, _LARGEST + 1), key=abs)
 TRIED = f"of sizes from 1e-{_LARGEST} to 1e{_LARGEST}, half of them positive"
-"""What :func:`wide_batches` gives, in words."""
+"""Description of the points of :func:`wide_batches`."""
 
 
 def wide_batches(rng: np.random.Generator, size: int, dim: int) -> Iterator[np.ndarray]:
-    """Points (size, d) without end: of one size after another, then of another size in each coordinate, and again.
+    """Yield points (size, d) without end: one scale after another, then different scales per coordinate, and so on.
 
-    Every other batch is positive.
+    Every second batch is positive.
     """
     while True:
         for exponent in EXPONENTS:
@@ -28,5 +28,5 @@ def wide_batches(rng: np.random.Generator, size: int, dim: int) -> Iterator[np.n
 
 
 def near(rng: np.random.Generator, size: int, point: np.ndarray, spread: float) -> np.ndarray:
-    """Points (size, d) that differ from one (d,) by a factor in each coordinate, so that signs and sizes stay."""
+    """Points (size, d) that differ from one point (d,) by a factor in each coordinate: signs and scales stay."""
     return point * np.exp(spread * rng.standard_normal((size, len(point))))

@@ -21,8 +21,8 @@ _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 class Circular(Parameter):
     """Numbers on a circle, where `high` is `low` again: an angle in degrees, a phase, a time of day.
 
-    What is sampled are two coordinates in the plane, whose direction is the parameter: no border cuts the posterior,
-    and a chain goes around the circle either way. The distance from the origin is independent of the parameter and
+    The sampler moves two coordinates in the plane, whose direction is the parameter: no boundary cuts the posterior,
+    and a chain can go around the circle either way. The distance from the origin is independent of the parameter and
     log-normal, with a median of 1.
 
     Parameters
@@ -31,13 +31,13 @@ class Circular(Parameter):
         Draws are in [low, high); the period is high - low. The density must have that period, too: the same value at
         `low` and at `high`.
     shape : int or tuple of int, optional
-        As of :class:`kmc.Real`. Each number adds two to the model's `dim`.
+        As for :class:`kmc.Real`. Each number adds two to the model's `dim`.
 
     Notes
     -----
-    The variable of the results has the attributes "circular", "low" and "period"; :func:`kmc.summary` and
-    ``kernelmc summary`` give its circular mean and sd. A density that is not periodic, with a hard bound at `low`,
-    wants :class:`kmc.Interval`.
+    The variable in the results has the attributes "circular", "low" and "period"; :func:`kmc.summary` and
+    ``kernelmc summary`` give its circular mean and sd. For a density that is not periodic, with a hard bound at `low`,
+    use :class:`kmc.Interval`.
 
     Examples
     --------
@@ -73,12 +73,12 @@ class Circular(Parameter):
 class Angle(Parameter):
     """Angles in radians, in [-pi, pi): :class:`Circular` with these ends, those of ArviZ's circular statistics.
 
-    For draws in [0, 2 pi) write ``kmc.Circular(0, 2 * np.pi)``: the two differ in nothing else.
+    For draws in [0, 2 pi) use ``kmc.Circular(0, 2 * np.pi)``: there is no other difference.
 
     Parameters
     ----------
     shape : int or tuple of int, optional
-        As of :class:`kmc.Real`. Each number adds two to the model's `dim`.
+        As for :class:`kmc.Real`. Each number adds two to the model's `dim`.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Angle(Parameter):
 
 
 def circle_attrs(low: float, high: float) -> dict[str, Any]:
-    """What the variable of a number on a circle says of itself."""
+    """Attributes of the variable of a number on a circle."""
     return {"circular": 1, "low": low, "period": high - low}
 
 
@@ -109,10 +109,10 @@ def circle_attrs(low: float, high: float) -> dict[str, Any]:
 class Direction:
     """y = (low + high) / 2 + (high - low) atan2(x_2, x_1) / (2 pi): the direction of a point in the plane.
 
-    Not a bijection: the radius r = |x| goes with y, and has a density of its own, with log r normal of mean 0 and sd
-    SPREAD. In the place of the log-Jacobian is what makes the density of x, times its area element r dr dφ, that of y
-    times that of r: log((high - low) / (2 pi)) - log r + log q(r), q being the density of the log-normal distribution.
-    It vanishes at the origin, where the direction is not smooth.
+    Not a bijection: the radius r = |x| accompanies y, and has a density of its own, with log r normal of mean 0 and sd
+    SPREAD. Instead of the log-Jacobian there is the term that makes the density of x, times its area element r dr dφ,
+    that of y times that of r: log((high - low) / (2 pi)) - log r + log q(r), where q is the density of the log-normal
+    distribution. It vanishes at the origin, where the direction is not smooth.
     """
 
     low: float
@@ -127,7 +127,7 @@ class Direction:
     def constrain(self, x: np.ndarray) -> np.ndarray:
         turns = np.arctan2(x[..., 1], x[..., 0]) / (2.0 * np.pi)
         y = 0.5 * (self.low + self.high) + (self.high - self.low) * turns
-        return np.where((y >= self.high) | (y < self.low), self.low, y)  # as far as rounding has taken it
+        return np.where((y >= self.high) | (y < self.low), self.low, y)  # rounding can reach the ends
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
         log_r = np.log(np.maximum(np.hypot(x[..., 0], x[..., 1]), _LEAST))

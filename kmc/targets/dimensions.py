@@ -1,4 +1,4 @@
-"""Shapes, names of dimensions and labels along them, from what a user says of each."""
+"""Shapes, dimension names and labels of a model's parameters."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from kmc.targets.parameters import Parameter
 from kmc.targets.priors import as_parameter
 
 RESERVED = ("chain", "draw")
-"""Dimensions that all results have."""
+"""Dimensions of all results."""
 
 
 class Dimensions:
-    """What `parameters`, `coords` and `dims` of a :class:`kmc.Model` say together.
+    """Combine `parameters`, `coords` and `dims` of a :class:`kmc.Model`.
 
-    A parameter's shape comes from itself or, where it has none, from the labels of its dimensions; where both are
-    there they must agree. Dimensions without names are called ``name_dim_0``, ``name_dim_1``, ... as in ArviZ, and
-    labels that are not given are 0, 1, ...
+    A parameter's shape is its own or, if it has none, comes from the labels of its dimensions; if both are given, they
+    must agree. Dimensions without names are called ``name_dim_0``, ``name_dim_1``, ... as in ArviZ, and missing labels
+    are 0, 1, ...
 
     Attributes
     ----------
     parameters : dict of str to Parameter
-        Distributions among those given have become parameters.
+        Distributions are converted to parameters.
     batches : dict of str to tuple of int
-        The shape of the array of each parameter's values; that of a value, such as the length of a simplex, is
-        left out.
+        The shape of the array of each parameter's values, without that of a value itself, such as the length of a
+        simplex.
     dims : dict of str to tuple of str
     coords : dict of str to ndarray
 
@@ -72,7 +72,7 @@ class Dimensions:
 
 
 def as_parameters(parameters: Any) -> dict[str, Parameter]:
-    """A mapping of names, which results can have, to parameters."""
+    """A mapping of valid names to parameters."""
     expected = 'expected a mapping such as {"mu": kmc.Real(), "sigma": kmc.Positive()}'
     if not isinstance(parameters, Mapping):
         raise TypeError(f"parameters={parameters!r}: {expected}")

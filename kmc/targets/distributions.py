@@ -1,6 +1,6 @@
-"""Priors by name: the ones that are wanted most, as thin declarations over scipy.stats.
+"""Common priors by name, as thin declarations over scipy.stats.
 
-Any other continuous distribution of scipy.stats is as good: see :class:`kmc.Prior`.
+Any other continuous distribution of scipy.stats works as well: see :class:`kmc.Prior`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Normal(WithPrior):
     ----------
     mean, sd : float
     shape : int or tuple of int, optional
-        Of an array of independent numbers with that prior, as of :class:`kmc.Real`.
+        Of an array of independent numbers with this prior, as for :class:`kmc.Real`.
 
     Examples
     --------
@@ -57,9 +57,9 @@ class HalfNormal(WithPrior):
     Parameters
     ----------
     sd : float
-        Of the normal number.
+        Standard deviation of the normal number.
     shape : int or tuple of int, optional
-        As of :class:`Normal`.
+        As for :class:`Normal`.
 
     Examples
     --------
@@ -87,9 +87,9 @@ class LogNormal(WithPrior):
     Parameters
     ----------
     mean, sd : float
-        Of the log.
+        Mean and standard deviation of the log.
     shape : int or tuple of int, optional
-        As of :class:`Normal`.
+        As for :class:`Normal`.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Uniform(WithPrior):
     ----------
     low, high : float
     shape : int or tuple of int, optional
-        As of :class:`Normal`.
+        As for :class:`Normal`.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class Exponential(WithPrior):
     rate : float
         One over the mean.
     shape : int or tuple of int, optional
-        As of :class:`Normal`.
+        As for :class:`Normal`.
 
     Examples
     --------
@@ -181,7 +181,7 @@ class Gamma(WithPrior):
     ----------
     alpha, rate : float
     shape : int or tuple of int, optional
-        As of :class:`Normal`: of the array, not of the distribution.
+        As for :class:`Normal`: of the array, not the shape parameter of the distribution.
 
     Examples
     --------
@@ -211,7 +211,7 @@ class Beta(WithPrior):
     ----------
     alpha, beta : float
     shape : int or tuple of int, optional
-        As of :class:`Normal`.
+        As for :class:`Normal`.
 
     Examples
     --------
@@ -235,7 +235,7 @@ class Beta(WithPrior):
 
 @dataclass(frozen=True)
 class StudentT(WithPrior):
-    """Student's t distribution; with ``df=1`` it is Cauchy's.
+    """Student's t distribution; ``df=1`` is the Cauchy distribution.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ class StudentT(WithPrior):
         Degrees of freedom.
     center, scale : float
     shape : int or tuple of int, optional
-        As of :class:`Normal`.
+        As for :class:`Normal`.
 
     Examples
     --------
@@ -304,7 +304,7 @@ class Dirichlet(WithPrior):
 
 
 def _check(prior: Any, **least: float) -> None:
-    """Numbers above these, made floats."""
+    """Convert to floats, and check that they exceed these bounds."""
     for name, low in least.items():
         check_number(prior, name, low)
         object.__setattr__(prior, name, float(getattr(prior, name)))

@@ -1,4 +1,4 @@
-"""Calls of the user's log-density: counted, checked and isolated from our own arrays."""
+"""Calls of the user's log-density: counted, checked and isolated from kmc's own arrays."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kmc.targets.returned import Blobs, as_blobs, as_number, as_numbers, describ
 
 
 class Evaluation(NamedTuple):
-    """What one point gave."""
+    """The result at one point."""
 
-    value: float  # the log-density of the unconstrained vector: finite, -inf, or NaN where the model rejects it
-    blobs: Blobs | None = None  # what the function returned besides; None where the density is zero
+    value: float  # the log-density of the unconstrained vector: finite, -inf, or NaN if the model rejects it
+    blobs: Blobs | None = None  # further outputs of the function; None where the density is zero
 
 
 Mapper = Callable[[np.ndarray], Sequence[Evaluation | Failure]]
-"""Evaluates points (k, d) somewhere else: an evaluation for each, or failures among them."""
+"""Evaluates points (k, d) elsewhere: returns an evaluation or a failure for each."""
 
 
 class Evaluator:
@@ -34,19 +34,19 @@ class Evaluator:
     mapper : callable, optional
         See below.
     keep : callable, optional
-        Told of every batch of points (k, d) and its evaluations.
+        Called with every batch of points (k, d) and its evaluations.
 
     Attributes
     ----------
     model : Model
     mapper : callable or None
-        Where the calls are made; None: here, one after the other.
+        Where the calls are made; None: in this process, one after the other.
     n_evaluations : int
-        Points evaluated so far, those that failed included. One that was lost with a worker and evaluated again counts
-        once. When one fails, the points after it were not evaluated, unless a mapper or a vectorized model took the
-        batch as a whole: then all of it counts.
+        Points evaluated so far, including failed ones. A point that was lost with a worker and evaluated again counts
+        once. After a failure the remaining points are not evaluated, unless a mapper or a vectorized model took the
+        batch as a whole: then the whole batch counts.
     n_nonfinite : int
-        Those of them that gave NaN or ``+inf`` and were taken as a density of zero, as the model asks for.
+        Points that gave NaN or ``+inf`` and were taken as a density of zero, as the model requests.
     """
 
     def __init__(
@@ -74,9 +74,8 @@ class Evaluator:
         Raises
         ------
         EvaluationError
-            The log-density raised an exception, or returned something other than a real number below ``+inf``: the
-            first of those that did, in the order of the points. NaN and ``+inf`` of a model that rejects them count as
-            ``-inf``.
+            The log-density raised an exception, or returned something other than a real number below ``+inf``; the
+            error is that of the first such point. NaN and ``+inf`` of a model that rejects them count as ``-inf``.
         """
         points = np.asarray(points, dtype=np.float64)
         evaluations = self._evaluations(points) if len(points) else []
@@ -85,7 +84,7 @@ class Evaluator:
         return self.values(evaluations)
 
     def values(self, evaluations: Sequence[Evaluation]) -> np.ndarray:
-        """The log-densities (k,) that evaluations gave, ``-inf`` where they were rejected, which is counted."""
+        """The log-densities (k,) of evaluations; rejected ones are counted and become ``-inf``."""
         values = np.array([evaluation.value for evaluation in evaluations], dtype=np.float64)
         rejected = np.isnan(values)
         self.n_nonfinite += int(np.count_nonzero(rejected))
@@ -107,7 +106,7 @@ class Evaluator:
 
 
 def evaluate_block(model: Model, points: np.ndarray) -> list[Evaluation | Failure]:
-    """The points (k, d) in another process: nothing is raised, and what failed can travel.
+    """Evaluate points (k, d) in another process: nothing is raised, and failures can be pickled.
 
     A block of a vectorized model is one call; if that fails, the failure stands for all of its points.
     """
@@ -133,7 +132,7 @@ def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
     EvaluationError
     """
     try:
-        returned = model.call(x.copy())  # a copy: the function may keep it or write to it
+        returned = model.call(x.copy())  # a copy: the function may keep it or modify it
     except Exception as error:
         raise failed_call(model, x, error) from error
     if type(returned) is float:
@@ -178,14 +177,14 @@ def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
 
 
 def _split(returned):
-    """The value and the blobs, of which there may be none."""
+    """The value, and the blobs if there are any."""
     if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], dict):
         return returned
     return returned, None
 
 
 def _legal(model: Model, x: np.ndarray, value: float) -> float:
-    """The value; NaN for one that is rejected."""
+    """The value, or NaN if it is rejected."""
     if value < math.inf:
         return value
     if model.nonfinite == "reject":
@@ -193,13 +192,13 @@ def _legal(model: Model, x: np.ndarray, value: float) -> float:
     if math.isnan(value):
         what, remedy = "NaN", "return -inf where the density is zero"
     else:
-        what, remedy = "+inf", "a density is finite, so look for an overflow or a division by zero"
+        what, remedy = "+inf", "a density is finite, so check for an overflow or a division by zero"
     what = f"log_density returned {what}, expected a finite number or -inf"
-    raise failed_value(model, x, what, f"{remedy}, or take such points as a density of zero: {_rejecting(model)}")
+    raise failed_value(model, x, what, f"{remedy}, or treat such points as having zero density: {_rejecting(model)}")
 
 
 def _rejecting(model: Model) -> str:
-    """How the user can construct this model so that it rejects values that are not finite."""
+    """Tell the user how to construct this model so that it rejects values that are not finite."""
     made = getattr(model.space, "made_by", None)
     if made is None:
         given = "parameters=..." if model.named else f"dim={model.dim}"

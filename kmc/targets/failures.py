@@ -1,4 +1,4 @@
-"""What failed, where, and how it travels from one process to another."""
+"""Failures of the user's function: error messages, and transport from one process to another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kmc.targets.model import Model
 
 @dataclass(frozen=True)
 class Failure:
-    """An EvaluationError that can be pickled, whatever its cause is.
+    """An EvaluationError that can be pickled, whatever its cause.
 
     Attributes
     ----------
@@ -29,13 +29,13 @@ class Failure:
 
     @classmethod
     def of(cls, error: EvaluationError) -> Failure:
-        """From an error that was caught where the function ran; its traceback there becomes a note."""
+        """From an error that was caught where the function ran; its traceback becomes a note."""
         if error.__cause__ is None:
             return cls(error)
         error.add_note("".join(traceback.format_exception(error.__cause__)))
         try:
             cause = pickle.dumps(error.__cause__)
-        except Exception:  # an exception may hold anything: a file, a lock, a class that its module does not show
+        except Exception:  # an exception may hold anything: a file, a lock, a class that cannot be imported
             cause = None
         return cls(error, cause)
 
@@ -43,31 +43,31 @@ class Failure:
         """Raise it."""
         try:
             cause = None if self.cause is None else pickle.loads(self.cause)
-        except Exception:  # its class cannot be imported here, or its __init__ takes other arguments than its args
+        except Exception:  # its class cannot be imported here, or its __init__ takes arguments other than its args
             cause = None
         raise self.error from cause
 
 
 def failed_call(model: Model, x: np.ndarray, error: BaseException) -> EvaluationError:
-    """For an exception of the user's function at x, (d,) or (k, d)."""
+    """The error for an exception of the user's function at x, (d,) or (k, d)."""
     message = f"log_density raised {type(error).__name__}: {_words(error)}"
-    return failed_value(model, x, message, "repair it, or return -inf where the density is zero")
+    return failed_value(model, x, message, "fix it, or return -inf where the density is zero")
 
 
 def failed_value(model: Model, x: np.ndarray, what: str, remedy: str) -> EvaluationError:
-    """For something else than a log-density at x, (d,) or (k, d)."""
+    """The error for an invalid value at x, (d,) or (k, d)."""
     parameters = _by_name(model, x)
     where = f"x = {_format(x)}" if parameters is None else _named(parameters)
     return EvaluationError(f"{what}, at {where}; {remedy}", position=x.copy(), parameters=parameters)
 
 
 def _by_name(model: Model, x: np.ndarray) -> dict[str, Any] | None:
-    """The parameters as the function got them."""
+    """The parameters in the form that the function received."""
     if not model.named:
         return None
     try:
         values = model.constrain(np.atleast_2d(x))
-    except Exception:  # it may be what failed
+    except Exception:  # this may be the failure itself
         return None
     return values if x.ndim == 2 else {name: value[0] for name, value in values.items()}
 
@@ -79,7 +79,7 @@ def _named(parameters: dict[str, Any]) -> str:
 def _words(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # of the exception's own class
+    except Exception:  # raised by the exception's own class
         return "(no message, as its __str__ failed)"
 
 

@@ -24,7 +24,7 @@ class GaussianProcessClassifier:
     labels : ndarray, shape (n,)
         1 or -1.
     draws : int
-        Of the importance sampler; 0 for the Laplace approximation itself.
+        Number of draws of the importance sampler; 0 for the Laplace approximation itself.
     ridge : float
         Added to the diagonal of the kernel matrix.
     prior_variance : float
@@ -38,7 +38,7 @@ class GaussianProcessClassifier:
         self._squares = (inputs[above[0]] - inputs[above[1]]).T ** 2  # (d, pairs)
 
     def __call__(self, log_weights: np.ndarray, rng: np.random.Generator) -> float:
-        """At one point (d,)."""
+        """Estimate at one point (d,)."""
         prior = -0.5 * float(log_weights @ log_weights) / self.prior_variance
         return prior + self.log_marginal(np.exp(log_weights), rng)
 
@@ -46,7 +46,7 @@ class GaussianProcessClassifier:
         """Estimate of log p(labels | weights), for weights (d,).
 
         With K = L Lᵀ and f = L v, the prior of v is standard normal and the Laplace approximation of its posterior is
-        N(v̂, (I + LᵀWL)⁻¹), whose Cholesky factor serves draws and densities.
+        N(v̂, (I + LᵀWL)⁻¹), whose Cholesky factor is used for draws and densities.
         """
         kernel = squareform(np.exp(-0.5 * (weights**2 @ self._squares)), checks=False)
         kernel[np.diag_indices_from(kernel)] = 1.0 + self.ridge
@@ -120,7 +120,7 @@ def read_glass(path: Path, whiten: bool = True) -> tuple[np.ndarray, np.ndarray]
 
 
 def whitened(inputs: np.ndarray) -> np.ndarray:
-    """Inputs (n, d) without their mean and the Cholesky factor of their covariance."""
+    """Inputs (n, d), centered and divided by the Cholesky factor of their covariance."""
     centered = inputs - inputs.mean(0)
     root = np.linalg.cholesky(np.cov(centered.T))
     return linalg.solve_triangular(root, centered.T, lower=True).T

@@ -1,4 +1,4 @@
-"""A model as a notebook shows it."""
+"""The HTML representation of a model in a notebook."""
 
 from __future__ import annotations
 

@@ -48,14 +48,14 @@ PUBLISHED = {
     "sigma_hare": (0.25, 0.045),
     "sigma_lynx": (0.25, 0.044),
 }
-"""Posterior mean and standard deviation of every parameter, as Carpenter (2018) found them with Stan."""
+"""Posterior mean and standard deviation of every parameter, from Carpenter (2018), by Stan."""
 
 _LOG_PELTS = np.log(PELTS)
 _RATE_MEAN, _RATE_SD = np.array([1.0, 0.05, 1.0, 0.05]), np.array([0.5, 0.05, 0.5, 0.05])
 _LOG_MEAN, _LOG_SD = np.array([np.log(10), np.log(10), -1.0, -1.0]), 1.0
 _LOG_2PI = math.log(2 * math.pi)
 
-_BOUND = 50.0  # on every |x_i| and on both log populations: beyond it nothing is left that could be computed
+_BOUND = 50.0  # on every |x_i| and on both log populations: beyond it nothing can be computed
 _MAX_CALLS = 5000  # of the right-hand side; ten times what the posterior needs, about 25 ms
 
 
@@ -89,7 +89,7 @@ def log_density(x) -> float:
 
 
 def predict(x, years=YEARS) -> np.ndarray:
-    """The two populations that the parameters imply, without measurement error.
+    """The two populations for these parameters, without measurement error.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def predict(x, years=YEARS) -> np.ndarray:
 
 
 def initial(rng: np.random.Generator, chains: int) -> np.ndarray:
-    r"""Over-dispersed points to start from, read off the data by eye and not off the posterior.
+    r"""Over-dispersed start points, read off the data by eye and not off the posterior.
 
     Starts drawn from the prior alone lead most chains to a second mode, 40 nats lower, in which the model oscillates
     too fast for the data. Three textbook facts about the equations avoid it: small oscillations have the period
@@ -138,19 +138,19 @@ def _log_prior(x) -> float:
 
 
 def _log_normal(y, mean, sd):
-    """Sum of normal log-densities."""
+    """Sum of log-densities of normal distributions."""
     return (-0.5 * ((y - mean) / sd) ** 2 - np.log(sd) - 0.5 * _LOG_2PI).sum()
 
 
 class _TooMuchWork(Exception):
-    """The right-hand side was asked for more often than any plausible parameters need."""
+    """The right-hand side was called more often than any plausible parameters need."""
 
 
 def _solve(x, years):
-    """Log populations, shape (t, 2), or None where they cannot be had.
+    """Log populations, shape (t, 2), or None if they cannot be computed.
 
     In p = log u and q = log v the equations read p' = α − β e^q, q' = δ e^p − γ: populations cannot become negative,
-    and relative accuracy is absolute. The tolerance keeps the error of the log-density near 1e-5.
+    and relative accuracy becomes absolute. The tolerance keeps the error of the log-density near 1e-5.
     """
     alpha, beta, gamma, delta = np.exp(x[:4]).tolist()
     calls = 0
@@ -160,7 +160,7 @@ def _solve(x, years):
         calls += 1
         if calls > _MAX_CALLS:
             raise _TooMuchWork
-        # A step that the solver is about to reject may ask for absurd populations: they must not end the solve.
+        # A step that the solver is about to reject may have absurd populations: they must not end the solve.
         p, q = log_population.tolist()
         return alpha - beta * math.exp(min(q, _BOUND)), delta * math.exp(min(p, _BOUND)) - gamma
 

@@ -1,4 +1,4 @@
-"""The target distribution, as the user states it."""
+"""The target distribution, as declared by the user."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ NONFINITE = ("raise", "reject")
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A log-density that can be evaluated and nothing more: of a vector, or of parameters with names and supports.
+    """A log-density that can only be evaluated: of a vector, or of parameters with names and supports.
 
     Parameters
     ----------
     log_density : callable
-        Returns one real number: the log of the density, up to a constant. ``-inf`` says that the density is zero. It
-        takes a float64 array of shape (dim,) or, with `parameters`, a dict with a Python float for each parameter that
-        is a number and a float64 array for any other; and then `args` and `kwargs`. The arrays are the function's own,
-        to keep or change. It may return ``(number, dict)``: the dict's arrays are kept with the draws, see
-        :func:`kmc.sample`.
+        Returns one real number: the log of the density, up to a constant. ``-inf`` means that the density is zero. It
+        takes a float64 array of shape (dim,) or, with `parameters`, a dict with a Python float for each scalar
+        parameter and a float64 array for any other; then `args` and `kwargs`. The function may keep or modify these
+        arrays. It may return ``(number, dict)``: the dict's arrays are stored with the draws, see :func:`kmc.sample`.
     dim : int
         The number d of parameters, for a function of a vector.
     parameters : mapping of str to parameter, optional
@@ -42,41 +41,42 @@ class Model:
         :class:`kmc.Exponential`, :class:`kmc.Gamma`, :class:`kmc.Beta`, :class:`kmc.StudentT`, :class:`kmc.Dirichlet`
         or any frozen continuous distribution of scipy.stats, see :class:`kmc.Prior`. The log-density of a prior is
         added to what the function returns, which is then the log-likelihood. The density is with respect to these
-        parameters: what the transformation to R^d adds to it (the log of the Jacobian) is added. Draws come back with
-        these names and supports.
+        parameters: the log-Jacobian of the transformation from R^d is added automatically. Draws have these names and
+        supports.
     coords : mapping of str to sequence, optional
-        Labels along dimensions, by the dimension's name; 0, 1, ... for those that are not given.
+        Labels along dimensions, by the dimension's name; by default 0, 1, ...
     dims : mapping of str to sequence of str, optional
-        Names of each parameter's dimensions; ``name_dim_0``, ... for those that are not given. A parameter without a
-        shape gets it from the labels; where both are given, they must agree. The dimensions of a value, such as that of
+        Names of each parameter's dimensions; by default ``name_dim_0``, ... A parameter without a shape gets it from
+        the labels; if both are given, they must agree. The dimensions of a value, such as that of a simplex, come last.
         a simplex, come last.
     initial : array_like, shape (k, d), mapping or list of mappings, optional
-        Start points for :func:`kmc.sample` where it is given none: unconstrained ones, or arrays (k, ...) by name,
+        Default start points of :func:`kmc.sample`: unconstrained ones, or arrays (k, ...) by name,
         or one mapping for each point.
     vectorized : bool
         Whether `log_density` takes many points at once and returns an array (k,): it gets points (k, d) or a dict of
         arrays (k, ...).
     noisy : bool
-        Whether `log_density` returns the log of an unbiased estimate of the density, drawn again at every call, instead
-        of the density itself: the average over simulations, say. The draws are exact all the same, see the notes.
+        Whether `log_density` returns the log of an unbiased estimate of the density, drawn anew at every call, instead
+        of the density itself: for example the average over simulations. The draws are exact nevertheless, see the
+        notes.
     nonfinite : {"raise", "reject"}
-        What NaN and ``+inf`` mean: "raise" stops the run with an error that holds the parameter vector, "reject" takes
-        them as ``-inf``. How many there were is the attribute "n_nonfinite" of the result, and many of them are warned
-        of: the posterior may reach where the function fails.
+        Treatment of NaN and ``+inf``: "raise" stops the run with an error that holds the parameter vector, "reject"
+        treats them as ``-inf``. Their number is the attribute "n_nonfinite" of the result, and many of them cause a
+        warning: the posterior may extend to where the function fails.
     args : tuple
         Further positional arguments of `log_density`.
     kwargs : mapping of str to object, optional
         Keyword arguments of `log_density`.
     space : Space, optional
-        Instead of `parameters`, how draws are shown: see :class:`kmc.targets.space.Space`. `log_density` takes the
-        vector, of `space.dim` numbers.
+        Instead of `parameters`, the presentation of draws: see :class:`kmc.targets.space.Space`. `log_density` takes
+        the vector, of `space.dim` numbers.
 
     log_likelihood, log_prior : callable, optional
-        Instead of `log_density`, two functions of which it is the sum. The first takes what `log_density` takes, `args`
+        Instead of `log_density`, two functions whose sum it is. The first takes the arguments of `log_density`, `args`
         and `kwargs` included, and returns the log-likelihood: a number, or an array (or a dict of arrays) with a number
         for each observation, which goes to the group ``log_likelihood`` of the results, so that ``arviz.loo`` works;
-        with a dict beside it, as above. The second takes the parameters alone. Where it is -inf, the likelihood is not
-        evaluated. It can be left out where parameters are declared with priors. Both values are kept with the draws, in
+        optionally with a dict, as above. The second takes only the parameters. Where it is -inf, the likelihood is not
+        evaluated. It can be left out if parameters are declared with priors. Both values are stored with the draws, in
         the group ``blobs``, as "total_log_likelihood" and "log_prior". For :func:`kmc.evidence` the prior has to be
         normalized.
 
@@ -85,22 +85,22 @@ class Model:
     dim : int
         The number d of unconstrained parameters.
     dims, coords : dict
-        As given, completed.
+        As given, completed with defaults.
     named : bool
-        Whether draws have names of their own, by `parameters` or `space`.
+        Whether draws have names, by `parameters` or `space`.
 
     Raises
     ------
     TypeError, ValueError
-        An argument is not as it is said above; the message has its name and its value.
+        An invalid argument; the message has its name and its value.
 
     Notes
     -----
-    An estimate is kept with its state and never made again: the chain of states and estimates then has the target as
-    its marginal, whatever the noise [1]_. The estimate must be of the density, not of its log: noise in the log of
-    variance v and mean -v/2, if it is Gaussian; averages of likelihoods are unbiased and averages of their logs are
-    not. The noise sets the pace. With a sd of 1 in the log about half of all proposals can be accepted at best, and a
-    draw is worth a fifth of an independent one; with 1.7, a fortieth; with 3, hardly anything.
+    An estimate is kept with its state and never recomputed: the chain of states and estimates then has the target as
+    its marginal, whatever the noise [1]_. The estimate must be unbiased for the density, not for its log: Gaussian
+    noise in the log must have variance v and mean -v/2; averages of likelihoods are unbiased, averages of their logs
+    are not. The noise limits the efficiency. With a sd of 1 in the log, at best about half of all proposals are
+    accepted, and a draw is worth a fifth of an independent one; with 1.7, a fortieth; with 3, hardly anything.
 
     References
     ----------
@@ -137,7 +137,7 @@ class Model:
     """
 
     log_density: Callable[..., Any] = None  # type: ignore[assignment]
-    # Completed when it is None, so that no reader meets a None.
+    # None is replaced by a default, so that no reader meets a None.
     dim: int = None  # type: ignore[assignment]
     _: KW_ONLY
     parameters: Mapping[str, Parameter | Distribution] | None = None
@@ -165,7 +165,7 @@ class Model:
         if not isinstance(self.nonfinite, str) or self.nonfinite not in NONFINITE:
             raise ValueError(
                 f"nonfinite={self.nonfinite!r} is unknown: "
-                'pass "raise" to stop at a NaN or +inf, or "reject" to take it as a density of zero'
+                'pass "raise" to stop at a NaN or +inf, or "reject" to treat it as zero density'
             )
         _check_flag(self, "noisy", "log_density returns the log of an unbiased estimate")
         _check_flag(self, "vectorized", "log_density takes many points at once")
@@ -181,12 +181,12 @@ class Model:
 
     @property
     def named(self) -> bool:
-        """Whether draws have names of their own."""
+        """Whether draws have names."""
         return self.parameters is not None or self.space is not None
 
     @property
     def data(self) -> Mapping[str, Mapping[str, Any]]:
-        """By group (such as "observed_data") and name, dimensions and arrays of data that go with the results."""
+        """By group (such as "observed_data") and name, dimensions and arrays of data for the results."""
         return getattr(self.space, "data", {})
 
     @property
@@ -196,25 +196,25 @@ class Model:
 
     @property
     def prior(self) -> JointPrior | None:
-        """The prior of those parameters that were declared with one; None where there is none."""
+        """The prior of those parameters that were declared with one, or None."""
         return getattr(self._space, "prior", None)
 
     @property
     def intervals(self) -> Mapping[str, tuple[float, float]]:
-        """By parameter, its bounds, where there are two finite ones."""
+        """The bounds of each parameter that has two finite ones."""
         return getattr(self._space, "intervals", {})
 
     def within_intervals(self, points: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Those parameters (n, *shape) at vectors (n, d), by name; there may be others among them."""
+        """These parameters (n, *shape) at vectors (n, d), by name; others may be included."""
         return getattr(self._space, "within_intervals", self.constrain)(points)
 
     def _repr_html_(self) -> str:
         return as_html(self)
 
     def call(self, x: np.ndarray) -> Any:
-        """Whatever `log_density` returns at x (d,), or (k, d) if the model is vectorized.
+        """The output of `log_density` at x (d,), or (k, d) if the model is vectorized.
 
-        It gets x itself, or new arrays where the parameters have names, and may write to them.
+        It gets x itself, or new arrays if the parameters have names, and may modify them.
         """
         return self.log_density(x if self.parameters is None else self._by_name(x), *self.args, **self.kwargs)
 
@@ -223,7 +223,7 @@ class Model:
         return self._space.log_jacobian(x)
 
     def log_added(self, x: np.ndarray) -> Any:
-        """What is to be added to the value that `log_density` returns: (d,) -> float, (k, d) -> (k,).
+        """Terms that are added to the value of `log_density`: (d,) -> float, (k, d) -> (k,).
 
         The log-Jacobian, and the log-density of the prior where parameters were declared with one.
         """
@@ -234,24 +234,24 @@ class Model:
         return jacobian + (float(log_prior[0]) if x.ndim == 1 else log_prior)
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        """The parameters (n, *shape) at vectors (n, d), by name; ``{"x": points}`` where they have none."""
+        """The parameters (n, *shape) at vectors (n, d), by name; ``{"x": points}`` if they have no names."""
         return self._space.constrain(points)
 
     def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
-        """Start points (k, d): the model's own `initial`, all of them, or n of its space.
+        """Start points (k, d): the model's own `initial`, all of them, or n points of its space.
 
-        None where the sampler's default is meant.
+        None for the sampler's default.
         """
         return self._space.initial_points(rng, n) if self.initial is None else np.array(self.initial)
 
     def start_points(self, initial: Any, least: int, name: str = "initial") -> np.ndarray:
-        """Start points (k, d), k >= least, from what a user gave: see :func:`kmc.targets.starts.start_points`."""
+        """Start points (k, d), k >= least, from a user's argument: see :func:`kmc.targets.starts.start_points`."""
         return start_points(initial, least, self._space, name)
 
     def _posterior(self) -> Posterior:
-        given: Any = self.log_density  # after dataclasses.replace, the sum that was made before
+        given: Any = self.log_density  # after dataclasses.replace it is the sum that was made before
         if given is not None and not isinstance(given, Posterior):
-            raise TypeError(f"log_density={given!r} beside log_likelihood and log_prior: pass either it or these two")
+            raise TypeError(f"log_density={given!r} with log_likelihood and log_prior: pass either it or these two")
         for name in ("log_likelihood", "log_prior"):
             part = getattr(self, name)
             if not callable(part) and not (name == "log_prior" and part is None):
@@ -265,7 +265,7 @@ class Model:
         if len(given) > 1:
             raise TypeError(
                 f"{given[0]}={getattr(self, given[0])!r} and {given[1]}={getattr(self, given[1])!r}: expected one of "
-                "them, as each says what the dimensions are"
+                "them, as each defines the dimensions"
             )
         if self.space is None:
             whole = {"x": Real(_positive_integer(self.dim))} if self.parameters is None else self.parameters

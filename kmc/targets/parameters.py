@@ -1,4 +1,4 @@
-"""Declarations of parameters: how large they are, and where they live."""
+"""Declarations of parameters: their shapes and supports."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Parameter(ABC):
     Attributes
     ----------
     shape : tuple of int or None
-        Of the array of values, each of which may have a shape of its own; None: a single value, unless the model's
-        `dims` say otherwise.
+        Shape of the array of values, each of which may have a shape of its own; None: a single value, unless the
+        model's `dims` say otherwise.
     """
 
     shape: Any
@@ -69,7 +69,7 @@ class Positive(Parameter):
     Parameters
     ----------
     shape : int or tuple of int, optional
-        As of :class:`Real`.
+        As for :class:`Real`.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class LowerBound(Parameter):
     ----------
     lower : float
     shape : int or tuple of int, optional
-        As of :class:`Real`.
+        As for :class:`Real`.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class UpperBound(Parameter):
     ----------
     upper : float
     shape : int or tuple of int, optional
-        As of :class:`Real`.
+        As for :class:`Real`.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class Interval(Parameter):
     ----------
     lower, upper : float
     shape : int or tuple of int, optional
-        As of :class:`Real`.
+        As for :class:`Real`.
 
     Examples
     --------
@@ -181,14 +181,14 @@ class Interval(Parameter):
 class Simplex(Parameter):
     """Positive numbers with the sum 1: a softmax (isometric log-ratio).
 
-    The log-density is with respect to all of them but one, as that of a Dirichlet distribution is.
+    The log-density is with respect to all components except one, as for a Dirichlet distribution.
 
     Parameters
     ----------
     size : int
         At least 2.
     shape : int or tuple of int, optional
-        Of an array of simplexes: ``Simplex(4, shape=3)`` has the values of three, in the rows of a (3, 4) array.
+        Shape of an array of simplexes: ``Simplex(4, shape=3)`` has three of them, the rows of a (3, 4) array.
 
     Examples
     --------
@@ -222,7 +222,7 @@ class Ordered(Parameter):
     size : int
         At least 2.
     shape : int or tuple of int, optional
-        Of an array of such vectors, as of :class:`Simplex`.
+        Shape of an array of such vectors, as for :class:`Simplex`.
 
     Examples
     --------
@@ -249,15 +249,15 @@ class Ordered(Parameter):
 class CorrelationCholesky(Parameter):
     """The lower Cholesky factor L of a correlation matrix L L^T: tanh(x) are the canonical partial correlations.
 
-    The log-density is with respect to the elements below the diagonal of L, as Stan's ``lkj_corr_cholesky`` is. For a
-    density of the correlation matrix itself add the sum over i = 1, ..., `size` of (`size` - i) log L_ii.
+    The log-density is with respect to the elements below the diagonal of L, as for Stan's ``lkj_corr_cholesky``. For a
+    density of the correlation matrix itself, add the sum over i = 1, ..., `size` of (`size` - i) log L_ii.
 
     Parameters
     ----------
     size : int
         At least 2.
     shape : int or tuple of int, optional
-        Of an array of such factors, as of :class:`Simplex`.
+        Shape of an array of such factors, as for :class:`Simplex`.
 
     Examples
     --------
@@ -283,7 +283,7 @@ class CorrelationCholesky(Parameter):
 
 
 def check_interval(parameter: Any, low: str, high: str) -> None:
-    """Two finite bounds, by the names of the attributes that hold them, with numbers in between; made floats."""
+    """Check two finite bounds, by the names of their attributes, with numbers in between; convert them to floats."""
     _check_bounds(parameter, low, high)
     ends = getattr(parameter, low), getattr(parameter, high)
     between = np.nextafter(*ends) < ends[1]

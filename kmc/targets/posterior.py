@@ -1,4 +1,4 @@
-"""A log-density in two parts: the log-likelihood and the log-prior."""
+"""A log-density as the sum of a log-likelihood and a log-prior."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 LOG_PRIOR, TOTAL = "log_prior", "total_log_likelihood"
-"""Names of the blobs that hold the two parts."""
+"""Names of the blobs of the two parts."""
 
 
 @dataclass(frozen=True, repr=False)
 class Posterior:
-    """The sum of a log-likelihood and a log-prior, which are kept with the draws.
+    """The sum of a log-likelihood and a log-prior, which are stored with the draws.
 
     Parameters
     ----------
     log_likelihood : callable
         Takes the parameters, and further arguments. It returns a number, an array with a number for each observation,
-        a dict of such arrays, or any of these and a dict of what it computed besides.
+        a dict of such arrays, or a pair of any of these and a dict of further outputs.
     log_prior : callable or None
-        Takes the parameters and returns a number. Where it is -inf the likelihood is not evaluated. None: zero.
+        Takes the parameters and returns a number. Where it is -inf, the likelihood is not evaluated. None: zero.
     vectorized : bool
         Whether both take many points at once: the first dimension of what they return is that of the points.
     """
@@ -60,7 +60,7 @@ class Posterior:
 
 
 def _copy(parameters):
-    """Either part may write to the arrays that it gets."""
+    """A copy for each part, as either may modify its arrays."""
     if isinstance(parameters, dict):
         return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in parameters.items()}
     return parameters.copy()

@@ -1,4 +1,4 @@
-"""Parameters with a prior: any continuous distribution of scipy.stats, whose support decides the transform."""
+"""Parameters with a prior: any continuous distribution of scipy.stats, whose support determines the transform."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAST = np.finfo(np.float64).tiny
 
 @runtime_checkable
 class Distribution(Protocol):
-    """What SciPy's frozen distributions have."""
+    """The interface of SciPy's frozen distributions."""
 
     def logpdf(self, x: Any) -> Any:
         """Log of the density."""
@@ -33,7 +33,7 @@ class WithPrior(Parameter):
     Attributes
     ----------
     distribution : frozen distribution of scipy.stats
-        Of one value.
+        The distribution of one value.
     """
 
     @property
@@ -54,23 +54,23 @@ class WithPrior(Parameter):
 class Prior(WithPrior):
     """A parameter with a prior from scipy.stats, independent of the other parameters.
 
-    The support of the distribution decides where the parameter lives, its log-density is added to what the model's
-    function returns, start points are drawn from it, and draws of it go with the results, in the group ``prior``.
-    In a :class:`kmc.Model` the distribution itself will do: ``parameters={"b": scipy.stats.gamma(2)}``.
+    The support of the distribution becomes that of the parameter, its log-density is added to what the model's function
+    returns, start points are drawn from it, and draws from it are stored in the results, in the group ``prior``.
+    In a :class:`kmc.Model` the distribution itself can be given: ``parameters={"b": scipy.stats.gamma(2)}``.
 
     Parameters
     ----------
     distribution : frozen distribution of scipy.stats
-        A continuous one of a single number, with numbers as its parameters, such as ``scipy.stats.gamma(2)``; or
-        ``scipy.stats.dirichlet(alpha)``, for a :class:`kmc.Simplex`. With ``scipy.stats.vonmises(kappa, loc)`` the
+        A continuous distribution of a single number, with numbers as its parameters, such as ``scipy.stats.gamma(2)``;
+        or ``scipy.stats.dirichlet(alpha)``, for a :class:`kmc.Simplex`. With ``scipy.stats.vonmises(kappa, loc)`` the
         parameter is a :class:`kmc.Angle`.
     shape : int or tuple of int, optional
-        Of an array of independent numbers with that prior, as of :class:`kmc.Real`.
+        Shape of an array of independent numbers with this prior, as for :class:`kmc.Real`.
 
     Raises
     ------
     TypeError, ValueError
-        It is no such distribution; the message says what to do instead.
+        Not such a distribution; the message says what to do instead.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Prior(WithPrior):
 
 
 class JointPrior:
-    """The prior of all parameters that have one: they are independent.
+    """The joint prior of all parameters that have one: they are independent.
 
     Parameters
     ----------
@@ -112,13 +112,13 @@ class JointPrior:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the parameters that have a prior."""
+        """Names of the parameters that have a prior."""
         return tuple(self._laws)
 
     def log_density(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The sum of the log-densities (n,) at values (n, *shape) by name; of parameters without a prior there is none.
+        """The sum of the log-densities (n,) at values (n, *shape) by name; parameters without a prior add nothing.
 
-        It is -inf where a distribution's own log-density is NaN: far out in a tail, by an overflow.
+        It is -inf where a distribution's own log-density is NaN, from overflow far out in a tail.
         """
         total: Any = 0.0
         for name, (distribution, _, _) in self._laws.items():
@@ -128,7 +128,7 @@ class JointPrior:
         return np.where(np.isnan(total), -np.inf, total)
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-        """Draws (n, *shape) by name, inside the support also where rounding took one to its edge."""
+        """Draws (n, *shape) by name; draws that rounding put on the edge of the support are moved inside."""
         return {
             name: _draw(distribution, transform, rng, (n, *batch))
             for name, (distribution, transform, batch) in self._laws.items()
@@ -136,7 +136,7 @@ class JointPrior:
 
 
 def as_parameter(name: str, given: Any) -> Parameter:
-    """A parameter from what a user may give for one.
+    """Convert what a user gave to a parameter.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def as_parameter(name: str, given: Any) -> Parameter:
 
 
 def _is_distribution(given: Any) -> bool:
-    """Also one that is not good enough: its own error says why."""
+    """Whether it is a distribution, valid or not: its own check says why not."""
     return not isinstance(given, type) and any(
         callable(getattr(given, method, None)) for method in ("logpdf", "logpmf", "rvs", "sample")
     )
@@ -197,7 +197,7 @@ def _is_frozen(distribution: Any) -> bool:
 
 
 def _named(distribution: Any) -> str:
-    """As it was written, about; SciPy's own repr is an address."""
+    """A readable name; SciPy's own repr is an address."""
     if isinstance(distribution, _FROZEN_DIRICHLET):
         return f"scipy.stats.dirichlet({list(map(float, distribution.alpha))})"
     if not _is_frozen(distribution):
@@ -220,17 +220,17 @@ def _transform(distribution: Any) -> transforms.Transform:
 
 
 def _circle(distribution: Any) -> Direction:
-    """Of von Mises' distribution: [-pi, pi), in radians or in its scale."""
+    """The circle of a von Mises distribution: [-pi, pi), in radians or on its scale."""
     given = dict(zip(("kappa", "loc", "scale"), distribution.args)) | distribution.kwds
     half = np.pi * float(given.get("scale", 1.0))
     return Direction(-half, half)
 
 
 def _log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
-    """Of each value: (n, *batch, *own shape) -> (n, *batch)."""
+    """Log-density of each value: (n, *batch, *own shape) -> (n, *batch)."""
     if not isinstance(distribution, _FROZEN_DIRICHLET):
         return np.asarray(distribution.logpdf(values))
-    alpha = distribution.alpha  # SciPy's own takes the components along the first axis, and no sum that is rounded
+    alpha = distribution.alpha  # SciPy's logpdf has components along the first axis, and rejects rounded sums
     return xlogy(alpha - 1.0, values).sum(axis=-1) + gammaln(alpha.sum()) - gammaln(alpha).sum()
 
 

@@ -1,4 +1,4 @@
-"""PyMC models as targets: the log-density that PyMC compiles, without its gradient."""
+"""PyMC models as targets: the log-density compiled by PyMC, without its gradient."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from kmc.targets.model import Model
 def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: str = "reject") -> Model:
     """A PyMC model as a target of :func:`kmc.sample`.
 
-    Only the log-density is compiled, never its gradient: a model may contain black-box Ops that have none, a
-    simulator, say. ``kmc.sample(model)`` does the same as ``kmc.sample(kmc.from_pymc(model))``.
+    Only the log-density is compiled, never its gradient, so that the model may contain black-box Ops without gradients,
+    such as a simulator. ``kmc.sample(model)`` does the same as ``kmc.sample(kmc.from_pymc(model))``.
 
     Parameters
     ----------
     model : pymc.Model
-        All its free variables must be continuous. Observed data, potentials, transforms and the imputation of missing
-        values are PyMC's own. Data are taken as they are now: call again after ``pymc.set_data``.
+        All free variables must be continuous. Observed data, potentials, transforms and the imputation of missing
+        values work as in PyMC. Data are copied now: call again after ``pymc.set_data``.
     mode : str or pytensor Mode, optional
-        How PyTensor compiles: "NUMBA", "FAST_COMPILE", ...; by default as it is configured.
+        PyTensor's compilation mode: "NUMBA", "FAST_COMPILE", ...; by default as configured.
     noisy : bool
         As in :class:`kmc.Model`, for an Op that returns an unbiased estimate of a likelihood.
     nonfinite : {"reject", "raise"}
-        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected, counted and warned of if they are many, as
-        PyMC's own samplers reject them: far from the bulk, transforms overflow.
+        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected and counted, with a warning if they are many.
+        PyMC's own samplers reject them, too: far from the bulk, transforms overflow.
 
     Returns
     -------
     Model
-        On the unconstrained scale, the Jacobians of PyMC's transforms included. Its draws have PyMC's names: free
+        On the unconstrained scale, including the Jacobians of PyMC's transforms. Its draws have PyMC's names: free
         variables on their own scale and deterministics, with the model's coords and dims; the results also have PyMC's
         groups ``observed_data`` and ``constant_data``. Chains start as PyMC's do, at the model's initial point plus
         uniform noise on [-1, 1].
@@ -44,17 +44,17 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
     ImportError
         PyMC is not installed.
     TypeError
-        `model` is no PyMC model.
+        `model` is not a PyMC model.
     ValueError
         The model has discrete free variables, or none at all.
 
     Notes
     -----
     After a run each deterministic is computed once for each distinct draw. An expensive one, such as the output of a
-    simulator, costs as much again as an evaluation, and is not counted among them; nor is the evaluation that PyMC
-    itself may make to find its initial point.
+    simulator, costs as much again as an evaluation, but is not counted; nor is the evaluation that PyMC itself may make
+    to find its initial point.
 
-    Threads may evaluate the model at once if the Ops of its own allow that.
+    Several threads may evaluate the model at the same time if its own Ops allow it.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
     except ImportError as error:
         raise ImportError(f"from_pymc needs PyMC: {install('pymc')}") from error
 
-    if not isinstance(model, getattr(pymc.model.core, "BaseModel", pymc.Model)):  # PyMC 6 has frozen models, too
+    if not isinstance(model, getattr(pymc.model.core, "BaseModel", pymc.Model)):  # PyMC 6 also has frozen models
         raise TypeError(f"model={model!r}: expected a pymc.Model")
     if model.discrete_value_vars:
         discrete = ", ".join(repr(model.values_to_rvs[value].name) for value in model.discrete_value_vars)
@@ -112,7 +112,7 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
 
 
 class Bounded(NamedTuple):
-    """A free variable between two fixed bounds: where it is in the vector, its shape, and the bounds."""
+    """A free variable between two fixed bounds: its place in the vector, its shape, and the bounds."""
 
     columns: slice
     shape: tuple[int, ...]
@@ -121,9 +121,9 @@ class Bounded(NamedTuple):
 
 
 class PyMCLogDensity:
-    """A compiled log-density, x (d,) to a float, that any number of threads may call at once.
+    """A compiled log-density, x (d,) to a float, that any number of threads may call at the same time.
 
-    A PyTensor function keeps its inputs and all that it computes in itself: each thread has a copy.
+    A PyTensor function stores its inputs and intermediate results, so each thread has a copy of it.
     """
 
     def __init__(self, function: Any):
@@ -156,9 +156,9 @@ class PyMCSpace:
         Takes x (d,) and returns the variables in the order of `dims`.
     dims : dict of str to tuple of str
     coords : dict of str to ndarray
-        Of those dimensions that the model has labels for.
+        Labels of those dimensions that have some in the model.
     data : dict of str to dict
-        By group and name, the dimensions and the values of data.
+        By group and name, dimensions and values of the data.
     bounded : dict of str to Bounded
         Free variables that PyMC transforms from an interval.
     """
@@ -183,7 +183,7 @@ class PyMCSpace:
         return len(self.start)
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        """The variables (n, *shape) at vectors (n, d), by name; each distinct vector is computed once."""
+        """The variables (n, *shape) at vectors (n, d), by name; computed once for each distinct vector."""
         if not len(points):
             return {name: values[:0] for name, values in self.constrain(self.start[None]).items()}
         distinct, places = np.unique(points, axis=0, return_inverse=True)
@@ -191,23 +191,23 @@ class PyMCSpace:
         return {name: np.array(values)[places] for name, values in zip(self.dims, zip(*draws, strict=True))}
 
     def within_intervals(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        """The variables that have ``intervals`` (n, *shape) at vectors (n, d), without the cost of deterministics."""
+        """The variables with ``intervals`` (n, *shape) at vectors (n, d), without computing deterministics."""
         return {
             name: one.low + (one.high - one.low) * expit(points[:, one.columns]).reshape(len(points), *one.shape)
             for name, one in self._bounded.items()
         }
 
     def log_jacobian(self, x: np.ndarray) -> Any:
-        """Zero: PyMC's log-density has it already."""
+        """Zero: PyMC's log-density includes it."""
         return 0.0 if x.ndim == 1 else np.zeros(len(x))
 
     def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """PyMC's initial point and uniform noise on [-1, 1], (n, d): its ``jitter+adapt_diag``."""
+        """PyMC's initial point plus uniform noise on [-1, 1], (n, d): its ``jitter+adapt_diag``."""
         return self.start + rng.uniform(-1.0, 1.0, (n, self.dim))
 
 
 def _bounded(model: Any, start: dict[str, np.ndarray]) -> dict[str, Bounded]:
-    """Free variables that have an interval transform with the same two constant bounds for all of their elements."""
+    """Free variables with an interval transform that has the same two constant bounds for all elements."""
     from pymc.distributions.transforms import Interval
     from pymc.pytensorf import constant_fold
 
@@ -224,7 +224,7 @@ def _bounded(model: Any, start: dict[str, np.ndarray]) -> dict[str, Bounded]:
         if any(bound is None for bound in bounds):
             continue
         ends = constant_fold(bounds, raise_not_constant=False)
-        if not all(isinstance(bound, np.ndarray | np.number) for bound in ends):  # but other variables
+        if not all(isinstance(bound, np.ndarray | np.number) for bound in ends):  # bounds are other variables
             continue
         low, high = (np.unique(bound) for bound in ends)
         if len(low) == len(high) == 1 and np.isfinite(high[0] - low[0]):
@@ -233,13 +233,13 @@ def _bounded(model: Any, start: dict[str, np.ndarray]) -> dict[str, Bounded]:
 
 
 def _dims(name: str, ndim: int, model: Any) -> tuple[str, ...]:
-    """A name for each dimension of a variable, ArviZ's default where the model has none."""
+    """A name for each dimension of a variable; ArviZ's default if the model has none."""
     given = model.named_vars_to_dims.get(name) or (None,) * ndim
     return tuple(dimension or f"{name}_dim_{i}" for i, dimension in enumerate(given))
 
 
 def _data(model: Any) -> dict[str, dict[str, Any]]:
-    """The groups of data that PyMC's own results have, those left out that have no variables."""
+    """The groups of data in PyMC's own results, without empty ones."""
     from pymc.backends.arviz import find_constants, find_observations
 
     groups = {"observed_data": find_observations(model), "constant_data": find_constants(model)}

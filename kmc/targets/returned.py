@@ -1,4 +1,4 @@
-"""What a log-density may return: real numbers, and a dict of what it computed besides."""
+"""Valid outputs of a log-density: real numbers, and a dict of further outputs (blobs)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from kmc.targets.model import Model
 Blobs = dict[str, np.ndarray]
 
 LOG_LIKELIHOOD = "log_likelihood"
-"""The blob, or the dict of blobs, that is the log-likelihood of each observation."""
+"""The blob, or dict of blobs, that is the log-likelihood of each observation."""
 
 _RESERVED = ("chain", "draw")
 
 
 def as_number(returned: Any) -> float | None:
-    """The number that was returned, or None for anything that is not one real number (a bool is not)."""
+    """The returned number, or None for anything other than one real number (a bool is not one)."""
     values = _real(returned)
     return float(values) if values is not None and values.ndim == 0 else None
 
 
 def as_numbers(returned: Any, k: int) -> np.ndarray | None:
-    """The k numbers that were returned, or None for anything that is not an array of shape (k,)."""
+    """The k returned numbers, or None for anything other than an array of shape (k,)."""
     values = _real(returned)
     return values.astype(np.float64) if values is not None and values.shape == (k,) else None
 
@@ -32,7 +32,7 @@ def as_numbers(returned: Any, k: int) -> np.ndarray | None:
 def as_blobs(model: Model, x: np.ndarray, blobs: dict[Any, Any], rows: int | None = None) -> Any:
     """Copies of the blobs as arrays; with ``rows``, a dict for each of the first indices.
 
-    A dict under the name "log_likelihood" is taken apart: its "y" is the blob "log_likelihood.y".
+    A dict under the name "log_likelihood" is split up: its "y" is the blob "log_likelihood.y".
 
     Raises
     ------
@@ -104,6 +104,6 @@ def _real(returned: Any) -> np.ndarray | None:
 
 def _array(value: Any) -> np.ndarray | None:
     try:
-        return np.asarray(value).copy()  # torch knows no `copy` of __array__
-    except Exception:  # lists of unequal length, tensors that refuse to leave their device, ...
+        return np.asarray(value).copy()  # torch does not support `copy` in __array__
+    except Exception:  # lists of unequal length, tensors that stay on their device, ...
         return None

@@ -1,4 +1,4 @@
-"""What lies between a vector in R^d, which samplers move, and the parameters that a user has names for."""
+"""The map between a vector in R^d, which samplers move, and the user's named parameters."""
 
 from __future__ import annotations
 
@@ -16,23 +16,26 @@ from kmc.targets.transforms import Between, Transform
 class Space(Protocol):
     """Named parameters as functions of a vector in R^d.
 
-    A space may also have the inverse, ``unconstrain(values) -> (n, d)`` for the arrays (n, *shape) of all parameters by
-    name; start points can then be given by name. And it may have ``data``, a mapping of names of groups, such as
-    "observed_data", to mappings of variables to pairs of dimensions and array, which go with the results. Its
-    ``made_by``, such as "kmc.from_pymc(model", is the call that errors advise to make with other arguments. It may have
-    ``attrs``, a mapping of parameters to mappings of attributes, which their variables in the results get;
-    ``intervals``, a mapping of parameters to their two bounds where these are finite, and ``within_intervals``, which
-    is ``constrain`` for those alone; and ``prior``, a :class:`kmc.targets.priors.JointPrior` whose log-density is added
-    to what the user's function returns.
+    Optional members of a space:
+
+    - ``unconstrain(values) -> (n, d)``, the inverse, for the arrays (n, *shape) of all parameters by name; start points
+      can then be given by name;
+    - ``data``, a mapping of group names, such as "observed_data", to mappings of variables to pairs of dimensions and
+      array, which are stored in the results;
+    - ``made_by``, such as "kmc.from_pymc(model", the call that errors advise to change;
+    - ``attrs``, a mapping of parameters to attributes of their variables in the results;
+    - ``intervals``, a mapping of parameters to their two bounds if these are finite, and ``within_intervals``, which is
+      ``constrain`` for those parameters alone;
+    - ``prior``, a :class:`kmc.targets.priors.JointPrior`; its log-density is added to what the user's function returns.
 
     Attributes
     ----------
     dim : int
-        The d of the vector.
+        Length d of the vector.
     dims : mapping of str to tuple of str
-        The names of each parameter's dimensions, chain and draw left out.
+        The names of each parameter's dimensions, without chain and draw.
     coords : mapping of str to sequence
-        The labels along each of the dimensions; those that it leaves out are labeled 0, 1, ...
+        The labels along each dimension; by default 0, 1, ...
     """
 
     @property
@@ -48,13 +51,13 @@ class Space(Protocol):
         """The parameters (n, *shape) at vectors (n, d), by name."""
 
     def log_jacobian(self, x: np.ndarray) -> Any:
-        """What is to be added to what the user's function returns: (d,) -> float, (k, d) -> (k,).
+        """The term that is added to what the user's function returns: (d,) -> float, (k, d) -> (k,).
 
-        Zero where the function has it in it.
+        Zero if the function includes it.
         """
 
     def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
-        """Start points (n, d), or None where the sampler's own default is meant."""
+        """Start points (n, d), or None for the sampler's default."""
 
 
 class Block(NamedTuple):
@@ -69,7 +72,7 @@ class Block(NamedTuple):
         return self.batch + self.transform.shape
 
     def of(self, points: np.ndarray) -> np.ndarray:
-        """Its columns, value by value: (n, *batch, *unconstrained shape)."""
+        """Its columns, by value: (n, *batch, *unconstrained shape)."""
         return points[:, self.columns].reshape(len(points), *self.batch, *self.transform.unconstrained_shape)
 
     def constrained(self, points: np.ndarray) -> np.ndarray:
@@ -78,7 +81,7 @@ class Block(NamedTuple):
 
 
 class ParameterSpace:
-    """Parameters in the order in which they are given, one after the other in the vector; see :class:`kmc.Model`.
+    """Parameters in the given order, one after the other in the vector; see :class:`kmc.Model`.
 
     Examples
     --------
@@ -118,7 +121,7 @@ class ParameterSpace:
 
     @property
     def blocks(self) -> Mapping[str, Block]:
-        """By parameter, its columns of the vector and how they are constrained."""
+        """The columns of each parameter in the vector, and its constraint."""
         return self._blocks
 
     def log_jacobian(self, x: np.ndarray) -> Any:
@@ -132,9 +135,9 @@ class ParameterSpace:
         return total
 
     def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
-        """Points (n, d): drawn from the prior, parameters without one uniform on [-2, 2] before they are constrained.
+        """Points (n, d): drawn from the prior; parameters without one uniform on [-2, 2] on the unconstrained scale.
 
-        None, for the sampler's default, where no parameter has a prior.
+        None, for the sampler's default, if no parameter has a prior.
         """
         if self.prior is None:
             return None
@@ -145,12 +148,12 @@ class ParameterSpace:
         return points
 
     def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
-        """Vectors (n, d) of parameters (n, *shape), by name: :meth:`constrain` gives these parameters again.
+        """Vectors (n, d) of parameters (n, *shape), by name: the inverse of :meth:`constrain`.
 
         Raises
         ------
         TypeError, ValueError
-            A parameter is missing or unknown, an array has another shape or no real numbers, or a value is outside its
+            A parameter is missing or unknown, an array has the wrong shape or is not real, or a value is outside its
             parameter's support.
         """
         if odd := set(values) ^ set(self._blocks):

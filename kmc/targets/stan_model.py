@@ -1,4 +1,4 @@
-"""Stan models as targets: the log-density of a program that BridgeStan has compiled."""
+"""Stan models as targets: the log-density of a program compiled by BridgeStan."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def from_stan(model: Any, data: Any = None, *, nonfinite: str = "reject") -> Mod
     Parameters
     ----------
     model : bridgestan.StanModel or path
-        The model, or the path of one that BridgeStan has compiled; the path of a ``.stan`` file is compiled first,
-        which takes a C++ toolchain.
+        The model, or the path of one that BridgeStan has compiled. A ``.stan`` file is compiled first, which needs a
+        C++ toolchain.
     data : dict, str or path, optional
-        With a path: the data, as a dict, as JSON or as the path of a JSON file.
+        Only with a path: the data, as a dict, as JSON or as the path of a JSON file.
     nonfinite : {"reject", "raise"}
-        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected, counted and warned of if they are many, as
-        Stan's own samplers reject them.
+        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected, as by Stan's own samplers, and counted, with
+        a warning if they are many.
 
     Returns
     -------
     Model
-        On Stan's unconstrained scale, Jacobians included and constants dropped. Its draws are the parameters, the
-        transformed parameters and the generated quantities, as arrays of their declared shape; a tuple or a complex
-        number is one variable for each of its parts ("t:1", "z.real"). Chains start uniformly on [-2, 2]^d, as Stan's.
+        On Stan's unconstrained scale, including Jacobians, without constants. Its draws are the parameters, transformed
+        parameters and generated quantities, as arrays of their declared shape; a tuple or a complex number is one
+        variable for each of its parts ("t:1", "z.real"). Chains start uniformly on [-2, 2]^d, as in Stan.
 
     Raises
     ------
@@ -50,12 +50,12 @@ def from_stan(model: Any, data: Any = None, *, nonfinite: str = "reject") -> Mod
 
     Notes
     -----
-    Where Stan gives up, by ``reject()`` or because an argument is out of its domain, the density is taken as zero, as
-    Stan's own samplers do; the first time a warning says why. Generated quantities that fail are NaN. Those that are
-    random have a seed that follows from the draws: a run that is repeated repeats them.
+    Where Stan rejects a point, by ``reject()`` or because an argument is out of its domain, the density is taken as
+    zero, as in Stan's own samplers; the first time a warning says why. Generated quantities that fail are NaN. Random
+    ones get a seed derived from the draws, so that a repeated run repeats them.
 
-    The target can be sent to other processes, which load the compiled model again. Threads may evaluate it at once if
-    it was compiled with ``STAN_THREADS=true``.
+    The target can be sent to other processes, which load the compiled model again. Several threads may evaluate it at
+    the same time if it was compiled with ``STAN_THREADS=true``.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class StanSpace:
         self._warned: set[str] = set()
 
     def log_density(self, x: np.ndarray) -> float:
-        """Stan's ``target`` at x (d,) without constants; -inf where the program gives up."""
+        """Stan's ``target`` at x (d,) without constants; -inf where the program rejects the point."""
         try:
             return float(self.model.log_density(np.ascontiguousarray(x), propto=True, jacobian=True))
         except RuntimeError as error:
@@ -117,7 +117,7 @@ class StanSpace:
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """The variables (n, *shape) at vectors (n, d), by name."""
         points = np.ascontiguousarray(points, dtype=float)
-        rng = self.model.new_rng(zlib.crc32(points.tobytes()))  # chains that are handed over one by one differ
+        rng = self.model.new_rng(zlib.crc32(points.tobytes()))  # so that chains, which come one by one, differ
         rows = np.full((len(points), len(self._names)), np.nan)
         for row, x in zip(rows, points, strict=True):
             try:
@@ -128,11 +128,11 @@ class StanSpace:
         return {name: variable.of(rows) for name, variable in self._variables.items()}
 
     def log_jacobian(self, x: np.ndarray) -> Any:
-        """Zero: Stan's log-density has it already."""
+        """Zero: Stan's log-density includes it."""
         return 0.0 if x.ndim == 1 else np.zeros(len(x))
 
     def initial_points(self, rng: np.random.Generator, n: int) -> None:
-        """None: the sampler's default is Stan's."""
+        """None: the sampler's default is the same as Stan's."""
 
     def _warn(self, what: str, error: Exception) -> None:
         if what not in self._warned:
@@ -144,7 +144,7 @@ class StanSpace:
 
 
 class Variable(NamedTuple):
-    """The columns that hold an array, and the place of each in it."""
+    """The columns that hold an array, and the position of each in it."""
 
     columns: list[int]
     places: list[tuple[int, ...]]
@@ -162,7 +162,7 @@ class Variable(NamedTuple):
 
 
 def variables(names: Sequence[str]) -> dict[str, Variable]:
-    """The arrays that Stan's indexed names belong to.
+    """The arrays behind Stan's indexed names.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def _loaded(path: Any, data: Any, **options: Any) -> Any:
     except ImportError as error:
         raise ImportError(f"from_stan needs BridgeStan: {install('stan')}") from error
     if isinstance(data, Mapping):
-        data = json.dumps(data, default=lambda value: value.tolist())  # arrays and numbers of NumPy's
+        data = json.dumps(data, default=lambda value: value.tolist())  # NumPy arrays and numbers
     return bridgestan.StanModel(path, data, **options)
 
 

@@ -1,4 +1,4 @@
-"""Start points, from whatever a user may give."""
+"""Start points, from any form in which a user may give them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def start_points(initial: Any, least: int, space: Space, name: str = "initial") 
     Parameters
     ----------
     initial : array_like, mapping or list of mappings
-        Unconstrained points (k, d); or arrays (k, *shape) of each parameter's values, by name; or k points, each of
-        which has all parameters by name.
+        Unconstrained points (k, d); or arrays (k, *shape) of each parameter's values, by name; or k mappings, each with
+        all parameters by name.
     least : int
-        The least k.
+        The smallest k.
     space : Space
     name : str
-        Of the argument, in errors.
+        Name of the argument, for errors.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def start_points(initial: Any, least: int, space: Space, name: str = "initial") 
     Raises
     ------
     TypeError, ValueError
-        There are fewer points, they have another shape, or are no finite real numbers in the parameters' supports.
+        Too few points, the wrong shape, or values that are not finite real numbers in the parameters' supports.
     """
     expected = f"expected real numbers of shape ({least}, {space.dim})"
     if _is_list_of_mappings(initial):

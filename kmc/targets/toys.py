@@ -19,7 +19,7 @@ LOG_2PI = math.log(2 * math.pi)
 
 @dataclass(frozen=True)
 class Gaussian:
-    """A Gaussian around 0 with the correlations of an autoregression and coordinates of different scales.
+    """A centered Gaussian with the correlations of an autoregression and coordinates on different scales.
 
     The correlation of coordinates i and j is ``correlation ** |i - j|``; their standard deviations run geometrically
     from ``1 / spread`` to ``spread``. ``Gaussian(d, correlation=0, spread=1)`` is the standard normal.
@@ -105,7 +105,7 @@ class Banana:
 
 @dataclass(frozen=True)
 class Bimodal:
-    """Two unit Gaussians, ``separation`` apart along the diagonal (1, ..., 1); ``weight`` is the upper one's share.
+    """Two unit Gaussians, ``separation`` apart along the diagonal (1, ..., 1); ``weight`` is that of the upper one.
 
     At the default separation of 6 standard deviations the saddle lies 4.5 nats below the modes.
 
@@ -140,7 +140,7 @@ class Bimodal:
 class Ring:
     r"""A ring in the plane, :math:`p(x) \propto \exp(-(|x| - R)^2 / 2 w^2)`.
 
-    It is the flower of Sejdinovic et al. (2014), Kernel adaptive Metropolis-Hastings, without its petals.
+    It is the flower target of Sejdinovic et al. (2014), Kernel adaptive Metropolis-Hastings, without its petals.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Smooth bijections from R^k onto the supports of constrained parameters, with their log-Jacobians.
 
 They are those of Stan's reference manual [1]_. Constrained values are strictly inside the support for every finite x:
-where float64 would round them to its edge they are the nearest number inside, and the log-Jacobian, which is computed
-from x, still tells them apart. Where a value would be beyond the largest float64, that is what it is, and its
-log-Jacobian is -inf: the density of what cannot be represented is zero.
+if float64 would round a value to the edge, it becomes the nearest number inside, and the log-Jacobian, which is
+computed from x, still distinguishes such points. A value beyond the largest float64 becomes the largest float64, with a
+log-Jacobian of -inf: the density of what cannot be represented is zero.
 
 References
 ----------
@@ -22,23 +22,23 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 
 _LARGEST = np.finfo(np.float64).max
 _LEAST = np.finfo(np.float64).tiny
-_LONGEST = np.log(_LARGEST)  # the exponential of more is not a float64
-_EQUAL = 1e-8  # sums that are 1 by definition may have been rounded by that much
+_LONGEST = np.log(_LARGEST)  # the exponential of larger numbers overflows
+_EQUAL = 1e-8  # sums that are 1 by definition may be rounded by this much
 
 
 class Transform(Protocol):
     """A map from R^k onto a support, vectorized over leading axes.
 
-    Those of this module are bijections. A map that forgets a part of x (:class:`kmc.targets.angles.Direction`) has a
-    density of that part, which is then in the log-Jacobian, and its ``unconstrain`` gives one of the points that it
-    maps to a value.
+    Those of this module are bijections. A map that discards a part of x (:class:`kmc.targets.angles.Direction`)
+    includes a density of that part in the log-Jacobian, and its ``unconstrain`` gives one of the points that it maps to
+    a value.
 
     Attributes
     ----------
     unconstrained_shape, shape : tuple of int
-        Of one value, before and after; () for what is done to each number alone.
+        Shapes of one value, before and after; () for maps of each number alone.
     support : str
-        In words.
+        Description for messages.
     """
 
     @property
@@ -64,7 +64,7 @@ class Transform(Protocol):
 
 
 class _OfNumbers:
-    """What is done to each number alone."""
+    """Shapes of maps of each number alone."""
 
     unconstrained_shape: ClassVar[tuple[int, ...]] = ()
     shape: ClassVar[tuple[int, ...]] = ()
@@ -163,9 +163,9 @@ class Between(_OfNumbers):
 
 @dataclass(frozen=True)
 class IsometricLogRatio:
-    """y = softmax(V x), the columns of V being orthonormal and orthogonal to the vector of ones; x = 0 is uniform.
+    """y = softmax(V x), where the columns of V are orthonormal and orthogonal to the vector of ones; x = 0 is uniform.
 
-    The density is with respect to the first `size` - 1 components, as that of a Dirichlet distribution is: the
+    The density is with respect to the first `size` - 1 components, as for a Dirichlet distribution: the
     log-Jacobian is the sum of log y plus log(size) / 2.
     """
 
@@ -237,9 +237,9 @@ class Increasing:
 class PartialCorrelations:
     """Cholesky factors of correlation matrices, from the canonical partial correlations tanh(x) [1]_.
 
-    Row by row, L_ij = tanh(x_ij) sqrt(r_ij) below the diagonal and L_ii = sqrt(r_ii) on it, r_ij being the product of
-    1 - tanh(x_ij')^2 over j' < j: what the elements before it leave of the row's unit length. The density is with
-    respect to the elements below the diagonal, as in Stan.
+    Row by row, L_ij = tanh(x_ij) sqrt(r_ij) below the diagonal and L_ii = sqrt(r_ii) on it, where r_ij is the product
+    of 1 - tanh(x_ij')^2 over j' < j: the part of the row's unit length that remains. The density is with respect to the
+    elements below the diagonal, as in Stan.
 
     References
     ----------
@@ -276,18 +276,18 @@ class PartialCorrelations:
         return lower & unit & np.all(np.diagonal(y, axis1=-2, axis2=-1) > 0, axis=-1)
 
     def unconstrain(self, y: np.ndarray) -> np.ndarray:
-        # The tangent of each angle: what an element is to the length of the rest of its row.
+        # The tangent of each angle: an element divided by the length of the rest of its row.
         rest = np.flip(np.hypot.accumulate(np.flip(y, -1), axis=-1), -1)[..., 1:]
         rows, columns = _below_diagonal(self.size)
         return np.arcsinh(y[..., rows, columns] / rest[..., rows, columns])
 
     def _log_left(self, x: np.ndarray) -> np.ndarray:
-        """Log r_ij of the rows up to the diagonal; what is above it means nothing."""
+        """Log r_ij of the rows up to the diagonal; elements above it have no meaning."""
         logs = self._square(_log_sech2(x))
         return np.cumsum(logs, axis=-1) - logs
 
     def _square(self, values: np.ndarray) -> np.ndarray:
-        """Values in the places below the diagonal, row by row, of matrices that are zero elsewhere."""
+        """Matrices with the values below the diagonal, row by row, and zeros elsewhere."""
         matrix = np.zeros((*values.shape[:-1], self.size, self.size))
         matrix[..., *_below_diagonal(self.size)] = values
         return matrix
@@ -300,7 +300,7 @@ def _below_diagonal(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _after(bound: float, towards: float) -> float:
-    """The nearest number to a bound on one side of it; past zero, the least that keeps all its digits."""
+    """The nearest number on one side of a bound; for zero, the smallest number with full precision."""
     return float(np.nextafter(bound, towards)) if bound else float(np.copysign(_LEAST, towards))
 
 

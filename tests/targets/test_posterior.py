@@ -92,7 +92,7 @@ def test_a_model_of_parts_can_be_copied_and_pickled():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"log_density": log_prior, "log_prior": log_prior}, r"log_density=.* beside log_likelihood and log_prior"),
+        ({"log_density": log_prior, "log_prior": log_prior}, r"log_density=.* with log_likelihood and log_prior"),
         ({"log_prior": log_prior}, r"log_likelihood=None: expected a function of the parameters"),
         ({"log_likelihood": 3, "log_prior": log_prior}, r"log_likelihood=3: expected a function"),
         ({"log_likelihood": pointwise, "log_prior": "normal"}, r"log_prior='normal': expected a function"),

@@ -1,10 +1,10 @@
-"""Zarr arrays that grow by rows, and whose rows are never written again.
+"""Zarr arrays that grow by rows, and whose rows are never rewritten.
 
-They are written here, as the specification has them (https://zarr-specs.readthedocs.io, version 3), not by the zarr
-package, which replaces a chunk to add to it. Chunks are not compressed: a row is added where it belongs in the file, no
-byte before it is touched, and it takes microseconds.
+They are written here, following the specification (https://zarr-specs.readthedocs.io, version 3), not by the zarr
+package, which rewrites a chunk to append to it. Chunks are not compressed: a row is written at its place in the file,
+earlier bytes are not touched, and it takes microseconds.
 
-Chunks have checksums, which are not in them but in the commit that counts their rows; a file of JSON has one inside.
+The checksums of chunks are in the commit that counts their rows; a JSON file contains its own.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _CHECKSUM = "kmc_checksum"
 
 
 Record = dict[str, Any]
-"""What is to be known of a column to read it: "dtype", "shape" of a row, and "crcs", a checksum for each chunk."""
+"""What is needed to read a column: "dtype", "shape" of a row, and "crcs", a checksum for each chunk."""
 
 
 class StoredColumn:
     """An array of rows of one type and shape, in a folder of its own; ``dims`` names its dimensions, rows first.
 
-    Its metadata are there for others: here, what the commit says of it counts.
+    Its metadata are for other readers; kmc uses the record in the commit.
     """
 
     def __init__(self, folder: Path, dtype: Any, row_shape: Sequence[int], dims: Sequence[str] | None = None):
@@ -44,20 +44,20 @@ class StoredColumn:
 
     @classmethod
     def of(cls, folder: Path, record: Record) -> StoredColumn:
-        """The column that was recorded."""
+        """The column with this record."""
         return cls(folder, record["dtype"], record["shape"])
 
     def record(self, crcs: Sequence[int]) -> Record:
-        """What :meth:`of` and :meth:`read` ask for."""
+        """The record that :meth:`of` and :meth:`read` need."""
         return {"dtype": self.dtype.name, "shape": list(self.row_shape), "crcs": list(crcs)}
 
     def put(self, start: int, rows: np.ndarray, crcs: Sequence[int] = ()) -> list[int]:
         """Write rows (k, ...) from row ``start`` on.
 
-        Takes the checksums of the rows before, one for each chunk, and returns those of all rows.
+        Takes the checksums of the earlier rows, one for each chunk, and returns those of all rows.
         """
         if rows.dtype.kind in "iu" and self.dtype.kind in "iu" and np.array_equal(rows.astype(self.dtype), rows):
-            rows = rows.astype(self.dtype)  # another width of integers, as an earlier version had
+            rows = rows.astype(self.dtype)  # an earlier version wrote integers of another width
         if not np.can_cast(rows.dtype, self.dtype, "safe"):
             raise TypeError(
                 f"{self.folder.name} was of type {self.dtype.name} and is {rows.dtype.name} now: return one type always"
@@ -76,11 +76,11 @@ class StoredColumn:
         return crcs
 
     def set_length(self, rows: int) -> None:
-        """The number of rows that readers see: of whole chunks while it grows."""
+        """Set the number of rows that readers see: whole chunks while it grows."""
         path = self.folder / "zarr.json"
         try:
             metadata = {**read_json(path), "shape": [rows, *self.row_shape]}
-        except Damaged:  # or not there yet
+        except Damaged:  # or it does not exist yet
             metadata = self._metadata(rows)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(path, metadata)
@@ -104,12 +104,12 @@ class StoredColumn:
         return metadata if self._dims is None else {**metadata, "dimension_names": list(self._dims)}
 
     def read(self, start: int, stop: int, crcs: Sequence[int], n: int) -> np.ndarray:
-        """Rows start..stop, of n whose checksums are given.
+        """Rows start..stop, of the n rows that have these checksums.
 
         Raises
         ------
         Damaged
-            They are not what was written.
+            They differ from what was written.
         """
         first, size = start // self._chunk_rows, self._chunk_rows
         chunks = [
@@ -119,7 +119,7 @@ class StoredColumn:
         return rows[start - first * size : stop - first * size]
 
     def _read(self, chunk, crc, n):
-        """Its first n rows."""
+        """The first n rows of a chunk."""
         path = self._path(chunk)
         try:
             content = path.read_bytes()
@@ -137,7 +137,7 @@ class StoredColumn:
 
 
 class Table:
-    """Columns of equal length in one folder; each is made when its first rows come.
+    """Columns of equal length in one folder; each is created with its first rows.
 
     Parameters
     ----------
@@ -159,8 +159,8 @@ class Table:
     ) -> dict[str, Record]:
         """Write rows of all columns from row ``start`` on.
 
-        ``dims`` names further dimensions of single columns. Takes the records of the columns before, and returns those
-        after.
+        ``dims`` names further dimensions of single columns. Takes the earlier records of the columns, and returns the
+        new ones.
         """
         return {
             name: self._put(name, start, rows, known.get(name), (dims or {}).get(name))
@@ -168,7 +168,7 @@ class Table:
         }
 
     def read(self, n: int, known: Mapping[str, Record]) -> dict[str, np.ndarray]:
-        """The n rows of the columns that have records; Damaged if they are not what was written."""
+        """The n rows of the columns that have records; Damaged if they differ from what was written."""
         return {
             name: StoredColumn.of(self.folder / name, record).read(0, n, record["crcs"], n)
             for name, record in known.items()
@@ -203,14 +203,14 @@ class Rows:
 
 
 def put_bytes(folder: Path, content: bytes) -> dict[str, Any]:
-    """An array of bytes; returns what :func:`get_bytes` asks for."""
+    """Write an array of bytes; return what :func:`get_bytes` needs."""
     make_group(folder.parent)
     column = StoredColumn(folder, np.uint8, ())
     return {"size": len(content), "crcs": column.put(0, np.frombuffer(content, np.uint8))}
 
 
 def get_bytes(folder: Path, size: int, crcs: Sequence[int]) -> bytes:
-    """What :func:`put_bytes` wrote, or Damaged."""
+    """The bytes that :func:`put_bytes` wrote, or Damaged."""
     return StoredColumn(folder, np.uint8, ()).read(0, size, crcs, size).tobytes()
 
 
@@ -236,13 +236,13 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a file of JSON, with a checksum among its attributes."""
+    """Replace a JSON file; a checksum is added to its attributes."""
     attributes = {**content["attributes"], _CHECKSUM: _checksum(content)}
     replace(path, json.dumps({**content, "attributes": attributes}).encode())
 
 
 def has_checksum(content: Mapping[str, Any]) -> bool:
-    """Whether JSON is of :func:`write_json`, damaged or not."""
+    """Whether JSON is from :func:`write_json`, damaged or not."""
     return _CHECKSUM in content["attributes"]
 
 

@@ -1,4 +1,4 @@
-"""The attributes of a store's root: what its run was asked for, and how far it is."""
+"""The attributes of a store's root: the run's settings and its state at the last commit."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ COPY = "commit.json"
 
 @dataclass(frozen=True)
 class Commit:
-    """What of a store counts.
+    """What is valid in a store.
 
     Attributes
     ----------
     n_evaluations, n_draws : int
         Rows of the history and of the draws.
     n_warmup : list of int
-        Sweeps of each independent run's warm-up.
+        Sweeps of warm-up of each independent run.
     columns : dict
         For each table, the records of its columns.
     snapshots : list of dict
-        Those that can be loaded, the newest first: their records.
+        Records of the snapshots that can be loaded, the newest first.
     draws, max_evaluations : int or None
         Where the run ends; :func:`kmc.extend` raises it.
     attrs : dict
-        Of the result; with warnings when the run is finished.
+        Attributes of the result; with warnings when the run is finished.
     finished : bool
     seconds : float
-        Of sampling, over all sessions.
+        Time of sampling, over all sessions.
     warmup_cut : int or None
         Evaluations after which warm-up was told to end, by the clock.
     at : str
-        When.
+        Time of the commit.
     versions : dict
-        Of the packages that made it.
+        Versions of the packages that made it.
     """
 
     n_evaluations: int
@@ -68,12 +68,12 @@ class Commit:
     versions: dict[str, str] = field(default_factory=dict)
 
     def with_changes(self, **changes: Any) -> Commit:
-        """A later one."""
+        """A later commit, with these changes."""
         return replace(self, at=datetime.now(UTC).isoformat(), versions=versions(), **changes)
 
 
 def versions() -> dict[str, str]:
-    """Of what decides which draws a seed gives."""
+    """Versions of the packages that determine which draws a seed gives."""
     from importlib.metadata import version
 
     return {"kmc": __version__, **{name: version(name) for name in ("numpy", "scipy", "numba")}}
@@ -88,14 +88,14 @@ def write_commit(path: Path, header: Mapping[str, Any], commit: Commit) -> None:
 
 
 def read_commit(path: Path) -> tuple[dict[str, Any], Commit]:
-    """What the run was asked for, and the last commit.
+    """The run's settings and the last commit.
 
     Raises
     ------
     FileNotFoundError
         There is nothing at that path.
     StoreError
-        It is not a kmc store, or one that this version does not read.
+        It is not a kmc store, or one of a format that this version does not read.
     """
     if not path.exists():
         raise FileNotFoundError(f"store={str(path)!r}: there is no such file or directory")
@@ -108,7 +108,7 @@ def read_commit(path: Path) -> tuple[dict[str, Any], Commit]:
 
 
 def _about(path: Path) -> dict[str, Any]:
-    """The root's attributes; where they are damaged, those of the copy."""
+    """The root's attributes; if they are damaged, those of the copy."""
     try:
         return _of_this_format(path, read_json(path / "zarr.json"))
     except Damaged as error:
@@ -138,7 +138,7 @@ def _of_this_format(path: Path, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_none(path: Path) -> StoreError:
-    """For a root without a checksum: of an old format, or none of ours."""
+    """The error for a root without a checksum: a store of an old format, or not a kmc store."""
     try:
         content = json.loads((path / "zarr.json").read_text(encoding="utf-8"))
         about = content["attributes"]["kmc"]

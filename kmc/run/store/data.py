@@ -1,4 +1,4 @@
-"""Data that go with a model's draws, such as a PyMC model's observations: written once, beside the arrays."""
+"""Data stored with a model's draws, such as a PyMC model's observations: written once, in a file of their own."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FILE = "data.npz"
 
 
 def write_data(folder: Path, data: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Keep arrays by group and name; returns the record by which :func:`read_data` finds them, empty if there is none.
+    """Write arrays by group and name; return the record that :func:`read_data` needs, empty if there are no arrays.
 
-    It holds the dimensions of each, and a checksum of the file.
+    It holds the dimensions of each array, and a checksum of the file.
     """
     arrays = {f"{group}/{name}": array for group, named in data.items() for name, (_, array) in named.items()}
     if not arrays:
@@ -28,7 +28,7 @@ def write_data(folder: Path, data: Mapping[str, Mapping[str, Any]]) -> dict[str,
 
 
 def read_data(folder: Path, record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The same again, by group and name: dimensions and array; Damaged if the file is not what was written."""
+    """Read them by group and name, dimensions and array; Damaged if the file differs from what was written."""
     if not record:
         return {}
     arrays = read_arrays(folder / FILE, record["crc"])
@@ -39,7 +39,7 @@ def read_data(folder: Path, record: Mapping[str, Any]) -> dict[str, dict[str, An
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> int:
-    """Write a file of arrays in one step; returns its checksum."""
+    """Write a file of arrays in one step; return its checksum."""
     file = io.BytesIO()
     np.savez(file, **{name: _plain(array) for name, array in arrays.items()})
     replace(path, file.getvalue())
@@ -47,7 +47,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> int:
 
 
 def read_arrays(path: Path, crc: int) -> dict[str, np.ndarray]:
-    """The arrays in a file, by name; Damaged if it is not what was written."""
+    """The arrays in a file, by name; Damaged if it differs from what was written."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -59,6 +59,6 @@ def read_arrays(path: Path, crc: int) -> dict[str, np.ndarray]:
 
 
 def _plain(array):
-    """Without Python objects, which NumPy would pickle."""
+    """An array without Python objects, which NumPy would pickle."""
     array = np.asarray(array)
     return array.astype(str) if array.dtype == object else array

@@ -1,4 +1,4 @@
-"""Evaluations in a store: those that its run made, and those that it was given."""
+"""Evaluations in a store: those that its run made, and those of its ``history``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ EVALUATIONS = "evaluations.npz"
 
 
 def stored_evaluations(path: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """All that the run in a store has evaluated so far.
+    """All evaluations that the run in a store has made so far.
 
     Returns
     -------
     names : list of str
-        Of its parameters.
+        Names of its parameters.
     points : ndarray, shape (n, d)
         Unconstrained.
     values : ndarray, shape (n,)
@@ -48,12 +48,12 @@ def stored_evaluations(path: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
 
 
 def write_given(folder: Path, given: Any) -> int | None:
-    """Keep the evaluations that a run was given, points `x` and `values`, if there are any; returns the checksum."""
+    """Write the evaluations of a ``history``, points `x` and values `values`, if any; return the checksum."""
     return None if given is None else write_arrays(folder / EVALUATIONS, {"x": given.x, "values": given.values})
 
 
 def read_given(folder: Path, header: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
-    """The same again: points and values; None if the store's header says that there were none."""
+    """Read them: points and values; None if the store's header says that there are none."""
     if header["evaluations"] is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""``kmc.extend``: more draws of a run that is finished."""
+"""``kmc.extend``: add draws to a finished run."""
 
 from __future__ import annotations
 
@@ -41,45 +41,45 @@ def extend(
     trust: bool = False,
     **unknown: Never,
 ) -> Any:
-    """Add draws to a finished run: the same chains, with what they learned in warm-up.
+    """Add draws to a finished run: the same chains continue, with what they learned in warm-up.
 
     Parameters
     ----------
     path : str or path-like
-        What was given to ``kmc.sample(store=...)``.
+        The path given to ``kmc.sample(store=...)``.
     draws : int, optional
         Further draws per chain.
     max_evaluations : int, optional
-        True evaluations to spend on them.
+        Further true evaluations.
     target : callable or Model, optional
-        The log-density. By default it is the one in the store, which is pickled there if it can be; that needs
+        The log-density. By default the pickled one in the store is used, if it could be pickled; that needs
         ``trust=True``.
     executor, progress, callback, max_time
         As in :func:`kmc.sample`.
     trust : bool
         Whether pickles in the store may be loaded: the log-density, if ``target`` is not given, and an estimator of
-        your own in ``KernelHMC(surrogate=...)``. A pickle can run any code when it is loaded. Nothing else in a store
-        can.
+        your own in ``KernelHMC(surrogate=...)``. Loading a pickle can run any code; nothing else in a store can.
     **unknown : Never
-        Refused: names of other samplers' arguments, such as ``tune`` or ``nwalkers``, with the one that is meant here.
+        Not accepted. Names of other samplers' arguments, such as ``tune`` or ``nwalkers``, raise an error that gives
+        the name used here.
 
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
-        All draws, the former ones included; so do counts of evaluations.
+        All draws, including the earlier ones; counts of evaluations are totals, too.
 
     Raises
     ------
     StoreError
-        A ValueError: the run is not finished, the store has not all that is needed, or has it as a pickle and ``trust``
-        is False.
+        A ValueError: the run is not finished, the store lacks something that is needed, or has it as a pickle and
+        ``trust`` is False.
     TypeError, ValueError, EvaluationError
         As from :func:`kmc.sample`.
 
     Notes
     -----
-    If this is interrupted, ``kmc.sample(..., resume=True)`` with the arguments of the run continues to what was asked
-    for here.
+    If the call is interrupted, ``kmc.sample(..., resume=True)`` with the arguments of the run continues to the new
+    number of draws or evaluations.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def extend(
 
 
 def _request(folder: Path, header: dict[str, Any], target: Any, trust: bool) -> Request:
-    """What the run that the store is of was asked for."""
+    """The settings of the store's run, as a Request."""
     asked = header["settings"]
     stored = stored_model(folder, header, trust) if target is None else target
     if stored is None:
@@ -116,9 +116,7 @@ def _request(folder: Path, header: dict[str, Any], target: Any, trust: bool) -> 
     model = arguments.as_model(stored, None if isinstance(stored, Model) else asked["dim"])
     sampler = stored_sampler(folder, header, trust)
     if sampler is None:
-        raise StoreError(
-            f"path={str(folder)!r} holds no sampler that can be loaded here, so that it cannot be extended"
-        )
+        raise StoreError(f"path={str(folder)!r} holds no sampler that can be loaded here, so it cannot be extended")
     initial = None if asked["initial"] is None else model.start_points(asked["initial"], 1)
     seed = stored_seed(folder)
     assert seed is not None

@@ -1,4 +1,4 @@
-"""Files that are either the old ones or the new ones, whatever happens meanwhile; and one writer at a time."""
+"""Atomic replacement of files, and a lock that allows one writer at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ else:
 LOCK = "lock"
 """The name of the file that is locked."""
 
-_LOCKED_BYTE = 2**30  # far behind what the file says, as Windows lets nobody read a locked byte
+_LOCKED_BYTE = 2**30  # far beyond the file's content: on Windows nobody can read a locked byte
 
 
 class StoreError(ValueError):
@@ -33,7 +33,7 @@ class StoreError(ValueError):
 
 
 class Damaged(StoreError):
-    """Bytes that were written are gone or are others; the message names the file."""
+    """Written bytes are missing or changed; the message names the file."""
 
 
 def replace(path: Path, content: bytes) -> None:
@@ -45,7 +45,7 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def write_at(path: Path, size: int, offset: int, content: bytes) -> None:
-    """Write into a file of that size, which is made if there is none."""
+    """Write into a file of that size; it is created if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     with _naming(path), path.open("r+b") as file:
@@ -55,13 +55,13 @@ def write_at(path: Path, size: int, offset: int, content: bytes) -> None:
 
 
 def write(file: Any, content: bytes) -> None:
-    """All bytes that a store writes go through here."""
+    """Write bytes; everything that a store writes goes through here."""
     file.write(content)
 
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Errors of writing do not say by themselves which file it was."""
+    """Add the file's name to errors of writing, which lack it."""
     try:
         yield
     except OSError as error:
@@ -71,28 +71,29 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 class Lock:
-    """A folder that this process alone may write to, until it is closed.
+    """Makes a folder writable by this process alone, until it is closed.
 
-    A file in the folder is locked, as POSIX has it: the lock ends with the process, however that dies, and processes
-    that it has forked do not inherit it. On a network file system it holds between machines if the server knows locks,
-    as NFS with its lock daemon and NFS 4 do.
+    A file in the folder gets a POSIX lock: it ends with the process, however the process dies, and forked processes do
+    not inherit it. On a network file system it works between machines if the server supports locks, as NFS with its
+    lock daemon and NFS 4 do.
 
     Raises
     ------
     RuntimeError
-        Another process has it, or another run of this one.
+        Another process, or another run of this process, holds the lock.
     OSError
         The folder cannot be written to.
 
     Warns
     -----
     KmcWarning
-        The file system knows no locks, so that nothing guards the folder.
+        The file system has no locks, so the folder is not protected.
     """
 
     _guard = threading.RLock()
     _held: ClassVar[dict[tuple[int, int], int]] = {}
-    """Folders by device and number, and the process that has them: locks do not stand between runs of one process."""
+    """Locked folders by device and number, with the process that holds them: POSIX locks do not separate runs of one
+    process."""
 
     def __init__(self, folder: Path):
         self._descriptor: int | None = None
@@ -111,24 +112,24 @@ class Lock:
                 raise self._busy(f"another run{owner}") from None
             except OSError as error:
                 warnings.warn(
-                    f"store={str(folder)!r}: its file system has no locks ({error.strerror}); see to it that no other "
+                    f"store={str(folder)!r}: its file system has no locks ({error.strerror}); make sure that no other "
                     "process writes to the store",
                     KmcWarning,
                     stacklevel=2,
                 )
             self._held[self._key], self._descriptor = os.getpid(), descriptor
         about = {"process": os.getpid(), "host": platform.node(), "since": datetime.now(UTC).isoformat("T", "seconds")}
-        with contextlib.suppress(OSError):  # it only tells others who it is
+        with contextlib.suppress(OSError):  # it only tells other processes who holds the lock
             os.truncate(descriptor, 0)
             os.write(descriptor, json.dumps(about).encode())
 
     def _busy(self, who: str) -> RuntimeError:
         return RuntimeError(
-            f"store={str(self._folder)!r}: {who} is writing to it; wait until it has ended, or take another path"
+            f"store={str(self._folder)!r}: {who} is writing to it; wait until it has ended, or use another path"
         )
 
     def close(self) -> None:
-        """Let others write; more than once is harmless."""
+        """Release the lock; repeated calls are harmless."""
         if self._descriptor is not None:
             with self._guard:
                 os.close(self._descriptor)
@@ -141,7 +142,7 @@ class Lock:
 
 
 def _lock(descriptor: int) -> None:
-    """BlockingIOError if another process has it; another OSError if there are no locks."""
+    """Lock the file; BlockingIOError if another process holds the lock, another OSError if there are no locks."""
     if sys.platform == "win32":
         os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
         try:

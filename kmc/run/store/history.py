@@ -1,4 +1,4 @@
-"""The evaluations of a run, in order: those to be answered from a store, and those to be written to it."""
+"""The evaluations of a run, in order: earlier ones to be replayed from a store, and new ones to be written to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Columns = dict[str, np.ndarray]
 
 
 class Mismatch(Exception):
-    """The point that was evaluated at a row of the history (None past its end), and another one that is asked for."""
+    """A point of the history (None past its end) differs from the point that is requested now."""
 
     def __init__(self, row: int, before: np.ndarray | None, now: np.ndarray):
         super().__init__()
@@ -21,14 +21,14 @@ class Mismatch(Exception):
 
 
 class Past:
-    """Evaluations that were made.
+    """Earlier evaluations.
 
     Parameters
     ----------
     columns, blobs : mapping of str to ndarray
         The whole history: "point" (n, d) and "value" (n,), and the blobs (n, ...).
     first : int
-        The row that will be asked for first; those before will not.
+        The first row that will be requested; earlier rows will not.
     """
 
     def __init__(self, columns: Mapping[str, np.ndarray], blobs: Mapping[str, np.ndarray], first: int):
@@ -36,15 +36,15 @@ class Past:
         self._next = first
 
     def __bool__(self) -> bool:
-        """Whether there are some that will be asked for."""
+        """Whether there are rows that will be requested."""
         return self._next < len(self._points)
 
     def before(self) -> tuple[np.ndarray, list[Evaluation]]:
-        """Points and evaluations that will not be asked for."""
+        """Points and evaluations that will not be requested."""
         return self._points[: self._next], self._evaluations(0, self._next)
 
     def recall(self, points: np.ndarray) -> list[Evaluation]:
-        """What the next points (k, d) gave.
+        """The results at the next points (k, d).
 
         Raises
         ------
@@ -72,14 +72,14 @@ class Past:
 
 
 class Batch(NamedTuple):
-    """Points (k, d) that were evaluated together, and what came of it."""
+    """Points (k, d) that were evaluated together, and their results."""
 
     points: np.ndarray
     evaluations: Sequence[Evaluation]
 
 
 def columns_of(batches: Sequence[Batch]) -> tuple[Columns, Columns]:
-    """Rows of the history, and of its blobs; zeros stand where a point has none."""
+    """Rows of the history, and of its blobs; zeros where a point has none."""
     made = [evaluation for batch in batches for evaluation in batch.evaluations]
     columns = {
         "point": np.concatenate([batch.points for batch in batches]),
@@ -93,7 +93,7 @@ def columns_of(batches: Sequence[Batch]) -> tuple[Columns, Columns]:
 
 
 def _spread(present, rows, n):
-    """An array of n rows, zeros but at some."""
+    """An array of n rows that are zero except at some."""
     whole = np.zeros((n, *np.shape(present[0])), np.result_type(*present))
     whole[rows] = np.stack(present)
     return whole

@@ -1,4 +1,4 @@
-"""Rows on disk as an array that xarray reads when it is looked at."""
+"""Rows on disk as an array that xarray reads on access."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from xarray.core import indexing
 
 
 def lazily(parts: Sequence[Any], skips: Sequence[int], n: int) -> Any:
-    """Arrays (draw, chain, ...) that are read by slices of draws, side by side as one lazy array (chain, draw, ...).
+    """Join arrays (draw, chain, ...), which are read by slices of draws, into one lazy array (chain, draw, ...).
 
-    It has n rows of each, after some that are skipped.
+    It has n rows of each, after a number of skipped ones.
     """
     return indexing.LazilyIndexedArray(_SideBySide(parts, skips, n))
 
 
 def computed(parts: Sequence[Any], skips: Sequence[int], n: int, function: Callable[[int, np.ndarray], Any]) -> Any:
-    """A lazy array (chain, draw) of what a function makes of the rows (k, d) of a chain that :func:`lazily` shows."""
+    """A lazy array (chain, draw) of a function of the rows (k, d) of each chain of :func:`lazily`."""
     return indexing.LazilyIndexedArray(_Computed(_SideBySide(parts, skips, n), function))
 
 
@@ -50,7 +50,7 @@ class _SideBySide(BackendArray):
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
 
     def _read(self, key):
-        """The elements at a key of whole numbers and slices: rows are read whole, as they are in one chunk."""
+        """The elements at a key of whole numbers and slices; whole rows are read, as they are in one chunk."""
         chain, draw, *others = key
         wanted = np.atleast_1d(np.arange(self.shape[1])[draw])
         first, end = (wanted.min(), wanted.max() + 1) if len(wanted) else (0, 0)

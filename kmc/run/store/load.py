@@ -1,4 +1,4 @@
-"""``kmc.load``: the draws in a store, read when they are looked at."""
+"""``kmc.load``: open the draws in a store, reading them on access."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from kmc.run.store.settings import from_coordinates
 
 
 def load(path: Any) -> Any:
-    """The draws in a store, of a running, finished or interrupted run.
+    """Open the draws in the store of a running, finished or interrupted run.
 
     Parameters
     ----------
     path : str or path-like
-        What was given to ``kmc.sample(store=...)``.
+        The path given to ``kmc.sample(store=...)``.
 
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
         As from :func:`kmc.sample`, up to the last commit. Variables are read from disk when they are used. While the
-        run is not finished there is an attribute "unfinished" that says so, none of "warnings", and the groups of the
-        warm-up are there.
+        run is not finished, there is an attribute "unfinished", no attribute "warnings", and the groups of the warm-up
+        are included.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        There is no store at that path. Later, when a variable is read: the file that holds it is damaged; the message
-        names the file, and other variables and earlier draws can be read.
+        There is no store at that path. Later, when a variable is read: its file is damaged; the message names the
+        file, and other variables and earlier draws can be read.
     ImportError
         The package zarr is missing.
 
     Notes
     -----
-    No pickle is loaded: a store from anywhere can be read. Rows are compared with their checksums when they are read.
-    If ``zarr.json`` is damaged, a copy that is at most one commit older is read instead, with a
+    No pickle is loaded, so that a store of unknown origin can be read safely. Rows are compared with their checksums
+    when they are read. If ``zarr.json`` is damaged, a copy that is at most one commit older is read instead, with a
     :class:`kmc.KmcWarning`.
 
     Examples
@@ -87,7 +87,7 @@ def load(path: Any) -> Any:
 
 
 def _data(folder, record):
-    """Data that go with the draws; none, and a warning, if their file is damaged."""
+    """Data stored with the draws; none, with a warning, if their file is damaged."""
     try:
         return read_data(folder, record)
     except Damaged as error:
@@ -119,7 +119,7 @@ def _proposals(folder: Path, commit: Commit, surrogate: Any, chains: int) -> dic
 
 
 class _Names(NamedTuple):
-    """What a store knows of a model."""
+    """What a store records of a model."""
 
     named: bool
     dims: dict[str, list[str]]
@@ -129,7 +129,7 @@ class _Names(NamedTuple):
 
 
 class _Phase(NamedTuple):
-    """Tables of n rows: of all chains, or of the warm-up of one independent run's."""
+    """Tables of n rows: of all chains, or of the warm-up of one independent run."""
 
     folder: Path
     name: str
@@ -145,7 +145,7 @@ class _Phase(NamedTuple):
 
 
 def _drawn(phases: Sequence[_Phase], names: _Names, chains: int, dim: int) -> Drawn:
-    """Lazy arrays of tables side by side; the last rows, of tables that differ in length."""
+    """Lazy arrays of tables side by side; if lengths differ, the last rows that all have."""
     n = min(phase.n for phase in phases)
 
     def column(kind, name, dtype, shape=()):

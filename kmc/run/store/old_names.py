@@ -1,4 +1,4 @@
-"""Names that stores of earlier versions have for what has been renamed since."""
+"""Names used in stores of earlier versions, and their new names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def renamed(fields: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 
 
 def upgraded(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a store, under today's names."""
+    """The settings of a store, with the new names."""
     settings = renamed(settings, {"replicas": "independent_runs"})
     options = json.loads(settings["settings of the sampler"])
     if settings["sampler"] == "kernel-hmc" and isinstance(options, dict):

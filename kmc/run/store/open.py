@@ -1,4 +1,4 @@
-"""A run's store: a new one, or the one that it continues."""
+"""Open a run's store: create a new one, or continue an existing one."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ GIVEN = "given"
 
 
 def as_store(store: Any, resume: Any) -> Path | None:
-    """The path of a store; None for none.
+    """The path of a store, or None.
 
     Raises
     ------
     TypeError, ValueError
         Not a path; ``resume`` without one.
     FileExistsError
-        There is something, and the run is not to be resumed.
+        The path exists, and the run is not to be resumed.
     """
     if not isinstance(resume, (bool, np.bool_)):
         raise TypeError(f"resume={resume!r}: expected True or False")
@@ -51,13 +51,13 @@ def as_store(store: Any, resume: Any) -> Path | None:
     if not resume and not _empty(path):
         raise FileExistsError(
             f"store={str(path)!r} exists: pass resume=True to resume its run,"
-            " read it with kmc.load, or take another path"
+            " read it with kmc.load, or use another path"
         )
     return path
 
 
 def as_path(name: str, value: Any) -> Path:
-    """A path; ImportError if zarr is not there to read what is in it."""
+    """A path; ImportError if zarr, which reads the store, is not installed."""
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{name}={value!r}: expected a path")
     if importlib.util.find_spec("zarr") is None:
@@ -74,7 +74,7 @@ def stored_seed(path: Path | None) -> np.random.SeedSequence | None:
 
 
 def stored_given(path: Path | None) -> Given | None:
-    """The evaluations that the run in a store was given; None if there are none."""
+    """The evaluations that the run in a store was given as ``history``; None if there are none."""
     if path is None or _empty(path):
         return None
     found = read_given(path, read_commit(path)[0])
@@ -82,12 +82,12 @@ def stored_given(path: Path | None) -> Given | None:
 
 
 def open_recorder(request: Request, path: Path, save_warmup: bool, save_surrogate: bool, trust: bool) -> Recorder:
-    """The recorder of a run: into a new store, or into the one that is there, which the run continues.
+    """The recorder of a run: into a new store, or into an existing one, whose run it continues.
 
     Raises
     ------
     StoreError
-        It is no store, a damaged one, or that of another run.
+        It is not a kmc store, it is damaged, or it belongs to a different run.
     RuntimeError
         Another process is writing to it.
     """
@@ -98,18 +98,18 @@ def open_recorder(request: Request, path: Path, save_warmup: bool, save_surrogat
     path.mkdir(parents=True, exist_ok=True)
     with _closed_after_errors(Lock(path)) as lock:
         if not _empty(path):
-            raise RuntimeError(f"store={str(path)!r}: another run has just begun there; take another path")
+            raise RuntimeError(f"store={str(path)!r}: another run has just begun there; use another path")
         return _created(request, path, save_warmup, save_surrogate, lock)
 
 
 def reopen(path: Path, trust: bool, draws: int | None = None, max_evaluations: int | None = None) -> Recorder:
-    """The recorder of a run that continues a store until it has what it was asked for last.
+    """The recorder of a run that continues a store until it reaches its last limits.
 
-    Or, if it is finished, until it has so many further draws or evaluations.
+    If it is finished, it continues for so many further draws or evaluations.
     """
     with _closed_after_errors(Lock(path)) as lock:
         header, commit = read_commit(path)
-        if not trust and commit.versions.get("kmc") == versions()["kmc"]:  # else its snapshots are not looked at
+        if not trust and commit.versions.get("kmc") == versions()["kmc"]:  # otherwise its snapshots are not used
             for made in commit.snapshots:
                 _check_trust(path, needs_trust(made))
         if draws is not None or max_evaluations is not None:
@@ -133,7 +133,7 @@ def _closed_after_errors(lock: Lock) -> Iterator[Lock]:
 
 
 def check_finished(path: Path, commit: Commit) -> None:
-    """StoreError if there is more to come."""
+    """StoreError if the run is not finished."""
     if not commit.finished:
         raise StoreError(
             f"path={str(path)!r}: its run is not finished; resume it by kmc.sample(..., store=path, resume=True)"
@@ -155,9 +155,9 @@ def stored_sampler(path: Path, header: dict[str, Any], trust: bool) -> Any:
 
 
 def _check_trust(path, pickled):
-    """StoreError for classes that are pickled in a store that the user has not said to trust."""
+    """StoreError if classes are pickled in a store that the user does not trust."""
     if pickled:
-        raise _untrusted(path, f"what belongs to the sampler and is not kmc's own ({pickled})")
+        raise _untrusted(path, f"objects of the sampler that are not from kmc ({pickled})")
 
 
 def _untrusted(path, what, instead=""):
@@ -185,12 +185,12 @@ def _created(request, path, save_warmup, save_surrogate, lock):
         "blocks": snapshot.dump(path / GIVEN / "blocks", blocks_of(model), foreign=False),
     }
     commit = Commit(0, 0, [0] * request.independent_runs, request.draws, request.max_evaluations).with_changes()
-    write_commit(path, header, commit)  # last: now it is a store
+    write_commit(path, header, commit)  # last: this makes it a store
     return Recorder(path, header, commit, lock)
 
 
 def _empty(path: Path) -> bool:
-    """Whether there is nothing there, or what a process left that died while it made the store."""
+    """Whether the folder is empty, or holds only what a process left that died while it created the store."""
     if not path.exists():
         return True
     if not path.is_dir():

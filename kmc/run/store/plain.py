@@ -1,15 +1,14 @@
-"""The state of a run as plain data: JSON and numbers, and no code that runs when they are read.
+"""The state of a run as plain data: JSON and numbers; reading them runs no code.
 
-Numbers, strings, containers and NumPy arrays are known here; so are random generators, by the state of their bit
-generator, and instances of the classes in :data:`PACKAGES`, by their fields: whatever fields they have, so that a field
-or a class that is added there needs no change here. An object that is referred to twice is restored as one object. Of
-arrays the memory layout is kept, too: it decides in which order numbers are added, and so their sum. Values of a
-``cached_property`` are left out.
+Supported are numbers, strings, containers and NumPy arrays; random generators, by the state of their bit generator; and
+instances of the classes in :data:`PACKAGES`, by their fields. New fields or classes there need no change here. An
+object that is referred to twice is restored as one object. The memory layout of arrays is kept, too: it determines the
+order of summation, and so the sums. Values of a ``cached_property`` are left out.
 
 Reading imports modules of :data:`PACKAGES` and makes instances of their classes without calling any of their methods.
 
-What is not known here is *foreign* if it was not made by kmc, such as an estimator of the user's: the caller decides
-what becomes of it. Anything else is an error that says which field of which class has it.
+Objects that are not supported and not from kmc are *foreign*, such as an estimator of the user's: the caller decides
+how to store them. Anything else is an error that says which field of which class has it.
 """
 
 from __future__ import annotations
@@ -42,33 +41,33 @@ PACKAGES = (
     "kmc.targets.space",
     "kmc.targets.transforms",
 )
-"""Packages and modules whose classes may be part of a state: they compute, and know of no files or processes."""
+"""Packages and modules whose classes may be part of a state: they only compute, without files or processes."""
 
 CONSTANTS = ("kmc.mcmc.tempering:COLD", "kmc.surrogates.transport:IDENTITY")
-"""Objects that the code compares by identity."""
+"""Objects that are compared by identity."""
 
 _BIT_GENERATORS: dict[str, Any] = {
     name: getattr(np.random, name) for name in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 }
-_KINDS = "biufcSUmM"  # of arrays: all but Python objects and records
+_KINDS = "biufcSUmM"  # of arrays: all except Python objects and records
 _ATOMS = (bool, int, str, type(None))
 
 
 class NotPlain(TypeError):
-    """A state holds something that is neither plain nor foreign."""
+    """A state holds an object that is neither plain nor foreign."""
 
 
 class Plain(NamedTuple):
-    """A state, taken apart.
+    """A state in parts.
 
     Attributes
     ----------
     structure : str
         JSON.
     numbers : bytes
-        Of all arrays.
+        The bytes of all arrays.
     foreign : list
-        Objects that kmc did not make.
+        Objects that are not from kmc.
     """
 
     structure: str
@@ -77,7 +76,7 @@ class Plain(NamedTuple):
 
 
 def flatten(content: Any) -> Plain:
-    """Take a state apart.
+    """Convert a state to plain data.
 
     Raises
     ------
@@ -99,25 +98,25 @@ def flatten(content: Any) -> Plain:
 
 
 def restore(plain: Plain) -> Any:
-    """Put a state together again.
+    """Rebuild a state.
 
     Raises
     ------
     Exception
-        Of several kinds, where the parts are not what :func:`flatten` of this version makes.
+        Of several kinds, if the parts are not from :func:`flatten` of this version.
     """
     return _Reader(plain.numbers, plain.foreign).value(json.loads(plain.structure))
 
 
 class _Writer:
-    """Nodes of JSON for objects: atoms as they are, and lists of a kind and what belongs to it."""
+    """Make JSON nodes of objects: atoms unchanged, others as lists that begin with a kind."""
 
     def __init__(self) -> None:
         self.numbers: list[bytes] = []
         self.foreign: list[Any] = []
         self._size = 0
         self._seen: dict[int, int] = {}
-        self._alive: list[Any] = []  # whose id is in use
+        self._alive: list[Any] = []  # objects whose id is in use
         self._constants = {id(_named(name)): name for name in CONSTANTS}
 
     def node(self, value: Any, where: str) -> Any:
@@ -201,7 +200,7 @@ class _Writer:
 
 
 class _Reader:
-    """What nodes of JSON stand for."""
+    """Make objects of JSON nodes."""
 
     def __init__(self, numbers: bytes, foreign: Sequence[Any]):
         self._numbers = memoryview(numbers)
@@ -236,7 +235,7 @@ class _Reader:
             self._made[at] = thing
             return thing
 
-        if kind in ("list", "deque", "dict"):  # made before what they hold, which may refer to them
+        if kind in ("list", "deque", "dict"):  # made before their items, which may refer to them
             return self._filled(kind, rest, made)
         if kind == "instance":
             return self._instance_of(rest[0], rest[1], made)
@@ -287,7 +286,7 @@ class _Reader:
 
 
 def with_strides(values: np.ndarray, strides: Sequence[int]) -> np.ndarray:
-    """A copy with that memory layout; strides are not negative."""
+    """A copy with this memory layout; strides are not negative."""
     extent = sum((n - 1) * step for n, step in zip(values.shape, strides, strict=True)) + values.itemsize
     array: np.ndarray = np.ndarray(values.shape, values.dtype, np.zeros(extent, np.uint8), strides=tuple(strides))
     array[...] = values
@@ -314,7 +313,7 @@ def _known(name: str) -> type:
 
 
 def _is_known(kind: type) -> bool:
-    """Whether instances are no more than their fields."""
+    """Whether instances consist of their fields only."""
     module = kind.__module__
     if not any(module == package or module.startswith(f"{package}.") for package in PACKAGES):
         return False

@@ -1,4 +1,4 @@
-"""What a run tells its store, and when the store writes it down."""
+"""The recorder of a run with a store: what it writes, and when."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from kmc.run.store.history import Batch, Mismatch, Past, columns_of
 from kmc.run.trace import side_by_side
 from kmc.targets.evaluate import Evaluation
 
-COMMIT_SECONDS = 0.25  # least time between commits, and
-SNAPSHOT_SECONDS = 5.0  # between snapshots, of the sampler's own time: what it would take to run again.
-SHARE = 0.01  # Neither takes more of the time than this.
+COMMIT_SECONDS = 0.25  # least time between commits.
+SNAPSHOT_SECONDS = 5.0  # least time of the sampler itself between snapshots: what repeating it would cost.
+SHARE = 0.01  # Commits and snapshots take no more of the time than this.
 
 
 class Recorder:
-    """Writes a run to a store, and answers from it what was evaluated before.
+    """Writes a run to a store, and answers repeated evaluations from it.
 
     Parameters
     ----------
     path : Path
     header : dict
-        What the store says besides its commits.
+        The store's attributes besides the commit.
     commit : Commit
-        The last one.
+        The last commit.
     lock : Lock
         Closed when recording ends.
     """
@@ -47,13 +47,13 @@ class Recorder:
         self._past: Past | None = None
         self._new: list[Batch] = []
         self._tables: dict[str, Table] = {}
-        self._left = self._last_commit = time.perf_counter()  # the first: when a value was last returned
+        self._left = self._last_commit = time.perf_counter()  # _left: when a value was last returned
         self._commit_cost = self._snapshot_cost = 0.0
-        self._own_seconds = 0.0  # of the sampler, since the last snapshot
+        self._own_seconds = 0.0  # time of the sampler itself since the last snapshot
         self._warming_up = True
 
     def attach(self, run: RecordedRun) -> tuple[int | None, int | None]:
-        """See :class:`kmc.run.recording.RunRecorder`: draws and evaluations as they were asked for last."""
+        """See :class:`kmc.run.recording.RunRecorder`: draws and evaluations as requested last."""
         self.run = run
         return self.commit.draws, self.commit.max_evaluations
 
@@ -77,10 +77,10 @@ class Recorder:
             )
             raise
 
-    # Back to where the run was
+    # Restoring
 
     def restore(self) -> bool:
-        """Go back to the newest snapshot that loads, and have what came after it answered from the history."""
+        """Go back to the newest snapshot that loads; later evaluations are answered from the history."""
         done = self.commit
         self.run.warmup_cut = done.warmup_cut
         if not done.n_evaluations:
@@ -108,7 +108,7 @@ class Recorder:
             one.warmup_trace.restore(_cut(rows, n), _cut(row_blobs, n))
 
     def recall(self, points: np.ndarray) -> list[Evaluation] | None:
-        """See :class:`kmc.run.recording.RunRecorder`; StoreError if the run does not go as it did."""
+        """See :class:`kmc.run.recording.RunRecorder`; StoreError if the run differs from the earlier one."""
         self.replaying = bool(self._past)
         if not self._past:
             self._own_seconds += time.perf_counter() - self._left
@@ -148,16 +148,16 @@ class Recorder:
             self._write()
 
     def finish(self, result: Any) -> None:
-        """Commit that there is no more to come."""
+        """Commit that the run has ended."""
         if self.commit.finished:
             return
         try:
             lock = Lock(self.path)
         except RuntimeError:
-            return  # another process has taken the run over
+            return  # another process has continued the run
         with contextlib.closing(lock), self._saying_what_is_kept():
             if read_commit(self.path)[1].at != self.commit.at:
-                return  # and has brought it further
+                return  # and has got further
             self._write(with_snapshot=True, attrs=dict(result.attrs), finished=True)
             for table, columns in self.commit.columns.items():
                 for name, record in columns.items():
@@ -166,12 +166,12 @@ class Recorder:
     # Writing
 
     def _write(self, with_snapshot: bool = False, **changes: Any) -> None:
-        """Write all that is new, and then the commit; only that changes what the recorder believes."""
+        """Write all that is new, and then the commit; only the commit changes the recorder's own records."""
         began = time.perf_counter()
         run, new = self.run, len(self._new)
         n_draws, n_warmup = run.n_draws(), [len(one.warmup_trace) for one in run.independent_runs]
         if self._past or n_draws < self.commit.n_draws or any(map(operator.lt, n_warmup, self.commit.n_warmup)):
-            return  # on the way back to where it was
+            return  # still replaying
         known = {name: dict(columns) for name, columns in self.commit.columns.items()}
         n_evaluations = self.commit.n_evaluations
         if new:
@@ -213,13 +213,13 @@ class Recorder:
         if not columns:
             return
         mine = known.setdefault(name, {})
-        if start and not mine:  # rows without this column came first
+        if start and not mine:  # the first rows lack this column
             columns = {key: _after_zeros(rows, start) for key, rows in columns.items()}
             start = 0
         mine.update(self._table(name).put(start, columns, mine, dims))
 
     def _put_phase(self, known, name, start, stop, traces):
-        """Rows start..stop of the traces, chains side by side, and what they are called."""
+        """Rows start..stop of the traces, chains side by side, and the variables computed from them."""
         if start == stop:
             return
         columns = side_by_side([trace.rows(start, stop) for trace in traces])
@@ -239,7 +239,7 @@ class Recorder:
         return self._tables[name]
 
     def _new_snapshots(self):
-        """Records of a snapshot of now, if one can be made, and of the last one."""
+        """Records of a snapshot of the current state, if one can be made, and of the last one."""
         last = self.commit.snapshots[:1]
         number = 1 + max((int(record["name"]) for record in self.commit.snapshots), default=0)
         foreign = self.header["sampler"] is None or bool(snapshot.needs_trust(self.header["sampler"]))
@@ -256,7 +256,7 @@ class Recorder:
 
     def _newest_state(self):
         if self.commit.versions.get("kmc") != versions()["kmc"]:
-            return None  # all that was evaluated is in the history
+            return None  # all evaluations are in the history
         states = (snapshot.load(self.path / "snapshots", record) for record in self.commit.snapshots)
         return next((state for state in states if state is not None), None)
 

@@ -1,4 +1,4 @@
-"""What a store's run was asked for: a run that is resumed must be asked for the same."""
+"""The settings of a store's run: a resumed run must have the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def settings(request: Request) -> dict[str, Any]:
-    """All that decides which draws a seed gives, and what they are called; as JSON has it."""
+    """All settings that determine which draws a seed gives, and their names, in JSON form."""
     model = request.model
     options = described({"settings": request.sampler})["settings"]
     asked = {
@@ -45,12 +45,12 @@ def check_settings(path: Path, before: dict[str, Any], now: dict[str, Any]) -> N
         if before.get(name) != value:
             raise StoreError(
                 f"store={str(path)!r} is of a run with {name}={_short(before.get(name))}, and this one has "
-                f"{_short(value)}: resume it with what it was started with, or take another path"
+                f"{_short(value)}: resume it with the same arguments, or use another path"
             )
 
 
 def coordinates(labels: Any) -> dict[str, Any]:
-    """Labels of a dimension as JSON can hold them; :func:`from_coordinates` takes them back."""
+    """Labels of a dimension in JSON form; :func:`from_coordinates` converts them back."""
     labels = np.asarray(labels)
     kept = labels.astype(str) if labels.dtype.kind in "mM" else labels
     return {"dtype": "object" if labels.dtype == object else labels.dtype.str, "values": kept.tolist()}

@@ -1,8 +1,8 @@
 """Objects in a store: the state of a run between two sweeps, the sampler's options, and the model.
 
-States and options are plain data (:mod:`kmc.run.store.plain`). What of them kmc did not make, such as an estimator of
-the user's, is pickled beside them, and so is the model: pickles run code when they are loaded, and are loaded only from
-a store that the user says to trust.
+States and options are plain data (:mod:`kmc.run.store.plain`). Objects in them that are not from kmc, such as an
+estimator of the user's, are pickled in a file of their own, and so is the model. Loading a pickle runs code: pickles
+are loaded only from a store that the user trusts.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from kmc.run.store import plain
 from kmc.run.store.columns import get_bytes, put_bytes
 
 Record = dict[str, Any]
-"""By what an object is found again."""
+"""What is needed to find an object again."""
 
 
 class ExactPickler(pickle.Pickler):
-    """A pickler that keeps the strides of arrays: they decide in which order numbers are added, and so their sum."""
+    """A pickler that keeps the strides of arrays: they determine the order of summation, and so the sums."""
 
     def reducer_override(self, thing: Any) -> Any:
         """Called by pickle for each object."""
@@ -35,16 +35,16 @@ class ExactPickler(pickle.Pickler):
 
 
 def pickled(content: Any) -> bytes:
-    """For this version of kmc."""
+    """Bytes of an object, for this version of kmc."""
     file = io.BytesIO()
     ExactPickler(file, protocol=5).dump(content)
     return file.getvalue()
 
 
 def dump(folder: Path, content: Any, foreign: bool) -> Record | None:
-    """Write a state or options to a new folder; None for what cannot be written: a run can be continued without.
+    """Write a state or options to a new folder; None if that is impossible: a run can be resumed without it.
 
-    ``foreign`` is whether the content may hold objects that kmc did not make.
+    ``foreign``: whether the content may hold objects that are not from kmc.
     """
     try:
         parts = plain.flatten(content)
@@ -65,7 +65,7 @@ def dump(folder: Path, content: Any, foreign: bool) -> Record | None:
 
 
 def load(folder: Path, record: Record | None) -> Any:
-    """What :func:`dump` wrote; None if it is not there, is damaged, or was made by other code.
+    """Read what :func:`dump` wrote; None if it is missing, damaged, or from different code.
 
     Its pickles are loaded: see :func:`needs_trust`.
     """
@@ -76,12 +76,12 @@ def load(folder: Path, record: Record | None) -> Any:
         foreign = pickle.loads(get_bytes(folder / "pickles", **record["pickles"])) if "pickles" in record else []
         structure, numbers = (get_bytes(folder / part, **record[part]) for part in ("structure", "numbers"))
         return plain.restore(plain.Plain(structure.decode(), numbers, foreign))
-    except Exception:  # a class that is gone, or another version of it: a run can be continued without
+    except Exception:  # a missing class, or another version of it: a run can be resumed without it
         return None
 
 
 def needs_trust(record: Record | None) -> str:
-    """The names of the classes that are pickled in it; empty if there are none."""
+    """The names of the pickled classes in it; empty if there are none."""
     return ", ".join((record or {}).get("pickled", ()))
 
 
@@ -97,17 +97,17 @@ def dump_model(folder: Path, model: Any) -> Record | None:
 
 
 def load_model(folder: Path, record: Record | None) -> Any:
-    """What :func:`dump_model` pickled; None if it is not there, is damaged, or does not load here."""
+    """Read what :func:`dump_model` pickled; None if it is missing, damaged, or does not load here."""
     if record is None:
         return None
     try:
         return pickle.loads(get_bytes(folder / record["name"], **record["pickles"]))
-    except Exception:  # a module that is gone, or another version of it
+    except Exception:  # a missing module, or another version of it
         return None
 
 
 def remove_others(folder: Path, names: set[str]) -> None:
-    """Remove all folders but those."""
+    """Remove all other folders."""
     for path in folder.iterdir() if folder.exists() else ():
         if path.is_dir() and path.name not in names:
             shutil.rmtree(path, ignore_errors=True)

@@ -109,5 +109,5 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(files.fcntl, "lockf", none)
-    with pytest.warns(kmc.KmcWarning, match="its file system has no locks .No locks available.; see to it"):
+    with pytest.warns(kmc.KmcWarning, match="its file system has no locks .No locks available.; make sure"):
         Lock(tmp_path).close()
