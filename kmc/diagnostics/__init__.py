@@ -1,4 +1,4 @@
-"""What a finished chain tells.
+"""Diagnostics of finished chains.
 
 Public names are listed in ``__init__.pyi``, and imported when they are first used.
 """

@@ -9,14 +9,14 @@ import numpy as np
 
 
 class Circle(NamedTuple):
-    """Where values are the same again after a period."""
+    """A range of values with a period."""
 
     low: float
     period: float
 
     @classmethod
     def of(cls, attrs: Mapping[str, Any]) -> Circle | None:
-        """The circle that a variable of the results is on, by its attributes; None for other variables."""
+        """The circle of a variable of the results, from its attributes; None for other variables."""
         return cls(float(attrs["low"]), float(attrs["period"])) if attrs.get("circular") else None
 
     def mean(self, values: np.ndarray) -> float:
@@ -24,7 +24,7 @@ class Circle(NamedTuple):
         return float(self.wrapped(np.angle(self._resultant(values)) * self.period / (2.0 * np.pi)))
 
     def sd(self, values: np.ndarray) -> float:
-        """Sqrt(-2 log R) as a length, R being the length of the mean of unit vectors: the sd, where that is small.
+        """Sqrt(-2 log R) as a length, where R is the length of the mean of unit vectors: the sd, if that is small.
 
         See Mardia and Jupp (2000), "Directional statistics", section 2.3.
         """
@@ -38,7 +38,7 @@ class Circle(NamedTuple):
         return np.where(wrapped < self.low + self.period, wrapped, self.low)
 
     def around(self, values: np.ndarray, center: float) -> np.ndarray:
-        """Values within half a period of a center, some of them perhaps outside [low, low + period)."""
+        """Values within half a period of a center; some may be outside [low, low + period)."""
         return center + np.mod(values - center + 0.5 * self.period, self.period) - 0.5 * self.period
 
     def _resultant(self, values):

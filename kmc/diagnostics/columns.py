@@ -1,4 +1,4 @@
-"""The elements of variables, as columns with names: ``slope[A]``."""
+"""The elements of variables as named columns: ``slope[A]``."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 
 class Variable(NamedTuple):
-    """A variable, and what the elements along its further dimensions are called."""
+    """A variable, and labels of the elements along its further dimensions."""
 
     values: Any  # (chain, draw, ...)
     labels: Sequence[Sequence[Any]]
 
 
 class Column(NamedTuple):
-    """An element of a variable; of a number, the variable itself."""
+    """An element of a variable; for a scalar, the variable itself."""
 
     name: str
     variable: str
@@ -24,12 +24,12 @@ class Column(NamedTuple):
 
 
 def labeled(variable: Any) -> Variable:
-    """An xarray variable with its coordinates' labels; 0, 1, ... where it has none, or one more than once.
+    """An xarray variable with the labels of its coordinates; 0, 1, ... if there are none, or if labels repeat.
 
     Raises
     ------
     ValueError
-        It has no dimensions "chain" and "draw".
+        It lacks the dimension "chain" or "draw".
     """
     if not {"chain", "draw"} <= set(variable.dims):
         raise ValueError(
@@ -45,7 +45,7 @@ def unlabeled(values: Any) -> Variable:
 
 
 def columns(variables: Mapping[str, Variable], var_names: Sequence[str] | None = None) -> list[Column]:
-    """The columns of all variables, or of those named: by variable or by column.
+    """The columns of all variables, or of the named ones: by variable or by column.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Expectations with less variance, from the same draws and their scores."""
+"""Expectations with reduced variance, from draws and their scores."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ BANDWIDTHS = (0.5, 1.0, 2.0, 4.0)
 """Candidates of ``bandwidth="cv"``, in median distances."""
 
 REGULARIZATIONS = np.logspace(-10, 0, 11)
-"""Candidates of the ridge parameter, as a share of the greatest eigenvalue of the mass."""
+"""Candidates of the ridge parameter, relative to the largest eigenvalue of the mass."""
 
 BLOCKS = 20
 """Contiguous parts of the draws, the folds of the selection and of the jackknife."""
 
 
 class ControlFunctional(NamedTuple):
-    """What :func:`control_functional` found; scalars if f gives one number a draw, else arrays (k,).
+    """Result of :func:`control_functional`; scalars if f gives one number per draw, else arrays (k,).
 
     Attributes
     ----------
     estimate, standard_error : float or ndarray
-        The expectation.
+        Estimate of the expectation.
     plain_estimate, plain_standard_error : float or ndarray
         Mean of f over the draws, and its standard error.
     bandwidth : float
-        The one that was chosen.
+        The chosen bandwidth.
     regularization : float or ndarray
-        The ones that were chosen.
+        The chosen regularizations.
     rank : int
         Number of functions in the fit.
     """
@@ -67,10 +67,10 @@ def control_functional(
     r"""Variance-reduced expectation of a function under a density whose score is known, with its standard error.
 
     f is approximated by a constant and sections of a Stein kernel (:mod:`kmc.diagnostics.stein_kernel`), which have
-    mean zero under the density, in ridge regression on ``n_basis`` sections: the constant estimates the expectation,
-    and what is left of f has less variance than f (Oates, Girolami and Chopin 2017, "Control functionals for Monte
+    mean zero under the density, by ridge regression on ``n_basis`` sections: the constant estimates the expectation,
+    and the residual of f has less variance than f (Oates, Girolami and Chopin 2017, "Control functionals for Monte
     Carlo integration", the simplified estimator of section 2.4). Its standard error is that of the delete-a-group
-    jackknife over twenty contiguous blocks of draws, which allows for their correlation and for the fit.
+    jackknife over twenty contiguous blocks of draws, which accounts for their correlation and for the fit.
 
     Parameters
     ----------
@@ -79,15 +79,15 @@ def control_functional(
     f : callable or array_like
         A function from points (n, d) to (n,) or (n, k), or its values at the draws, chain after chain.
     score : callable or estimator
-        ∇ log p, a function from points (n, d) to (n, d), or anything with such a method ``gradient``; the columns are
-        the parameters in the order of the variables of ``data``. The reduced estimate is of the density with this
-        score: an estimated one changes the expectation by as much as it is wrong.
+        ∇ log p, a function from points (n, d) to (n, d), or an object with such a method ``gradient``; the columns are
+        the parameters in the order of the variables of ``data``. The estimate is for the density with this score: an
+        error in an estimated score changes the expectation accordingly.
     kernel : str or Kernel
         The Stein kernel is that of this kernel, in coordinates in which the draws have mean zero and covariance one,
-        plus that of 1 + <x, y>, whose functions take all of a quadratic f out of a Gaussian density.
+        plus that of 1 + <x, y>, whose functions remove all variance of a quadratic f under a Gaussian density.
     bandwidth : float, "median", "cv" or sequence of float
-        "median" is the median distance in those coordinates, "cv" and a sequence are chosen from by the variance that
-        is left. A kernel object brings its own scale: "median" leaves it as it is, numbers are factors of it.
+        "median" is the median distance in those coordinates; for "cv" and a sequence, the bandwidth with the smallest
+        remaining variance is chosen. A kernel object has its own scale: "median" keeps it, numbers multiply it.
     n_basis : int
         Number of sections, at distinct draws chosen at random.
     var_names : sequence of str, optional
@@ -101,16 +101,17 @@ def control_functional(
     Raises
     ------
     ValueError, TypeError
-        For draws, scores or values of f that are not finite or of the wrong shape, fewer than forty draws, parameters
-        that are constant or linear combinations of others.
+        Draws, scores or values of f are not finite or have the wrong shape, there are fewer than forty draws, or
+        parameters are constant or linear combinations of others.
 
     Notes
     -----
-    O(n n_basis (n_basis + d)) time for each bandwidth, memory O(n d + n_basis²). Blocks must be longer than the chain's
-    memory. On Gaussian, banana-shaped and Student-t densities the error was about one standard error in root mean
-    square; two to three, where the function has heavy tails, or where a hundredth of the variance of correlated draws
-    was left: the error then lies in tails that hardly a draw has seen. For the mean zero of the sections the density
-    must vanish at the edge of its support fast enough: transform bounded parameters.
+    O(n n_basis (n_basis + d)) time for each bandwidth, memory O(n d + n_basis²). Blocks must be longer than the
+    autocorrelation of the chain. On Gaussian, banana-shaped and Student-t densities the root mean square of the error
+    was about one standard error. It was two to three standard errors if the function has heavy tails, or if a hundredth
+    of the variance of correlated draws remained: the error then comes from tails with hardly any draws. For the
+    sections to have mean zero, the density must vanish fast enough at the edge of its support: transform bounded
+    parameters.
 
     Examples
     --------
@@ -154,11 +155,11 @@ class _Fit(NamedTuple):
     estimate: np.ndarray  # (k,) constants of the fit to all draws
     error: np.ndarray  # (k,) their standard errors
     regularization: np.ndarray  # (k,)
-    share: float  # of the variance of the functions that is left in blocks held out, mean over the functions
+    share: float  # of the variance of the functions that remains in held-out blocks, mean over the functions
 
 
 def _fit(basis: SteinSections, blocks: list[Forms], bandwidth: float) -> _Fit:
-    """Ridge parameters by the variance that is left in blocks held out, and the jackknife over the same fits."""
+    """Ridge parameters by the variance that remains in held-out blocks, and the jackknife over the same fits."""
     total = blocks[0]
     for block in blocks[1:]:
         total = total + block
@@ -186,7 +187,7 @@ def _fit(basis: SteinSections, blocks: list[Forms], bandwidth: float) -> _Fit:
 
 
 def _left(mass: np.ndarray, r: int, grid: np.ndarray) -> np.ndarray:
-    """Combinations of basis and functions that are f - Σ β φ for each ridge parameter and function, (g, k, r + k)."""
+    """Coefficients of f - Σ β φ in basis and functions for each ridge parameter and function, (g, k, r + k)."""
     k = len(mass) - r
     out = np.tile(np.eye(k, r + k, r), (len(grid), 1, 1))
     path = ridge_path(mass[:r, :r], mass[:r, r])
@@ -212,13 +213,13 @@ def _bandwidths(kernel, bandwidth, points):
 
 
 def _centers(points, count, rng):
-    """Rows of some distinct points: draws of a Metropolis chain repeat."""
+    """Distinct points, chosen at random: draws of a Metropolis chain repeat."""
     _, first = np.unique(points, axis=0, return_index=True)
     return np.sort(rng.permutation(np.sort(first))[:count])
 
 
 def _values(f, points):
-    """f at the draws, (n, k), and whether it gives one number for each."""
+    """f at the draws, (n, k), and whether it returns one number for each."""
     values = np.asarray(f(points.copy()) if callable(f) else f, dtype=float)
     if not callable(f) and values.ndim >= 2 and values.shape[0] * values.shape[1] == len(points):
         values = values.reshape(len(points), *values.shape[2:])
@@ -231,7 +232,7 @@ def _values(f, points):
 
 
 def _whitened(points, scores):
-    """Points z with x = mean + B z, of mean zero and covariance one, and the score Bᵀ s there."""
+    """Points z with x = mean + B z, mean zero and covariance one, and the score Bᵀ s there."""
     deviation = points.std(axis=0)
     standard = (points - points.mean(axis=0)) / deviation
     variances, axes = linalg.eigh(standard.T @ standard / len(points))

@@ -8,8 +8,8 @@ import numpy as np
 def ess_and_rhat(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bulk effective sample size and rank-normalized split R-hat of values (chains, draws, k), each (k,).
 
-    A single chain counts as two, one for each half: R-hat needs something to compare. Where chains differ and none of
-    them moves R-hat is infinite; NaN where there are fewer than four draws of each, or none of them differ.
+    A single chain is split into two, as R-hat needs chains to compare. R-hat is infinite if chains differ and none of
+    them moves; NaN if there are fewer than four draws of each, or if none of them differ.
     """
     import arviz
     import xarray
@@ -18,7 +18,7 @@ def ess_and_rhat(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n = values.shape[1] // 2
         values = np.concatenate([values[:, :n], values[:, -n:]])
     dataset = xarray.Dataset({"x": (("chain", "draw", "k"), values)})
-    with np.errstate(divide="ignore", invalid="ignore"):  # where chains never move
+    with np.errstate(divide="ignore", invalid="ignore"):  # chains that never move
         ess, rhat = arviz.ess(dataset)["x"].values, arviz.rhat(dataset)["x"].values
     apart = np.isnan(rhat) & (np.ptp(values, axis=(0, 1)) > 0) & (values.shape[1] >= 4)
     return ess, np.where(apart, np.inf, rhat)

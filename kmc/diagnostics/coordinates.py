@@ -1,4 +1,4 @@
-"""Coordinates in which the scale, the tails and the linear correlations of parameters do not matter."""
+"""Coordinates that do not depend on the scale, the tails and the linear correlations of parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg, special, stats
 
 SMALLEST_VARIANCE = 1e-8
-"""Of a combination of normal scores, as a share of the largest: under it, one parameter is a function of others."""
+"""Relative variance of a combination of normal scores: below it, one parameter is a function of others."""
 
 
 class Coordinates(NamedTuple):
@@ -21,18 +21,18 @@ class Coordinates(NamedTuple):
 def coordinates(values: np.ndarray) -> Coordinates:
     """Draws (chains, draws, d), rank-normalized as for R-hat, and then whitened.
 
-    A mode is slow in every parametrization; so the choice of one should not hide it.
+    A mode is slow in every parametrization, so the choice of one should not hide it.
 
     Raises
     ------
     ValueError
-        If all columns are constant.
+        All columns are constant.
     """
     chains, draws, d = values.shape
     flat = values.reshape(-1, d)
     moving = np.ptp(flat, axis=0) > 0
     if not np.any(moving):
-        raise ValueError("data: no parameter moves in any chain, so that there are no modes")
+        raise ValueError("data: no parameter moves in any chain, so there are no modes")
     ranks = stats.rankdata(flat[:, moving], axis=0)
     normal = special.ndtri((ranks - 0.375) / (len(flat) + 0.25))
     scores = np.full(flat.shape, np.nan)

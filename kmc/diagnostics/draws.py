@@ -1,4 +1,4 @@
-"""Draws of chains as one array with named columns, from whatever holds them."""
+"""Draws of chains as one array with named columns, from any container."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
     Parameters
     ----------
     data : InferenceData, DataTree, xarray.Dataset, mapping of str to array_like, or array_like
-        The group ``posterior`` of the first two. Arrays of a mapping have the shape (chain, draw, ...), a bare array
-        (chain, draw) or (chain, draw, d); its columns are called ``x[0]``, ``x[1]``, ...
+        For the first two, their group ``posterior``. Arrays of a mapping have the shape (chain, draw, ...), a single
+        array (chain, draw) or (chain, draw, d); its columns are called ``x[0]``, ``x[1]``, ...
     var_names : sequence of str, optional
         Variables to take, or elements of them by their labels, ``"slope[A]"``; all by default.
 
     Raises
     ------
     ValueError
-        For a name that is not there, another shape, fewer than four draws a chain, or draws that are not finite.
+        Unknown name, wrong shape, fewer than four draws a chain, or draws that are not finite.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
     chosen = columns(variables, var_names)
     arrays = {name: _checked(name, variables[name].values) for name in dict.fromkeys(c.variable for c in chosen)}
     if not arrays:
-        raise ValueError("data holds no variables: there is nothing to diagnose")
+        raise ValueError("data has no variables: there is nothing to diagnose")
     shapes = {name: array.shape[:2] for name, array in arrays.items()}
     if len(set(shapes.values())) > 1:
         raise ValueError(f"data has arrays of different numbers of chains and draws: {shapes}")
@@ -57,7 +57,7 @@ def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
 
 
 def _variables(data: Any) -> Mapping[str, Variable]:
-    """What there is, by name."""
+    """The variables, by name."""
     if hasattr(data, "groups"):  # InferenceData and DataTree
         if not any(group.rpartition("/")[2] == "posterior" for group in _groups(data)):
             raise ValueError(f"data has no group 'posterior': expected it among {', '.join(_groups(data))}")

@@ -1,4 +1,4 @@
-"""The spectral gap of the Langevin dynamics of the target that chains have drawn from."""
+"""The spectral gap of the Langevin dynamics of the target, estimated from draws."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def langevin_gap(
     n_basis: int = 200,
     random_state: Any = 0,
 ) -> float:
-    r"""The least eigenvalue of the target's Langevin generator :math:`-\Delta - \langle \nabla\log p, \nabla\rangle`.
+    r"""Smallest eigenvalue of the target's Langevin generator :math:`-\Delta - \langle \nabla\log p, \nabla\rangle`.
 
-    Its inverse is the target's Poincaré constant. It belongs to the target in its parameters, and not to the sampler:
-    a random walk with a small step has the spectral gap acceptance · step² / 2 times this one. A gap far below the
-    inverse of the largest variance of a parameter is a barrier between modes, or a narrow passage.
+    Its inverse is the target's Poincaré constant. It is a property of the target in its parametrization, not of the
+    sampler: a random walk with a small step has the spectral gap acceptance · step² / 2 times this one. A gap far below
+    the inverse of the largest variance of a parameter indicates a barrier between modes, or a narrow passage.
 
     Parameters
     ----------
     data : as in :func:`kmc.diagnostics.slow_modes`
-        All chains are pooled: they should have converged. Where the score ∇log p is known,
-        :class:`kmc.spectral.DiffusionMap` takes it and is several times as accurate.
+        All chains are pooled, so they should have converged. If the score ∇log p is known, pass it to
+        :class:`kmc.spectral.DiffusionMap` instead, which is several times as accurate.
     var_names : sequence of str, optional
     n_basis : int
-        Landmarks.
+        Number of landmarks.
     random_state : int, Generator or None
 
     Returns
@@ -44,11 +44,11 @@ def langevin_gap(
     Raises
     ------
     ValueError
-        For draws that are not finite, or a parameter that never moves or is a linear function of others.
+        Draws are not finite, or a parameter never moves or is a linear function of others.
 
     Examples
     --------
-    Of independent normal parameters it is the inverse of the largest variance:
+    For independent normal parameters it is the inverse of the largest variance:
 
     >>> import numpy as np
     >>> import kmc.diagnostics

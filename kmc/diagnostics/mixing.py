@@ -1,4 +1,4 @@
-"""How many independent draws there are, by ArviZ's measure."""
+"""The number of independent draws, by ArviZ's measure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 def effective_sizes(values: np.ndarray) -> np.ndarray:
     """Effective sample size of the mean of each column of values (chains, draws, k), shape (k,).
 
-    At most the number of draws, since means of antithetic chains are not relied upon; NaN for fewer than four draws,
-    and that number for columns that are constant.
+    At most the number of draws, so that antithetic chains are not credited with more; NaN for fewer than four draws,
+    and the number of draws for constant columns.
     """
     import arviz
     import xarray
@@ -30,7 +30,7 @@ def mean_errors(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 def autocorrelation_time(values: np.ndarray) -> float:
     """The longest autocorrelation time, draws per independent draw, of the columns of values (chains, draws, k).
 
-    At least 1; 1 where there are too few draws to tell.
+    At least 1; 1 if there are too few draws.
     """
     sizes = effective_sizes(values)
     known = sizes[np.isfinite(sizes)]

@@ -1,4 +1,4 @@
-"""What slow modes mean, in words."""
+"""Describe slow modes in words."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 LARGEST_RHAT = 1.05
-LEAST_ESS_PER_CHAIN = 50.0  # of the half of a chain that judges: 100 of a whole chain
-LEAST_CORRELATION = 0.3  # from which on a mode is said to go with a parameter
-_NAMED = 3  # parameters beside a mode
+LEAST_ESS_PER_CHAIN = 50.0  # in the test half of a chain: 100 for a whole chain
+LEAST_CORRELATION = 0.3  # from which on a parameter is said to be correlated with a mode
+_NAMED = 3  # parameters listed for a mode
 
 MIXED, FEW, NOT_MIXED = "mixed", "few effective draws", "not mixed"
 
@@ -32,25 +32,25 @@ def verdicts(
     ess, rhat : ndarray, shape (modes,)
     correlation : ndarray, shape (modes, parameters)
     names : sequence of str
-        Of the parameters.
+        Names of the parameters.
     chains : int
     judges : int
-        Draws that the first two come from, over all chains.
+        Draws that the first two are computed from, over all chains.
     """
     words = [_word(e, r, chains) for e, r in zip(ess, rhat)]
-    facts = f"R-hat {rhat[0]:.2f}, effective sample size {ess[0]:,.0f} of the {judges:,} draws that judge"
+    facts = f"R-hat {rhat[0]:.2f}, effective sample size {ess[0]:,.0f} of {judges:,} test draws"
     if NOT_MIXED in words:
         worst = words.index(NOT_MIXED)
-        facts = f"R-hat {rhat[worst]:.2f}, effective sample size {ess[worst]:,.0f} of the {judges:,} draws that judge"
+        facts = f"R-hat {rhat[worst]:.2f}, effective sample size {ess[worst]:,.0f} of {judges:,} test draws"
         return Verdicts(
             words,
-            f"The chains have not mixed: mode {worst} ({facts}) goes with {goes_with(correlation[worst], names)}. Run "
-            "longer, start elsewhere or reparametrize.",
+            f"The chains have not mixed: mode {worst} ({facts}) correlates with {goes_with(correlation[worst], names)}."
+            " Run longer, start elsewhere or reparametrize.",
         )
     if FEW in words:
         return Verdicts(
             words,
-            f"The chains agree, but on few effective draws: the slowest mode ({facts}) goes with "
+            f"The chains agree, but on few effective draws: the slowest mode ({facts}) correlates with "
             f"{goes_with(correlation[0], names)}. Make more draws.",
         )
     return Verdicts(words, f"No slow mode was found: the chains agree on the slowest of all ({facts}).")

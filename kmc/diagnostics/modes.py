@@ -1,4 +1,4 @@
-"""The slowest functions of a chain's state, and how well the draws determine their means."""
+"""The slowest functions of a chain's state, and how accurately the draws determine their means."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from kmc.spectral.transition import TransitionOperator
 from kmc.spectral.transition_model import timescales
 
 LAG_RATIO = 8
-"""Between the lagtimes that are tried."""
+"""Ratio between lagtimes that are tried."""
 
 REGULARIZATIONS = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
-"""That are compared: fewer than the transition operator's own, and stronger, since chains are short."""
+"""Regularizations to compare: fewer than the transition operator's own, and stronger, since chains are short."""
 
 SAME = 0.7
-"""Correlation from which on two modes count as one."""
+"""Two modes with a larger correlation count as one."""
 
 
 class Options(NamedTuple):
-    """Of a call, to be checked."""
+    """Options of a call, to be checked."""
 
     n_modes: int
     lagtime: Any
@@ -37,7 +37,7 @@ class Options(NamedTuple):
 
 
 class SlowMode(NamedTuple):
-    """A mode, and what the half of the draws that it was not fitted to says of it."""
+    """A mode, and its statistics in the half of the draws that it was not fitted to."""
 
     lagtime: int
     values: np.ndarray  # (chains, draws)
@@ -57,39 +57,39 @@ def slow_modes(
 ) -> Any:
     """The slowest modes of chains, with the effective sample size and the R-hat of each.
 
-    A chain can look well mixed in every parameter and be stuck in a function of several of them: the sign of a
-    correlation, the number of a mixture's component. The slow modes are the functions whose autocorrelation lasts
-    longest, so that their effective sample size is about the least of all functions.
+    A chain can look well mixed in every parameter and be stuck in a function of several of them, such as the sign of a
+    correlation or the number of a mixture's component. The slow modes are the functions with the longest
+    autocorrelation, so their effective sample size is about the smallest of all functions.
 
     Parameters
     ----------
     data : InferenceData, DataTree, xarray.Dataset, mapping of str to array_like, or array_like
-        Draws as :func:`kmc.sample`, emcee or PyMC give them, arrays (chain, draw, ...) by name, or one array
+        Draws of :func:`kmc.sample`, emcee or PyMC, arrays (chain, draw, ...) by name, or one array
         (chain, draw, d).
     n_modes : int
     lagtime : "auto" or int
-        Draws between the pairs that modes are fitted to. Among fast parameters a slow function shows only after the
-        fast ones have died away, so that "auto" tries 1, 8, 64, ... up to a sixteenth of the draws, and, of several
-        chains, pairs from anywhere in a chain; it keeps the modes with the least effective sample sizes.
+        Number of draws between the pairs that modes are fitted to. A slow function among fast parameters shows only
+        after the fast ones have decayed, so "auto" tries 1, 8, 64, ... up to a sixteenth of the draws and, for several
+        chains, pairs from anywhere in a chain; it keeps the modes with the smallest effective sample sizes.
     var_names : sequence of str, optional
-        Variables to look at, or elements of them, ``"slope[A]"``; all of them by default.
+        Variables to use, or elements of them, ``"slope[A]"``; all of them by default.
     n_basis : int
         Landmarks of the transition operator.
     random_state : int, Generator or None
-        For the landmarks.
+        For the choice of landmarks.
 
     Returns
     -------
     xarray.Dataset
-        Its attribute "verdict" says in a sentence whether the chains have mixed, and if not, what the slowest mode
-        goes with. In the order of the effective sample size, the worst first:
+        Its attribute "verdict" says in a sentence whether the chains have mixed and, if not, which parameters the
+        slowest mode correlates with. In the order of the effective sample size, the worst first:
 
         - ``ess`` and ``rhat`` (mode): ArviZ's bulk effective sample size and rank-normalized split R-hat of the mode,
           over the half of the draws that it was *not* fitted to;
-        - ``eigenvalue`` (mode): its autocorrelation in that half, at the mode's ``lagtime``; the longest one tried, for
-          a mode fitted to pairs from anywhere;
+        - ``eigenvalue`` (mode): its autocorrelation in that half, at the mode's ``lagtime``; for a mode fitted to pairs
+          from anywhere, at the longest lagtime tried;
         - ``timescale`` (mode): -lagtime / log eigenvalue, in draws, a lower bound of the slowest one; 0 if the
-          autocorrelation is within two standard errors of 0, as that of independent draws is; infinite if it is one;
+          autocorrelation is within two standard errors of 0, as for independent draws; infinite if it is one;
         - ``verdict`` (mode): "mixed"; "few effective draws", under 100 for each chain; or "not mixed", an R-hat above
           1.05;
         - ``value`` (chain, draw, mode): the mode along all chains;
@@ -99,30 +99,30 @@ def slow_modes(
     Raises
     ------
     ValueError, TypeError
-        For draws that are not finite, too few of them, or no parameter that moves; for a parameter out of its range.
+        Draws are not finite or too few, no parameter moves, or an argument is out of its range.
 
     Notes
     -----
-    Every chain is cut in two, as split R-hat does it. Modes are fitted by :class:`kmc.spectral.TransitionOperator` to
+    Every chain is split in half, as for split R-hat. Modes are fitted by :class:`kmc.spectral.TransitionOperator` to
     one half of each, the first of one chain and the second of the next, in rank-normalized and whitened coordinates;
-    the other halves judge them. Fitted and judged on the same draws, a mode of independent draws would look slow.
+    the other halves test them. If the same draws were used for both, a mode of independent draws would look slow.
 
     Pairs from anywhere in a chain are the limit of long lagtimes: their modes are the functions whose means differ most
-    between chains, R-hat's own question. They are known best of all, since such pairs repeat each other least, and they
-    are what a latent shows that never changes.
+    between chains, which is what R-hat measures. They are the most accurate, since such pairs are the least redundant,
+    and they reveal a latent variable that never changes.
 
-    An R-hat above 1.05 is an alarm. False ones, in 100 runs each of four chains of 1,000 draws of five parameters: none
-    for independent draws (the largest R-hat was 1.005, the least effective sample size of a mode 1,318, out of 2,000
-    draws that judge), none for autoregressions of .5 (1.016 and 487), 6 for autoregressions of .8 (1.059 and 63, which
+    An R-hat above 1.05 is an alarm. False alarms, in 100 runs each of four chains of 1,000 draws of five parameters:
+    none for independent draws (the largest R-hat was 1.005, the smallest effective sample size of a mode 1,318, out of
+    2,000 test draws), none for autoregressions of .5 (1.016 and 487), 6 for autoregressions of .8 (1.059 and 63, which
     is too few by ArviZ's own advice): ``python benchmarks/slow_modes_rates.py``.
 
-    The coordinates do not matter, but the number of parameters does: what two of twenty parameters do together is found
-    less sharply than what two of three do, and its effective sample size comes out somewhat large (by up to a factor of
-    two with ten). All chains stuck in the same mode of the target show nothing here, as anywhere else.
+    The coordinates do not matter, but the number of parameters does: an interaction of two among twenty parameters is
+    found less sharply than one of two among three, and its effective sample size is overestimated (by up to a factor of
+    two with ten). If all chains are stuck in the same mode of the target, this shows nothing, like any diagnostic.
 
     Examples
     --------
-    Each chain keeps the sign of the correlation of x and y, which neither x nor y shows:
+    Each chain keeps the sign of the correlation of x and y, which neither x nor y alone shows:
 
     >>> import numpy as np
     >>> import kmc.diagnostics
@@ -138,7 +138,7 @@ def slow_modes(
     check_count(options, "n_basis", 2)
     draws = read_draws(data, var_names)
     chains, n, _ = draws.values.shape
-    least = 8 if chains > 1 else 16  # R-hat takes four draws of each half, and halves of them if there is one chain
+    least = 8 if chains > 1 else 16  # R-hat needs four draws of each half, and splits the halves of a single chain
     if n < least:
         raise ValueError(f"data has {n} draws in each of {chains} chains: expected at least {least}")
     coords = coordinates(draws.values)
@@ -155,8 +155,8 @@ def spectral_gap(
     """The spectral gap of chains, 1 - λ₁ for one draw, from a mode fitted to half of the draws and the other half.
 
     Parameters as in :func:`slow_modes`. The gap for one draw is that for ``lagtime`` draws by 1 - λ₁^(1/lagtime): a
-    larger lagtime says more of the slowest mode, as long as λ₁ is well above the noise. Of independent draws it is one
-    but for noise, of a chain with alternating draws more.
+    larger lagtime is more informative about the slowest mode, as long as λ₁ is well above the noise. For independent
+    draws it is one, up to noise; for a chain with alternating draws it is larger.
 
     Examples
     --------
@@ -186,10 +186,10 @@ def _lagtimes(options: Options, draws: int) -> list[int]:
 
 
 def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each chain one half to fit to and one to judge by, (chains, draws // 2, ...): in turn the first or the second.
+    """Split each chain: one half to fit, one to test, (chains, draws // 2, ...); alternately the first or the second.
 
-    So both have a part of every chain, early draws, and late ones: a chain apart from the others and a drift that all
-    have in common show in either.
+    So both parts have early and late draws of some chains: a chain apart from the others and a common drift show in
+    either.
     """
     n = x.shape[1] // 2
     first, second = x[:, :n], x[:, x.shape[1] - n :]
@@ -200,7 +200,7 @@ def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[SlowMode]:
     """Modes at one lagtime, or of pairs from anywhere in a chain, which are neighbors in draws of random order.
 
-    Pairs at a lagtime are a quarter of it apart, since nearer ones say nearly the same.
+    Pairs at a lagtime are a quarter of it apart, since nearer ones are redundant.
     """
     stride = max(lag // 4, 1)
     fitted = _halves(x)[0]
@@ -213,7 +213,7 @@ def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[SlowM
         random_state=random_state,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KmcWarning)  # eigenvalues that are noise are no news here
+        warnings.simplefilter("ignore", KmcWarning)  # noise eigenvalues are expected here
         operator.fit(list(fitted[:, order]))
     values = np.stack(operator.transform(list(x)))
     judged = _halves(values)[1]
@@ -227,7 +227,7 @@ def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[SlowM
 
 
 def _distinct(candidates: list[SlowMode], count: int) -> list[SlowMode]:
-    """The worst by effective sample size, without those that are much the same as a worse one."""
+    """The worst by effective sample size, without those that are nearly equal to a worse one."""
     kept: list[SlowMode] = []
     for one in sorted(candidates, key=lambda c: c.ess if np.isfinite(c.ess) else -1.0):
         if all(abs(np.corrcoef(one.values.ravel(), other.values.ravel())[0, 1]) < SAME for other in kept):
@@ -268,7 +268,7 @@ def _dataset(modes: list[SlowMode], draws: Draws, coords: Coordinates) -> Any:
 
 
 def _timescale(mode: SlowMode) -> float:
-    """Of an autocorrelation that noise explains, 0: its logarithm says nothing."""
+    """0 for an autocorrelation within noise: its logarithm has no meaning."""
     if mode.eigenvalue >= 1.0:
         return float("inf")
     if not mode.eigenvalue > 2.0 / np.sqrt(max(mode.ess, 4.0)):

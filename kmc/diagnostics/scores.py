@@ -1,4 +1,4 @@
-"""Draws as points, and the score there, from a function or an estimator."""
+"""Draws as points, and scores there, from a function or an estimator."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kmc.diagnostics.draws import read_draws
 
 
 def read_points(data: Any, var_names: Any = None) -> np.ndarray:
-    """Draws (chains, draws, d) out of whatever :func:`kmc.diagnostics.draws.read_draws` takes, or of points (n, d).
+    """Draws (chains, draws, d) from any input of :func:`kmc.diagnostics.draws.read_draws`, or from points (n, d).
 
-    An array with two dimensions, or a list like one, is the points of one chain.
+    An array with two dimensions, or such a list, holds the points of one chain.
     """
     if isinstance(data, (np.ndarray, list, tuple)) and np.ndim(data) == 2:
         data = np.asarray(data)[None]
@@ -31,9 +31,9 @@ def scores_at(score: Any, points: np.ndarray) -> np.ndarray:
     Raises
     ------
     TypeError
-        For anything else.
+        Neither a function nor such an object.
     ValueError
-        If what comes back has another shape or is not finite.
+        The returned array has another shape or is not finite.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def scores_at(score: Any, points: np.ndarray) -> np.ndarray:
     function = getattr(score, "gradient", score)
     if not callable(function):
         raise TypeError(f"score={score!r}: expected a function of points (n, d), or an object with a method gradient")
-    scores = np.asarray(function(points.copy()), dtype=float)  # a copy, for functions that write where they read
+    scores = np.asarray(function(points.copy()), dtype=float)  # a copy: the function may modify its argument
     if scores.shape != points.shape:
         raise ValueError(f"score returned an array of shape {scores.shape} for points of shape {points.shape}")
     if not np.all(np.isfinite(scores)):

@@ -15,11 +15,11 @@ from kmc.diagnostics.stein_kernel import stein_kernel
 from kmc.kernels import kernel_of, median_distance
 
 BLOCK = 1024
-"""Rows and columns of the Stein matrix that are in memory at a time."""
+"""Rows and columns of the blocks of the Stein matrix that are in memory at a time."""
 
 
 class SteinDiscrepancy(NamedTuple):
-    """What :func:`kernel_stein_discrepancy` found.
+    """Result of :func:`kernel_stein_discrepancy`.
 
     Attributes
     ----------
@@ -29,11 +29,11 @@ class SteinDiscrepancy(NamedTuple):
         Means of the Stein kernel over pairs of different draws, which is unbiased for the squared discrepancy (and may
         be negative), and over all pairs.
     p_value : float
-        Of the hypothesis that the draws have the density; NaN without bootstrap.
+        For the hypothesis that the draws have this density; NaN without bootstrap.
     autocorrelation_time : float
-        What the bootstrap allowed for, in draws.
+        The time that the bootstrap accounted for, in draws.
     kernel : Kernel
-        What was used.
+        The kernel that was used.
     """
 
     discrepancy: float
@@ -54,30 +54,30 @@ def kernel_stein_discrepancy(
     var_names: Any = None,
     random_state: Any = None,
 ) -> SteinDiscrepancy:
-    r"""Kernel Stein discrepancy between draws and a density, and a test that allows for autocorrelation.
+    r"""Kernel Stein discrepancy between draws and a density, and a test that accounts for autocorrelation.
 
     Its square is the mean of the Stein kernel :math:`k_p` (:mod:`kmc.diagnostics.stein_kernel`) over pairs of draws,
     zero if and only if they have the density p. The test is the wild bootstrap of Chwialkowski, Strathmann and Gretton
-    (2016), "A kernel test of goodness of fit": n times the V-statistic against :math:`\frac1n \sum_{ij} W_i W_j
-    k_p(x_i, x_j)`, where the signs W of a chain flip from draw to draw with a probability that is 1/2 for independent
-    draws, and falls with the autocorrelation time τ of the draws and scores, :math:`1/(2 + 20(\tau - 1))`.
+    (2016), "A kernel test of goodness of fit": n times the V-statistic is compared with :math:`\frac1n \sum_{ij} W_i
+    W_j k_p(x_i, x_j)`, where the signs W of a chain flip from draw to draw with a probability that is 1/2 for
+    independent draws, and decreases with the autocorrelation time τ of the draws and scores, :math:`1/(2 + 20(\tau -
+    1))`.
 
     Parameters
     ----------
     data : InferenceData, DataTree, Dataset, mapping of arrays or array_like, shape (n, d) or (chains, draws, d)
         Draws, at least four in each chain; the rows of an array (n, d) are one chain, in its order.
     score : callable or estimator
-        ∇ log p, a function from points (n, d) to (n, d), or anything with such a method ``gradient``, as the
+        ∇ log p, a function from points (n, d) to (n, d), or an object with such a method ``gradient``, such as the
         estimators of :mod:`kmc.scores`. The columns are the parameters in the order of the variables of ``data``.
     kernel : str or Kernel
-        The inverse multiquadric (1 + |x - y|²/bandwidth²)^(-1/2) also sees draws that drift away (Gorham and Mackey
-        2017), as kernels that decay fast do not. Units that differ between the parameters are a matter of
-        ``kmc.kernels.Metric``.
+        The inverse multiquadric (1 + |x - y|²/bandwidth²)^(-1/2) also detects draws that drift away (Gorham and Mackey
+        2017), which fast-decaying kernels do not. If parameters have different units, use ``kmc.kernels.Metric``.
     bandwidth : float or "median"
-        "median" is the median distance between the draws; give a number when several sets of draws are compared. A
-        kernel object brings its own scale: "median" leaves it as it is, a number is a factor of it.
+        "median" is the median distance between the draws; give a number if several sets of draws are compared. A
+        kernel object has its own scale: "median" keeps it, a number multiplies it.
     n_bootstrap : int
-        Number of the bootstrap's samples; 0 leaves the test out.
+        Number of bootstrap samples; 0 skips the test.
     var_names : sequence of str, optional
         Variables of ``data``; all by default.
     random_state : int, Generator or None
@@ -89,15 +89,15 @@ def kernel_stein_discrepancy(
     Raises
     ------
     ValueError, TypeError
-        For draws or scores that are not finite or of the wrong shape, too few draws, a kernel with fewer than two
-        derivatives.
+        Draws or scores are not finite or have the wrong shape, there are too few draws, or the kernel has fewer than
+        two derivatives.
 
     Notes
     -----
     O(n² (d + n_bootstrap)) time; memory is a few arrays of a million numbers, and n n_bootstrap bytes: thin long
-    chains. The test is asymptotic: at a level of .05 it rejected .03 to .07 of right samples of 80 to 400 effective
-    draws. Draws that miss a mode that is far away have nearly the right score wherever they are: no Stein discrepancy
-    sees that.
+    chains. The test is asymptotic: at a level of .05 it rejected .03 to .07 of correct samples of 80 to 400 effective
+    draws. Draws that miss a distant mode have nearly the right score wherever they are: no Stein discrepancy detects
+    that.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def kernel_stein_discrepancy(
             across = block @ signs[columns].astype(float)
             bootstrapped += twice * np.einsum("ib,ib->b", across, signs[rows])
     v = max(total, 0.0) / n**2
-    as_large = bootstrapped >= total * (1.0 - 1e-9)  # equal signs give the same sum, to rounding
+    as_large = bootstrapped >= total * (1.0 - 1e-9)  # equal signs give the same sum, up to rounding
     return SteinDiscrepancy(
         discrepancy=float(np.sqrt(v)),
         u_statistic=float((total - diagonal) / (n * (n - 1))),
@@ -143,7 +143,7 @@ def wild_signs(shape: tuple[int, int], count: int, time: float, rng: np.random.G
     """Signs (chains * draws, count): in each chain and column a Markov chain on {-1, 1}.
 
     Their lag-one correlation is 1 - 2a for a flip probability a; with a = 1/(2 + 20(τ - 1)) they decay ten times as
-    slowly as what they multiply, whose variance the bootstrap then has to about a twentieth.
+    slowly as the values that they multiply, so the bootstrap has their variance to about a twentieth.
     """
     chains, draws = shape
     signs = np.empty((chains, draws, count), np.int8)

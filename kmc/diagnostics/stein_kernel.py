@@ -27,18 +27,18 @@ def stein_kernel(kernel: Kernel, x: np.ndarray, x_scores: np.ndarray, y: np.ndar
     Parameters
     ----------
     kernel : Kernel
-        Radial or of inner products, in any metric, or a sum or a multiple of such, with two derivatives where points
+        Radial or dot-product, in any metric, or a sum or a multiple of such kernels, with two derivatives where points
         coincide.
     x, x_scores : ndarray, shape (n, d)
-        Points, and the score there.
+        Points, and the scores there.
     y, y_scores : ndarray, shape (m, d)
 
     Raises
     ------
     ValueError
-        For a kernel with fewer derivatives.
+        The kernel has fewer derivatives.
     TypeError
-        For a product of a radial kernel and one of inner products.
+        A product of a radial kernel and a dot-product kernel.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def stein_kernel(kernel: Kernel, x: np.ndarray, x_scores: np.ndarray, y: np.ndar
     if kernel.differentiability < 2:
         raise ValueError(
             f"kernel={kernel!r} has {kernel.differentiability:g} derivatives at coincident points: a Stein kernel "
-            "takes 2, use 'inverse-multiquadric', 'gaussian', 'rational-quadratic', 'matern52' or 'matern72'"
+            "needs 2, use 'inverse-multiquadric', 'gaussian', 'rational-quadratic', 'matern52' or 'matern72'"
         )
     profile, metric = profile_and_metric(kernel)
     if profile.kind == "distance":
@@ -65,15 +65,15 @@ def stein_kernel(kernel: Kernel, x: np.ndarray, x_scores: np.ndarray, y: np.ndar
         left = stein_kernel(_within(metric, profile.left), x, x_scores, y, y_scores)
         left += stein_kernel(_within(metric, profile.right), x, x_scores, y, y_scores)
         return left
-    raise TypeError(f"kernel={kernel!r}: expected a radial kernel, one of inner products, or a sum of such")
+    raise TypeError(f"kernel={kernel!r}: expected a radial kernel, a dot-product kernel, or a sum of these")
 
 
 @dataclass(frozen=True, eq=False)
 class SteinSections:
     """Sections k_p(y_a, .) of a Stein kernel in combinations, as a basis on rows (x, s(x), f(x)), and f itself.
 
-    The score and the functions f of interest are columns of the samples, so that they are evaluated only once, and one
-    mass form holds all moments of both.
+    The score and the functions f are columns of the samples, so that they are evaluated only once, and one mass form
+    holds all moments of both.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class SteinSections:
         return np.concatenate([sections @ self.matrix, x[:, 2 * d :]], axis=1)
 
     def gradients(self, x: np.ndarray) -> Any:
-        """They would need derivatives of the score."""
+        """Not available: they would need derivatives of the score."""
         raise TypeError("sections of a Stein kernel give values only")
 
     laplacians = gradients

@@ -11,23 +11,23 @@ from kmc.diagnostics.circular import Circle
 
 
 def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
-    """ArviZ's summary of the posterior; what is on a circle gets a circular mean and sd.
+    """ArviZ's summary of the posterior, with circular mean and sd for variables on a circle.
 
     Parameters
     ----------
     idata : InferenceData or DataTree
-        The result of :func:`kmc.sample`. A variable is on a circle if its attributes say so, as those of
-        :class:`kmc.Circular` and :class:`kmc.Angle` do.
+        The result of :func:`kmc.sample`. A variable is on a circle if its attributes say so, as for
+        :class:`kmc.Circular` and :class:`kmc.Angle`.
     var_names : sequence of str, optional
         Variables of the posterior; all of them by default.
 
     Returns
     -------
     pandas.DataFrame
-        With a row for each number, and ArviZ's columns, not rounded. On a circle, "mean" is the circular mean, in
+        One row for each number, with ArviZ's columns, not rounded. On a circle, "mean" is the circular mean, in
         [low, high); "sd" is the circular sd, sqrt(-2 log R), in the parameter's unit. Everything else (intervals,
-        errors, effective sample sizes, R-hat) is of the draws within half a period of that mean: an interval may reach
-        beyond `low` or `high`, where it continues at the other end.
+        errors, effective sample sizes, R-hat) is computed from the draws within half a period of that mean: an interval
+        may extend beyond `low` or `high`, and then continues at the other end.
 
     Raises
     ------
@@ -36,8 +36,8 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
 
     Notes
     -----
-    The circular sd is about the sd of a narrow distribution, and infinite for a uniform one. Where there are several
-    directions a circular mean lies between them and says little: plot the draws.
+    The circular sd is about the sd for a narrow distribution, and infinite for a uniform one. If there are several
+    directions, a circular mean lies between them and is not informative: plot the draws.
 
     Examples
     --------

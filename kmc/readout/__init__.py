@@ -1,1 +1,1 @@
-"""What a run says beyond its draws: expectations and the evidence from the frozen surrogate."""
+"""Results beyond the draws: expectations, evidence and approximate draws, from the frozen surrogate."""

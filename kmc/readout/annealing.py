@@ -1,11 +1,11 @@
 """The mass of a surrogate by annealing between it and a Student-t density, in both directions.
 
 Particles follow the path log π_b = (1 - b) log q + b log s (Neal 2001, "Annealed importance sampling", Statistics and
-Computing 11), q a Student-t density with the moments of draws from s. Temperatures are chosen so that neighbors
-overlap, and each ratio of neighboring masses is that of Bennett (1976, Journal of Computational Physics 22), from
-particles of both. On the way down they begin as draws from s, and on the way up as draws from q. Down, they know only
-the modes of s in which its draws were; up, any that are wide enough to be met. So the two differ where s has a mode
-that those draws do not have.
+Computing 11), where q is a Student-t density with the moments of draws from s. Temperatures are chosen so that
+neighbors overlap, and each ratio of neighboring masses is estimated as by Bennett (1976, Journal of Computational
+Physics 22), from particles of both. On the way down they begin as draws from s, and on the way up as draws from q.
+Particles that go down know only the modes of s that contain draws; particles that go up find all modes that are wide
+enough. So the two estimates differ if s has a mode without draws.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.readout.bennett import bennett
 from kmc.surrogates import Component
 
-ISLANDS = 8  # groups of particles that know nothing of each other
+ISLANDS = 8  # independent groups of particles
 _DOF = 6.0
-_OVERLAP = 0.8  # effective share of the particles after one step
+_OVERLAP = 0.8  # effective fraction of the particles after one step
 _MOVES = 3  # trajectories per temperature
-_LENGTH = 1.6  # of a trajectory, in units of the longest scale
+_LENGTH = 1.6  # length of a trajectory, in units of the longest scale
 _MOST_STEPS = 200
 
 
@@ -39,7 +39,7 @@ class Base(NamedTuple):
 
     @classmethod
     def of(cls, z: np.ndarray) -> Base:
-        """With the mean and about the covariance of draws (n, d)."""
+        """The base with the mean and approximate covariance of draws (n, d)."""
         d = z.shape[1]
         covariance = np.atleast_2d(np.cov(z.T)) + 1e-12 * np.eye(d)
         factor = np.linalg.cholesky(covariance)
@@ -59,11 +59,11 @@ class Mass(NamedTuple):
     Attributes
     ----------
     down, up : float
-        By particles that began as draws from s, and as draws from the Student-t density.
+        From particles that began as draws from s, and as draws from the Student-t density.
     down_se, up_se : float
     temperatures : int
     particles : ndarray, shape (n, d)
-        About draws from s, those of the last temperature on the way up, in its coordinates z.
+        Approximate draws from s, at the last temperature on the way up, in its coordinates z.
     """
 
     down: float
@@ -75,12 +75,12 @@ class Mass(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """What lies between the two, in standard errors."""
+        """Difference of the two, in standard errors."""
         return (self.up - self.down) / max(np.hypot(self.down_se, self.up_se), 1e-3)
 
     @property
     def log_mass(self) -> float:
-        """Both together where they agree, and else that of the modes that the draws have."""
+        """Both combined if they agree, otherwise that of the modes that contain draws."""
         if abs(self.gap) > GAP:
             return self.down
         weights = np.array([self.down_se, self.up_se]) ** -2.0 if min(self.down_se, self.up_se) > 0 else np.ones(2)
@@ -95,11 +95,11 @@ class Mass(NamedTuple):
 
 
 GAP = 4.0
-"""Standard errors between the two directions that are too many."""
+"""Largest difference between the two directions, in standard errors."""
 
 
 def mass_of(component: Component, z: np.ndarray, step_size: float, rng: np.random.Generator) -> Mass:
-    """The mass of a surrogate, from draws z (n, d) of it in its own coordinates; n is a multiple of the islands."""
+    """The mass of a surrogate, from draws z (n, d) from it in its own coordinates; n is a multiple of the islands."""
     base = Base.of(z)
     size = len(z) // ISLANDS
     z = np.ascontiguousarray(rng.permutation(z)[: size * ISLANDS])
@@ -155,7 +155,7 @@ class _Path:
 
 
 def _next(log_ratios: np.ndarray, beta: float) -> float:
-    """The next lower temperature: the effective share of the particles is then what it should be."""
+    """The next lower temperature: the one with the required effective fraction of particles."""
 
     def shortfall(lower):
         weights = (lower - beta) * log_ratios
@@ -181,7 +181,7 @@ def _resampled(particles, log_weights, rng):
 
 
 def _log_masses(betas, levels):
-    """log of the mass of s in parts of that of q, by each island: (islands,)."""
+    """log of the mass of s relative to that of q, by each island: (islands,)."""
     total = np.zeros(ISLANDS)
     split = [np.split(level, ISLANDS) for level in levels]
     for higher, lower, step in zip(split, split[1:], -np.diff(betas)):

@@ -11,7 +11,7 @@ def bennett(first: np.ndarray, second: np.ndarray) -> float:
     """log Z_1 / Z_2 from log f_1 - log f_2 at draws of 1 (n,) and of 2 (m,).
 
     Bennett (1976), "Efficient estimation of free energy differences from Monte Carlo data", Journal of Computational
-    Physics 22: the two densities' shares of the mixture of all draws are as large as their shares of the draws.
+    Physics 22: the mean probability of density 1 in the mixture, over all draws, equals its fraction of the draws.
     """
     offset = np.log(len(first) / len(second))
 

@@ -1,4 +1,4 @@
-"""Many draws from a frozen surrogate, which cost no evaluation: chains that start where those of the target were."""
+"""Draws from a frozen surrogate, which cost no evaluation, by chains that start at draws from the target."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _OPTIONS = InnerChainOptions(step_size=0.1, trajectory_length=2.5, jump_probabil
 class SurrogateChains:
     """Chains on one surrogate; see :mod:`kmc.mcmc.surrogate_transition`.
 
-    They make the moves that proposals are made of, from the same places: a region of the surrogate that no proposal
-    gets to is closed to them, too.
+    They make the same moves as the proposals, from the same places, so they cannot enter a region of the surrogate that
+    no proposal reaches.
 
     Parameters
     ----------
     component : Component
     states : ndarray, shape (k, d)
-        Draws of the target where this surrogate is at home.
+        Draws from the target that belong to this surrogate's mode.
     rng : Generator
     """
 

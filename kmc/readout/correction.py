@@ -1,4 +1,4 @@
-"""Expectations of the target: averages of its draws, less control variates of which the surrogate knows the mean."""
+"""Expectations of the target: averages of its draws, minus control variates with known mean under the surrogate."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from kmc.readout.transitions import Transitions
 from kmc.readout.variance import squared_error
 
 _FOLDS = 10
-_RIDGE = 1e-9  # of the mean square of the controls
+_RIDGE = 1e-9  # relative to the mean square of the controls
 
 
 @dataclass(frozen=True)
 class Corrected:
-    """Of k functions.
+    """Corrected expectations of k functions.
 
     Attributes
     ----------
     mean, squared_error : ndarray, shape (k,)
     coefficients : ndarray, shape (k, m)
-        By which the errors of the m means under the surrogate enter.
+        Coefficients of the errors of the m means under the surrogate.
     disagreement : ndarray, shape (m,)
         Mean of each control variate of the surrogate in standard errors, without that of the surrogate's mean.
     control_error : ndarray, shape (m,)
-        Those standard errors.
+        These standard errors.
     """
 
     mean: np.ndarray
@@ -47,28 +47,28 @@ def corrected(
 
     For each function the average of its draws F is corrected by β₀ (F - P) + Σ β_j S_j, where P is the average of the
     same function by the weights of the pairs and S_j that of a control variate: all of these differences have mean
-    zero. β is the regression on them over other parts of the run (cross-fitting), so that the result is unbiased. Of
-    several sets of controls, none among them, the one with the least error is taken: asymptotically that is never worse
-    than the plain average.
+    zero. β is the regression on them over other parts of the run (cross-fitting), so the result is unbiased. Of several
+    sets of controls, including the empty one, the one with the smallest error is used: asymptotically that is never
+    worse than the plain average.
 
     Parameters
     ----------
     pairs : Transitions
-        Of (chains, n) sweeps.
+        Pairs of (chains, n) sweeps.
     values : (x, y), ndarrays, shape (chains, n, k)
         The functions at both ends.
     controls : (x, y), ndarrays, shape (chains, n, m)
-        Quantities less their means under the surrogate.
+        Quantities minus their means under the surrogate.
     sets : sequence
         For each function, the sets of controls to try, as their indices.
     covariance : ndarray, shape (m, m), optional
-        Of the errors of the means under the surrogate, which coefficients multiply: they are the smaller for it.
+        Covariance of the errors of the means under the surrogate. It shrinks the coefficients.
     """
     x, y = values
     plain = x.mean(axis=(0, 1))
     target = x - plain
     recycled = target - pairs.of_target(x - plain, y - plain)
-    zero = pairs.of_surrogate(*controls)  # in the mean
+    zero = pairs.of_surrogate(*controls)  # with mean zero
     n_controls = zero.shape[2]
     chains, n, k = target.shape
     folds = np.broadcast_to(np.arange(n) * _FOLDS // n, (chains, n)).ravel()
@@ -115,7 +115,7 @@ class _Grams:
         shared[1:, 1:] = self._covariance[np.ix_(chosen, chosen)]
         residual, betas = np.empty_like(series), np.empty((_FOLDS, m))
         for fold, rows in enumerate(self._rows):
-            # The squared error of the mean is |residual|² / n², plus what the known means have: both are made least.
+            # The squared error of the mean is |residual|² / n², plus that of the known means: minimize the sum.
             penalty = len(series) * (len(series) - np.sum(rows)) * shared
             rest = (gram.sum(axis=0) - gram[fold] + penalty) / np.outer(scale, scale)
             rest[np.diag_indices(m)] += _RIDGE

@@ -1,4 +1,4 @@
-"""Expectations by one replicate: corrected where the surrogate agrees with the draws, and else their plain averages."""
+"""Expectations from one replicate: corrected if the surrogate agrees with the draws, otherwise plain averages."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from kmc.readout.variance import squared_error
 
 FEWEST_DRAWS = 100
 _FIRST = 250  # draws of each chain on the surrogate
-_WANTED = 0.1  # error of the surrogate's means in parts of the rest
-_DOUBT = 0.005  # probability that a sound surrogate is not used
+_WANTED = 0.1  # error of the surrogate's means relative to the other errors
+_DOUBT = 0.005  # probability that a sound surrogate is rejected
 _MOST_NUMBERS = 2e7  # kept in memory
 _GAP = 4.0  # standard errors, and
-_LEAST_GAP = 0.02  # nats, that are too many between two estimates of the surrogate's mass
+_LEAST_GAP = 0.02  # nats: larger differences between two estimates of the surrogate's mass are too large
 
 
 class Estimate(NamedTuple):
@@ -35,7 +35,7 @@ Of = Callable[[np.ndarray], np.ndarray]
 
 
 class ReplicateEstimate:
-    """Expectations of functions of k numbers by one replicate.
+    """Expectations of functions of k numbers from one replicate.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ class ReplicateEstimate:
         (n, d) -> (n, k).
     seed : SeedSequence
     most : int
-        Draws from the surrogate, about.
+        Number of draws from the surrogate, approximately.
     deadline : float
-        On the clock of ``time.perf_counter``: no more surrogate draws after it.
+        As of ``time.perf_counter``: no more surrogate draws are made after it.
 
     Attributes
     ----------
     doubts : str
-        Why the surrogate is not used; empty if it is.
+        Why the surrogate is not used; empty if it is used.
     n_draws, n_surrogate_draws : int
     """
 
@@ -81,14 +81,14 @@ class ReplicateEstimate:
         return 0 if self._means is None else self._means.n_draws
 
     def moments(self) -> Estimate:
-        """Of the k numbers, and of the squares of what they are off ``center``: (2 k,)."""
+        """Means of the k numbers, and of their squared differences from ``center``: (2 k,)."""
         k = self._all.shape[2]
         sets = [_alternatives(i, k, self._x[..., 0].size) for i in range(2 * k)]
         return self._estimate(self._powers, self._powers, sets)
 
     @property
     def plain_squared_error(self) -> np.ndarray:
-        """Of the plain means."""
+        """Squared errors of the plain means."""
         return squared_error(self._all)
 
     @property
@@ -111,7 +111,7 @@ class ReplicateEstimate:
         return self._estimate(indicators, controls, [[[j], [j, at[j], at[j] + len(chosen)]] for j in range(m)])
 
     def sorted(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """A distribution function to begin with: ascending values of the i-th number, and its values there."""
+        """An initial distribution function: ascending values of the i-th number, and the function there."""
         if self._means is not None:
             return self._means.sorted(i)
         values = np.sort(self._all[..., i].ravel())
@@ -137,13 +137,13 @@ class ReplicateEstimate:
     def _few(self):
         runs = int(self._pairs.run.sum())
         if self.n_draws < FEWEST_DRAWS:
-            return f"there are {self.n_draws} draws, and fewer than {FEWEST_DRAWS} say too little about the surrogate"
+            return f"there are {self.n_draws} draws, and fewer than {FEWEST_DRAWS} are too few to check the surrogate"
         if runs < FEWEST_DRAWS // 2:
             return f"{runs} of the draws were proposed by the surrogate, which is too few"
         return ""
 
     def _draw(self, known, most, deadline):
-        """Draws from the surrogate until their error is small beside what the pairs leave."""
+        """Draw from the surrogate until the error of its means is small relative to that of the pairs."""
         k = self._all.shape[2]
         sets = [[[i]] for i in range(2 * k)]
         n = _FIRST
@@ -161,7 +161,7 @@ class ReplicateEstimate:
                 return
 
     def _disagreement(self, known):
-        """Why what the surrogate's own draws say of it is not what the target's draws say; empty if it is."""
+        """Why the surrogate's own draws contradict the target's draws; empty if they do not."""
         k = self._all.shape[2]
         means = known.mean(self._powers)
         found = self._corrected(self._powers, self._powers, means, [[] for _ in range(2 * k)])
@@ -190,15 +190,15 @@ def _alternatives(i, k, n):
 
 
 def _affordable(means, deadline):
-    """Draws of each chain that the time left allows."""
+    """Draws of each chain for which there is time."""
     return int(min(means.length * max(deadline - time.perf_counter(), 0.0) / max(means.seconds, 1e-9), 1e9))
 
 
 def mass_gap(pairs: Transitions) -> tuple[float, float]:
     """log of the mass of s over that of p by the pairs, less that by states and proposals apart, and its error.
 
-    The first is exact whatever s is, if few pairs have both ends where p is much less than s. The second takes the
-    proposals for independent draws from s.
+    The first is exact for any s, if few pairs have p much less than s at both ends. The second treats the proposals as
+    independent draws from s.
     """
     blocks = np.array_split(np.arange(pairs.run.shape[1]), 20)
 

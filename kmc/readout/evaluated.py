@@ -1,4 +1,4 @@
-"""What results of runs hold for the read-outs: states, proposals, and the surrogates that these were drawn from."""
+"""Read from results what the read-outs need: states, proposals, and the frozen surrogates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Replicate:
     Attributes
     ----------
     draws, proposals : ndarray, shape (chains, n, d)
-        States after each sweep, and what was proposed in it.
+        States after each sweep, and the proposals of the sweep.
     log_density, proposal_log_density : ndarray, shape (chains, n)
     move : ndarray, shape (chains, n)
     density : Density
@@ -63,7 +63,7 @@ class Replicate:
 
 @dataclass(frozen=True)
 class Result:
-    """Of one run.
+    """The contents of one run.
 
     Attributes
     ----------
@@ -72,9 +72,9 @@ class Result:
     constrain : callable
         From vectors (n, d) to the parameters.
     named : bool
-        Whether these have names; if not, the only one is "x".
+        Whether the parameters have names; if not, the only one is "x".
     labels : mapping of str to list of str
-        By parameter, a label for each of its numbers.
+        For each parameter, a label for each of its numbers.
     idata
         The whole result.
     """
@@ -87,12 +87,12 @@ class Result:
 
 
 def read(result: Any, model: Any, name: str = "result") -> Result:
-    """From what a user gave.
+    """Read a user's argument.
 
     Raises
     ------
     TypeError, ValueError
-        It is no result of kmc, one without a surrogate, or needs the model.
+        It is not a result of kmc, has no surrogate, or needs the model.
     """
     idata = load(result) if isinstance(result, (str, os.PathLike)) else result
     if not hasattr(idata, "attrs") or not hasattr(idata, "groups"):
@@ -103,7 +103,7 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
     if not {"proposals", "surrogate"} <= groups:
         raise ValueError(
             f"{name} has no groups proposals and surrogate: this needs a run of sampler='kernel-hmc' with "
-            "adaptation='freeze', its own surrogate and save_surrogate=True, that got as far as its first draw; "
+            "adaptation='freeze', its own surrogate and save_surrogate=True, that made at least one draw; "
             f"this one is of sampler={idata.attrs.get('sampler')!r}"
         )
     frozen, proposals = decoded(idata["surrogate"]), idata["proposals"]
@@ -132,7 +132,7 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
 
 
 def as_list(results: Any) -> list[Any]:
-    """Results one by one, from one of them or a sequence."""
+    """A list of results, from one or a sequence."""
     if isinstance(results, Sequence) and not isinstance(results, (str, bytes)):
         if not results:
             raise ValueError("result=[]: expected at least one result of kmc.sample")
@@ -141,7 +141,7 @@ def as_list(results: Any) -> list[Any]:
 
 
 def _labels(posterior: Any) -> dict[str, list[str]]:
-    """As ArviZ's summary has them: "theta[A, 0]"."""
+    """Labels as in ArviZ's summary: "theta[A, 0]"."""
     found = {}
     for name, variable in posterior.data_vars.items():
         dims = variable.dims[2:]

@@ -1,4 +1,4 @@
-"""``kmc.evidence``: the normalizing constant of the posterior, at no further evaluation."""
+"""``kmc.evidence``: the normalizing constant of the posterior, without further evaluations."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kmc.targets.evaluate import Evaluator
 from kmc.targets.posterior import TOTAL
 
 _CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
-_LEAST_GAP = 0.05  # nats between the two directions that are worth a warning
+_LEAST_GAP = 0.05  # nats: smaller differences between the two directions cause no warning
 
 
 class Part(NamedTuple):
-    """Of one independent run: log Z, its standard error, and what the two sides differ by."""
+    """Of one independent run: log Z, its standard error, and the difference of the two estimates."""
 
     log_evidence: float
     se: float
@@ -46,52 +46,52 @@ def evidence(
     Parameters
     ----------
     result : result of kmc.sample, path of a store, list of them, or mapping of names to them
-        Runs of "kernel-hmc" with a frozen surrogate, each of a model of its own.
+        Runs of "kernel-hmc" with a frozen surrogate, each with its own model.
     prior_normalized : bool
         Whether the log-density is that of a likelihood times a *normalized* prior, constants included. If not, the
-        integral of the density is what is estimated, and there are no Bayes factors.
+        integral of the density is estimated, and there are no Bayes factors.
     model : Model, pymc.Model or bridgestan.StanModel, optional
-        Of a single result: needed for further evaluations.
+        Model of a single result: needed for further evaluations.
     max_evaluations : int
-        True evaluations to spend at draws from the surrogate. They show mass of the surrogate that the draws do not
+        Number of true evaluations at draws from the surrogate. They reveal mass of the surrogate where there are no
+        draws, and correct the estimate for it.
         have, and make the estimate right then.
     seed : int, SeedSequence or Generator
-        Of the draws from the surrogate.
+        For the draws from the surrogate.
 
     Returns
     -------
     xarray.Dataset
         By ``run``: ``log_evidence`` (in nats) and its Monte Carlo standard error ``se``; ``log_surrogate_mass``, that
         of the surrogate; ``log_bayes_factor`` of each run against each ``reference``, with ``se_log_bayes_factor``; and
-        ``kl_divergence``, the Kullback–Leibler divergence from the prior to the posterior with ``se_kl_divergence``,
-        where the result has log-likelihoods (else NaN): of ``kmc.Model(log_likelihood=..., log_prior=...)``, or in the
-        group ``log_likelihood``. The attribute "warnings" is a list of sentences,
-        and "method" says how the numbers were made.
+        ``kl_divergence``, the Kullback–Leibler divergence from the prior to the posterior with ``se_kl_divergence``, if
+        the result has log-likelihoods (else NaN): of ``kmc.Model(log_likelihood=..., log_prior=...)``, or in the
+        group ``log_likelihood``. The attribute "warnings" is a list of sentences, and "method" describes the
+        computation.
 
     Raises
     ------
     TypeError, ValueError
-        The result has no surrogate, or fewer than 100 draws; an argument is not as said above.
+        The result has no surrogate, or fewer than 100 draws; an argument is invalid.
 
     Warns
     -----
     KmcWarning
-        Two sides disagree: the surrogate has a mode that the draws do not have, or its proposals do not get where it
-        has mass.
+        Two estimates disagree: the surrogate has a mode without draws, or its proposals do not reach all of its mass.
 
     Notes
     -----
-    First the mass of the surrogate s, by annealing between it and a Student-t density: particles move by Hamiltonian
-    dynamics along a path of tempered densities, down from draws of s and up from the Student-t, at temperatures that
-    are chosen so that neighbors overlap; each ratio is Bennett's, from both. Then the ratio of the target's mass to
-    that of the surrogate, from each state and its proposal: exact whatever s is, and compared with Bennett's for states
-    and proposals apart. The standard error is from independent groups of particles and the autocorrelated series of the
-    ratio.
+    First the mass of the surrogate s is estimated, by annealing between it and a Student-t density: particles move by
+    Hamiltonian dynamics along a path of tempered densities, down from draws of s and up from the Student-t, at
+    temperatures chosen so that neighbors overlap; each ratio is Bennett's, from both. Then the ratio of the target's
+    mass to that of the surrogate is estimated, from each state and its proposal: this is exact for any s, and is
+    compared with Bennett's estimator for states and proposals separately. The standard error is from independent groups
+    of particles and the autocorrelated series of the ratio.
 
-    The integral is over the parameters; Jacobians of constrained ones are in the log-density of a run already. Whether
-    a prior is proper cannot be known from evaluations: of an improper one the evidence means nothing.
+    The integral is over the parameters; the log-density of a run includes the Jacobians of constrained ones. Whether
+    a prior is proper cannot be known from evaluations: the evidence of an improper one has no meaning.
 
-    A mode that no evaluation has met is not in these numbers.
+    A mode that no evaluation has found is not included.
 
     References
     ----------
@@ -126,7 +126,7 @@ def evidence(
             parts.append(_of_replicate(replicate, part_seed, evaluate, further // len(run.replicates)))
         found.append(_together(parts))
         where = "" if len(runs) == 1 else f"{name}: "
-        said += [f"{where}The two sides disagree: {part.doubts}." for part in parts if part.doubts]
+        said += [f"{where}The two estimates disagree: {part.doubts}." for part in parts if part.doubts]
     said = list(dict.fromkeys(said))
     for sentence in said:
         warnings.warn(sentence, KmcWarning, stacklevel=2)
@@ -166,7 +166,7 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
 
 
 def _checks(replicate, seed):
-    """Whether the surrogate's draws, and its proposals, look as the target's draws say."""
+    """Whether the surrogate's draws, and its proposals, agree with the target's draws."""
 
     def quantities(points):
         rows = points.reshape(-1, points.shape[-1])
@@ -252,7 +252,7 @@ def _dataset(names, runs: list[Result], found: list[Part], prior_normalized: boo
 
 
 def _divergence(run: Result, part: Part) -> tuple[float, float]:
-    """E log-likelihood - log Z, and its error; NaN where the likelihood is not known."""
+    """E log-likelihood - log Z, and its error; NaN if the likelihood is not known."""
     total = _log_likelihood(run.idata)
     if total is None:
         return np.nan, np.nan
@@ -261,7 +261,7 @@ def _divergence(run: Result, part: Part) -> tuple[float, float]:
 
 
 def _log_likelihood(idata) -> np.ndarray | None:
-    """Of each draw, (chains, n, 1); None if the result does not have it."""
+    """The log-likelihood of each draw, (chains, n, 1); None if the result does not have it."""
     groups = set(idata.groups()) if callable(idata.groups) else {path.strip("/") for path in idata.groups}
     if "blobs" in groups and TOTAL in idata["blobs"]:
         return idata["blobs"][TOTAL].values[..., None]

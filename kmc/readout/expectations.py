@@ -1,4 +1,4 @@
-"""``kmc.expectations``: what a run says about functions of the parameters, with the surrogate's help."""
+"""``kmc.expectations``: posterior expectations of functions of the parameters, with the surrogate's help."""
 
 from __future__ import annotations
 
@@ -30,62 +30,63 @@ def expectations(
     max_time: float | None = None,
     seed: Any = 0,
 ) -> Any:
-    """Posterior expectations, from the draws and the surrogate together: more precise than averages of the draws.
+    """Posterior expectations from the draws and the surrogate together: more precise than averages of the draws.
 
     Parameters
     ----------
     result : result of kmc.sample, path of a store, or list of them
         Runs of "kernel-hmc" with a frozen surrogate. Several must be of the same posterior.
     f : callable, optional
-        A function of the parameters that returns a number or an array of numbers, always of one shape. It takes what
-        the log-density takes: a dict of parameters, or an array (d,) where these have no names. By default, the
+        A function of the parameters that returns a number or an array of numbers, always of one shape. Its argument is
+        that of the log-density: a dict of parameters, or an array (d,) if these have no names. By default, the
         parameters themselves.
     quantiles : sequence of float
         Probabilities in (0, 1).
     model : Model, pymc.Model or bridgestan.StanModel, optional
-        Needed where only it knows how parameters are constrained: those of PyMC and Stan, and of a space of your own.
+        Needed if only the model can constrain the parameters: those of PyMC and Stan, and of a space of your own.
     vectorized : bool
         Whether `f` takes many points at once: a dict of arrays (n, ...), or an array (n, d); it returns (n, ...).
     max_surrogate_draws : int
-        The most draws from the surrogate, for each independent run. There are fewer where their error is below a tenth
-        of the rest before.
+        Largest number of draws from the surrogate, for each independent run. Fewer are made if their error drops below
+        a tenth of the other errors.
     max_time : float, optional
-        Seconds, about, for these draws. What the clock cuts off differs from call to call.
+        Approximate limit in seconds for these draws. Where the clock stops them is not reproducible.
     seed : int, SeedSequence or Generator
-        Of those draws.
+        For these draws.
 
     Returns
     -------
     xarray.Dataset
         ``mean``, ``sd`` and ``quantiles`` of each ``quantity``, a parameter's number such as "theta[A]" or a number of
-        `f`. ``mcse``, ``mcse_sd`` and ``mcse_quantiles`` are their Monte Carlo standard errors, and
-        ``equivalent_ess``, ``equivalent_ess_sd`` and ``equivalent_ess_quantiles`` say how many independent draws would
-        be as precise. ``plain_mean`` and ``plain_mcse`` are those of the draws alone. The attributes
-        "n_draws" and "n_surrogate_draws" count, "corrected" says whether the surrogate was used (1) or not (0) and
-        "warnings" why not.
+        `f`. ``mcse``, ``mcse_sd`` and ``mcse_quantiles`` are their Monte Carlo standard errors; ``equivalent_ess``,
+        ``equivalent_ess_sd`` and ``equivalent_ess_quantiles`` are the numbers of independent draws with the same
+        precision. ``plain_mean`` and ``plain_mcse`` are from the draws alone. The attributes "n_draws" and
+        "n_surrogate_draws" are counts, "corrected" says whether the surrogate was used (1) or not (0), and "warnings"
+        why not.
 
     Raises
     ------
     TypeError, ValueError
-        The result has no surrogate; f returned NaN, or another shape than before; an argument is not as said above.
+        The result has no surrogate; f returned NaN, or a different shape than before; an argument is invalid.
 
     Warns
     -----
     KmcWarning
-        There are fewer than 100 draws, or the surrogate has mass where they have none: then these are plain averages.
+        There are fewer than 100 draws, or the surrogate has mass where there are no draws: plain averages are returned.
 
     Notes
     -----
     The means under the surrogate s are known, as draws from it cost nothing. Each state x of a chain has a proposal y,
-    whose true value is known as well, accepted or not. By s and p at both, weights are found by which averages over the
-    pairs have exactly the expectations of p and of s (:mod:`kmc.readout.transitions`): averages of states and proposals
-    by the weights of their mixture, as in bridge sampling and MBAR [1]_, [2]_. What the averages for s are off
-    the known means serves as control variates, with coefficients by regression over other parts of the run: a wrong
-    surrogate costs precision and gives no bias. Where a set of controls does not make the error less, it is not used,
-    and none is the plain average. Errors are of autocorrelated series (Geyer's), and include that of the surrogate's
-    draws. A quantile is where the corrected distribution function has its level.
+    whose true value is known as well, accepted or not. From s and p at both, weights are computed by which averages
+    over the pairs have exactly the expectations under p and under s (:mod:`kmc.readout.transitions`): averages of
+    states and proposals by the weights of their mixture, as in bridge sampling and MBAR [1]_, [2]_. The differences
+    between the averages for s and the known means are control variates, with coefficients by regression over other
+    parts of the run: a wrong surrogate reduces the precision but causes no bias. A set of controls is used only if it
+    reduces the error; without any, the result is the plain average. Errors are those of autocorrelated series
+    (Geyer's), and include that of the surrogate's draws. A quantile is where the corrected distribution function has
+    its level.
 
-    What neither the draws nor the proposals have met, such as a second mode, is not in these numbers either.
+    Regions that neither the draws nor the proposals have found, such as a second mode, are not included.
 
     References
     ----------
@@ -182,7 +183,7 @@ def _plain(parts):
 
 
 def _quantiles(parts, levels, k):
-    """Where the corrected distribution functions have these levels, with errors and equivalent sample sizes."""
+    """The quantiles of the corrected distribution functions, with errors and equivalent sample sizes."""
     shape = len(levels), k
     if not len(levels):
         return np.empty(shape), np.empty(shape), np.empty(shape)

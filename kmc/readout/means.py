@@ -1,4 +1,4 @@
-"""Means under a frozen surrogate, from as many draws as are wanted."""
+"""Means under a frozen surrogate, from any number of draws."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _ANNEALED = 4096  # particles, for the weights of several modes
 
 
 class UnknownMode(ValueError):
-    """The draws have hardly been in one of the surrogate's modes."""
+    """One of the surrogate's modes has hardly any draws."""
 
 
 class Means(NamedTuple):
-    """Of m functions.
+    """Means of m functions.
 
     Attributes
     ----------
     mean : ndarray, shape (m,)
     covariance : ndarray, shape (m, m)
-        Of the error.
+        Covariance of the error.
     """
 
     mean: np.ndarray
@@ -52,11 +52,11 @@ class SurrogateMeans:
     Attributes
     ----------
     weights : ndarray
-        Of the surrogate's modes.
+        Weights of the surrogate's modes.
     length : int
-        Draws of each chain.
+        Number of draws of each chain.
     seconds : float
-        That they took.
+        Time spent on them.
     """
 
     def __init__(self, replicate: Replicate, functions: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator):
@@ -75,7 +75,7 @@ class SurrogateMeans:
 
     @property
     def n_draws(self) -> int:
-        """Of all chains."""
+        """Number of draws of all chains."""
         return CHAINS * len(self._chains) * self.length
 
     def extend(self, n: int) -> None:

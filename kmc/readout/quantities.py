@@ -1,4 +1,4 @@
-"""Quantities of the parameters, at many points."""
+"""Evaluate quantities of the parameters at many points."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kmc.readout.evaluated import Result
 
 
 class Quantities:
-    """k numbers at each point: all parameters, or what a user's function makes of them.
+    """k numbers at each point: all parameters, or the output of a user's function.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Quantities:
         Raises
         ------
         TypeError, ValueError
-            f returned no real numbers, NaN or infinity, or another shape than before.
+            f returned something that is not real and finite, or a different shape than before.
         """
         rows = points.reshape(-1, points.shape[-1])
         values = self._result.constrain(rows)

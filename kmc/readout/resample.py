@@ -1,4 +1,4 @@
-"""``kmc.resample``: more draws than evaluations, and a bound on what is wrong with them."""
+"""``kmc.resample``: approximate draws in any number, with a bound on their error."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kmc.run.arguments import as_number, as_seed
 from kmc.run.results import container
 
 _CHAINS = 4
-_POOL = 4  # draws from the surrogate for each that is wanted
-_DEEPEST = -5.0  # of log p/s in a fit: where p is much less than s it matters little by how much
+_POOL = 4  # draws from the surrogate for each requested draw
+_DEEPEST = -5.0  # lower limit of log p/s in a fit: where p is much less than s, the exact value matters little
 _PER_COEFFICIENT = 10  # pairs
 _CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
 
@@ -26,40 +26,40 @@ LogRatio = Callable[[np.ndarray], np.ndarray]
 
 
 def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Any = 0) -> Any:
-    """Approximate draws from the posterior, as many as are wanted, at no further evaluation.
+    """Approximate draws from the posterior, in any number, without further evaluations.
 
-    They are draws from the surrogate s, resampled by weights that are fitted to the ratio p/s at the points that the
-    run evaluated. They are *not* exact, however many there are: for expectations, :func:`kmc.expectations` is. They are
-    for what needs many draws more than exactness: pictures, and predictions.
+    They are draws from the surrogate s, resampled with weights fitted to the ratio p/s at the points that the run
+    evaluated. They are *not* exact, however many there are; for exact expectations use :func:`kmc.expectations`. They
+    are meant for uses that need many draws more than exactness, such as plots and predictions.
 
     Parameters
     ----------
     result : result of kmc.sample, or path of a store
         A run of "kernel-hmc" with a frozen surrogate.
     draws : int
-        Of each of four chains, which are independent.
+        Number of draws of each of four independent chains.
     model : Model, pymc.Model or bridgestan.StanModel, optional
-        Needed where only it knows how parameters are constrained.
+        Needed if only the model can constrain the parameters.
     seed : int, SeedSequence or Generator
 
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
-        The group ``posterior`` with the parameters of `result`, and ``unconstrained_posterior`` where they have names.
-        Its attribute "total_variation" is an estimate of the distance from the posterior: by that much at most the
-        probability of any event is off. "total_variation_bound" adds two standard errors of that estimate. It is 1,
-        with a warning, where the surrogate contradicts the draws of `result`.
+        The group ``posterior`` with the parameters of `result`, and ``unconstrained_posterior`` if they have names.
+        The attribute "total_variation" estimates the distance from the posterior, which bounds the error of the
+        probability of any event. "total_variation_bound" adds two standard errors of that estimate. It is 1, with a
+        warning, if the surrogate contradicts the draws of `result`.
 
     Raises
     ------
     TypeError, ValueError
-        The result has no surrogate, or too few draws; an argument is not as said above.
+        The result has no surrogate, or too few draws; an argument is invalid.
 
     Notes
     -----
-    log p/s is regressed on a quadratic polynomial, of white coordinates. The distance ½ E_s |p/s - fitted ratio|, both
+    log p/s is regressed on a quadratic polynomial in white coordinates. The distance ½ E_s |p/s - fitted ratio|, both
     normalized, is averaged over states and proposals by the weights of their mixture
-    (:mod:`kmc.readout.transitions`), with a fit to the other half of the run at each.
+    (:mod:`kmc.readout.transitions`); for each half of the run, the fit is from the other half.
 
     Examples
     --------

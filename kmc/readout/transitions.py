@@ -1,17 +1,17 @@
-"""Transitions of a state and what was proposed from it: the identities that expectations and the evidence rest on.
+"""Pairs of a state and its proposal: the identities behind expectations and evidence.
 
-Runs on the surrogate s are reversible for s: with x from p, y from the run and h = p/s, the pair (x, y) has the density
-h(x) S(x, y), and S is symmetric with the marginals s. For any functions f and g therefore, exactly, whatever s is,
+Inner chains on the surrogate s are reversible for s: with x from p, y from the inner chain and h = p/s, the pair (x, y)
+has the density h(x) S(x, y), where S is symmetric with marginals s. So for any functions f and g, exactly, for any s,
 
     E[a (g(x) + g(y)) / 2] = E_s g · E[a]       with a = 2 / (h(x) + h(y)),
     E[(h(x) f(x) + h(y) f(y)) / (h(x) + h(y))] = E_p f,
     E[a] = Z_s / Z_p.
 
 This is the estimator of mixture weights ("bridge sampling", Meng and Wong 1996, Statistica Sinica 6; MBAR, Shirts and
-Chodera 2008, Journal of Chemical Physics 129) for the mixture of a state and its proposal. Weights are bounded where
-either of the two is a fair draw of p: neither a region that s has missed nor one that s has invented ruins them. It
-holds for noisy values as well, as an estimate is kept with its state and made anew for each proposal: then h is the
-ratio of the estimate and s.
+Chodera 2008, Journal of Chemical Physics 129) for the mixture of a state and its proposal. Weights are bounded if
+either of the two is a typical draw from p: neither a region that s misses nor one that only s has ruins them. The
+identities hold for noisy values as well, as an estimate is kept with its state and drawn anew for each proposal: then h
+is the ratio of the estimate and s.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ import numpy as np
 
 from kmc.readout.bennett import bennett
 
-_DEEP = 700.0  # nats: as good as zero
+_DEEP = 700.0  # nats: practically zero
 
 
 @dataclass(frozen=True)
 class Transitions:
-    """Arrays (chains, n) of pairs in the order of sweeps; those that are no runs on the surrogate count for nothing.
+    """Arrays (chains, n) of pairs in the order of sweeps; pairs that are not from inner chains on s are not used.
 
     Attributes
     ----------
     start, end : ndarray
         log h at x and at y, up to one constant.
     run : ndarray of bool
-        Whether y was proposed by a run on s.
+        Whether y was proposed by an inner chain on s.
     shift : float
-        The constant that was taken off log h.
+        The constant that was subtracted from log h.
     """
 
     start: np.ndarray
@@ -46,17 +46,17 @@ class Transitions:
 
     @classmethod
     def of(cls, start: np.ndarray, end: np.ndarray, run: np.ndarray) -> Transitions:
-        """From log p - log s at both ends, with the median at states taken off."""
+        """From log p - log s at both ends, minus the median at the states."""
         shift = float(np.median(start[run])) if np.any(run) else 0.0
         return cls(start - shift, end - shift, run, shift)
 
     @property
     def share(self) -> float:
-        """Of the sweeps that are runs on s."""
+        """Fraction of the sweeps that are inner chains on s."""
         return float(self.run.mean())
 
     def ratio(self) -> np.ndarray:
-        """A series (chains, n) with the mean Z_s / Z_p, but for the shift."""
+        """A series (chains, n) with the mean Z_s / Z_p, up to the shift."""
         return np.where(self.run, self._inverse(), 0.0) / self.share
 
     def of_target(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -71,11 +71,11 @@ class Transitions:
         return self._on_runs((inverse / scale)[..., None] * 0.5 * (x + y))
 
     def only(self, sweeps: np.ndarray) -> Transitions:
-        """Those of some of the sweeps."""
+        """The pairs of some of the sweeps."""
         return Transitions(self.start[:, sweeps], self.end[:, sweeps], self.run[:, sweeps], self.shift)
 
     def mass_gap(self) -> float:
-        """log Z_s / Z_p by the pairs, less what Bennett's estimator makes of states and proposals, each by itself."""
+        """log Z_s / Z_p by the pairs, minus Bennett's estimate from states and proposals separately."""
         start, end = self.start[self.run], np.maximum(self.end[self.run], -_DEEP)
         return float(np.log(self._inverse()[self.run].mean()) - bennett(-end, -start))
 

@@ -11,8 +11,8 @@ from kmc.run.ess import correlation_time
 def squared_error(series: np.ndarray) -> np.ndarray:
     """The variance of the mean of series (chains, n, k), shape (k,).
 
-    The spectral density at zero by Geyer's initial monotone sequence. Covariances are around the mean of all chains, so
-    that chains that differ by more than chance make it larger.
+    The spectral density at zero by Geyer's initial monotone sequence. Covariances are about the mean of all chains, so
+    that chains that differ by more than chance increase it.
     """
     chains, n, _ = series.shape
     centered = np.moveaxis(series - series.mean(axis=(0, 1)), 2, 0)

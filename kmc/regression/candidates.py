@@ -1,4 +1,4 @@
-"""The bases that a Hermite regression compares."""
+"""The bases that Hermite regression compares."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ BASES = ("sections", "fourier", "monomials")
 
 
 class HermiteCandidate(NamedTuple):
-    """A setting whose regularizations are compared; the fields are columns of the table."""
+    """A setting for which regularizations are compared; the fields are columns of the table."""
 
     kernel: Any
     bandwidth: float
 
 
 class HermiteSetting(NamedTuple):
-    """A candidate, with its kernel, None if it has none, and its basis."""
+    """A candidate, with its kernel, or None, and its basis."""
 
     candidate: HermiteCandidate
     kernel: Any
     basis: Basis
 
     def penalty(self) -> np.ndarray:
-        """The Gram matrix (p, p) of the basis, the identity if it has none."""
+        """The Gram matrix (p, p) of the basis, or the identity if it has none."""
         gram = getattr(self.basis, "gram", None)
         return np.eye(self.basis.size) if gram is None else gram()
 
 
 def settings(model: Any, x: np.ndarray, median: float, rng: np.random.Generator) -> list[HermiteSetting]:
-    """All settings that the parameters of an estimator leave open; sets its ``landmarks_`` if it has some."""
+    """All settings that the parameters of an estimator leave open; sets its ``landmarks_`` if there are any."""
     if isinstance(model.basis, Basis):
         return [_without_kernel(model.basis)]
     if not isinstance(model.basis, str) or model.basis not in BASES:

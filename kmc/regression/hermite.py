@@ -23,42 +23,43 @@ REGULARIZATIONS = tuple(10.0 ** np.arange(-12.0, 1.0))
 
 
 class HermiteRegression(Estimator):
-    r"""Ridge regression of a function on its values and, where they are known, its gradients.
+    r"""Ridge regression of a function on its values and, if known, its gradients.
 
     .. math:: \min_{c, \alpha}\; \frac1n \sum_k (f(x_k) - v_k)^2 + \mu\, |\nabla f(x_k) - t_k|^2
         + \lambda\, \alpha^\top P \alpha, \qquad f = c + \sum_i \alpha_i \varphi_i
 
     in p functions φ with Gram matrix P. For kernel sections at landmarks these are algorithms 4 (dot-product kernels)
     and 5 (distance kernels) of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral
-    algorithms", with weights, a penalty and an intercept; theirs is ``fit_intercept=False, gradient_weight=1,
-    regularization=0``.
+    algorithms", with weights, a penalty and an intercept; theirs are obtained by ``fit_intercept=False,
+    gradient_weight=1, regularization=0``.
 
     Parameters
     ----------
     kernel : str, kernel or list of them
-        A name as in :func:`kmc.kernels.kernel_of` or an object from :mod:`kmc.kernels`; of a list, the one with the
-        least held-out loss is taken. A dot-product kernel sees X as it is: take a common offset off first.
+        A name as in :func:`kmc.kernels.kernel_of` or an object from :mod:`kmc.kernels`; from a list, the one with the
+        smallest held-out loss is chosen. A dot-product kernel is not translation-invariant: subtract a common offset of
+        X first.
     bandwidth : float, "median", "cv" or sequence of float
-        In the units of X; "median" is the median distance between samples, "cv" and a sequence are chosen from. A
-        kernel object brings its own scale: "median" leaves it as it is, numbers are factors of it.
+        In the units of X; "median" is the median distance between samples; "cv" and a sequence are candidates to choose
+        from. A kernel object has its own scale: "median" keeps it, numbers multiply it.
     regularization : float, "cv" or sequence of float
         λ.
     gradient_weight : float
-        μ, not negative, in the square of the units of X. With noise in both, the ratio of the variances of a value and
-        of a component of a gradient is the best one.
+        μ, not negative, in the square of the units of X. If both are noisy, the best choice is the ratio of the
+        variances of a value and of a component of a gradient.
     basis : {"sections", "fourier", "monomials"} or Basis
         Kernel sections at landmarks, random Fourier features of the kernel, all monomials up to ``degree`` in
-        standardized coordinates, or an object from :mod:`kmc.bases`. The last two have no use for a kernel. The penalty
-        is the Gram matrix of the basis, the identity if it has none.
+        standardized coordinates, or an object from :mod:`kmc.bases`. The last two do not use a kernel. The penalty
+        is the Gram matrix of the basis, or the identity if it has none.
     n_basis : int
         Number of landmarks or of features; all distinct samples if there are fewer.
     landmarks : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (p, d)
     degree : int
-        Of the monomials.
+        Degree of the monomials.
     fit_intercept : bool
-        Whether there is an unpenalized constant c.
+        Whether to add an unpenalized constant c.
     cv : int
-        Folds of the selection.
+        Number of folds for the selection.
     random_state : int, Generator or None
 
     Attributes
@@ -70,19 +71,19 @@ class HermiteRegression(Estimator):
     intercept_ : float
         c.
     landmarks_ : ndarray, shape (p, d)
-        Of kernel sections.
+        Landmarks of kernel sections.
     kernel_, bandwidth_, regularization_
-        What was used; the first two None for a basis without a kernel.
+        The chosen ones; the first two are None for a basis without a kernel.
     cv_results_ : dict of ndarray
         The candidates (kernel, bandwidth, regularization), their held-out loss ``objective`` and its ``std_error``;
-        empty if nothing was left to choose.
+        empty if there was nothing to choose.
     n_features_in_ : int
 
     Notes
     -----
     Assembly takes O(n p² + n p d) time for each bandwidth, in blocks of bounded memory, and the solution O(p³) for each
-    regularization and fold. Of more than 50,000 samples, so many are looked at for landmarks, bandwidth and
-    regularization, at random or, of an iterator, the first; what is chosen is then fitted to all samples.
+    regularization and fold. With more than 50,000 samples, 50,000 are used to choose landmarks, bandwidth and
+    regularization, at random or, for an iterator, the first; the final fit uses all samples.
 
     Examples
     --------
@@ -136,7 +137,7 @@ class HermiteRegression(Estimator):
             Points, n >= 2. Without y, an iterator of tuples of blocks: points and values, or points, values and
             gradients.
         y, values : array_like (n,), or in blocks as X
-            Values of the function there, under either name.
+            Values of the function at these points, under either name.
         gradients : array_like (n, d), or in blocks as X, optional
             Its gradients there; without them this is kernel ridge regression.
         weights : array_like (n,), or in blocks as X, optional
@@ -149,7 +150,7 @@ class HermiteRegression(Estimator):
         Raises
         ------
         ValueError, TypeError
-            For points, values or gradients that are not finite or do not belong together, or a parameter out of its
+            Points, values or gradients are not finite or have inconsistent shapes, or a parameter is out of its
             range; the message names it.
         """
         source = self._read(X, values_of(y, values), gradients, weights)
@@ -205,7 +206,7 @@ class HermiteRegression(Estimator):
         return check_vector(y, n, "y")
 
     def _select(self, source):
-        """Choose what is open by the held-out loss, and set the fitted attributes."""
+        """Choose open parameters by the held-out loss, and set the fitted attributes."""
         rng = as_generator(self.random_state)
         samples, source = look(source, SELECTION, rng)
         self.n_features_in_ = samples.x.shape[1]
@@ -255,7 +256,7 @@ class HermiteRegression(Estimator):
 
 
 def _held_out(parts, total, penalty, regularizations):
-    """Loss (parts, l) of each part at what the rest gives, for each regularization."""
+    """Loss (parts, l) of each part at the solution of the remaining parts, for each regularization."""
     rests = [total - part for part in parts]
     return np.array(
         [[part(*rest.solution(penalty, r)) for r in regularizations] for part, rest in zip(parts, rests, strict=True)]
@@ -281,7 +282,7 @@ def _gradients(gradients, shape):
 
 
 def _determination(predicted, true, weights):
-    """1 - Σ w |predicted - true|² / Σ w |true - mean|²; of constant truth, 1 if it is met and 0 if not."""
+    """1 - Σ w |predicted - true|² / Σ w |true - mean|²; for constant truth, 1 if it is met and 0 if not."""
     w = check_weights(weights, len(true))
     columns, errors = true.reshape(len(true), -1), (predicted - true).reshape(len(true), -1)
     error = np.sum(w @ errors**2)

@@ -10,12 +10,12 @@ from kmc.forms import Forms
 from kmc.linalg import ridge_solution
 
 JITTER = 1e-13
-"""Added to the diagonal, in units of its mean: data without noise are met to seven digits."""
+"""Added to the diagonal, in units of its mean: noiseless data are fitted to seven digits."""
 
 
 @dataclass(frozen=True)
 class HermiteLoss:
-    r"""E[(f - y)²] + μ E[|∇f - t|²] of f = c + αᵀφ over weighted samples, out of their forms.
+    r"""E[(f - y)²] + μ E[|∇f - t|²] of f = c + αᵀφ over weighted samples, computed from their forms.
 
     With M and v the covariances of φ with itself and with y, D = E[<∇φ, ∇φᵀ>] and g = E[<∇φ, t>], the best α solves
     (M + μ D) α = v + μ g. Without an intercept c, M and v are raw second moments: that is A α = b of Cabannes and Bach
@@ -53,7 +53,7 @@ class HermiteLoss:
         return matrix, target
 
     def solution(self, penalty: np.ndarray, regularization: float) -> tuple[np.ndarray, float]:
-        """α (p,) and c that minimize the loss + λ αᵀPα; c is zero if there is to be none."""
+        """α (p,) and c that minimize the loss + λ αᵀPα; c is zero without an intercept."""
         matrix, target = self.system()
         jitter = JITTER * np.trace(matrix) / len(matrix)
         coefficients = ridge_solution(matrix, target, penalty, regularization, jitter)

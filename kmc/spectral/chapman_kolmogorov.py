@@ -1,4 +1,4 @@
-"""The Chapman–Kolmogorov test: what a transition operator predicts for long times, beside what the data show."""
+"""The Chapman–Kolmogorov test: long-time predictions of a transition operator, compared with the data."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from kmc.bases import Basis
 from kmc.forms import Lagged, accumulate_folds
 
 SEGMENTS = 16
-"""Parts of the data in time, which are left out in turn for the standard errors."""
+"""Parts of the data in time, left out one at a time for the standard errors."""
 
 
 class CKTest(NamedTuple):
-    """Probabilities of going from one metastable set (rows) to another (columns) in some time."""
+    """Probabilities of transitions from one metastable set (rows) to another (columns) within some time."""
 
     lagtimes: np.ndarray  # (m,), in samples
     predicted: np.ndarray  # (m, s, s), powers of the operator fitted at the first lagtime
-    estimated: np.ndarray  # (m, s, s), from pairs of samples so far apart
+    estimated: np.ndarray  # (m, s, s), from pairs of samples that far apart
     std_error: np.ndarray  # (m, s, s), of the estimates, by jackknife over parts of the data in time
 
     def largest_error(self) -> float:
-        """The largest |predicted - estimated|; of a process that is Markov at the lagtime a few standard errors."""
+        """The largest |predicted - estimated|; a few standard errors if the process is Markov at the lagtime."""
         return float(np.nanmax(np.abs(self.predicted - self.estimated)))
 
 
@@ -32,7 +32,7 @@ def predictions(koopman: np.ndarray, membership: np.ndarray, powers: np.ndarray)
     Parameters
     ----------
     koopman : ndarray, shape (k + 1, k + 1)
-        In orthonormal functions ψ, the first of them constant.
+        In orthonormal functions ψ, the first of them is constant.
     membership : ndarray, shape (k + 1, s)
         χ = ψ B.
     powers : ndarray of int
@@ -51,14 +51,14 @@ def estimates(
     membership: np.ndarray,
     reversible: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same at one lagtime from pairs of samples, with its jackknife standard error, each (s, s).
+    """Estimates at one lagtime from pairs of samples, with jackknife standard errors, each (s, s).
 
     Parameters
     ----------
     basis : Basis
-        The functions ψ but for the constant and for their ``mean`` (k,).
+        The functions ψ without the constant, before their ``mean`` (k,) is subtracted.
     labels : ndarray of int, shape (n,)
-        The part of the data that a sample belongs to.
+        The part of the data that each sample belongs to.
     """
     parts = accumulate_folds(basis, x, ("lagged",), labels, weights=weights, lagtime=lagtime)
     sums = [part.get("lagged") for part in parts]

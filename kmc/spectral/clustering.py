@@ -1,4 +1,4 @@
-"""Clusters in the space of a kernel, by k-means in an embedding."""
+"""Clusters in the feature space of a kernel, by k-means in an embedding."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EMBEDDINGS: dict[str, type[KernelEmbedding]] = {
 @renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
 class KernelClusters:
-    """What :func:`kernel_kmeans` found.
+    """Result of :func:`kernel_kmeans`.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class KernelClusters:
     embedding: Any
 
     def predict(self, X: Any) -> np.ndarray:
-        """Number of the nearest center of each row of X, shape (n,); X as the embedding's ``transform`` takes it."""
+        """Number of the nearest center of each row of X, shape (n,); X as for the embedding's ``transform``."""
         return nearest(self.embedding.transform(X), self.centers)[0]
 
 
@@ -62,15 +62,15 @@ def kernel_kmeans(
     Parameters
     ----------
     X : array_like, shape (n, d), memory map, dask array or list of these
-        An iterator of blocks, which can be read only once, is for an embedding that is fitted already.
+        An iterator of blocks, which can be read only once, needs a fitted embedding.
     n_clusters : int
         At least 1, and at most the number of distinct points.
     embedding : {"nystrom", "kernel-pca", "kernel-jl"} or transformer
-        By name, an embedding with a Gaussian kernel at the median distance, and with the sizes that Kpotufe and
-        Sriperumbudur (2020), section 5.2, use: 10 n_clusters components at most, and a subsample of n/100 points but at
-        least 200. An object with ``fit`` and ``transform`` is fitted to X, as a copy; a fitted one is used as it is.
+        By name, an embedding with a Gaussian kernel at the median distance, and with the sizes of Kpotufe and
+        Sriperumbudur (2020), section 5.2: at most 10 n_clusters components, and a subsample of n/100 points but at
+        least 200. A copy of an object with ``fit`` and ``transform`` is fitted to X; a fitted one is used unchanged.
     n_init : int
-        Runs of Lloyd's algorithm from different k-means++ starts, of which the one of least inertia is returned.
+        Runs of Lloyd's algorithm from different k-means++ starts; the one with the smallest inertia is returned.
     random_state : int, Generator or None
         For an embedding by name, and for the starts.
 
@@ -81,16 +81,16 @@ def kernel_kmeans(
     Raises
     ------
     ValueError, TypeError
-        For a parameter out of its range, or fewer distinct points than clusters; the message names it.
+        A parameter is out of its range, or there are fewer distinct points than clusters; the message names it.
 
     Notes
     -----
-    Time is that of the embedding and O(n n_clusters n_components) for each of the iterations of each run. The embedded
-    points are held, O(n n_components) memory.
+    Time is that of the embedding plus O(n n_clusters n_components) for each iteration of each run. The embedded
+    points are kept in memory, O(n n_components).
 
     Examples
     --------
-    Two rings, which no straight line parts:
+    Two rings, which no straight line separates:
 
     >>> import numpy as np
     >>> from kmc.spectral import KernelPCA, kernel_kmeans
@@ -110,7 +110,7 @@ def kernel_kmeans(
 
 
 def _fitted(embedding, X, n_clusters, rng):
-    """An embedding of X, which is not read if it is fitted already."""
+    """An embedding fitted to X; X is not read if it is fitted already."""
     expected = f"expected {', '.join(map(repr, EMBEDDINGS))}, or an object with fit and transform"
     if isinstance(embedding, str):
         if embedding not in EMBEDDINGS:
@@ -120,7 +120,7 @@ def _fitted(embedding, X, n_clusters, rng):
         n_basis = 200 if n is None else max(200, n // 100)
         named = EMBEDDINGS[embedding](n_components=10 * n_clusters, n_basis=n_basis, random_state=rng)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KmcWarning)  # nobody asked for just so many components
+            warnings.simplefilter("ignore", KmcWarning)  # the number of components was not the user's choice
             return named.fit(X)
     if isinstance(embedding, type) or not (hasattr(embedding, "fit") and hasattr(embedding, "transform")):
         raise TypeError(f"embedding={embedding!r}: {expected}")
@@ -131,7 +131,7 @@ def _fitted(embedding, X, n_clusters, rng):
 
 
 def _is_fitted(estimator):
-    """By scikit-learn's rule: it says so itself, or has an attribute that ends in an underscore."""
+    """By scikit-learn's rule: by ``__sklearn_is_fitted__``, or an attribute that ends in an underscore."""
     if hasattr(estimator, "__sklearn_is_fitted__"):
         return estimator.__sklearn_is_fitted__()
     return any(name.endswith("_") and not name.startswith("__") for name in vars(estimator))

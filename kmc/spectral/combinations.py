@@ -1,4 +1,4 @@
-"""Functions found in a basis."""
+"""Combinations of the functions of a basis."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Combinations:
     Attributes
     ----------
     basis : Basis
-        Of p functions.
+        A basis of p functions.
     coefficients : ndarray, shape (p, k)
     offset : ndarray, shape (k,)
-        The means of the combinations where functions of mean zero were looked for, zero else.
+        The means of the combinations if they were required to have mean zero, otherwise zero.
     """
 
     basis: Basis

@@ -23,7 +23,7 @@ from kmc.spectral.sections import candidates, check_section_parameters, draw_lan
 from kmc.spectral.trial import TrialSpace, orthonormal
 
 SAMPLES_PER_FUNCTION = 10
-"""At least: more functions could step across every gap between samples, which would be modes of eigenvalue zero."""
+"""A minimum: more functions could jump across every gap between samples, and give false modes of eigenvalue zero."""
 
 BASES = ("nystrom", "fourier", "representer")
 
@@ -34,69 +34,69 @@ class DiffusionMap(EigenfunctionMap):
     Parameters
     ----------
     n_components : int
-        Modes, without the constant.
+        Number of modes, without the constant.
     kernel : str or Kernel
-        A name of :mod:`kmc.kernels` or a kernel of it.
+        A name or an object of :mod:`kmc.kernels`.
     bandwidth : {"cv", "median"}, float or sequence of float
-        In the units of x; factors of its own lengths for a kernel object. "cv" compares 1/8, 1/4, 1/2, 1 and 2 median
+        In the units of x; for a kernel object, factors of its own lengths. "cv" compares 1/8, 1/4, 1/2, 1 and 2 median
         distances.
     regularization : "cv", float or sequence of float
         ε, in mean eigenvalues of the Dirichlet form; "cv" compares 1e-10, 1e-9, ..., 1e-2.
     n_basis : int
-        Landmarks or features p; all distinct samples if there are fewer.
+        Number of landmarks or features p; all distinct samples if there are fewer.
     basis : {"nystrom", "fourier", "representer"}
         Sections of the kernel at landmarks; random Fourier features; or sections and their derivatives at all samples,
         n (1 + d) functions, for small n.
     landmarks : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
     score_function : callable or object with ``gradient``, optional
-        ∇log p, points (n, d) to (n, d): the target's own or a fitted score estimator (one that is not fitted is fitted
-        to X). The eigenvalues are then found by applying the generator at each sample, which is exact where the
-        eigenfunctions are in the basis; the errors fall several- to thirtyfold.
+        ∇log p, points (n, d) to (n, d): the target's own or a score estimator (fitted to X if it is not fitted yet).
+        The eigenvalues are then computed by applying the generator at each sample, which is exact if the eigenfunctions
+        are in the basis; errors are several to thirty times smaller.
     normals : callable, optional
-        Points (n, d) to unit normals (n, d), or to c orthonormal ones (n, d, c), of a manifold that the data are on:
+        Points (n, d) to unit normals (n, d), or to c orthonormal ones (n, d, c), of a manifold that contains the data:
         only tangential gradients count.
     tolerance : float
-        Of eigenvalues of the kernel matrix between landmarks, relative to the greatest: functions below it are left
-        out. A smaller one than 1e-8 lets rounding in, and modes that are none.
+        Cutoff for eigenvalues of the kernel matrix between landmarks, relative to the largest: functions below it are
+        left out. Values below 1e-8 let in rounding errors and spurious modes.
     random_state : int, Generator or None
 
     Attributes
     ----------
     eigenvalues_ : ndarray, shape (k,)
-        Ascending, the constant's zero left out; in 1 / (unit of x)².
+        Ascending, without the constant's zero; in 1 / (unit of x)².
     spectral_gap_, poincare_constant_ : float
-        The least eigenvalue, and its inverse.
+        The smallest eigenvalue, and its inverse.
     rank_ : int
-        Functions that are used: those of p that the kernel matrix tells apart, one for ten samples at most.
+        Number of functions used: those of p that the kernel matrix distinguishes, at most one for ten samples.
     bandwidth_, regularization_ : float
     kernel_ : Kernel
     landmarks_ : ndarray, shape (m, d)
         None for Fourier features.
     coefficients_ : ndarray, shape (p, k)
-        Of the modes in ``basis_``.
+        Coefficients of the modes in ``basis_``.
     basis_ : Basis
     score_ : object
         The score that was used, if any.
     cv_results_ : dict of ndarray
-        ``bandwidth``, ``regularization``, ``rank``, ``n_modes`` (of those asked for, how many every fold supports) and
-        the ``criterion`` that is made large: the sum of 1/λ held out (in squared median distances), or with a score
+        ``bandwidth``, ``regularization``, ``rank``, ``n_modes`` (how many of the requested modes every fold supports)
+        and the ``criterion`` to be maximized: the held-out sum of 1/λ (in squared median distances), or with a score
         minus the sum of held-out residuals.
     n_features_in_ : int
 
     Notes
     -----
-    The estimator is that of Pillaud-Vivien and Bach (2023), "Kernelized diffusion maps", their algorithms 1 and 2, with
-    Ritz values in place of penalized ones and forms by matrix products as in Cabannes and Bach (2023), algorithms 2
-    and 3. Time is O(n p²) and memory O(block p + p²) beside the samples, whatever n is: ``fit`` takes arrays, memory
-    maps, lists of arrays, dask arrays and iterators of blocks. Landmarks and bandwidth are chosen on at most 50,000
-    rows drawn at random (the first ones of an iterator: shuffle it, or give landmarks), then all rows are read once.
+    The estimator is that of Pillaud-Vivien and Bach (2023), "Kernelized diffusion maps", algorithms 1 and 2, with Ritz
+    values instead of penalized ones and forms by matrix products as in Cabannes and Bach (2023), algorithms 2 and 3.
+    Time is O(n p²) and memory O(block p + p²) in addition to the samples, for any n: ``fit`` takes arrays, memory maps,
+    lists of arrays, dask arrays and iterators of blocks. Landmarks and bandwidth are chosen on at most 50,000 random
+    rows (of an iterator, the first ones: shuffle it, or give landmarks), then all rows are read once.
 
-    At most one function for ten samples is used, those of the greatest eigenvalues of the kernel matrix (but as many
-    as there are components): more could step across every gap between samples, at no cost in energy. Modes that samples
-    held out do not know are not reported: with too narrow a kernel there would be modes that vary
-    only between a landmark and its neighbors, and a falsely small gap. If not all ``n_components`` are supported there
-    are fewer, with a :class:`kmc.KmcWarning`. What no sample shows cannot be seen: samples that are all in one of two
-    wells have the spectrum of that well.
+    At most one function for ten samples is used, those with the largest eigenvalues of the kernel matrix (but at least
+    as many as there are components): more could jump across every gap between samples, at no cost in energy. Modes that
+    held-out samples do not support are not reported: with too narrow a kernel there would be modes that vary
+    only between a landmark and its neighbors, and a gap that is too small. If fewer than ``n_components`` modes are
+    supported, fewer are returned, with a :class:`kmc.KmcWarning`. Regions without samples cannot be detected: samples
+    that are all in one of two wells have the spectrum of that well.
 
     Examples
     --------
@@ -150,9 +150,8 @@ class DiffusionMap(EigenfunctionMap):
 
         Raises
         ------
-        ValueError, TypeError
-            For points that are not finite, too few or all equal; weights that are negative or all zero; a parameter
-            out of its range; if no mode is supported by samples held out.
+            Points are not finite, too few or all equal; weights are negative or all zero; a parameter is out of its
+            range; or held-out samples support no mode.
         """
         check_section_parameters(self)
         check_choice(self, "basis", BASES)
@@ -170,7 +169,7 @@ class DiffusionMap(EigenfunctionMap):
         self.n_features_in_ = sample.x.shape[1]
         unit = median_distance(sample.counted())
         search = generator_selection.GeneratorSearch(int(self.n_components), regularizations, unit)
-        seed = int(rng.integers(2**63))  # all candidates draw the same
+        seed = int(rng.integers(2**63))  # the same random numbers for all candidates
         for bandwidth in sorted(candidates(self, sample), reverse=True):
             space = self._space(sample, bandwidth, score, np.random.default_rng(seed))
             search.add(space, bandwidth, sample.source())
@@ -188,7 +187,7 @@ class DiffusionMap(EigenfunctionMap):
         Parameters
         ----------
         X : array_like, shape (n, d)
-            Where the eigenfunctions are wanted.
+            Points at which the eigenfunctions are evaluated.
         log_density : callable, object with ``log_density``, or array_like, shape (n,)
             log p. The functions have norm one on R^d if p is normalized.
 
@@ -205,7 +204,7 @@ class DiffusionMap(EigenfunctionMap):
         return np.append(0.0, self.eigenvalues_), functions
 
     def gradient(self, X: Any) -> np.ndarray:
-        """Gradients of the eigenfunctions at the rows of X (n, d), shape (n, k, d); tangential ones given normals."""
+        """Gradients of the eigenfunctions at the rows of X (n, d), shape (n, k, d); tangential if normals are given."""
         gradients = super().gradient(X)
         if self.normals is None:
             return gradients
@@ -213,7 +212,7 @@ class DiffusionMap(EigenfunctionMap):
         return gradients - np.einsum("nkd,ndc,nec->nke", gradients, normals, normals, optimize=True)
 
     def _space(self, sample: Sample, bandwidth: float, score: Any, rng: np.random.Generator) -> TrialSpace:
-        """The functions of one candidate."""
+        """The trial functions of one candidate."""
         kernel, points = kernel_of(self.kernel, bandwidth), sample.counted()
         if self.basis == "fourier":
             basis: Basis
@@ -230,7 +229,7 @@ class DiffusionMap(EigenfunctionMap):
         return TrialSpace(basis, matrix[:, :most], score, self.normals)
 
     def _fit_score(self, source: Source) -> Any:
-        """∇log p as a function, of an estimator that is fitted first if it is not."""
+        """∇log p as a function; an estimator is fitted first if necessary."""
         given = self.score_function
         if given is None:
             return None
@@ -245,16 +244,16 @@ class DiffusionMap(EigenfunctionMap):
         return gradient
 
     def score(self, X: Any, y: Any = None) -> float:
-        """By what scikit-learn compares settings: the sum over modes of variance by mean squared gradient on X (n, d).
+        """The criterion for scikit-learn's model selection: sum over modes of variance / mean squared gradient on X.
 
-        Greater is better; it is what the selection of bandwidth and regularization holds out. (A score function, the
+        Larger is better; it is the held-out criterion for bandwidth and regularization. (A score function, the
         gradient of a log-density, is the parameter ``score_function``.)
         """
         modes, gradients = self.transform(X), self.gradient(X)
         return float(np.sum(modes.var(axis=0) / np.mean(np.sum(gradients**2, axis=2), axis=0)))
 
     def _keep(self, search: generator_selection.GeneratorSearch, unit: float) -> None:
-        """Set what a fit leaves."""
+        """Set the fitted attributes."""
         best, space = search.best, search.space
         modes = search.modes()
         if len(modes.eigenvalues) < self.n_components:
@@ -280,7 +279,7 @@ class DiffusionMap(EigenfunctionMap):
 def _fourier(
     kernel: Any, count: int, points: np.ndarray, tolerance: float, rng: np.random.Generator
 ) -> tuple[FourierFeatures, np.ndarray]:
-    """Features centered at the points' mean, and orthonormal combinations of those that the points tell apart."""
+    """Features centered at the points' mean, in orthonormal combinations that the points distinguish."""
     drawn = FourierFeatures.draw(kernel, count, points.shape[1], rng)
     phases = (drawn.phases - drawn.frequencies @ points.mean(axis=0)) % (2 * np.pi)
     features = FourierFeatures(drawn.frequencies, phases, drawn.amplitudes)

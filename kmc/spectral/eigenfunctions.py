@@ -1,4 +1,4 @@
-"""What fitted eigenfunctions of a self-adjoint operator give."""
+"""Methods of fitted eigenfunctions of a self-adjoint operator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kmc.kernels.checks import is_number
 
 
 class EigenfunctionMap(Estimator):
-    """Base of estimators that leave ``eigenvalues_`` (k,), ``basis_``, ``coefficients_`` (p, k) and ``means_`` (k,)."""
+    """Base of estimators that set ``eigenvalues_`` (k,), ``basis_``, ``coefficients_`` (p, k) and ``means_`` (k,)."""
 
     _transformer = True
 
@@ -54,7 +54,7 @@ class EigenfunctionMap(Estimator):
         return np.sqrt(sum((a[:, j, None] - b[None, :, j]) ** 2 for j in range(len(decay))))
 
     def semigroup(self, f: Any, X: Any, t: float, at: Any = None, weights: Any = None) -> np.ndarray:
-        r"""The function :math:`e^{-tL} f`: its mean over a diffusion that has run for a time t, from each point.
+        r"""The function :math:`e^{-tL} f`: the mean of f after a diffusion of time t from each point.
 
         .. math:: e^{-tL} f = E f + \sum_j e^{-\lambda_j t} \langle f, f_j \rangle f_j
 
@@ -65,11 +65,11 @@ class EigenfunctionMap(Estimator):
         X : array_like, shape (n, d)
             Samples of the distribution, for the inner products.
         t : float
-            Time, not negative. Modes that are not among ``eigenvalues_`` are taken as gone: at t = 0 the projection.
+            Time, not negative. Modes that are not among ``eigenvalues_`` count as decayed: t = 0 gives the projection.
         at : array_like, shape (m, d), optional
-            Where the result is wanted; X by default.
+            Points at which the result is evaluated; X by default.
         weights : array_like, shape (n,), optional
-            Of the samples.
+            Weights of the samples.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What the embeddings of kernel features share: a subsample of the data, and one matrix for everything else."""
+"""Common parts of the embeddings of kernel features: a subsample of the data, and a projection matrix."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ BLOCK = 2048
 """Points per block."""
 
 ROUNDING = 100.0 * np.finfo(float).eps
-"""Of the trace of a kernel matrix: what is less in it after centering is rounding."""
+"""Fraction of the trace of a kernel matrix: if less remains after centering, it is rounding error."""
 
 
 class KernelEmbedding(Estimator):
     """Base of the embeddings x -> Pᵀ k(x) - c, where k(x) are the values of the kernel between x and a subsample.
 
-    A subclass's ``_project`` leaves the matrix P and the constant c.
+    A subclass's ``_project`` computes the matrix P and the constant c.
     """
 
     _transformer = True
@@ -51,7 +51,7 @@ class KernelEmbedding(Estimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the subsample, and compute what maps points into the embedding.
+        """Choose the subsample, and compute the projection.
 
         Parameters
         ----------
@@ -67,12 +67,12 @@ class KernelEmbedding(Estimator):
         Raises
         ------
         ValueError, TypeError
-            For points that are not finite, too few or all equal, a kernel that is constant over them, or a parameter
-            out of its range; the message names it.
+            Points are not finite, too few or all equal, the kernel is constant over them, or a parameter is out of its
+            range; the message names it.
         """
         check_count(self, "n_components", 1)
         check_count(self, "n_basis", 2)
-        # a child of its own: data that were made with the same seed must not choose the subsample, or be the sketch
+        # a child seed: data made with the same seed must not determine the subsample or the sketch
         rng = as_generator(self.random_state).spawn(1)[0]
         if is_stream(X):
             drawn = draw((block.x for block in blocks(X, BLOCK)), self.n_basis, rng)
@@ -98,7 +98,7 @@ class KernelEmbedding(Estimator):
         return self._images(self._check_points(X))
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Fit, and the images of the same points: X is read twice, so that it cannot be an iterator."""
+        """Fit, and return the images of the same points; X is read twice, so it cannot be an iterator."""
         check_repeatable(X)
         return self.fit(X).transform(X)
 
@@ -135,9 +135,9 @@ def check_repeatable(X: Any) -> None:
 
 
 def draw(parts: Any, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows drawn without replacement out of parts (k, d) that are seen once: the same ones however they are cut.
+    """Draw rows without replacement from parts (k, d) that are seen once: the result does not depend on the parts.
 
-    Every row gets a uniform key, and the rows of the ``count`` least keys are kept, in their order.
+    Every row gets a uniform key, and the rows with the ``count`` smallest keys are kept, in their order.
     """
     rows = keys = None
     for part in parts:
@@ -157,17 +157,17 @@ def centered(gram: np.ndarray) -> np.ndarray:
     Raises
     ------
     ValueError
-        If nothing but rounding is left, for a kernel that is constant over the points.
+        Only rounding error is left, as the kernel is constant over the points.
     """
     mean = gram.mean(axis=0)
     out = gram - mean - mean[:, None] + mean.mean()
     if np.linalg.norm(out) <= ROUNDING * np.trace(gram):
-        raise ValueError("bandwidth: the kernel is constant over the points, to rounding; take a smaller one")
+        raise ValueError("bandwidth: the kernel is constant over the points, up to rounding; use a smaller one")
     return out
 
 
 def leading(axes: np.ndarray, count: int, what: str, size: int) -> np.ndarray:
-    """The first columns of axes (m, r), so many as were asked for, or all of them and a KmcWarning."""
+    """The first ``count`` columns of axes (m, r), or all of them with a KmcWarning."""
     rank = axes.shape[1]
     if rank < count:
         message = f"n_components={count}: {what} of {size} points has rank {rank}, so there are {rank} components"

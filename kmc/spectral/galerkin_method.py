@@ -20,7 +20,7 @@ from kmc.spectral.combinations import Combinations
 from kmc.spectral.operators import Bilinear, Form
 
 ROUNDING = 1e-28
-"""Part of a second moment that is left of a constant when its mean is taken off."""
+"""Fraction of a second moment that remains for a constant when its mean is subtracted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +32,10 @@ class Decomposition:
     singular_values_ : ndarray, shape (k,)
         λ, not negative.
     eigenvalues_ : ndarray, shape (k,), or None
-        Of a self-adjoint operator in one basis.
+        For a self-adjoint operator in one basis.
     left, right : Combinations
         f and g, orthonormal over the weighted samples, with ``values`` (n, k), ``gradients`` (n, k, d) and
-        ``laplacians`` anywhere; for eigenvalues, the eigenfunctions under both names.
+        ``laplacians`` at any points; for eigenvalues, both are the eigenfunctions.
     ranks_ : tuple of int
         Numerical ranks of the two bases over the samples.
     """
@@ -64,8 +64,8 @@ def galerkin(
     Algorithm 1 of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms":
     with :math:`L = (E[H(\varphi_i, \psi_j, X)])_{ij}`, Φ and Ψ the second moments of the two bases, find A and B with
     :math:`A^\top L B` diagonal and :math:`A^\top \Phi A = B^\top \Psi B = I`, by the generalized singular value
-    decomposition of their appendix A.3, or by the symmetric eigenproblem that it is when the form is symmetric and the
-    bases are one.
+    decomposition of their appendix A.3, or by a symmetric eigenproblem if the form is symmetric and the bases are the
+    same.
 
     Parameters
     ----------
@@ -75,20 +75,20 @@ def galerkin(
     left : Basis
         φ, of p functions: an object of :mod:`kmc.bases`, or your own.
     right : Basis or None
-        ψ, of q functions; None for the same as ``left``.
+        ψ, of q functions; None for ``left``.
     X : array_like (n, d), memory map, dask array, iterator of blocks, or list of these
         Samples.
     weights : array_like, shape (n,), optional
-        Not negative; of blocks as X.
+        Not negative; in blocks as X.
     n_components : int, optional
-        How many; all by default.
+        Number of components; all by default.
     which : {"smallest", "largest"}
-        The end of the spectrum to begin at. Differential operators have compact inverses: their smallest are what can
-        be estimated. Of eigenvalues, smallest and largest are algebraic.
+        The end of the spectrum to begin at. Differential operators have compact inverses: only their smallest values
+        can be estimated. For eigenvalues, smallest and largest are algebraic.
     tolerance : float
-        Combinations of functions whose second moment is under this part of the greatest are left out.
+        Combinations of functions with a second moment below this fraction of the largest are left out.
     block : int
-        Samples at a time.
+        Number of samples per block.
 
     Returns
     -------
@@ -97,22 +97,22 @@ def galerkin(
     Raises
     ------
     ValueError
-        For samples or weights that are none, functions that all vanish on the samples, and answers of the form that are
-        not finite or of another shape.
+        Samples or weights are invalid, all functions vanish on the samples, or the form returns values that are not
+        finite or of the wrong shape.
 
     Warns
     -----
     KmcWarning
-        If ``n_components`` is more than the numerical rank: there are fewer then.
+        ``n_components`` exceeds the numerical rank: fewer are returned.
 
     Notes
     -----
-    Of a form that annihilates constants (``form.annihilates_constants``) the constant and its eigenvalue 0 are left
-    out: all functions are of mean zero. Time is O(n p q) times what the form costs, memory O(block (p + q) + p q).
+    If the form annihilates constants (``form.annihilates_constants``), the constant and its eigenvalue 0 are left out:
+    all functions have mean zero. Time is O(n p q) times the cost of the form, memory O(block (p + q) + p q).
 
     Examples
     --------
-    The Laplacian for a normal distribution has the Hermite polynomials for eigenfunctions:
+    The Laplacian for a normal distribution has the Hermite polynomials as eigenfunctions:
 
     >>> import numpy as np
     >>> from kmc.bases import Monomials, UserFunctions
@@ -124,7 +124,8 @@ def galerkin(
     >>> abs(found.left.values([[2.0]])).round(6)  # 2 / √1!, (2² - 1) / √2!, ...
     array([[2.      , 2.12132 , 0.816497, 1.020621]])
 
-    Derivation, <f, g'>, is not self-adjoint, and takes the Hermite polynomial of degree k to √k that of degree k - 1:
+    Derivation, <f, g'>, is not self-adjoint; it maps the Hermite polynomial of degree k to √k times that of degree k -
+    1:
 
     >>> k = np.arange(5)
     >>> powers = UserFunctions(lambda x: x**k, lambda x: (k * x ** np.maximum(k - 1, 0))[:, :, None], size=5)
@@ -155,7 +156,7 @@ def galerkin(
 
 
 def _sums(form, left, right, X, weights, block) -> tuple[np.ndarray, list[tuple[Basis, Forms]]]:
-    """E[H(φ, ψ, X)] (p, q), and the second moments of each of the bases, one if they are the same."""
+    """E[H(φ, ψ, X)] (p, q), and the second moments of each basis, only one if they are the same."""
     bases = [left] if left is right else [left, right]
     total = np.zeros((left.size, right.size))
     masses: list[Forms] = []
@@ -176,8 +177,8 @@ def _sums(form, left, right, X, weights, block) -> tuple[np.ndarray, list[tuple[
 def whitening(basis, forms, centered, tolerance) -> np.ndarray:
     """W (p, r) with Wᵀ Φ W = I.
 
-    First orthonormal in the space of a kernel, if the basis is of one: digits of functions that are nearly the same are
-    lost there and not in Φ, which squares them.
+    If the basis has a kernel, it is first made orthonormal in the kernel's space: nearly equal functions lose digits
+    there, but more in Φ, which squares them.
     """
     raw = forms.get("mass") / forms.weight
     mass = forms.centered_mass() if centered else raw

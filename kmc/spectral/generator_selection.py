@@ -1,8 +1,8 @@
-"""Choice of bandwidth and regularization by what modes do on samples that were held out, with no look at a truth.
+"""Choice of bandwidth and regularization by the modes' performance on held-out samples.
 
-Without a score, the sum of 1/λ over held-out Rayleigh quotients is made large: by the variational principle no function
-does better than the modes themselves. With a score, the held-out residual of L f = λ f is made small. Four fold sums of
-the same forms suffice, for all regularizations.
+Without a score, the sum of 1/λ over held-out Rayleigh quotients is maximized: by the variational principle no functions
+exceed the true modes. With a score, the held-out residual of L f = λ f is minimized. Four fold sums of
+the same forms suffice for all regularizations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ N_FOLDS = 4
 
 SPACE = 8
 LEAST_SPACE = 128
-"""Functions of the subspace that the generator is applied in: so many for each mode, and no fewer than these."""
+"""Functions of the subspace in which the generator is applied: so many for each mode, and at least this number."""
 
 
 class Row(NamedTuple):
@@ -36,17 +36,17 @@ class Row(NamedTuple):
 
     bandwidth: float
     regularization: float
-    rank: int  # functions that the kernel matrix tells apart
-    n_modes: int  # of those asked for, how many every fold supports
-    criterion: float  # greater is better
+    rank: int  # functions that the kernel matrix distinguishes
+    n_modes: int  # how many of the requested modes every fold supports
+    criterion: float  # larger is better
 
     def order(self) -> tuple[int, float]:
-        """By which candidates are compared."""
+        """The key by which candidates are compared."""
         return self.n_modes, self.criterion
 
 
 class Sums(NamedTuple):
-    """The forms of one trial space: of all samples, and of all but a fold with the fold's own."""
+    """The forms of one trial space: over all samples, and over all but a fold with that fold's own."""
 
     whole: Pencil
     parts: list[tuple[Pencil, Pencil]]  # second moments of a fold are about the means of the others
@@ -54,7 +54,7 @@ class Sums(NamedTuple):
 
 
 def regularizations(regularization: Any) -> list[float]:
-    """The ε that the parameter stands for."""
+    """The values ε of the parameter."""
     if isinstance(regularization, str):
         if regularization == "cv":
             return list(REGULARIZATIONS)
@@ -70,10 +70,10 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> Sums:
     Raises
     ------
     ValueError
-        If all weights are zero.
+        All weights are zero.
     """
     x, labels = folds(source, N_FOLDS)
-    basis: Any = space  # of which the two forms need no gradients
+    basis: Any = space  # the two forms need no gradients of it
     parts = accumulate_folds(basis, x, ("mass", "dirichlet"), labels, weights=source.weights)
     parts = [part for part in parts if part.weight > 0]
     if not parts:
@@ -94,11 +94,11 @@ class GeneratorSearch:
     Parameters
     ----------
     count : int
-        Modes that are asked for.
+        Number of requested modes.
     candidates : sequence of float
         Regularizations.
     unit : float
-        Of length, so that nothing depends on the units of x.
+        A unit of length, so that results do not depend on the units of x.
     """
 
     def __init__(self, count: int, candidates: Sequence[float], unit: float):
@@ -109,7 +109,7 @@ class GeneratorSearch:
         self.sums: Sums
 
     def add(self, space: TrialSpace, bandwidth: float, source: Source) -> None:
-        """Enter the trial space of a bandwidth, with its sums over a source."""
+        """Add the trial space of a bandwidth, with its sums over a source."""
         sums = fold_sums(space, source, self._unit)
         rows = self._compare(sums, bandwidth, self.best.n_modes if self._rows else 0)
         row = max(rows, key=Row.order)
@@ -125,16 +125,16 @@ class GeneratorSearch:
         self._rows = [row for row in self._rows if row.bandwidth != self.best.bandwidth] + again
 
     def modes(self) -> GeneratorModes:
-        """Those of the best candidate that are supported.
+        """The supported modes of the best candidate.
 
         Raises
         ------
         ValueError
-            If there is none.
+            There is none.
         """
         if self.best.n_modes == 0:
             raise ValueError(
-                f"no mode is supported by samples held out (bandwidth={self.best.bandwidth:.3g}, "
+                f"no mode is supported by held-out samples (bandwidth={self.best.bandwidth:.3g}, "
                 f"rank {self.best.rank}): use a wider kernel or more samples"
             )
         if self.sums.whole.cross is None:
@@ -160,10 +160,10 @@ class GeneratorSearch:
 
 
 def _by_quotients(sums, regularization, count, least):
-    """Modes that all folds support, none if fewer than ``least``, and Σ 1/λ held out.
+    """Modes that all folds support, none if fewer than ``least``, and the held-out Σ 1/λ.
 
-    Variances and energies are summed over the folds before they are divided: a mode that steps across a gap between
-    samples has no energy in one fold, but seldom in all.
+    Variances and energies are summed over the folds before they are divided: a mode that jumps across a gap between
+    samples may have no energy in one fold, but rarely in all.
     """
     spaces = [subspace(fitted, regularization, count) for fitted, _ in sums.parts]
     for k in range(spaces[0].shape[1], max(least, 1) - 1, -1):
@@ -181,7 +181,7 @@ def _by_quotients(sums, regularization, count, least):
 
 
 def _by_residuals(sums, regularization, count):
-    """Modes that all folds support, and minus the sum of residuals held out, where a mode that is missing has one."""
+    """Modes that all folds support, and minus the sum of held-out residuals, where a missing mode counts as one."""
     errors, known = np.ones((len(sums.parts), count)), np.zeros((len(sums.parts), count), bool)
     for row, support, (fitted, held_out) in zip(errors, known, sums.parts):
         try:

@@ -24,50 +24,50 @@ DENSE = 500
 """Points up to which all eigenvectors are computed."""
 
 NO_EDGE = 1e-10
-"""Weights, over the roots of the two degrees, that are taken as none."""
+"""Weights below this, relative to the square roots of the two degrees, count as zero."""
 
 
 class GraphLaplacian(EigenfunctionMap):
-    r"""Eigenfunctions of the Laplacian from finite differences between neighbors.
+    r"""Eigenfunctions of the Laplacian by finite differences between neighbors.
 
     With Gaussian weights :math:`k_{ij} = \exp(-|x_i - x_j|^2 / 2h^2)`, degrees :math:`q_i = \sum_j k_{ij}` and
     :math:`w_{ij} = k_{ij} / (q_i q_j)^\alpha`, these are diffusion maps (Coifman and Lafon 2006): the eigenvectors of
-    :math:`(I - D^{-1} W) / (h^2/2)`, :math:`D_{ii} = \sum_j w_{ij}`, continued to other points by Nyström's formula.
+    :math:`(I - D^{-1} W) / (h^2/2)`, :math:`D_{ii} = \sum_j w_{ij}`, extended to other points by Nyström's formula.
     With a ``basis`` the energy :math:`\sum_{ij} w_{ij} (f(x_i) - f(x_j))^2 / 2` is restricted to the span of its
     functions, a p × p instead of an n × n problem: equation 16 and appendix B.1 of Cabannes and Bach (2023).
 
-    For samples of a density p the operator that is estimated is :math:`-\Delta - 2(1 - \alpha) \nabla\log p \cdot
-    \nabla`: at α = 1/2 the generator of Langevin dynamics, as in :class:`DiffusionMap`; at α = 1 the Laplacian of the
-    manifold whatever the density; at α = 0 the plain normalized graph Laplacian.
+    For samples of a density p this estimates the operator :math:`-\Delta - 2(1 - \alpha) \nabla\log p \cdot
+    \nabla`: for α = 1/2 the generator of Langevin dynamics, as in :class:`DiffusionMap`; for α = 1 the Laplacian of the
+    manifold, for any density; for α = 0 the plain normalized graph Laplacian.
 
     Parameters
     ----------
     n_components : int
     bandwidth : float or "auto"
-        h, in the units of X. "auto": where the sum of all weights changes most like a power of it.
+        h, in the units of X. "auto": where d log(sum of all weights) / d log h is largest.
     n_neighbors : int or None
-        Of each point, itself among them; None joins all, with O(n²) time.
+        Number of neighbors of each point, including itself; None joins all, in O(n²) time.
     alpha : float
-        From 0 to 1.
+        Between 0 and 1.
     basis : Basis, optional
-        Functions to restrict the problem to.
+        Functions to which the problem is restricted.
 
     Attributes
     ----------
     eigenvalues_ : ndarray, shape (k,)
-        Ascending, the constant left out.
+        Ascending, without the constant.
     bandwidth_ : float
         h.
     embedding_ : ndarray, shape (n, k)
-        The eigenfunctions at the points of the fit: mean zero and variance one, in the weights that α leads to.
+        The eigenfunctions at the points of the fit: mean zero and variance one, in the weights that α implies.
     n_features_in_ : int
 
     Notes
     -----
     The eigenvalues converge as n grows and h falls, at a rate that worsens with the dimension: see the figures of
     :class:`DiffusionMap` and of ``benchmarks/spectral_galerkin.py``. Time O(n log n) for few neighbors in few
-    dimensions. A point of the fit is mapped to its row of the embedding; others, without a basis, by Nyström's formula
-    over their nearest points of the fit.
+    dimensions. Points of the fit are mapped to their rows of the embedding; others, without a basis, by Nyström's
+    formula over their nearest points of the fit.
 
     Memory is O(n d + n k) for k neighbors, O(n²) if all points are joined.
 
@@ -101,7 +101,7 @@ class GraphLaplacian(EigenfunctionMap):
         Parameters
         ----------
         X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
-            n >= 3. A graph needs all points at once: they are gathered in memory.
+            n >= 3. A graph needs all points at once: they are collected in memory.
         y : None
             Ignored.
 
@@ -112,12 +112,12 @@ class GraphLaplacian(EigenfunctionMap):
         Raises
         ------
         ValueError, TypeError
-            For invalid points, or a parameter out of its range; the message names it.
+            Points are invalid, or a parameter is out of its range; the message names it.
 
         Warns
         -----
         KmcWarning
-            If the graph is not connected: then eigenfunctions only say which part a point is in. If there are fewer
+            The graph is not connected, so eigenfunctions only say which part a point is in; or there are fewer
             eigenfunctions than ``n_components``.
         """
         x = self._check_points(gathered(X)[0], fitting=True, least=3)
@@ -147,7 +147,7 @@ class GraphLaplacian(EigenfunctionMap):
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:  # type: ignore[override]
-        """:meth:`fit`, and the embedding."""
+        """:meth:`fit`, and return the embedding."""
         return self.fit(X).embedding_
 
     def gradient(self, X: Any) -> np.ndarray:
@@ -170,7 +170,7 @@ class GraphLaplacian(EigenfunctionMap):
         self.embedding_, self._transition_eigenvalues = functions[:, 1:], values[1:]
 
     def _fit_basis(self, graph, basis):
-        """Galerkin: energy and second moments of the functions, for the density p^(2 - 2α) to which α leads."""
+        """Galerkin: energy and second moments of the functions, for the density p^(2 - 2α) that α implies."""
         phi = basis.values(graph.points)
         q = np.concatenate([np.asarray(k.sum(axis=1)) for _, k in graph.rows(self.bandwidth_)])
         scaled, energy = q**-self.alpha, np.zeros((basis.size, basis.size))
@@ -188,7 +188,7 @@ class GraphLaplacian(EigenfunctionMap):
         self.eigenvalues_, self.embedding_ = values[: self.n_components], phi @ coefficients - self.means_
 
     def _eigenfunctions(self, x):
-        """With a basis as it says; without, f(x) = Σ_j P(x, x_j) f(x_j) / μ; of a point of the fit, its own value."""
+        """Combinations of the basis; without one, f(x) = Σ_j P(x, x_j) f(x_j) / μ, or the value at a fitted point."""
         if self.basis is not None:
             return super()._eigenfunctions(x)
         s, indices = self._graph.nearest(x)
@@ -202,7 +202,7 @@ class GraphLaplacian(EigenfunctionMap):
 
 
 def _warn_of_parts(similar):
-    """Weights that are nothing beside the degrees connect nothing."""
+    """Warn of disconnected parts; weights that are negligible relative to the degrees connect nothing."""
     parts = csgraph.connected_components(sparse.csr_array(similar > NO_EDGE), directed=False)[0]
     if parts > 1:
         warnings.warn(
@@ -222,13 +222,13 @@ def _scaled(weights, factors):
 
 
 def _greatest(matrix, count):
-    """The greatest eigenvalues of a symmetric matrix, descending, and their vectors."""
+    """The largest eigenvalues of a symmetric matrix, descending, and their vectors."""
     n = matrix.shape[0]
     if n <= DENSE or not sparse.issparse(matrix):
         dense = matrix.toarray() if sparse.issparse(matrix) else matrix
         values, vectors = linalg.eigh(dense, subset_by_index=[n - count, n - 1], check_finite=False)
     else:
-        start = np.random.default_rng(0).standard_normal(n)  # the same at every fit
+        start = np.random.default_rng(0).standard_normal(n)  # the same for every fit
         values, vectors = eigsh(matrix, count, which="LA", v0=start, ncv=min(n, max(4 * count, 40)))
     order = np.argsort(values)[::-1]
     return values[order], vectors[:, order]

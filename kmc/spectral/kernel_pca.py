@@ -14,18 +14,18 @@ class KernelPCA(KernelEmbedding):
     With the eigenpairs :math:`(\lambda_k, \alpha_k)` of the centered kernel matrix of a subsample
     :math:`X_1, \dots, X_n`, a point is mapped to
     :math:`\lambda_k^{-1/2} \sum_i \alpha_{ki}\, \langle k(x, \cdot) - \mu, k(X_i, \cdot) \rangle`, its coordinate along
-    the k-th principal axis, of unit length in the kernel's space; μ is the mean of the :math:`k(X_i, \cdot)`. For
-    large data it is what Kpotufe and Sriperumbudur (2020), section 5.2, compare their sketch with.
+    the k-th principal axis, of unit length in the kernel's space; μ is the mean of the :math:`k(X_i, \cdot)`. Kpotufe
+    and Sriperumbudur (2020), section 5.2, compare their sketch with this on large data.
 
     Parameters
     ----------
     n_components : int
-        Number of axes. Where the centered kernel matrix has a smaller rank, there are fewer, and a warning.
+        Number of axes. If the centered kernel matrix has a smaller rank, there are fewer, with a warning.
     kernel : str or kernel
-        A name of :mod:`kmc.kernels` or an object from there.
+        A name or an object of :mod:`kmc.kernels`.
     bandwidth : float or "median"
-        In the units of X; "median" is the median distance in the subsample. A kernel object brings its own scale:
-        "median" leaves it as it is, a number is a factor of it.
+        In the units of X; "median" is the median distance in the subsample. A kernel object has its own scale:
+        "median" keeps it, a number multiplies it.
     n_basis : int
         Size n of the subsample, drawn without replacement; all points if there are fewer.
     random_state : int, Generator or None
@@ -40,14 +40,14 @@ class KernelPCA(KernelEmbedding):
     offset_ : ndarray, shape (n_components,)
         An image is ``k(x) @ projection_ - offset_``.
     kernel_, bandwidth_
-        What was used.
+        The chosen ones.
     n_features_in_ : int
 
     Notes
     -----
     A fit takes O(n_basis³) time and O(n_basis²) memory and reads X once, in blocks; ``transform`` takes
-    O(n_basis n_components) time a point, and O(n_basis) memory a point of a block. The sign of an axis is such that the
-    greatest coefficient of a point of the subsample is positive.
+    O(n_basis n_components) time per point, and O(n_basis) memory per point of a block. The sign of an axis is such that
+    the largest coefficient of a point of the subsample is positive.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class KernelPCA(KernelEmbedding):
 
     def _project(self, gram, rng):
         n, matrix = len(gram), centered(gram)
-        # where a kernel is wide, little is left of it after centering, and the rounding of the whole is in what is left
+        # for a wide kernel, little remains after centering, and the rounding of the whole matrix is in the remainder
         tolerance = max(2e-8, ROUNDING * np.trace(gram) / np.linalg.norm(matrix))
         axes = leading(eigen_whitening(matrix, tolerance), self.n_components, "the centered kernel matrix", n)
         axes *= np.sign(axes[np.argmax(np.abs(axes), axis=0), np.arange(axes.shape[1])])

@@ -23,16 +23,16 @@ class Partition(NamedTuple):
 
 
 def kmeans(points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init: int = 10) -> Partition:
-    """The partition of least inertia out of several runs of Lloyd's algorithm.
+    """The partition with the smallest inertia of several runs of Lloyd's algorithm.
 
     Every run starts from centers drawn with greedy k-means++ (Arthur and Vassilvitskii 2007), and ends when no label
-    changes or the inertia falls by less than 1e-6 of itself. A cluster that loses all its points takes the point that
-    is farthest from its center.
+    changes or the inertia decreases by less than 1e-6 of itself. A cluster that loses all its points gets the point
+    farthest from its center.
 
     Parameters
     ----------
     points : ndarray, shape (n, d)
-        At least ``n_clusters`` of them distinct.
+        At least ``n_clusters`` distinct points.
     n_clusters : int
     rng : Generator
     n_init : int
@@ -41,7 +41,7 @@ def kmeans(points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init
     Raises
     ------
     ValueError
-        If there are fewer distinct points than clusters.
+        There are fewer distinct points than clusters.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def kmeans(points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_init
     1.0
     """
     center = points.mean(axis=0)
-    centered = points - center  # which keeps the digits of |x|² - 2 x·c + |c|²
+    centered = points - center  # preserves the digits of |x|² - 2 x·c + |c|²
     best = min(
         (_lloyd(centered, _seeds(centered, n_clusters, rng)) for _ in range(n_init)), key=lambda run: run.inertia
     )
@@ -89,7 +89,7 @@ def _lloyd(points, centers):
 
 
 def _means(points, labels, distances, count):
-    """Means of the clusters; an empty one takes the worst point of another, which then has its own center."""
+    """Means of the clusters; an empty one gets the worst point of another, which then is its own center."""
     counts = np.bincount(labels, minlength=count)
     for empty in np.flatnonzero(counts == 0):
         worst = np.argmax(np.where(counts[labels] > 1, distances, -1.0))
@@ -100,8 +100,8 @@ def _means(points, labels, distances, count):
 
 
 def _seeds(points, count, rng):
-    """Greedy k-means++: each further center is the best of a few points, drawn in proportion to the squared distance
-    from the centers so far.
+    """Greedy k-means++: each further center is the best of a few points, drawn with probability proportional to the
+    squared distance from the centers so far.
     """
     norms = np.einsum("ij,ij->i", points, points)
     chosen = [int(rng.integers(len(points)))]
@@ -109,7 +109,7 @@ def _seeds(points, count, rng):
     for k in range(1, count):
         cumulative = np.cumsum(squared)
         if not cumulative[-1] > 0:
-            raise ValueError(f"n_clusters={count}: the points have only {k} distinct places, ask for fewer")
+            raise ValueError(f"n_clusters={count}: only {k} of the points are distinct, ask for fewer")
         drawn = np.searchsorted(cumulative, rng.random(2 + int(math.log(count))) * cumulative[-1], side="right")
         candidates = np.minimum(drawn, len(points) - 1)
         trials = np.minimum(_apart(points, norms, candidates), squared)

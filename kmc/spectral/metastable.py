@@ -1,4 +1,4 @@
-"""Metastable sets out of slow modes."""
+"""Metastable sets from slow modes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 
 def corners(modes: np.ndarray) -> np.ndarray:
-    """Rows of the points that lie nearest to the corners of the simplex that slow modes fill.
+    """Rows of the points nearest to the corners of the simplex that slow modes fill.
 
     The values of the k - 1 slowest modes of a process with k metastable sets lie near k corners, one for each set, and
-    on the ways between them. The two points farthest from each other in one direction come first, then again and again
-    the one farthest from the plane through those so far: the inner simplex algorithm of Weber and Galliat (2002), with
-    which PCCA+ begins (Deuflhard and Weber 2005).
+    on the paths between them. The two points farthest apart in one direction are chosen first, then repeatedly the one
+    farthest from the plane through those chosen: the inner simplex algorithm of Weber and Galliat (2002), the start
+    of PCCA+ (Deuflhard and Weber 2005).
 
     Parameters
     ----------
@@ -39,9 +39,8 @@ def corners(modes: np.ndarray) -> np.ndarray:
 def membership_matrix(modes: np.ndarray, share: float = 0.05) -> np.ndarray:
     """B (k, k) such that (1, modes) B are memberships in k sets: they sum to one, and are one at a set's own corner.
 
-    A corner is the mean of the ``share`` of all samples nearest to it (at most half of its set), since the outermost
-    one of many samples is noise. A membership may lie a little outside [0, 1]: then the sample is farther out than the
-    corner.
+    A corner is the mean of the fraction ``share`` of all samples nearest to it (at most half of its set), since the
+    outermost of many samples is noise. A membership is slightly outside [0, 1] for a sample beyond the corner.
     """
     n, k = len(modes), modes.shape[1] + 1
     extended = np.column_stack([np.ones(n), modes])

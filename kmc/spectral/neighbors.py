@@ -1,4 +1,4 @@
-"""Squared distances between a sample and points: to the nearest ones, or to all."""
+"""Squared distances between a sample and points, to the nearest neighbors or to all, and graph weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from kmc.kernels import squared_distances
 
 BLOCK = 1024
-"""Rows of distances to all points at a time."""
+"""Rows per block of distances to all points."""
 
 
 class Neighbors:
@@ -22,13 +22,13 @@ class Neighbors:
     ----------
     points : ndarray, shape (n, d)
     count : int or None
-        Each point is joined with so many nearest ones, itself among them, and with those that it is a neighbor of;
-        None: with all.
+        Each point is joined with its ``count`` nearest points, including itself, and with those that have it as a
+        neighbor; None: with all.
 
     Attributes
     ----------
     distances : ndarray, shape (n, count) or None
-        Squared distances to the nearest ones, ascending.
+        Squared distances to the nearest points, ascending.
     """
 
     def __init__(self, points: np.ndarray, count: int | None):
@@ -71,10 +71,10 @@ def gaussian(s: np.ndarray, bandwidth: float) -> np.ndarray:
 
 
 def automatic_bandwidth(neighbors: Neighbors, most: int = 2000) -> float:
-    r"""Where the weights change most like a power of the bandwidth.
+    r"""The bandwidth at which the weights change most, as a power of it.
 
-    The sum S of all weights grows as bandwidth^dimension where the graph sees the data as a manifold, and slower where
-    it sees points or a blob: the bandwidth that maximizes d log S / d log bandwidth (Coifman, Shkolnisky, Sigworth and
+    The sum S of all weights grows as bandwidth^dimension where the graph sees the data as a manifold, and more slowly
+    where it sees single points or a blob: this maximizes d log S / d log bandwidth (Coifman, Shkolnisky, Sigworth and
     Singer 2008; Berry, Giannakis and Harlim 2015).
     """
     s = neighbors.distances
@@ -82,7 +82,7 @@ def automatic_bandwidth(neighbors: Neighbors, most: int = 2000) -> float:
         points = neighbors.points[np.linspace(0, len(neighbors.points) - 1, most).astype(int)]
         s = squared_distances(points if len(neighbors.points) > most else neighbors.points, neighbors.points[:most])
     if not np.any(s > 0):
-        raise ValueError("all neighbors in X are at distance zero: give a bandwidth, or join more of them")
+        raise ValueError("all neighbors in X are at distance zero: give a bandwidth, or raise n_neighbors")
     grid = np.exp(np.linspace(0.5 * np.log(s[s > 0].min()), 0.5 * np.log(s.max()), 200))
     slopes = []
     for bandwidth in grid:

@@ -1,4 +1,4 @@
-"""Eigenfunctions by a neural network: the Galerkin method's energy as a loss."""
+"""Eigenfunctions by a neural network, with the Galerkin method's energy as the loss."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kmc.spectral.operators import AugmentationPairs, DirichletForm, Form, Tange
 FORMS = (DirichletForm, TangentProp, AugmentationPairs)
 
 MOST_FOR_CUTOFF = 2000
-"""Samples that the automatic cutoff is estimated from."""
+"""Number of samples for the automatic cutoff."""
 
 
 class NeuralEigenfunctions(EigenfunctionMap):
@@ -35,10 +35,10 @@ class NeuralEigenfunctions(EigenfunctionMap):
 
     .. math:: \frac{2}{\mu} \sum_j E[H(f_j, f_j, X)] + E[(f(X)^\top f(X'))^2] - 2 E|f(X)|^2 + p,
 
-    equations 17 and 18 of Cabannes and Bach (2023), whose minimum spans the eigenfunctions of eigenvalues under μ. X
-    and X' are independent batches, so that the gradients have no bias. The constant is taken as one more output, fixed,
-    which makes the others of mean zero. In the span of the trained outputs the eigenproblem is then solved over all
-    samples by :func:`galerkin`: that separates the eigenfunctions, and undoes the shrinkage by :math:`\sqrt{1 -
+    equations 17 and 18 of Cabannes and Bach (2023), whose minimum spans the eigenfunctions with eigenvalues below μ. X
+    and X' are independent batches, so that the gradients are unbiased. The constant is a further, fixed output, which
+    gives the others mean zero. In the span of the trained outputs the eigenproblem is then solved over all
+    samples by :func:`galerkin`: this separates the eigenfunctions, and undoes the shrinkage by :math:`\sqrt{1 -
     \lambda/\mu}`.
 
     Needs PyTorch: ``pip install "kernelmc[torch]"``.
@@ -49,25 +49,25 @@ class NeuralEigenfunctions(EigenfunctionMap):
     form : DirichletForm, TangentProp or AugmentationPairs, optional
         The operator; :class:`DirichletForm` by default, as in :class:`DiffusionMap`.
     hidden_layer_sizes : sequence of int
-        Of a multilayer perceptron.
+        Hidden layers of a multilayer perceptron.
     module : torch.nn.Module, optional
-        A network of your own in its place, from standardized points (n, d) to (n, p), p >= n_components. It is copied,
+        Your own network instead, from standardized points (n, d) to (n, p), p >= n_components. It is copied,
         and trained in double precision.
     cutoff : float or "auto"
-        μ: eigenvalues above it are out of reach. "auto" is twice the estimate of the last eigenvalue wanted in a small
-        basis of kernel sections.
+        μ: eigenvalues above it cannot be found. "auto" is twice the estimate of the last requested eigenvalue in a
+        small basis of kernel sections.
     max_iter : int
-        Steps of the optimization.
+        Number of optimization steps.
     batch_size : int
-        Of each of the two batches of a step.
+        Size of each of the two batches of a step.
     learning_rate : float
-        Of Adam, at the first step; it falls to zero as a cosine.
+        Adam's learning rate at the first step; a cosine schedule reduces it to zero.
     random_state : int, Generator or None
 
     Attributes
     ----------
     eigenvalues_ : ndarray, shape (k,)
-        Ascending, the constant left out.
+        Ascending, without the constant.
     basis_ : object
         The outputs of the trained network as a basis; ``basis_.module`` is the network.
     coefficients_ : ndarray, shape (p, k)
@@ -117,7 +117,7 @@ class NeuralEigenfunctions(EigenfunctionMap):
         Parameters
         ----------
         X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
-            n >= 2, not all of them equal. Batches are drawn from where the points are; an iterator's are gathered in
+            n >= 2, not all of them equal. Batches are read from the source; the points of an iterator are collected in
             memory.
         y : None
             Ignored.
@@ -131,10 +131,10 @@ class NeuralEigenfunctions(EigenfunctionMap):
         Raises
         ------
         ImportError
-            Without PyTorch.
+            PyTorch is not installed.
         ValueError, TypeError
-            For invalid points, a module that does not map them to enough outputs, a loss that is no longer
-            finite, or a parameter out of its range; the message names it.
+            Points are invalid, a module does not map them to enough outputs, the loss is no longer finite, or a
+            parameter is out of its range; the message names it.
         """
         _import_torch()
         x, w = self._read(X, weights)
@@ -158,7 +158,7 @@ class NeuralEigenfunctions(EigenfunctionMap):
         return self
 
     def _read(self, X: Any, weights: Any) -> tuple[Any, np.ndarray]:
-        """Points that can be read again, and the weight of each."""
+        """Points that can be read repeatedly, and the weight of each."""
         if is_stream(X) and length(X) is None:
             X, weights, _ = gathered(X, weights)
         source = open_source(self, X, weights)
@@ -229,14 +229,14 @@ def _import_torch() -> Any:
 
 
 def _mean_and_deviation(x) -> tuple[np.ndarray, np.ndarray]:
-    """Of each coordinate, in one pass."""
+    """Mean and standard deviation of each coordinate, in one pass."""
     first = next(blocks(x, 1)).x
     forms = accumulate(Monomials(1, first.shape[1], center=first[0]), x, ("mass",))
     return first[0] + forms.get("mean") / forms.weight, np.sqrt(np.diag(forms.centered_mass()))
 
 
 def _batches(x, weights, size, rng) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of independent batches, the rows of each in their order."""
+    """Pairs of independent batches, each with its rows in order."""
     cumulative = np.cumsum(weights)
     while True:
         rows = np.searchsorted(cumulative, rng.uniform(0.0, cumulative[-1], (2, size)), side="right")

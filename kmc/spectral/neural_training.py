@@ -1,4 +1,4 @@
-"""Networks that are trained to be eigenfunctions. PyTorch is imported where it is used: it is an extra."""
+"""Training of networks to be eigenfunctions. PyTorch is an extra, and is imported only where it is used."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class NetworkFunctions:
         return self.module(self._standard(x))
 
     def jacobians(self, x: np.ndarray) -> torch.Tensor:
-        """(n, p, d) gradients, with derivatives in the parameters of the network; each point by itself."""
+        """(n, p, d) gradients, with derivatives in the parameters of the network; each point separately."""
         import torch
 
         derived = torch.func.jacfwd if x.shape[1] < self.size else torch.func.jacrev
@@ -99,7 +99,7 @@ def orthogonality(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     r"""The regularizer of equation 17 for (1, f), without bias from two independent batches of f, (n, p) and (m, p).
 
     E[(f(X)ᵀf(X'))²] + 2 E[f(X)ᵀf(X')] - 2 E|f(X)|² + p = ‖E[f fᵀ] - I‖² + 2 |E f|²: the constant is the first of the
-    functions that are to be orthonormal, and f is to have mean zero.
+    orthonormal functions, so f must have mean zero.
     """
     products = first @ second.T
     squares = (first**2).sum(dim=1).mean() + (second**2).sum(dim=1).mean()
@@ -135,7 +135,7 @@ def train(
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """PyTorch draws from this seed, and its state afterwards is what it was."""
+    """Set PyTorch's seed, and restore its random state afterwards."""
     import torch
 
     with torch.random.fork_rng(devices=[]):

@@ -1,7 +1,6 @@
 """Operators as bilinear forms: <f, Lg> = E[H(f, g, X)], equation 1 of Cabannes and Bach (2023).
 
-A form says how to sum H over samples for all pairs of functions of two bases; :func:`kmc.spectral.galerkin` does the
-rest.
+A form sums H over samples for all pairs of functions of two bases; :func:`kmc.spectral.galerkin` does the rest.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class DirichletForm:
     annihilates_constants = True
 
     def sum(self, left: Basis, right: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Fused where the two bases are one that can."""
+        """In one fused pass if both bases are the same one and it supports that."""
         if left is right:
             fused = getattr(left, "sum_dirichlet", None)
             return general.sum_dirichlet(left, x, weights) if fused is None else fused(x, weights)
@@ -60,13 +59,13 @@ class DifferentialOperator:
     ----------
     coefficients : mapping
         From pairs (α, β) of multi-indices, each d whole numbers, to c: a finite number, or a callable from points
-        (n, d) to (n,) for a coefficient that varies. The bases must have the derivatives, see
-        :func:`kmc.bases.general.derivative`; kernel sections have them to order four.
+        (n, d) to (n,) for a variable coefficient. The bases must have the derivatives, see
+        :func:`kmc.bases.general.derivative`; kernel sections have them up to order four.
 
     Raises
     ------
     ValueError
-        For no coefficients, indices that are none or of different lengths, and numbers that are not finite.
+        No coefficients, invalid indices or indices of different lengths, or numbers that are not finite.
 
     Examples
     --------
@@ -132,7 +131,7 @@ class TangentProp:
     ----------
     tangents : callable or array_like, shape (k, d)
         From points (n, d) to k vectors at each, (n, k, d), or one, (n, d); the form is the mean over the k. An array
-        gives the same k vectors at every point. Draws of a distribution of U are new ones at every call.
+        gives the same k vectors at every point. Random U are drawn anew at every call.
 
     Examples
     --------
@@ -180,9 +179,9 @@ class AugmentationPairs:
     Parameters
     ----------
     augment : callable
-        From points (n, d) to an augmentation of each, (n, d), drawn again at every call.
+        From points (n, d) to an augmentation of each, (n, d), drawn anew at every call.
     n_pairs : int
-        Pairs for each point.
+        Number of pairs for each point.
     """
 
     augment: Callable[[np.ndarray], Any]
@@ -213,13 +212,13 @@ class AugmentationPairs:
 
 @dataclass(frozen=True)
 class Bilinear:
-    """Any bilinear form H, summed by a function of the user's.
+    """Any bilinear form H, summed by a user's function.
 
     Parameters
     ----------
     function : callable
-        ``function(left, right, x, weights)`` gives the sum over the rows of x (n, d) of w H(φ_a, ψ_b, x), shape (p, q),
-        for bases ``left`` of p functions and ``right`` of q (:class:`kmc.bases.Basis`).
+        ``function(left, right, x, weights)`` returns the sum over the rows of x (n, d) of w H(φ_a, ψ_b, x), shape (p,
+        q), for bases ``left`` of p functions and ``right`` of q (:class:`kmc.bases.Basis`).
     symmetric, annihilates_constants : bool
         As in :class:`Form`.
 
@@ -240,12 +239,12 @@ class Bilinear:
             raise TypeError(f"function={self.function!r}: expected a callable of (left, right, x, weights)")
 
     def sum(self, left: Basis, right: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """What the function gives."""
+        """The function's result, checked."""
         return _answer("function", self.function(left, right, x, weights), (left.size, right.size))
 
 
 def _answer(name: str, value: Any, shape: Sequence[int]) -> np.ndarray:
-    """What a user's callable gave, as finite numbers of that shape."""
+    """The result of a user's callable, checked to be finite numbers of that shape."""
     out = np.asarray(value, dtype=float)
     if out.shape != tuple(shape):
         raise ValueError(f"{name} gave shape {out.shape}: expected {tuple(shape)}")

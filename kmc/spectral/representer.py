@@ -22,7 +22,7 @@ class Representer:
     Raises
     ------
     ValueError
-        If n (1 + d) is more than 3000: the work is cubic in it.
+        n (1 + d) exceeds 3000: the cost is cubic in it.
     """
 
     def __init__(self, kernel: Kernel, points: np.ndarray):

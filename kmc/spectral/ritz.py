@@ -1,8 +1,8 @@
-"""Modes of the Langevin generator in a finite space: one symmetric eigenproblem, and how well they fare held out.
+"""Modes of the Langevin generator in a finite space: a symmetric eigenproblem, and its performance on held-out samples.
 
 With the forms P = Cov(φ, φ) and L = E <∇φ, ∇φ> of r functions that are orthonormal in a kernel's space, the space of
 the modes is that of the top eigenvectors of M^-1/2 P M^-1/2, M = L + P + ε tr(L)/r I (Pillaud-Vivien and Bach 2023,
-equation 11). In that space the eigenvalues are Ritz values of L against P: 1/μ - 1 would have the bias of ε.
+equation 11). In that space the eigenvalues are Ritz values of L against P: 1/μ - 1 would be biased by ε.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kmc.linalg import generalized_eigh
 from kmc.spectral.trial import Pencil
 
 LEAST_MASS = 0.02
-"""Held-out share of a mode's variance below which it belongs to the samples that it was fitted to."""
+"""Held-out fraction of a mode's variance below which the mode is an artifact of the samples that it was fitted to."""
 
 
 class GeneratorModes(NamedTuple):
@@ -27,7 +27,7 @@ class GeneratorModes(NamedTuple):
 
 
 def subspace(pencil: Pencil, regularization: float, count: int) -> np.ndarray:
-    """(r, count) the smoothest functions first; fewer if the functions are fewer."""
+    """(r, count), the smoothest functions first; fewer if there are fewer functions."""
     size = len(pencil.mass)
     system = pencil.dirichlet + pencil.mass
     system[np.diag_indices(size)] += max(regularization * np.trace(pencil.dirichlet) / size, 1e-14 * np.trace(system))
@@ -38,7 +38,7 @@ def subspace(pencil: Pencil, regularization: float, count: int) -> np.ndarray:
 
 
 def ritz(pencil: Pencil, space: np.ndarray) -> GeneratorModes:
-    """Modes in a subspace (r, k): those of its functions that vary at all."""
+    """Modes in a subspace (r, k), in the span of those functions that vary."""
     form = pencil.within(space)
     share, rotation = linalg.eigh(form.mass, check_finite=False)
     kept = share > 1e-10 * max(share[-1], 0.0)
@@ -50,7 +50,7 @@ def ritz(pencil: Pencil, space: np.ndarray) -> GeneratorModes:
 
 
 def quotient(modes: GeneratorModes, held_out: Pencil) -> tuple[bool, np.ndarray, np.ndarray]:
-    """Whether samples that were held out know all modes, and each mode's variance and energy there."""
+    """Whether held-out samples support all modes, and each mode's variance and energy there."""
     mass = _quadratic(held_out.mass, modes.vectors)
     energy = _quadratic(held_out.dirichlet, modes.vectors)
     return bool(np.all((mass > LEAST_MASS) & (energy > 0) & (modes.eigenvalues > 0))), mass, energy
@@ -59,7 +59,7 @@ def quotient(modes: GeneratorModes, held_out: Pencil) -> tuple[bool, np.ndarray,
 def refined(pencil: Pencil, space: np.ndarray, count: int) -> GeneratorModes:
     """Modes by the generator applied pointwise: Cov(φ, Lφ) v = λ Cov(φ, φ) v in a subspace (r, m).
 
-    Where a combination of φ is an eigenfunction, this finds it and its eigenvalue exactly, whatever the samples; a
+    If a combination of φ is an eigenfunction, this finds it and its eigenvalue exactly, for any samples; a
     symmetrized form would not. The functions are made orthonormal in the order of their eigenvalues.
     """
     form = pencil.within(space)
@@ -72,7 +72,7 @@ def refined(pencil: Pencil, space: np.ndarray, count: int) -> GeneratorModes:
 
 
 def residuals(modes: GeneratorModes, held_out: Pencil) -> tuple[np.ndarray, np.ndarray]:
-    """Whether other samples know each mode, and its E |L f - λ f|² / (λ² E f²) there, at most one."""
+    """Whether other samples support each mode, and its E |L f - λ f|² / (λ² E f²) there, at most one."""
     v, eigenvalues = modes.vectors, modes.eigenvalues
     mass = _quadratic(held_out.mass, v)
     residual = _quadratic(held_out.square, v) - 2 * eigenvalues * _quadratic(held_out.cross, v) + eigenvalues**2 * mass

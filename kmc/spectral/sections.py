@@ -1,4 +1,4 @@
-"""From a kernel, a bandwidth and samples to a basis of kernel sections that is orthonormal in its space."""
+"""A basis of kernel sections, orthonormal in the kernel's space, from a kernel, a bandwidth and samples."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ MOST_FOR_LANDMARKS = 20_000
 
 
 def check_section_parameters(model: Any) -> None:
-    """The parameters ``n_components``, ``n_basis`` and ``tolerance`` of an estimator."""
+    """Check the parameters ``n_components``, ``n_basis`` and ``tolerance`` of an estimator."""
     check_count(model, "n_components", 1)
     check_count(model, "n_basis", 2)
-    check_number(model, "tolerance", 1e-12, 1, ends="[)")  # below, the Gram matrix is rounding
+    check_number(model, "tolerance", 1e-12, 1, ends="[)")  # below, the Gram matrix is rounding error
 
 
 def candidates(model: Any, sample: Sample) -> list[float]:
-    """Bandwidths that the parameter ``bandwidth`` of an estimator stands for; its ``kernel`` is a name or an object."""
+    """Bandwidths given by the parameter ``bandwidth`` of an estimator; its ``kernel`` is a name or an object."""
     median = median_distance(sample.counted()) if _relative(model) else 1.0
     named = isinstance(model.kernel, str)
     found = candidate_bandwidths(model.bandwidth, median, named, BANDWIDTHS)
-    kernel_of(model.kernel, found[0])  # a wrong name is an error before anything is computed
+    kernel_of(model.kernel, found[0])  # an unknown name is an error before anything is computed
     return found
 
 
 def draw_landmarks(model: Any, sample: Sample, bandwidth: float, rng: np.random.Generator) -> np.ndarray:
-    """(m, d) landmarks by the parameters ``landmarks`` and ``n_basis`` of an estimator, out of points that count."""
+    """(m, d) landmarks by the parameters ``landmarks`` and ``n_basis`` of an estimator, not of zero weight."""
     points = sample.counted()
     if len(points) > MOST_FOR_LANDMARKS:
         points = points[np.sort(rng.choice(len(points), MOST_FOR_LANDMARKS, replace=False))]
@@ -53,15 +53,15 @@ def whitened_sections(kernel: Any, bandwidth: float, centers: np.ndarray, tolera
     ----------
     kernel : str or Kernel
     bandwidth : float
-        In the units of x for a name, a factor of the kernel's own lengths for an object.
+        In the units of x for a name; for an object, a factor of its own lengths.
     centers : ndarray, shape (m, d)
     tolerance : float
-        Of the eigenvalues of the Gram matrix, see :func:`kmc.linalg.eigen_whitening`.
+        Cutoff for eigenvalues of the Gram matrix, see :func:`kmc.linalg.eigen_whitening`.
 
     Returns
     -------
     Whitened
-        Of r <= m functions, the numerical rank.
+        A basis of r <= m functions, where r is the numerical rank.
 
     Examples
     --------
@@ -81,5 +81,5 @@ def whitened_sections(kernel: Any, bandwidth: float, centers: np.ndarray, tolera
 
 
 def _relative(model):
-    """Whether the bandwidth is counted in median distances."""
+    """Whether the bandwidth is in units of the median distance."""
     return isinstance(model.bandwidth, str) and isinstance(model.kernel, str)

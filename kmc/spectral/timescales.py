@@ -31,9 +31,9 @@ def implied_timescales(
     lagtimes : sequence of int
         In samples.
     n_timescales : int
-        How many, the slowest first.
+        Number of time scales, the slowest first.
     estimator : TransitionOperator, optional
-        Whose parameters are used but for ``lagtime`` and ``n_components``; by default ``TransitionOperator()``.
+        Gives the parameters, except ``lagtime`` and ``n_components``; by default ``TransitionOperator()``.
     weights : as in :meth:`TransitionOperator.fit`, optional
 
     Returns
@@ -44,7 +44,7 @@ def implied_timescales(
     Raises
     ------
     ValueError, TypeError
-        For lagtimes that are no increasing whole numbers, an iterator, or what ``fit`` refuses.
+        Lagtimes are not increasing whole numbers, the data are an iterator, or ``fit`` raises an error.
 
     Examples
     --------

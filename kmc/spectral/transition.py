@@ -20,10 +20,10 @@ from kmc.spectral.transition_selection import TransitionCandidate, select
 
 
 class TransitionOperator(TransitionFunctions):
-    r"""Slow modes of a Markov process, from one trajectory of it or several.
+    r"""Slow modes of a Markov process, from one or more trajectories.
 
-    The operator takes a function f to its expectation a lagtime later, :math:`(Kf)(x) = E[f(x_{t+\tau}) | x_t = x]`.
-    Its eigenfunctions with eigenvalues near one are the slow modes. They are sought in the span of kernel sections at
+    The operator maps a function f to its expectation a lagtime later, :math:`(Kf)(x) = E[f(x_{t+\tau}) | x_t = x]`.
+    Its eigenfunctions with eigenvalues near one are the slow modes. They are computed in the span of kernel sections at
     landmarks, by the variational principle: of all functions of unit variance they have the largest autocorrelation.
 
     Parameters
@@ -31,29 +31,29 @@ class TransitionOperator(TransitionFunctions):
     lagtime : int
         τ, in samples.
     n_components : int
-        Number of modes, the constant not counted.
+        Number of modes, without the constant.
     kernel : str or kernel
         As in :func:`kmc.kernels.kernel_of`.
     bandwidth : "cv", "median", float or sequence of float
-        In the units of X; "median" is the median distance between samples. Of "cv" (1/8 to 2 median distances) or a
-        sequence the one is taken whose modes have the best score on held-out parts of the trajectories.
+        In the units of X; "median" is the median distance between samples. For "cv" (1/8 to 2 median distances) or a
+        sequence, the one whose modes have the best score on held-out parts of the trajectories is chosen.
     regularization : "cv", float or sequence of float
         ε, added to the covariance of the basis in units of its mean variance; chosen together with the bandwidth.
     n_basis : int
         Number of landmarks; all distinct samples if there are fewer.
     landmarks : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
     reversible : bool
-        Whether the process is the same backwards in time, as most Markov chain Monte Carlo is: then each pair of
+        Whether the process is reversible in time, as most Markov chain Monte Carlo is: then each pair of
         samples counts in both directions, and the eigenvalues are real. If not, the modes are the singular functions of
         VAMP (Wu and Noé 2020).
     random_state : int, Generator or None
-        For the landmarks.
+        For the choice of landmarks.
 
     Attributes
     ----------
     eigenvalues_ : ndarray, shape (k,)
-        Without the constant's 1. Real and descending if reversible; else of the operator within the span of the modes,
-        complex, descending by absolute value.
+        Without the constant's 1. If reversible, real and descending; otherwise of the operator within the span of the
+        modes, complex, descending by absolute value.
     singular_values_ : ndarray, shape (k,)
         Descending; if reversible, the absolute eigenvalues.
     timescales_ : ndarray, shape (k,)
@@ -61,23 +61,24 @@ class TransitionOperator(TransitionFunctions):
     spectral_gap_ : float
         1 - λ₁ for one lagtime; 1 - |λ₁| if not reversible.
     bandwidth_, regularization_, landmarks_
-        What was used.
+        The chosen ones.
     rank_ : int
-        Functions left of ``n_basis`` sections that are linearly independent to working precision.
+        Number of functions in the span of the ``n_basis`` sections that are linearly independent to working precision.
     cv_results_ : dict of ndarray
-        The candidates (bandwidth, regularization) and their held-out VAMP-2 ``score``; empty if nothing was left open.
+        The candidates (bandwidth, regularization) and their held-out VAMP-2 ``score``; empty if there was nothing to
+        choose.
     n_features_in_ : int
 
     Notes
     -----
-    Time O(n p²) for each bandwidth and p landmarks; memory O(block p + p²), whatever n is. All candidates are compared
-    in one pass over the data, with sixteen parts in time as four folds (blocks of 2048 rows in turn where their number
-    is not known). Of an iterator the landmarks and the median distance come from the first 20,000 rows, else from
-    random ones. See [1]_ for the variational principle, [2]_ for the score.
+    Time O(n p²) for each bandwidth and p landmarks; memory O(block p + p²), for any n. All candidates are compared
+    in one pass over the data, with sixteen parts in time as four folds (if the number of rows is not known, with blocks
+    of 2048 rows in turn). For an iterator the landmarks and the median distance come from the first 20,000 rows,
+    otherwise from random ones. See [1]_ for the variational principle, [2]_ for the score.
 
-    Modes that the trajectories never visit cannot be seen: if no trajectory leaves its basin, the slowest mode is that
-    of the basins between trajectories, with an eigenvalue of one, and if all are in the same basin there is no sign of
-    another.
+    Modes that the trajectories never visit cannot be detected: if no trajectory leaves its basin, the slowest mode is
+    that of the basins between trajectories, with an eigenvalue of one, and if all are in the same basin nothing
+    indicates another.
 
     References
     ----------
@@ -127,11 +128,11 @@ class TransitionOperator(TransitionFunctions):
         Parameters
         ----------
         X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
-            Each item of a list is a trajectory, anything else is one; rows follow each other in time. Repeated rows,
-            such as rejected proposals of a Markov chain, belong to it.
+            Each item of a list is a trajectory, anything else is one trajectory; rows follow each other in time. Keep
+            repeated rows, such as those after rejected proposals of a Markov chain.
         y : ignored
         weights : array_like, shape (n,), or list of these, one for each trajectory, optional
-            Of the samples, not negative; a pair has the weight of its first sample.
+            Weights of the samples, not negative; a pair has the weight of its first sample.
 
         Returns
         -------
@@ -140,8 +141,8 @@ class TransitionOperator(TransitionFunctions):
         Raises
         ------
         ValueError, TypeError
-            For trajectories that are all shorter than the lagtime, points that are not finite or all equal, or a
-            parameter out of its range; the message names it.
+            All trajectories are shorter than the lagtime, points are not finite or all equal, or a
+            parameter is out of its range; the message names it.
         """
         for name, least in (("lagtime", 1), ("n_components", 1), ("n_basis", 2)):
             check_count(self, name, least)
@@ -170,7 +171,7 @@ class TransitionOperator(TransitionFunctions):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, weights: Any = None) -> Any:
-        """The modes along the trajectories they are fitted to; see :meth:`fit` and :meth:`transform`."""
+        """Fit, and return the modes along these trajectories; see :meth:`fit` and :meth:`transform`."""
         return self.fit(X, y, weights).transform(X)
 
     def _keep(self, modes: TransitionModes, basis: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a fitted transition operator gives."""
+"""Methods of a fitted transition operator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kmc.spectral.transition_modes import TransitionModes, covariances, vamp2
 
 
 class TransitionFunctions(Estimator):
-    """Base of :class:`TransitionOperator`, whose ``fit`` leaves ``_modes`` in the basis ``_basis``."""
+    """Base of :class:`TransitionOperator`, whose ``fit`` sets ``_modes`` in the basis ``_basis``."""
 
     _transformer = True
 
@@ -56,8 +56,8 @@ class TransitionFunctions(Estimator):
     def score(self, X: Any, y: Any = None, weights: Any = None) -> float:
         r"""VAMP-2 score of the fitted modes on other trajectories: 1 + Σ σ² of the operator within their span.
 
-        The same number as deeptime's for the modes of a fit and the covariances of other data: at most one plus the sum
-        of the true squared singular values, but for noise. Parameters as in :meth:`fit`.
+        Equal to deeptime's for the modes of a fit and the covariances of other data: up to noise, at most one plus the
+        sum of the true squared singular values. Parameters as in :meth:`fit`.
         """
         self._check_fitted()
         if not is_stream(X):
@@ -73,7 +73,7 @@ class TransitionFunctions(Estimator):
         return 1.0 + vamp2(covariances(lagged, self.reversible), left, right)
 
     def memberships(self, X: Any, n_sets: int = 2) -> np.ndarray:
-        """How far points belong to metastable sets, the corners of the simplex that the n_sets - 1 slowest modes fill.
+        """Memberships of points in metastable sets, the corners of the simplex that the n_sets - 1 slowest modes fill.
 
         Parameters
         ----------
@@ -83,8 +83,8 @@ class TransitionFunctions(Estimator):
         Returns
         -------
         ndarray, shape (n, n_sets)
-            Linear in the modes; rows sum to one, entries may lie a little outside [0, 1]. The largest entry of a row
-            (``argmax(axis=1)``) names its set.
+            Linear in the modes; rows sum to one, entries may be slightly outside [0, 1]. The largest entry of a row
+            (``argmax(axis=1)``) is its set.
         """
         rotation = self._membership_matrix(n_sets)
         modes = self.transform(X)[:, : n_sets - 1]
@@ -93,16 +93,16 @@ class TransitionFunctions(Estimator):
     def ck_test(self, X: Any, n_sets: int = 2, multiples: int = 5, weights: Any = None) -> CKTest:
         """Chapman–Kolmogorov test: transition probabilities between metastable sets, predicted and estimated.
 
-        Where the lagtime is long enough for the modes to be those of a Markov process, the powers of the operator
-        predict what pairs of samples at multiples of the lagtime show.
+        If the lagtime is long enough for the modes to be those of a Markov process, powers of the operator agree with
+        estimates from pairs of samples at multiples of the lagtime.
 
         Parameters
         ----------
         X : as in :meth:`fit`, not an iterator
         n_sets : int
-            Metastable sets, see :meth:`memberships`.
+            Number of metastable sets, see :meth:`memberships`.
         multiples : int
-            Of the lagtime, from 1 up to this one.
+            Largest multiple of the lagtime, from 1.
         weights : as in :meth:`fit`, optional
 
         Returns
@@ -132,7 +132,7 @@ class TransitionFunctions(Estimator):
         )
 
     def fetch_model(self) -> TransitionModel:
-        """The fitted operator by itself, which deeptime's tools accept."""
+        """The fitted operator as a separate object, which deeptime's tools accept."""
         self._check_fitted()
         modes = self._modes
         return TransitionModel(

@@ -1,4 +1,4 @@
-"""A fitted transition operator without the estimator around it, and the time scales of its eigenvalues."""
+"""A fitted transition operator as a separate object, and the time scales of its eigenvalues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kmc.errors import KmcWarning
 
 @dataclass(frozen=True, eq=False)
 class TransitionModel:
-    """A fitted transition operator in the words of deeptime, whose tools for validation and plots accept it.
+    """A fitted transition operator with deeptime's attribute names, accepted by its tools for validation and plots.
 
     Among them ``deeptime.util.validation.implied_timescales([model, ...])`` and ``ck_test([model, ...], observable)``.
 
@@ -22,13 +22,13 @@ class TransitionModel:
     lagtime : int
         τ, in samples.
     eigenvalues, singular_values : ndarray, shape (k,)
-        As of :class:`TransitionOperator`; the constant's is left out.
+        As of :class:`TransitionOperator`, without the constant's.
     koopman_matrix : ndarray, shape (k + 1, k + 1)
         K with E[ψ_j(x_{t+τ}) | x_t] = Σ_i ψ_i(x_t) K_ij for ψ = (1, modes).
     modes : object
         With ``values(x)``, the modes at the rows of x (n, d), shape (n, k).
     mean : ndarray, shape (k,)
-        Taken off the modes' values.
+        Subtracted from the modes' values.
     """
 
     lagtime: int
@@ -61,8 +61,8 @@ class TransitionModel:
 def timescales(eigenvalues: np.ndarray, lagtime: int) -> np.ndarray:
     """-τ / log λ of each eigenvalue, in samples; NaN for one that is complex or outside (0, 1).
 
-    Such an eigenvalue belongs to no exponential decay: it is noise, an oscillation, or a mode that the samples never
-    leave. The logarithm of its absolute value would be a number, and would mean nothing.
+    Such an eigenvalue is not an exponential decay: it is noise, an oscillation, or a mode that the samples never
+    leave. The logarithm of its absolute value would have no meaning.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def timescales(eigenvalues: np.ndarray, lagtime: int) -> np.ndarray:
 
 
 def warn_of_nan(scales: np.ndarray, eigenvalues: np.ndarray) -> None:
-    """A KmcWarning that names the eigenvalues without a time scale, if there are any."""
+    """Issue a KmcWarning that names the eigenvalues without a time scale, if there are any."""
     bad = eigenvalues[np.isnan(scales)]
     if len(bad):
         shown = ", ".join(f"{value:.4g}" for value in bad[:5]) + (", ..." if len(bad) > 5 else "")

@@ -1,4 +1,4 @@
-"""Modes of a transition operator from time-lagged covariances: one penalized eigenproblem, then Ritz values.
+"""Modes of a transition operator from time-lagged covariances: a penalized eigenproblem, then Ritz values.
 
 With φ a basis of r functions, C00 = Cov φ(x_t), C0τ = Cov(φ(x_t), φ(x_{t+τ})) and Cττ = Cov φ(x_{t+τ}), the modes are
 the leading singular vectors of
@@ -6,8 +6,8 @@ the leading singular vectors of
     (C00 + ε I)^-1/2 C0τ (Cττ + ε I)^-1/2
 
 (Wu and Noé 2020, "Variational approach for learning Markov processes from time series data"). For a reversible chain
-C00 = Cττ = C0 and C0τ = Cτ is symmetric, and they are eigenvectors. The penalized values are biased towards zero: what
-is reported are the values of the same problem within the span of the modes, without ε.
+C00 = Cττ = C0 and C0τ = Cτ is symmetric, and they are eigenvectors. The penalized values are biased towards zero: the
+reported values are those of the same problem within the span of the modes, without ε.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from scipy import linalg
 from kmc.forms import Lagged
 
 ROUNDING = 1e-14
-"""Share of the largest variance of the basis under which a direction is constant, and its covariances are rounding."""
+"""Fraction of the largest variance of the basis: a direction below it is constant, and its covariances are rounding."""
 
 VANISHING = 1e-8
-"""Share of the largest variance under which a combination of modes counts as constant."""
+"""Fraction of the largest variance below which a combination of modes counts as constant."""
 
 
 class Covariances(NamedTuple):
-    """Of a basis at the two ends of pairs a lagtime apart, each centered by the mean beside it."""
+    """Covariances of a basis at the two ends of pairs a lagtime apart, each centered by its own mean."""
 
     first: np.ndarray  # C00, (r, r)
     cross: np.ndarray  # C0τ
@@ -59,7 +59,7 @@ class TransitionModes(NamedTuple):
 
 
 def covariances(lagged: Lagged, reversible: bool) -> Covariances:
-    """Of sums over pairs: in both directions and with their common mean for a reversible process."""
+    """Covariances from sums over pairs; for a reversible process, in both directions and with their common mean."""
     first_mean, second_mean = lagged.first_sum / lagged.weight, lagged.second_sum / lagged.weight
     if not reversible:
         return Covariances(*lagged.covariances(), first_mean, second_mean, False)
@@ -71,7 +71,7 @@ def covariances(lagged: Lagged, reversible: bool) -> Covariances:
 def subspaces(c: Covariances, epsilons: Sequence[float], count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """For each ε, in units of the mean variance tr(C)/r, the ``count`` leading vectors on either side, (r, count)."""
     if not c.vary():
-        raise ValueError("X: no function of the basis varies along the trajectories, so that there is no mode")
+        raise ValueError("X: no function of the basis varies along the trajectories, so there is no mode")
     s, v = _decomposed(c.first)
     t, w = (s, v) if c.reversible else _decomposed(c.second)
     rotated = v.T @ c.cross @ w
@@ -97,7 +97,7 @@ def vamp2(c: Covariances, left: np.ndarray, right: np.ndarray) -> float:
 
 
 def transition_ritz(c: Covariances, left: np.ndarray, right: np.ndarray) -> TransitionModes:
-    """The modes in the span of some functions. Combinations that are constant on the samples are left out."""
+    """The modes in the span of some functions, without combinations that are constant on the samples."""
     p, q, r = c.within(left, right)
     if c.reversible:
         white = _whitening(p)
@@ -124,7 +124,7 @@ def transition_ritz(c: Covariances, left: np.ndarray, right: np.ndarray) -> Tran
 
 
 def _decomposed(matrix):
-    """Eigenvalues and vectors of a covariance, without the directions in which it is zero but for rounding."""
+    """Eigenvalues and vectors of a covariance, without directions in which it is zero up to rounding."""
     values, vectors = linalg.eigh(matrix, check_finite=False, driver="evd")
     kept = values > ROUNDING * max(values[-1], 0.0)
     return values[kept], vectors[:, kept]
@@ -138,6 +138,6 @@ def _whitening(p):
 
 
 def _signs(vectors):
-    """Such that the largest coefficient of each is positive: a mode has no sign of its own."""
+    """Signs that make the largest coefficient of each positive: a mode has no sign of its own."""
     largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
     return np.where(largest < 0, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Choice of the bandwidth and the regularization of a transition operator by its held-out VAMP-2 score."""
+"""Choice of the bandwidth and the regularization of a transition operator by the held-out VAMP-2 score."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class TransitionCandidate(NamedTuple):
     folds: list[Lagged]
 
     def total(self) -> Lagged:
-        """Of all pairs."""
+        """The moments of all pairs."""
         return sum(self.folds[1:], self.folds[0])
 
 
 class Selected(NamedTuple):
-    """What was chosen, and the fit with it."""
+    """The chosen setting, and its fit."""
 
     candidate: TransitionCandidate
     regularization: float
     modes: TransitionModes
-    table: dict[str, np.ndarray]  # empty if nothing was left open
+    table: dict[str, np.ndarray]  # empty if there was nothing to choose
 
 
 def select(
     candidates: Sequence[TransitionCandidate], epsilons: Sequence[float], count: int, reversible: bool
 ) -> Selected:
-    """Fit ``count`` modes with the setting whose modes, from the other folds, have the greatest mean score on a fold.
+    """Fit ``count`` modes with the setting whose modes, from the other folds, have the largest mean score on a fold.
 
-    Where there are too few pairs to hold some of them out (``score`` is NaN), the setting in the middle is taken.
+    If there are too few pairs to hold some out (``score`` is NaN), the setting in the middle is used.
     """
     scores = np.full((len(candidates), len(epsilons)), np.nan)
     if scores.size > 1:

@@ -1,4 +1,4 @@
-"""The functions among which the modes of the Langevin generator are sought, and what is summed over samples of them."""
+"""Trial functions for the modes of the Langevin generator, and the forms that are summed over samples."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class TrialSpace:
     Parameters
     ----------
     basis : Basis
-        Of p functions.
+        A basis of p functions.
     matrix : ndarray, shape (p, r)
-        Columns orthonormal in the space that regularization refers to.
+        Columns orthonormal in the space in which the regularization is defined.
     score : callable, optional
-        Points (n, d) to ∇log p (n, d). The generator L φ = -Δφ - <score, ∇φ> is then a further function beside each
-        function of the basis.
+        Points (n, d) to ∇log p (n, d). Then each function φ of the basis is accompanied by a second one, the generator
+        L φ = -Δφ - <score, ∇φ>.
     normals : callable, optional
-        Points (n, d) to unit normals (n, d), or to c orthonormal ones (n, d, c): gradients count without their part
-        along them.
+        Points (n, d) to unit normals (n, d), or to c orthonormal ones (n, d, c): the components of gradients along
+        them do not count.
     """
 
     basis: Basis
@@ -41,11 +41,11 @@ class TrialSpace:
 
     @property
     def size(self) -> int:
-        """Number of functions that sums are over: p, or 2 p with a score."""
+        """Number of functions in the sums: p, or 2 p with a score."""
         return self.basis.size * (1 if self.score is None else 2)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """(n, p) values φ, or (n, 2 p) with L φ beside them."""
+        """(n, p) values φ, or (n, 2 p) values φ and L φ."""
         phi = self.basis.values(x)
         if self.score is None:
             return phi
@@ -55,14 +55,14 @@ class TrialSpace:
         return np.hstack([phi, -self.basis.laplacians(x) - general.directional(self.basis, x, gradient)])
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Sum over x of w <∇φ_a, ∇φ_b>, (p, p), of the tangential parts if there are normals."""
+        """Sum over x of w <∇φ_a, ∇φ_b>, (p, p), of the tangential components if there are normals."""
         fused = getattr(self.basis, "sum_dirichlet", None)
         total = general.sum_dirichlet(self.basis, x, weights) if fused is None else fused(x, weights)
         return total - self._across(x, weights)
 
     @property
     def sum_mass_and_dirichlet(self) -> Any:
-        """Both forms from one evaluation, where the basis can and there is no score; None else."""
+        """Both forms from one evaluation, if the basis supports it and there is no score; otherwise None."""
         together = getattr(self.basis, "sum_mass_and_dirichlet", None)
         if together is None or self.score is not None:
             return None
@@ -74,7 +74,7 @@ class TrialSpace:
         return both
 
     def pencil(self, forms: Forms, about: Forms | None = None) -> Pencil:
-        """The forms in the combinations, as means; second moments about the means of other samples, if given."""
+        """The forms of the combinations, as means; second moments about the means of other samples, if given."""
         w, p, mass = self.matrix, self.basis.size, forms.centered_mass()
         if about is not None:
             apart = forms.get("mean") / forms.weight - about.get("mean") / about.weight
@@ -86,7 +86,7 @@ class TrialSpace:
         return Pencil(_symmetric(w.T @ mass[:p, :p] @ w), dirichlet, cross, square)
 
     def _across(self, x, weights):
-        """The part of the Dirichlet form along normals."""
+        """The component of the Dirichlet form along normals."""
         if self.normals is None:
             return 0.0
         total = np.zeros((self.basis.size, self.basis.size))
@@ -111,7 +111,7 @@ class Pencil:
         return Pencil(*forms)  # type: ignore[arg-type]
 
     def scaled(self, unit: float) -> Pencil:
-        """The same in another unit of length."""
+        """The forms in another unit of length."""
         cross = None if self.cross is None else self.cross * unit**2
         square = None if self.square is None else self.square * unit**4
         return Pencil(self.mass, self.dirichlet * unit**2, cross, square)
@@ -131,7 +131,5 @@ def orthonormal(normals: Field, x: np.ndarray) -> np.ndarray:
     found = found[:, :, None] if found.ndim == 2 else found
     products = np.einsum("ndc,nde->nce", found, found)
     if not np.all(np.abs(products - np.eye(found.shape[2])) < 1e-6):
-        raise ValueError(
-            "normals(X) are not orthonormal: expected vectors of length one, at right angles at each point"
-        )
+        raise ValueError("normals(X) are not orthonormal: expected orthogonal vectors of length one at each point")
     return found

@@ -86,11 +86,11 @@ def test_a_mode_that_has_not_mixed_is_named():
     rng = np.random.default_rng(4)
     apart = {"a": rng.standard_normal((4, 300)) + 3 * np.arange(4)[:, None], "b": rng.standard_normal((4, 300))}
     modes = slow_modes(apart, 2, n_basis=40)
-    assert re.search(r"not mixed: mode 0 \(R-hat .* 600 .*\) goes with a \([+-]0.9\d\)\.", modes.attrs["verdict"])
+    assert re.search(r"not mixed: mode 0 \(R-hat .* 600 .*\) correlates with a \([+-]0.9\d\)\.", modes.attrs["verdict"])
     assert modes["verdict"].values[0] == "not mixed"
     sign = np.repeat(np.array([1.0, -1.0, 1.0, -1.0])[:, None], 600, axis=1)
     hidden = slow_modes(hidden_sign(sign, 0.5, 0.95, 3, 1), 1, n_basis=60)
-    assert "goes with no single parameter" in hidden.attrs["verdict"]
+    assert "correlates with no single parameter" in hidden.attrs["verdict"]
 
 
 def test_few_draws_are_told_from_bad_ones():

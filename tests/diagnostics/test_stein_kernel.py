@@ -64,9 +64,9 @@ def test_it_is_symmetric_and_positive():
 
 
 def test_kernels_that_will_not_do():
-    with pytest.raises(ValueError, match="Exponential.*has 0 derivatives at coincident points: a Stein kernel takes 2"):
+    with pytest.raises(ValueError, match="Exponential.*has 0 derivatives at coincident points: a Stein kernel needs 2"):
         stein_kernel(Exponential(), X, X_SCORES, Y, Y_SCORES)
-    with pytest.raises(TypeError, match="expected a radial kernel, one of inner products, or a sum"):
+    with pytest.raises(TypeError, match="expected a radial kernel, a dot-product kernel, or a sum"):
         stein_kernel(Gaussian() * Polynomial(), X, X_SCORES, Y, Y_SCORES)
 
 

@@ -81,7 +81,7 @@ def test_constants_jacobians_and_bayes_factors():
 
 def test_a_surrogate_with_another_mass_than_its_draws_say_warns(idata):
     wrong = tampered(idata, None, lambda point: point._replace(location=point.location + 1.5))
-    with pytest.warns(kmc.KmcWarning, match="The two sides disagree"):
+    with pytest.warns(kmc.KmcWarning, match="The two estimates disagree"):
         kmc.evidence(wrong, model=kmc.Model(log_density, dim=2))
 
 

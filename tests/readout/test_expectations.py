@@ -134,7 +134,7 @@ def test_a_surrogate_that_the_proposals_were_not_drawn_from_is_noticed(idata):
 
 def test_few_draws_give_plain_averages():
     idata = kmc.sample(log_density, dim=2, draws=20, max_evaluations=1500, seed=1, progress=False)
-    with pytest.warns(kmc.KmcWarning, match=r"there are 80 draws, and fewer than 100 say too little"):
+    with pytest.warns(kmc.KmcWarning, match=r"there are 80 draws, and fewer than 100 are too few"):
         found = kmc.expectations(idata)
     np.testing.assert_allclose(found["mean"], idata["posterior"]["x"].mean(("chain", "draw")))
     assert found.attrs["n_surrogate_draws"] == 0

@@ -94,7 +94,7 @@ def test_transformers_of_others_and_the_rand_index():
         ((X, 2, 3), {}, TypeError, "embedding=3: expected"),
         ((iter([X]), 2), {}, ValueError, "X is an iterator"),
         ((iter([X]), 2, KernelPCA()), {}, ValueError, "X is an iterator"),
-        ((np.repeat(BLOBS[:4], 9, axis=0), 5), {}, ValueError, "n_clusters=5: the points have only 4 distinct places"),
+        ((np.repeat(BLOBS[:4], 9, axis=0), 5), {}, ValueError, "n_clusters=5: only 4 of the points are distinct"),
         ((np.ones((9, 2)), 2), {}, ValueError, "all 9 points drawn from X are equal"),
         ((np.full((9, 2), np.nan), 2), {}, ValueError, "X contains NaN"),
     ],

@@ -201,7 +201,7 @@ class TestNoSpuriousMode:
 
     def test_a_narrow_kernel(self):
         """A section has no gradient at its own center: alone there it would be a mode of eigenvalue zero."""
-        with pytest.raises(ValueError, match="no mode is supported by samples held out .bandwidth=0.0001"):
+        with pytest.raises(ValueError, match="no mode is supported by held-out samples .bandwidth=0.0001"):
             fit(bandwidth=1e-4)
         with pytest.warns(KmcWarning, match="of n_components=10 modes"):
             dm = fit(NORMAL[:1000], bandwidth=0.1, n_components=10)

@@ -38,7 +38,7 @@ def test_as_many_clusters_as_places():
     found = kmeans(points, 5, np.random.default_rng(4))
     assert found.inertia == pytest.approx(0.0, abs=1e-20)
     assert len(np.unique(found.labels)) == 5
-    with pytest.raises(ValueError, match="n_clusters=6: the points have only 5 distinct places"):
+    with pytest.raises(ValueError, match="n_clusters=6: only 5 of the points are distinct"):
         kmeans(points, 6, np.random.default_rng(4))
 
 
