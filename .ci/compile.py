@@ -22,6 +22,6 @@ kmc.sample(
     draws=4,
     warmup=60,
     seed=1,
-    sampler=kmc.KernelHMC(surrogate=kmc.scores.LiteKEF(n_basis=10), values=False),
+    sampler=kmc.ScoreHMC(kmc.scores.LiteKEF(n_basis=10)),
     progress=False,
 )

@@ -12,6 +12,7 @@ from kmc.errors import KmcWarning as KmcWarning
 from kmc.mcmc import AdaptiveMetropolis as AdaptiveMetropolis
 from kmc.mcmc import KernelHMC as KernelHMC
 from kmc.mcmc import RandomWalkMetropolis as RandomWalkMetropolis
+from kmc.mcmc import ScoreHMC as ScoreHMC
 from kmc.plots import plot_ck_test as plot_ck_test
 from kmc.plots import plot_implied_timescales as plot_implied_timescales
 from kmc.plots import plot_pairs as plot_pairs

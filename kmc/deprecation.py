@@ -36,7 +36,7 @@ def renamed_attributes(module: str, names: Mapping[str, str]) -> Callable[[str],
     def get(name: str) -> Any:
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        _warn(f"{module}.{name}", f"{module}.{names[name]}", stacklevel=3)
+        warn_renamed(f"{module}.{name}", f"{module}.{names[name]}")
         return getattr(sys.modules[module], names[name])
 
     return get
@@ -75,7 +75,7 @@ def old_argument(unknown: dict[str, Any], old: str, new: str, value: Any) -> Any
     """The value of an argument that may have come under its old name, among a function's unknown ones."""
     if old not in unknown:
         return value
-    _warn(f"the argument {old}", new, stacklevel=4)
+    warn_renamed(f"the argument {old}", new)
     return unknown.pop(old)
 
 
@@ -125,16 +125,42 @@ def renamed_method(old: str, new: str) -> Callable[..., Any]:
     """
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _warn(f"{type(self).__name__}.{old}", f"{type(self).__name__}.{new}", stacklevel=3)
+        warn_renamed(f"{type(self).__name__}.{old}", f"{type(self).__name__}.{new}")
         return getattr(self, new)(*args, **kwargs)
 
     call.__name__, call.__doc__ = old, f"Deprecated name of ``{new}``."
     return call
 
 
+class SplitClass(type):
+    """The metaclass of a class that was two: calls with arguments of the other one make that, as long as both work.
+
+    Examples
+    --------
+    >>> from kmc.deprecation import SplitClass
+    >>> class Shape(metaclass=SplitClass):
+    ...     pass
+    >>> Shape.moved(dict, "radius")
+    >>> type(Shape()).__name__, Shape(radius=2)
+    ('Shape', {'radius': 2})
+    """
+
+    _moved: tuple[Callable[..., Any], frozenset[str]] | None = None
+
+    def moved(cls, make: Callable[..., Any], *names: str) -> None:
+        """Have ``make`` called instead of the class, with all that it is given, where one of these arguments is."""
+        cls._moved = make, frozenset(names)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        if cls._moved is None or cls._moved[1].isdisjoint(kwargs):
+            return super().__call__(*args, **kwargs)
+        return cls._moved[0](*args, **kwargs)
+
+
 def _old_attribute(owner, old, new):
     def get(self: Any) -> Any:
-        _warn(f"{owner}.{old}", f"{owner}.{new}", stacklevel=3)
+        warn_renamed(f"{owner}.{old}", f"{owner}.{new}")
         return getattr(self, new)
 
     return property(get, doc=f"Deprecated name of ``{new}``.")
@@ -148,11 +174,15 @@ def _with_new_names(kwargs, names, owner):
                 raise TypeError(
                     f"{owner}: {old}={given[old]!r} and {new}={given[new]!r} are one argument: give only {new}"
                 )
-            _warn(f"the argument {old} of {owner}", new, stacklevel=4)
+            warn_renamed(f"the argument {old} of {owner}", new)
             given[new] = given.pop(old)
     return given
 
 
-def _warn(old, new, stacklevel):
+def warn_renamed(old: str, new: str) -> None:
+    """A DeprecationWarning in the frame outside of kmc from which the old name was used."""
     message = f"{old} is now {new}: the old name will be removed in the next release"
-    warnings.warn(message, DeprecationWarning, stacklevel=stacklevel)
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("kmc."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, DeprecationWarning, stacklevel=level)

@@ -162,6 +162,14 @@ CASES = {
     # of kmc itself
     kmc.AdaptiveMetropolis: lambda: ([kmc.AdaptiveMetropolis(adaptation="freeze")], draws_of_it),
     kmc.KernelHMC: lambda: ([kmc.KernelHMC(archive_probability=0.2, fit=FitOptions(n_basis=50))], itself),
+    kmc.ScoreHMC: lambda: (
+        [
+            kmc.ScoreHMC(
+                scores.LiteKEF(n_basis=9), values=True, warmup_sampler=kmc.KernelHMC(fit=FitOptions(n_basis=50))
+            )
+        ],
+        repr,
+    ),
     kmc.ProcessExecutor: lambda: ([kmc.ProcessExecutor(2, timeout=1.5)], itself),
     kmc.RandomWalkMetropolis: lambda: ([kmc.RandomWalkMetropolis(scale=[0.5, 1.0])], draws_of_it),
     kmc.Model: lambda: ([kmc.Model(normal, dim=2), kmc.Model(normal, dim=2, initial=X, noisy=True), NAMED], draws),

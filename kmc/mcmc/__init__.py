@@ -3,10 +3,12 @@
 from kmc.deprecation import renamed_attributes
 from kmc.mcmc.base import Sampler, SamplerSetup, SamplerState, Step
 from kmc.mcmc.kernel_hmc import KernelHMC
+from kmc.mcmc.old_kernel_hmc import kernel_or_score_hmc
 from kmc.mcmc.random_walk import AdaptiveMetropolis, RandomWalkMetropolis
+from kmc.mcmc.score_hmc import ScoreHMC
 
 SAMPLERS: dict[str, type] = {s.name: s for s in (KernelHMC, AdaptiveMetropolis, RandomWalkMetropolis)}
-"""Samplers by the name that :func:`kmc.sample` takes."""
+"""Samplers by the name that :func:`kmc.sample` takes; :class:`ScoreHMC` needs an estimator, and is none of them."""
 
 __all__ = [
     "SAMPLERS",
@@ -16,7 +18,10 @@ __all__ = [
     "Sampler",
     "SamplerSetup",
     "SamplerState",
+    "ScoreHMC",
     "Step",
 ]
+
+KernelHMC.moved(kernel_or_score_hmc, "surrogate", "values")  # for one release
 
 __getattr__ = renamed_attributes(__name__, {"Problem": "SamplerSetup", "Process": "SamplerState", "Sweep": "Step"})

@@ -4,30 +4,23 @@ Warm-up moves walkers on a ladder of temperatures, first by differential evoluti
 that is refitted at geometric counts of evaluations. The main phase is an exact Metropolis–Hastings chain for the
 target: the adaptation is frozen (``adaptation="freeze"``), or refits at sweeps fixed in advance and ever rarer
 (``adaptation="vanishing"``).
-
-With an estimator of the user's choice as ``surrogate`` all this is warm-up, and the main phase is the algorithm of the
-papers: :mod:`kmc.mcmc.score_hmc`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
-from kmc.deprecation import renamed_fields
+from kmc.deprecation import SplitClass, renamed_fields
 from kmc.mcmc.base import MOVES, SamplerSetup, SamplerState, Step
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.mode_mixture import ModeMixture
 from kmc.mcmc.modes import ModeSearch, log_mass
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.schedule import Round, Schedule, default_budget
-from kmc.mcmc.score_field import GradientEstimator
-from kmc.mcmc.score_fitter import check_estimator
-from kmc.mcmc.score_hmc import TUNING, ScoreHMCState
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
@@ -49,21 +42,19 @@ _SURROGATE_MOVES = (MOVES.index("surrogate"), MOVES.index("tempered-surrogate"))
     settle="post_freeze_burn_in",
 )
 @dataclass(frozen=True)
-class KernelHMC:
+class KernelHMC(metaclass=SplitClass):
     """Hamiltonian dynamics on a kernel surrogate of the log-density, corrected by one true evaluation per draw.
 
     Parameters
     ----------
-    adaptation : {"freeze", "vanishing", "static"}
+    adaptation : {"freeze", "vanishing"}
         What happens after warm-up. "freeze": nothing changes any more, and the main phase is a Markov chain
         with the target as its stationary distribution. "vanishing": the surrogate is refitted after n, 1.25 n,
         1.25² n, ... sweeps of the main phase, n being ``first_refit``. The times are fixed in advance and the gaps
         grow: that is the setting of "Air Markov chain Monte Carlo" (Chimisov, Łatuszyński and Roberts 2018), whose
-        laws of large numbers ask for a drift condition that all the kernels share; it is not checked. "static" is the
-        papers' word for "freeze" and means the same; it is refused without ``surrogate``.
+        laws of large numbers ask for a drift condition that all the kernels share; it is not checked.
     archive_probability : float
-        Probability of a move that does not use the surrogate (differential evolution or snooker; with an
-        estimator as ``surrogate``, a random walk) in the main phase.
+        Probability of a move that does not use the surrogate (differential evolution or snooker) in the main phase.
     tempered_probability : float
         Probability that an inner chain runs on a flattened surrogate s^b, b uniform on [1 / (1 + 2/sqrt(d)), 1].
     single_move_probability : float
@@ -84,68 +75,29 @@ class KernelHMC:
     first_refit : int
         Sweeps before the first refit of the main phase, with vanishing adaptation.
     max_archive : int
-        States kept for the archive moves, or that an estimator is fitted to.
+        States kept for the archive moves.
     search_share : float
         Share of the budget that local searches for further modes may take before the freeze; 0: none. There are none
         with noisy values, with vanishing adaptation, or where the user fixes the length of warm-up.
     min_search_budget : int
         Evaluations that the run must plan with for such a search: smaller budgets cannot afford to learn several modes.
     fit : FitOptions
-        The options of the built-in surrogate.
-    surrogate : estimator, optional
-        A score estimator for the algorithm of the papers, see the notes: an object with ``fit(X)`` and ``gradient(X)``,
-        such as ``kmc.scores.NystromKEF()``. It is copied and never changed.
-    values : bool, optional
-        Whether the estimator is also told the log-densities of the states, ``fit(X, values=...)``. By default it is
-        not.
+        The options of the surrogate.
 
     Raises
     ------
     TypeError, ValueError
-        An option of the wrong kind or out of range; ``values`` or "static" without ``surrogate``; at the start of a
-        run, an estimator that was fitted to points of another dimension.
+        An option of the wrong kind or out of range.
 
-    Notes
-    -----
-    With ``surrogate`` the draws come from Kernel Hamiltonian Monte Carlo as it was published [1]_, [2]_: the estimator
-    is fitted to states of the chains, and a proposal is the end of a leapfrog path through its gradient, with a fresh
-    standard normal momentum. It is accepted by the *true* density and the momenta, so that a wrong surrogate
-    never leads to a wrong target. Paths have 5 to 20 steps that reach no further than ``trajectory_length``. With
-    probability ``archive_probability`` a move is a random walk: far from the states the gradient may be useless.
-
-    The papers assume that the chains have burnt in. That is what the sampler without ``surrogate`` is for: it warms up
-    as usual, and as many of its draws as ``max_archive`` says are collected (a quarter of the sweeps, if ``warmup``
-    says how many). The estimator is fitted to them, and in 100 sweeps (a quarter) the step size that makes the longest
-    accepted jumps is found. Only then do draws count. A few sweeps of warm-up, under four, are too few for all that:
-    then a random walk starts, and vanishing adaptation does the rest.
-
-    The estimator is fitted in coordinates in which the states are white: a bandwidth, a base density or landmarks that
-    are given as numbers are meant for data of mean zero and unit covariance. An estimator that is fitted already is
-    used as it is, in the coordinates of the target, unless ``adaptation="vanishing"``.
-
-    The papers refit with a probability that tends to zero; "vanishing" refits at the fixed times above instead, to
-    ``max_archive`` random states out of the later half of all. A fit that fails leaves the last good one in place and
-    is counted in the result's attributes, ``n_failed_refits`` and ``refit_error``. Parameters ``random_state`` of the
-    estimator that are None are drawn from the seed of the run.
-
-    References
-    ----------
-    .. [1] Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), "Gradient-free Hamiltonian Monte Carlo with
-       efficient kernel exponential families", Advances in Neural Information Processing Systems 28.
-    .. [2] Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score estimation with Nyström
-       kernel exponential families", AISTATS, section 5.2.
+    See Also
+    --------
+    kmc.ScoreHMC : the published algorithm, whose dynamics follow a score estimator of your choice.
 
     Examples
     --------
     >>> import kmc
     >>> kmc.KernelHMC(archive_probability=0.1).adaptation
     'freeze'
-
-    The algorithm of the papers, with one of their estimators:
-
-    >>> sampler = kmc.KernelHMC(surrogate=kmc.scores.NystromKEF(n_basis=50), values=False, adaptation="static")
-    >>> sampler.surrogate
-    NystromKEF(n_basis=50)
     """
 
     adaptation: str = "freeze"
@@ -166,14 +118,12 @@ class KernelHMC:
     search_share: float = 0.1
     min_search_budget: int = 4000
     fit: FitOptions = field(default_factory=FitOptions)
-    surrogate: GradientEstimator | None = None
-    values: bool | None = None
 
     name: ClassVar[str] = "kernel-hmc"
     takes_history: ClassVar[bool] = True
 
     def __post_init__(self):
-        check_choice(self, "adaptation", ("freeze", "vanishing", "static"))
+        check_choice(self, "adaptation", ("freeze", "vanishing"))
         check_number(self, "archive_probability", 0, 1, "(]")  # never 0: a wrong surrogate could trap a chain
         for share in (
             "tempered_probability",
@@ -193,17 +143,10 @@ class KernelHMC:
         check_count(self, "max_archive", 10)
         if not isinstance(self.fit, FitOptions):
             raise TypeError(f"fit={self.fit!r}: expected kmc.surrogates.FitOptions(...)")
-        if self.surrogate is None:
-            self._check_no_estimator()
-        else:
-            check_estimator(self.surrogate, self.values)
 
     def start(self, setup: SamplerSetup) -> SamplerState:
         """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
-        if self.surrogate is None:
-            return KernelHMCState(self, setup)
-        built_in = replace(self, surrogate=None, values=None, adaptation="freeze")
-        return ScoreHMCState(self, setup, explore=partial(KernelHMCState, built_in))
+        return KernelHMCState(self, setup)
 
     def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Evaluations of the longest warm-up, about, where nothing bounds them."""
@@ -211,15 +154,7 @@ class KernelHMC:
         if warmup is not None:
             return int(warmup * walkers * (1 + self.probe_rate)) + _cloud_size(walkers, dim)
         explore = default_budget(values_needed(dim), self.min_warmup_evaluations, draws, chains) // 2
-        collect = 0 if self.surrogate is None else self.max_archive + TUNING * chains
-        return explore + self.post_freeze_burn_in * chains + collect
-
-    def _check_no_estimator(self):
-        expected = "expected an estimator beside it, such as surrogate=kmc.scores.NystromKEF()"
-        if self.adaptation == "static":
-            raise ValueError(f"adaptation='static' and no surrogate: {expected}, or adaptation='freeze'")
-        if self.values is not None:
-            raise ValueError(f"values={self.values!r} and no surrogate: {expected}")
+        return explore + self.post_freeze_burn_in * chains
 
 
 class KernelHMCState:

@@ -1,8 +1,8 @@
 """A score estimator as a sampler sees it: a gradient field in whitened coordinates, and leapfrog paths through it.
 
 A kick shifts the momentum by a function of the position, a drift shifts the position by a function of the momentum:
-both preserve volume, and half a kick, a drift and half a kick are undone by the same three with the momentum turned
-round. None of that asks the field to be the gradient of anything, or to be near the truth.
+both preserve volume, and half a kick, a drift and half a kick are undone by the same three with the momentum reversed.
+None of that requires that the field is the gradient of anything, or that it is near the truth.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from kmc.surrogates.whitening import Whitening
 
 
 class GradientEstimator(Protocol):
-    """What :class:`kmc.KernelHMC` asks of a surrogate; every estimator of ``kmc.scores`` has it.
+    """What :class:`kmc.ScoreHMC` asks of an estimator; every one of ``kmc.scores`` has it.
 
     ``weights`` may be missing from ``fit``, which then gets rows as often as the chains visited them, and so may
-    ``values``, which only ``KernelHMC(values=True)`` passes. A method ``jit_state()`` that returns a state
+    ``values``, which only ``ScoreHMC(values=True)`` passes. A method ``jit_state()`` that returns a state
     registered with :func:`kmc.jitted.register` (or None), in the same coordinates as ``gradient``, makes paths run in
     jitted code.
     """

@@ -1,4 +1,4 @@
-"""Fits of the estimator that a user gave as a surrogate, on copies of it."""
+"""Fits of the score estimator that a user gave, on copies of it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from kmc.mcmc.score_field import Field, GradientEstimator
 from kmc.surrogates.whitening import Whitening
 
 
-def check_estimator(surrogate: Any, values: bool | None) -> None:
+def check_estimator(estimator: Any, values: Any) -> None:
     """TypeError unless the object can be fitted and has a gradient."""
     expected = "expected an estimator with methods fit(X) and gradient(X), such as kmc.scores.NystromKEF()"
-    if isinstance(surrogate, type):
-        raise TypeError(f"surrogate={surrogate!r} is a class: {expected}")
+    if isinstance(estimator, type):
+        raise TypeError(f"estimator={estimator!r} is a class: {expected}")
     for method in ("fit", "gradient"):
-        if not callable(getattr(surrogate, method, None)):
-            raise TypeError(f"surrogate={surrogate!r} has no method {method}: {expected}")
-    if values is not None and not isinstance(values, (bool, np.bool_)):
-        raise TypeError(f"values={values!r}: expected True, False or None")
-    if values and not _takes(surrogate, "values"):
-        raise TypeError(f"values=True, but fit of surrogate={surrogate!r} takes no values: leave values out")
+        if not callable(getattr(estimator, method, None)):
+            raise TypeError(f"estimator={estimator!r} has no method {method}: {expected}")
+    if not isinstance(values, (bool, np.bool_)):
+        raise TypeError(f"values={values!r}: expected True or False")
+    if values and not _takes(estimator, "values"):
+        raise TypeError(f"values=True, but fit of estimator={estimator!r} takes no values: leave values out")
 
 
 class Fitter:
@@ -51,7 +51,7 @@ class Fitter:
         Of the last failure.
     """
 
-    def __init__(self, estimator: GradientEstimator, values: bool, refit: bool, rng: np.random.Generator):
+    def __init__(self, estimator: GradientEstimator, *, values: bool, refit: bool, rng: np.random.Generator):
         self.name = type(estimator).__name__
         self.n_fits = self.n_failed = 0
         self.error = ""
@@ -67,9 +67,9 @@ class Fitter:
         try:
             shape = np.shape(self._estimator.gradient(x))
         except ValueError as error:
-            raise ValueError(f"surrogate: the {self.name} is fitted, {expected}: {error}") from error
+            raise ValueError(f"estimator: the {self.name} is fitted, {expected}: {error}") from error
         if shape != x.shape:
-            raise ValueError(f"surrogate: the {self.name} is fitted and has gradients of shape {shape[1:]}: {expected}")
+            raise ValueError(f"estimator: the {self.name} is fitted and has gradients of shape {shape[1:]}: {expected}")
         return Field.of(self._estimator, whitening, in_z=False)
 
     def fitted(self, x: np.ndarray, values: np.ndarray, visits: np.ndarray, whitening: Whitening) -> Field | None:
@@ -116,7 +116,7 @@ def _check_gradient(estimator, z):
     gradient = np.asarray(estimator.gradient(z))
     if gradient.shape != z.shape:
         raise TypeError(
-            f"surrogate: {type(estimator).__name__}.gradient returned shape {gradient.shape} for points of shape "
+            f"estimator: {type(estimator).__name__}.gradient returned shape {gradient.shape} for points of shape "
             f"{z.shape}: expected the same shape"
         )
     if not np.all(np.isfinite(gradient)):

@@ -1,4 +1,4 @@
-"""Kernel Hamiltonian Monte Carlo with a score estimator, as the papers have it.
+"""Kernel Hamiltonian Monte Carlo with a score estimator, as it was published.
 
 Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), "Gradient-free Hamiltonian Monte Carlo with efficient
 kernel exponential families", NIPS, algorithm 1: a score estimator is fitted to a random part of the chains' history,
@@ -7,112 +7,162 @@ is, so that
 
     min(1, p(x') exp(-|m'|²/2) / (p(x) exp(-|m|²/2)))
 
-with the true density p makes every move exact while the surrogate is fixed.
+with the true density p makes every move exact while the estimator is fixed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from kmc.mcmc.base import MOVES, SamplerSetup, SamplerState, Step
+from kmc.checks import check_choice, check_count, check_number
+from kmc.mcmc.base import SamplerSetup, SamplerState, Step
 from kmc.mcmc.history import History
+from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.score_field import Field, GradientEstimator
-from kmc.mcmc.score_fitter import Fitter
+from kmc.mcmc.random_walk import AdaptiveMetropolis, RandomWalkMetropolis
+from kmc.mcmc.score_field import GradientEstimator
+from kmc.mcmc.score_fitter import Fitter, check_estimator
+from kmc.mcmc.score_mixture import MOST_STEPS, PATH, ScoreMixture
 from kmc.mcmc.walkers import Walkers, best_starts, requested
 from kmc.surrogates.whitening import Whitening, whiten_states
 
-LEAST_STEPS, MOST_STEPS = 5, 20  # leapfrog steps of a path: uniform between them
-STEP_SIZES = 0.5 ** np.arange(5)  # candidates, relative to the largest
-TUNING = 100  # sweeps, where the user does not fix the length of warm-up
+STEP_SIZES = 0.5 ** np.arange(5)  # candidates, relative to the largest; set by hand
+TUNING = 100  # sweeps, where the user does not fix the length of warm-up; set by hand
+REFIT_GROWTH = 1.25  # factor between the sweeps of refits, as in KernelHMC; set by hand
 
-_PATH, _WALK = MOVES.index("surrogate"), MOVES.index("random-walk")
-
-
-class ScoreOptions(Protocol):
-    """What is asked of options; :class:`kmc.KernelHMC` says what they mean."""
-
-    @property
-    def adaptation(self) -> str:
-        """What happens after warm-up."""
-
-    @property
-    def archive_probability(self) -> float:
-        """Of a random walk in place of a path."""
-
-    @property
-    def trajectory_length(self) -> float:
-        """The longest reach of a path."""
-
-    @property
-    def first_refit(self) -> int:
-        """Sweeps before the first refit."""
-
-    @property
-    def max_archive(self) -> int:
-        """States that the estimator is fitted to."""
-
-    @property
-    def surrogate(self) -> GradientEstimator | None:
-        """The estimator."""
-
-    @property
-    def values(self) -> bool | None:
-        """Whether it is told log-densities too."""
+_SAMPLERS = (KernelHMC, AdaptiveMetropolis, RandomWalkMetropolis)
 
 
-class ScoreMixture(NamedTuple):
-    """How walkers move until the plan is replaced."""
+@dataclass(frozen=True)
+class ScoreHMC:
+    """Hamiltonian dynamics along a score estimator's gradient, corrected by one true evaluation per draw.
 
-    field: Field | None  # None before the first fit: a random walk only
-    whitening: Whitening  # whose covariance the random walk has
-    walk_probability: float  # probability of a random-walk move
-    step_size: float  # the largest, of leapfrog, in whitened coordinates
-
-    def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
-        """A proposal from x (d,); the kind of move, its length and its step size do not depend on x."""
-        if self.field is None or rng.random() < self.walk_probability:
-            return self._walk(rng, x)
-        n_steps = int(rng.integers(LEAST_STEPS, MOST_STEPS + 1))
-        step_size = self.step_size * rng.uniform(0.7, 1.0)
-        momentum = rng.standard_normal(len(x))
-        path = self.field.path(self.field.whitening(x[None])[0], momentum, step_size, n_steps)
-        if path.diverging:
-            return Proposal(x, 0.0, _PATH, moved=False, n_steps=n_steps, step_size=step_size, diverging=True)
-        return Proposal(
-            position=self.field.whitening.back(path.z[None])[0],
-            log_ratio=0.5 * float(momentum @ momentum - path.momentum @ path.momentum),
-            move=_PATH,
-            n_steps=n_steps,
-            step_size=step_size,
-            energy=path.energy,
-        )
-
-    def _walk(self, rng, x):
-        """With scales over a decade, so that some of the steps suit whatever target there is."""
-        scale = 2.38 / np.sqrt(len(x)) * 10.0 ** -rng.random()
-        step = self.whitening.inverse @ rng.standard_normal(len(x))
-        return Proposal(x + scale * step, 0.0, _WALK, step_size=scale)
-
-
-class ScoreHMCState:
-    """Kernel HMC with a given estimator at work; see :class:`kmc.mcmc.base.SamplerState`.
-
-    Warm-up has three stages. Another process explores until its own warm-up ends; its draws from then on are collected;
-    the estimator is fitted to them, and the step size is tuned.
+    This is Kernel Hamiltonian Monte Carlo as it was published [1]_, [2]_. The estimator is fitted to states of the
+    chains. A proposal is the end of a leapfrog path through its gradient, with a fresh standard normal momentum, and is
+    accepted by the *true* density and the momenta: a wrong estimator makes the sampler slow, never wrong.
 
     Parameters
     ----------
-    options : ScoreOptions
-    setup : SamplerSetup
-    explore : callable
-        Starts the other process, given its setup.
+    estimator : estimator
+        An object with ``fit(X)`` and ``gradient(X)``, such as ``kmc.scores.NystromKEF()``. It is copied and never
+        changed.
+    adaptation : {"freeze", "vanishing"}
+        What happens after warm-up. "freeze": nothing changes any more. "vanishing": the estimator is refitted after n,
+        1.25 n, 1.25² n, ... sweeps of the main phase, n being ``first_refit``; see :class:`kmc.KernelHMC`.
+    random_walk_probability : float
+        Probability that a proposal is a random-walk step: far from the states the gradient may be useless.
+    trajectory_length : float
+        The longest integration time, in whitened coordinates. Paths have 5 to 20 steps.
+    first_refit : int
+        Sweeps before the first refit of the main phase, with vanishing adaptation.
+    max_states : int
+        States that the estimator is fitted to, at most.
+    values : bool
+        Whether the estimator is also given the log-densities of the states, ``fit(X, values=...)``.
+    warmup_sampler : KernelHMC, AdaptiveMetropolis or RandomWalkMetropolis
+        The sampler that moves the chains until there are states to fit the estimator to.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An option of the wrong kind or out of range; at the start of a run, an estimator that was fitted to points of
+        another dimension.
+
+    See Also
+    --------
+    kmc.KernelHMC : the default sampler, whose surrogate is fitted to log-densities.
+
+    Notes
+    -----
+    The published algorithm assumes that the chains have burnt in. Here ``warmup_sampler`` sees to that: it warms up as
+    usual, and then ``max_states`` of its draws are collected (a quarter of the sweeps, if ``warmup`` says how many).
+    The estimator is fitted to them. Then 100 sweeps (a quarter) find the step size with the longest accepted jumps.
+    Only then do draws count. A warm-up of under four sweeps is too short for all that: chains start with a random walk,
+    and there is an estimator only with vanishing adaptation.
+
+    The estimator is fitted in coordinates in which the states are white: a bandwidth, a base density or landmarks that
+    are given as numbers are meant for data of mean zero and unit covariance. An estimator that is fitted already is
+    used as it is, in the coordinates of the target, unless ``adaptation="vanishing"``.
+
+    The papers refit with a probability that tends to zero; "vanishing" refits at the fixed times above instead, to
+    ``max_states`` random states out of the later half of all. A fit that fails leaves the last good one in place and
+    is counted in the result's attributes, ``n_failed_refits`` and ``refit_error``. Parameters ``random_state`` of the
+    estimator that are None are drawn from the seed of the run.
+
+    References
+    ----------
+    .. [1] Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), "Gradient-free Hamiltonian Monte Carlo with
+       efficient kernel exponential families", Advances in Neural Information Processing Systems 28.
+    .. [2] Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score estimation with Nyström
+       kernel exponential families", AISTATS, section 5.2.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> sampler = kmc.ScoreHMC(kmc.scores.NystromKEF(n_basis=50))
+    >>> sampler.estimator
+    NystromKEF(n_basis=50)
+
+    Quick to run, with a random walk until the estimator is fitted:
+
+    >>> sampler = kmc.ScoreHMC(kmc.scores.GaussianScore(), warmup_sampler=kmc.AdaptiveMetropolis(), max_states=200)
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, sampler=sampler, draws=50, seed=1, progress=False)
+    >>> idata.posterior.attrs["surrogate"]
+    'GaussianScore'
     """
 
-    def __init__(self, options: ScoreOptions, setup: SamplerSetup, explore: Callable[[SamplerSetup], SamplerState]):
+    estimator: GradientEstimator
+    adaptation: str = "freeze"
+    random_walk_probability: float = 0.06
+    trajectory_length: float = 2.5
+    first_refit: int = 100
+    max_states: int = 1000
+    values: bool = False
+    warmup_sampler: KernelHMC | AdaptiveMetropolis | RandomWalkMetropolis = field(default_factory=KernelHMC)
+
+    name: ClassVar[str] = "score-hmc"
+
+    def __post_init__(self):
+        check_choice(self, "adaptation", ("freeze", "vanishing"))
+        check_number(self, "random_walk_probability", 0, 1, "(]")  # never 0: a wrong estimator could trap a chain
+        check_number(self, "trajectory_length", 0)
+        check_count(self, "first_refit", 1)
+        check_count(self, "max_states", 10)
+        check_estimator(self.estimator, self.values)
+        sampler: Any = self.warmup_sampler
+        if not isinstance(sampler, _SAMPLERS):
+            names = ", ".join(f"kmc.{cls.__name__}()" for cls in _SAMPLERS)
+            raise TypeError(f"warmup_sampler={sampler!r}: expected one of {names}")
+
+    @property
+    def takes_history(self) -> bool:
+        """Whether evaluations made elsewhere help: whether the sampler of warm-up learns from them."""
+        return getattr(self.warmup_sampler, "takes_history", False)
+
+    def start(self, setup: SamplerSetup) -> SamplerState:
+        """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
+        return ScoreHMCState(self, setup)
+
+    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+        """Evaluations of the longest warm-up, about, where nothing bounds them."""
+        if warmup is None:
+            return self.warmup_sampler.longest_warmup(dim, chains, draws, None) + self.max_states + TUNING * chains
+        explore, collect, tune = _quarters(warmup)
+        exploration = self.warmup_sampler.longest_warmup(dim, chains, draws, explore) if collect else 0
+        return exploration + (collect + tune) * chains
+
+
+class ScoreHMCState:
+    """Score HMC at work; see :class:`kmc.mcmc.base.SamplerState`.
+
+    Warm-up has three stages. The sampler of warm-up runs until its own warm-up ends; its draws from then on are
+    collected; the estimator is fitted to them, and the step size is tuned.
+    """
+
+    def __init__(self, options: ScoreHMC, setup: SamplerSetup):
         self.options, self.setup = options, setup
         self.warming_up = True
         seed, *seeds = setup.seed.spawn(setup.chains + 2)
@@ -122,17 +172,16 @@ class ScoreHMCState:
         self._stages = Stages.of(options, setup)
         self._explorer: SamplerState | None = None
         if self._stages.collect:
-            self._explorer = explore(setup._replace(warmup=self._stages.explore, seed=seed))
+            self._explorer = options.warmup_sampler.start(setup._replace(warmup=self._stages.explore, seed=seed))
         self._adapts = options.adaptation == "vanishing"
-        assert options.surrogate is not None
-        self._fitter = Fitter(options.surrogate, bool(options.values), self._adapts, self._rng)
+        self._fitter = Fitter(options.estimator, values=bool(options.values), refit=self._adapts, rng=self._rng)
         self._history = History(setup.dim)  # states after each sweep, repeats and all
         self._largest_step = options.trajectory_length / MOST_STEPS
         whitening = _whitening_of_start(setup)
         self._plan = ScoreMixture(
             field=self._fitter.given(whitening, setup.initial[:1]),
             whitening=whitening,
-            walk_probability=options.archive_probability,
+            walk_probability=options.random_walk_probability,
             step_size=self._largest_step,
         )
         self._jumps = [_Mean() for _ in STEP_SIZES]  # squared, of the paths of warm-up
@@ -159,7 +208,7 @@ class ScoreHMCState:
         stats = self._walkers.decide(self._proposals, values)
         record = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
-        paths = stats["move"] == _PATH
+        paths = stats["move"] == PATH
         if self.warming_up:
             squares = np.sum((steps @ self._plan.whitening.matrix.T) ** 2, axis=1)
             self._tune((stats["acceptance_rate"] * squares)[paths])
@@ -168,7 +217,7 @@ class ScoreHMCState:
         if self._adapts:
             self._history.extend(self._walkers.x, self._walkers.log_density)
             if not self.warming_up and self._sweep >= self._next_refit:
-                self._next_refit *= 1.25
+                self._next_refit *= REFIT_GROWTH
                 self._refit()
         self._end_of_warmup()
         return record
@@ -227,7 +276,7 @@ class ScoreHMCState:
 
         They come from the later half of all states, or from all if the half does not hold as many as a fit takes.
         """
-        most, n = self.options.max_archive, len(self._history)
+        most, n = self.options.max_states, len(self._history)
         for first in (n // 2, 0):
             x, values = self._history.x[first:], self._history.log_density[first:]
             distinct, rows, visits = np.unique(x, axis=0, return_index=True, return_counts=True)
@@ -244,24 +293,29 @@ class ScoreHMCState:
 class Stages(NamedTuple):
     """Sweeps of the stages of warm-up."""
 
-    explore: int | None  # None: the other process decides
+    explore: int | None  # None: the sampler of warm-up decides
     collect: int
     tune: int
 
     @classmethod
-    def of(cls, options: ScoreOptions, setup: SamplerSetup) -> Stages:
+    def of(cls, options: ScoreHMC, setup: SamplerSetup) -> Stages:
         """Half, a quarter and a quarter of what the user asks for.
 
         Else as many draws as a fit takes, and 100 sweeps of tuning; at most a sixth of the budget for the two.
         """
         if setup.warmup is not None:
-            quarter = setup.warmup // 4
-            return cls(setup.warmup - 2 * quarter, quarter, quarter) if quarter else cls(0, 0, setup.warmup)
-        collect = -(-options.max_archive // setup.chains)
+            return _quarters(setup.warmup)
+        collect = -(-options.max_states // setup.chains)
         if setup.max_evaluations is None:
             return cls(None, collect, TUNING)
         sixth = setup.max_evaluations // (6 * setup.chains)
         return cls(None, min(collect, 2 * sixth // 3), min(TUNING, sixth // 3))
+
+
+def _quarters(sweeps):
+    """Half of them, a quarter and a quarter; all for the last stage if they are fewer than four."""
+    quarter = sweeps // 4
+    return Stages(sweeps - 2 * quarter, quarter, quarter) if quarter else Stages(0, 0, sweeps)
 
 
 class _Mean:

@@ -103,7 +103,7 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
     if not {"proposals", "surrogate"} <= groups:
         raise ValueError(
             f"{name} has no groups proposals and surrogate: this needs a run of sampler='kernel-hmc' with "
-            "adaptation='freeze', its own surrogate and save_surrogate=True, that made at least one draw; "
+            "adaptation='freeze' and save_surrogate=True, that made at least one draw; "
             f"this one is of sampler={idata.attrs.get('sampler')!r}"
         )
     frozen, proposals = decoded(idata["surrogate"]), idata["proposals"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.checks import is_number, is_whole
-from kmc.mcmc import SAMPLERS, Sampler
+from kmc.mcmc import SAMPLERS, Sampler, ScoreHMC
 from kmc.run.given import Given, as_given
 from kmc.targets.model import Model
 from kmc.targets.pymc_model import from_pymc
@@ -38,6 +38,8 @@ def as_model(target: Any, dim: int | None) -> Model:
 def as_sampler(sampler: Any) -> Sampler:
     """Options of a sampler, from its name or the options themselves."""
     if isinstance(sampler, str):
+        if sampler == ScoreHMC.name:
+            raise ValueError(f"sampler={sampler!r} needs an estimator: pass sampler=kmc.ScoreHMC(estimator)")
         if sampler not in SAMPLERS:
             raise ValueError(f"sampler={sampler!r}: expected one of {', '.join(map(repr, SAMPLERS))}, or an object")
         return SAMPLERS[sampler]()

@@ -146,7 +146,12 @@ class Run:
         found = self._statistics(trace) if len(trace) else {}
         nonfinite = self.evaluate.n_nonfinite, self.evaluate.n_evaluations
         model, sampler = self.request.model, self.request.sampler
-        spent = Spent(self.evaluate.n_evaluations, self.n_evaluations_warmup, model.dim, sampler.name == "kernel-hmc")
+        spent = Spent(
+            self.evaluate.n_evaluations,
+            self.n_evaluations_warmup,
+            model.dim,
+            sampler.name in ("kernel-hmc", "score-hmc"),
+        )
         ends, made = self._at_both_ends(trace), len(trace)
         warned = run_warnings(sampler.name, found, reports, made, self.draws, cut, nonfinite, spent, ends)
         said = list(warned.values())

@@ -87,8 +87,10 @@ def run_warnings(
             "The history was not used: log_density has other values at its highest points, by more than a nat. Give "
             "values of the same function, without the Jacobians that kmc adds."
         )
+    if sampler == "score-hmc":
+        said |= _about_estimator(facts)
     if sampler == "kernel-hmc":
-        said |= _about_estimator(facts) if "surrogate" in facts else _about_surrogate(found, facts, remedies)
+        said |= _about_surrogate(found, facts, remedies)
         for report in reports:
             said |= _about_modes(report)
     if ends:

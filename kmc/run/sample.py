@@ -61,7 +61,8 @@ def sample(
         or else random ones: uniform on [-2, 2]^d (of the unconstrained parameters), or as PyMC draws them, and redrawn
         where the density is zero.
     sampler : str or options, default "kernel-hmc"
-        "kernel-hmc", "adaptive-metropolis", "random-walk", or options such as ``kmc.KernelHMC(...)``.
+        "kernel-hmc", "adaptive-metropolis", "random-walk", or options such as ``kmc.KernelHMC(...)`` or
+        ``kmc.ScoreHMC(estimator)``.
     draws : int or None
         Draws per chain. None: as many as ``max_evaluations`` or ``max_time`` allows. With neither, the length of
         warm-up is planned from the number of draws and of parameters, and the display and :class:`kmc.Progress` show at
@@ -113,7 +114,7 @@ def sample(
         ``max_time`` again. Where the clock stops a run is not reproducible.
     trust : bool
         Whether pickles in the store may be loaded. A store has pickles only if ``sampler`` holds objects that are not
-        from kmc, such as an estimator of your own in ``KernelHMC(surrogate=...)``. Loading a pickle can run any code;
+        from kmc, such as an estimator of your own in ``ScoreHMC``. Loading a pickle can run any code;
         nothing else in a store can.
     history : tuple (x, values), path, or result, optional
         Existing evaluations of the same log-density: the trace of an optimizer, an emcee chain, an older run. The

@@ -31,7 +31,7 @@ from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_field import Field
-from kmc.mcmc.score_hmc import ScoreMixture
+from kmc.mcmc.score_mixture import ScoreMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore

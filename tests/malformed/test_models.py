@@ -38,7 +38,10 @@ def draws_of_a_sampler(sampler, arguments):
 
 OPTIONS = {
     "model": {"nonfinite": "raise", "vectorized": False, "noisy": False, "initial": X[:3], "kwargs": {}},
-    "kernel-hmc": {option.name: getattr(kmc.KernelHMC(), option.name) for option in fields(kmc.KernelHMC)},
+    **{
+        sampler.name: {option.name: getattr(sampler, option.name) for option in fields(sampler)}
+        for sampler in (kmc.KernelHMC(), kmc.ScoreHMC(kmc.scores.LiteKEF()))
+    },
 }
 SIZES = frozenset({"shape", "size", "dim"})
 ENDS = {"lower": ("upper",), "upper": ("lower",), "low": ("high",), "high": ("low",)}
@@ -130,7 +133,8 @@ MODELS = [
             (kmc.AdaptiveMetropolis, {"adaptation": "freeze"}),
         ]
     ),
-    Case("KernelHMC", kmc.KernelHMC, OPTIONS["kernel-hmc"], lambda *_: None, also={"adaptation": ("surrogate",)}),
+    Case("KernelHMC", kmc.KernelHMC, OPTIONS["kernel-hmc"], lambda *_: None),
+    Case("ScoreHMC", kmc.ScoreHMC, OPTIONS["score-hmc"], lambda *_: None),
     Case(
         "FitOptions",
         FitOptions,

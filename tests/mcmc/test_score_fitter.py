@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from kmc.mcmc import KernelHMC
+from kmc.mcmc import KernelHMC, RandomWalkMetropolis, ScoreHMC
 from kmc.mcmc.score_fitter import Fitter
 from kmc.surrogates.whitening import whiten_states
 
@@ -46,7 +46,7 @@ class Anything(Bare):
 
 
 def fitter(estimator, values=False, refit=False, seed=0):
-    return Fitter(estimator, values, refit, np.random.default_rng(seed))
+    return Fitter(estimator, values=values, refit=refit, rng=np.random.default_rng(seed))
 
 
 def fitted(estimator, **options):
@@ -206,16 +206,16 @@ def test_a_fit_of_another_dimension_is_refused():
 # Options
 
 
-@pytest.mark.parametrize("adaptation", ["freeze", "static", "vanishing"])
-@pytest.mark.parametrize("values", [None, False, True])
-def test_options_with_an_estimator(adaptation, values):
+@pytest.mark.parametrize("adaptation", ["freeze", "vanishing"])
+@pytest.mark.parametrize("values", [False, True])
+def test_options(adaptation, values):
     estimator = Linear()
-    options = KernelHMC(surrogate=estimator, adaptation=adaptation, values=values)
-    assert options.surrogate is estimator and options == copy.copy(options)
+    options = ScoreHMC(estimator, adaptation=adaptation, values=values)
+    assert options.estimator is estimator and options == copy.copy(options)
 
 
 @pytest.mark.parametrize(
-    ("surrogate", "message"),
+    ("estimator", "message"),
     [
         (Linear, "is a class: expected an estimator"),
         (object(), "no method fit: expected an estimator"),
@@ -223,29 +223,34 @@ def test_options_with_an_estimator(adaptation, values):
         (type("Half", (), {"fit": lambda self, X: self})(), "no method gradient"),
     ],
 )
-def test_what_is_no_estimator_is_refused(surrogate, message):
+def test_what_is_no_estimator_is_refused(estimator, message):
     with pytest.raises(TypeError, match=message):
-        KernelHMC(surrogate=surrogate)
+        ScoreHMC(estimator)
 
 
-@pytest.mark.parametrize("values", [1, "yes", np.zeros(3)])
+@pytest.mark.parametrize("values", [1, "yes", None, np.zeros(3)])
 def test_values_is_a_switch(values):
-    with pytest.raises(TypeError, match="values=.*expected True, False or None"):
-        KernelHMC(surrogate=Linear(), values=values)
+    with pytest.raises(TypeError, match="values=.*expected True or False"):
+        ScoreHMC(Linear(), values=values)
 
 
 def test_values_for_a_fit_that_takes_none():
-    with pytest.raises(TypeError, match="values=True, but fit of surrogate=.* takes no values"):
-        KernelHMC(surrogate=Bare(), values=True)
-    KernelHMC(surrogate=Bare(), values=False)
-
-
-@pytest.mark.parametrize("options", [{"adaptation": "static"}, {"values": False}, {"values": True}])
-def test_options_that_need_an_estimator(options):
-    with pytest.raises(ValueError, match="and no surrogate: expected an estimator beside it"):
-        KernelHMC(**options)
+    with pytest.raises(TypeError, match="values=True, but fit of estimator=.* takes no values"):
+        ScoreHMC(Bare(), values=True)
+    assert not ScoreHMC(Bare(), values=False).values
 
 
 def test_an_unknown_adaptation():
-    with pytest.raises(ValueError, match="adaptation='never': expected 'freeze' or 'vanishing' or 'static'"):
-        KernelHMC(adaptation="never")
+    with pytest.raises(ValueError, match="adaptation='never': expected 'freeze' or 'vanishing'"):
+        ScoreHMC(Linear(), adaptation="never")
+
+
+@pytest.mark.parametrize("sampler", [None, "random-walk", KernelHMC, ScoreHMC(Linear())])
+def test_warm_up_is_by_a_sampler_of_kmc(sampler):
+    with pytest.raises(TypeError, match=r"warmup_sampler=.*: expected one of kmc.KernelHMC\(\), kmc.AdaptiveM"):
+        ScoreHMC(Linear(), warmup_sampler=sampler)
+
+
+def test_a_history_is_for_a_sampler_that_learns_from_it():
+    assert ScoreHMC(Linear()).takes_history
+    assert not ScoreHMC(Linear(), warmup_sampler=RandomWalkMetropolis()).takes_history

@@ -3,17 +3,17 @@
 import copy
 import json
 import pickle
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import kmc
-from kmc.mcmc import AdaptiveMetropolis, KernelHMC
+from kmc.mcmc import AdaptiveMetropolis, KernelHMC, ScoreHMC
 from kmc.mcmc.base import MOVES, STATS
 from kmc.mcmc.score_field import Field
-from kmc.mcmc.score_hmc import LEAST_STEPS, MOST_STEPS, ScoreHMCState, ScoreMixture, Stages
+from kmc.mcmc.score_hmc import Stages
+from kmc.mcmc.score_mixture import LEAST_STEPS, MOST_STEPS, ScoreMixture
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores.finite import FiniteKEF
 from kmc.scores.full import FullKEF
@@ -78,27 +78,14 @@ class Normal:
         return -(X - self.mean_) @ self.precision_
 
 
-@dataclass(frozen=True)
-class Quick:
-    """A sampler that explores by adaptive Metropolis, which takes no time, instead of the built-in surrogate."""
-
-    options: KernelHMC
-
-    @property
-    def surrogate(self):
-        return self.options.surrogate
-
-    def start(self, setup):
-        return ScoreHMCState(self.options, setup, AdaptiveMetropolis(adaptation="freeze").start)
+def quick(estimator=None, **options):
+    """A sampler whose warm-up is adaptive Metropolis, which takes no time."""
+    warmup = AdaptiveMetropolis(adaptation="freeze")
+    estimator = Normal([]) if estimator is None else estimator
+    return ScoreHMC(estimator, **({"max_states": 200, "warmup_sampler": warmup} | options))
 
 
-def quick(surrogate=None, **options):
-    return Quick(
-        KernelHMC(surrogate=Normal([]) if surrogate is None else surrogate, **({"max_archive": 200} | options))
-    )
-
-
-STATIC = quick(adaptation="static")
+STATIC = quick()
 FROZEN = quick(GaussianScore())
 GIVEN = quick(GaussianScore().fit(ELLIPSE))
 VANISHING = quick(adaptation="vanishing", first_refit=40)
@@ -278,9 +265,9 @@ def test_the_stages_of_warm_up():
         process = start(quick(**options), chains, warmup=warmup, max_evaluations=max_evaluations)
         return Stages.of(process.options, process.setup)
 
-    assert stages(max_archive=1000) == (None, 250, 100)
-    assert stages(max_archive=1000, chains=3) == (None, 334, 100)
-    assert stages(max_archive=1000, max_evaluations=6000) == (None, 166, 83)
+    assert stages(max_states=1000) == (None, 250, 100)
+    assert stages(max_states=1000, chains=3) == (None, 334, 100)
+    assert stages(max_states=1000, max_evaluations=6000) == (None, 166, 83)
     assert stages(warmup=100) == (50, 25, 25)
     assert stages(warmup=3) == (0, 0, 3)
 
@@ -289,14 +276,14 @@ def test_the_stages_of_warm_up():
 
 
 def test_the_surrogate_stays_after_warm_up():
-    sampler = quick(adaptation="static")
+    sampler = quick()
     process, _ = warmed_up(sampler)
-    plan_, fits = process._plan, list(sampler.surrogate.fits)
+    plan_, fits = process._plan, list(sampler.estimator.fits)
     frozen, at = pickle.dumps(plan_), process._plan.field.gradient(np.ones(2))
     rates = [r.stats["acceptance_rate"].mean() for r in drive(process, 300)]
     assert process._plan is plan_ and pickle.dumps(process._plan) == frozen
     np.testing.assert_array_equal(process._plan.field.gradient(np.ones(2)), at)
-    assert sampler.surrogate.fits == fits and len(fits) == process.report()["n_refits"] == 1
+    assert sampler.estimator.fits == fits and len(fits) == process.report()["n_refits"] == 1
     assert 0.1 < np.mean(rates) < 1
 
 
@@ -322,7 +309,7 @@ def test_frozen_chains_do_not_know_of_each_other():
 def test_a_fitted_estimator_serves_from_the_first_draw():
     process, _ = warmed_up(GIVEN)
     assert process.report()["n_refits"] == 0 and not process._plan.field.in_z
-    np.testing.assert_allclose(process._plan.field.estimator.mean_, GIVEN.surrogate.mean_)
+    np.testing.assert_allclose(process._plan.field.estimator.mean_, GIVEN.estimator.mean_)
     early = start(GIVEN, warmup=0, max_evaluations=None)
     moves = np.concatenate([r.stats["move"] for r in drive(early, 40)])
     assert np.mean(moves == MOVES.index("surrogate")) > 0.8
@@ -344,7 +331,7 @@ def test_refits_come_at_sweeps_fixed_in_advance(warmup):
 
 
 def test_a_fitted_estimator_is_refitted_when_adaptation_goes_on():
-    process, _ = warmed_up(quick(GIVEN.surrogate, adaptation="vanishing"))
+    process, _ = warmed_up(quick(GIVEN.estimator, adaptation="vanishing"))
     assert process.report()["n_refits"] == 1 and process._plan.field.in_z
 
 
@@ -358,18 +345,18 @@ def test_without_warm_up_a_random_walk_starts_and_refits_take_over():
 # Fits
 
 
-@pytest.mark.parametrize("values", [None, False, True])
+@pytest.mark.parametrize("values", [False, True])
 def test_the_estimator_is_told_values_if_asked(values):
-    sampler = quick(values=values, adaptation="vanishing", first_refit=30, max_archive=60)
+    sampler = quick(values=values, adaptation="vanishing", first_refit=30, max_states=60)
     process, _ = warmed_up(sampler)
     drive(process, 60)
-    points, told = zip(*sampler.surrogate.fits, strict=True)
+    points, told = zip(*sampler.estimator.fits, strict=True)
     sizes = [len(z) for z in points]
-    assert len(sizes) > 2 and max(sizes) == sizes[-1] == 60  # max_archive distinct states
-    assert all((given is not None) == bool(values) for given in told)
+    assert len(sizes) > 2 and max(sizes) == sizes[-1] == 60  # max_states distinct states
+    assert all((given is not None) == values for given in told)
     if values:
         np.testing.assert_allclose(evaluate(process._plan.whitening.back(points[-1])), told[-1], rtol=1e-6, atol=1e-6)
-    assert set(vars(sampler.surrogate)) == {"fits"}
+    assert set(vars(sampler.estimator)) == {"fits"}
 
 
 class Moody(Normal):
@@ -436,7 +423,8 @@ ESTIMATORS = {
 }
 
 
-SHORT = {"min_warmup_evaluations": 300, "max_archive": 300, "fit": FitOptions(n_basis=25, bandwidths=(1.2, 2.0))}
+WARMUP = KernelHMC(min_warmup_evaluations=300, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
+SHORT = {"max_states": 300, "warmup_sampler": WARMUP}
 
 
 def sampled(sampler, seed=1, **options):
@@ -448,7 +436,7 @@ def sampled(sampler, seed=1, **options):
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_sampling_with_every_estimator(name):
-    sampler = KernelHMC(surrogate=ESTIMATORS[name], values=False, adaptation="static", **SHORT)
+    sampler = ScoreHMC(ESTIMATORS[name], **SHORT)
     idata = sampled(sampler, draws=100, warmup=160)
     attrs = idata.posterior.attrs
     assert attrs["surrogate"] == type(ESTIMATORS[name]).__name__ and attrs["n_refits"] == 1
@@ -463,7 +451,7 @@ def test_sampling_with_every_estimator(name):
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 def test_the_budget_is_kept():
     for max_evaluations in (50, 301, 1000):
-        idata = sampled(KernelHMC(surrogate=Normal([]), **SHORT), draws=None, max_evaluations=max_evaluations)
+        idata = sampled(ScoreHMC(Normal([]), **SHORT), draws=None, max_evaluations=max_evaluations)
         assert max_evaluations - 4 < idata.posterior.attrs["n_evaluations"] <= max_evaluations
 
 
@@ -472,7 +460,7 @@ def test_a_good_surrogate_beats_a_random_walk():
     """Moments of an ellipse, to be known better by four standard errors of the walk's own."""
     ellipse = Gaussian(4, correlation=0.8, spread=4.0)
     errors = []
-    for sampler in (KernelHMC(surrogate=GaussianScore()), AdaptiveMetropolis()):
+    for sampler in (ScoreHMC(GaussianScore()), AdaptiveMetropolis()):
         idata = kmc.sample(ellipse, dim=4, sampler=sampler, seed=3, draws=500, progress=False)
         x = idata.posterior["x"].values
         means = x.reshape(4, 5, 100, 4).mean(axis=2) / np.sqrt(np.diag(ellipse.covariance))

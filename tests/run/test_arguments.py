@@ -46,6 +46,7 @@ BAD = [
     ("initial", [[0, 0], [1]], TypeError, ["[[0, 0], [1]]", "numbers of shape (4, 2)"]),
     ("initial", [[1j, 0]] * 4, TypeError, ["1j", "numbers of shape (4, 2)"]),
     ("sampler", "hmc", ValueError, ["'hmc'", "'kernel-hmc'", "'adaptive-metropolis'", "'random-walk'"]),
+    ("sampler", "score-hmc", ValueError, ["'score-hmc'", "kmc.ScoreHMC(estimator)"]),
     ("sampler", None, TypeError, ["None", "kmc.KernelHMC()"]),
     ("sampler", 3, TypeError, ["3", "kmc.KernelHMC()"]),
     ("sampler", KernelHMC, TypeError, ["KernelHMC", "expected"]),
@@ -177,6 +178,7 @@ def test_what_a_callable_may_not_return(value, named):
 
 OPTIONS = [
     (kmc.KernelHMC, "adaptation", "sometimes", ["'freeze'", "'vanishing'"]),
+    (kmc.KernelHMC, "adaptation", "static", ["'freeze'", "'vanishing'"]),
     (kmc.KernelHMC, "adaptation", None, ["'freeze'", "'vanishing'"]),
     (kmc.KernelHMC, "archive_probability", 0, ["(0, 1]"]),
     (kmc.KernelHMC, "archive_probability", 1.5, ["(0, 1]"]),

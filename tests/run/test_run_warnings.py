@@ -19,8 +19,13 @@ TWICE_FAILED = ESTIMATOR | {"n_failed_refits": 2, "refit_error": "singular"}
 NAN = float("nan")
 
 
+def sampler_of(facts):
+    """The sampler whose report this is."""
+    return "score-hmc" if "surrogate" in facts else "kernel-hmc"
+
+
 def say(
-    sampler="kernel-hmc",
+    sampler=None,
     draws=20,
     made=20,
     facts=FITTED,
@@ -30,6 +35,7 @@ def say(
     spent=UNKNOWN,
     **found,
 ):
+    sampler = sampler or sampler_of(facts)
     return run_warnings(sampler, WELL | found, reports or [facts], made, draws, cut, nonfinite, spent)
 
 

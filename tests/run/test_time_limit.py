@@ -46,7 +46,7 @@ def test_time_is_the_only_limit(log_density, sampler):
 
 
 def test_an_estimator_s_warm_up_ends_in_time(log_density):
-    sampler = kmc.KernelHMC(surrogate=kmc.scores.GaussianScore())
+    sampler = kmc.ScoreHMC(kmc.scores.GaussianScore())
     idata = kmc.sample(log_density, sampler=sampler, draws=None, max_time=600, **OPTIONS)
     assert idata["posterior"].sizes["draw"] > 20 and idata.attrs["n_refits"] == 1
 

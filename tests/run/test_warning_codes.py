@@ -11,7 +11,7 @@ import kmc
 from kmc.run.ends import AtBothEnds
 from kmc.run.run_warnings import run_warnings
 from kmc.run.warning_codes import CODES
-from tests.run.test_run_warnings import FITTED, NOISY, TWICE_FAILED, WELL
+from tests.run.test_run_warnings import FITTED, NOISY, TWICE_FAILED, WELL, sampler_of
 
 ROOT = Path(__file__).parents[2]
 CALM = FITTED | {"surrogate_trend_sd": 0.3}
@@ -44,7 +44,7 @@ CASES = {
 
 
 def codes(made=20, facts=FITTED, cut="", nonfinite=(0, 100), ends=(), **found):
-    return list(run_warnings("kernel-hmc", WELL | found, [facts], made, 20, cut, nonfinite, ends=ends))
+    return list(run_warnings(sampler_of(facts), WELL | found, [facts], made, 20, cut, nonfinite, ends=ends))
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -74,14 +74,16 @@ kmc.sample(log_density, dim=2, initial=np.zeros((4, 2)), draws=None, max_evaluat
 kmc.sample(vector, sampler="random-walk", seed=np.random.default_rng(1))
 for sampler in (kmc.KernelHMC(archive_probability=0.1), kmc.AdaptiveMetropolis(), kmc.RandomWalkMetropolis(scale=0.5)):
     kmc.sample(vector, sampler=sampler)
-kmc.sample(vector, sampler=kmc.KernelHMC(surrogate=kmc.scores.NystromKEF(n_basis=50), adaptation="static"))
+kmc.sample(vector, sampler=kmc.ScoreHMC(kmc.scores.NystromKEF(n_basis=50), values=True))
+kmc.sample(vector, sampler=kmc.ScoreHMC(kmc.scores.LiteKEF(), warmup_sampler=kmc.AdaptiveMetropolis()))
 
 kmc.sample(vector, draws="many")  # type: ignore[arg-type]
 kmc.sample(vector, callback=3)  # type: ignore[arg-type]
 kmc.sample(vector, sampler=3)  # type: ignore[arg-type]
 kmc.sample(vector, chain=4)  # type: ignore[arg-type]
 kmc.KernelHMC(archive_probability="some")  # type: ignore[arg-type]
-kmc.KernelHMC(surrogate=3)  # type: ignore[arg-type]
+kmc.ScoreHMC(3)  # type: ignore[arg-type]
+kmc.ScoreHMC()  # type: ignore[call-arg]
 
 with kmc.iterate(vector, draws=1000) as run:
     assert_type(run, RunIterator)

@@ -58,7 +58,7 @@ def extend(
         As in :func:`kmc.sample`.
     trust : bool
         Whether pickles in the store may be loaded: the log-density, if ``target`` is not given, and an estimator of
-        your own in ``KernelHMC(surrogate=...)``. Loading a pickle can run any code; nothing else in a store can.
+        your own in ``ScoreHMC``. Loading a pickle can run any code; nothing else in a store can.
     **unknown : Never
         Not accepted. Names of other samplers' arguments, such as ``tune`` or ``nwalkers``, raise an error that gives
         the name used here.

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from kmc.mcmc import KernelHMC
+from kmc.mcmc.old_kernel_hmc import from_old_fields, score_hmc_fields
+
 _KERNEL_HMC = {
     "archive_share": "archive_probability",
     "tempered_share": "tempered_probability",
@@ -15,6 +18,8 @@ _KERNEL_HMC = {
     "settle": "post_freeze_burn_in",
 }
 _FIT = {"good": "target_loo_sd"}
+
+_MOVED = ("surrogate", "values")  # options of KernelHMC that are now ScoreHMC's
 
 FIELDS = {"kmc.mcmc.kernel_hmc:KernelHMC": _KERNEL_HMC, "kmc.surrogates.fit:FitOptions": _FIT}
 """By class, old and new names of fields."""
@@ -39,5 +44,20 @@ def upgraded(settings: dict[str, Any]) -> dict[str, Any]:
         options = renamed(options, _KERNEL_HMC)
         if isinstance(options.get("fit"), dict):
             options["fit"] = renamed(options["fit"], _FIT)
+        if options.get("surrogate") is not None:
+            settings, options = {**settings, "sampler": "score-hmc"}, score_hmc_fields(options)
+        else:
+            options = {name: value for name, value in options.items() if name not in _MOVED}
         settings = {**settings, "settings of the sampler": json.dumps(options)}
     return settings
+
+
+def instance_of_today(thing: Any) -> Any:
+    """An instance with the fields of a store; a KernelHMC with an estimator is a ScoreHMC today."""
+    if not isinstance(thing, KernelHMC):
+        return thing
+    if vars(thing).get("surrogate") is not None:
+        return from_old_fields(vars(thing))
+    for name in _MOVED:
+        vars(thing).pop(name, None)
+    return thing

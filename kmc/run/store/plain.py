@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from kmc.run.store.old_names import FIELDS, renamed
+from kmc.run.store.old_names import FIELDS, instance_of_today, renamed
 
 PACKAGES = (
     "kmc.mcmc",
@@ -261,7 +261,7 @@ class _Reader:
         vars(thing).update((key, self.value(field)) for key, field in fields.items())
         if dataclasses.is_dataclass(kind):
             _check_fields(name, vars(thing), [field.name for field in dataclasses.fields(kind)])
-        return thing
+        return made(instance_of_today(thing))
 
     def _objects(self, shape, items):
         array = np.empty(math.prod(shape), object)

@@ -257,7 +257,8 @@ class Recorder:
     def _newest_state(self):
         if self.commit.versions.get("kmc") != versions()["kmc"]:
             return None  # all evaluations are in the history
-        states = (snapshot.load(self.path / "snapshots", record) for record in self.commit.snapshots)
+        records = (record for record in self.commit.snapshots if record.get("layout") == snapshot.LAYOUT)
+        states = (snapshot.load(self.path / "snapshots", record) for record in records)
         return next((state for state in states if state is not None), None)
 
 

@@ -21,6 +21,10 @@ from kmc.run.store.columns import get_bytes, put_bytes
 Record = dict[str, Any]
 """What is needed to find an object again."""
 
+LAYOUT = 2
+"""Of the fields that states have. Raise it when they change within a version: a run with an older snapshot is continued
+from its history instead."""
+
 
 class ExactPickler(pickle.Pickler):
     """A pickler that keeps the strides of arrays: they determine the order of summation, and so the sums."""
@@ -55,6 +59,7 @@ def dump(folder: Path, content: Any, foreign: bool) -> Record | None:
         return None
     record: Record = {
         "name": folder.name,
+        "layout": LAYOUT,
         "structure": put_bytes(folder / "structure", parts.structure.encode()),
         "numbers": put_bytes(folder / "numbers", parts.numbers),
     }

@@ -13,10 +13,10 @@ SAMPLERS = {
     "vanishing": kmc.KernelHMC(
         adaptation="vanishing", min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3, first_refit=15
     ),
-    "nystrom": kmc.KernelHMC(
-        surrogate=kmc.scores.NystromKEF(n_basis=15, bandwidth=1.0, regularization=1e-3),
-        n_temperatures=2,
-        max_archive=60,
+    "nystrom": kmc.ScoreHMC(
+        kmc.scores.NystromKEF(n_basis=15, bandwidth=1.0, regularization=1e-3),
+        max_states=60,
+        warmup_sampler=kmc.KernelHMC(n_temperatures=2, max_archive=60),
     ),
 }
 

@@ -1,5 +1,7 @@
 """Stores that were written before names changed are read, resumed and extended."""
 
+import json
+
 import pytest
 
 import kmc
@@ -11,11 +13,28 @@ from tests.run.store.runs import Interrupted, Stop, assert_same, log_density, se
 OLD = {new: old for names in FIELDS.values() for old, new in names.items()}
 
 
+def kernel_hmc_with(estimator, options):
+    """What the settings of a ScoreHMC were, when it was a KernelHMC with an estimator."""
+    return options["warmup_sampler"] | {
+        "archive_probability": options["random_walk_probability"],
+        "max_archive": options["max_states"],
+        "adaptation": "static" if options["adaptation"] == "freeze" else options["adaptation"],
+        "surrogate": estimator,
+        "values": options["values"] or None,
+    }
+
+
 def age(path):
     """Give the store the names that it would have had."""
     content = read_json(path / "zarr.json")
     about = content["attributes"]["kmc"]
     asked = about["settings"]
+    options = json.loads(asked["settings of the sampler"])
+    if asked["sampler"] == "score-hmc":
+        options, asked["sampler"] = kernel_hmc_with(options["estimator"], options), "kernel-hmc"
+    else:
+        options |= {"surrogate": None, "values": None}
+    asked["settings of the sampler"] = json.dumps(options)
     asked["replicas"] = asked.pop("independent_runs")
     options = asked["settings of the sampler"]
     for new, old in OLD.items():
@@ -28,15 +47,17 @@ def age(path):
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-def test_a_store_with_old_names(tmp_path):
-    path, asked = tmp_path / "run.zarr", settings("kernel-hmc")
+@pytest.mark.parametrize("name", ["kernel-hmc", "nystrom"])
+def test_a_store_with_old_names(tmp_path, name):
+    path, asked = tmp_path / "run.zarr", settings(name)
     expected = kmc.sample(log_density, **asked)
     with pytest.raises(kmc.EvaluationError):
         kmc.sample(Interrupted(150, Stop()), store=path, **asked)
     age(path)
     assert_same(kmc.sample(log_density, store=path, resume=True, **asked), expected)
     age(path)
-    assert kmc.extend(path, draws=3, target=log_density, progress=False).posterior.sizes["draw"] == 43
+    n = expected.posterior.sizes["draw"]
+    assert kmc.extend(path, draws=3, target=log_density, progress=False).posterior.sizes["draw"] == n + 3
 
 
 def test_options_with_old_fields_load():
@@ -49,3 +70,18 @@ def test_options_with_old_fields_load():
         structure = structure.replace(f'"{new}"', f'"{old}"')
     assert structure != parts.structure
     assert restore(parts._replace(structure=structure)) == sampler
+
+
+def test_a_kernel_hmc_with_an_estimator_loads_as_score_hmc():
+    from kmc.run.store.plain import flatten, restore
+
+    warmup = kmc.KernelHMC(archive_probability=0.3, max_archive=50, first_refit=7)
+    parts = flatten([warmup, kmc.scores.GaussianScore()])
+    kind, ((instance, name, fields), estimator) = json.loads(parts.structure)
+    score = kmc.ScoreHMC(
+        kmc.scores.GaussianScore(), random_walk_probability=0.3, max_states=50, first_refit=7, warmup_sampler=warmup
+    )
+    for found, adaptation, expected in [(estimator, "static", score), (None, "freeze", warmup)]:
+        old = [instance, name, fields | {"adaptation": adaptation, "surrogate": found, "values": None}]
+        loaded = restore(parts._replace(structure=json.dumps([kind, [old]])))[0]
+        assert repr(loaded) == repr(expected)

@@ -26,7 +26,12 @@ ESTIMATORS = {
     "chosen": kmc.scores.NystromKEF(kernel=["gaussian", "matern52"], n_basis=10, base=["gaussian", "student-t"]),
 }
 ALL = SAMPLERS | {
-    name: kmc.KernelHMC(surrogate=estimator, adaptation="vanishing", n_temperatures=2, max_archive=60)
+    name: kmc.ScoreHMC(
+        estimator,
+        adaptation="vanishing",
+        max_states=60,
+        warmup_sampler=kmc.KernelHMC(n_temperatures=2, max_archive=60),
+    )
     for name, estimator in ESTIMATORS.items()
 }
 

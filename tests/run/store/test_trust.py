@@ -25,7 +25,11 @@ class Straight:
         return -X @ self.precision
 
 
-OWN = kmc.KernelHMC(surrogate=Straight(), n_temperatures=2, max_archive=60, min_warmup_evaluations=80)
+OWN = kmc.ScoreHMC(
+    Straight(),
+    max_states=60,
+    warmup_sampler=kmc.KernelHMC(n_temperatures=2, max_archive=60, min_warmup_evaluations=80),
+)
 
 
 @pytest.fixture
