@@ -1,4 +1,4 @@
-"""One pass over samples that sums forms of a basis."""
+"""Sum forms of a basis over samples, in one pass."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def accumulate(
     Parameters
     ----------
     basis : Basis
-        Of p functions.
+        A basis of p functions.
     x : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
-        A list holds one trajectory in each item, which matters to the form "lagged" only.
+        Each item of a list is a trajectory, which matters to the form "lagged" only.
     forms : sequence of {"mass", "values", "dirichlet", "gradients", "linear", "lagged"}
     weights : array_like, shape (n,), optional
         Not negative; ones by default. For a list of trajectories also a list of arrays, for a stream also an iterator
-        of blocks, whose lengths need not be those of x; so too the next three.
+        of blocks, whose lengths may differ from those of x; the same applies to the next three.
     values : array_like, shape (n,), optional
         The y of the form "values".
     gradients : array_like, shape (n, d), optional
@@ -58,14 +58,14 @@ def accumulate(
     Raises
     ------
     ValueError
-        For an unknown form, one whose data are not given, samples that are none, not finite or of different widths,
+        Unknown form, missing data for a form, invalid samples (not finite or of different widths),
         negative weights, weights or values that are not one per sample, trajectories all shorter than the lagtime.
 
     Notes
     -----
-    Memory is O(block p + p²), whatever the number of samples: some eight arrays (block, p) and five (p, p). The form
-    "lagged" keeps lagtime more rows of p values. The gradients of a basis without fused forms are taken in slices of
-    16 MB. Of a dask array one chunk at a time is computed; of an iterator two blocks are held at most.
+    Memory is O(block p + p²), for any number of samples: about eight arrays (block, p) and five (p, p). The form
+    "lagged" keeps lagtime more rows of p values. The gradients of a basis without fused forms are computed in slices of
+    16 MB. One chunk of a dask array is computed at a time; of an iterator at most two blocks are held.
 
     Examples
     --------
@@ -100,13 +100,13 @@ def accumulate_folds(
     lagtime: int | None = None,
     block: int = 2048,
 ) -> list[Forms]:
-    """Sum forms for each fold apart, in one pass: the sum of all minus a fold is what the rest would give.
+    """Sum forms for each fold separately, in one pass: the total minus a fold is the sum over the others.
 
     Parameters
     ----------
     folds : int or array_like of int, shape (n,)
-        A number K of contiguous folds of equal size (to one sample), which needs a known number of samples; or the
-        number 0, 1, ..., K - 1 of each sample's fold, in any form that ``weights`` may have.
+        A number K of contiguous folds of equal size (up to one sample), which needs a known number of samples; or the
+        number 0, 1, ..., K - 1 of each sample's fold, in any form accepted for ``weights``.
     basis, x, forms, weights, values, gradients, base_gradient, lagtime, block
         As in :func:`accumulate`. A pair of the form "lagged" is in the fold of its first sample.
 
@@ -162,7 +162,7 @@ def accumulate_folds_each(
     lagtime: int | None = None,
     block: int = 2048,
 ) -> list[list[Forms]]:
-    """The same for each of several bases, in the one pass that an iterator allows: candidates to choose from."""
+    """The same for each of several bases, in a single pass, as an iterator requires: candidates to choose from."""
     _check_forms(forms, values, gradients, lagtime, block)
     labels = _contiguous(length(x), folds) if is_whole(folds) else folds
     sums = [_Accumulator(basis, forms, lagtime) for basis in bases]
@@ -174,7 +174,7 @@ def accumulate_folds_each(
 
 
 class _Accumulator:
-    """Sums by label."""
+    """Sums for each label."""
 
     def __init__(self, basis, forms, lagtime):
         self._basis, self._forms = basis, forms
@@ -201,7 +201,7 @@ class _Accumulator:
         if self._pairs is None:
             return [self._sums[label] for label in range(count)]
         if not self._lagged:
-            raise ValueError("lagtime: every trajectory is too short to hold a pair of samples so far apart")
+            raise ValueError("lagtime: every trajectory is too short for a pair of samples that far apart")
         nothing = np.empty((0, self._basis.size))
         none = lagged_sums(nothing, nothing, None)
         return [replace(self._sums[label], lagged=self._lagged.get(label, none)) for label in range(count)]
@@ -217,7 +217,7 @@ class _Accumulator:
 
 
 def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> Forms:
-    """All forms over a block but the lagged one; ``phi`` are the basis's values if they are needed."""
+    """All forms over a block except the lagged one; ``phi`` are the basis's values if they are needed."""
     x, w = part.x, part.weights
     out: dict[str, Any] = {"weight": float(len(x) if w is None else w.sum())}
     together = _together(basis, forms)
@@ -246,12 +246,12 @@ def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> For
 
 
 def _together(basis, forms):
-    """What sums mass and Dirichlet form at once, if both are asked for and the basis can."""
+    """The function that sums mass and Dirichlet form together, if both are requested and the basis supports it."""
     return getattr(basis, "sum_mass_and_dirichlet", None) if {"mass", "dirichlet"} <= set(forms) else None
 
 
 def _rows(basis, forms, block):
-    """Samples per block: more where none of the arrays (block, p) is kept, so that there are fewer sums to add."""
+    """Samples per block: more if none of the arrays (block, p) is kept, so that there are fewer sums to add."""
     return 8 * block if len(forms) == 2 and _together(basis, forms) is not None else block
 
 
@@ -260,7 +260,7 @@ def _add(sums, label, part):
 
 
 def _groups(labels):
-    """Each label of a block, and its rows: a slice if they are all the block, an index array else."""
+    """Each label of a block, and its rows: a slice if they are the whole block, otherwise an index array."""
     if labels is None:
         return [(0, slice(None))]
     if np.all(labels == labels[0]):

@@ -13,7 +13,7 @@ from kmc.forms.scatter import centered, merged
 class Lagged:
     r"""Moments over the pairs (x_t, x_{t+τ}) of trajectories, each pair with the weight of its first sample.
 
-    Centered in storage; the raw sums are properties. They add and subtract.
+    Stored centered; the raw sums are properties. They can be added and subtracted.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Lagged:
     first_scatter, second_scatter : ndarray, shape (p, p)
         Σ w (φ - mean)(φ - mean)ᵀ of the first and of the second samples.
     cross_scatter : ndarray, shape (p, p)
-        The same of first samples (rows) with second samples (columns).
+        The same for first samples (rows) with second samples (columns).
     """
 
     weight: float
@@ -56,7 +56,7 @@ class Lagged:
         return self.second_scatter + self._square(self.second_sum, self.second_sum)
 
     def covariances(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Covariances C00, C0τ and Cττ, each sample centered by its own side's mean, as VAMP asks for."""
+        """Covariances C00, C0τ and Cττ, each sample centered by the mean of its own side, as in VAMP."""
         weight = self._positive_weight()
         return self.first_scatter / weight, self.cross_scatter / weight, self.second_scatter / weight
 
@@ -67,7 +67,7 @@ class Lagged:
         """
         weight = self._positive_weight()
         half = 0.5 * (self.first_sum - self.second_sum) / weight
-        apart = np.outer(half, half)  # of either side's mean from the common one
+        apart = np.outer(half, half)  # difference of either side's mean from the common one
         mass = 0.5 * (self.first_scatter + self.second_scatter) / weight + apart
         lagged = 0.5 * (self.cross_scatter + self.cross_scatter.T) / weight - apart
         return mass, lagged
@@ -115,7 +115,7 @@ def lagged_sums(first: np.ndarray, second: np.ndarray, weights: np.ndarray | Non
 
 
 class Pairs:
-    """Pairs of rows a lagtime apart, from consecutive blocks: they cross the blocks' borders, not the trajectories'.
+    """Pairs of rows a lagtime apart, from consecutive blocks: they cross the boundaries of blocks, not of trajectories.
 
     Memory is that of one block and of ``lagtime`` rows.
     """
@@ -130,10 +130,10 @@ class Pairs:
         Parameters
         ----------
         trajectory : ndarray of int, shape (n,)
-            Which trajectory each row belongs to.
+            The trajectory of each row.
         phi : ndarray, shape (n, p)
         *companions : ndarray, shape (n,)
-            Weights, labels and the like.
+            Weights, labels and similar arrays.
         """
         rows = (trajectory, phi, *companions)
         if self._kept is not None:

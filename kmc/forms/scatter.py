@@ -1,8 +1,8 @@
-"""Centered second moments Σ w (a - ā)(b - b̄)ᵀ that add and subtract.
+"""Centered second moments Σ w (a - ā)(b - b̄)ᵀ that can be added and subtracted.
 
-The raw moment Σ w a bᵀ minus its part of the means loses the digits of functions that hardly vary around a large mean:
-a wide kernel's sections, or log-densities of -1e6. Centered parts are merged by the formula of Chan, Golub and LeVeque
-(1983), which does not.
+Computing them as the raw moment Σ w a bᵀ minus the product of means loses digits if functions hardly vary around a
+large mean, as a wide kernel's sections do, or log-densities of -1e6. Merging centered parts by the formula of Chan,
+Golub and LeVeque (1983) does not.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import numpy as np
 
 
 def centered(weights: np.ndarray | None, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Σ w a, and the rows √w (a - ā), for a (n, ...) and weights (n,); ``weights=None`` are ones.
+    """Σ w a, and the rows √w (a - ā), for a (n, ...) and weights (n,); ``weights=None`` means ones.
 
-    Products of such rows sum to scatters. With a total weight of zero they are zero.
+    Products of such rows sum to scatters. If the total weight is zero, they are zero.
     """
     total = a.sum(axis=0) if weights is None else weights @ a
     weight = len(a) if weights is None else weights.sum()
@@ -30,7 +30,7 @@ def merged(
 ) -> np.ndarray:
     """The scatter of two samples together (``sign`` = 1), or of the first without the second (-1).
 
-    Each is (Σ w, Σ w a, Σ w b, scatter). Taking a part away is adding its weights with the other sign.
+    Each is (Σ w, Σ w a, Σ w b, scatter). Removing a part is adding its weights with the opposite sign.
     """
     (w, a, b, s), (v, c, d, t) = first, second
     total = s + sign * t

@@ -1,4 +1,4 @@
-"""Samples in blocks, wherever they are: in memory, on disk, in a list of trajectories, or still to be produced."""
+"""Samples in blocks, from any source: in memory, on disk, in a list of trajectories, or from an iterator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kmc.checks import check_magnitude, is_whole
 
 
 class Block(NamedTuple):
-    """Consecutive samples, and what goes with each."""
+    """Consecutive samples, with their weights, values, ..."""
 
     x: np.ndarray  # (n, d)
     trajectory: np.ndarray  # (n,) int, the number of the trajectory that a sample belongs to
@@ -43,15 +43,15 @@ def blocks(
         A list holds one trajectory in each item; anything else is one trajectory.
     size : int
     weights, values, labels : array_like (n,), dask array, iterator of blocks (k,), or list of these, optional
-        For all samples in their order; their blocks need not be those of x.
+        For all samples in order; their blocks may differ from those of x.
     gradients : the same (n, d), optional
     base_gradient : the same (n, d), or a callable from points (k, d) to (k, d), optional
 
     Raises
     ------
     ValueError
-        If ``size`` is not a positive whole number, a block has the wrong shape or is not finite, a weight is negative,
-        or something has more or fewer rows than x.
+        ``size`` is not a positive whole number, a block has the wrong shape or is not finite, a weight is negative,
+        or an array has more or fewer rows than x.
     """
     if not is_whole(size) or size < 1:
         raise ValueError(f"block={size!r}: expected a whole number of at least 1")
@@ -82,13 +82,13 @@ def blocks(
 
 
 def length(x: Any, ndim: int = 2) -> int | None:
-    """Number of samples in anything that :func:`blocks` takes, if it is known before they are read."""
+    """Number of samples in any input of :func:`blocks`, if it is known before they are read."""
     counts = [_length(part) for part in trajectories(x, ndim)]
     return None if None in counts else sum(c for c in counts if c is not None)
 
 
 class _Rows:
-    """The rows of a source, in turn."""
+    """The rows of a source, one after the other."""
 
     def __init__(self, source: Any, ndim: int, name: str, kind: type = float):
         self._chunks = _chunks(source, ndim, name)
@@ -97,7 +97,7 @@ class _Rows:
         self._chunk: Any = None
 
     def take(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The next rows, at most so many, and the number of each one's trajectory."""
+        """At most ``count`` next rows, and the number of each one's trajectory."""
         pieces, numbers = [], []
         while count > 0 and self._more():
             piece = checked(self._chunk[self._at : self._at + count], self._name, self._ndim, self._kind)
@@ -114,7 +114,7 @@ class _Rows:
         return np.concatenate(pieces), np.concatenate(numbers)
 
     def take_for(self, count: int) -> np.ndarray:
-        """The next rows, exactly so many."""
+        """Exactly ``count`` next rows."""
         rows, _ = self.take(count)
         if len(rows) != count:
             raise ValueError(f"{self._name} has fewer rows than x: expected one for each sample")
@@ -127,7 +127,7 @@ class _Rows:
     def _more(self):
         """Whether there is another row; moves on to the next chunk that has one."""
         while self._chunk is None or self._at >= len(self._chunk):
-            self._chunk = None  # so that it can go before the next one comes
+            self._chunk = None  # so that it is freed before the next one comes
             following = next(self._chunks, None)
             if following is None:
                 return False
@@ -139,7 +139,7 @@ class _Rows:
 
 
 def checked(rows: Any, name: str, ndim: int = 2, kind: type = float) -> np.ndarray:
-    """Rows as an array of finite numbers, or the error that says what is wrong."""
+    """Rows as an array of finite numbers, or an error that says what is wrong."""
     out = np.asarray(rows)
     if out.ndim != ndim:
         expected = "(n, d), one row for each sample" if ndim == 2 else "(n,), one number for each sample"
@@ -172,7 +172,7 @@ def _check(x, parts):
 
 
 def _chunks(source: Any, ndim: int, name: str) -> Iterator[tuple[int, Any]]:
-    """Number of the trajectory, and an array or something that slices like one."""
+    """Number of the trajectory, and an array or something that can be sliced like one."""
     for number, part in enumerate(trajectories(source, ndim, name)):
         if is_dask(part):
             yield from ((number, chunk.compute()) for chunk in _dask_blocks(part))
@@ -207,12 +207,12 @@ def _length(part):
 
 
 def is_iterator(part: Any) -> bool:
-    """Whether it gives blocks in turn, and has no length."""
+    """Whether it yields blocks, and has no length."""
     return hasattr(part, "__next__") or (hasattr(part, "__iter__") and not hasattr(part, "__len__"))
 
 
 def is_dask(part: Any) -> bool:
-    """Whether it is a lazy array of dask."""
+    """Whether it is a dask array."""
     return hasattr(part, "to_delayed") and hasattr(part, "blocks")
 
 

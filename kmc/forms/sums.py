@@ -15,10 +15,10 @@ FORMS = ("mass", "values", "dirichlet", "gradients", "linear", "lagged")
 
 @dataclass(frozen=True, eq=False)
 class Forms:
-    r"""Sums over samples x with weights w, of a basis φ of p functions. A form that was not asked for is None.
+    r"""Sums over samples x with weights w, of a basis φ of p functions. Forms that were not requested are None.
 
-    They add and subtract: parts add to the whole, and the whole minus a fold is the rest, to rounding. Second moments
-    are stored centered, so that neither a large mean of the functions nor of the values costs digits.
+    They can be added and subtracted: parts add to the whole, and the whole minus a fold is the rest, up to rounding.
+    Second moments are stored centered, so that a large mean of the functions or of the values costs no digits.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Forms:
     dirichlet : ndarray, shape (p, p)
         Σ w <∇φ, ∇φᵀ>.
     gradients : ndarray, shape (p,)
-        Σ w <∇φ, t>, of given vectors t.
+        Σ w <∇φ, t>, for given vectors t.
     gradient_square : float
         Σ w |t|².
     linear : ndarray, shape (p,)
@@ -81,7 +81,7 @@ class Forms:
     def centered_mass(self) -> np.ndarray:
         """Covariance E[(φ - Eφ)(φ - Eφ)ᵀ], (p, p): constants lie outside a kernel's span, so the mass is centered.
 
-        It is never negative, and zero but for rounding along a combination of functions that is constant.
+        It is never negative, and zero up to rounding along a combination of functions that is constant.
         """
         return self.get("mass_scatter") / self._positive_weight()
 

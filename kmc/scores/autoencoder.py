@@ -1,4 +1,4 @@
-"""The denoising autoencoder as an estimator of the score: the neural baseline of the kernel estimators."""
+"""The denoising autoencoder as a score estimator: the neural baseline of the kernel estimators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kmc.scores.sums import Samples
 from kmc.selection import folds_of
 
 LEVELS = (100.0, 10.0, 1.0)
-"""Noise that the network is trained with, one after the other, in units of the final noise σ."""
+"""Noise levels of the training, in this order, in units of the final noise σ."""
 
 NOISES = (0.02, 0.05, 0.1, 0.2, 0.5)
 """Candidates of ``noise="cv"``, in units of the root mean square of the columns' standard deviations."""
@@ -23,7 +23,7 @@ NOISES = (0.02, 0.05, 0.1, 0.2, 0.5)
 HIDDEN = (10, 30, 100)
 """Candidates of ``n_hidden="cv"``."""
 
-_MOST = 1e100  # noise whose square is a floating-point number, and the inverse of that, too
+_MOST = 1e100  # largest noise: its square and the inverse of that do not overflow
 
 
 class DenoisingAutoencoder(ScoreEstimator):
@@ -32,7 +32,7 @@ class DenoisingAutoencoder(ScoreEstimator):
     The network has two layers, a code of tanh units and a linear decoder, :math:`r(x) = W_2 \tanh(W_1 x + b_1) + b_2`,
     and minimizes :math:`E |r(x + \sigma\varepsilon) - x|^2` for standard normal ε. Then (r(x) - x)/σ² estimates the
     score (Alain and Bengio 2014, "What regularized auto-encoders learn from the data-generating distribution", theorem
-    1). It is trained with noise 100 σ, 10 σ and σ in turn, each time from the weights before, by L-BFGS: the baseline
+    1). It is trained by L-BFGS with noise 100 σ, 10 σ and σ in turn, each time from the previous weights: the baseline
     in section 5 of Sutherland, Strathmann, Arbel and Gretton (2018).
 
     Parameters
@@ -40,20 +40,19 @@ class DenoisingAutoencoder(ScoreEstimator):
     n_hidden : int, "cv" or sequence of int
         Size of the code. "cv" compares 10, 30 and 100.
     noise : float, "cv" or sequence of float
-        σ, in the units of X and the same for all columns: standardize columns of different units first. It acts as a
-        bandwidth, and the estimate depends on it as much: noise near the width of the narrowest structure, or a little
-        less, is right. "cv" compares .02, .05, .1, .2 and .5 of the root mean square of the columns' standard
-        deviations.
+        σ, in the units of X and the same for all columns: standardize columns with different units first. It acts like
+        a bandwidth, and matters as much: a good value is the width of the narrowest structure, or a little
+        less. "cv" compares .02, .05, .1, .2 and .5 of the root mean square of the columns' standard deviations.
     max_iter : int
         Iterations of L-BFGS at each of the three levels of noise.
     n_corruptions : int
-        Noisy copies of each sample, drawn once for each level, in pairs of noise ε and -ε.
+        Number of noisy copies of each sample, drawn once for each level, in pairs of noise ε and -ε.
     tied : bool
         Whether :math:`W_2 = W_1^\top`. Then the estimate is the gradient of a function, and ``log_density`` exists;
-        without it the network is more flexible, ``log_density`` raises a ValueError, and ``gradient``, ``laplacian``
-        (the divergence of the field), ``objective`` and ``score`` work.
+        otherwise the network is more flexible, ``log_density`` raises a ValueError, and ``gradient``, ``laplacian``
+        (the divergence of the field), ``objective`` and ``score`` are available.
     cv : int
-        Folds of the selection, which compares the held-out score-matching objective.
+        Number of folds for the selection, which compares the held-out score-matching objective.
     random_state : int, Generator or None
 
     Attributes
@@ -61,25 +60,25 @@ class DenoisingAutoencoder(ScoreEstimator):
     density_ : Denoiser
         The trained network.
     n_hidden_, noise_
-        What was used.
+        The chosen ones.
     cv_results_ : dict of ndarray
         The candidates (n_hidden, noise), their held-out ``objective`` and its ``std_error`` over folds; empty if
-        nothing was left to choose.
+        there was nothing to choose.
     loss_ : float
-        Mean of :math:`|r(x + \sigma\varepsilon) - x|^2 / \sigma^2` over the noisy copies at the end. A network that
-        returns its input has d.
+        Mean of :math:`|r(x + \sigma\varepsilon) - x|^2 / \sigma^2` over the noisy copies at the end. For a network that
+        returns its input, this is d.
     n_iter_ : int
         Iterations of L-BFGS, over the three levels.
     n_features_in_, n_samples_seen_ : int
 
     Notes
     -----
-    Log-density values do not enter the loss. A stream's samples are kept, O(n d) memory: when they have grown by 5 %
-    since the last time, training continues from the present weights, with noise σ alone and on all samples so far; when
-    they have doubled, everything is redone, the choice of ``n_hidden`` and ``noise`` too.
+    Log-density values do not enter the loss. All samples of a stream are kept, O(n d) memory: when they have grown by
+    5 % since the last training, training continues from the current weights, with noise σ only and on all samples so
+    far; when they have doubled, everything is redone, including the choice of ``n_hidden`` and ``noise``.
 
-    An iteration takes 6 n n_corruptions n_hidden d multiplications and as many tanh as there are codes; a selection
-    trains once for each candidate and fold, and once more.
+    An iteration takes 6 n n_corruptions n_hidden d multiplications and one tanh per code unit; a selection trains once
+    for each candidate and fold, and once more.
 
     Examples
     --------
@@ -140,7 +139,7 @@ class DenoisingAutoencoder(ScoreEstimator):
             raise TypeError(f"tied={self.tied!r}: expected True or False")
 
     def _fit_seen(self):
-        """To all samples seen."""
+        """Fit to all samples seen."""
         self._n_fitted = self._n_trained = self.n_samples_seen_
         self._choose(self._seen)
         self._set(*self._train(self._seen, self.n_hidden_, self.noise_))
@@ -174,7 +173,7 @@ class DenoisingAutoencoder(ScoreEstimator):
         return float(part.weights @ objective / part.weights.sum())
 
     def _train(self, samples, n_hidden, noise, start: Denoiser | None = None):
-        """(Denoiser, loss, iterations); from ``start``, if given, at the last level alone."""
+        """(Denoiser, loss, iterations); if ``start`` is given, only the last level is trained, from it."""
         dim = samples.x.shape[1]
         if start is None:
             center, scale = _center_and_scale(self._seen)
@@ -189,7 +188,7 @@ class DenoisingAutoencoder(ScoreEstimator):
         return Denoiser(unflatten(parameters, dim, self.tied), center, scale, noise, self.tied), value, iterations
 
     def _descend(self, parameters, clean, weights, noise):
-        """L-BFGS on the loss in units of the noise: its value is near d however small the noise is."""
+        """L-BFGS on the loss in units of the noise: its value is near d for any noise."""
         k = self.n_corruptions
         half = self._rng.standard_normal(((k + 1) // 2, *clean.shape))
         noises = np.concatenate([half, -half])[:k]
@@ -234,7 +233,7 @@ def _sizes(n_hidden):
         return list(HIDDEN)
     try:
         sizes = np.atleast_1d(np.asarray(n_hidden))
-    except (TypeError, ValueError) as error:  # lists of unequal length, for one
+    except (TypeError, ValueError) as error:  # for example lists of unequal length
         raise TypeError(f"n_hidden={n_hidden!r}: {expected}") from error
     if sizes.ndim != 1 or not sizes.size or sizes.dtype.kind not in "iu":
         raise TypeError(f"n_hidden={n_hidden!r}: {expected}")

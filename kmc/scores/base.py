@@ -1,4 +1,4 @@
-"""What every score estimator does: reading samples, and what a fitted density gives."""
+"""Common parts of the score estimators: reading samples, and methods of a fitted density."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kmc.scores.densities import jit_parameters
 from kmc.scores.sums import Samples
 from kmc.source import gathered
 
-REFIT_GROWTH = 1.05  # the system of a stream is solved again when it has grown by this factor since the last time
+REFIT_GROWTH = 1.05  # the system of a stream is solved again when it has grown by this factor
 
 
 class FittedDensity(Protocol):
@@ -49,13 +49,13 @@ class FittedExpansion(NamedTuple):
         return self.base.laplacian(x) + self.function.laplacian(x - self.center)
 
     def jit_state(self) -> Any:
-        """The same for jitted loops; None if the base density is the user's own, or the kernel is."""
+        """The density for jitted loops; None if the base density or the kernel is the user's own."""
         base = jit_parameters(self.base, len(self.center))
         return None if base is None else self.function.jit_state(base, self.center)
 
 
 class ScoreEstimator(Estimator):
-    """Base of the score estimators: a subclass's ``_fit`` leaves a FittedDensity in ``density_``."""
+    """Base of the score estimators: a subclass's ``_fit`` sets ``density_`` to a FittedDensity."""
 
     density_: FittedDensity
     n_samples_seen_: int
@@ -67,11 +67,10 @@ class ScoreEstimator(Estimator):
         Parameters
         ----------
         X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
-            Samples of the density, n >= 2. They are gathered in memory; :meth:`partial_fit` takes one block at a time.
+            Samples of the density, n >= 2. They are collected in memory; :meth:`partial_fit` takes one block at a time.
         y, values : array_like (n,), or in blocks as X, optional
-            Log-density at the samples, up to a constant, where it is known, under either name: the kernel estimators
-            then also ask that the model agrees with them. The baselines check them and do without.
-        weights : array_like (n,), or in blocks as X, optional
+            Log-density at the samples, up to a constant, if known, under either name: the kernel estimators then also
+            fit these values. The baselines check but do not use them.
             Not negative; only their ratios matter.
 
         Returns
@@ -81,7 +80,7 @@ class ScoreEstimator(Estimator):
         Raises
         ------
         ValueError, TypeError
-            For points that are not finite or too few, a constant column, or a parameter out of its range; the message
+            Points are not finite or too few, a column is constant, or a parameter is out of its range; the message
             names it.
         """
         X, weights, values = gathered(X, weights, values_of(y, values))
@@ -95,9 +94,9 @@ class ScoreEstimator(Estimator):
     def partial_fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
         """Fit to one more block of samples; the first call is a :meth:`fit`.
 
-        Parameters and errors as in :meth:`fit`, but that a later block may have a single row. Weights are comparable
-        across blocks, and a block without weights has ones. What is kept of a stream, and when it is refitted, is in
-        the notes on the class.
+        Parameters and errors as in :meth:`fit`, except that a later block may have a single row. Weights are comparable
+        across blocks, and default to ones. See the notes on the class for what is kept of a stream and when it is
+        refitted.
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, weights, values=values)
@@ -113,11 +112,11 @@ class ScoreEstimator(Estimator):
         raise NotImplementedError
 
     def _extend(self, block: Samples) -> None:
-        """Take in one more block; ``n_samples_seen_`` counts it already."""
+        """Add one more block; ``n_samples_seen_`` includes it already."""
         raise NotImplementedError
 
     def _read(self, x: np.ndarray, values: Any, weights: Any) -> Samples:
-        """Checked data, weights in their own scale."""
+        """Checked data, with weights on their own scale."""
         value_weight = 0.0
         if hasattr(self, "value_weight"):
             check_number(self, "value_weight", 0)
@@ -142,11 +141,11 @@ class ScoreEstimator(Estimator):
         return self.density_.laplacian(x)
 
     def objective(self, X: Any) -> float:
-        r"""Empirical score-matching objective on X (n, d), lower is better.
+        r"""Empirical score-matching objective on X (n, d); lower is better.
 
         .. math:: \hat J = \frac1n \sum_b \Delta \log p(X_b) + \tfrac12 |\nabla \log p(X_b)|^2
 
-        of the whole density, its base included: the Fisher divergence from the truth but for a constant that depends
+        of the whole density, its base included: the Fisher divergence from the truth up to a constant that depends
         only on the truth (Hyvärinen 2005, theorem 1). For a uniform base it is the :math:`\hat J(f)` of Sutherland,
         Strathmann, Arbel and Gretton (2018), section 2.1.
         """

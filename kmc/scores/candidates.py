@@ -17,11 +17,11 @@ BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Candidates of ``bandwidth="cv"``, in median distances between samples."""
 
 REGULARIZATIONS = tuple(10.0 ** np.arange(-8.0, 2.0))
-"""Candidates of ``regularization="cv"``, in units of 1 / (median distance)²: so units of x do not matter."""
+"""Candidates of ``regularization="cv"``, in units of 1 / (median distance)², so that units of x do not matter."""
 
 
 class ScoreCandidate(NamedTuple):
-    """A setting whose regularizations are compared; the fields are columns of the table."""
+    """A setting for which regularizations are compared; the fields are columns of the table."""
 
     kernel: Any
     bandwidth: float
@@ -48,17 +48,17 @@ def settings(model: Any, samples: Samples, median: float) -> Iterator[ScoreSetti
 
 
 def bandwidths(bandwidth: Any, median: float, named: bool) -> list[float]:
-    """What a kernel is built with, for each candidate: :func:`kmc.kernels.candidate_bandwidths`."""
+    """Arguments for building a kernel, for each candidate: :func:`kmc.kernels.candidate_bandwidths`."""
     return candidate_bandwidths(bandwidth, median, named, BANDWIDTHS)
 
 
 def regularizations(regularization: Any, median: float) -> np.ndarray:
-    """The λ of each candidate, ascending as given."""
+    """The λ of each candidate, in the given order."""
     return numbers_or("regularization", regularization, np.array(REGULARIZATIONS) / median**2)
 
 
 def check_folds(cv: Any) -> None:
-    """A number of folds, or "loo"."""
+    """Check a number of folds, or "loo"."""
     if isinstance(cv, str) and cv == "loo":
         return
     if not is_whole(cv) or cv < 2:

@@ -1,4 +1,4 @@
-"""Checks of the samples that a score is to be learned from."""
+"""Checks of the samples for score estimation."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import numpy as np
 
 
 def check_samples(x: np.ndarray, estimator: Any = None, weights: np.ndarray | None = None) -> None:
-    """Raise a ValueError for samples that no density has a score at.
+    """Raise a ValueError for samples to which no density with a score can be fitted.
 
     Parameters
     ----------
     x : ndarray, shape (n, d)
         Finite.
     estimator : Estimator, optional
-        Its ``feature_names_in_``, if there are any, name the columns in messages.
+        Its ``feature_names_in_``, if any, name the columns in messages.
     weights : ndarray, shape (n,), optional
         Not negative; samples of weight zero do not count.
 
     Raises
     ------
     ValueError
-        If fewer than two samples count, all of them are equal, or a column is constant (but for rounding): a density
+        Fewer than two samples count, all of them are equal, or a column is constant (up to rounding): a density
         with all its mass in a plane has no gradient across it.
 
     Examples

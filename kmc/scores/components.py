@@ -10,17 +10,17 @@ from kmc.checks import is_number, is_whole
 
 
 def draw_components(components: Any, m: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """Sorted indices a d + i of the components that are used.
+    """Draw the sorted indices a d + i of the components that are used.
 
     Sutherland et al. (2018), section 3, "Dimension subsampling"; its [n] × [d] is [m] × [d].
 
     Parameters
     ----------
     components : int, float, sequence of int or None
-        How many in all; the probability of each, in (0, 1]; how many of each landmark, a sequence of m numbers, or of
-        one number for all; None for all.
+        The total number; the probability of each, in (0, 1]; the number for each landmark, a sequence of m numbers, or
+        of one number for all; None for all components.
     m, d : int
-        Landmarks and dimension.
+        Number of landmarks, and dimension.
     rng : Generator
     """
     if components is None:
@@ -38,7 +38,7 @@ def draw_components(components: Any, m: int, d: int, rng: np.random.Generator) -
         return chosen if len(chosen) else rng.integers(m * d, size=1)
     try:
         counts = np.atleast_1d(np.asarray(components))
-    except (TypeError, ValueError) as error:  # lists of unequal length, for one
+    except (TypeError, ValueError) as error:  # for example lists of unequal length
         raise ValueError(f"components={components!r}: {_expected(m, d)}") from error
     if counts.shape not in ((1,), (m,)) or counts.dtype.kind not in "iu":
         raise ValueError(f"components={components!r}: {_expected(m, d)}")
@@ -51,6 +51,6 @@ def draw_components(components: Any, m: int, d: int, rng: np.random.Generator) -
 
 def _expected(m, d):
     return (
-        f"expected a count of at least 1 out of the {m * d} components, a probability in (0, 1], or how many of each "
+        f"expected a count from 1 to {m * d} of components, a probability in (0, 1], or the number for each "
         f"landmark: a sequence of {m} whole numbers (or of one) between 0 and {d}, not all of them zero"
     )

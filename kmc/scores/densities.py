@@ -1,4 +1,4 @@
-"""Base densities q0: what an exponential family multiplies, and what it falls back to far from the data."""
+"""Base densities q0: the factor in an exponential family, and its limit far from the data."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
 DOFS = (1.0, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0, 100.0)
 
 _ADVICE = "base='uniform' needs no covariance, or use"
-_NARROWEST = 1e-12  # least eigenvalue of a correlation matrix that is more than rounding
+_NARROWEST = 1e-12  # smallest eigenvalue of a correlation matrix that is not rounding error
 
 
 class BaseDensity(Protocol):
-    """A log-density and its gradient at the rows of x (n, d); ``laplacian(x)`` (n,) is welcome."""
+    """A log-density and its gradient at the rows of x (n, d); optionally ``laplacian(x)`` (n,)."""
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """(n,); it need not be normalized."""
+        """(n,); need not be normalized."""
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """(n, d)."""
@@ -33,7 +33,7 @@ class BaseDensity(Protocol):
 class Flat:
     """The improper uniform density on R^d: log-density, gradient and Laplacian are zero.
 
-    It is the uniform q0 of the papers, whose support is large enough to hold everything of interest.
+    It is the uniform q0 of the papers, whose support contains everything of interest.
     """
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
@@ -53,18 +53,18 @@ class Flat:
 class Uniform:
     """The uniform density on a box: log-density minus infinity outside, gradient and Laplacian zero everywhere.
 
-    Score matching assumes that the density of the samples vanishes at the border of the box (Hyvärinen 2005): samples
-    that pile up there bias a fit.
+    Score matching assumes that the density of the samples vanishes at the boundary of the box (Hyvärinen 2005):
+    samples that pile up there bias a fit.
 
     Parameters
     ----------
     low, high : float or array_like, shape (d,)
-        Opposite corners; a number stands for all columns.
+        Opposite corners; a number applies to all columns.
 
     Raises
     ------
     ValueError
-        If they are not finite, or ``low < high`` fails in some column.
+        They are not finite, or ``low < high`` fails in some column.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Uniform:
         object.__setattr__(self, "high", _frozen(high))
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
-        """Minus the log-volume of the box inside of it, shape (n,)."""
+        """Minus the log-volume of the box inside it, shape (n,)."""
         inside = np.all((x >= self.low) & (x <= self.high), axis=1)
         widths = np.broadcast_to(self.high - self.low, x.shape[1:])
         return np.where(inside, -np.log(widths).sum(), -np.inf)
@@ -156,7 +156,7 @@ class Gaussian:
 
 @dataclass(frozen=True, eq=False)
 class StudentT:
-    """The multivariate Student-t density, normalized: a base whose score fades far from the data.
+    """The multivariate Student-t density, normalized: its score vanishes far from the data.
 
     Parameters
     ----------
@@ -222,25 +222,25 @@ class StudentT:
 
 @dataclass(frozen=True, eq=False)
 class UserDensity:
-    """Someone else's density, held to shapes and numbers.
+    """A user's density, with checks of the shapes and values that it returns.
 
-    A density without ``laplacian`` gets one by central differences of fourth order of its gradient: 4 d more calls of
-    ``gradient``, and a relative error near 1e-11 for a gradient that is smooth over a thousand steps.
+    A density without ``laplacian`` gets one by central differences of fourth order of its gradient: 4 d further calls
+    of ``gradient``, and a relative error near 1e-11 for a gradient that is smooth over a thousand steps.
 
     Parameters
     ----------
     density : object
-        With ``log_density(x)`` (n,), ``gradient(x)`` (n, d), and perhaps ``laplacian(x)`` (n,).
+        With ``log_density(x)`` (n,), ``gradient(x)`` (n, d), and optionally ``laplacian(x)`` (n,).
     step : float or array_like, shape (d,)
-        Of the differences, in the units of each column. :func:`fit_base` takes a thousandth of a column's standard
+        Step of the differences, in the units of each column. :func:`fit_base` uses a thousandth of a column's standard
         deviation, as a power of two so that adding it to a coordinate does not round.
 
     Raises
     ------
     TypeError
-        If a method is missing.
+        A method is missing.
     ValueError
-        Upon use, if the density returns an array of another shape, or NaN.
+        When called, if the density returns an array of another shape, or NaN.
     """
 
     density: Any
@@ -290,15 +290,15 @@ class UserDensity:
 
 
 def fit_base(base: Any, x: np.ndarray, weights: np.ndarray | None = None) -> Any:
-    """The base density that an estimator's parameter ``base`` means for these samples.
+    """The base density for the parameter ``base`` of an estimator and these samples.
 
     Parameters
     ----------
     base : {"uniform", "gaussian", "student-t"} or object
-        "uniform" is :class:`Flat`: uniform on a support large enough to hold everything. "gaussian" has the weighted
-        mean and covariance of the samples (maximum likelihood). "student-t" maximizes the likelihood too: location and
-        scale by expectation-maximization (Kent, Tyler and Vardi 1994), degrees of freedom out of ``DOFS``. An object
-        with ``log_density`` and ``gradient`` is taken as it is.
+        "uniform" is :class:`Flat`: uniform on a support that contains everything. "gaussian" has the weighted
+        mean and covariance of the samples (maximum likelihood). "student-t" maximizes the likelihood, too: location and
+        scale by expectation-maximization (Kent, Tyler and Vardi 1994), degrees of freedom from ``DOFS``. An object
+        with ``log_density`` and ``gradient`` is used unchanged.
     x : ndarray, shape (n, d)
     weights : ndarray, shape (n,), optional
         Not negative; ones by default.
@@ -311,10 +311,10 @@ def fit_base(base: Any, x: np.ndarray, weights: np.ndarray | None = None) -> Any
     Raises
     ------
     ValueError
-        For an unknown name, samples whose covariance is singular where it is needed, and a density that returns the
+        The name is unknown, the covariance of the samples is singular where it is needed, or a density returns the
         wrong shape or is not finite at some sample.
     TypeError
-        For an object without those methods.
+        An object lacks these methods.
 
     Examples
     --------
@@ -341,13 +341,13 @@ def fit_gaussian(x: np.ndarray, weights: np.ndarray | None = None) -> Gaussian:
     w = _shares(x, weights)
     mean = w @ x
     r = x - mean
-    mean = mean + w @ r  # the mean of numbers far from zero, to the last digit
+    mean = mean + w @ r  # corrects the rounding of the mean of numbers far from zero
     r = x - mean
     return gaussian_of_moments(mean, (w[:, None] * r).T @ r, len(x), _ADVICE)
 
 
 def fit_student(x: np.ndarray, weights: np.ndarray | None = None) -> StudentT:
-    """Location, scale and degrees of freedom of greatest likelihood; ValueError if the covariance is singular."""
+    """Location, scale and degrees of freedom of maximum likelihood; ValueError if the covariance is singular."""
     w = _shares(x, weights)
     start = fit_gaussian(x, w)
     lower = linalg.cholesky(start.covariance, lower=True)
@@ -363,7 +363,7 @@ def fit_student(x: np.ndarray, weights: np.ndarray | None = None) -> StudentT:
 
 
 def gaussian_of_moments(mean: np.ndarray, covariance: np.ndarray, n: int, advice: str = "use") -> Gaussian:
-    """The Gaussian of the moments of n samples, or a ValueError that says why there is none and what to do."""
+    """The Gaussian with the moments of n samples, or a ValueError that says why there is none and what to do."""
     sd = np.sqrt(np.diag(covariance))
     singular = not np.all(sd > 0)
     if not singular:
@@ -378,7 +378,7 @@ def gaussian_of_moments(mean: np.ndarray, covariance: np.ndarray, n: int, advice
 
 
 def jit_parameters(base: Any, dim: int = 0) -> BaseJitState | None:
-    """A base density as numbers for jitted loops; None for one that is neither flat nor Gaussian nor Student-t.
+    """A base density as numbers for jitted loops; None for one that is not flat, Gaussian or Student-t.
 
     Parameters
     ----------
@@ -410,10 +410,10 @@ jitted.register(BaseJitState, _base_workspace, _base_value_and_gradient)
 
 
 def _student_em(z, w, dof, iterations=1000):
-    """(mean log-likelihood, location, scale, dof) of white points, or None where the likelihood has no maximum.
+    """(mean log-likelihood, location, scale, dof) of white points, or None if the likelihood has no maximum.
 
-    The scale is divided by the sum of the weights u rather than by n (parameter expansion), which leaves the fixed
-    point as it is and gets there several times sooner. With few degrees of freedom and enough coincident points the
+    The scale is divided by the sum of the weights u rather than by n (parameter expansion), which has the same fixed
+    point and converges several times faster. With few degrees of freedom and enough coincident points the
     likelihood grows without bound as the scale shrinks on them.
     """
     d = z.shape[1]
@@ -464,7 +464,7 @@ def _ellipsoid(center, matrix, center_name, matrix_name):
 
 
 def _check_at(density, base, x):
-    """A base given by the user must have the dimension of the samples, and be finite at every one of them."""
+    """Check that a user's base has the dimension of the samples, and is finite at all of them."""
     centers: list[Any] = [getattr(density, name, 0.0) for name in ("mean", "location", "low")]
     dim = next((np.size(center) for center in centers if np.ndim(center)), None)
     if dim is not None and dim != x.shape[1]:

@@ -13,23 +13,23 @@ from kmc.scores.sums import Samples
 
 
 class FiniteKEF(BasisEstimator):
-    r"""Score estimator in random Fourier features, whose number does not depend on the samples.
+    r"""Score estimator in random Fourier features, whose number does not depend on the number of samples.
 
     The "finite" estimator of Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), with features
     :math:`\sqrt{2/p}\cos(\omega_j^\top x + b_j)` (Rahimi and Recht 2008) whose frequencies have the kernel's spectral
-    density. The penalty is λ|β|². A stream (:meth:`partial_fit`) needs no memory of its samples.
+    density. The penalty is λ|β|². The samples of a stream (:meth:`partial_fit`) need not be stored.
 
     Parameters
     ----------
     kernel, bandwidth, regularization, base, jitter, value_weight, cv, random_state
-        As in :class:`NystromKEF`; the kernel must be a built-in radial one, or sums and products of them.
+        As in :class:`NystromKEF`; the kernel must be a built-in radial one, or a sum or product of such kernels.
     n_basis : int
         Number of features p.
 
     Attributes
     ----------
     coefficients_ : ndarray, shape (p,)
-        β. The others as in :class:`NystromKEF`.
+        β. Other attributes as in :class:`NystromKEF`.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class FiniteKEF(BasisEstimator):
 
     def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
         check_count(self, "n_basis", 1)
-        self._frequency_seed = int(rng.integers(2**63))  # the same draw, rescaled, for every bandwidth
+        self._frequency_seed = int(rng.integers(2**63))  # the same frequencies, rescaled, for every bandwidth
 
     def _basis(self, kernel: Any) -> Basis:
         rng = np.random.default_rng(self._frequency_seed)

@@ -15,7 +15,7 @@ from kmc.scores.full_system import FullSystem
 from kmc.scores.sums import Samples
 
 PRODUCTS = 1000
-"""At most so many products with the matrix are spent on a fit."""
+"""Largest number of products with the matrix for a fit."""
 
 
 class FullKEF(ScoreEstimator):
@@ -28,16 +28,16 @@ class FullKEF(ScoreEstimator):
 
     the minimizer of Ĵ(f) + ½ λ |f|² over all f: equations 2 to 4 of Sutherland, Strathmann, Arbel and Gretton (2018),
     "Efficient and principled score estimation with Nyström kernel exponential families", after Sriperumbudur, Fukumizu,
-    Gretton, Hyvärinen and Kumar (2017). The paper's Gaussian kernel exp(-|x - y|²/σ) is ours with σ = 2 bandwidth².
+    Gretton, Hyvärinen and Kumar (2017). The paper's Gaussian kernel exp(-|x - y|²/σ) is kmc's with σ = 2 bandwidth².
 
     Parameters
     ----------
     kernel : str, kernel or list of them
         "gaussian", "inverse-multiquadric", "rational-quadratic", "matern52", "matern72", "polynomial" or an object from
-        :mod:`kmc.kernels`. Of a list, the one with the best held-out objective is taken.
+        :mod:`kmc.kernels`. From a list, the one with the best held-out objective is chosen.
     bandwidth : float, "median", "cv" or sequence of float
-        In the units of X; "median" is the median distance between samples, "cv" and a sequence are chosen from. A
-        kernel object brings its own scale: "median" leaves it as it is, numbers are factors of it.
+        In the units of X; "median" is the median distance between samples; "cv" and a sequence are candidates to choose
+        from. A kernel object has its own scale: "median" keeps it, numbers multiply it.
     regularization : float, "cv" or sequence of float
         λ, positive.
     base : str, density or list of them
@@ -47,11 +47,11 @@ class FullKEF(ScoreEstimator):
         "dense" factorizes the matrix; "cg" runs conjugate gradients, with a Nyström preconditioner, on products with a
         matrix that is never formed; "auto" is "dense" for n d <= 1000 unknowns.
     tolerance : float
-        Of "cg": bound on the relative error, root mean square over the samples, that it leaves in the gradient of f.
+        For "cg": bound on the relative error, root mean square over the samples, of the gradient of f.
     value_weight : float
         γ of the value terms, when ``fit`` is given values.
     cv : int
-        Folds of the selection.
+        Number of folds for the selection.
     random_state : int, Generator or None
 
     Attributes
@@ -59,30 +59,31 @@ class FullKEF(ScoreEstimator):
     coefficients_ : ndarray, shape (n, d)
         β.
     kernel_, bandwidth_, regularization_, base_density_, solver_
-        What was used.
+        The chosen ones.
     cv_results_ : dict of ndarray
         The candidates (kernel, bandwidth, base, penalty, regularization), their held-out ``objective`` and its
-        ``std_error``; empty if nothing was left to choose. NaN where "cg" needs more than 100 products, at low λ.
+        ``std_error``; empty if there was nothing to choose. NaN where "cg" needs more than 100 products, at low λ.
     n_iter_ : int
-        Products with the matrix that "cg" took, 0 for "dense".
+        Number of products with the matrix in "cg", 0 for "dense".
     n_features_in_, n_samples_seen_ : int
 
     Warns
     -----
     KmcWarning
-        If "cg" ends before it reaches the tolerance.
+        "cg" ends before it reaches the tolerance.
 
     Notes
     -----
-    With p = n d unknowns (n (d + 1) with values) "dense" takes O(p³) time and 8 p² bytes, thrice that to choose the
-    regularization; "cg" O(n² d) time for each of ten to a hundred products, twice that for kernels that are not made of
-    the radial ones in :mod:`kmc.kernels`, and O(n d) memory besides a few (3 √p)². A gradient at a point takes O(n d).
+    With p = n d unknowns (n (d + 1) with values) "dense" takes O(p³) time and 8 p² bytes, three times that to choose
+    the regularization; "cg" O(n² d) time for each of ten to a hundred products, twice that for kernels that are not
+    composed of the radial ones in :mod:`kmc.kernels`, and O(n d) memory plus a few (3 √p)². A gradient at a point takes
+    O(n d).
 
-    The full estimator does not stream: its function needs every sample, so all are kept, and the system is solved from
-    scratch when they have grown by 5 % since the last time, with all choices made again when they have doubled.
+    The full estimator does not stream: its function needs every sample, so all are kept. The system is solved from
+    scratch when they have grown by 5 % since the last time, and all choices are made again when they have doubled.
 
-    Candidates are compared by K-fold cross-validation, on 1000 samples at random if there are more; the λ that is best
-    for n₁ of n samples becomes λ (n₁/n)^{1/3}, the slowest decay in theorem 2 of the paper.
+    Candidates are compared by K-fold cross-validation, on 1000 random samples if there are more; the best λ for n₁ of n
+    samples becomes λ (n₁/n)^{1/3}, the slowest decay in theorem 2 of the paper.
 
     Examples
     --------
@@ -122,7 +123,7 @@ class FullKEF(ScoreEstimator):
         self.random_state = random_state
 
     def _fit(self, samples: Samples) -> None:
-        """Choose what the parameters leave open, and solve."""
+        """Choose open parameters, and solve."""
         check_choice(self, "solver", ("auto", "dense", "cg"))
         check_number(self, "tolerance", 0, 1)
         self._solve(samples, choose(self, _counted(samples)))

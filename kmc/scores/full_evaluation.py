@@ -1,4 +1,4 @@
-"""What the objective of the full estimator asks of a function at the samples, as a linear operator."""
+"""Values and gradients of a function at the samples, as a linear operator of the full estimator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kmc.scores.full_operator import GradientGram
 
 
 class EvaluationOperator:
-    r"""E f: √w ∇f at each sample and, with a weight γ of values, √(γw) (f - f̄) too.
+    r"""E f: √w ∇f at each sample and, with a weight γ of values, also √(γw) (f - f̄).
 
     Half of |E f|² is the quadratic part of the objective, times Σ w. f̄ is the weighted mean of f over the samples,
     because the constant in the log-density is free.
@@ -18,7 +18,7 @@ class EvaluationOperator:
     Parameters
     ----------
     kernel : Kernel
-        Of the reproducing-kernel space of f.
+        The kernel of the space of f.
     points : ndarray, shape (n, d)
     weights : ndarray, shape (n,)
         Positive.
@@ -36,11 +36,11 @@ class EvaluationOperator:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of E f: (n, d), or (n, d + 1) with values."""
+        """Shape of E f: (n, d), or (n, d + 1) with values."""
         return self._gram.shape
 
     def rows(self, gradients: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """E f from gradients (n, d) and values (n,) of f at the points; the latter are not looked at without γ."""
+        """E f from gradients (n, d) and values (n,) of f at the points; the values are not used without γ."""
         if self.value_weight is None:
             return self._scale * gradients
         return self._centered(self._scale * np.column_stack([gradients, values]))
@@ -82,7 +82,7 @@ class EvaluationOperator:
         return matrix
 
     def _constant(self):
-        """The unit vector that a constant function would have in place of values."""
+        """The unit vector of values that a constant function would have."""
         out = np.zeros(self.shape)
         out[:, -1] = self._root / np.linalg.norm(self._root)
         return out.reshape(-1)

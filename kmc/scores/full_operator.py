@@ -1,7 +1,7 @@
-"""The Gram matrix of all kernel gradients at n samples, as a matrix and without it.
+"""The Gram matrix of all kernel gradients at n samples, dense or matrix-free.
 
-Its rows and columns stand for the functions ∂_i k(x_a, ·) of the full estimator (G of Sutherland, Strathmann, Arbel and
-Gretton 2018, equation 4) and, on request, for the sections k(x_a, ·). It has (n d)² entries; a product with a vector
+Its rows and columns belong to the functions ∂_i k(x_a, ·) of the full estimator (G of Sutherland, Strathmann, Arbel and
+Gretton 2018, equation 4) and, optionally, to the sections k(x_a, ·). It has (n d)² entries; a product with a vector
 needs O((n + tile) d) memory and O(n² d) time, by recomputing the kernel in square tiles.
 """
 
@@ -14,14 +14,14 @@ from kmc.bases import KernelExpansion
 from kmc.bases.section_forms import profile_and_metric
 from kmc.kernels import Kernel, kernel_derivative, program, run_program, stack_for
 
-TILE = 128  # samples: five arrays of a tile's pairs stay in the second-level cache
+TILE = 128  # samples: five arrays of a tile's pairs fit in the second-level cache
 
 _PARTIALS = 2**22  # numbers in a strip of the matrix
 _NONE = np.empty(0)
 
 
 class GradientGram:
-    """Inner products of ∂_i k(x_a, ·), and of k(x_a, ·) where ``sections`` are wanted.
+    """Inner products of ∂_i k(x_a, ·) and, with ``sections``, of k(x_a, ·).
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class GradientGram:
     Attributes
     ----------
     shape : tuple
-        Of the vectors that the matrix multiplies, (n, d) or (n, d + 1).
+        Shape of the vectors that the matrix multiplies, (n, d) or (n, d + 1).
     """
 
     def __init__(self, kernel: Kernel, points: np.ndarray, sections: bool = False):
@@ -41,7 +41,7 @@ class GradientGram:
         self.shape = (points.shape[0], points.shape[1] + sections)
         profile, self._metric = profile_and_metric(kernel)
         self._program = program(profile) if profile.kind == "distance" else None
-        origin = np.median(points, axis=0)  # tiles lose no digits to an outlier that drags the mean along
+        origin = np.median(points, axis=0)  # unlike the mean, an outlier hardly moves it, which would cost digits
         mapped = points - origin if self._metric is None else (points - origin) @ self._metric.T
         self._mapped = np.ascontiguousarray(mapped)
 
@@ -61,7 +61,7 @@ class GradientGram:
     def moment(self, gradients: np.ndarray, laplacians: np.ndarray) -> np.ndarray:
         """Gradients and, with ``sections``, values of Σ_a <g_a, ∂k(x_a, ·)> + l_a Δk(x_a, ·) at the points.
 
-        ``gradients`` g are (n, d), ``laplacians`` l (n,), of which one is not zero; the result is of ``shape``.
+        ``gradients`` g are (n, d), ``laplacians`` l (n,), one of them not zero; the result is of ``shape``.
         """
         if self._program is None or self._metric is not None:
             return self._expanded(gradients, laplacians)
@@ -94,7 +94,7 @@ class GradientGram:
         return out
 
     def _expanded(self, vector, laplacians=None):
-        """By evaluating the expansion at its own centers: any kernel, half the speed."""
+        """The product by evaluating the expansion at its own centers: for any kernel, at half the speed."""
         d = self.points.shape[1]
         sections = vector[:, d] if vector.shape[1] > d else None
         gradients = vector[:, :d] if np.any(vector[:, :d]) else None
@@ -114,10 +114,10 @@ def tiled_product(program, x, vector, laplacians):
         out_a &= \sum_b q\, c_b - 2 q' \langle r, v_b \rangle .
 
     With ``laplacians`` l (n,) instead of c, those of the kernel are added: (8q'''s + 4(d + 2)q'') l_b to the bracket,
-    (4q''s + 2dq') l_b to the values. They are empty otherwise.
+    (4q''s + 2dq') l_b to the values. Otherwise they are empty.
 
-    <r, v_b> = <x_a, v_b> - <x_b, v_b>, and what multiplies r splits into r = x_a - x_b: so a tile of pairs needs matrix
-    products only, and one evaluation of the kernel serves it and its mirror image.
+    <r, v_b> = <x_a, v_b> - <x_b, v_b>, and r = x_a - x_b splits as well: so a tile of pairs needs matrix products only,
+    and one evaluation of the kernel serves the tile and its mirror image.
     """
     n, d = x.shape
     sections = vector.shape[1] > d
@@ -198,7 +198,7 @@ def _without_sections(program, stack, s, t, u):
 
 @numba.njit(cache=True, error_model="numpy")
 def _with_sections(program, stack, s, t, u, c_rows, c_columns, rows, columns, mirror):
-    """The same, less ½ q' c; and the values that the sections and gradients of a tile have at its points."""
+    """The same, minus ½ q' c; and the values of the sections and gradients of a tile at its points."""
     for a in range(s.shape[0]):
         row, straight, mirrored = s[a], t[a], u[a]
         for b in range(row.size):
@@ -217,7 +217,7 @@ def _with_sections(program, stack, s, t, u, c_rows, c_columns, rows, columns, mi
 
 @numba.njit(cache=True, error_model="numpy")
 def _with_laplacians(program, stack, s, t, u, d, l_rows, l_columns, rows, columns, mirror):
-    """The same with Laplacians of the kernel in place of its sections."""
+    """The same with Laplacians of the kernel instead of its sections."""
     for a in range(s.shape[0]):
         row, straight, mirrored = s[a], t[a], u[a]
         for b in range(row.size):

@@ -15,17 +15,17 @@ LEAST_RANK = 32
 
 
 class Preconditioner:
-    r"""Nyström's approximation of E E* by the gradients Φ of the kernel at m samples, inverted for every shift.
+    r"""Nyström approximation of E E* by the gradients Φ of the kernel at m samples, inverted for every shift.
 
-    E E* is replaced by :math:`B G^{-1} B^\top` with B = E Φ and G the Gram matrix of Φ. Where W whitens G and at once
-    diagonalizes BᵀB, into Λ, the inverse of the former plus μI is
-    :math:`(I - B W (\Lambda + \mu)^{-1} W^\top B^\top)/\mu` (Sherman–Morrison–Woodbury). B is not kept: its products
+    E E* is replaced by :math:`B G^{-1} B^\top` with B = E Φ and G the Gram matrix of Φ. Let W whiten G and
+    diagonalize BᵀB, into Λ. Then the inverse of the approximation plus μI is
+    :math:`(I - B W (\Lambda + \mu)^{-1} W^\top B^\top)/\mu` (Sherman–Morrison–Woodbury). B is not stored: its products
     are expansions in the kernel, O(n m d).
 
     Parameters
     ----------
     evaluation : EvaluationOperator
-        The E.
+        The operator E.
     rank : int
         About m d, the number of functions in Φ. They cost O(n rank²) time and O(rank²) memory.
     """
@@ -39,11 +39,11 @@ class Preconditioner:
         gram = basis.gram()
         np.einsum("ii->i", gram)[:] += 1e-10 * np.trace(gram) / len(gram)
         self._values, self._whitening = linalg.eigh(self._squares(basis), gram, check_finite=False)
-        self._noise = 1e-6 * self._values[-1]  # of Λ, where whitening amplifies the rounding of BᵀB
+        self._noise = 1e-6 * self._values[-1]  # error of Λ, where whitening amplifies the rounding of BᵀB
 
     def at(self, shift: float) -> Callable[[np.ndarray], np.ndarray]:
         """The approximate inverse of E E* + shift I, positive definite."""
-        floor = max(shift, self._noise)  # Λ + floor is more than Λ and its noise: the difference below stays positive
+        floor = max(shift, self._noise)  # Λ + floor exceeds Λ and its error: the difference below stays positive
         kept = self._values > 0.1 * floor
         whitening, inverse = self._whitening[:, kept], 1.0 / (self._values[kept] + floor)
 

@@ -17,14 +17,14 @@ from kmc.scores.sums import Samples
 from kmc.selection import Search, folds_of
 
 SELECTION = 1000
-"""Samples at most that candidates are compared on."""
+"""Largest number of samples on which candidates are compared."""
 
 TOLERANCE, PRODUCTS = 1e-3, 100
-"""Of conjugate gradients while candidates are compared: where λ needs more products, it and lower ones are not."""
+"""Limit on conjugate gradients while candidates are compared: a λ that needs more, and all lower ones, are skipped."""
 
 
 class Choice(NamedTuple):
-    """What the parameters left open."""
+    """The chosen parameters."""
 
     kernel: Any
     bandwidth: float
@@ -34,14 +34,14 @@ class Choice(NamedTuple):
 
 
 def choose(model: Any, samples: Samples) -> Choice:
-    """Settle a FullKEF's parameters for samples of positive weight.
+    """Choose a FullKEF's open parameters for samples of positive weight.
 
-    With more than ``SELECTION`` samples candidates are compared on so many, at random; the λ that is best for n₁ of n
-    samples becomes λ (n₁/n)^(1/3), the slowest decay of Sutherland, Strathmann, Arbel and Gretton (2018), theorem 2.
+    With more than ``SELECTION`` samples, candidates are compared on a random subset of that size; the best λ for n₁ of
+    n samples becomes λ (n₁/n)^(1/3), the slowest decay of Sutherland, Strathmann, Arbel and Gretton (2018), theorem 2.
     """
     candidates.check_folds(model.cv)
     if model.cv == "loo":
-        raise ValueError("cv='loo': the full estimator has no shortcut to leave-one-out, use a number of folds")
+        raise ValueError("cv='loo': the full estimator has no exact leave-one-out, use a number of folds")
     rng, median = as_generator(model.random_state), median_distance(samples.x)
     search = Search(_regularizations(model.regularization, median))
     settings = list(candidates.settings(model, samples, median))
@@ -56,7 +56,7 @@ def choose(model: Any, samples: Samples) -> Choice:
 
 
 def held_out_objective(density: FittedDensity, samples: Samples) -> float:
-    """The mean objective of a density on samples, the value terms included, as in :class:`kmc.scores.sums.Sums`."""
+    """The mean objective of a density on samples, including the value terms, as in :class:`kmc.scores.sums.Sums`."""
     share = samples.weights / samples.weights.sum()
     gradient = density.gradient(samples.x)
     total = share @ (density.laplacian(samples.x) + 0.5 * np.einsum("nd,nd->n", gradient, gradient))
@@ -70,7 +70,7 @@ def _regularizations(regularization, median):
     found = candidates.regularizations(regularization, median)
     if not np.all(found > 0):
         raise ValueError(
-            f"regularization={regularization!r}: expected positive numbers; the full estimator divides by λ, and does "
+            f"regularization={regularization!r}: expected positive numbers: the full estimator divides by λ, and does "
             "not exist with zero"
         )
     return found
@@ -82,7 +82,7 @@ def _subset(samples, rng):
 
 
 def _best(model, samples, settings, search, rng) -> ScoreSetting:
-    """The setting with the best regularization, which stays in ``search``."""
+    """The setting with the best regularization, which is kept in ``search``."""
     folds = folds_of(len(samples.x), model.cv, rng)
     best = None
     for setting in settings:
@@ -94,7 +94,7 @@ def _best(model, samples, settings, search, rng) -> ScoreSetting:
 
 
 def _held_out(model, samples, setting, folds, regularizations):
-    """Objective (folds, l) of each part under the fits to the rest; NaN where they take too long."""
+    """Objective (folds, l) of each fold under the fits to the others; NaN where they take too long."""
     descending = np.argsort(-regularizations)
     out = np.full((len(folds), len(regularizations)), np.nan)
     for k, fold in enumerate(folds):

@@ -1,12 +1,12 @@
 r"""The linear system of the full estimator, for every regularization, dense or matrix-free.
 
-Let E f be the gradients of f at the samples and, where log-density values y are known, its values, weighted and
-centered (:class:`~kmc.scores.full_evaluation.EvaluationOperator`), and ȳ what they should be: zeros, and y - log q0.
+Let E f be the gradients of f at the samples and, if log-density values y are known, its values, weighted and
+centered (:class:`~kmc.scores.full_evaluation.EvaluationOperator`), and ȳ their targets: zeros, and y - log q0.
 The objective plus its penalty, times W = Σ w, is
 
 .. math:: \tfrac12 |E f - \bar y|^2 + W \langle \hat\xi, f \rangle + \tfrac{W \lambda}{2} |f|^2 ,
 
-and least over the reproducing-kernel space at
+minimized over the reproducing-kernel space by
 
 .. math:: f = E^* u - \hat\xi / \lambda, \qquad (E E^* + W \lambda I)\, u = E \hat\xi / \lambda + \bar y :
 
@@ -30,7 +30,7 @@ from kmc.scores.full_preconditioner import Preconditioner
 from kmc.scores.sums import Samples
 
 DENSE = 1000
-"""Unknowns up to which the solver "auto" is "dense"."""
+"""Largest number of unknowns for which the solver "auto" is "dense"."""
 
 
 class Solved(NamedTuple):
@@ -38,19 +38,19 @@ class Solved(NamedTuple):
 
     function: KernelExpansion  # f, in centered coordinates
     coefficients: np.ndarray  # β (n, d)
-    error: float = 0.0  # bound on the relative error of E f - ȳ; 0 of a direct solution
-    iterations: int = 0  # 0 of a direct solution
+    error: float = 0.0  # bound on the relative error of E f - ȳ; 0 for a direct solution
+    iterations: int = 0  # 0 for a direct solution
     converged: bool = True
 
 
 class FullSystem:
-    """What all regularizations share, for one kernel, base density and set of samples.
+    """The parts shared by all regularizations, for one kernel, base density and set of samples.
 
     Parameters
     ----------
     kernel : Kernel
     samples : Samples
-        Of positive weight.
+        Samples of positive weight.
     base : density
     """
 
@@ -74,19 +74,19 @@ class FullSystem:
         return self._target.size
 
     def solver(self, name: str) -> str:
-        """What "auto" is, "dense" or "cg", by size."""
+        """The solver "dense" or "cg"; "auto" depends on the size."""
         if name != "auto":
             return name
         return "dense" if self.size <= DENSE else "cg"
 
     def path(self, solver: str, regularizations: np.ndarray, tolerance: float, most: int) -> Iterator[Solved]:
-        """Solve for each regularization, by the solver of that name."""
+        """Solve for each regularization, with the named solver."""
         if self.solver(solver) == "dense":
             return self.dense(regularizations)
         return self.iterative(regularizations, tolerance, most)
 
     def dense(self, regularizations: np.ndarray) -> Iterator[Solved]:
-        """Solve for each regularization: one by a Cholesky factorization, more by one eigendecomposition.
+        """Solve for each regularization: a single one by Cholesky factorization, several by one eigendecomposition.
 
         Memory is that of one matrix of ``size``² numbers, two with values, three to four for the eigendecomposition.
         """
@@ -132,7 +132,7 @@ class FullSystem:
         if info or linalg.lapack.dpocon(factor, norm, uplo="L")[0] < np.finfo(float).eps:
             raise ValueError(
                 f"regularization={regularization:g}: the system of {self.size} equations is singular to working "
-                "precision, use a larger one"
+                "precision, use a larger regularization"
             )
         dual, _ = linalg.lapack.dpotrs(factor, self._rhs(regularization).reshape(-1), lower=1)
         return self._solved(dual, regularization)

@@ -1,4 +1,4 @@
-"""The fitted Gaussian: the baseline that every score estimator has to beat."""
+"""The fitted Gaussian: a baseline for every score estimator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kmc.scores.sums import Samples
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Weighted moments of samples: they add, and so serve streams."""
+    """Weighted moments of samples; they can be added, for streams."""
 
     count: int
     weight: float  # Σ w
@@ -33,9 +33,9 @@ class Moments:
 class GaussianScore(ScoreEstimator):
     """A Gaussian with the mean and the covariance of the samples.
 
-    Maximum likelihood and score matching agree on it (Hyvärinen 2005, section 3.1). It has no parameters, and unlike
-    those of the other estimators its log-density is normalized. A stream is its moments: ``partial_fit`` gives what one
-    ``fit`` to all samples would, but for rounding.
+    Maximum likelihood and score matching give the same fit (Hyvärinen 2005, section 3.1). It has no parameters, and
+    unlike that of the other estimators its log-density is normalized. Only the moments of a stream are kept:
+    ``partial_fit`` gives the result of one ``fit`` to all samples, up to rounding.
 
     Attributes
     ----------
@@ -79,6 +79,6 @@ class GaussianScore(ScoreEstimator):
 def _moments(x, w):
     total = w.sum()
     mean = w @ x / total
-    mean = mean + w @ (x - mean) / total  # the mean of numbers far from zero, to the last digit
+    mean = mean + w @ (x - mean) / total  # corrects the rounding of the mean of numbers far from zero
     r = x - mean
     return Moments(len(x), float(total), mean, (w[:, None] * r).T @ r)

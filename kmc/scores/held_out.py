@@ -1,4 +1,4 @@
-"""Held-out objectives of a ridge system, by folds or by exact leave-one-out, from sums: no model is fitted twice."""
+"""Held-out objectives of a ridge system from sums, by folds or by exact leave-one-out, without refitting a model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class HeldOut(Protocol):
     total: Sums
 
     def objectives(self, penalty: np.ndarray, regularizations: np.ndarray, jitter: Any) -> np.ndarray:
-        """Objective (parts, l) of each held-out part at the coefficients of the rest, for each regularization."""
+        """Objective (parts, l) of each held-out part at the coefficients of the others, for each regularization."""
 
 
 class Folds:
-    """K-fold: one sum for each fold, the whole minus a fold for its training set."""
+    """K-fold: one sum for each fold; its training set is the whole minus the fold."""
 
     def __init__(self, basis: Basis, samples: Samples, base: Any, folds: list[np.ndarray]):
         self.parts = [accumulate_sums(basis, samples.take(fold), base) for fold in folds]
@@ -41,7 +41,7 @@ class Folds:
 
 
 class LeaveOneOut:
-    r"""Exact leave-one-out of the score-matching objective, at the price of a triangular solve.
+    r"""Exact leave-one-out of the score-matching objective, at the cost of a triangular solve.
 
     With M = BᵀB + nλP over all samples, B_b and h_b the gradients and the linear term of sample b, H_b = B_b M⁻¹ B_bᵀ:
     the fit without b has at b the gradient g = (I - H_b)⁻¹ (B_b β + B_b M⁻¹ h_b) and the linear term

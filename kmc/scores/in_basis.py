@@ -1,4 +1,4 @@
-"""What the estimators in a finite basis share: fits, streams, and the choice of landmarks."""
+"""Common parts of the estimators in a finite basis: fits, streams, and the choice of landmarks."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class BasisEstimator(ScoreEstimator):
 
 
 class _Stream:
-    """The blocks so far: as samples where the basis will follow them, and as sums."""
+    """The blocks so far: as samples if the basis will depend on them, and as sums."""
 
     def __init__(self, samples: Samples, total: Sums, keep: bool):
         self.n = self.n_solved = self.n_chosen = len(samples.x)
         self.samples: Any = samples if keep else None
-        # O(p²) memory that a fit alone does not need: summed again if the stream continues
+        # O(p²) memory that a single fit does not need: summed again if the stream continues
         self.total: Sums | None = None if keep else total
 
     def add(self, model: Any, block: Samples) -> None:
@@ -74,10 +74,10 @@ def draw_landmarks(model: Any, samples: Samples, kernel: Any, rng: np.random.Gen
 
 
 def check_smooth(kernel: Any, derivatives: int) -> None:
-    """ValueError for a kernel whose sections have fewer derivatives than the estimator takes."""
+    """ValueError for a kernel whose sections have fewer derivatives than the estimator needs."""
     if kernel.differentiability < derivatives:
         raise ValueError(
             f"kernel={kernel!r} has {kernel.differentiability:g} derivatives at coincident points: this "
-            f"estimator takes {derivatives}, use 'gaussian', 'rational-quadratic', 'inverse-multiquadric', 'matern52' "
+            f"estimator needs {derivatives}, use 'gaussian', 'rational-quadratic', 'inverse-multiquadric', 'matern52' "
             "or 'matern72'"
         )

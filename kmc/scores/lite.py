@@ -19,7 +19,7 @@ class LiteKEF(BasisEstimator):
 
     Lemma 4 of Sutherland, Strathmann, Arbel and Gretton (2018) for any landmarks, kernel and base density; with
     ``penalty="norm+coefficients"`` the regularizer of the original "lite" estimator of Strathmann et al. (2015). With
-    all samples as landmarks it is often the best of the family in ten dimensions and more.
+    all samples as landmarks it is often the best of the family in ten or more dimensions.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class LiteKEF(BasisEstimator):
     Attributes
     ----------
     coefficients_ : ndarray, shape (m,)
-        α. The others as in :class:`NystromKEF`, and ``penalty_``.
+        α. Other attributes as in :class:`NystromKEF`, and ``penalty_``.
 
     Examples
     --------

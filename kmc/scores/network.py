@@ -10,7 +10,7 @@ import numpy as np
 
 from kmc import jitted
 
-_BLOCK = 512  # rows of a loss at a time: their codes stay in the cache
+_BLOCK = 512  # rows of a loss at a time: their codes fit in the cache
 
 
 class Network(NamedTuple):
@@ -32,7 +32,7 @@ class Network(NamedTuple):
 class Denoiser:
     r"""The score field of a denoising autoencoder, in the units of x.
 
-    A network r that reconstructs z = (x - center) / scale out of z plus noise of standard deviation σ / scale has
+    A network r that reconstructs z = (x - center) / scale from z plus noise of standard deviation σ / scale has
     (scale r(z) + center - x) / σ² near ∇ log p(x), and (tr ∇r(z) - d) / σ² near Δ log p(x) (Alain and Bengio 2014,
     theorem 1).
 
@@ -40,7 +40,7 @@ class Denoiser:
 
     .. math:: \frac{s^2}{\sigma^2} \Bigl(\sum_j \log\cosh(w_j \cdot z + b_j) + c \cdot z - \tfrac12 |z|^2\Bigr)
 
-    with encoder w, code bias b, bias c and scale s. If they are not it is, as a rule, the gradient of no function.
+    with encoder w, code bias b, bias c and scale s. Otherwise it is in general not a gradient.
     """
 
     network: Network
@@ -53,8 +53,8 @@ class Denoiser:
         """(n,), or a ValueError if the weights are not tied."""
         if not self.tied:
             raise ValueError(
-                "log_density: the field of an autoencoder with tied=False is the gradient of no function, so no "
-                "density belongs to it; use DenoisingAutoencoder(tied=True), or only gradient, laplacian and objective"
+                "log_density: the field of an autoencoder with tied=False is not a gradient, so it has no "
+                "density; use DenoisingAutoencoder(tied=True), or only gradient, laplacian and objective"
             )
         z = self._standard(x)
         inner = np.abs(z @ self.network.encoder.T + self.network.code_bias)
@@ -75,7 +75,7 @@ class Denoiser:
         return (slopes @ along - x.shape[1]) / self.noise**2
 
     def state(self) -> DenoiserState:
-        """The same for jitted loops."""
+        """The field for jitted loops."""
         network = Network(*(np.ascontiguousarray(array) for array in self.network))
         return DenoiserState(*network, self.center, self.scale, self.noise, self.tied)
 
@@ -84,7 +84,7 @@ class Denoiser:
 
 
 def initial(dim: int, n_hidden: int, tied: bool, rng: np.random.Generator) -> Network:
-    """Random weights that neither saturate the code of standardized points nor stretch it when it is decoded."""
+    """Random weights that neither saturate the code of standardized points nor expand them in decoding."""
     if tied:
         encoder = rng.standard_normal((n_hidden, dim)) / np.sqrt(max(n_hidden, dim))
         return Network(encoder, np.zeros(n_hidden), encoder.T, np.zeros(dim))
@@ -136,11 +136,11 @@ def loss(
         decoder += weighted.T @ code
         into.bias[:] += weighted.sum(axis=0)
         code *= code
-        np.subtract(1.0, code, out=code)  # the slope of tanh
+        np.subtract(1.0, code, out=code)  # the derivative of tanh
         code *= weighted @ network.decoder
         into.code_bias[:] += code.sum(axis=0)
         into.encoder[:] += code.T @ corrupted[part]
-    into.decoder[:] += decoder  # into the encoder if it is tied, of which this is a view
+    into.decoder[:] += decoder  # if tied, this is a view of the encoder
     return float(total), slope
 
 

@@ -18,24 +18,24 @@ class NystromKEF(BasisEstimator):
     The density is :math:`p \propto q_0\, e^f` with :math:`f = \sum_{a,i} \beta_{(a,i)}\, \partial_i k(Y_a, \cdot)` and
     :math:`\beta = -(\tfrac1n B^\top B + \lambda G)^{-1} h`: theorem 1 (equations 5 to 9) of Sutherland, Strathmann,
     Arbel and Gretton (2018), "Efficient and principled score estimation with Nyström kernel exponential families". The
-    paper's Gaussian kernel exp(-|x - y|²/σ) is ours with σ = 2 bandwidth².
+    paper's Gaussian kernel exp(-|x - y|²/σ) is kmc's with σ = 2 bandwidth².
 
     Parameters
     ----------
     kernel : str, kernel or list of them
         "gaussian", "inverse-multiquadric", "rational-quadratic", "matern52", "matern72", "polynomial" or an object from
-        :mod:`kmc.kernels`. Of a list, the one with the best held-out objective is taken.
+        :mod:`kmc.kernels`. From a list, the one with the best held-out objective is chosen.
     bandwidth : float, "median", "cv" or sequence of float
-        In the units of X; "median" is the median distance between samples, "cv" and a sequence are chosen from. A
-        kernel object brings its own scale: "median" leaves it as it is, numbers are factors of it.
+        In the units of X; "median" is the median distance between samples; "cv" and a sequence are candidates to choose
+        from. A kernel object has its own scale: "median" keeps it, numbers multiply it.
     regularization : float, "cv" or sequence of float
         The λ of the paper, in (BᵀB/n + λG) β = -h.
     n_basis : int
         Number of landmarks m; all distinct samples if there are fewer.
     landmarks : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
     components : int, float or sequence of int, optional
-        Use only some of the m d components, drawn at random: so many in all (the paper's "nyström D", with
-        n_basis = n), each with this probability, or so many of each landmark (a sequence of m numbers, or of one for
+        Use only some of the m d components, drawn at random: the total number (the paper's "nyström D", with
+        n_basis = n), the probability of each, or the number for each landmark (a sequence of m numbers, or of one for
         all). Default: all.
     base : str, density or list of them
         The q0: "gaussian" and "student-t" are fitted, "uniform" is flat over all space, or an object with
@@ -45,7 +45,7 @@ class NystromKEF(BasisEstimator):
     value_weight : float
         γ of the value terms, when ``fit`` is given values.
     cv : int or "loo"
-        Folds of the selection, or exact leave-one-out.
+        Number of folds for the selection, or exact leave-one-out.
     random_state : int, Generator or None
 
     Attributes
@@ -56,18 +56,18 @@ class NystromKEF(BasisEstimator):
     coefficients_ : ndarray, shape (len(components_),)
         β.
     kernel_, bandwidth_, regularization_, base_density_
-        What was used.
+        The chosen ones.
     cv_results_ : dict of ndarray
         The candidates (kernel, bandwidth, base, penalty, regularization), their held-out ``objective`` and its
-        ``std_error``; empty if nothing was left to choose.
+        ``std_error``; empty if there was nothing to choose.
     n_features_in_, n_samples_seen_ : int
 
     Notes
     -----
     Assembly takes O(n m² d²) time in blocks of bounded memory, the solution O(m³ d³) for each regularization and fold,
-    memory O(m² d²). Of a stream, a block's forms are added to those so far, O(block) work, and the system is solved
-    anew once the stream has grown by 5 % since the last time; landmarks, bandwidth, regularization and base density
-    are chosen again when it has doubled, from all of it: it is kept, O(n d) memory.
+    memory O(m² d²). In a stream, a block's forms are added to the earlier ones, O(block) work, and the system is solved
+    again once the stream has grown by 5 % since the last time; landmarks, bandwidth, regularization and base density
+    are chosen again when it has doubled, from all of its samples, which are kept in O(n d) memory.
 
     Examples
     --------
@@ -122,5 +122,5 @@ class NystromKEF(BasisEstimator):
         gradients[self.components_] = coefficients
         gradients = gradients.reshape(basis.centers.shape)
         used = np.any(gradients != 0.0, axis=1)
-        used[0] = True  # f = 0, from a kernel so narrow that its derivatives vanish at the samples, is an expansion too
+        used[0] = True  # f = 0, from a kernel so narrow that its derivatives vanish at the samples, needs a term too
         return KernelExpansion(basis.kernel, basis.centers[used], gradients=gradients[used])

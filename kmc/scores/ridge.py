@@ -1,7 +1,7 @@
-"""Score matching in a finite basis: accumulate the forms, choose what is open by held-out objective, solve one ridge.
+"""Score matching in a finite basis: accumulate the forms, choose open parameters by cross-validation, solve one ridge.
 
 f = Σ β_i φ_i minimizes ½ βᵀ A β + hᵀ β + ½ λ βᵀ P β, with A = E[<∇φ, ∇φᵀ>] and h = E[Δφ + <∇φ, ∇log q0>] over weighted
-samples and P the penalty, as a rule the Gram matrix of the reproducing-kernel space: β = -(A + λP)⁻¹ h. Sutherland,
+samples and P the penalty, in general the Gram matrix of the reproducing-kernel space: β = -(A + λP)⁻¹ h. Sutherland,
 Strathmann, Arbel and Gretton (2018), theorem 1 and lemma 4. With log-density values y at the samples,
 ½ γ E[(f + c - (y - log q0))²] is added for the best constant c: A gains γ Cov(φ, φ), and h gains -γ Cov(φ, y - log q0).
 """
@@ -25,7 +25,7 @@ from kmc.selection import Search, folds_of, listed
 
 
 class Model(Protocol):
-    """An estimator in a finite basis. Its parameters are attributes, and so is all that a fit leaves."""
+    """An estimator in a finite basis. Its parameters and fitted values are attributes."""
 
     kernel: Any
     bandwidth: Any
@@ -43,14 +43,14 @@ class Model(Protocol):
         """The basis with this kernel, in centered coordinates."""
 
     def _penalties(self, basis: Basis) -> dict[str, np.ndarray]:
-        """Penalty matrices (p, p) by name: candidates, if there are several."""
+        """Penalty matrices (p, p) by name; several are compared."""
 
     def _function(self, basis: Basis, coefficients: np.ndarray) -> Any:
         """f in centered coordinates, with ``values``, ``gradient`` and ``laplacian`` at points."""
 
 
 def fit(model: Any, samples: Samples) -> Sums:
-    """Choose what the parameters leave open, solve, and set the estimator's fitted attributes."""
+    """Choose open parameters, solve, and set the estimator's fitted attributes."""
     if not isinstance(model.jitter, str) or model.jitter != "auto":
         check_number(model, "jitter", 0, ends="[)")
     candidates.check_folds(model.cv)
@@ -68,7 +68,7 @@ def fit(model: Any, samples: Samples) -> Sums:
 
 
 def solve(model: Any, total: Sums) -> None:
-    """The ridge system, everything being chosen: sets ``coefficients_`` and ``density_``."""
+    """Solve the ridge system with the chosen parameters; sets ``coefficients_`` and ``density_``."""
     objective = total.objective()
     penalty = model._penalties(model.basis_)[model.penalty_]
     model.coefficients_ = ridge_solution(
@@ -79,7 +79,7 @@ def solve(model: Any, total: Sums) -> None:
 
 
 def _searched(model, samples, settings, search, rng) -> Sums:
-    """Set what is chosen but the regularization, which is in ``search``; the sums over all samples."""
+    """Set the chosen parameters, except the regularization, which is in ``search``; return the sums of all samples."""
     folds = folds_of(len(samples.x), model.cv, rng) if model.cv != "loo" else None
     chosen: Sums | None = None
     for candidate, kernel, base in settings:

@@ -1,4 +1,4 @@
-"""What score matching needs of samples, as sums: the forms of a basis, and the parts that do not depend on f."""
+"""Sums over samples for score matching: the forms of a basis, and terms that do not depend on f."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Samples(NamedTuple):
     """Samples of the density to be estimated."""
 
     x: np.ndarray  # (n, d)
-    center: np.ndarray  # (d,) taken off before anything is computed: an offset must not cost digits
+    center: np.ndarray  # (d,) subtracted before anything is computed, as an offset would cost digits
     weights: np.ndarray  # (n,) not negative
-    values: np.ndarray | None  # (n,) log-density at x, if it is known
+    values: np.ndarray | None  # (n,) log-density at x, if known
     value_weight: float  # γ of the value terms
 
     @property
@@ -31,7 +31,7 @@ class Samples(NamedTuple):
         return self._replace(x=self.x[rows], weights=self.weights[rows], values=values)
 
     def joined(self, other: Samples) -> Samples:
-        """These samples and others, about their common mean."""
+        """These samples and others, with their common mean as the center."""
         x, w = np.concatenate([self.x, other.x]), np.concatenate([self.weights, other.weights])
         values = None
         if self.values is not None and other.values is not None:
@@ -47,7 +47,7 @@ class Quadratic(NamedTuple):
     constant: float
 
     def __call__(self, coefficients: np.ndarray) -> float:
-        """At coefficients (p,)."""
+        """The objective at coefficients (p,)."""
         return float(coefficients @ (0.5 * (self.matrix @ coefficients) + self.linear) + self.constant)
 
 
@@ -75,7 +75,7 @@ class Sums:
         return Sums(self.forms - other.forms, self.base - other.base, self.value_weight)
 
     def objective(self) -> Quadratic:
-        """The mean objective over the samples, the density's base and the value terms included."""
+        """The mean objective over the samples, including the density's base and the value terms."""
         forms, weight = self.forms, self.forms.weight
         matrix, linear, constant = forms.get("dirichlet") / weight, forms.get("linear") / weight, self.base / weight
         if forms.values is None:
@@ -88,7 +88,7 @@ class Sums:
 
 
 def accumulate_sums(basis: Basis, samples: Samples, base: Any) -> Sums:
-    """Sum over samples for one basis, in centered coordinates, and one base density, in the user's."""
+    """Sum over samples for one basis, in centered coordinates, and one base density, in the user's coordinates."""
     gradient, w = base.gradient(samples.x), samples.weights
     base_sum = w @ (base.laplacian(samples.x) + 0.5 * np.einsum("ij,ij->i", gradient, gradient))
     names: tuple[str, ...] = ("dirichlet", "linear")

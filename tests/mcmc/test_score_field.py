@@ -23,7 +23,7 @@ WHITENING = Whitening.of(SHIFT, SHEAR)
 
 
 class Swirl:
-    """A field that is the gradient of nothing."""
+    """A field that is not a gradient."""
 
     def fit(self, X):
         raise AssertionError("not to be fitted")

@@ -41,7 +41,7 @@ ELLIPSE = np.random.default_rng(0).standard_normal((50, 2)) * [9.0, 1.0]
 
 
 class Swirl:
-    """A wrong field, and the gradient of nothing."""
+    """A wrong field, and not a gradient."""
 
     def fit(self, X):
         raise AssertionError("not to be fitted")

@@ -81,7 +81,7 @@ def test_far_away_the_density_of_tied_weights_does_not_overflow():
 
 
 def test_untied_weights_have_none():
-    with pytest.raises(ValueError, match=r"tied=False is the gradient of no function.*tied=True"):
+    with pytest.raises(ValueError, match=r"tied=False is not a gradient.*tied=True"):
         Denoiser(network(False), CENTER, SCALE, NOISE, False).log_density(CLEAN)
 
 
