@@ -1,4 +1,4 @@
-"""What a finite basis of functions on R^d gives."""
+"""The interface of a finite basis of functions on R^d."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 @runtime_checkable
 class Basis(Protocol):
-    """Blocks of values and derivatives at points: the general mode of access, which every basis has.
+    """Blocks of values and derivatives at points: the general interface, which every basis has.
 
-    A basis may have faster ways to the same numbers, and then they are used:
+    A basis may have faster methods for the same numbers, which are then used:
 
     - ``sum_dirichlet(x, weights)`` (p, p) and ``sum_linear(x, weights, base_gradient=None)`` (p,), forms summed over
       points directly (:mod:`kmc.forms`);
     - ``sum_mass_and_dirichlet(x, weights)``, (Σ w φ, Σ w (φ - φ̄)(φ - φ̄)ᵀ, Σ w <∇φ, ∇φᵀ>) together, or None;
     - ``directional(x, vectors)`` (n, p), derivatives along a vector at each point;
-    - ``derivative(x, index)`` (n, p), partial derivatives ∂^α of orders that gradients do not have;
+    - ``derivative(x, index)`` (n, p), partial derivatives ∂^α of orders above one;
     - ``contract_values(x, coefficients)`` (n,), ``contract_gradients`` (n, d) and ``contract_laplacians`` (n,), a
-      combination of its functions without the functions (:class:`kmc.bases.Contraction`);
+      combination of its functions without evaluating each function (:class:`kmc.bases.Contraction`);
     - ``jit_state(coefficients, base, origin)``, a combination for use inside jitted loops (:mod:`kmc.jitted`);
     - ``gram()`` (p, p), inner products of the functions in a reproducing-kernel space.
     """
@@ -39,6 +39,6 @@ class Basis(Protocol):
 
 
 def check_basis(basis: Any) -> None:
-    """TypeError for what is no basis."""
+    """TypeError if it is not a basis."""
     if isinstance(basis, type) or not isinstance(basis, Basis):
         raise TypeError(f"basis={basis!r}: expected an object of kmc.bases")

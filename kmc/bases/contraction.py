@@ -1,4 +1,4 @@
-"""One function out of a basis: f = Σ_a coefficients_a φ_a, at many points."""
+"""A function in a basis, f = Σ_a coefficients_a φ_a, evaluated at many points."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from kmc.checks import as_array
 class Contraction:
     r"""The function :math:`f = \sum_a \beta_a \varphi_a` of a basis, with its derivatives.
 
-    A basis that contracts by itself (``contract_values``, ``contract_gradients``, ``contract_laplacians``) is asked to;
-    any other is evaluated in slices of points, so that memory is bounded (16 MB of gradients) whatever their number.
+    Methods of the basis are used if it has them (``contract_values``, ``contract_gradients``, ``contract_laplacians``);
+    otherwise it is evaluated in slices of points, so that memory is bounded (16 MB of gradients) for any number of
+    points.
 
     Parameters
     ----------
     basis : Basis
-        Of p functions.
+        A basis of p functions.
     coefficients : ndarray, shape (p,)
 
     Raises
     ------
     ValueError
-        If the coefficients are not p finite numbers.
+        The coefficients are not p finite numbers.
 
     Examples
     --------
@@ -68,7 +69,7 @@ class Contraction:
         return self._sliced(contract, x, np.empty(len(x)))
 
     def jit_state(self, base: BaseJitState | None = None, origin: np.ndarray | None = None) -> Any:
-        """Base(x) + f(x - origin) for jitted loops: a state that :mod:`kmc.jitted` knows.
+        """Base(x) + f(x - origin) for jitted loops, see :mod:`kmc.jitted`.
 
         Parameters
         ----------
@@ -80,7 +81,7 @@ class Contraction:
         Raises
         ------
         TypeError
-            If the basis has no such state.
+            The basis has no such state.
         """
         state = getattr(self.basis, "jit_state", None)
         if state is None:

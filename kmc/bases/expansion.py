@@ -1,4 +1,4 @@
-"""Functions spanned by a kernel's sections and their derivatives: what fits return, at many points."""
+"""Functions spanned by a kernel's sections and their derivatives, as returned by fits, evaluated at many points."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kmc.checks import as_array, check_magnitude
 from kmc.deprecation import renamed_fields
 from kmc.kernels import Kernel, kernel_derivative
 
-_NUMBERS = 2**18  # in one array of a pass over points: 2 MB, a few of which stay in the cache
+_NUMBERS = 2**18  # in one array of a pass over points: 2 MB, so that a few of them fit in the cache
 
 
 @renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
 class KernelExpansion:
-    r"""A function out of a kernel's sections, their gradients and their Laplacians in the centers,
+    r"""A combination of a kernel's sections, their gradients and their Laplacians in the centers,
 
     .. math:: f(x) = \sum_a \alpha_a\, k(y_a, x) + \langle \beta_a, \partial_y k(y_a, x) \rangle
                      + \gamma_a\, \Delta_y k(y_a, x).
@@ -37,17 +37,17 @@ class KernelExpansion:
         For a metric A, ``Metric(kernel, A)``.
     centers : array_like, shape (m, d)
     sections, gradients, laplacians : array_like, shape (m,), (m, d) and (m,), optional
-        The coefficients α, β and γ; none are zeros.
+        The coefficients α, β and γ; missing ones are zeros.
 
     Raises
     ------
     ValueError
-        If an array has another shape or is not finite; if what is asked for does not exist because the kernel has too
-        few derivatives where points coincide.
+        An array has another shape or is not finite; or the kernel has too few derivatives where points coincide for
+        the requested quantity.
 
     Notes
     -----
-    For radial kernels in any metric memory is some 30 MB, whatever the number of points; others need arrays of partial
+    For radial kernels in any metric memory is about 30 MB, for any number of points; others need arrays of partial
     derivatives, in slices of 16 MB.
 
     Examples
@@ -97,7 +97,7 @@ class KernelExpansion:
         return self._evaluate(self._forms.laplacian, x, "Laplacian", 2)
 
     def jit_state(self, base: BaseJitState | None = None, origin: np.ndarray | None = None) -> ExpansionState:
-        """Base(x) + f(x - origin) for jitted loops: a state that :mod:`kmc.jitted` knows.
+        """Base(x) + f(x - origin) for jitted loops, see :mod:`kmc.jitted`.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class KernelExpansion:
         Raises
         ------
         TypeError
-            If the kernel is not made of built-in radial ones.
+            The kernel is not composed of built-in radial ones.
         """
         return expansion_state(self, base, origin)
 
@@ -124,11 +124,11 @@ class KernelExpansion:
         return out
 
     def _check_smooth(self, what, order):
-        """A kernel with a kink has gradients of its sections by convention (zero at the kink), but no more."""
+        """By convention, sections of a kernel with a kink have gradients (zero at the kink), but nothing further."""
         taken = 2 if self.laplacians is not None else 1 if self.gradients is not None else 0
         if taken + order > max(self.kernel.differentiability, 1):
             raise ValueError(
-                f"kernel={self.kernel!r}: the {what} of this expansion takes derivatives of order {taken + order}, but "
+                f"kernel={self.kernel!r}: the {what} of this expansion needs derivatives of order {taken + order}, but "
                 f"at coincident points there are {self.kernel.differentiability:g}: use a smoother kernel"
             )
 
@@ -156,7 +156,7 @@ def _check_coefficients(name, coefficients, shape):
 
 
 class _Forms(Protocol):
-    """How an expansion is evaluated, at so many points at a time that a slice has general.NUMBERS numbers."""
+    """Evaluation of an expansion, at so many points at a time that a slice has general.NUMBERS numbers."""
 
     numbers_per_point: int
 
@@ -166,7 +166,7 @@ class _Forms(Protocol):
 
 
 class _RadialForms:
-    """q(|A(x - y)|²): all partials are made of M = AᵀA, v = M(x - y), u = |v|² and T = tr M (:mod:`kmc.kernels`)."""
+    """q(|A(x - y)|²): all partials consist of M = AᵀA, v = M(x - y), u = |v|² and T = tr M (:mod:`kmc.kernels`)."""
 
     def __init__(self, expansion: KernelExpansion, profile: Kernel, geometry: RadialGeometry):
         self._profile, self._geometry = profile, geometry
@@ -223,7 +223,7 @@ class _RadialForms:
         return out
 
     def _profiles(self, x, order):
-        """Centered points, squared distances, and as many derivatives of q as the coefficients take."""
+        """Centered points, squared distances, and the derivatives of q that the coefficients need."""
         x = self._geometry.centered(x)
         s = self._geometry.distances(x)
         taken = 2 if self._gamma is not None else 1 if self._beta is not None else 0

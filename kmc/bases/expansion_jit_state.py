@@ -1,9 +1,8 @@
 """A kernel expansion at one point, with a base density, inside jitted loops.
 
-Two passes over the centers: distances and projections first, then one product of a matrix with the coefficients that
-the kernel's derivatives give. Arrays are coordinate-major, so that every loop runs over contiguous centers. The state
-has few arrays on purpose: numba counts references to each of them, which takes as long as the arithmetic of a small
-expansion.
+Two passes over the centers: first distances and projections, then a matrix product with coefficients from the kernel's
+derivatives. Arrays are coordinate-major, so that every loop runs over contiguous centers. The state has few arrays on
+purpose: numba counts references to each of them, which takes as long as the arithmetic of a small expansion.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Expansion(Protocol):
 
     @property
     def kernel(self) -> Kernel:
-        """A radial one."""
+        """A radial kernel."""
 
     @property
     def centers(self) -> np.ndarray:
@@ -56,9 +55,9 @@ class ExpansionState(NamedTuple):
     precision: np.ndarray  # (d, d)
     dof: float
     frame: np.ndarray  # (1 + k, d): the origin, near the centers, and A with orthogonal rows; k = 0 for the identity
-    rows: np.ndarray  # (k + 3, 1 or 2, m): y_ai in row i, then ones, α and γ; beside them β_ai, if any, and zeros
+    rows: np.ndarray  # (k + 3, 1 or 2, m): y_ai in row i, then ones, α and γ; second, if any, β_ai and zeros
     has_laplacians: bool
-    rate: float  # of a Gaussian kernel exp(-rate s), or zero
+    rate: float  # of a Gaussian kernel exp(-rate s), otherwise zero
     codes: np.ndarray  # the kernel's program
     params: np.ndarray
 
@@ -66,23 +65,23 @@ class ExpansionState(NamedTuple):
 def expansion_state(
     expansion: Expansion, base: BaseJitState | None = None, origin: np.ndarray | None = None
 ) -> ExpansionState:
-    """The state of base(x) + f(x - origin); TypeError if the kernel is not made of built-in radial ones."""
+    """The state of base(x) + f(x - origin); TypeError if the kernel is not composed of built-in radial ones."""
     profile, metric = profile_and_metric(expansion.kernel)
     code = program(profile)
     if code is None or profile.kind != "distance":
         raise TypeError(
-            f"kernel={expansion.kernel!r} cannot be evaluated inside jitted loops: expected one made of built-in "
+            f"kernel={expansion.kernel!r} cannot be evaluated inside jitted loops: expected one composed of built-in "
             "radial kernels, in a metric or not"
         )
     d = expansion.centers.shape[1]
     geometry = RadialGeometry(metric, expansion.centers)
     mapping = geometry.principal[0]
     total = geometry.origin if origin is None else geometry.origin + origin
-    shift = geometry.origin if origin is None else total - origin  # what was added, after rounding
+    shift = geometry.origin if origin is None else total - origin  # the shift that was added, after rounding
     base = flat(d) if base is None else base
     return ExpansionState(
         constant=float(base.constant),
-        location=np.array(base.location, dtype=float, order="C"),  # of one type for numba, whatever was given
+        location=np.array(base.location, dtype=float, order="C"),  # always the same type for numba
         precision=np.array(base.precision, dtype=float, order="C"),
         dof=float(base.dof),
         frame=total[None].copy() if mapping is None else np.vstack([total, mapping]),
@@ -117,7 +116,7 @@ def workspace(state):
 
 @numba.njit(cache=True)
 def value_and_gradient(state, x, gradient, work):
-    """The value at x (d,); its gradient is written into ``gradient`` (d,)."""
+    """The value at x (d,); the gradient is written into ``gradient`` (d,)."""
     value = base_value_and_gradient(state.constant, state.location, state.precision, state.dof, x, gradient)
     vectors, pairs, coefficients, stack = work
     k = len(state.rows) - 3
@@ -171,7 +170,7 @@ def _pull(frame, slope, gradient):
 def _distances(rows, z, pairs):
     """|r|² and r·β into the first two of ``pairs``.
 
-    Four coordinates at a time, so that the sums are loaded and stored a quarter as often.
+    Four coordinates at a time, so that sums are loaded and stored a quarter as often.
     """
     size, parts, m = rows.shape
     s, along = pairs[0], pairs[1]

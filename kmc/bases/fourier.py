@@ -20,8 +20,8 @@ class FourierFeatures:
     r"""Features :math:`\varphi_j(x) = \sqrt{2/p}\, a_j \cos(\omega_j^\top x + b_j)`.
 
     With frequencies from the spectral density of a kernel, and phases uniform on [0, 2π),
-    :math:`E\,\varphi(x)^\top \varphi(y) = k(x, y)` (Rahimi and Recht 2007, algorithm 1): :meth:`draw` makes them. Their
-    number does not depend on the data.
+    :math:`E\,\varphi(x)^\top \varphi(y) = k(x, y)` (Rahimi and Recht 2007, algorithm 1), see :meth:`draw`. The number
+    of features does not depend on the data.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class FourierFeatures:
     Raises
     ------
     ValueError
-        For arrays of other shapes, or that are not finite.
+        Arrays have other shapes, or are not finite.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class FourierFeatures:
         return -self._cosines_and_sines(x)[1] * (vectors @ self.frequencies.T)
 
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
-        """(n, p) partial derivatives ∂^α: a cosine derived k times is one a quarter turn ahead for each."""
+        """(n, p) partial derivatives ∂^α: each derivative shifts the cosine by a quarter turn."""
         order = sum(index)
         wave = self._cosines_and_sines(x)[order % 2]
         sign = 1.0 if order % 4 in (0, 3) else -1.0

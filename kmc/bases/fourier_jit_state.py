@@ -22,7 +22,7 @@ class FourierState(NamedTuple):
     precision: np.ndarray  # (d, d)
     dof: float
     origin: np.ndarray  # (d,)
-    frequencies: np.ndarray  # (d, p): feature-major, so that the loops over features are contiguous
+    frequencies: np.ndarray  # (d, p): coordinate-major, so that the loops over features are contiguous
     phases: np.ndarray  # (p,)
     coefficients: np.ndarray  # (p,), those of the features times their scale
 
@@ -36,7 +36,7 @@ def workspace(state):
 
 @numba.njit(cache=True)
 def value_and_gradient(state, x, gradient, work):
-    """The value at x (d,); its gradient is written into ``gradient`` (d,)."""
+    """The value at x (d,); the gradient is written into ``gradient`` (d,)."""
     d, p = state.frequencies.shape
     slope, rows = work
     angles, cosines, sines = rows[0], rows[1], rows[2]

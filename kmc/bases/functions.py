@@ -13,7 +13,7 @@ Evaluator = Callable[[np.ndarray], Any]
 
 
 class UserFunctions:
-    """Functions given by callables, whose answers are checked.
+    """Functions given by callables, whose results are checked.
 
     Parameters
     ----------
@@ -24,19 +24,19 @@ class UserFunctions:
     laplacians : callable, optional
         To (n, p); the form "linear" needs it.
     size : int
-        Number of functions p. Leave the constant out: score matching cannot see it.
+        Number of functions p. Leave the constant out: score matching does not depend on it.
 
     Raises
     ------
     TypeError
-        If an evaluator is not callable; if one that was not given is needed.
+        An evaluator is not callable, or one that was not given is needed.
     ValueError
-        If ``size`` is not positive; if an answer has another shape than above, or is not finite.
+        ``size`` is not positive; or a result has a different shape than above, or is not finite.
 
     Notes
     -----
-    Forms and contractions go through the evaluators, slice by slice. Inside jitted loops there is no way to call them:
-    register a jitted state of your own in :mod:`kmc.jitted` for that.
+    Forms and contractions call the evaluators, slice by slice. Jitted loops cannot call them: register a jitted
+    state of your own in :mod:`kmc.jitted` for that.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Forms and contractions of any basis through its general mode, in slices of bounded memory."""
+"""Forms and contractions of any basis through its general interface, in slices of bounded memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NUMBERS = 2**21  # in one array of gradients: 16 MB
 
 
 class Differentiable(Protocol):
-    """The part of :class:`kmc.bases.Basis` that forms of derivatives take."""
+    """The part of :class:`kmc.bases.Basis` that forms of derivatives need."""
 
     @property
     def size(self) -> int:
@@ -27,7 +27,7 @@ class Differentiable(Protocol):
 
 
 def slices(n: int, numbers_per_row: int) -> Iterator[slice]:
-    """Slices of n rows such that one of them has at most about ``NUMBERS`` numbers."""
+    """Slices of n rows, each with at most about ``NUMBERS`` numbers."""
     step = max(NUMBERS // max(numbers_per_row, 1), 1)
     return (slice(start, start + step) for start in range(0, n, step))
 
@@ -36,7 +36,7 @@ def sum_dirichlet(basis: Differentiable, x: np.ndarray, weights: np.ndarray) -> 
     """Sum over the rows of x (n, d) of w <∇φ_a, ∇φ_b>, shape (p, p)."""
     total = np.zeros((basis.size, basis.size))
     for rows in slices(len(x), basis.size * x.shape[1]):
-        gradients = np.array(basis.gradients(x[rows]).transpose(1, 0, 2), order="C")  # a copy, which may be changed
+        gradients = np.array(basis.gradients(x[rows]).transpose(1, 0, 2), order="C")  # a copy, which may be modified
         gradients *= np.sqrt(weights[rows])[:, None]
         flat = gradients.reshape(basis.size, -1)
         total += flat @ flat.T
@@ -57,7 +57,7 @@ def sum_linear(
 
 
 def directional(basis: Differentiable, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Derivatives <∇φ_a, v>, (n, p), along a vector at each row of x, ``vectors`` (n, d); fused where the basis can."""
+    """Derivatives <∇φ_a, v>, (n, p), along a vector at each row of x, ``vectors`` (n, d); fused if the basis can."""
     fused = getattr(basis, "directional", None)
     return directional_slices(basis, x, vectors) if fused is None else fused(x, vectors)
 
@@ -65,8 +65,8 @@ def directional(basis: Differentiable, x: np.ndarray, vectors: np.ndarray) -> np
 def derivative(basis: Any, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
     """Partial derivatives ∂^α of the functions, (n, p), for a multi-index α of d whole numbers.
 
-    Those of order 0 and 1 are in the values and gradients; for others the basis must have a method
-    ``derivative(x, index)``, TypeError if it has none.
+    Orders 0 and 1 come from the values and gradients; for others the basis must have a method
+    ``derivative(x, index)``, else TypeError.
     """
     axes = axes_of(index, x.shape[1])
     own = getattr(basis, "derivative", None)

@@ -1,4 +1,4 @@
-"""Points and centers in a metric: what derivatives of radial kernels are made of."""
+"""Points and centers in a metric: the parts of derivatives of radial kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kmc.kernels.metric import mapped
 class RadialGeometry:
     """Differences between points x and centers y in a metric A, with M = AᵀA.
 
-    Everything is centered at the mean of the centers: an offset costs no digits.
+    Points are relative to the mean of the centers: an offset costs no digits.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class RadialGeometry:
 
     @cached_property
     def isotropic(self) -> bool:
-        """Whether the metric has the same unit of length in every direction that it sees."""
+        """Whether the metric has the same unit of length in every direction of its range."""
         spread = self.principal[1]
         return bool(np.ptp(spread) <= 1e-14 * spread[0])
 

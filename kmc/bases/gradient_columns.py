@@ -1,4 +1,4 @@
-"""The Dirichlet form of kernel gradients by columns of B, the plain way: right for few components or few dimensions."""
+"""The Dirichlet form of kernel gradients by columns of B, the direct way: best for few components or dimensions."""
 
 from __future__ import annotations
 

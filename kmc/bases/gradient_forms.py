@@ -1,4 +1,4 @@
-"""How kernel gradients and their forms are computed: in general, and faster for radial kernels."""
+"""Kernel gradients and their forms: in general, and faster for radial kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kmc.kernels import Kernel, kernel_derivative
 
 
 def gradient_forms(kernel: Kernel, centers: np.ndarray, selected: np.ndarray) -> GradientForms:
-    """The fastest way for the selected gradients, out of range(m d), of this kernel at centers (m, d)."""
+    """The fastest forms for the selected gradients, out of range(m d), of this kernel at centers (m, d)."""
     profile, metric = profile_and_metric(kernel)
     if profile.kind == "distance":
         return RadialForms(kernel, centers, selected, profile, metric)
@@ -19,7 +19,7 @@ def gradient_forms(kernel: Kernel, centers: np.ndarray, selected: np.ndarray) ->
 
 
 class GradientForms:
-    """What :class:`kmc.bases.KernelGradients` computes, by partial derivatives of any kernel, in slices of points."""
+    """The computations of :class:`kmc.bases.KernelGradients`, by partial derivatives of any kernel, in slices."""
 
     def __init__(self, kernel: Kernel, centers: np.ndarray, selected: np.ndarray):
         self._kernel, self._centers, self._selected = kernel, centers, selected
@@ -62,7 +62,7 @@ class GradientForms:
         return flat if self.size == self._centers.size else flat[:, self._selected]
 
     def _slices(self, x):
-        """Of points such that one has about general.NUMBERS mixed second derivatives, kept or not."""
+        """Slices of points with about general.NUMBERS mixed second derivatives each, kept or not."""
         return general.slices(len(x), self._centers.size * x.shape[1])
 
 
@@ -96,7 +96,7 @@ class RadialForms(GradientForms):
         return geometry.pull(total).reshape(-1)[self._selected]
 
     def _linear(self, x, weights, g):
-        """The sum that M is still to be applied to, (m, d)."""
+        """The sum, before multiplication by M, (m, d)."""
         geometry, weights = self._geometry, weights[:, None]
         s = geometry.distances(x)
         _, q1, q2, q3 = self._profile.derivatives(s, 3)
@@ -108,7 +108,7 @@ class RadialForms(GradientForms):
         return total if g is None else total - 2.0 * (q1.T @ (weights * g))
 
     def _moments_are_cheaper(self):
-        """Counted in multiplications for each sample, those of thin products cost more than those of square ones."""
+        """By counts of multiplications for each sample; those in thin products cost more than in square ones."""
         m, d = self._geometry.centers.shape
         quadratics = 1 if self._geometry.isotropic else 3
         moments = m**2 * (quadratics * 0.7 * d**2 + 3.5 * d + 20.0)

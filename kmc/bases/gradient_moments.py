@@ -2,7 +2,7 @@ r"""The Dirichlet form of kernel gradients by moments of the samples about the c
 
 At a sample x and a center y, with r = x - y, s = |r|², p = -2q'(s) and w = -4q''(s), the block of B is pI + w rrᵀ
 (equation 7 of Sutherland, Strathmann, Arbel and Gretton 2018). For a second center y' write r' = r + Δ, Δ = y - y'.
-Then r·r' = (s + s' - |Δ|²)/2 makes all terms of second order in r one, with t = p + ws/2:
+Then r·r' = (s + s' - |Δ|²)/2 turns all terms of second order in r into a single one, with t = p + ws/2:
 
 .. math::
 
@@ -11,11 +11,11 @@ Then r·r' = (s + s' - |Δ|²)/2 makes all terms of second order in r one, with 
 
 So a pair of centers needs n numbers c and one product of them with the d(d + 3)/2 features r_i r_j, r_i of the samples
 about the first center, and products for the features r_i alone with p'w and pw' (which are the same for a Gaussian
-kernel). That is n m² d²/2 multiplications for all pairs y <= y', where a product BᵀB takes n m² d³. Moments about a
+kernel). That is n m² d²/2 multiplications for all pairs y <= y', while a product BᵀB takes n m² d³. Moments about a
 center of the pair lose no digits: where the coefficients are not small, neither r nor r' is large.
 
 In a metric A the samples are mapped so that E = AAᵀ is diagonal, and the block is p p' E + p'w rrᵀE + pw' E r'r'ᵀ
-+ ww'(rᵀEr') rr'ᵀ between Aᵀ and A; its second-order terms are of three kinds then, unless E is a multiple of I.
++ ww'(rᵀEr') rr'ᵀ between Aᵀ and A; then its second-order terms are of three kinds, unless E is a multiple of I.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from kmc.bases.symmetric import mirror
 from kmc.kernels import Gaussian, Kernel, Scale, squared_distances
 from kmc.kernels.metric import mapped
 
-_GROUP = 4  # centers at a time: they share the samples' coefficients while those are in the cache
-_STEP = 64  # samples at a time: products so small run without being packed
+_GROUP = 4  # centers at a time: they share the samples' coefficients while these are in the cache
+_STEP = 64  # samples at a time: BLAS runs such small products without packing
 
 
 def sum_dirichlet(
@@ -43,13 +43,13 @@ def sum_dirichlet(
     Parameters
     ----------
     profile : Kernel
-        Of distance.
+        A profile of distance.
     geometry : RadialGeometry
         With m centers.
     selected : ndarray of int, shape (p,)
-        Increasing.
+        Increasing numbers.
     x : ndarray, shape (n, d)
-        Centered.
+        Centered points.
     weights : ndarray, shape (n,)
     """
     m, d = geometry.centers.shape
@@ -69,13 +69,13 @@ def sum_dirichlet(
 
 
 class _Samples(NamedTuple):
-    """What the sums over a block of samples need."""
+    """Data for the sums over a block of samples."""
 
     x: np.ndarray  # (k, n), mapped: coordinate-major, so that loops over samples are contiguous
     centers: np.ndarray  # (m, k), mapped
     mapping: np.ndarray | None  # (k, d)
     spread: np.ndarray | None  # (k,), the diagonal of E; None where it is the identity
-    p: np.ndarray  # (n, m), this and the next two times the root of the weights
+    p: np.ndarray  # (n, m); this and the next two are multiplied by the root of the weights
     w: np.ndarray  # (n, m)
     t: np.ndarray  # (n, m)
     halves: np.ndarray  # (m, m), |Δ|²/2 in E
@@ -119,7 +119,7 @@ def _moments(samples, first):
     """For each center a of a group, (a, (Σ c φ, Σ p'w φ, Σ pw' φ)), each (features, m - a)."""
     m, k = samples.centers.shape
     group, features = min(_GROUP, m - first), k * (k + 3) // 2
-    begin = features - k if samples.spread is None else 0  # of the features that p'w and pw' are wanted for
+    begin = features - k if samples.spread is None else 0  # first of the features that p'w and pw' are needed for
     moments = np.zeros((group, features, m - first))
     crosses = np.zeros((1 if samples.proportional else 2, group, features - begin, m - first))
     arrays = samples.x, samples.centers, samples.p, samples.w, samples.t, samples.halves

@@ -30,19 +30,19 @@ class KernelGradients:
         Differentiable in both arguments at coincident points. For a metric A, ``Metric(kernel, A)``.
     centers : array_like, shape (m, d)
     components : array_like of int, optional
-        The functions to keep, increasing numbers out of range(m d): the paper's subsampled components. All by default.
+        The functions to keep, increasing numbers in range(m d): the paper's subsampled components. All by default.
 
     Raises
     ------
     ValueError
-        If the centers are not a finite array of points, the components not increasing numbers out of range(m d), or the
-        kernel has a kink at coincidence; if third derivatives are asked of a kernel that has none there.
+        The centers are not a finite array of points, the components are not increasing numbers in range(m d), or the
+        kernel has a kink at coincidence; or third derivatives are needed of a kernel that has none there.
 
     Notes
     -----
-    For radial kernels in any metric ``sum_dirichlet`` takes O(n m² d²) operations where a product BᵀB takes
+    For radial kernels in any metric ``sum_dirichlet`` takes O(n m² d²) operations while a product BᵀB takes
     O(n m² d³), or O(n d p²) for p components if that is less; see :mod:`kmc.bases.gradient_moments`. Memory is that of
-    the result and some 60 MB, whatever n; ``gram`` takes that of its result twice.
+    the result and about 60 MB, for any n; ``gram`` takes that of its result twice.
 
     Examples
     --------
@@ -60,8 +60,8 @@ class KernelGradients:
     kernel: Kernel
     centers: np.ndarray
     components: np.ndarray | None = None
-    _used: np.ndarray = field(init=False, repr=False)  # the centers of which some component is kept
-    _selected: np.ndarray = field(init=False, repr=False)  # the components, counted over those centers
+    _used: np.ndarray = field(init=False, repr=False)  # the centers with components that are kept
+    _selected: np.ndarray = field(init=False, repr=False)  # the components, numbered over those centers
     _forms: GradientForms = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -156,7 +156,7 @@ def _check_components(components, total):
     expected = f"expected increasing whole numbers from 0 to {total - 1}"
     try:
         kept = np.asarray(components)
-    except (TypeError, ValueError) as error:  # lists of unequal length, for one
+    except (TypeError, ValueError) as error:  # for example lists of unequal length
         raise ValueError(f"components={components!r}: {expected}") from error
     if kept.ndim != 1 or kept.dtype.kind not in "iu" or not len(kept):
         raise ValueError(f"components has shape {kept.shape} and dtype {kept.dtype}: {expected}")

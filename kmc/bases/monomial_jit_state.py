@@ -15,8 +15,8 @@ class MonomialState(NamedTuple):
     """Base(x) + Σ_a coefficients_a m_a(z), z = (x - center) / scale; see
     :class:`kmc.bases.base_jit_state.BaseJitState`.
 
-    m_0 = 1 and m_a = m_{parents_a} z_{variables_a} are all monomials, by degree; the first of them have the gradient's
-    coefficients.
+    m_0 = 1 and m_a = m_{parents_a} z_{variables_a} are all monomials, by degree; the first of them also carry the
+    coefficients of the gradient.
     """
 
     constant: float
@@ -39,7 +39,7 @@ def workspace(state):
 
 @numba.njit(cache=True)
 def value_and_gradient(state, x, gradient, work):
-    """The value at x (d,); its gradient is written into ``gradient`` (d,)."""
+    """The value at x (d,); the gradient is written into ``gradient`` (d,)."""
     d, q = state.gradient_coefficients.shape
     vectors, monomials = work
     z, slope = vectors[0], vectors[1]

@@ -20,7 +20,7 @@ class Monomials:
     r"""All monomials :math:`\prod_i z_i^{e_i}` of total degree 1 to ``degree`` in z = (x - center) / scale.
 
     They are ordered by degree, and within a degree lexicographically with z_0 first: for two variables z0, z1, z0²,
-    z0 z1, z1², ... The constant is left out: no form that kmc solves for can see it. There is no Gram matrix.
+    z0 z1, z1², ... The constant is left out: no form that kmc solves for depends on it. There is no Gram matrix.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Monomials:
     dim : int
         Number of variables d.
     center, scale : float or array_like, shape (d,)
-        Data should be of order one in z, or the forms are ill-conditioned: :meth:`about` takes mean and standard
+        Data should be of order one in z, or the forms are ill-conditioned: :meth:`about` uses mean and standard
         deviation. The scale is positive.
 
     Attributes
@@ -40,7 +40,7 @@ class Monomials:
     Raises
     ------
     ValueError
-        For a degree or dimension under 1, a center that is not finite, or a scale that is not positive.
+        The degree or dimension is below 1, the center is not finite, or the scale is not positive.
 
     Examples
     --------
@@ -63,10 +63,10 @@ class Monomials:
     center: Any = 0.0
     scale: Any = 1.0
     exponents: np.ndarray = field(init=False, repr=False)
-    _parents: np.ndarray = field(init=False, repr=False)  # (1 + p,) a monomial without its last variable
+    _parents: np.ndarray = field(init=False, repr=False)  # (1 + p,) index of the monomial without its last variable
     _variables: np.ndarray = field(init=False, repr=False)  # (1 + p,) that variable
-    _first: tuple = field(init=False, repr=False)  # of ∂_i: index of the lower monomial and factor, both (p, d)
-    _second: tuple = field(init=False, repr=False)  # of ∂_i²
+    _first: tuple = field(init=False, repr=False)  # for ∂_i: index of the lower monomial and factor, both (p, d)
+    _second: tuple = field(init=False, repr=False)  # for ∂_i²
 
     def __post_init__(self):
         for name in ("degree", "dim"):
@@ -181,7 +181,7 @@ class Monomials:
         )
 
     def _gradient_coefficients(self, coefficients):
-        """∂_i Σ_a coefficients_a φ_a in the constant and the monomials of degree under ``degree``, shape (d, q)."""
+        """∂_i Σ_a coefficients_a φ_a in the constant and the monomials of degree below ``degree``, shape (d, q)."""
         index, factor = self._first
         return np.stack(
             [np.bincount(index[:, i], factor[:, i] * coefficients, self._count_lower()) for i in range(self.dim)]
@@ -212,7 +212,7 @@ class Monomials:
 
 
 def _tables(degree, dim):
-    """Exponents with the constant first, and where the lower monomials of each are; a missing one is the constant."""
+    """Exponents with the constant first, and the indices of the lower monomials of each; 0 if there is none."""
     rows = [()] + [c for k in range(1, degree + 1) for c in combinations_with_replacement(range(dim), k)]
     place = {row: a for a, row in enumerate(rows)}
     exponents = np.array([[row.count(i) for i in range(dim)] for row in rows])
@@ -224,7 +224,7 @@ def _tables(degree, dim):
 
 
 def _without(row, i, times):
-    """The row with i taken out that often, or None."""
+    """The row without ``times`` copies of i, or None."""
     if row.count(i) < times:
         return None
     out = list(row)

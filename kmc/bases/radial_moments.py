@@ -1,4 +1,4 @@
-"""Mass and Dirichlet form of radial sections in one go: distances and profiles are evaluated once, in cache."""
+"""Mass and Dirichlet form of radial sections in one pass: distances and profiles are evaluated once, in cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kmc.bases.geometry import RadialGeometry
 from kmc.kernels import Gaussian
 from kmc.kernels.exponentials import exponential
 
-ROWS = 1024  # at a time
+ROWS = 1024  # per block
 
 
 def mass_and_dirichlet(
@@ -20,8 +20,8 @@ def mass_and_dirichlet(
     """Σ w φ (m,), Σ w (φ - φ̄)(φ - φ̄)ᵀ and Σ w <∇φ, ∇φᵀ>, (m, m), of sections of q(|A(x - y)|²) at centers y.
 
     With T = 2 √w q' and S, D the distances of points to centers and between centers (both pulled by AᵀA), the second is
-    ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D∘TᵀT] (Cabannes and Bach 2023, algorithm 3, without its loops). Of a Gaussian, T is the
-    mass's own matrix but for a factor, and one product less is needed. Functions are shifted by their value at a
+    ½ [(T∘S)ᵀT + Tᵀ(T∘S) - D∘TᵀT] (Cabannes and Bach 2023, algorithm 3, without its loops). For a Gaussian, T is the
+    mass's own matrix up to a factor, and one product less is needed. Functions are shifted by their value at a
     reference before they are squared, so that a large mean costs no digits.
     """
     m = len(geometry.centers)
@@ -41,7 +41,7 @@ def mass_and_dirichlet(
         if start == 0:
             shift = q.mean(axis=0)
         if gaussian:
-            slope = np.empty_like(s)  # √w q: T but for its factor
+            slope = np.empty_like(s)  # √w q: T up to its factor
             _scale_gaussian(q, slope, pulled, root, shift)
         else:
             _scale(q, slope, pulled, root, shift)

@@ -1,4 +1,4 @@
-"""How the forms of kernel sections are computed: by the kind of argument that the kernel is a profile of."""
+"""Forms of kernel sections, by the kind of argument of the kernel's profile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kmc.kernels import Kernel, Metric, Scale, kernel_derivative
 
 
 class SectionForms(Protocol):
-    """What :class:`kmc.bases.KernelSections` computes; shapes are given there."""
+    """The computations of :class:`kmc.bases.KernelSections`; shapes are given there."""
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """The functions at points (n, d), shape (n, p)."""
@@ -39,7 +39,7 @@ class SectionForms(Protocol):
 
 
 def section_forms(kernel: Kernel, centers: np.ndarray) -> SectionForms:
-    """The fastest way for sections of this kernel at centers (m, d)."""
+    """The fastest forms for sections of this kernel at centers (m, d)."""
     profile, metric = profile_and_metric(kernel)
     if profile.kind == "distance":
         return RadialForms(profile, metric, centers)
@@ -49,7 +49,7 @@ def section_forms(kernel: Kernel, centers: np.ndarray) -> SectionForms:
 
 
 def profile_and_metric(kernel: Kernel) -> tuple[Kernel, np.ndarray | None]:
-    """A kernel as (profile, A) with kernel(x, y) = profile(Ax, Ay); A (k, d) or None, of all metrics in it."""
+    """A kernel as (profile, A) with kernel(x, y) = profile(Ax, Ay); A (k, d) or None combines all its metrics."""
     if isinstance(kernel, Metric):
         profile, inner = profile_and_metric(kernel.kernel)
         outer = np.diag(kernel.matrix) if kernel.matrix.ndim == 1 else kernel.matrix
@@ -90,7 +90,7 @@ class RadialForms:
         return 0.5 * (cross + cross.T - self._between * (t.T @ t))
 
     def sum_mass_and_dirichlet(self, x, weights):
-        """Sums (m,), scatter and Dirichlet form (m, m) of one pass, as :func:`mass_and_dirichlet` has them."""
+        """Sums (m,), scatter and Dirichlet form (m, m) in one pass, see :func:`mass_and_dirichlet`."""
         return mass_and_dirichlet(self._kernel, self._geometry, self._between, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):

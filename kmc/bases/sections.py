@@ -21,8 +21,8 @@ from kmc.kernels import Kernel, derivative
 class KernelSections:
     r"""Sections :math:`\varphi_a(x) = k(y_a, x)` of a kernel at centers.
 
-    Sums of forms are matrix products for radial kernels and for dot-product kernels, in any metric; for kernels that
-    mix the two they go through arrays of gradients.
+    Sums of forms are matrix products for radial kernels and for dot-product kernels, in any metric; kernels that
+    combine both kinds need arrays of gradients.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class KernelSections:
     Raises
     ------
     ValueError
-        If the centers are not a finite array of points; if a Laplacian is asked of a kernel with a kink.
+        The centers are not a finite array of points; or a Laplacian is needed of a kernel with a kink.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""Symmetric matrices of which one half was computed."""
+"""Symmetric matrices of which one triangle is computed."""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
 
-_TILE = 32  # rows and columns at a time, so that both halves stay in the fastest cache
+_TILE = 32  # rows and columns at a time, so that both triangles fit in the fastest cache
 
 
 @numba.njit(cache=True)

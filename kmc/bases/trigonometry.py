@@ -1,4 +1,4 @@
-"""Sine and cosine, so written that the compiler vectorizes the loop (libm's are not vectorized)."""
+"""Sine and cosine, written so that the compiler vectorizes the loop (libm's are not vectorized)."""
 
 from __future__ import annotations
 

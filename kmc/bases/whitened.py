@@ -17,21 +17,21 @@ from kmc.checks import as_array
 
 @dataclass(frozen=True)
 class Whitened:
-    """Linear combinations φᵀW of a basis, orthonormal in its Gram matrix when W whitens it.
+    """Linear combinations φᵀW of a basis; orthonormal with respect to its Gram matrix if W whitens it.
 
-    Forms summed in this basis keep the digits that whitening them afterwards would lose: with a jitter of 1e-11 the
+    Forms summed in this basis keep digits that whitening them afterwards would lose: with a jitter of 1e-11 the
     entries of W reach 1e5, and Wᵀ(Σ φφᵀ)W would amplify rounding by 1e10.
 
     Parameters
     ----------
     basis : Basis
-        Of p functions.
+        A basis of p functions.
     matrix : ndarray, shape (p, r)
 
     Raises
     ------
     ValueError, TypeError
-        If the matrix is not one of finite numbers with a row for each function.
+        The matrix is not finite, or does not have a row for each function.
     """
 
     basis: Basis

@@ -1,6 +1,6 @@
-"""What all kernels share, and the algebra: sums, products and positive multiples of kernels are kernels.
+"""The base class of kernels, and their algebra: sums, products and positive multiples of kernels are kernels.
 
-Two kernels of the same argument (both of |x - y|², or both of <x, y>) combine into one of that argument again, with
+Two kernels of the same argument (both of |x - y|², or both of <x, y>) combine into a kernel of that argument, with
 derivatives by Leibniz's rule. Mixed ones are functions of two points only: see :func:`kmc.kernels.kernel_derivative`.
 """
 
@@ -25,9 +25,9 @@ class Kernel:
     Attributes
     ----------
     kind : {"distance", "inner-product", None}
-        What the kernel is a profile of: s = |x - y|², t = <x, y>, or neither.
+        The argument of the profile: s = |x - y|², t = <x, y>, or neither.
     differentiability : float
-        How many derivatives in x of k(x, y) exist where x = y.
+        Number of derivatives in x of k(x, y) that exist where x = y.
     """
 
     kind: str | None = None
@@ -47,12 +47,12 @@ class Kernel:
         warnings.warn("Kernel.argument is now Kernel.kind", DeprecationWarning, stacklevel=2)
         return self.kind
 
-    __array_ufunc__ = None  # so that a NumPy number times a kernel comes to __rmul__
+    __array_ufunc__ = None  # so that a NumPy number times a kernel calls __rmul__
 
     def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
         """The profile and its derivatives up to ``order`` <= 4 at arguments of any shape."""
         raise TypeError(
-            f"{self!r} is not a function of |x - y|² alone, nor of <x, y> alone: "
+            f"{self!r} is neither a function of |x - y|² alone nor of <x, y> alone: "
             "use kmc.kernels.kernel_derivative(kernel, name, x, y)"
         )
 
@@ -66,7 +66,7 @@ class Kernel:
         return replace(own, bandwidth=own.bandwidth * length("factor", factor))
 
     def postfix(self) -> tuple[Instruction, ...] | None:
-        """The instructions of :func:`kmc.kernels.program`, or None where there are none."""
+        """The instructions of :func:`kmc.kernels.program`, or None."""
         return None
 
     def __add__(self, other: Any) -> Kernel:
@@ -99,12 +99,12 @@ class Sum(Kernel):
 
     @property
     def kind(self) -> str | None:  # type: ignore[override]
-        """That of both parts, or None."""
+        """The common kind of both parts, or None."""
         return _common_kind(self)
 
     @property
     def differentiability(self) -> float:  # type: ignore[override]
-        """The lesser of the parts'."""
+        """The smaller one of the parts."""
         return min(self.left.differentiability, self.right.differentiability)
 
     def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
@@ -145,12 +145,12 @@ class Product(Kernel):
 
     @property
     def kind(self) -> str | None:  # type: ignore[override]
-        """That of both parts, or None."""
+        """The common kind of both parts, or None."""
         return _common_kind(self)
 
     @property
     def differentiability(self) -> float:  # type: ignore[override]
-        """The lesser of the parts'."""
+        """The smaller one of the parts."""
         return min(self.left.differentiability, self.right.differentiability)
 
     def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
@@ -193,12 +193,12 @@ class Scale(Kernel):
 
     @property
     def kind(self) -> str | None:  # type: ignore[override]
-        """That of the kernel."""
+        """The kind of the kernel."""
         return self.kernel.kind
 
     @property
     def differentiability(self) -> float:  # type: ignore[override]
-        """That of the kernel."""
+        """The one of the kernel."""
         return self.kernel.differentiability
 
     def derivatives(self, u: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:

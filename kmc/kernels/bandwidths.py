@@ -1,4 +1,4 @@
-"""The bandwidths that a parameter stands for."""
+"""The candidate bandwidths for a parameter."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kmc.checks import numbers
 
 
 def candidate_bandwidths(bandwidth: Any, median: float, named: bool, factors: Sequence[float]) -> list[float]:
-    """What a kernel is built with, for each candidate.
+    """Arguments for building a kernel, for each candidate.
 
     A kernel given by name takes a bandwidth in the units of x. A kernel object has its own scale, and takes factors
-    of it: "median" leaves it as it is.
+    of it: "median" keeps it.
 
     Parameters
     ----------

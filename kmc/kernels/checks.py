@@ -1,4 +1,4 @@
-"""Checks of kernels' parameters: the error names the parameter, its value and what was expected."""
+"""Checks of the parameters of kernels: the error names the parameter, its value and what was expected."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from kmc.checks import is_number, to_float
 
-LEAST, MOST = 1e-30, 1e30  # lengths whose eighth powers are floating-point numbers
-LEAST_SHAPE = 1e-6  # so that they still are when it divides
+LEAST, MOST = 1e-30, 1e30  # lengths whose eighth powers neither overflow nor underflow
+LEAST_SHAPE = 1e-6  # the same after division by it
 
 
 def positive(name: str, value: Any) -> float:
@@ -22,7 +22,7 @@ def positive(name: str, value: Any) -> float:
 
 
 def length(name: str, value: Any) -> float:
-    """A positive number that can serve as a unit of length."""
+    """A positive number that can be used as a unit of length."""
     number = positive(name, value)
     if not LEAST <= number <= MOST:
         raise ValueError(

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-_NEAR = 1e-3  # of |x|² + |y|²: below it the fast formula has lost three digits
+_NEAR = 1e-3  # of |x|² + |y|²: below it the fast formula loses three digits
 
 
 def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """|x_i - y_j|^2 for rows of x (n, d) and y (m, d), shape (n, m); never negative, and 0 for equal points.
 
-    Both are centered first, which keeps the digits of data far from the origin. Then a matrix product does the work
-    (|x|² + |y|² - 2 x·y), and the few pairs that are close in comparison with their distance from the center, for
-    which that formula cancels, are done again by differences: kernels with a root in them need the digits there.
-    What remains is a relative error of 1e-12, or the rounding of the centered coordinates where that is more.
+    Both are centered first, which preserves the digits of data far from the origin. A matrix product gives
+    |x|² + |y|² - 2 x·y. The few pairs that are close relative to their distance from the center, for which that formula
+    cancels, are recomputed by differences: kernels with a square root need the digits there. The remaining relative
+    error is 1e-12, or the rounding of the centered coordinates if that is larger.
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if not (len(x) and len(y)):
@@ -28,7 +28,7 @@ def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @numba.njit(cache=True)
 def _complete(s, x, y, x_norms, y_norms):
-    """Add the squared norms to s = -2 x·y, and do close pairs by differences."""
+    """Add the squared norms to s = -2 x·y, and recompute close pairs by differences."""
     n, m = s.shape
     for i in range(n):
         row = s[i]

@@ -69,7 +69,7 @@ class ExponentialDotProduct(Kernel):
     Parameters
     ----------
     bandwidth : float
-        Positive, in the units of x. The kernel overflows where <x, y> exceeds some 700 of its squares.
+        Positive, in the units of x. The kernel overflows where <x, y> exceeds about 700 bandwidth².
 
     Examples
     --------
@@ -95,7 +95,7 @@ class ExponentialDotProduct(Kernel):
 
 
 def _powers(base, exponents):
-    """Powers of an array to descending whole exponents, the lower ones by products with the base on the way up."""
+    """Powers of an array for descending whole exponents, the lower ones by successive products with the base."""
     power = _whole_power(base, exponents[-1])
     found = [power]
     for above, below in zip(exponents[-2::-1], exponents[:0:-1]):
@@ -105,7 +105,7 @@ def _powers(base, exponents):
 
 
 def _whole_power(base, exponent):
-    """By repeated squaring: the power function of the library takes ten times as long."""
+    """By repeated squaring: the library's power function takes ten times as long."""
     power = np.ones_like(base)
     while exponent:
         if exponent % 2:

@@ -1,4 +1,4 @@
-"""The exponential, so written that the compiler vectorizes a loop over it (libm's is not vectorized)."""
+"""The exponential, written so that the compiler vectorizes loops over it (libm's is not vectorized)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEAST = -700.0
 
 
 def _fused(_context, a, b, c):
-    """a b + c, rounded once: the same number on every machine, and half the instructions."""
+    """a b + c, rounded once: the same number on every machine, with half the instructions."""
 
     def generate(_context, builder, _signature, arguments):
         return builder.fma(*arguments)
@@ -26,7 +26,7 @@ def _fused(_context, a, b, c):
 
 
 def _reinterpreted(_context, a, kind):
-    """The bits of a 64-bit number as those of one of another kind."""
+    """The bits of a 64-bit number, read as another type."""
 
     def generate(context, builder, _signature, arguments):
         return builder.bitcast(arguments[0], context.get_value_type(kind.dtype))
@@ -43,7 +43,7 @@ def exponential(x: float) -> float:
     """exp(x) for x <= 700, to 1 ulp; below -700 the result is exp(-700), and NaN stays NaN.
 
     exp(x) = 2^n exp(r), |r| <= ln(2)/2, and exp(r) = 1 + r + r² g(r) with g of degree 9 interpolated
-    at Chebyshev nodes. (The Taylor polynomial of degree 12 is less exact.)
+    at Chebyshev nodes. (The Taylor polynomial of degree 12 is less accurate.)
     """
     x = _LEAST if x < _LEAST else x
     t = _fma(x, _LOG2E, _ROUND)
@@ -66,6 +66,6 @@ def exponential(x: float) -> float:
 
 @numba.njit(cache=True)
 def exponentials(x: np.ndarray, out: np.ndarray) -> None:
-    """out = exp(x), elementwise over two arrays (n,), for x <= 700: half a nanosecond an element."""
+    """out = exp(x), elementwise over two arrays (n,), for x <= 700: half a nanosecond per element."""
     for a in range(x.size):
         out[a] = exponential(x[a])

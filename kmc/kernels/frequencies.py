@@ -31,7 +31,7 @@ def frequencies(
     Parameters
     ----------
     kernel : Kernel
-        Made of built-in radial kernels by sums, products, multiples and metrics.
+        Composed of built-in radial kernels by sums, products, multiples and metrics.
     count : int
         Number of frequencies.
     dim : int

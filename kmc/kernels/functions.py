@@ -1,4 +1,4 @@
-"""Kernels by profile functions that the user gives."""
+"""Kernels from a user's profile functions."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Profile = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class RadialFunction(Kernel):
-    r"""A radial kernel of the user's own, :math:`k(x, y) = q(|x - y|^2 / \mathrm{bandwidth}^2)`.
+    r"""A radial kernel from a user's profile, :math:`k(x, y) = q(|x - y|^2 / \mathrm{bandwidth}^2)`.
 
-    That q makes k positive definite is the user's word: it is not checked.
+    Positive definiteness of k is the user's responsibility: it is not checked.
 
     Parameters
     ----------
     profiles : sequence of callables
-        q, q', q'', ... in order, each from an array of s >= 0 to an array of the same shape; right, or with a finite
-        convention, at s = 0. Gradients of an estimate need two or three of them, Laplacians up to five. Module-level
-        functions, not lambdas, if the kernel is to be pickled.
+        q, q', q'', ... in order, each from an array of s >= 0 to an array of the same shape; exact, or with a finite
+        convention, at s = 0. Gradients of an estimate need two or three of them, Laplacians up to five. Use
+        module-level functions, not lambdas, if the kernel is to be pickled.
     bandwidth : float
         Positive, in the units of x.
     differentiability : float
-        How many derivatives in x of k(x, y) exist where x = y.
+        Number of derivatives in x of k(x, y) that exist where x = y.
 
     Examples
     --------
@@ -56,15 +56,15 @@ class RadialFunction(Kernel):
         check_number(self, "differentiability", 0, np.inf, ends="[]")
 
     def derivatives(self, s: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """q, q', ... up to that order at squared distances of any shape; ValueError if that many were not given."""
+        """q, q', ... up to that order at squared distances of any shape; ValueError if fewer were given."""
         return _derivatives(self, s, order)
 
 
 @dataclass(frozen=True)
 class DotProductFunction(Kernel):
-    r"""A dot-product kernel of the user's own, :math:`k(x, y) = q(\langle x, y \rangle / \mathrm{bandwidth}^2)`.
+    r"""A dot-product kernel from a user's profile, :math:`k(x, y) = q(\langle x, y \rangle / \mathrm{bandwidth}^2)`.
 
-    That q makes k positive definite (a power series with coefficients that are not negative does) is the user's word.
+    Positive definiteness of k (as of a power series with nonnegative coefficients) is the user's responsibility.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class DotProductFunction(Kernel):
         set_checked(self, length, "bandwidth")
 
     def derivatives(self, t: np.ndarray, order: int = 2) -> tuple[np.ndarray, ...]:
-        """q, q', ... up to that order at inner products of any shape; ValueError if that many were not given."""
+        """q, q', ... up to that order at inner products of any shape; ValueError if fewer were given."""
         return _derivatives(self, t, order)
 
 

@@ -1,4 +1,4 @@
-"""Partial derivatives of any kernel k(x, y), in closed form: the general mode of access, and the oracle of fast ones.
+"""Partial derivatives of any kernel k(x, y), in closed form: the general access, and a reference for faster code.
 
 With M = AᵀA of the metric A (the identity without one), r = x - y, v = Mr, u = |v|², T = tr M:
 
@@ -17,7 +17,7 @@ name     what                         radial, q(s), s = rᵀMr                do
                                       + 32 q''' vᵀMv + (8 tr M² + 4T²) q''  + 2 q'' tr M²
 ======== ============================ ===================================== ==========================================
 
-Sums add, products follow Leibniz's rule, and a metric around a sum or a product goes to its parts.
+Sums add, products follow Leibniz's rule, and a metric around a sum or a product is applied to its parts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kmc.kernels.metric import Metric, composed, mapped
 
 ORDERS = {"k": 0, "x": 1, "y": 1, "xy": 2, "xx": 2, "yy": 2, "xxy": 3, "xyy": 3, "xxyy": 4}
 
-_FACTORS_NEED = {  # what Leibniz's rule needs of the factors of a product
+_FACTORS_NEED = {  # derivatives of the factors that Leibniz's rule needs
     "k": {"k"},
     "x": {"k", "x"},
     "y": {"k", "y"},
@@ -50,15 +50,15 @@ Partials = dict[str, Any]
 def kernel_derivative(kernel: Kernel, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """A partial derivative of a kernel at all pairs of points.
 
-    Where the kernel is not smooth enough at coincident points (``kernel.differentiability``), what diverges there is
-    given as 0.
+    If the kernel is not smooth enough at coincident points (``kernel.differentiability``), divergent derivatives are
+    set to 0 there.
 
     Parameters
     ----------
     kernel : Kernel
     name : str
         "k" gives shape (n, m), as do "xx", "yy" and "xxyy"; "x", "y", "xxy" and "xyy" give (n, m, d); "xy" gives
-        (n, m, d, d). An x stands for a derivative in the first argument, xx for the Laplacian in it.
+        (n, m, d, d). An x means a derivative in the first argument, xx the Laplacian in it.
     x : ndarray, shape (n, d)
     y : ndarray, shape (m, d)
 
@@ -103,7 +103,7 @@ def _partials(kernel: Any, names: set[str], x: np.ndarray, y: np.ndarray, metric
 
 
 def _radial(kernel, names, x, y, metric):
-    """Differences are formed after centering and before the metric: an offset costs no digits, coincidence is exact."""
+    """Differences are computed after centering, before the metric: an offset costs no digits, coincidence is exact."""
     d = x.shape[1]
     center = y.mean(axis=0) if len(y) else np.zeros(d)
     x, y = x - center, y - center
@@ -167,7 +167,7 @@ def _dot_product(kernel, names, x, y, metric):
 
 
 def _leibniz(name: str, f: Partials, g: Partials) -> np.ndarray:
-    """A partial of the product fg."""
+    """A partial derivative of the product fg."""
     if name == "k":
         return f["k"] * g["k"]
     if name in ("x", "y"):
@@ -188,7 +188,7 @@ def _leibniz(name: str, f: Partials, g: Partials) -> np.ndarray:
 
 
 def _third(f, g, twice, once):
-    """The terms of ∂ Δ (fg) in which the Laplacian falls on f alone."""
+    """The terms of ∂ Δ (fg) in which the Laplacian applies to f alone."""
     third = "xxy" if once == "y" else "xyy"
     return f[third] * g["k"][..., None] + f[twice][..., None] * g[once]
 
@@ -207,7 +207,7 @@ def _distances(x, y, matrix):
 
 
 def _padded(derivatives):
-    """So that q[k] can be named where it is not used."""
+    """Pad with None, so that unused q[k] can be named."""
     return (*derivatives, None, None, None, None)
 
 

@@ -1,4 +1,4 @@
-"""The median distance, the unit of bandwidths."""
+"""The median distance, used as the unit of bandwidths."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def median_distance(points: np.ndarray, most: int = 1000) -> float:
     Parameters
     ----------
     points : ndarray, shape (n, d)
-        At least two of them distinct.
+        At least two distinct points.
     most : int
-        Of more points than these, so many, evenly spread over the rows, are looked at.
+        If there are more points, this number of rows, evenly spaced, is used.
 
     Raises
     ------
     ValueError
-        If all points are equal.
+        All points are equal.
 
     Examples
     --------
@@ -34,8 +34,8 @@ def median_distance(points: np.ndarray, most: int = 1000) -> float:
     s = squared_distances(points, points)[np.triu_indices(len(points), 1)]
     if not np.any(s > 0):
         raise ValueError(
-            f"all {len(points)} points are equal, or too close for floating-point numbers: there is no distance "
-            "between distinct ones, rescale the data"
+            f"all {len(points)} points are equal, or too close for floating-point numbers: no distance "
+            "between distinct points exists, rescale the data"
         )
     median = np.median(s)
     return float(np.sqrt(median if median > 0 else np.median(s[s > 0])))

@@ -20,7 +20,7 @@ class Metric(Kernel):
     ----------
     kernel : Kernel
     matrix : ndarray, shape (d,) or (k, d)
-        The matrix A, or the positive diagonal of one: a length scale for each coordinate, inverted (automatic relevance
+        The matrix A, or its positive diagonal: the inverse of a length scale for each coordinate (automatic relevance
         determination). It is copied.
 
     Examples
@@ -46,7 +46,7 @@ class Metric(Kernel):
 
     @property
     def differentiability(self) -> float:  # type: ignore[override]
-        """That of the kernel."""
+        """The one of the kernel."""
         return self.kernel.differentiability
 
     def map(self, x: np.ndarray) -> np.ndarray:
@@ -67,10 +67,10 @@ class Metric(Kernel):
 
 
 def mapped(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Rows of x (n, d) times a matrix (k, d) or a diagonal (d,), each row in the same way.
+    """Rows of x (n, d) times a matrix (k, d) or a diagonal (d,), each row computed in the same way.
 
-    Not by BLAS, which sums rows at its blocks' edges in another order: two equal points would come a rounding error
-    apart, and a kernel with a kink does not forgive that.
+    This does not use BLAS, which sums rows at the edges of blocks in a different order: two equal points would then
+    differ by rounding, which matters for a kernel with a kink.
     """
     if matrix.shape[-1] != x.shape[1]:
         raise ValueError(f"matrix has {matrix.shape[-1]} columns, but the points have {x.shape[1]} coordinates")
@@ -78,7 +78,7 @@ def mapped(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def composed(outer: np.ndarray, inner: np.ndarray | None) -> np.ndarray:
-    """The matrix of x -> outer (inner x), either of which may be a diagonal."""
+    """The matrix of x -> outer (inner x); either may be a diagonal."""
     outer = np.diag(outer) if outer.ndim == 1 else outer
     if inner is None:
         return outer

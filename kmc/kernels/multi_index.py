@@ -1,9 +1,9 @@
-"""Partial derivatives ∂^α in the first argument of any kernel, α a multi-index of order up to four.
+"""Partial derivatives ∂^α in the first argument of any kernel, where α is a multi-index of order up to four.
 
-With M = AᵀA of the metric A and v = M (x - y), a radial kernel q(s), s = (x - y)ᵀM(x - y), has ∂_i s = 2 v_i,
-∂_i ∂_j s = 2 M_ij and nothing beyond. By Faà di Bruno's formula ∂_i ∂_j ... q is the sum, over all ways to leave some
-of the axes single and to pair the others, of q^(singles + pairs) ∏ 2 v_i ∏ 2 M_ij. For a dot-product kernel q(t),
-t = xᵀMy, it is q^(k) ∏ (My)_i.
+With M = AᵀA of the metric A and v = M (x - y), a radial kernel q(s), s = (x - y)ᵀM(x - y), has ∂_i s = 2 v_i, ∂_i ∂_j s
+= 2 M_ij, and all higher ones vanish. By Faà di Bruno's formula ∂_i ∂_j ... q is the sum, over all ways to leave some of
+the axes single and to pair the others, of q^(singles + pairs) ∏ 2 v_i ∏ 2 M_ij. For a dot-product kernel q(t), t =
+xᵀMy, it is q^(k) ∏ (My)_i.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Axes = tuple[int, ...]
 def derivative(kernel: Kernel, index: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """∂^α k(x, y) in x at all pairs of points, shape (n, m).
 
-    Where the kernel is not smooth enough at coincident points (``kernel.differentiability``), what diverges there is
-    given as 0.
+    If the kernel is not smooth enough at coincident points (``kernel.differentiability``), divergent derivatives are
+    set to 0 there.
 
     Parameters
     ----------
     kernel : Kernel
     index : sequence of int
-        α: how often each of the d coordinates is derived, at most four times in all.
+        α: the number of derivatives in each of the d coordinates, at most four in total.
     x : ndarray, shape (n, d)
     y : ndarray, shape (m, d)
 
@@ -47,7 +47,7 @@ def derivative(kernel: Kernel, index: Any, x: np.ndarray, y: np.ndarray) -> np.n
 
 
 def axes_of(index: Any, dim: int) -> Axes:
-    """The axes that a multi-index derives along, each as often as it says: (2, 0, 1) gives (0, 0, 2)."""
+    """The axes of the derivatives in a multi-index, with repetitions: (2, 0, 1) gives (0, 0, 2)."""
     alpha = np.asarray(index)
     if alpha.shape != (dim,) or alpha.dtype.kind not in "iu" or np.any(alpha < 0):
         raise ValueError(f"index={index!r}: expected {dim} whole numbers, how often each coordinate is derived")
@@ -75,7 +75,7 @@ def _derivative(kernel: Any, axes: Axes, x: np.ndarray, y: np.ndarray, metric: n
 
 
 def _radial(kernel, axes, x, y, metric):
-    """Differences are formed after centering: an offset costs no digits."""
+    """Differences are computed after centering: an offset costs no digits."""
     center = y.mean(axis=0) if len(y) else np.zeros(y.shape[1])
     x, y = x - center, y - center
     matrix = np.eye(x.shape[1]) if metric is None else metric.T @ metric
@@ -113,7 +113,7 @@ def _matchings(axes: Axes) -> Iterator[tuple[Axes, tuple[tuple[int, int], ...]]]
 
 
 def _splits(axes: Axes) -> Iterator[tuple[Axes, Axes]]:
-    """All ways to share the axes between two factors (Leibniz's rule)."""
+    """All ways to distribute the axes over two factors (Leibniz's rule)."""
     places = range(len(axes))
     for count in range(len(axes) + 1):
         for chosen in combinations(places, count):

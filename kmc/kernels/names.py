@@ -23,7 +23,7 @@ _OWN = frozenset(KERNELS)
 
 
 def register_kernel(name: str, make: Callable[..., Kernel]) -> None:
-    """Make a kernel known by a name, which estimators take as their parameter ``kernel``.
+    """Register a kernel under a name, which estimators accept as their parameter ``kernel``.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def register_kernel(name: str, make: Callable[..., Kernel]) -> None:
     Raises
     ------
     TypeError, ValueError
-        For a name that is not a string, or is one of kmc's own; a ``make`` that cannot be called.
+        The name is not a string, or is one of kmc's own; or ``make`` is not callable.
 
     Examples
     --------
@@ -51,12 +51,12 @@ def register_kernel(name: str, make: Callable[..., Kernel]) -> None:
 
 
 def kernel_of(kernel: Any, bandwidth: float) -> Kernel:
-    """The kernel that a user means.
+    """The kernel for a user's argument.
 
     Parameters
     ----------
     kernel : str or Kernel
-        A name gives the kernel of that name with this bandwidth. An object is used as it is, its lengths multiplied by
+        A name gives the kernel of that name with this bandwidth. The lengths of a kernel object are multiplied by
         the bandwidth.
     bandwidth : float
         Positive.

@@ -1,12 +1,12 @@
-r"""Profiles q(s) of the built-in radial kernels and their derivatives in s: one jitted definition of each family.
+r"""Profiles q(s) of the built-in radial kernels and their derivatives in s: one jitted definition for each family.
 
 ``family(s, first, second, order, out)`` writes q, q', ..., of orders 0..order <= 4 at s (n,) into the first n columns
 of the rows of ``out`` (order + 1 or more, n or more), C-contiguous; ``first`` and ``second`` are the family's numbers.
-Each loop runs over contiguous points and is vectorized; nothing is allocated. What diverges at s = 0 is written as 0
-there: it only ever enters multiplied by s or by x - y, and those products vanish.
+Each loop runs over contiguous points and is vectorized; nothing is allocated. Values that diverge at s = 0 are written
+as 0 there: they only enter multiplied by s or by x - y, and those products vanish.
 
-No fastmath: with it newly compiled code and the code loaded from numba's cache rounded differently, and a seed
-gave other draws on the first run than on the second.
+No fastmath: with it, newly compiled code and code loaded from numba's cache rounded differently, so a seed
+gave different draws on the first run and on the second.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 
 from kmc.kernels.exponentials import exponential
 
-COINCIDENT = 1e-30  # distances below so many bandwidths are none: 1/a^7 of a smaller one would overflow
+COINCIDENT = 1e-30  # smaller distances, in bandwidths, count as zero: 1/a^7 would overflow
 
-_FARTHEST = 700.0  # bandwidths; exp(-700) is where the exponential bottoms out, and a^3 must not overflow
+_FARTHEST = 700.0  # bandwidths; exp(-700) is the smallest value of the exponential, and a^3 must not overflow
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -36,7 +36,7 @@ def gaussian(s, rate, _, order, out):
 
 @numba.njit(cache=True, error_model="numpy")
 def power(s, scale, exponent, order, out):
-    """q = w^-exponent with w = 1 + scale s; each derivative is the one before times -(exponent + k - 1) scale / w."""
+    """q = w^-exponent with w = 1 + scale s; each derivative is the previous one times -(exponent + k - 1) scale / w."""
     _inverse_power(s, scale, exponent, out[0])
     n = s.size
     for k in range(1, order + 1):
@@ -48,7 +48,7 @@ def power(s, scale, exponent, order, out):
 
 @numba.njit(cache=True, error_model="numpy")
 def _inverse_power(s, scale, exponent, q):
-    """(1 + scale s)^-exponent: small multiples of 1/2 by products and a root, which are vectorized."""
+    """(1 + scale s)^-exponent: small multiples of 1/2 by products and a square root, which are vectorized."""
     n = s.size
     halves = int(2.0 * min(exponent, 8.0))
     if halves != 2.0 * exponent:
@@ -68,7 +68,7 @@ def _inverse_power(s, scale, exponent, q):
 
 @numba.njit(cache=True, error_model="numpy")
 def matern(s, scale, start, order, out):
-    """Matérn profiles of a = sqrt(scale s), which are each other's derivatives.
+    """Matérn profiles of a = sqrt(scale s), which are each other's derivatives up to factors.
 
     With shapes g_0 = 1 + a + 2a²/5 + a³/15 (Matérn-7/2), g_1 = 1 + a + a²/3 (5/2), g_2 = 1 + a (3/2), g_3 = 1 (1/2),
     g_4 = 1/a, g_5 = (1 + a)/a³, ...: d/ds [g_j exp(-a)] = -scale g_{j+1} exp(-a) times 1/10, 1/6, 1/2, 1/2, ...

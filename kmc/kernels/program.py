@@ -1,7 +1,7 @@
 """Radial kernels as programs of a small postfix machine, for use inside jitted loops and for blocks of distances.
 
 numba cannot call methods of Python objects. So a kernel is written as instructions: a profile pushes its derivatives
-onto a stack, a sum or a product combines the two topmost. The machine is compiled once; another kernel is other data.
+onto a stack, a sum or a product combines the two topmost entries. The machine is compiled once; kernels are data.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ Instruction = tuple[int, float, float]
 
 _BINOMIAL = np.array([[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 2, 1, 0, 0], [1, 3, 3, 1, 0], [1, 4, 6, 4, 1]], float)
 
-_TILE = 512  # distances at a time: the stack stays in the fastest cache
+_TILE = 512  # distances at a time: the stack fits in the fastest cache
 
 
 class Postfix(Protocol):
-    """What a kernel says of itself."""
+    """A kernel's interface for programs."""
 
     def postfix(self) -> tuple[Instruction, ...] | None:
-        """Its instructions, or None where there are none."""
+        """Its instructions, or None."""
 
 
 class Program(NamedTuple):
     """A radial kernel q(s) in postfix order; arrays only, so that another kernel does not recompile a loop."""
 
-    codes: np.ndarray  # (k,) int64, what to do
-    params: np.ndarray  # (k, 2), its numbers
+    codes: np.ndarray  # (k,) int64, the instructions
+    params: np.ndarray  # (k, 2), their numbers
 
 
 def program(kernel: Postfix) -> Program | None:
-    """The program of a radial kernel, or None if it is not made of built-in radial kernels.
+    """The program of a radial kernel, or None if it is not composed of built-in radial kernels.
 
     Parameters
     ----------
@@ -77,10 +77,10 @@ def stack_for(program: Program, m: int) -> np.ndarray:
 
 @numba.njit(cache=True)
 def run_program(program: Program, s: np.ndarray, order: int, stack: np.ndarray) -> None:
-    """q and its derivatives up to ``order`` <= 4 at squared distances s (n,) into ``stack[0, :order + 1, :n]``.
+    """Write q and its derivatives up to ``order`` <= 4 at squared distances s (n,) into ``stack[0, :order + 1, :n]``.
 
-    ``s`` is contiguous, ``stack`` comes from :func:`stack_for` with at least n columns. Nothing is allocated and
-    nothing is checked.
+    ``s`` is contiguous, ``stack`` comes from :func:`stack_for` with at least n columns. Nothing is allocated or
+    checked.
     """
     top = -1
     for i in range(program.codes.size):
@@ -106,11 +106,11 @@ def run_program(program: Program, s: np.ndarray, order: int, stack: np.ndarray) 
 
 
 def evaluate(postfix: tuple[Instruction, ...], s: np.ndarray, order: int) -> tuple[np.ndarray, ...]:
-    """q, q', ... of a program at squared distances of any shape; what ``derivatives`` of radial kernels call."""
+    """q, q', ... of a program at squared distances of any shape; ``derivatives`` of radial kernels calls it."""
     order = derivative_order(order)
     s = np.asarray(s, dtype=float)
     flat = np.ascontiguousarray(s).reshape(-1)
-    if not flat.flags.writeable:  # which numba would take for another type, and compile again
+    if not flat.flags.writeable:  # numba would treat it as another type, and compile again
         flat = flat.copy()
     out = np.empty((order + 1, flat.size))
     _evaluate(*_assemble(postfix), flat, order, out)
@@ -119,7 +119,7 @@ def evaluate(postfix: tuple[Instruction, ...], s: np.ndarray, order: int) -> tup
 
 @numba.njit(cache=True)
 def _evaluate(codes, params, s, order, out):
-    program = Program(codes, params)  # numba reads the type of two arrays ten times as fast as that of a tuple of them
+    program = Program(codes, params)  # numba unboxes two arrays ten times as fast as a tuple of them
     stack = stack_for(program, min(s.size, _TILE))
     for start in range(0, s.size, _TILE):
         tile = s[start : start + _TILE]

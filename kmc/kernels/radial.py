@@ -1,6 +1,6 @@
 """Radial kernels k(x, y) = q(s), s = |x - y|^2, through their profile q and its derivatives in s.
 
-Everything that an estimator needs of a radial kernel is q, q', ... at squared distances: the gradient of a section
+An estimator needs of a radial kernel only q, q', ... at squared distances: the gradient of a section
 is 2 q' r and its Laplacian is 4 q'' s + 2 d q', with r = x - y.
 """
 
@@ -30,7 +30,7 @@ class RadialKernel(Protocol):
 
 
 class _BuiltIn(Kernel):
-    """A radial kernel that is one instruction of the machine in :mod:`kmc.kernels.program`."""
+    """A radial kernel that is a single instruction of the machine in :mod:`kmc.kernels.program`."""
 
     kind = "distance"
 
@@ -109,7 +109,7 @@ class InverseMultiquadric(_BuiltIn):
 class RationalQuadratic(_BuiltIn):
     r"""The rational quadratic :math:`k(x, y) = (1 + |x - y|^2 / (2\,\alpha\,\mathrm{bandwidth}^2))^{-\alpha}`.
 
-    A mixture of Gaussian kernels of many bandwidths; it tends to the Gaussian kernel as α grows.
+    A mixture of Gaussian kernels of different bandwidths; it tends to the Gaussian kernel as α grows.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class Matern52(_BuiltIn):
 
     .. math:: k(x, y) = (1 + a + a^2/3)\,e^{-a}.
 
-    Its sections have four derivatives where x = y. There q''' and q'''' diverge in s and are given as 0.
+    Its sections have four derivatives where x = y. There q''' and q'''' diverge in s and are set to 0.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class Matern72(_BuiltIn):
 
     .. math:: k(x, y) = (1 + a + 2a^2/5 + a^3/15)\,e^{-a}.
 
-    Its sections have six derivatives where x = y. There q'''' diverges in s and is given as 0.
+    Its sections have six derivatives where x = y. There q'''' diverges in s and is set to 0.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class Matern72(_BuiltIn):
 class Exponential(_BuiltIn):
     r"""The exponential (Laplace, Matérn-1/2) kernel :math:`k(x, y) = \exp(-|x - y| / \mathrm{bandwidth})`.
 
-    Its sections have a kink where x = y: no gradient exists there, and by convention all derivatives in s are 0 there.
+    Its sections have a kink where x = y: there they have no gradient, and by convention all derivatives in s are 0.
 
     Parameters
     ----------
