@@ -1,10 +1,10 @@
-"""The slow mode of alanine dipeptide, without being told what to look at: ``python examples/alanine_dipeptide.py``.
+"""The slow mode of alanine dipeptide, found without prior knowledge: ``python examples/alanine_dipeptide.py``.
 
-Needs OpenMM and Matplotlib: ``pip install "kernelmc[md,plots]"``. Eight nanoseconds in implicit solvent at 450 K, split
-among the cores, at one to two nanoseconds a minute for each; then kmc looks for the slow modes twice: in the dihedral
-angles φ and ψ, which an expert would choose, and in the 45 distances between the ten heavy atoms, which nobody needs to
-choose. Both find the turn of φ. (The mode does not change at 180 degrees, as the sign of φ does: hence the second
-number that is printed.) Two pictures: Ramachandran plots colored by the slow mode, and time scales against the
+Needs OpenMM and Matplotlib: ``pip install "kernelmc[md,plots]"``. It simulates eight nanoseconds in implicit solvent at
+450 K, divided among the cores, at one to two nanoseconds a minute for each. Then kmc looks for the slow modes twice: in
+the dihedral angles φ and ψ, which an expert would choose, and in the 45 distances between the ten heavy atoms, which
+need no choice. Both find the rotation of φ. (The mode does not change at 180 degrees, but the sign of φ does: hence the
+second number that is printed.) Two figures: Ramachandran plots colored by the slow mode, and time scales against the
 lagtime.
 """
 
@@ -26,8 +26,8 @@ FRAME = 1.0  # picoseconds between frames
 LAGTIME = 5  # frames
 TEMPERATURE = 450.0
 
-# Heavy atoms: residue, name, element, and from which three atoms each is placed, with bond, angle and dihedral. Two
-# dihedrals are left to φ, the turn about the bond from N to CA.
+# Heavy atoms: residue, name, element, and the three atoms by which each is placed, with bond, angle and dihedral. Two
+# dihedrals depend on φ, the rotation about the bond from N to CA.
 ATOMS = (
     ("ACE", "CH3", "C", None),
     ("ACE", "C", "C", None),
@@ -65,7 +65,7 @@ def molecule(phi: float):
 
 
 def simulate(seed: int, frames: int) -> np.ndarray:
-    """Heavy atoms along a trajectory, (frames, 10, 3) in nanometres; they begin on either side of φ = 0 in turn."""
+    """Heavy atoms along a trajectory, (frames, 10, 3) in nanometres; starts alternate between the sides of φ = 0."""
     import openmm
     from openmm import app, unit
 
@@ -92,7 +92,7 @@ def simulate(seed: int, frames: int) -> np.ndarray:
 
 
 def dihedral(x: np.ndarray, atoms: tuple[int, ...]) -> np.ndarray:
-    """Angle in radians at every frame (n, 10, 3), positive as IUPAC has it."""
+    """Angle in radians at every frame (n, 10, 3), with IUPAC's sign."""
     a, b, c, d = (x[:, k] for k in atoms)
     along = (c - b) / np.linalg.norm(c - b, axis=1, keepdims=True)
     one, two = np.cross(b - a, c - b), np.cross(c - b, d - c)
@@ -100,13 +100,13 @@ def dihedral(x: np.ndarray, atoms: tuple[int, ...]) -> np.ndarray:
 
 
 def distances(x: np.ndarray) -> np.ndarray:
-    """Between all pairs of heavy atoms, (n, 45)."""
+    """Distances between all pairs of heavy atoms, (n, 45)."""
     first, second = np.triu_indices(x.shape[1], 1)
     return np.linalg.norm(x[:, first] - x[:, second], axis=2)
 
 
 def _placed(a, b, c, bond, angle, dihedral):
-    """Where an atom is that is bonded to c."""
+    """The position of an atom that is bonded to c."""
     along = (c - b) / np.linalg.norm(c - b)
     normal = np.cross(b - a, along)
     normal /= np.linalg.norm(normal)
@@ -137,9 +137,9 @@ def pictures(found: dict[str, tuple], angles: np.ndarray, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nanoseconds", type=float, default=8.0, help="in all")
-    parser.add_argument("--trajectories", type=int, default=os.cpu_count() or 1, help="one process for each")
-    parser.add_argument("--save", type=Path, default=Path("alanine.npy"), help="positions: read if they are there")
-    parser.add_argument("--output", type=Path, default=Path("."), help="folder of the pictures")
+    parser.add_argument("--trajectories", type=int, default=os.cpu_count() or 1, help="each in a process")
+    parser.add_argument("--save", type=Path, default=Path("alanine.npy"), help="positions; read if the file exists")
+    parser.add_argument("--output", type=Path, default=Path("."), help="folder for the figures")
     options = parser.parse_args()
     if options.save.exists():
         x = np.load(options.save)
@@ -153,7 +153,7 @@ def main() -> None:
 
     angles = [np.column_stack([dihedral(part, PHI), dihedral(part, PSI)]) for part in x]
     phi = np.degrees(np.concatenate(angles)[:, 0])
-    turned = (phi > 0) & (phi < 140)  # beyond, it is on its way round to -180
+    turned = (phi > 0) & (phi < 140)  # beyond 140 it rotates on to -180
     print(f"φ > 0 in {np.mean(phi > 0):.1%} of the frames, between 0 and 140 degrees in {np.mean(turned):.1%}")
     features = {
         "dihedral angles": [np.column_stack([np.cos(a), np.sin(a)]) for a in angles],
@@ -164,7 +164,7 @@ def main() -> None:
         begun = time.perf_counter()
         operator = TransitionOperator(lagtime=LAGTIME, n_components=3, random_state=0).fit(data)
         mode = np.concatenate(operator.transform(data))[:, 0]
-        mode *= np.sign(mode @ turned)  # which side is up does not matter
+        mode *= np.sign(mode @ turned)  # the sign of a mode is arbitrary
         matches = [np.corrcoef(mode, event)[0, 1] for event in (phi > 0, turned)]
         scales = implied_timescales(data, [1, 2, 5, 10, 20], 3, estimator=operator)
         found[name] = mode, scales

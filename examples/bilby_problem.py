@@ -1,7 +1,8 @@
 """A bilby problem, sampled by kmc: ``python examples/bilby_problem.py --help``.
 
-``from_bilby`` makes a model of a likelihood and its priors, whose supports become those of the parameters; ``to_bilby``
-makes a bilby result of the draws, which bilby's plots and tables take. The likelihood here is a sine wave in noise.
+``from_bilby`` makes a model from a likelihood and its priors, whose supports become those of the parameters;
+``to_bilby`` makes a bilby result from the draws, for bilby's plots and tables. The likelihood here is a sine wave in
+noise.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def from_bilby(likelihood: Any, priors: Any, seed: int = 0) -> kmc.Model:
 
 
 def support(prior: Any) -> Any:
-    """Where a prior is positive."""
+    """The support of a prior."""
     low, high = float(prior.minimum), float(prior.maximum)
     if np.isfinite(low) and np.isfinite(high):
         return kmc.Interval(low, high)
@@ -46,7 +47,7 @@ def support(prior: Any) -> Any:
 
 
 def to_bilby(idata: Any, priors: Any, label: str = "kmc") -> Any:
-    """A bilby result that holds the draws of all chains."""
+    """A bilby result with the draws of all chains."""
     import pandas
 
     priors = bilby.core.prior.PriorDict(priors)

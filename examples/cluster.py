@@ -1,20 +1,20 @@
 """A simulator on a cluster: ``python examples/cluster.py``.
 
-The log-density is a stand-in for what clusters are for, a simulation that takes a while: a damped oscillator is
-integrated in small steps, and compared with noisy observations of it. It is evaluated on the workers of a cluster, four
-points at a time, one for each chain; the chains, the surrogate and its Hamiltonian dynamics stay in this process. The
-trajectory that each draw implies comes back with it, as a blob.
+The log-density is a stand-in for an expensive simulation: a damped oscillator is integrated in small steps, and
+compared with noisy observations of it. It is evaluated on the workers of a cluster, four points at a time, one for each
+chain; the chains, the surrogate and its Hamiltonian dynamics stay in this process. The trajectory of each draw is
+returned as a blob.
 
-Here the cluster is of processes on this machine. On one that Slurm runs, its line changes (``pip install
+Here the cluster consists of processes on this machine. For Slurm, replace its line by (``pip install
 dask-jobqueue``)::
 
     from dask_jobqueue import SLURMCluster
     cluster = SLURMCluster(queue="main", cores=1, processes=1, memory="2GB", walltime="02:00:00")
     cluster.scale(jobs=4)  # as many as there are chains
 
-and this script runs where the scheduler may: on the login node, or in a small job of its own. Workers whose time is up
-are replaced, and what they were evaluating is evaluated again. kmc and whatever the log-density imports must be
-importable on the workers: they share your environment if they share its file system.
+and run this script where the scheduler may run: on the login node, or in a small job of its own. Workers whose time is
+up are replaced, and their evaluations are repeated. kmc and all imports of the log-density must be available on the
+workers: they share your environment if they share its file system.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def simulate(frequency: float, damping: float, step: float = 0.002) -> np.ndarra
 
 
 class Posterior:
-    """The log-density, with the observations that it needs: they go to each worker once."""
+    """The log-density, with its observations, which are sent to each worker once."""
 
     def __init__(self, observed: np.ndarray):
         self.observed = observed

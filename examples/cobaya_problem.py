@@ -1,7 +1,7 @@
 """A cobaya model, sampled by kmc: ``python examples/cobaya_problem.py --help``.
 
-``from_cobaya`` makes a model of what ``cobaya.model.get_model`` returns: its sampled parameters with the bounds of
-their priors, its posterior, and its derived parameters beside each draw. The likelihood is a line through points.
+``from_cobaya`` makes a model from the result of ``cobaya.model.get_model``: its sampled parameters with the bounds of
+their priors, its posterior, and its derived parameters for each draw. The likelihood is a line through points.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def from_cobaya(model: Any, seed: int = 0) -> kmc.Model:
 
 
 def support(low: float, high: float) -> Any:
-    """What lies between two bounds, either of which may be infinite."""
+    """The support between two bounds, either of which may be infinite."""
     if np.isfinite(low) and np.isfinite(high):
         return kmc.Interval(low, high)
     if np.isfinite(low):

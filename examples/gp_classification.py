@@ -1,14 +1,14 @@
 """Which inputs matter to a Gaussian-process classifier? ``python examples/gp_classification.py --help``.
 
 The kernel of the classifier is exp(-½ Σ w_i² (x_i - x'_i)²), one weight per input: where w_i is near zero, input i
-plays no part. The posterior of the log weights has no closed form, because the latent values must be integrated out of
+has no effect. The posterior of the log weights has no closed form, because the latent values must be integrated out of
 the likelihood, but importance sampling estimates that integral without bias. Two evaluations at the same point differ,
-and no gradient is to be had: ``kmc.Model(..., noisy=True)`` says so, and the draws are exact all the same.
+and there is no gradient: with ``kmc.Model(..., noisy=True)`` the draws are exact nevertheless.
 
 Without ``--data`` the inputs are five measurements of cell nuclei in 80 of the breast-cancer cases that come with
-scikit-learn, and the question is whether the tumour is benign. ``--data glass.data`` takes UCI's Glass Identification:
+scikit-learn, and the labels are whether the tumour is benign. ``--data glass.data`` uses UCI's Glass Identification:
 nine properties of 214 splinters, and whether the splinter is window glass. Inputs are whitened by the Cholesky factor
-of their covariance: each stands for what those before it do not explain.
+of their covariance: each is the part that the previous ones do not explain.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def relevance(log_weights: np.ndarray, names: tuple[str, ...]) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Sample the posterior and print what it says."""
+    """Sample the posterior and print the relevance of the inputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="UCI's glass.data, in place of scikit-learn's data")
+    parser.add_argument("--data", type=Path, help="UCI's glass.data, instead of scikit-learn's data")
     parser.add_argument("--evaluations", type=int, default=6000, help="the whole budget (default: 6000)")
-    parser.add_argument("--draws", type=int, default=100, help="of the importance sampler (default: 100)")
-    parser.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
+    parser.add_argument("--draws", type=int, default=100, help="draws of the importance sampler (default: 100)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     options = parser.parse_args(arguments)
     if options.data:
         inputs, labels = read_glass(options.data)

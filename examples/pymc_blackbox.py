@@ -1,9 +1,9 @@
-"""A simulator inside a PyMC model: what NUTS cannot take. ``python examples/pymc_blackbox.py --help``.
+"""A simulator inside a PyMC model, which NUTS cannot sample. ``python examples/pymc_blackbox.py --help``.
 
-A patient drinks a dose of a drug; it passes from the gut into the blood, which an enzyme clears at a rate that
+A patient takes a dose of a drug; it passes from the gut into the blood, which an enzyme clears at a rate that
 saturates (Michaelis and Menten). The concentration has no closed form: SciPy solves the equation, in a black-box Op
-that has no gradient. PyMC builds the model around it, with its own priors, dims and coords, and ``kmc.sample(model)``
-draws from it. The same number of runs of the simulator is given to PyMC's DEMetropolisZ, for comparison.
+without a gradient. PyMC builds the model around it, with its own priors, dims and coords, and ``kmc.sample(model)``
+draws from it. For comparison, PyMC's DEMetropolisZ gets the same number of runs of the simulator.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def concentration(rates: np.ndarray) -> np.ndarray:
 
 
 class Simulator(Op):
-    """The simulator as PyTensor sees it: a vector goes in, a vector comes out, and nobody knows how."""
+    """The simulator as a PyTensor Op: from a vector to a vector, as a black box."""
 
     itypes = (pt.dvector,)
     otypes = (pt.dvector,)
@@ -63,7 +63,7 @@ def build(measured: np.ndarray) -> pm.Model:
 
 
 def report(method: str, posterior, n_runs: int, seconds: float) -> str:
-    """The means of the rates, and what the draws are worth."""
+    """The means of the rates, and the effective sample size."""
     from arviz import ess, rhat
 
     worth = min(float(ess(posterior)[name].min()) for name in ("rates", "noise"))
@@ -74,10 +74,10 @@ def report(method: str, posterior, n_runs: int, seconds: float) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Sample by both and print what came out."""
+    """Sample by both methods and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--evaluations", type=int, default=4000, help="runs of the simulator a method may make")
-    parser.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
+    parser.add_argument("--evaluations", type=int, default=4000, help="runs of the simulator for each method")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     options = parser.parse_args(arguments)
 
     rng = np.random.default_rng(options.seed)
@@ -86,7 +86,7 @@ def main(arguments: list[str] | None = None) -> None:
     print("pm.NUTS(model):", end=" ")
     try:
         pm.NUTS(model=model)
-    except Exception as error:  # which one depends on PyMC's version
+    except Exception as error:  # its type depends on PyMC's version
         print(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}\n")
 
     Simulator.n_runs, start = 0, time.perf_counter()

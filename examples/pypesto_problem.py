@@ -1,6 +1,6 @@
 """kmc as a sampler of pyPESTO: ``python examples/pypesto_problem.py --help``.
 
-``KmcSampler`` goes where pyPESTO's own samplers go, ``pypesto.sample.sample(problem, n_samples, KmcSampler())``, and
+``KmcSampler`` is used like pyPESTO's own samplers, ``pypesto.sample.sample(problem, n_samples, KmcSampler())``, and
 its result is a pyPESTO result. The problem is exponential decay, with parameters on the logarithmic scale.
 """
 
@@ -18,9 +18,9 @@ import kmc
 
 
 class KmcSampler(pypesto.sample.Sampler):
-    """Samples a pyPESTO problem by kmc, within its bounds; all chains come back as one.
+    """Samples a pyPESTO problem by kmc, within its bounds; all chains are returned as one.
 
-    Options are those of :func:`kmc.sample`; ``idata`` is what that returned.
+    Options are those of :func:`kmc.sample`; ``idata`` is its return value.
     """
 
     @classmethod
@@ -29,14 +29,14 @@ class KmcSampler(pypesto.sample.Sampler):
         return {"chains": 4, "warmup": None, "max_evaluations": None, "seed": None, "progress": True, "executor": None}
 
     def initialize(self, problem: pypesto.Problem, x0: Any = None) -> None:
-        """Take the problem; start points are random, and include x0 if there is one."""
+        """Set the problem; start points are random, and include x0 if it is given."""
         self.problem, self.idata = problem, None
         names = [problem.x_names[i] for i in problem.x_free_indices]
         self.supports = {n: kmc.Interval(*b) for n, b in zip(names, zip(problem.lb, problem.ub), strict=True)}
         self.starts = [] if x0 is None else list(np.atleast_2d(x0))
 
     def sample(self, n_samples: int, beta: float = 1.0) -> None:
-        """Make at least that many draws, in all chains together."""
+        """Make at least that many draws, over all chains."""
         chains = self.options["chains"]
 
         def log_density(parameters: dict[str, float]) -> float:
@@ -71,7 +71,7 @@ TRUTH = {"log_height": np.log(2.0), "log_rate": np.log(0.7)}
 
 
 def problem() -> pypesto.Problem:
-    """Decay from an unknown height at an unknown rate, seen with noise of sd .1."""
+    """Decay from an unknown height at an unknown rate, observed with noise of sd .1."""
     data = 2.0 * np.exp(-0.7 * TIMES) + 0.1 * np.random.default_rng(1).standard_normal(len(TIMES))
 
     def negative_log_likelihood(x: np.ndarray) -> float:
@@ -82,9 +82,9 @@ def problem() -> pypesto.Problem:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Sample the decay and print what pyPESTO has of it."""
+    """Sample the decay and print pyPESTO's result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=2000, help="in all chains together (default: 2000)")
+    parser.add_argument("--draws", type=int, default=2000, help="over all chains (default: 2000)")
     options = parser.parse_args(arguments)
     result = pypesto.sample.sample(problem(), options.draws, KmcSampler({"seed": 1}), x0=np.zeros(2))
     trace = result.sample_result.trace_x[0]

@@ -1,9 +1,9 @@
-"""A chain that every parameter calls converged, and that is not: ``python examples/slow_modes.py``.
+"""A chain that looks converged in every parameter, but is not: ``python examples/slow_modes.py``.
 
-The target is a mixture of two normal distributions in the plane with the correlations .95 and -.95, and a Gibbs sampler
-that hardly ever changes the component: each chain keeps the sign of its correlation. Both components have the same
-margins. So x and y look well mixed, and whatever depends on both of them together, P(x > 1, y > 1) say, is wrong by as
-much as the chains differ.
+The target is a mixture of two normal distributions in the plane with correlations .95 and -.95, and the Gibbs sampler
+hardly ever changes the component: each chain keeps the sign of its correlation. Both components have the same
+margins. So x and y look well mixed, but functions of both, such as P(x > 1, y > 1), are wrong by as much as the chains
+differ.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def gibbs(chains: int, draws: int, change: float, rng: np.random.Generator) -> d
     for t in range(draws):
         moving = rng.random(chains) < change
         component[moving] = rng.choice([-1.0, 1.0], moving.sum())
-        for _ in range(8):  # sweeps: one hardly moves so narrow a normal distribution
+        for _ in range(8):  # sweeps: a single one hardly moves in so narrow a normal distribution
             other = component * CORRELATION * now + spread * rng.standard_normal(chains)
             now = component * CORRELATION * other + spread * rng.standard_normal(chains)
         x[:, t], y[:, t] = now, other
@@ -37,17 +37,17 @@ def gibbs(chains: int, draws: int, change: float, rng: np.random.Generator) -> d
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=2000, help="of each of four chains")
+    parser.add_argument("--draws", type=int, default=2000, help="draws of each of four chains")
     parser.add_argument("--change", type=float, default=1e-4, help="probability of a new component")
     parser.add_argument("--output", type=Path, default=Path("slow_modes.png"))
     options = parser.parse_args()
     draws = gibbs(4, options.draws, options.change, np.random.default_rng(0))
 
-    print("What each parameter says:")
+    print("Each parameter:")
     for name, values in draws.items():
         print(f"  {name}: ESS {az.ess(values):6.0f}   R-hat {az.rhat(values):.3f}")
     modes = kmc.diagnostics.slow_modes(draws)
-    print(f"What the slow modes say: {modes.attrs['verdict']}")
+    print(f"Slow modes: {modes.attrs['verdict']}")
     for k in range(modes.sizes["mode"]):
         one = modes.isel(mode=k)
         goes_with = ", ".join(

@@ -1,4 +1,4 @@
-"""``python -m kmc``: the command line, wherever kmc can be imported."""
+"""``python -m kmc``: the command line."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What kmc is installed as and run as, stated once: import hints and help texts are made from it.
+"""Names of the distribution and the command, defined once: import hints and help texts use them.
 
 On the package index ``kmc`` is another project, and the command ``kmc`` of Debian and Bioconda counts k-mers.
 """

@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-MOST = 1e150  # the sum of its square over any number of samples is a floating-point number
+MOST = 1e150  # its square, summed over any number of samples, does not overflow
 
 
 def is_number(value: Any) -> bool:
-    """A real number of Python or NumPy; truth values and spans of time are none."""
+    """A real number of Python or NumPy, but not a truth value or a time span."""
     return isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def is_whole(value: Any) -> bool:
-    """A whole number of Python or NumPy; truth values and spans of time are none."""
+    """A whole number of Python or NumPy, but not a truth value or a time span."""
     return is_number(value) and isinstance(value, (int, np.integer))
 
 
 def to_float(number: Any) -> float:
-    """A number as a float: infinite if it is a whole one beyond all floats."""
+    """A number as a float: infinite for an integer beyond the range of floats."""
     try:
         return float(number)
     except OverflowError:
@@ -29,12 +29,12 @@ def to_float(number: Any) -> float:
 
 
 def as_array(name: str, data: Any) -> np.ndarray:
-    """Real numbers as a C-contiguous float64 array of any shape, which may be the data themselves.
+    """Real numbers as a C-contiguous float64 array of any shape; it may be the input itself.
 
     Raises
     ------
     TypeError, ValueError
-        Complex numbers, dates, masked entries, numbers beyond all floats, or no numbers.
+        Complex numbers, dates, masked entries, numbers beyond the range of floats, or no numbers.
 
     Examples
     --------
@@ -62,14 +62,14 @@ def as_array(name: str, data: Any) -> np.ndarray:
 
 
 def check_magnitude(name: str, x: np.ndarray) -> None:
-    """ValueError for numbers whose squares, and sums of them, are beyond all floats."""
+    """ValueError for numbers whose squares, or sums of them, overflow."""
     greatest = float(np.abs(x).max(initial=0.0))
     if greatest > MOST:
         raise ValueError(f"{name} contains numbers of up to {greatest:g}: expected at most {MOST:g}, rescale the data")
 
 
 def check_number(options: Any, name: str, low: float, high: float = np.inf, ends: str = "()") -> None:
-    """A real number between ``low`` and ``high``; ``ends`` says with brackets which of them belong, as in "[)"."""
+    """Check a real number between ``low`` and ``high``; brackets in ``ends`` say which are included, as in "[)"."""
     value = getattr(options, name)
     expected = f"expected a number in {ends[0]}{low:g}, {high:g}{ends[1]}"
     if not is_number(value):
@@ -82,7 +82,7 @@ def check_number(options: Any, name: str, low: float, high: float = np.inf, ends
 
 
 def check_count(options: Any, name: str, least: int) -> None:
-    """A whole number of at least ``least``."""
+    """Check a whole number of at least ``least``."""
     value = getattr(options, name)
     expected = f"expected a whole number of at least {least}"
     if not is_whole(value):
@@ -92,14 +92,14 @@ def check_count(options: Any, name: str, least: int) -> None:
 
 
 def check_choice(options: Any, name: str, choices: tuple[str, ...]) -> None:
-    """One of the words."""
+    """Check that it is one of the words."""
     value = getattr(options, name)
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}={value!r}: expected {' or '.join(map(repr, choices))}")
 
 
 def numbers(name: str, value: Any, zero: bool) -> list[float]:
-    """A positive finite number (or zero, where that is allowed) or a sequence of them, as a list."""
+    """A positive finite number (or zero, if allowed) or a sequence of them, as a list."""
     expected = f"expected a {'non-negative' if zero else 'positive'} finite number or a sequence of them"
     try:
         array = np.atleast_1d(as_array(name, value))
@@ -113,7 +113,7 @@ def numbers(name: str, value: Any, zero: bool) -> list[float]:
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
-    """A Generator from None, a whole number, a SeedSequence or a Generator, which is used as it is."""
+    """A Generator from None, a whole number or a SeedSequence; a Generator is returned unchanged."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:

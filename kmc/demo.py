@@ -1,4 +1,4 @@
-"""``kernelmc demo``: draw from a real posterior that has no gradients, and compare with what was published.
+"""``kernelmc demo``: sample a real posterior without gradients, and compare with published results.
 
 The model is :mod:`kmc.targets.lotka_volterra`: eight parameters, an ODE solver as the black box.
 """
@@ -23,7 +23,7 @@ LABELS = {
     "sigma_hare": r"$\sigma_\mathrm{hare}$",
     "sigma_lynx": r"$\sigma_\mathrm{lynx}$",
 }
-_CURVES = 300  # draws whose equations are solved for the picture
+_CURVES = 300  # draws for which the equations are solved, for the picture
 
 
 def run(directory=".", max_evaluations: int = 6000, seed: int = 1900, progress: bool = True):
@@ -32,7 +32,7 @@ def run(directory=".", max_evaluations: int = 6000, seed: int = 1900, progress: 
     Parameters
     ----------
     directory : path-like
-        Where ``kmc-demo.nc`` and ``kmc-demo.png`` go; it is made if need be.
+        Where ``kmc-demo.nc`` and ``kmc-demo.png`` are written; it is created if necessary.
     max_evaluations : int
         Budget of true evaluations for all four chains together, warm-up included.
     seed : int
@@ -47,7 +47,7 @@ def run(directory=".", max_evaluations: int = 6000, seed: int = 1900, progress: 
     Raises
     ------
     ImportError
-        Without Matplotlib (``pip install "kernelmc[plots]"``); raised before anything is sampled.
+        Matplotlib is not installed (``pip install "kernelmc[plots]"``); raised before sampling.
     """
     import kmc
     from kmc.plots.style import require_matplotlib
@@ -81,14 +81,14 @@ def run(directory=".", max_evaluations: int = 6000, seed: int = 1900, progress: 
 
 
 def plot(idata, rng: np.random.Generator):
-    """Pairs of the posterior, with the fitted populations where a pairs plot is empty.
+    """Pairs plot of the posterior, with the fitted populations in its empty corner.
 
     Parameters
     ----------
     idata : InferenceData or DataTree
         What :func:`run` returns.
     rng : numpy.random.Generator
-        Picks the draws whose equations are solved.
+        Selects the draws for which the equations are solved.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def _plot_populations(figure, x) -> None:
 
     years = np.linspace(lv.YEARS[0], lv.YEARS[-1], 161)
     solution = np.array([lv.predict(row, years) for row in x])
-    # A count is the mixture over the draws of log-normals, each of them stood for by 20 of its quantiles.
+    # The distribution of a count is a mixture over the draws of log-normals, each represented by 20 of its quantiles.
     errors = np.sqrt(2) * erfinv(np.arange(-19, 20, 2) / 20)
     counts = solution[:, None] * np.exp(errors[:, None, None] * np.exp(x[:, None, None, 6:]))
     grid = figure.add_gridspec(2, 1, left=0.57, right=0.985, bottom=0.575, top=0.94, hspace=0.1)

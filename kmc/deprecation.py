@@ -1,4 +1,4 @@
-"""Old names of things that have been renamed: they work for one release, with a DeprecationWarning."""
+"""Old names after a renaming: they work for one release, with a DeprecationWarning."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def renamed_attributes(module: str, names: Mapping[str, str]) -> Callable[[str],
 
 
 def renamed_arguments(**names: str) -> Callable[[_Function], _Function]:
-    """Decorate a function so that it takes keyword arguments under their old names, too.
+    """Decorate a function so that it also takes keyword arguments under their old names.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def renamed_arguments(**names: str) -> Callable[[_Function], _Function]:
 
 
 def old_argument(unknown: dict[str, Any], old: str, new: str, value: Any) -> Any:
-    """The value of an argument that may have come under its old name, among a function's unknown ones."""
+    """The value of an argument that may have been given under its old name, among a function's unknown ones."""
     if old not in unknown:
         return value
     warn_renamed(f"the argument {old}", new)
@@ -107,7 +107,7 @@ def renamed_fields(**names: str) -> Callable[[_Class], _Class]:
 
 
 def renamed_method(old: str, new: str) -> Callable[..., Any]:
-    """A method that calls another one, whose old name it has.
+    """A method under its old name, which calls the renamed one.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def renamed_method(old: str, new: str) -> Callable[..., Any]:
 
 
 class SplitClass(type):
-    """The metaclass of a class that was two: calls with arguments of the other one make that, as long as both work.
+    """The metaclass of a class that was split: while both work, calls with arguments of the other class make that.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class SplitClass(type):
     _moved: tuple[Callable[..., Any], frozenset[str]] | None = None
 
     def moved(cls, make: Callable[..., Any], *names: str) -> None:
-        """Have ``make`` called instead of the class, with all that it is given, where one of these arguments is."""
+        """Call ``make`` instead of the class, with all arguments, if one of these arguments is given."""
         cls._moved = make, frozenset(names)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -180,7 +180,7 @@ def _with_new_names(kwargs, names, owner):
 
 
 def warn_renamed(old: str, new: str) -> None:
-    """A DeprecationWarning in the frame outside of kmc from which the old name was used."""
+    """Issue a DeprecationWarning at the frame outside of kmc in which the old name was used."""
     message = f"{old} is now {new}: the old name will be removed in the next release"
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("kmc."):

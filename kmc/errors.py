@@ -1,4 +1,4 @@
-"""The exceptions that kmc raises for what goes wrong outside its own code."""
+"""Exceptions and warnings of kmc."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _HOME = Path(__file__).parent
 
 
 class EvaluationError(RuntimeError):
-    """The user's log-density raised an exception or returned something that is not a log-density.
+    """The user's log-density raised an exception or returned an invalid value.
 
     The original exception, if there was one, is the ``__cause__``.
 
     Attributes
     ----------
     position : ndarray, shape (d,)
-        The parameter vector at which the evaluation failed, unconstrained; (k, d) if a call that took several points
+        The parameter vector at which the evaluation failed, unconstrained; (k, d) if a call with several points
         failed as a whole.
     parameters : dict of str to array or float, or None
-        The same by name, as the log-density got them; None if the parameters have no names.
+        The same by name, as passed to the log-density; None if the parameters have no names.
     idata : InferenceData or DataTree or None
         The draws made before the failure; set by :func:`kmc.sample` and :func:`kmc.iterate`.
     """
@@ -38,7 +38,7 @@ class EvaluationError(RuntimeError):
 
 
 def shorten(error: Exception) -> None:
-    """Rid an error of the user's log-density of the frames of kmc, which say nothing about it; leave others alone.
+    """Remove kmc's frames from the traceback of an error in the user's log-density; leave other errors unchanged.
 
     Its ``__cause__`` begins where the user's code does.
     """
@@ -49,7 +49,7 @@ def shorten(error: Exception) -> None:
 
 
 def _from_outside(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback from its first frame outside of kmc on; the whole if there is none."""
+    """A traceback from its first frame outside of kmc; all of it if there is none."""
     frame = traceback
     while frame is not None and Path(frame.tb_frame.f_code.co_filename).is_relative_to(_HOME):
         frame = frame.tb_next
@@ -57,4 +57,4 @@ def _from_outside(traceback: TracebackType | None) -> TracebackType | None:
 
 
 class KmcWarning(UserWarning):
-    """A run finished, and something about it deserves the user's attention."""
+    """A problem of a run or a result that deserves the user's attention."""

@@ -1,4 +1,4 @@
-"""What every estimator shares: scikit-learn's conventions, without depending on scikit-learn."""
+"""Base class of all estimators: scikit-learn's conventions, without depending on scikit-learn."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class NotFittedError(ValueError, AttributeError):
 
 
 class DataConversionWarning(UserWarning):
-    """Data were taken in another shape than they were given; scikit-learn has a class of that name."""
+    """Data were converted to another shape; scikit-learn has a class of that name."""
 
 
 class Estimator:
-    """Parameters by name, input checks, and the facts that scikit-learn asks for.
+    """Parameters by name, input checks, and the methods that scikit-learn expects.
 
     A subclass lists its parameters in ``__init__`` and only stores them there, unchanged; ``fit`` checks and uses them.
-    What a fit leaves has a name that ends in an underscore.
+    Fitted attributes have names that end in an underscore.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Estimator:
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
-        if cls.__init__ is object.__init__:  # whose signature takes anything
+        if cls.__init__ is object.__init__:  # its signature accepts anything
             return []
         return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
 
@@ -60,7 +60,7 @@ class Estimator:
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, ``name__parameter`` being those of a nested estimator; ValueError for a name that is none."""
+        """Set parameters, with ``name__parameter`` for those of a nested estimator; ValueError for unknown names."""
         names = self._parameter_names()
         nested: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
@@ -109,14 +109,14 @@ class Estimator:
             raise _not_fitted(f"This {name} instance is not fitted yet: call fit with data before using it")
 
     def _forget_fit(self) -> None:
-        """Remove what an earlier fit left."""
+        """Remove the attributes of an earlier fit."""
         for name in _fitted_attributes(self):
             delattr(self, name)
 
     def _names_out(self, count: int, input_features: Any = None) -> np.ndarray:
-        """Names of the columns that a fitted transformer makes: that of the class and a number.
+        """Names of the columns that a fitted transformer makes: the class name and a number.
 
-        ``input_features`` are only checked against those of the fit, as scikit-learn does.
+        ``input_features`` are only checked against those of the fit, as in scikit-learn.
         """
         self._check_fitted()
         if input_features is not None and len(input_features) != self.n_features_in_:
@@ -132,8 +132,8 @@ class Estimator:
     def _check_points(self, X: Any, *, fitting: bool = False, least: int = 1) -> np.ndarray:
         """X as a C-contiguous float64 array (n, d).
 
-        When ``fitting``, d and the column names are remembered and what an earlier fit left is forgotten, so that a fit
-        that fails leaves an estimator that is not fitted rather than half of two fits.
+        When ``fitting``, d and the column names are stored and the attributes of an earlier fit are removed, so that a
+        fit that fails leaves an unfitted estimator rather than a mixture of two fits.
         """
         names = _column_names(X)
         if not fitting:
@@ -160,18 +160,18 @@ def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
     Parameters
     ----------
     X : array_like, shape (n, d)
-        Anything that ``numpy.asarray`` takes: lists, data frames, lazy arrays.
+        Any input of ``numpy.asarray``: lists, data frames, lazy arrays.
     least : int
-        Number of points that are needed.
+        Required number of points.
     name : str
         For messages.
 
     Raises
     ------
     ValueError
-        For another number of dimensions, too few points, no columns, complex numbers, NaN or infinity, masked entries.
+        Wrong number of dimensions, too few points, no columns, complex numbers, NaN or infinity, masked entries.
     TypeError
-        For a sparse matrix, or entries that are no numbers.
+        A sparse matrix, or entries that are not numbers.
 
     Examples
     --------
@@ -227,24 +227,24 @@ def check_vector(values: Any, n: int, name: str) -> np.ndarray:
 
 
 def values_of(y: Any, values: Any) -> Any:
-    """The second argument of a ``fit(X, y=None, weights=None, *, values=None)``, under whichever name it was given.
+    """The second argument of a ``fit(X, y=None, weights=None, *, values=None)``, under either name.
 
     scikit-learn's pipelines and searches pass it as ``y``, and split it along with X.
     """
     if y is not None and values is not None:
-        raise TypeError("y and values are two names of the same argument: give one of them")
+        raise TypeError("y and values are two names of the same argument: give only one of them")
     return y if values is None else values
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    """Whether a value that may have been copied or pickled says the same; arrays are never compared."""
+    """Whether a value equals the default, even if copied or pickled; arrays are never compared."""
     if isinstance(value, tuple) and isinstance(default, tuple):
         return repr(value) == repr(default)
     return bool(np.isscalar(value) and value == default)
 
 
 def _not_fitted(message: str) -> NotFittedError:
-    """The error; where scikit-learn is loaded, one that its own class catches too."""
+    """The error; if scikit-learn is loaded, one that its own class also catches."""
     loaded = sys.modules.get("sklearn.exceptions")
     if loaded is None:
         return NotFittedError(message)

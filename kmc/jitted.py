@@ -1,4 +1,4 @@
-"""A fitted function at one point, inside jitted loops: value and gradient, whatever the function's kind.
+"""A fitted function at one point, inside jitted loops: value and gradient, for any kind of function.
 
 numba cannot call methods of Python objects. So a fitted function is a NamedTuple of arrays and numbers, its *state*,
 and each type of state registers two jitted functions. Loops call :func:`value_and_gradient` and :func:`workspace`,
@@ -19,7 +19,7 @@ _WALL: dict[type, Callable[..., Any]] = {}
 
 
 def register(state: type, workspace: Callable[..., Any], value_and_gradient: Callable[..., Any]) -> None:
-    """Make a NamedTuple type known to the loops.
+    """Register a NamedTuple type for use in the loops.
 
     Parameters
     ----------
@@ -36,21 +36,21 @@ def register(state: type, workspace: Callable[..., Any], value_and_gradient: Cal
 
 
 def register_wall(state: type, wall: Callable[..., Any]) -> None:
-    """Give a NamedTuple type a wall; types without one have none.
+    """Register a wall for a NamedTuple type; types without one have no wall.
 
     Parameters
     ----------
     state : type
         A NamedTuple class.
     wall : jitted function
-        ``wall(state, x, normal, work)`` returns what is to be added to the value at x (d,), and whether x is on the far
-        side; there it writes a vector across the wall into ``normal`` (d,).
+        ``wall(state, x, normal, work)`` returns the term added to the value at x (d,), and whether x is behind the
+        wall; if so, it writes a vector across the wall into ``normal`` (d,).
     """
     _WALL[state] = wall
 
 
 def wall(state: Any, x: Any, normal: Any, work: Any) -> Any:
-    """What the wall adds to the value at x (d,), and whether x is behind it: then ``normal`` (d,) points across."""
+    """The term that the wall adds at x (d,), and whether x is behind it: then ``normal`` (d,) points across."""
     behind = _WALL.get(type(state))
     return (0.0, False) if behind is None else behind(state, x, normal, work)
 
@@ -61,7 +61,7 @@ def workspace(state: Any) -> Any:
 
 
 def value_and_gradient(state: Any, x: Any, gradient: Any, work: Any) -> Any:
-    """The value at x (d,); its gradient is written into ``gradient`` (d,)."""
+    """The value at x (d,); the gradient is written into ``gradient`` (d,)."""
     return _VALUE_AND_GRADIENT[type(state)](state, x, gradient, work)
 
 

@@ -1,4 +1,4 @@
-"""Large symmetric systems known by their products with vectors only."""
+"""Large symmetric systems, given only by products with vectors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _RESTARTS = 4
 
 
 class Iterate(NamedTuple):
-    """What :func:`solve_shifted` found."""
+    """Result of :func:`solve_shifted`."""
 
-    x: np.ndarray  # of the right-hand side's shape
+    x: np.ndarray  # of the shape of the right-hand side
     error: float  # |residual| / |shift x|
     iterations: int
     converged: bool
@@ -32,11 +32,11 @@ def solve_shifted(
 ) -> Iterate:
     r"""Solve (M + shift I) x = b by preconditioned conjugate gradients, M symmetric and non-negative.
 
-    In ridge regression with M = K, a kernel matrix, b - Kx is both the residual of the data and, at the solution,
-    shift x. So the residual r of the system is how far the two are apart, and the fitted values are within
+    In ridge regression with M = K, a kernel matrix, b - Kx is the residual of the data and equals shift x at the
+    solution. The residual r of the system is the difference of the two, and the fitted values are within
     :math:`|K (K + \mathrm{shift})^{-1} r| \le |r|` of those of the exact solution. The iteration stops at
-    :math:`|r| \le \mathrm{tolerance}\; |\mathrm{shift}\; x|`: as the shift falls, the tolerance becomes tighter by
-    itself.
+    :math:`|r| \le \mathrm{tolerance}\; |\mathrm{shift}\; x|`: the absolute tolerance decreases automatically with the
+    shift.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ def solve_shifted(
     shift : float
         Positive.
     rhs : ndarray
-        The b.
+        The right-hand side b.
     precondition : callable, optional
-        Times an approximate inverse of M + shift I, symmetric and positive.
+        Multiplies by an approximate inverse of M + shift I, symmetric and positive.
     tolerance : float
     most : int
-        Products with M.
+        Largest number of products with M.
 
     Returns
     -------
     Iterate
-        ``error`` is of the residual as recomputed from x: rounding separates it from that of the recurrence, which
-        is restarted then, and gives up where restarting no longer helps.
+        ``error`` is computed from the residual of x: rounding separates it from that of the recurrence, which
+        is then restarted. The solver gives up when restarts no longer help.
 
     References
     ----------
@@ -93,7 +93,7 @@ def _run(product, shift, x, residual, precondition, tolerance, most):
     while steps < most and _ratio(residual, shift, x) > tolerance:
         z = residual if precondition is None else precondition(residual)
         squared = np.vdot(residual, z)
-        if not squared > 0.0:  # the preconditioner has lost its sign to rounding
+        if not squared > 0.0:  # rounding has made the preconditioner indefinite
             break
         direction = z + (squared / last) * direction
         image = product(direction)
@@ -107,6 +107,6 @@ def _run(product, shift, x, residual, precondition, tolerance, most):
 
 
 def _ratio(residual, shift, x):
-    """|residual| / |shift x|; zero where both are."""
+    """|residual| / |shift x|; zero if both are zero."""
     above, below = float(np.linalg.norm(residual)), float(shift * np.linalg.norm(x))
     return above / below if below > 0.0 else (0.0 if above == 0.0 else np.inf)

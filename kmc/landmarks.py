@@ -1,4 +1,4 @@
-"""Choice of landmark points out of a sample."""
+"""Choice of landmark points from a sample."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ METHODS = ("uniform", "pivoted-cholesky", "k-means")
 def choose(
     method: Any, points: np.ndarray, count: int, rng: np.random.Generator, kernel: Any = None, name: str = "landmarks"
 ) -> np.ndarray:
-    """Landmarks by the name of a method, or as the user gives them.
+    """Landmarks by the name of a method, or as given by the user.
 
     Parameters
     ----------
     method : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
-        "uniform": distinct points of the sample, at random. "pivoted-cholesky": the greedy choice that leaves the least
-        trace of the kernel matrix (Fine and Scheinberg 2001), the most even of the three. "k-means": centers of
-        clusters, which are not points of the sample.
+        "uniform": distinct points of the sample, at random. "pivoted-cholesky": the greedy choice that minimizes the
+        remaining trace of the kernel matrix (Fine and Scheinberg 2001), the most even of the three. "k-means": centers
+        of clusters, which are not points of the sample.
     points : ndarray, shape (n, d)
     count : int
-        At most so many; all distinct points if there are fewer.
+        Largest number of landmarks; all distinct points if there are fewer.
     rng : Generator
     kernel : kernel
         For "pivoted-cholesky".
     name : str
-        Of the parameter, in errors.
+        Name of the parameter, for errors.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def choose(
 def pivots(kernel: Any, points: np.ndarray, count: int) -> np.ndarray:
     """Indices of the pivots of an incomplete Cholesky factorization of the kernel matrix, O(n count²) time.
 
-    Fewer than ``count`` are returned where the rest of the matrix has become numerically zero.
+    Fewer than ``count`` are returned if the remaining matrix is numerically zero.
     """
     residual = _diagonal(kernel, points)
     floor = 1e-12 * residual.max()
@@ -94,7 +94,7 @@ def _given(points, dim, name):
 def spread(
     points: np.ndarray, count: int, rng: np.random.Generator, weights: np.ndarray | None = None, rim: float = 0.25
 ) -> np.ndarray:
-    """Indices of ``count`` points: a random sample, and a share of farthest points so that the rim is covered too.
+    """Indices of ``count`` points: a random sample, and a part of farthest points so that the edge is covered, too.
 
     Parameters
     ----------
@@ -103,9 +103,9 @@ def spread(
         All points are returned when n <= count.
     rng : Generator
     weights : ndarray, shape (n,), optional
-        The random part is drawn in proportion to them; positive and uniform by default.
+        The probabilities of the random part are proportional to them; positive, uniform by default.
     rim : float
-        Share of the farthest-point part, in [0, 1].
+        Fraction of farthest points, in [0, 1].
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Modules whose names are imported when they are first used."""
+"""Lazy imports: the public names of a package are imported when they are first used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """A package's ``__getattr__``, ``__dir__`` and ``__all__``, from the imports in the stub beside it.
+    """A package's ``__getattr__``, ``__dir__`` and ``__all__``, from the imports in its stub.
 
     The stub lists each public name once, as ``from home import name as name``: type checkers read the same list.
 

@@ -1,4 +1,4 @@
-"""The small dense problems that every fit ends in."""
+"""Small dense problems at the end of every fit."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def cholesky_whitening(gram: np.ndarray, jitter: float) -> np.ndarray:
 def eigen_whitening(gram: np.ndarray, tolerance: float = 2e-8) -> np.ndarray:
     """W = V s^-1/2 of a Gram matrix (p, p) = V diag(s) Vᵀ, shape (p, r), with Wᵀ G W = I.
 
-    Of its eigenvalues, in descending order, those above ``tolerance`` times the greatest are kept: r of them, the
-    numerical rank. Below the root of the machine's epsilon they are rounding, and forms in those directions too, from
-    which an eigenproblem makes modes that are none.
+    The r eigenvalues above ``tolerance`` times the largest are kept, in descending order: r is the numerical rank.
+    Below the square root of the machine epsilon they are rounding errors, and so are forms in those directions, which
+    would give spurious modes in an eigenproblem.
 
     Raises
     ------
     scipy.linalg.LinAlgError
-        If nothing is left: a matrix that is not finite, zero or negative.
+        No eigenvalue is left: the matrix is not finite, zero or negative.
     """
     if np.all(np.isfinite(gram)):
         s, v = linalg.eigh(gram, check_finite=False, driver="evd")
@@ -43,9 +43,9 @@ def eigen_whitening(gram: np.ndarray, tolerance: float = 2e-8) -> np.ndarray:
 
 
 def generalized_eigh(a: np.ndarray, b: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The greatest ``count`` eigenvalues μ, descending, of A v = μ B v, and their vectors (p, count), VᵀBV = I.
+    """The ``count`` largest eigenvalues μ, descending, of A v = μ B v, and their vectors (p, count), VᵀBV = I.
 
-    A symmetric, B symmetric and positive; scipy.linalg.LinAlgError if B is not.
+    A is symmetric, B symmetric and positive definite; otherwise scipy.linalg.LinAlgError.
     """
     p = len(a)
     values, vectors = linalg.eigh(a, b, subset_by_index=[max(p - count, 0), p - 1], check_finite=False)
@@ -53,7 +53,7 @@ def generalized_eigh(a: np.ndarray, b: np.ndarray, count: int) -> tuple[np.ndarr
 
 
 class RidgePath(NamedTuple):
-    """Solutions of (M + λ I) β = b for every λ at the price of one eigendecomposition M = V diag(s) Vᵀ."""
+    """Solutions of (M + λ I) β = b for every λ at the cost of one eigendecomposition M = V diag(s) Vᵀ."""
 
     eigenvalues: np.ndarray  # (p,)
     vectors: np.ndarray  # (p, p), columns
@@ -66,10 +66,10 @@ class RidgePath(NamedTuple):
     def leave_one_out(self, design: np.ndarray, y: np.ndarray, weights: np.ndarray, regularizations: np.ndarray):
         """Residuals of each y from the fit without it, shape (n, len(regularizations)).
 
-        ``design`` (n, p) and ``y`` are centered by their weighted means, ``weights`` enter M as Σ w φφᵀ; whatever else
-        M holds (a score-matching term, say) stays. Removing one square from a quadratic objective divides its residual
-        by 1 - leverage; the unpenalized constant adds w_b / Σ w to the leverage. Where rounding has eaten 1 - leverage
-        the fit says nothing about the point, and its residual is y itself.
+        ``design`` (n, p) and ``y`` are centered by their weighted means, ``weights`` enter M as Σ w φφᵀ; further terms
+        of M (such as a score-matching term) are kept. Removing one square from a quadratic objective divides its
+        residual by 1 - leverage; the unpenalized constant adds w_b / Σ w to the leverage. If 1 - leverage is lost to
+        rounding, the fit does not predict the point, and its residual is y itself.
         """
         rotated = design @ self.vectors
         inverse = 1.0 / (self.eigenvalues[:, None] + regularizations)
@@ -87,7 +87,7 @@ def ridge_path(matrix: np.ndarray, target: np.ndarray) -> RidgePath:
 
 
 def ridge_system(matrix: np.ndarray, penalty: np.ndarray, regularization: float, jitter: float | str) -> np.ndarray:
-    """A + λP + jitter I; "auto" is 1e-9 of the mean diagonal, which costs no digit that matters."""
+    """A + λP + jitter I; "auto" is 1e-9 of the mean diagonal, small enough not to matter."""
     system = matrix + regularization * penalty
     diagonal = np.einsum("ii->i", system)
     diagonal += 1e-9 * diagonal.mean() if jitter == "auto" else jitter
@@ -97,7 +97,7 @@ def ridge_system(matrix: np.ndarray, penalty: np.ndarray, regularization: float,
 def ridge_solution(
     matrix: np.ndarray, target: np.ndarray, penalty: np.ndarray, regularization: float, jitter: float | str = "auto"
 ) -> np.ndarray:
-    """β with (A + λP + jitter I) β = target, the shortest one where that system is singular to working precision.
+    """β with (A + λP + jitter I) β = target; the shortest one if that system is singular to working precision.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Choice among candidates by a held-out objective: what every estimator's model selection is made of."""
+"""Choice among candidates by a held-out objective: the common part of every estimator's model selection."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Search:
         self._rows: list[tuple[Any, np.ndarray, np.ndarray]] = []
 
     def add(self, candidate: Any, objectives: np.ndarray) -> bool:
-        """Enter held-out objectives (n_folds, l), lower is better; whether one of them is the best so far.
+        """Add held-out objectives (n_folds, l), lower is better; whether one of them is the best so far.
 
-        A setting whose mean is not finite is entered and never chosen.
+        A setting whose mean is not finite is listed but never chosen.
         """
         mean = objectives.mean(axis=0)
         n = len(objectives)
@@ -41,7 +41,7 @@ class Search:
         return True
 
     def table(self) -> dict[str, np.ndarray]:
-        """``cv_results_``: a row for each candidate and regularization; empty if nothing was left open.
+        """``cv_results_``: a row for each candidate and regularization; empty if there was nothing to choose.
 
         The candidate's fields, ``regularization``, ``objective`` (mean over folds) and ``std_error`` (over folds).
         """
@@ -63,7 +63,7 @@ def folds_of(n: int, count: int, rng: np.random.Generator) -> list[np.ndarray]:
 
 
 def numbers_or(name: str, value: Any, candidates: np.ndarray) -> np.ndarray:
-    """The candidates of a parameter that is not negative: the given ones for "cv", a number or a sequence else."""
+    """The candidates for a non-negative parameter: the default ones for "cv", otherwise a number or a sequence."""
     if not isinstance(value, str):
         return np.array(numbers(name, value, zero=True))
     if value == "cv":
@@ -72,7 +72,7 @@ def numbers_or(name: str, value: Any, candidates: np.ndarray) -> np.ndarray:
 
 
 def listed(name: str, value: Any) -> list[Any]:
-    """A list or tuple of candidates as it is, anything else as the only candidate; ValueError if there is none."""
+    """A list or tuple of candidates unchanged, anything else as the only candidate; ValueError if empty."""
     if not isinstance(value, (list, tuple)):
         return [value]
     if not value:
@@ -81,7 +81,7 @@ def listed(name: str, value: Any) -> list[Any]:
 
 
 def name_of(value: Any) -> str:
-    """A candidate in the table: a name as it is, an object as it prints."""
+    """The entry of a candidate in the table: a name itself, or the repr of an object."""
     return value if isinstance(value, str) else repr(value)
 
 

@@ -1,4 +1,4 @@
-"""Samples wherever they are, and a look at some of them before the pass over all."""
+"""Samples from any source, and a first sample of them before the pass over all."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from kmc.estimator import Estimator, as_points, check_vector
 from kmc.forms.stream import blocks, checked, is_dask, is_iterator, length, trajectories
 
 SELECTION = 50_000
-"""Samples that settings are compared on; the one that is chosen goes through all samples."""
+"""Largest number of samples on which settings are compared; the chosen one is fitted to all samples."""
 
 SEGMENTS = 16
-"""Contiguous parts of a sample of known length, which the folds take in turn: samples of a chain are correlated."""
+"""Contiguous parts of a sample of known length, assigned to folds in turn: samples of a chain are correlated."""
 
 BLOCK = 512
-"""Samples per part where the length is not known."""
+"""Samples per part if the length is not known."""
 
 
 COMPANIONS = {"weights": 1, "values": 1, "gradients": 2}
-"""What may go with each sample, and its number of dimensions."""
+"""Further data for each sample, with their number of dimensions."""
 
 
 class Sample(NamedTuple):
-    """Some of the samples, from which landmarks, the unit of bandwidths and candidates are chosen."""
+    """A part of the samples, by which landmarks, the unit of bandwidths and candidates are chosen."""
 
     x: np.ndarray  # (n, d)
     weights: np.ndarray | None  # (n,)
@@ -43,40 +43,40 @@ class Sample(NamedTuple):
         return self.x if self.weights is None else self.x[self.weights > 0]
 
     def source(self) -> Source:
-        """The same, to be read."""
+        """The same as a source."""
         return Source(self.x, self.weights, len(self.x), False)
 
 
 class Source(NamedTuple):
-    """All samples, as :func:`kmc.forms.accumulate` takes them."""
+    """All samples, in a form that :func:`kmc.forms.accumulate` accepts."""
 
     x: Any
     weights: Any
-    rows: int | None  # None if it is not known before they are read
-    once: bool  # they can be read only once
+    rows: int | None  # None if not known before they are read
+    once: bool  # whether they can be read only once
     values: Any = None
     gradients: Any = None
 
     def beside(self, values: Any, gradients: Any) -> Source:
-        """The same with what goes with each sample, in blocks of its own."""
+        """The same with further data for each sample, in their own blocks."""
         once = self.once or _once(values, 1) or _once(gradients, 2)
         return self._replace(values=values, gradients=gradients, once=once)
 
     def has_more_than(self, sample: Sample) -> bool:
-        """Whether a sample of it was not all of it, as far as is known."""
+        """Whether a sample of it was only a part, as far as is known."""
         return self.rows is None or self.rows > len(sample.x)
 
 
 def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 2) -> Source:
-    """What a ``fit`` was given, checked as far as that is possible without a pass over it.
+    """A source for the arguments of a ``fit``, checked as far as possible without a pass over it.
 
-    Arrays and whatever converts to one are checked whole, as scikit-learn does. Memory maps, dask arrays, lists of
+    Arrays and inputs that convert to one are checked completely, as in scikit-learn. Memory maps, dask arrays, lists of
     arrays (trajectories) and iterators of blocks are checked block by block while they are read.
 
     Raises
     ------
     ValueError, TypeError
-        For invalid points; for weights that are negative, all zero or not one for each point.
+        Invalid points; weights that are negative, all zero or not one for each point.
     """
     if not is_stream(X):
         x = estimator._check_points(X, fitting=True, least=least)
@@ -91,14 +91,14 @@ def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 
 
 
 def is_stream(data: Any, ndim: int = 2) -> bool:
-    """Whether data are read block by block: anything but an array in memory."""
+    """Whether data are read block by block: true except for an array in memory."""
     if isinstance(data, np.memmap) or is_dask(data) or is_iterator(data):
         return True
     return isinstance(data, (list, tuple)) and any(is_iterator(part) or np.ndim(part) == ndim for part in data)
 
 
 def checked_weights(weights: Any, n: int) -> np.ndarray:
-    """Weights (n,), not negative and not all zero, in their own scale."""
+    """Weights (n,), not negative and not all zero, on their own scale."""
     w = check_vector(weights, n, "weights")
     check_magnitude("weights", w)
     if np.any(w < 0) or not np.any(w > 0):
@@ -107,9 +107,9 @@ def checked_weights(weights: Any, n: int) -> np.ndarray:
 
 
 def look(source: Source, most: int, rng: np.random.Generator) -> tuple[Sample, Source]:
-    """At most so many samples, and the source to read all of them from afterwards.
+    """At most ``most`` samples, and the source from which to read all of them afterwards.
 
-    Rows drawn at random; the first ones where samples can be read only once or their number is not known.
+    Rows are drawn at random; the first ones are taken if samples can be read only once or their number is not known.
     """
     if source.once or source.rows is None:
         x, rest = _first(source.x, 2, most, "X")
@@ -135,7 +135,7 @@ def look(source: Source, most: int, rng: np.random.Generator) -> tuple[Sample, S
 
 
 def take(source: Any, rows: np.ndarray, ndim: int = 2, name: str = "X") -> np.ndarray:
-    """Rows by their ascending numbers, of anything whose length is known."""
+    """Rows by their ascending numbers, from any source of known length."""
     pieces, start = [], 0
     for part in trajectories(source, ndim):
         part = part if hasattr(part, "shape") else np.asarray(part)
@@ -147,7 +147,7 @@ def take(source: Any, rows: np.ndarray, ndim: int = 2, name: str = "X") -> np.nd
 
 
 def gathered(X: Any, weights: Any = None, values: Any = None) -> tuple[Any, Any, Any]:
-    """Whatever is read in blocks as arrays, for what needs all samples at once; the rest as it is."""
+    """Convert blocks to arrays, for code that needs all samples at once; other inputs are unchanged."""
     if not is_stream(X):
         return X, weights, values
     if hasattr(X, "shape"):
@@ -163,7 +163,7 @@ def gathered(X: Any, weights: Any = None, values: Any = None) -> tuple[Any, Any,
 
 
 def unzipped(tuples: Iterator[Any], expected: str) -> list[Iterator[Any]]:
-    """Of an iterator of tuples of blocks, iterators of the first, of the second ...: read in step, they hold little."""
+    """Split an iterator of tuples of blocks into iterators of their entries; read in step, they need little memory."""
     first = next(tuples, None)
     if not isinstance(first, tuple):
         raise ValueError(f"X is an iterator of {type(first).__name__}: {expected}")
@@ -182,7 +182,7 @@ def folds(source: Source, count: int) -> tuple[Any, Any]:
 
 
 def _counted(part, lengths: deque[int]) -> Iterator[np.ndarray]:
-    """The blocks of an iterator, or an array as one; their lengths are kept."""
+    """The blocks of an iterator, or an array as one; their lengths are recorded."""
     for block in part if is_iterator(part) else [np.asarray(part)]:
         block = np.asarray(block)
         lengths.append(len(block))
@@ -190,7 +190,7 @@ def _counted(part, lengths: deque[int]) -> Iterator[np.ndarray]:
 
 
 def _labels(lengths: deque[int], count: int) -> Iterator[np.ndarray]:
-    """Labels of the rows that were read, for a reader who reads points first."""
+    """Labels of the rows that were read; points must be read before labels."""
     row = 0
     while lengths:
         rows = np.arange(row, row + lengths.popleft())
@@ -203,7 +203,7 @@ def _once(data: Any, ndim: int) -> bool:
 
 
 def _first(source, ndim, most, name):
-    """The first rows, and a source that still has them."""
+    """The first rows, and a source that still contains them."""
     found: list[np.ndarray] = []
     parts, missing = [], most
     for part in trajectories(source, ndim):
@@ -228,14 +228,14 @@ def _first(source, ndim, most, name):
 def check_repeatable(X: Any) -> None:
     """TypeError for samples that can be read only once."""
     if any(hasattr(part, "__next__") for part in trajectories(X, 2)):
-        raise TypeError("X is an iterator, which can be read only once, and it is needed more often: give arrays")
+        raise TypeError("X is an iterator, which can be read only once, but it is needed repeatedly: give arrays")
 
 
 def check_lagtime(source: Source, lagtime: int) -> None:
-    """Of trajectories whose shapes are known unread, all are as wide, and at least one is longer than the lagtime."""
+    """Check that trajectories of known shape have equal widths, and that one is longer than the lagtime."""
     parts = trajectories(source.x, 2)
     if len(widths := {part.shape[1] for part in parts if len(getattr(part, "shape", ())) == 2}) > 1:
-        raise ValueError(f"X has trajectories of {sorted(widths)} columns: expected as many in each")
+        raise ValueError(f"X has trajectories of {sorted(widths)} columns: expected the same number in each")
     lengths = [length(part) for part in parts]
     known = [n for n in lengths if n is not None]
     if len(known) < len(lengths) or not known:

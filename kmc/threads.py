@@ -1,4 +1,4 @@
-"""One thread for our own linear algebra."""
+"""A single thread for kmc's own linear algebra."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from threadpoolctl import ThreadpoolController
 def single_threaded() -> AbstractContextManager[Any]:
     """A context in which BLAS uses one thread.
 
-    Our matrices are small: more threads gain nothing, on a busy machine they wait for each other (a fit took a hundred
-    times as long), and they would make the draws of a seed depend on the number of cores.
+    The matrices are small: more threads gain nothing, on a busy machine they wait for each other (a fit took a hundred
+    times as long), and the draws of a seed would depend on the number of cores.
     """
     return _controller().limit(limits=1, user_api="blas")
 

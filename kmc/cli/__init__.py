@@ -1,7 +1,7 @@
-"""The ``kernelmc`` command as a whole: its parser, its errors and its exit codes.
+"""The ``kernelmc`` command: its parser, its errors and its exit codes.
 
-It is built on argparse: help has to come at once, and the packages that would make it prettier take as long to import
-as the interpreter takes to start.
+It uses argparse because help has to appear at once: packages with prettier help take as long to import as the
+interpreter takes to start.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _COMMANDS = (add_demo, add_sample, add_resume, add_status, add_summary, add_slow
 _EXAMPLES = f"""\
 examples:
   {COMMAND} demo --directory results --seed 7
-      draws from a posterior whose likelihood is an ODE solver, in less than two minutes
+      samples a posterior whose likelihood is an ODE solver, in less than two minutes
   {COMMAND} sample pendulum.py:log_density --dim 4 --max-evaluations 20000 --output draws.nc
-      draws from your own; then
+      samples your own; then
   {COMMAND} summary draws.nc
   {COMMAND} slow-modes draws.nc
 
 exit codes:
-  0 all went well, 1 error, 2 wrong arguments, 130 interrupted (draws made so far are kept)
+  0 success, 1 error, 2 wrong arguments, 130 interrupted (draws made so far are kept)
 """
 
 
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KmcWarning)  # the commands print what the results say of themselves
+            warnings.simplefilter("ignore", KmcWarning)  # the commands print the warnings in the results
             return args.command(args) or 0
     except KeyboardInterrupt:
         print(f"{COMMAND}: interrupted", file=sys.stderr)
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def in_options(message: str, names: Collection[str]) -> str:
-    """A message about arguments of Python as one about options of the command.
+    """Translate a message about Python arguments to options of the command.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def in_options(message: str, names: Collection[str]) -> str:
     "--store 'a' exists: use kernelmc resume to continue it; y=2"
     """
     message = re.sub(r"\bpass resume=True", f"use {COMMAND} resume", message)
-    if "model" in names and "target" not in names:  # of `resume`
+    if "model" in names and "target" not in names:  # the subcommand `resume`
         message = message.replace("target=...", "--model FILE.py:NAME")
     for name in names:
         option = "--" + name.replace("_", "-")

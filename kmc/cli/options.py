@@ -1,4 +1,4 @@
-"""What the subcommands' parsers have in common."""
+"""Common parts of the subcommands' parsers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 def subparser(
     commands: Any, name: str, command: Callable[[argparse.Namespace], int | None], about: str, more: str, example: str
 ) -> argparse.ArgumentParser:
-    """A subcommand's parser.
+    """Add a subcommand's parser.
 
     Parameters
     ----------
-    commands : what ``ArgumentParser.add_subparsers`` returned
+    commands : return value of ``ArgumentParser.add_subparsers``
     name : str
     command : callable
         Called with the parsed arguments; returns the exit code, None for 0.
@@ -24,7 +24,7 @@ def subparser(
     more : str
         For the subcommand's own help.
     example : str
-        Command lines, with what they do.
+        Command lines and their effects.
     """
     parser = commands.add_parser(
         name,
@@ -39,7 +39,7 @@ def subparser(
 
 
 class OldName(argparse.Action):
-    """An option under its old name: it is taken, with a note."""
+    """An option under its old name: it is accepted, with a note."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
         """See :class:`argparse.Action`."""
@@ -65,7 +65,7 @@ def add_max_time(parser: argparse.ArgumentParser) -> None:
         "--max-time",
         type=seconds,
         metavar="SECONDS",
-        help="stop then and keep the draws so far; half is for warm-up",
+        help="stop then and keep the draws so far; warm-up gets half of it",
     )
 
 

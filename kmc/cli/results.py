@@ -1,4 +1,4 @@
-"""Results of runs: the subcommands ``summary``, ``slow-modes`` and ``status``, and what is written and printed."""
+"""Results of runs: the subcommands ``summary``, ``slow-modes`` and ``status``, and how results are written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 from kmc._names import COMMAND
 from kmc.cli.options import add_var_names, natural, positive, subparser
 
-MOST_ROWS = 10  # of a summary that nobody asked to be longer
+MOST_ROWS = 10  # of a summary, unless more are asked for
 
 
 def add_summary(commands: Any) -> None:
@@ -27,7 +27,7 @@ def add_summary(commands: Any) -> None:
         "summary",
         _summary,
         "means, spreads and convergence of finished draws",
-        "Print ArviZ's summary of the first ten parameters, the number of draws and their price, and the\n"
+        "Print ArviZ's summary of the first ten parameters, the number of draws and their cost, and the\n"
         "run's warnings.",
         f"  {COMMAND} summary draws.nc --var-names sigma 'slope[A]'",
     )
@@ -49,11 +49,11 @@ def add_slow_modes(commands: Any) -> None:
         _slow_modes,
         "the slowest functions of the parameters, and their effective sample sizes",
         "Say whether the chains have mixed, and print their slowest modes: effective sample size, R-hat,\n"
-        "timescale in draws, and the parameters that correlate with each most.",
+        "timescale in draws, and the parameters with the largest correlations.",
         f"  {COMMAND} slow-modes draws.nc --modes 3",
     )
     parser.add_argument("path", type=Path, metavar="FILE_OR_STORE", help="netCDF file or Zarr store")
-    parser.add_argument("--modes", type=positive, default=5, metavar="N", help="how many (default: 5)")
+    parser.add_argument("--modes", type=positive, default=5, metavar="N", help="number of modes (default: 5)")
     parser.add_argument("--lagtime", type=positive, metavar="N", help="in draws (default: several are tried)")
     parser.add_argument("--seed", type=natural, default=0, metavar="S", help="for the landmarks (default: 0)")
     add_var_names(parser)
@@ -75,7 +75,7 @@ def _slow_modes(args: argparse.Namespace) -> None:
 
 
 def _timescale(draws: float) -> str:
-    """None where the draws of the mode are as good as independent."""
+    """The time scale; none if the draws of the mode are practically independent."""
     return digits(draws) if draws else "none"
 
 
@@ -89,7 +89,7 @@ def add_status(commands: Any) -> None:
         "Print the progress of the run in a store, while it is running or afterwards.",
         f"  {COMMAND} status pendulum.zarr",
     )
-    parser.add_argument("store", type=Path, metavar="STORE", help=f"what was given to {COMMAND} sample --store")
+    parser.add_argument("store", type=Path, metavar="STORE", help=f"path given to {COMMAND} sample --store")
 
 
 def _status(args: argparse.Namespace) -> None:
@@ -133,12 +133,12 @@ def _time(seconds: float) -> str:
 
 
 def read(path: Path) -> Any:
-    """What a netCDF file or a store holds.
+    """Read a netCDF file or a store.
 
     Raises
     ------
     FileNotFoundError
-        There is nothing.
+        The path does not exist.
     """
     if not path.exists():
         raise FileNotFoundError(f"{str(path)!r}: there is no such file or store")
@@ -153,28 +153,28 @@ def read(path: Path) -> Any:
 
 @dataclass(frozen=True)
 class Output:
-    """The netCDF file that a run's draws go to, and never by mistake over other draws.
+    """The netCDF file for a run's draws, which never replaces other draws by mistake.
 
     Parameters
     ----------
     path : Path or None
         None: the draws are not written.
     overwrite : bool
-        Whether a complete run may replace what is there.
+        Whether a complete run may replace an existing file.
     """
 
     path: Path | None
     overwrite: bool
 
     def check(self) -> None:
-        """Before anything is sampled: see that the file can be written.
+        """Check before sampling that the file can be written.
 
         Raises
         ------
         FileExistsError
-            It is there already, and is not to be replaced.
+            It exists already, and must not be replaced.
         OSError
-            Its folder cannot be made or written to.
+            Its folder cannot be created or written to.
         """
         if self.path is None:
             return
@@ -183,14 +183,14 @@ class Output:
         if self.path.exists() and not self.overwrite:
             raise FileExistsError(
                 f"--output {str(self.path)!r} exists: pass --overwrite to replace it when the run is complete, "
-                "or take another name"
+                "or use another name"
             )
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if not os.access(self.path.parent, os.W_OK):
             raise PermissionError(f"--output {str(self.path)!r}: its folder cannot be written to")
 
     def deliver(self, idata: Any, store: Path | None) -> int:
-        """Describe the draws and write them; returns the exit code."""
+        """Describe the draws and write them; return the exit code."""
         describe(idata)
         interrupted = bool(idata.attrs.get("interrupted"))
         if self.path is not None:
@@ -206,7 +206,7 @@ class Output:
 
     @contextmanager
     def kept_after_errors(self) -> Iterator[None]:
-        """Write the draws that come with an exception to a file of their own."""
+        """Write the draws attached to an exception to a separate file."""
         try:
             yield
         except Exception as error:
@@ -228,13 +228,13 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def _beside(path: Path, what: str) -> Path:
-    """The first of draws.what.nc, draws.what-2.nc, ... that is not taken."""
+    """The first unused name among draws.what.nc, draws.what-2.nc, ..."""
     names = (path.with_name(f"{path.stem}.{what}{n}{path.suffix}") for n in ("", *(f"-{i}" for i in range(2, 10_000))))
     return next(name for name in names if not name.exists())
 
 
 def _write(idata, path):
-    """Write beside the file and rename: what is there stays whole until the new one is."""
+    """Write to a temporary file and rename it, so that the old file stays intact until the new one is complete."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         idata.to_netcdf(str(partial), engine="h5netcdf")
@@ -244,7 +244,7 @@ def _write(idata, path):
 
 
 def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | None = MOST_ROWS) -> None:
-    """Print the summary of the draws, their price and the warnings; of many parameters, the first ``most``."""
+    """Print the summary of the draws, their cost and the warnings; of many parameters, the first ``most``."""
     if idata["posterior"].sizes["draw"] >= 4:
         rows = _chosen_rows(idata, var_names)
         shown = rows[:most]
@@ -267,7 +267,7 @@ def _table(idata):
 
 
 def _chosen_rows(idata, var_names):
-    """Numbers of the rows of the summary, which are in the order of the posterior."""
+    """Row numbers in the summary, which are in the order of the posterior."""
     from kmc.diagnostics.columns import columns, labeled
 
     variables = {str(name): labeled(variable) for name, variable in idata["posterior"].data_vars.items()}
@@ -276,5 +276,5 @@ def _chosen_rows(idata, var_names):
 
 
 def digits(value: float) -> str:
-    """A number for a table."""
+    """Format a number for a table."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -16,7 +16,7 @@ from kmc._names import COMMAND
 from kmc.cli.options import OldName, add_max_time, add_quiet, natural, positive, subparser
 from kmc.cli.results import Output, add_output
 
-# Options that go to kmc.sample as they are: its own defaults hold for those that are not given.
+# Options that are passed unchanged to kmc.sample, if given: otherwise its own defaults apply.
 _HANDED_ON = (
     "dim",
     "warmup",
@@ -34,7 +34,7 @@ _SAMPLE_EXAMPLE = f"""\
   {COMMAND} sample pendulum.py:log_density --dim 4 --max-evaluations 20000 --output draws.nc
       pendulum.py defines log_density(x), for an array x of shape (4,)
   {COMMAND} sample --model pendulum.py:model --draws 2000 --executor 8 --store pendulum.zarr
-      it defines model = kmc.Model(...); eight processes evaluate it, and "{COMMAND} resume" can resume the run
+      pendulum.py defines model = kmc.Model(...); eight processes evaluate it; "{COMMAND} resume" can resume the run
 """
 
 
@@ -44,8 +44,8 @@ def add_sample(commands: Any) -> None:
         commands,
         "sample",
         _sample,
-        "draw from a log-density of your own",
-        "Draw from a log-density: a function of one array, or a kmc.Model. Prints a summary and writes\nthe draws.",
+        "sample your own log-density",
+        "Sample a log-density: a function of one array, or a kmc.Model. Prints a summary and writes\nthe draws.",
         _SAMPLE_EXAMPLE,
     )
     target = parser.add_mutually_exclusive_group(required=True)
@@ -54,7 +54,7 @@ def add_sample(commands: Any) -> None:
         nargs="?",
         type=as_name,
         metavar="MODULE:FUNCTION",
-        help="a function, as FILE.py:FUNCTION, too",
+        help="a function, also as FILE.py:FUNCTION",
     )
     target.add_argument("--model", type=as_name, metavar="FILE.py:NAME", help="a kmc.Model")
     parser.add_argument("--dim", type=positive, metavar="D", help="number of parameters, for a function")
@@ -111,7 +111,7 @@ def _read_points(path: Path) -> Any:
 
 _RESUME_EXAMPLE = f"""\
   {COMMAND} resume pendulum.zarr --model pendulum.py:log_density
-      resumes a run that was interrupted or killed, and prints the summary; of a finished run, only that
+      resumes a run that was interrupted or killed, and prints the summary; of a finished run, prints it only
   {COMMAND} resume pendulum.zarr --trust --draws 1000 --output draws.nc
       makes 1000 more draws per chain of a finished run, with the log-density that is pickled in the store
 """
@@ -124,12 +124,12 @@ def add_resume(commands: Any) -> None:
         "resume",
         _resume,
         "resume the run in a store, or extend it",
-        "Resume a run that was interrupted or killed: the draws are those that it would have made. A finished run\n"
-        "gets more draws with --draws or --max-evaluations. The log-density is the one that --model names.\n"
-        "With --trust it is the one in the store, which is pickled there: a pickle can run any code when it is loaded.",
+        "Resume a run that was interrupted or killed: the draws are those of an uninterrupted run. A finished run\n"
+        "gets more draws with --draws or --max-evaluations. The log-density is given by --model.\n"
+        "With --trust it is loaded from a pickle in the store: loading a pickle can run any code.",
         _RESUME_EXAMPLE,
     )
-    parser.add_argument("store", type=Path, metavar="STORE", help=f"what was given to {COMMAND} sample --store")
+    parser.add_argument("store", type=Path, metavar="STORE", help=f"path given to {COMMAND} sample --store")
     parser.add_argument(
         "--model",
         type=as_name,
@@ -175,7 +175,7 @@ def _flag(options: dict[str, Any]) -> str:
 
 
 def _asked(store: Path, header: dict[str, Any], target: Any, trust: bool) -> dict[str, Any]:
-    """What the run was asked for when it began, as arguments of :func:`kmc.sample`."""
+    """The settings with which the run began, as arguments of :func:`kmc.sample`."""
     from kmc.run.store.open import stored_model, stored_sampler
 
     settings = header["settings"]
@@ -203,7 +203,7 @@ def add_demo(commands: Any) -> None:
         _demo,
         "lynx and hares: sample a real posterior and compare with the published one",
         "Fit the Lotka-Volterra equations to a century-old record of lynx and hare pelts. Writes the\n"
-        "draws (kmc-demo.nc) and a picture (kmc-demo.png).",
+        "draws (kmc-demo.nc) and a figure (kmc-demo.png).",
         f"  {COMMAND} demo --directory results --seed 7",
     )
     parser.add_argument("--directory", default=".", metavar="D", help="where to write (default: here)")
@@ -219,7 +219,7 @@ def _demo(args: argparse.Namespace) -> None:
 
 
 class Name(NamedTuple):
-    """Of an object in a module or in a file of Python."""
+    """The name of an object in a module or in a Python file."""
 
     where: str  # package.module or path/to/file.py
     what: str  # a name in it, dotted for an attribute
@@ -234,19 +234,19 @@ def as_name(text: str) -> Name:
 
 
 def look_here() -> None:
-    """Have modules looked for in the current folder, too."""
+    """Add the current folder to the module search path."""
     _look_in(Path.cwd())
 
 
 def load(name: Name) -> Any:
-    """Import the object. Modules are looked for here as well, and beside a file those that it imports.
+    """Import the object. Modules are also searched in the current folder, and the imports of a file beside it.
 
-    A file is imported as a module, by its name: that is how the processes of an executor find its functions.
+    A file is imported as a module, by its name, so that the processes of an executor find its functions.
 
     Raises
     ------
     FileNotFoundError, ImportError, AttributeError
-        With what was looked for and where.
+        With the name and place that were searched for.
     """
     module = _import_file(Path(name.where)) if name.where.endswith(".py") else _import(name.where, Path.cwd())
     try:

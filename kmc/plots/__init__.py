@@ -1,4 +1,4 @@
-"""Pictures. Matplotlib is imported when a picture is asked for."""
+"""Plots. Matplotlib is imported when a plot is made."""
 
 from kmc.plots.modes import plot_slow_modes
 from kmc.plots.pairs import plot_pairs

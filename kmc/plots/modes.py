@@ -1,4 +1,4 @@
-"""The slow modes of chains."""
+"""Plot the slow modes of chains."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from scipy.ndimage import uniform_filter1d
 from kmc.plots.style import ACCENT, INK, SHADES, require_matplotlib
 
 MOST_DRAWS = 2000
-"""Draws of each chain that are shown."""
+"""Number of draws shown for each chain."""
 
 MOST_PARAMETERS = 8
-"""Bars beside each mode."""
+"""Number of bars for each mode."""
 
 
 def plot_slow_modes(data: Any, n_modes: int = 3, *, figure: Any = None, **options: Any) -> np.ndarray:
-    """Slow modes along the chains, and the parameters that they go with.
+    """Plot slow modes along the chains, and the parameters that they correlate with.
 
-    A mode that goes with no parameter is one that no trace plot shows.
+    A mode that correlates with no parameter is not visible in any trace plot.
 
     Parameters
     ----------
     data : InferenceData, DataTree, arrays, or the Dataset of :func:`kmc.diagnostics.slow_modes`
     n_modes : int
-        The worst so many.
+        Number of modes, the worst first.
     figure : matplotlib Figure or SubFigure, optional
     **options
-        Of :func:`kmc.diagnostics.slow_modes`.
+        Options of :func:`kmc.diagnostics.slow_modes`.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def plot_slow_modes(data: Any, n_modes: int = 3, *, figure: Any = None, **option
     Raises
     ------
     ImportError
-        Without Matplotlib (``pip install "kernelmc[plots]"``).
+        Matplotlib is not installed (``pip install "kernelmc[plots]"``).
     """
     require_matplotlib()
     from kmc.diagnostics import slow_modes
@@ -63,7 +63,7 @@ def _is_result(data):
 
 
 def _trace(ax, mode):
-    """Every chain, and over it its running mean."""
+    """Every chain, with its running mean."""
     value = mode["value"].transpose("chain", "draw").values
     stride = max(value.shape[1] // MOST_DRAWS, 1)
     draws = mode["draw"].values[::stride]

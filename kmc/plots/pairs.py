@@ -1,4 +1,4 @@
-"""Marginal distributions in pairs."""
+"""Plot marginal distributions in pairs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kmc.diagnostics.columns import columns, labeled
 from kmc.errors import KmcWarning
 from kmc.plots.style import ACCENT, INK, SHADES, require_matplotlib
 
-_MASSES = (0.95, 0.8, 0.6, 0.4, 0.2)  # of the draws inside each contour, from the outermost inwards
+_MASSES = (0.95, 0.8, 0.6, 0.4, 0.2)  # fraction of the draws inside each contour, from the outermost inwards
 _BINS = 48
 
 
@@ -27,7 +27,7 @@ def plot_pairs(
     reference: Mapping[str, float] | None = None,
     figure: Any = None,
 ) -> np.ndarray:
-    """Marginal distributions on the diagonal, and below it every pair with the regions of highest density.
+    """Plot marginal distributions on the diagonal, and below it every pair with its highest-density regions.
 
     Parameters
     ----------
@@ -35,27 +35,27 @@ def plot_pairs(
         The result of :func:`kmc.sample`; the chains are pooled.
     var_names : sequence of str, optional
         Variables of the posterior, or elements of them, ``"slope[A]"``; all of them by default. An element of an array
-        is a column of its own, named by the labels of its coordinates.
+        is a separate column, named by the labels of its coordinates.
     max_rows : int or None
-        The first so many columns are drawn, with a warning if there are more; None: all of them.
+        Largest number of columns to draw, with a warning if there are more; None: all of them.
     labels : mapping of str to str, optional
-        What to print instead of a column's name (``"x[0]"`` for an element without a label).
+        Labels that replace the names of columns (``"x[0]"`` for an element without a label).
     reference : mapping of str to float, optional
         Values to mark by a line, by the column's name.
     figure : matplotlib Figure or SubFigure, optional
-        Where to draw; by default a new figure, of a size that suits the number of columns.
+        By default a new figure, of a size that suits the number of columns.
 
     Returns
     -------
     ndarray of Axes, shape (k, k)
-        None above the diagonal, where the figure is left free. The figure is ``axes[0, 0].figure``.
+        None above the diagonal, where the figure is empty. The figure is ``axes[0, 0].figure``.
 
     Raises
     ------
     ImportError
-        Without Matplotlib (``pip install "kernelmc[plots]"``).
+        Matplotlib is not installed (``pip install "kernelmc[plots]"``).
     ValueError
-        If a name is no variable of the posterior and no element of one, or there are no draws.
+        A name is neither a variable of the posterior nor an element of one, or there are no draws.
     """
     require_matplotlib()
     if max_rows is not None and (not is_whole(max_rows) or max_rows < 1):
@@ -104,12 +104,12 @@ def _vectors(idata, var_names) -> dict[str, np.ndarray]:
     chosen = columns(variables, var_names)
     vectors = {column.name: variables[column.variable].values[(..., *column.place)].ravel() for column in chosen}
     if not vectors or next(iter(vectors.values())).size == 0:
-        raise ValueError("idata holds no posterior draws: there is nothing to plot.")
+        raise ValueError("idata has no posterior draws: there is nothing to plot.")
     return vectors
 
 
 def _limits(values) -> tuple[float, float]:
-    """All but the last half per cent of either tail, and some air."""
+    """Limits that leave out half a per cent in each tail, with a margin."""
     low, high = np.quantile(values, [0.005, 0.995])
     air = 0.15 * (high - low) or 0.1 * abs(low) or 1.0
     return low - air, high + air
@@ -123,7 +123,7 @@ def _marginal(ax: Any, values, limits) -> None:
 
 
 def _pair(ax: Any, x, y, xlim, ylim) -> None:
-    """Contours of the smoothed histogram around given shares of the draws, and the draws outside them."""
+    """Contours of the smoothed histogram around given fractions of the draws, and the draws outside them."""
     density, xe, ye = np.histogram2d(x, y, bins=_BINS, range=(xlim, ylim))
     density = gaussian_filter(density, _BINS / 24)
     levels = _levels(density)
@@ -135,7 +135,7 @@ def _pair(ax: Any, x, y, xlim, ylim) -> None:
 
 
 def _levels(density) -> np.ndarray:
-    """The heights above which the given shares of the mass lie, ascending."""
+    """The heights above which the given fractions of the mass lie, ascending."""
     heights = np.sort(density, axis=None)[::-1]
     mass = np.cumsum(heights)
     return heights[np.minimum(np.searchsorted(mass, np.array(_MASSES) * mass[-1]), heights.size - 1)]

@@ -1,4 +1,4 @@
-"""What all pictures share."""
+"""Common style of all plots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHADES = ("#dcebee", "#b3d3da", "#7fb3bf", "#4a8fa1", "#1f6478")
 
 
 def require_matplotlib() -> None:
-    """Raise an ImportError that says what to install if there is no Matplotlib."""
+    """Raise an ImportError that says what to install if Matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

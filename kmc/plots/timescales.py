@@ -1,4 +1,4 @@
-"""Time scales against the lagtime, and the Chapman–Kolmogorov test."""
+"""Plot time scales against the lagtime, and the Chapman–Kolmogorov test."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from kmc.plots.style import ACCENT, INK, SHADES, axes_or_new, require_matplotlib
 
 
 def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "samples", ax: Any = None) -> Any:
-    """Time scales against the lagtime: level where the lagtime is long enough for a Markov process.
+    """Plot time scales against the lagtime: constant where the lagtime is long enough for a Markov process.
 
-    In the shaded area a time scale is shorter than the lagtime, and cannot be told from noise.
+    In the shaded area a time scale is shorter than the lagtime, and cannot be distinguished from noise.
 
     Parameters
     ----------
     found : ImpliedTimescales
         From :func:`kmc.spectral.implied_timescales`.
     unit : float
-        Of one sample, for both axes.
+        Length of one sample, for both axes.
     unit_name : str
     ax : matplotlib Axes, optional
 
@@ -30,7 +30,7 @@ def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "
     Raises
     ------
     ImportError
-        Without Matplotlib (``pip install "kernelmc[plots]"``).
+        Matplotlib is not installed (``pip install "kernelmc[plots]"``).
     """
     ax = axes_or_new(ax)
     lags = unit * found.lagtimes
@@ -47,14 +47,14 @@ def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "
 
 
 def plot_ck_test(test: Any, *, unit: float = 1.0, unit_name: str = "samples", figure: Any = None) -> np.ndarray:
-    """Probabilities of going from set to set, predicted (line) and estimated (points with two standard errors).
+    """Plot transition probabilities between sets, predicted (line) and estimated (points with two standard errors).
 
     Parameters
     ----------
     test : CKTest
         From :meth:`kmc.spectral.TransitionOperator.ck_test`.
     unit : float
-        Of one sample.
+        Length of one sample.
     unit_name : str
     figure : matplotlib Figure or SubFigure, optional
 
@@ -65,7 +65,7 @@ def plot_ck_test(test: Any, *, unit: float = 1.0, unit_name: str = "samples", fi
     Raises
     ------
     ImportError
-        Without Matplotlib (``pip install "kernelmc[plots]"``).
+        Matplotlib is not installed (``pip install "kernelmc[plots]"``).
     """
     require_matplotlib()
     s = test.predicted.shape[1]

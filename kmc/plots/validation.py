@@ -1,4 +1,4 @@
-"""The held-out objective over the candidates of a score estimator."""
+"""Plot the held-out objective over the candidates of a score estimator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kmc.plots.style import ACCENT, axes_or_new
 
 
 def plot_validation(estimator: Any, *, kernel: str | None = None, base: str | None = None, ax: Any = None) -> Any:
-    """Held-out objective over bandwidth and regularization, the chosen setting marked.
+    """Plot the held-out objective over bandwidth and regularization, with the chosen setting marked.
 
     As figure 3b of Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score estimation with
     Nyström kernel exponential families".
@@ -20,8 +20,8 @@ def plot_validation(estimator: Any, *, kernel: str | None = None, base: str | No
     estimator : fitted estimator of :mod:`kmc.scores`
         With ``cv_results_``: fitted with ``regularization="cv"``, ``bandwidth="cv"``, or sequences.
     kernel, base : str, optional
-        Which of several candidates, as in the table; those of the best row by default. Of several penalties, too, that
-        of the best row is shown.
+        Which of several candidates, as in the table; by default those of the best row. If there are several penalties,
+        that of the best row is shown.
     ax : matplotlib Axes, optional
 
     Returns
@@ -31,9 +31,9 @@ def plot_validation(estimator: Any, *, kernel: str | None = None, base: str | No
     Raises
     ------
     ImportError
-        Without Matplotlib (``pip install "kernelmc[plots]"``).
+        Matplotlib is not installed (``pip install "kernelmc[plots]"``).
     ValueError
-        If the estimator chose nothing, or has no such candidate.
+        The estimator had nothing to choose, or no such candidate.
     """
     table = getattr(estimator, "cv_results_", None)
     if not table:
@@ -64,7 +64,7 @@ def _surface(ax, bandwidth, regularization, values):
     surface = np.full((len(rows), len(columns)), np.nan)
     surface[row, column] = values
     finite = surface[np.isfinite(surface)]
-    top = np.quantile(finite, 0.75)  # the worst settings are orders of magnitude away
+    top = np.quantile(finite, 0.75)  # the worst settings are orders of magnitude higher
     image = ax.pcolormesh(surface, cmap="viridis_r", vmin=finite.min(), vmax=top)
     ax.figure.colorbar(image, ax=ax, label="held-out objective", extend="max")
     i, j = np.unravel_index(np.nanargmin(surface), surface.shape)
