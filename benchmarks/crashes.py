@@ -2,10 +2,10 @@
 
     python -m benchmarks.crashes [--points 100] [--samplers random-walk kernel-hmc ...]
 
-Each run is a process of its own. It dies without any clean-up (``os._exit``) when it is about to make, open for
+Each run is a separate process. It dies without any clean-up (``os._exit``) when it is about to create, open for
 writing, rename or remove a file or folder of its store, or when half of the bytes of a write are in the file. Then
-another process looks at what was committed, which must be the first draws of the reference, and resumes the run: draws
-and warm-up must be those of the reference, bit for bit. Commits and snapshots come after every few sweeps. Prints how
+another process checks the committed draws, which must be the first draws of the reference, and resumes the run: draws
+and warm-up must be those of the reference, bit for bit. Commits and snapshots are made every few sweeps. Prints how
 many resumes were right. It forks, and so needs Linux or another POSIX system.
 """
 
@@ -51,7 +51,7 @@ _CRASHED, _WRONG = 9, 1
 
 
 class Result(NamedTuple):
-    """Of one sampler: the operations of a whole run, those that it was stopped at, and resumes that were right."""
+    """Results of one sampler: operations of a whole run, those where it was stopped, and resumes that were right."""
 
     operations: int
     stopped: int
@@ -64,7 +64,7 @@ def log_density(x: np.ndarray) -> float:
 
 
 class Counter:
-    """Counts what a process does to the files of a store, and ends the process at one of them."""
+    """Counts the file operations of a process on a store, and ends the process at one of them."""
 
     def __init__(self, store: Path, last: int | None):
         self._store, self._last = str(store), last
@@ -96,7 +96,7 @@ class Counter:
 
 
 def in_a_process(work: Callable[[], int]) -> int:
-    """The exit status of a fork that does it."""
+    """The exit status of a fork that calls ``work``."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -110,7 +110,7 @@ def in_a_process(work: Callable[[], int]) -> int:
 
 
 def often() -> None:
-    """Commits after every few sweeps, and a snapshot with every other one, whatever the clock says."""
+    """Commit every few sweeps, and make a snapshot with every second commit, independently of the clock."""
     recorder.time = SimpleNamespace(perf_counter=count(0.0, 0.01).__next__)
     recorder.SNAPSHOT_SECONDS, recorder.SHARE = 0.4, 1.0
 
@@ -120,7 +120,7 @@ def sampled(name: str, **others: Any) -> Any:
 
 
 def stored(name: str, store: Path, last: int | None, report: Path | None = None) -> int:
-    """Run with a store until the operation; writes the number of all operations to a file."""
+    """Run with a store until the operation; write the total number of operations to a file."""
     often()
     counter = Counter(store, last)
     counter.start()
@@ -131,7 +131,7 @@ def stored(name: str, store: Path, last: int | None, report: Path | None = None)
 
 
 def resumed(name: str, store: Path, reference: Any) -> int:
-    """Whether what was committed is the beginning of the reference, and the run continues to its end."""
+    """Whether the committed draws are the beginning of the reference, and the resumed run gives all of it."""
     often()
     if (store / "zarr.json").exists():
         x = kmc.load(store).posterior["x"].values
@@ -147,7 +147,7 @@ def resumed(name: str, store: Path, reference: Any) -> int:
 
 
 def campaign(name: str, points: int, folder: Path) -> Result:
-    """Stop a sampler's run at so many operations, evenly spread; at all of them, if there are no more."""
+    """Stop a sampler's run at this number of evenly spaced operations; at all of them if there are fewer."""
     reference = sampled(name)
     report = folder / "operations"
     if in_a_process(lambda: stored(name, folder / "whole.zarr", None, report)):
@@ -166,7 +166,7 @@ def campaign(name: str, points: int, folder: Path) -> Result:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--points", type=int, default=100, help="operations to stop at, of each sampler")
+    parser.add_argument("--points", type=int, default=100, help="operations to stop at, for each sampler")
     parser.add_argument("--samplers", nargs="+", choices=list(SAMPLERS), default=list(SAMPLERS))
     options = parser.parse_args()
     warnings.simplefilter("ignore")

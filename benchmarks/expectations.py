@@ -1,9 +1,9 @@
-"""Expectations and the evidence from the surrogate, against the truth: ``python benchmarks/expectations.py --help``.
+"""Expectations and evidence from the surrogate, compared with the truth: ``python benchmarks/expectations.py --help``.
 
-A cell is (target, budget, seed): one run of the default sampler, ``kmc.expectations`` and ``kmc.evidence`` on it. Its
-row goes to results/expectations.csv at once, and rows that are there are not run again. Errors are in true sds. "Gain"
+A cell is (target, budget, seed): one run of the default sampler, with ``kmc.expectations`` and ``kmc.evidence``. Its
+row is appended to results/expectations.csv at once, and existing rows are not run again. Errors are in true sds. "Gain"
 is the ratio of mean squared errors of the plain averages and of the corrected ones over all coordinates and seeds;
-"covered" is the share of intervals of ±1.96 stated errors that hold the truth, of means, sds and quantiles.
+"covered" is the fraction of intervals of ±1.96 stated errors that contain the truth, for means, sds and quantiles.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COLUMNS = (
 
 
 def cell(name: str, budget: int, seed: int, surrogate_draws: int) -> dict:
-    """One run, and what is read from it."""
+    """One run, and its read-outs."""
     target = problem(name)
     began = time.perf_counter()
     idata = kmc.sample(
@@ -109,7 +109,7 @@ def table(rows: list[dict]) -> str:
 
 
 def main() -> None:
-    """Run what is missing, and write the table."""
+    """Run missing cells, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--targets", default=",".join(TARGETS))
     parser.add_argument("--budgets", default="3000")

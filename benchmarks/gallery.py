@@ -1,13 +1,13 @@
 """Sixteen models from public galleries, against references: ``python benchmarks/gallery.py --help``.
 
-Each model runs as a user would run it, from its default starts, with the default sampler. A run is *wrong* where the
-mean of a variable is off by more than .1 sd, or its sd by more than a tenth, and that by more than three standard
-errors (of the run and of the reference together); variables that range over magnitudes are compared by their logs. The
-verdict is "right", "right, warned", "warned" (wrong, and a warning said so) or "SILENTLY WRONG". Rows go to
+Each model is sampled as a user would do it, from its default starts, with the default sampler. A run is *wrong* if the
+mean of a variable is off by more than .1 sd, or its sd by more than a tenth, and by more than three standard errors (of
+the run and of the reference together); variables that range over magnitudes are compared by their logs. The
+verdict is "right", "right, warned", "warned" (wrong, with a warning) or "SILENTLY WRONG". Rows are written to
 results/gallery.csv as they are made, and the table of all of them to results/gallery.md.
 
-References are in results/gallery.json; ``--references`` makes them again. They are exact where all but two variables
-can be integrated out, by importance sampling in few dimensions, and by PyMC's NUTS in many.
+References are in results/gallery.json; ``--references`` recomputes them. They are exact if all but two variables
+can be integrated out, otherwise by importance sampling in few dimensions, and by PyMC's NUTS in many.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ COLUMNS = (
     *("model", "evaluations", "seed", "d", "verdict", "mean_error", "mean_error_se", "sd_ratio", "sd_error_se"),
     *("worst", "ess_per_1000", "n_nonfinite", "seconds", "warnings"),
 )
-LARGEST_BIAS, LARGEST_SD_ERROR, LARGEST_ERROR = 0.1, 0.1, 3.0  # true sds, share of the true sd, standard errors
-BLOCK = 5_000  # points that are evaluated together
+LARGEST_BIAS, LARGEST_SD_ERROR, LARGEST_ERROR = 0.1, 0.1, 3.0  # true sds, fraction of the true sd, standard errors
+BLOCK = 5_000  # points per vectorized evaluation
 
 Draws = dict[str, np.ndarray]
 Moments = dict[str, list[float]]
@@ -52,13 +52,13 @@ class Entry:
     Attributes
     ----------
     make : callable
-        Makes what :func:`kmc.sample` takes.
+        Makes the argument of :func:`kmc.sample`.
     refer : callable
         Makes the reference: for each column its mean and sd, and their standard errors.
     shown : sequence of str
         The variables that are compared.
     logs, angles : sequence of str
-        Those of them that are compared by their log, and by their cosine and sine.
+        Those that are compared by their log, and by their cosine and sine.
     """
 
     make: Callable[[], Any]
@@ -68,7 +68,7 @@ class Entry:
     angles: Sequence[str] = ()
 
     def columns(self, values: Draws, leading: int) -> Draws:
-        """Arrays (..., *shape) of variables as arrays (...) with names, ``leading`` being the axes of `...`."""
+        """Arrays (..., *shape) of variables as arrays (...) with names; `...` are the ``leading`` axes."""
         found: Draws = {}
         for name in self.shown:
             value = np.log(values[name]) if name in self.logs else values[name]
@@ -137,7 +137,7 @@ def importance(entry: Entry, make: Callable[[], Any] | None = None, draws: int =
 
 
 def exact_schools(entry: Entry) -> dict[str, Any]:
-    """Eight schools: given tau all else is Gaussian."""
+    """Eight schools: given tau, all else is Gaussian."""
     from gallery_pymc import EFFECTS, ERRORS
 
     log_tau = np.linspace(-12, 8, 20001)
@@ -156,7 +156,7 @@ def exact_schools(entry: Entry) -> dict[str, Any]:
 
 
 def exact_baseball(entry: Entry) -> dict[str, Any]:
-    """Baseball: given phi and kappa the abilities are Beta variables, and the hits beta-binomial."""
+    """Baseball: given phi and kappa, the abilities are Beta variables, and the hits beta-binomial."""
     from gallery_pymc import AT_BATS, HITS
 
     phi, kappa_log = (
@@ -174,7 +174,7 @@ def exact_baseball(entry: Entry) -> dict[str, Any]:
 
 
 def exact_radon(entry: Entry) -> dict[str, Any]:
-    """Radon: given the two sds all else is Gaussian."""
+    """Radon: given the two sds, all else is Gaussian."""
     from gallery_pymc import houses
 
     county, floor, y = houses()
@@ -225,7 +225,7 @@ def moments(columns: Draws) -> Moments:
 
 
 def pymc_entry(name: str, refer: Callable, shown: Sequence[str], logs: Sequence[str] = ()) -> Entry:
-    """A model of gallery_pymc.py, where PyMC is imported."""
+    """A model of gallery_pymc.py, which imports PyMC."""
 
     def make() -> Any:
         import gallery_pymc
@@ -285,7 +285,7 @@ def run(name: str, reference: Moments, evaluations: int, seed: int) -> dict[str,
 
 
 def judged(columns: Draws, reference: Moments, evaluations: int, warned: bool) -> dict[str, Any]:
-    """What draws (chain, draw) by name are worth, and whether they are right."""
+    """The quality of draws (chain, draw) by name, and whether they are right."""
     from arviz import ess
 
     if next(iter(columns.values())).shape[1] < 10:

@@ -1,7 +1,7 @@
-"""Models that PINTS, emcee and bilby show, as a :class:`kmc.Model`; ``gallery.py`` samples them.
+"""Models from PINTS, emcee and bilby, as a :class:`kmc.Model`; ``gallery.py`` samples them.
 
 Equations are solved by a fixed number of Runge-Kutta steps, for many parameters at once. Data are simulated with a
-seed, but for the influenza in a boarding school (British Medical Journal, 4 March 1978).
+seed, except the influenza in a boarding school (British Medical Journal, 4 March 1978).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def fitzhugh_nagumo() -> kmc.Model:
 
 
 def hodgkin_huxley() -> kmc.Model:
-    """PINTS: the potassium current of the squid's axon under voltage steps; its rates are known but for factors."""
+    """PINTS: the potassium current of the squid's axon under voltage steps; its rates are known up to factors."""
     rng = np.random.default_rng(13)
     data = current(np.ones((1, 5)))[0] + 2.0 * rng.standard_normal((len(STEPS), len(CHANNEL_TIMES)))
 
@@ -157,14 +157,14 @@ def orbit(phase=None) -> kmc.Model:
 
 
 def normal(data, mean, sd) -> np.ndarray:
-    """The log-density of independent normal data along the last axis, but for a constant."""
+    """The log-density of independent normal data along the last axis, up to a constant."""
     return np.sum(-0.5 * ((data - mean) / sd) ** 2 - np.log(sd), axis=-1)
 
 
 def solved(flow: Callable, state: np.ndarray, p: Arrays, n: int, interval: float, substeps: int) -> np.ndarray:
     """States (n, variables, k) after each of n intervals, by the classical Runge-Kutta method."""
     states, h = [], interval / substeps
-    with np.errstate(all="ignore"):  # what overflows has no density
+    with np.errstate(all="ignore"):  # values that overflow have no density
         for _ in range(n):
             for _ in range(substeps):
                 k1 = flow(state, p)

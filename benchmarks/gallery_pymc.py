@@ -1,6 +1,6 @@
-"""Models of PyMC's gallery, some of them smaller than there; ``gallery.py`` samples them.
+"""Models of PyMC's gallery, some of them reduced; ``gallery.py`` samples them.
 
-Data are the published ones where these are short, and otherwise simulated with a seed.
+Data are the published ones if these are short, and otherwise simulated with a seed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DISASTERS = (
 
 
 def schools_centered() -> pm.Model:
-    """Rubin's eight schools, with the funnel."""
+    """Rubin's eight schools, centered, with the funnel."""
     with pm.Model(coords={"school": SCHOOLS}) as model:
         mu = pm.Normal("mu", 0.0, 5.0)
         tau = pm.HalfCauchy("tau", 5.0)
@@ -31,7 +31,7 @@ def schools_centered() -> pm.Model:
 
 
 def schools_noncentered() -> pm.Model:
-    """The same without it."""
+    """The same, non-centered."""
     with pm.Model(coords={"school": SCHOOLS}) as model:
         mu = pm.Normal("mu", 0.0, 5.0)
         tau = pm.HalfCauchy("tau", 5.0)
@@ -42,7 +42,7 @@ def schools_noncentered() -> pm.Model:
 
 
 def baseball() -> pm.Model:
-    """Hierarchical partial pooling: batting averages of eighteen players; kappa_log far out overflows."""
+    """Hierarchical partial pooling: batting averages of eighteen players; large kappa_log overflows."""
     with pm.Model(coords={"player": np.arange(len(HITS))}) as model:
         phi = pm.Uniform("phi", lower=0.0, upper=1.0)
         kappa_log = pm.Exponential("kappa_log", lam=1.5)
@@ -53,7 +53,7 @@ def baseball() -> pm.Model:
 
 
 def radon() -> pm.Model:
-    """Varying intercepts of counties of unequal size: the multilevel primer, simulated for twelve of them."""
+    """Varying intercepts of counties of unequal size: the multilevel primer, simulated for twelve counties."""
     county, floor, log_radon = houses()
     with pm.Model(coords={"county": np.arange(county.max() + 1)}) as model:
         center = pm.Normal("center", 0.0, 10.0)
@@ -105,7 +105,7 @@ def robust_regression() -> pm.Model:
 
 
 def changepoint() -> pm.Model:
-    """Coal mining disasters, with a switch that takes about a year instead of none."""
+    """Coal mining disasters, with a smooth change over about a year."""
     year, count = np.array([(i, int(digit)) for i, digit in enumerate(DISASTERS) if digit != "-"]).T
     with pm.Model() as model:
         switch = pm.Uniform("switch", 0.0, 110.0)
@@ -117,7 +117,7 @@ def changepoint() -> pm.Model:
 
 
 def mixture() -> pm.Model:
-    """Two normal components, told apart by the order of their means."""
+    """Two normal components, identified by the order of their means."""
     rng = np.random.default_rng(4)
     y = np.concatenate([rng.normal(-1.5, 0.7, 50), rng.normal(1.5, 1.0, 70)])
     with pm.Model(coords={"component": [0, 1]}) as model:
@@ -130,7 +130,7 @@ def mixture() -> pm.Model:
 
 
 def stochastic_volatility() -> pm.Model:
-    """Twenty returns whose log-volatility walks at random, with the walk itself for parameters."""
+    """Twenty returns whose log-volatility is a random walk; the walk is among the parameters."""
     rng = np.random.default_rng(5)
     log_volatility = -1.0 + np.cumsum(0.25 * rng.standard_normal(20))
     returns = np.exp(log_volatility) * rng.standard_t(8, 20)
@@ -143,7 +143,7 @@ def stochastic_volatility() -> pm.Model:
 
 
 def gaussian_process() -> pm.Model:
-    """Hyperparameters of a Gaussian process, the function itself integrated out."""
+    """Hyperparameters of a Gaussian process, with the function integrated out."""
     rng = np.random.default_rng(6)
     x = np.sort(rng.uniform(0.0, 10.0, 30))[:, None]
     y = 1.5 * np.sin(x[:, 0]) + 0.3 * rng.standard_normal(30)

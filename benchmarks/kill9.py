@@ -1,4 +1,4 @@
-"""Kill a run with SIGKILL at random moments, let it go on each time, and compare its draws with those of a quiet run.
+"""Kill a run with SIGKILL at random moments, resume it each time, and compare its draws with an uninterrupted run.
 
     python -m benchmarks.kill9 [--kills 50] [--sampler kernel-hmc]
 
@@ -40,7 +40,7 @@ def log_density(x):
 
 
 def session(store: str, sampler: str) -> None:
-    """What is killed."""
+    """The process that is killed."""
 
     def ready(record):
         if record.phase == "start":
@@ -50,10 +50,10 @@ def session(store: str, sampler: str) -> None:
 
 
 def kills(store: str, sampler: str, wanted: int, rng: np.random.Generator) -> tuple[int, list[int]]:
-    """Kill session after session; the number of kills, and the evaluations in the store after each.
+    """Kill session after session; return the number of kills, and the evaluations in the store after each.
 
-    The kills are spread over the whole run: each session may go on for a random number of evaluations, and then for a
-    random time that ends before, within or after the next commit.
+    The kills are spread over the whole run: each session runs for a random number of evaluations, and then for a
+    random time that ends before, during or after the next commit.
     """
     killed, reached, last = 0, [], 0
     while killed < wanted:
@@ -75,7 +75,7 @@ def kills(store: str, sampler: str, wanted: int, rng: np.random.Generator) -> tu
 
 
 def evaluations(store: str) -> int:
-    """Those in the store, 0 where there is none yet."""
+    """The number of evaluations in the store, 0 if it does not exist yet."""
     return kmc.load(store).attrs.get("n_evaluations", 0) if Path(store, "zarr.json").exists() else 0
 
 

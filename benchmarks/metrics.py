@@ -1,19 +1,19 @@
-r"""How good a run's draws are, against the truth.
+r"""Quality of a run's draws, compared with the truth.
 
 Everything is computed per coordinate and reported for the worst one. ``ess(y)`` is ArviZ's effective sample size of the
-mean of y over the chains, from this run's draws alone. A standard error is the one that a run of that effective size
-would have on the true distribution (so that a run that misses the tails does not get small errors for it):
+mean of y over the chains, from this run's draws alone. A standard error is that of a run with this effective size on
+the true distribution (so that a run that misses the tails does not get small errors for it):
 
 - mean: :math:`\mathrm{sd} / \sqrt{\mathrm{ess}(x)}`;
 - sd: :math:`\mathrm{sd} \sqrt{(\kappa - 1) / 4\,\mathrm{ess}((x - \mu)^2)}`, with the true mean :math:`\mu` and
-  kurtosis :math:`\kappa`; deviations are taken from the true mean;
-- quantile at p: the share of draws below the true quantile is compared with p, in units of
+  kurtosis :math:`\kappa`; deviations are from the true mean;
+- quantile at p: the fraction of draws below the true quantile is compared with p, in units of
   :math:`\sqrt{p (1 - p) / \mathrm{ess}(1[x \le q_p])}`;
-- 5-95 % width: the slopes of the true quantile function carry the errors of the two shares over to the two quantiles;
-  they are added as if independent.
+- 5-95 % width: the slopes of the true quantile function convert the errors of the two fractions to errors of the two
+  quantiles; they are added as if independent.
 
-A run is called wrong where a mean is off by more than .1 true sd, or a 5-95 % width outside .93-1.07 of the true one,
-and that by more than three standard errors.
+A run is called wrong if a mean is off by more than .1 true sd, or a 5-95 % width is outside .93-1.07 of the true one,
+and by more than three standard errors.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ BIAS_TOLERANCE = 0.1
 
 
 def quality(draws: np.ndarray, truth: Truth) -> dict[str, float]:
-    """What the draws (chains, n, d) are worth.
+    """Quality measures of the draws (chains, n, d).
 
     Returns
     -------
     dict
         ``ess`` and ``tail_ess``: the smallest bulk and tail ESS; ``rhat``: the largest; ``mean_error``, ``sd_error``,
         ``q05_error``, ``q95_error``: the largest, in standard errors; ``bias``: the largest error of a mean, in true
-        sds; ``width_min`` and ``width_max``: 5-95 % widths over the true ones; ``width_excess``: by how much a width
-        is further than .07 and three of its standard errors from 1, negative if none is.
+        sds; ``width_min`` and ``width_max``: 5-95 % widths over the true ones; ``width_excess``: the largest amount by
+        which a width is further from 1 than .07 and three of its standard errors, negative if none is.
     """
     flat = draws.reshape(-1, draws.shape[-1])
     square = (draws - truth.mean) ** 2
@@ -70,18 +70,18 @@ def quality(draws: np.ndarray, truth: Truth) -> dict[str, float]:
 
 
 def bulk_ess(draws: np.ndarray) -> float:
-    """The smallest over coordinates, of draws (chains, n, d)."""
+    """The smallest bulk ESS over coordinates, of draws (chains, n, d)."""
     return _per_coordinate(draws, az.ess, method="bulk").min()
 
 
 def wrong(row: dict) -> bool:
-    """Whether a row of results is of a run that a scientist must not be given; a number that is missing is wrong."""
+    """Whether a row is of a run that a scientist must not be given; a run with missing numbers is wrong."""
     excess = row["bias_excess"], row["width_excess"]
     return any(value == "" or math.isnan(value) or value > 0 for value in excess)
 
 
 def _share_below(draws, quantile, p):
-    """Error (d,) of the share of draws below the true quantile, and its standard error (d,)."""
+    """Error (d,) of the fraction of draws below the true quantile, and its standard error (d,)."""
     below = (draws <= quantile).astype(float)
     return below.mean((0, 1)) - p, np.sqrt(p * (1 - p) / _per_coordinate(below, az.ess, method="mean"))
 
@@ -90,7 +90,7 @@ def _per_coordinate(draws, statistic, **options):
     return np.array([float(statistic(draws[:, :, i], **options)) for i in range(draws.shape[-1])])
 
 
-# What a cell's seeds come to, and what is asked of them
+# Summaries of a cell's seeds, and requirements on them
 
 TIMES_BEST_PEER = {  # at 6,000 evaluations; 3 on the others
     **dict.fromkeys(("banana-2d", "banana-8d", "gaussian-10d", "gaussian-30d", "gaussian-50d", "ring"), 20),
@@ -102,7 +102,7 @@ FALSE_ALARMS, OVERHEAD_MS, MEMORY_MB = 0.05, 2, 600
 
 
 def summarize(group: list[dict]) -> dict:
-    """One row for the seeds of a cell: medians of what is a price, the worst of what is an error."""
+    """One row for the seeds of a cell: medians of costs, the worst of errors."""
     column = {name: [row[name] for row in group] for name in group[0]}
     is_wrong, warned = [wrong(row) for row in group], [row["warnings"] > 0 for row in group]
     worst = min(range(len(group)), key=lambda i: column["ess_per_1000"][i])
@@ -127,7 +127,7 @@ def summarize(group: list[dict]) -> dict:
 
 
 def best_peer(found: dict, target: str, peers, right: bool = False) -> dict | None:
-    """The summary of the peer with the largest median ESS, if asked for among those with no wrong seed."""
+    """The summary of the peer with the largest median ESS; with ``right``, among those with no wrong seed."""
     there = [found[target, peer] for peer in peers if (target, peer) in found]
     if right:
         there = [s for s in there if not s["wrong_unwarned"] + s["wrong_warned"]]
@@ -135,7 +135,7 @@ def best_peer(found: dict, target: str, peers, right: bool = False) -> dict | No
 
 
 def times(found: dict, target: str, peers, right: bool = False) -> float:
-    """The default sampler's median ESS per evaluation over the best peer's; NaN where either is missing."""
+    """The default sampler's median ESS per evaluation over the best peer's; NaN if either is missing."""
     best = best_peer(found, target, peers, right)
     if best is None or (target, "kmc") not in found:
         return math.nan
@@ -143,7 +143,7 @@ def times(found: dict, target: str, peers, right: bool = False) -> float:
 
 
 def bars(found: dict, budget: int, peers, noisy) -> list[str]:
-    """What is asked of the default sampler at that budget, and whether it holds, one sentence each.
+    """Requirements on the default sampler at that budget, and whether they hold, one sentence each.
 
     `found` has the summaries of this budget by (target, method), `noisy` the names of the noisy targets.
     """
@@ -160,7 +160,7 @@ def bars(found: dict, budget: int, peers, noisy) -> list[str]:
         if not math.isnan(ratio[target]):
             among_right = times(found, target, peers, right=True)
             against = "no peer is right" if math.isnan(among_right) else f"{among_right:.3g} times the best right one"
-            unbiased = math.inf if math.isnan(among_right) else among_right  # what is asked for is over unbiased peers
+            unbiased = math.inf if math.isnan(among_right) else among_right  # the bar is relative to unbiased peers
             line(unbiased >= asked, f"{target}: {ratio[target]:.3g} times the best peer; {against} ({asked})")
         may_be_warned = budget < 20_000 or target in MAY_FAIL_WARNED
         failed = s["wrong_unwarned"] + (0 if may_be_warned else s["wrong_warned"])

@@ -1,10 +1,10 @@
-"""The methods under test: kmc, and the peers that need no gradients.
+"""The methods under test: kmc, and gradient-free peers.
 
-A method takes (problem, seed, budget) and returns the runs of which the one with the largest ESS is reported: more than
-one for the peers, whose burn-in and number of walkers are chosen in hindsight, which flatters them. Every evaluation
-counts, starts included, and the one beyond the budget raises. A peer is imported when it is first asked for.
+A method takes (problem, seed, budget) and returns runs, of which the one with the largest ESS is reported. For peers
+there are several, as burn-in and number of walkers are chosen in hindsight, which flatters them. Every evaluation
+counts, including starts, and one beyond the budget raises. A peer is imported when it is first used.
 
-Not here, because its draws are biased: emcee's snooker move (with exact starts the sd comes out .84 in five
+Left out, because its draws are biased: emcee's snooker move (with exact starts the sd is .84 in five
 dimensions), alone and in the mixture that emcee's documentation recommends.
 """
 
@@ -26,35 +26,36 @@ from kmc.targets.toys import Gaussian
 
 CHAINS = 4
 BURN_INS = (1 / 6, 1 / 3, 1 / 2)
-FEWEST = 20  # draws of a chain: from a handful ArviZ finds no autocorrelation at all, and an ESS above their number
-INITIAL_PHASE = 200  # sweeps without adaptation, as PINTS's controller has it
+FEWEST = 20  # draws of a chain: from a handful ArviZ finds no autocorrelation, and an ESS above their number
+INITIAL_PHASE = 200  # sweeps without adaptation, as in PINTS's controller
 
 
 class Unavailable(Exception):
-    """A cell that cannot be run here, and why."""
+    """A cell that cannot be run here, with the reason."""
 
 
 class BudgetSpent(Exception):
-    """A method asked for one evaluation more than it was given."""
+    """A method requested one evaluation more than its budget."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a method did with its budget."""
+    """The result of a method with its budget."""
 
-    draws: np.ndarray  # (chains, n, d), warm-up or burn-in left out
+    draws: np.ndarray  # (chains, n, d), without warm-up or burn-in
     evaluations: int
     seconds: float  # wall time
     overhead: float  # seconds of processor time outside the log-density
     setting: str = ""
-    compile_seconds: float = 0.0  # before the run, and not in its seconds
+    compile_seconds: float = 0.0  # before the run, not included in its seconds
     warnings: tuple[str, ...] = ()
 
 
 class Counted:
-    """A log-density that counts its evaluations, and tells its own time from the sampler's.
+    """A log-density that counts its evaluations, and separates its own time from the sampler's.
 
-    Overhead is processor time (of one thread, see :mod:`sampling`), so that a busy machine does not add to it.
+    Overhead is processor time (of one thread, see :mod:`sampling`), so that other load on the machine does not add to
+    it.
     """
 
     def __init__(self, log_density: Callable[[np.ndarray], float], budget: int):
@@ -62,7 +63,7 @@ class Counted:
         self.begin()
 
     def begin(self) -> None:
-        """Start the clocks; evaluations go on counting."""
+        """Start the clocks; the count of evaluations continues."""
         self._wall, self._processor = time.perf_counter(), time.process_time()
 
     def __call__(self, x):
@@ -75,7 +76,7 @@ class Counted:
         return value
 
     def run(self, draws: np.ndarray, setting: str = "") -> Run:
-        """What was done until now."""
+        """The run until now."""
         wall, processor = time.perf_counter() - self._wall, time.process_time() - self._processor
         return Run(draws, self.evaluations, wall, processor - self._inside, setting)
 
@@ -84,7 +85,7 @@ class Counted:
 
 
 def run_kmc(problem: Problem, seed: int, budget: int, sampler: str) -> list[Run]:
-    """kmc with default settings, four chains. A tiny run on another target comes first, for numba to compile."""
+    """kmc with default settings, four chains. A tiny run on another target comes first, to compile."""
     import kmc
 
     compile_seconds = _compiled(sampler)
@@ -108,7 +109,7 @@ def run_kmc(problem: Problem, seed: int, budget: int, sampler: str) -> list[Run]
 
 @cache
 def _compiled(sampler: str) -> float:
-    """Seconds of a first small run in this process."""
+    """Seconds of a first small run in this process, mainly compilation."""
     import kmc
 
     normal, start = Gaussian(10), time.perf_counter()
@@ -122,7 +123,7 @@ def _compiled(sampler: str) -> float:
 
 
 def run_emcee(problem: Problem, seed: int, budget: int, move: str) -> list[Run]:
-    """One emcee move alone. Walkers keep their values, so that noise is allowed."""
+    """One emcee move alone. Walkers keep their values, so noise is allowed."""
     emcee = _peer("emcee", "emcee")
     runs = []
     for walkers in _ensembles(problem):
@@ -136,7 +137,7 @@ def run_emcee(problem: Problem, seed: int, budget: int, move: str) -> list[Run]:
 
 
 def run_zeus(problem: Problem, seed: int, budget: int) -> list[Run]:
-    """Ensemble slice sampling, stopped at the evaluation that would be one too many."""
+    """Ensemble slice sampling, stopped at the evaluation that would exceed the budget."""
     zeus = _peer("zeus", "zeus-mcmc")
     if problem.noisy:
         raise Unavailable("a slice has no estimate to keep: the noise of every point on it is drawn anew")
@@ -163,7 +164,7 @@ def _ensembles(problem):
 
 
 def run_pints_acmc(problem: Problem, seed: int, budget: int) -> list[Run]:
-    """Haario and Bardenet's adaptive covariance: four chains that do not learn from each other."""
+    """Haario and Bardenet's adaptive covariance: four chains that adapt independently."""
     pints = _peer("pints", "pints")
     initial, target = _start(problem, seed, CHAINS, budget)
     scale = np.diag((2 * problem.truth.sd) ** 2)  # of the starts
@@ -220,14 +221,14 @@ def run_pymc(problem: Problem, seed: int, budget: int) -> list[Run]:
 
 
 def _start(problem, seed, chains, budget):
-    """Starts, the counted log-density, and the global generator that PINTS uses seeded."""
+    """Starts, the counted log-density, and a seed for the global generator that PINTS uses."""
     initial = problem.initial(np.random.default_rng(seed), chains)
     np.random.seed(seed)  # noqa: NPY002
     return initial, Counted(problem.black_box(seed), budget)
 
 
 def _burnt(run: Run, burn_ins=BURN_INS) -> list[Run]:
-    """The run with each of these shares of its draws left out."""
+    """The run without each of these fractions of its draws."""
     n = run.draws.shape[1]
     return [
         replace(run, draws=run.draws[:, round(share * n) :], setting=f"{run.setting}, burn-in {share:.0%}".lstrip(", "))
@@ -279,4 +280,4 @@ OURS = ("kmc", "kmc vanishing")
 EMCEE = ("emcee stretch", "emcee DE")
 PEERS = tuple(method for method in METHODS if method not in OURS)
 NO_NOISE = ("zeus", "pymc DEMetropolisZ")
-"""Those that draw the noise of a state anew, so that they are not asked."""
+"""Methods that draw the noise of a state anew, and so do not run on noisy targets."""

@@ -1,9 +1,9 @@
 """Make references.json, the truth of every benchmark problem: ``python benchmarks/references.py [problem ...]``.
 
-Problems whose marginals have a closed form get it, by quadrature over at most one variable (``marginals``). The others
-get importance sampling, which shares nothing with the Markov chains under test: a mixture of Student-t is fitted to the
-flattened posterior in a few rounds, then draws once more, independently of the earlier rounds. Its effective size and
-Pareto k-hat are stored; k-hat above .5 is refused. Standard errors come from forty batches.
+Problems whose marginals have a closed form use it, by quadrature over at most one variable (``marginals``). The others
+use importance sampling, which shares nothing with the Markov chains under test: a mixture of Student-t is fitted to the
+flattened posterior in a few rounds, and then draws independently of the earlier rounds. Its effective size and
+Pareto k-hat are stored; k-hat above .5 is an error. Standard errors come from forty batches.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def closed_form(known: list[Marginal]) -> dict[str, np.ndarray]:
 
 @singledispatch
 def marginals(density) -> list[Marginal] | None:
-    """What each coordinate is distributed as; None where that is not known."""
+    """The distribution of each coordinate; None if not known."""
     return None
 
 
@@ -125,7 +125,7 @@ def _(density: LogGamma):
 
 @marginals.register
 def _(density: EightSchools):
-    # Given tau the rest is Gaussian: y_j ~ N(mu, v_j) with v_j = errors_j^2 + tau^2, and mu ~ N(0, 25).
+    # Given tau, the rest is Gaussian: y_j ~ N(mu, v_j) with v_j = errors_j^2 + tau^2, and mu ~ N(0, 25).
     log_tau = np.linspace(-40, 16, 20_001)
     tau = np.exp(log_tau)[:, None]
     v = density.errors**2 + tau**2
@@ -141,7 +141,7 @@ def _(density: EightSchools):
 
 
 def _normal_grid(sd):
-    """Points of a grid that is wide enough for fourth moments of exp, and their shares under N(0, sd^2)."""
+    """Points of a grid that is wide enough for fourth moments of exp, and their probabilities under N(0, sd^2)."""
     x = sd * np.linspace(-25, 25, 20_001)
     return x, np.exp(-0.5 * (x / sd) ** 2)
 
@@ -204,7 +204,7 @@ def check_demo() -> None:
 
 
 def _importance_sample(density, rng):
-    """Draws (n, d), weights (n,) and how good they are."""
+    """Draws (n, d), weights (n,) and their quality."""
     mode = optimize.minimize(lambda x: -max(density(x), -1e10), density.guess, method="BFGS")
     mixture = [1.0], [mode.x], [mode.hess_inv]
     for components in (1, 1, 1, 1, 20, 20, 20):
@@ -220,7 +220,7 @@ def _importance_sample(density, rng):
 
 
 def _weighted_draws(density, mixture, rng, n, power=1.0):
-    """Draws (n, d) from a mixture of Student-t (shares, locations, shapes), their weights for p^power, and k-hat."""
+    """Draws (n, d) from a mixture of Student-t (weights, locations, shapes), their weights for p^power, and k-hat."""
     shares, *parameters = mixture
     parts = [stats.multivariate_t(location, shape, df=5) for location, shape in zip(*parameters, strict=True)]
     counts = rng.multinomial(n, shares)
@@ -259,7 +259,7 @@ def _quantiles(x, weights, p):
 
 
 def _rounded(value, digits=6):
-    """To that many significant digits: the file stays small, and the rounding far below the standard errors."""
+    """Rounded to this many significant digits: the file stays small, and rounding is far below the standard errors."""
     return np.vectorize(lambda number: float(f"{number:.{digits}g}"))(value)
 
 

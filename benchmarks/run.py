@@ -1,8 +1,8 @@
-"""What a run adds to each evaluation: ``python benchmarks/run.py``.
+"""The overhead of a run per evaluation: ``python benchmarks/run.py``.
 
-Direct calls, executors, and whatever else stands between a sampler and the log-density are measured in one run, in
-turns, on a log-density that costs nothing. Each figure is the median over rounds; *overhead* is that above a direct
-call. ``--measures`` chooses some of them; those of dask need ``pip install -e ".[dask]"``. Then the store and the
+Direct calls, executors, and other layers between a sampler and the log-density are measured in one run, in
+turns, with a log-density that costs nothing. Each figure is the median over rounds; *overhead* is relative to a direct
+call. ``--measures`` selects some of them; those of dask need ``pip install -e ".[dask]"``. Then the store and the
 progress are measured in whole runs, which need ``pip install -e ".[store]"``.
 """
 
@@ -29,7 +29,7 @@ Timed = Callable[[], float]  # one round: seconds per evaluation
 
 
 class Measure(NamedTuple):
-    """One line of the table: how a round is made ready, and what its overhead should stay under."""
+    """One line of the table: how a round is prepared, and the limit for its overhead."""
 
     start: Callable[[], AbstractContextManager[Timed]]
     bar: float | None = None  # ms
@@ -58,7 +58,7 @@ def evaluations(executor: object, batch: int) -> Iterator[Timed]:
 
 @contextmanager
 def dask(batch: int) -> Iterator[Timed]:
-    """The same on a LocalCluster of two processes."""
+    """Batches of points on a LocalCluster of two processes."""
     from distributed import Client, LocalCluster
 
     with (
@@ -83,14 +83,14 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measures", nargs="+", choices=list(MEASURES), default=list(MEASURES))
-    parser.add_argument("--evaluations", type=int, default=8000, help="of a whole run")
+    parser.add_argument("--evaluations", type=int, default=8000, help="evaluations of a whole run")
     parser.add_argument("--rounds", type=int, default=11)
     options = parser.parse_args()
     names = list(dict.fromkeys([DIRECT, *options.measures]))
     with ExitStack() as stack:
         timed = {name: stack.enter_context(MEASURES[name].start()) for name in names}
         for one in timed.values():
-            one()  # connections, caches, prices
+            one()  # connections, caches, measured costs
         seconds: dict[str, list[float]] = {name: [] for name in names}
         for _ in range(options.rounds):
             for name, one in timed.items():

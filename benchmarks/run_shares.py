@@ -1,6 +1,7 @@
-"""The share of a run's time that its store and its progress take, at 1 ms for an evaluation.
+"""The fraction of a run's time that its store and its progress take, at 1 ms per evaluation.
 
-The time is that spent in their own methods, so that other work on the machine, which slows both alike, does not decide.
+The time is that spent in their own methods, so that other work on the machine, which slows both alike, has no
+influence.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def log_density(x: np.ndarray) -> float:
 
 
 class Stopwatch:
-    """Seconds spent in some methods of some classes, while it is entered; of nested calls the outer one counts."""
+    """Seconds spent in some methods of some classes, within the context; of nested calls only the outer one counts."""
 
     def __init__(self, methods: dict[type, tuple[str, ...]]):
         self._plain = {(kind, name): getattr(kind, name) for kind, names in methods.items() for name in names}
@@ -88,18 +89,18 @@ class Stopwatch:
 
 @contextlib.contextmanager
 def terminal() -> Iterator[io.StringIO]:
-    """Standard error is a terminal that keeps what it is sent."""
+    """Replace standard error by a terminal that keeps its output."""
     colors = mock.patch.dict(os.environ, {"FORCE_COLOR": "1", "TERM": "xterm"})
     with colors, contextlib.redirect_stderr(io.StringIO()) as screen:
         yield screen
 
 
 def measured(part: Part, evaluations: int) -> tuple[float, float, int]:
-    """Seconds of the run, of those the part's own, and the bytes it wrote to the disk or the screen."""
+    """Seconds of the run, seconds of the part itself, and bytes that it wrote to the disk or the screen."""
     asked = {"dim": part.dim, "sampler": part.sampler, "seed": 1, "progress": part.name == "progress"}
     with warnings.catch_warnings(), terminal() as screen, tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
-        kmc.sample(log_density, draws=20, warmup=20, **asked)  # what numba compiles
+        kmc.sample(log_density, draws=20, warmup=20, **asked)  # compiles
         before = screen.tell()
         asked |= {"store": f"{folder}/run.zarr"} if part.name == "store" else {}
         with Stopwatch(part.methods) as watch:

@@ -1,8 +1,8 @@
 """Samplers at fixed budgets of evaluations: ``python benchmarks/sampling.py --help``.
 
-A cell is (target, method, seed, budget). Cells that differ by their seed alone run one after the other in a process of
-their own with one thread, and each row is appended to results/sampling.csv as soon as it is there; rows that are there
-are not run again. Evaluations are counted by the benchmark, all of them: starts, warm-up and burn-in too.
+A cell is (target, method, seed, budget). Cells that differ only by their seed run one after the other in a separate
+process with one thread, and each row is appended to results/sampling.csv as soon as it is ready; existing rows
+are not run again. The benchmark counts all evaluations, including starts, warm-up and burn-in.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def run_cell(target: str, method: str, seed: int, budget: int) -> dict:
 
 @cache
 def version(method: str) -> str:
-    """Of the peer; for kmc the beginning of a hash over its sources, which change faster than its version."""
+    """Version of the peer; for kmc a part of a hash of its sources, which change more often than its version."""
     package = method.partition(" ")[0]
     if package != "kmc":
         return metadata.version({"zeus": "zeus-mcmc"}.get(package, package))
@@ -94,7 +94,7 @@ def version(method: str) -> str:
 
 
 def run_here(target: str, method: str, budget: int, seeds: list[int]) -> None:
-    """Cells of one process: a line of JSON on standard output for each."""
+    """Run the cells of one process: print a line of JSON for each."""
     warnings.simplefilter("ignore")
     for seed in seeds:
         said: dict[str, Any]
@@ -108,7 +108,7 @@ def run_here(target: str, method: str, budget: int, seeds: list[int]) -> None:
 
 
 def run_cells(cells, jobs: int, store: Store) -> list[str]:
-    """Run them, a process for each (target, method, budget), and store each row; return what went wrong."""
+    """Run them, with a process for each (target, method, budget), store each row, and return failures."""
     batches: dict[tuple, list[int]] = {}
     for target, method, seed, budget in cells:
         batches.setdefault((target, method, budget), []).append(seed)
@@ -152,7 +152,7 @@ class Store:
     def __init__(self, path: Path):
         self.path, self.rows = path, {}
         self._columns: tuple[str, ...] = ()
-        self._lock = Lock()  # several processes are listened to at once
+        self._lock = Lock()  # several threads append rows
         if not path.exists():
             return
         with path.open(newline="") as file:
@@ -163,7 +163,7 @@ class Store:
             self._columns = tuple(reader.fieldnames or ())
 
     def append(self, row: dict) -> None:
-        """Keep a row, in the file too."""
+        """Add a row, also to the file."""
         with self._lock:
             self._append(row)
 
@@ -186,7 +186,7 @@ class Store:
         return cell in self.rows and self.rows[cell]["bias_excess"] != ""
 
     def summaries(self, targets, methods, seeds, budget, old: bool = False) -> dict[tuple[str, str], dict]:
-        """Of each (target, method) that has rows: `seeds` is a function of the method."""
+        """Summaries of each (target, method) that has rows: `seeds` is a function of the method."""
         found = {}
         for target, method in itertools.product(targets, methods):
             cells = [(target, method, seed, budget) for seed in range(seeds(method))]
@@ -207,9 +207,9 @@ def _number(text: str):
     return text
 
 
-# The plan: what a run will take
+# The plan: how long a run will take
 
-OVERHEAD_MS = {  # of one evaluation, where no row says it
+OVERHEAD_MS = {  # of one evaluation, if no row has it
     "kmc": 0.35,
     "kmc vanishing": 2.0,
     "kmc adaptive Metropolis": 0.04,
@@ -220,14 +220,14 @@ OVERHEAD_MS = {  # of one evaluation, where no row says it
     "pints DREAM": 0.055,
     "pymc DEMetropolisZ": 0.045,
 }
-LEARNING_SECONDS = 3.5  # of a kmc run; some targets keep it learning, and cost this many times as much:
+LEARNING_SECONDS = 3.5  # of a kmc run; some targets need this many times as much:
 HARD = {"funnel-5d-sd3": 9, "gaussian-50d": 2.5, "eight-schools": 2.5, "twisted-gaussian-10d": 4}
 START_SECONDS = {"kmc": 4, "pymc": 10}  # of a process, by package
 SCORE_SECONDS = 0.7  # of a cell
 
 
 def plan(cells, jobs: int, store: Store) -> str:
-    """How long these cells would take, by method and budget."""
+    """Time for these cells, by method and budget."""
     price = {target: _price(target) for target in {cell[0] for cell in cells}}
     groups: dict[tuple, list] = {}
     for cell in cells:
@@ -246,7 +246,7 @@ def plan(cells, jobs: int, store: Store) -> str:
 def _cell_seconds(store, price, target, method, _, budget):
     cells = [(target, method, other, budget) for other in range(10)]
     same = [store.rows[cell]["overhead_ms"] for cell in cells if cell in store.rows]
-    runs = 2 if method in (*EMCEE, "zeus") else 1  # both sizes of an ensemble are run
+    runs = 2 if method in (*EMCEE, "zeus") else 1  # ensembles run in both sizes
     own = budget * (statistics.median(same) if same else OVERHEAD_MS[method]) / 1000
     if method == "kmc" and not same:
         own = HARD.get(target, 1) * (own + LEARNING_SECONDS)
@@ -295,7 +295,7 @@ def methods_table(found) -> str:
 
 
 def safety_table(found) -> str:
-    """Markdown: a line per target, on the default sampler."""
+    """Markdown: a line per target, for the default sampler."""
     head = (
         "target|seeds|× best peer|best peer|× best right peer|mean|sd|5 %|95 %|mean, sd units|5–95 % width"
         "|wrong, unwarned|wrong, warned|right, warned|worst seed|s"
@@ -338,13 +338,13 @@ def write_summary(path: Path, by_budget: dict[int, dict]) -> None:
 
 
 def versions(store: Store) -> list[str]:
-    """A sentence where rows of several versions of kmc are in one table."""
+    """A sentence if rows of several versions of kmc are in one table."""
     found = {row["version"] for row in store.rows.values() if row["method"] == "kmc"}
     return [f"The rows of kmc come from {len(found)} versions of its sources: --rerun."] if len(found) > 1 else []
 
 
 def write_between(page: Path, name: str, text: str) -> None:
-    """Put the text between the page's markers of that name."""
+    """Write the text between the page's markers of that name."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     before, _, rest = page.read_text().partition(begin)
     _, _, after = rest.partition(end)
@@ -361,13 +361,13 @@ def _options():
         "--methods", nargs="+", default=list(DEFAULT_METHODS), choices=[*METHODS, "all"], metavar="METHOD", help=methods
     )
     parser.add_argument("--budget", nargs="+", type=int, default=[6000, 20_000], help="evaluations, warm-up included")
-    parser.add_argument("--seeds", type=int, default=10, help="how many for kmc")
-    parser.add_argument("--peer-seeds", type=int, default=3, help="how many for each of the others")
+    parser.add_argument("--seeds", type=int, default=10, help="number of seeds for kmc")
+    parser.add_argument("--peer-seeds", type=int, default=3, help="number of seeds for each of the others")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
-    parser.add_argument("--plan", action="store_true", help="say how long the run would take, and stop")
-    parser.add_argument("--tables", action="store_true", help="run nothing: tables of what the CSV has")
-    parser.add_argument("--front", action="store_true", help="the cells of the front page's table, and no others")
+    parser.add_argument("--rerun", action="store_true", help="run these cells even if the CSV has them")
+    parser.add_argument("--plan", action="store_true", help="print how long the run would take, and stop")
+    parser.add_argument("--tables", action="store_true", help="run nothing: print tables from the CSV")
+    parser.add_argument("--front", action="store_true", help="only the cells of the front page's table")
     parser.add_argument("--readme", action="store_true", help="write the tables into both README.md")
     parser.add_argument("--plots", action="store_true", help="draw the pictures")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")

@@ -1,10 +1,10 @@
-"""Pictures of what sampling.py found: ``python benchmarks/sampling.py --plots``.
+"""Figures from the results of sampling.py: ``python benchmarks/sampling.py --plots``.
 
-- ``ess-dimension.png``: ESS per evaluation against the dimension, for the targets that come in several.
-- ``ess-budget.png``: the same against the budget, a panel per target.
-- ``break-even.png``: the time for 1,000 effective samples against the price of one evaluation. A method that spends
-  a time :math:`o` of its own on an evaluation, and gets :math:`e` effective samples out of it, needs
-  :math:`1000 (o + c) / e` where one evaluation takes :math:`c`; kmc pays beyond the price at which its line meets the
+- ``ess-dimension.png``: ESS per evaluation against the dimension, for target families with several dimensions.
+- ``ess-budget.png``: ESS per evaluation against the budget, a panel per target.
+- ``break-even.png``: the time for 1,000 effective samples against the cost of one evaluation. A method with an overhead
+  :math:`o` per evaluation and :math:`e` effective samples per evaluation needs
+  :math:`1000 (o + c) / e` if one evaluation takes :math:`c`; kmc pays above the cost at which its line crosses the
   lowest of emcee's.
 """
 
@@ -43,7 +43,7 @@ BREAK_EVEN_COLUMNS = 4
 
 
 def draw(by_budget: dict[int, dict], folder: Path) -> None:
-    """All pictures of these summaries, by budget and by (target, method)."""
+    """All figures for these summaries, by budget and by (target, method)."""
     if not by_budget:
         return
     for name, figure in (
@@ -82,7 +82,7 @@ def against_budget(by_budget):
 
 
 def break_even(found):
-    """A panel per target, with the price of an evaluation beyond which kmc is faster than emcee."""
+    """A panel per target, with the cost of an evaluation above which kmc is faster than emcee."""
     targets = list(dict.fromkeys(target for target, _ in found))
     figure, axes = _grid(math.ceil(len(targets) / BREAK_EVEN_COLUMNS), BREAK_EVEN_COLUMNS, sharex=True, sharey=True)
     for ax, target in zip(axes.flat, targets):
@@ -102,12 +102,12 @@ def break_even(found):
 
 
 def seconds_per_thousand(summary: dict, price):
-    """Time for a thousand effective samples where one evaluation takes `price` seconds."""
+    """Time for a thousand effective samples if one evaluation takes `price` seconds."""
     return 1e6 * (summary["overhead_ms"] / 1000 + price) / summary["ess_per_1000"]
 
 
 def break_even_price(found: dict, target: str) -> float:
-    """Seconds per evaluation beyond which kmc is faster than every emcee move; 0 if always, NaN if never or unknown."""
+    """Seconds per evaluation above which kmc is faster than every emcee move; 0 if always, NaN if never or unknown."""
     ours, prices = found.get((target, "kmc")), []
     for move in EMCEE:
         theirs = found.get((target, move))
@@ -126,7 +126,7 @@ def _grid(rows, columns, **options):
 
 
 def _lines(ax, found, members):
-    """One line per method over the members, from the horizontal coordinate to the first part of a summary's key."""
+    """One line per method over the members, which map horizontal coordinates to the first part of a summary's key."""
     for method in METHODS:
         there = [(x, found[name, method]) for x, name in members.items() if (name, method) in found]
         if there:

@@ -1,6 +1,6 @@
-"""Convergence in n against theorem 2: J = O(n^-(2b+1)/(2(b+1))), for a density inside the family, so smooth that b = ½.
+"""Convergence in n, compared with theorem 2: J = O(n^-(2b+1)/(2(b+1))), for a density in the family with b = ½.
 
-The theorem's parameters are λ ~ n^(-1/3) and m ~ n^(1/3) log n; it leaves the constants open.
+The theorem's parameters are λ ~ n^(-1/3) and m ~ n^(1/3) log n; it does not give the constants.
 """
 
 from __future__ import annotations

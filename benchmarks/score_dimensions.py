@@ -1,7 +1,8 @@
 """Figure 1: Fisher divergence and time against the dimension, on ring and grid, for the best parameters of each model.
 
-The best are chosen by the Fisher divergence itself, on the test points, as in the paper. Next to it stands the choice
-that a user can make: the same grid by 5-fold cross-validation of the score objective, on the training points alone.
+The best parameters are chosen by the Fisher divergence itself, on the test points, as in the paper. In addition: the
+choice that a user can make, from the same grid by 5-fold cross-validation of the score objective, on the training
+points.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ MODELS: dict[str, Model] = {
 }
 ORDER = {"model": ["zero", "Gaussian", *MODELS]}
 
-REFERENCE = {  # what an independent correct implementation gets, by set, dimension and model
+REFERENCE = {  # results of an independent correct implementation, by set, dimension and model
     "zero": {"grid": (100, 252, 498, 998), "ring": (49, 201, 450)},
     "full": {"grid": (3.6, 16.6, 51, 113), "ring": (10.5, 29, 66)},
     "nyström m=42": {"grid": (3.7, 16.2, 69, 430), "ring": (39, 109, 130)},
@@ -82,7 +83,7 @@ def run(group: tuple, names: list[str], options):
 
 
 def measured(model: Model, x, test, true, bandwidths, seed) -> dict:
-    """Divergence and time of a model at its best setting, and at the one that it selects."""
+    """Divergence and time of a model at its best setting, and at its selected one."""
     _, setting = best(model, x, bandwidths, seed, lambda density: fisher_divergence(density.gradient(test), true))
     make = partial(model.make, seed, x.shape[1])
     row = timed(make(**setting), model.samples(x), test, true) | setting
@@ -95,7 +96,7 @@ def measured(model: Model, x, test, true, bandwidths, seed) -> dict:
 
 
 def timed(estimator, x, test, true) -> dict:
-    """Fit, and evaluate at the test points; processor time, to which a busy machine adds nothing."""
+    """Fit, and evaluate at the test points; processor time, which does not depend on other load."""
     begin = time.process_time()
     estimator.fit(x)
     fitted = time.process_time()
@@ -126,7 +127,7 @@ def divergences(rows) -> str:
 
 
 def references(rows) -> str:
-    """Ours beside an independent implementation's."""
+    """kmc's results beside those of an independent implementation."""
     lines = []
     by_model = grouped(rows, "model", "set", "dim")
     for model, sets in REFERENCE.items():

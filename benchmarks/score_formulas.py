@@ -1,6 +1,6 @@
-r"""The formulas of Sutherland et al. (2018) in plain NumPy, as one writes them down from the paper.
+r"""The formulas of Sutherland et al. (2018) in plain NumPy, literally transcribed from the paper.
 
-They are what the package is timed against, and in tests an independent opinion of its results. As in the paper and its
+The package is timed against them, and tests use them as an independent reference. As in the paper and its
 code, the kernel is :math:`k(x, y) = \exp(-|x - y|^2 / \sigma)` and q0 is uniform; B has all its (n d) × (m d) entries.
 """
 
@@ -50,7 +50,7 @@ def fit_nystrom(x, y, sigma, regularization, jitter=1e-5):
 
 
 def looped_gradient(point, y, sigma, beta):
-    """∇f (d,) at a point (d,), landmark by landmark, as the published code has it."""
+    """∇f (d,) at a point (d,), landmark by landmark, as in the published code."""
     total = np.zeros(len(point))
     for landmark, coefficients in zip(y, beta):
         r = point - landmark

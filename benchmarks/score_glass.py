@@ -1,10 +1,10 @@
-"""Figure 3: how well leapfrog trajectories along each model's gradient are accepted by a posterior without gradients.
+"""Figure 3: acceptance of leapfrog trajectories along each model's gradient, for a posterior without gradients.
 
 The target is the marginal posterior of a Gaussian-process classifier's length scales on UCI Glass; the samples are a
 sketch of it (``--data``), of which 500 fit the models and 1500 choose their parameters by the score objective.
 From a random point of the sketch with a standard normal momentum run 100 leapfrog steps of size 0.1. The hypothetical
 acceptance probability min(1, exp(H₀ - H_t)), with the target's true (estimated) log-density in H, is averaged over the
-steps, the start excluded. Every fifth step is looked at, symmetrically within the trajectory.
+steps, without the start. Only every fifth step is evaluated, symmetrically within the trajectory.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ REFERENCE = {
     "lite λ(K+I) n=100": 0.41,
     "lite λ(K+I) n=500": 0.63,
 }
-"""What an independent correct implementation gets, each ± .05 over splits."""
+"""Results of an independent correct implementation, each ± .05 over splits."""
 
 
 def cells(options) -> list[tuple]:
-    """(inputs, seed, model); none without the two files."""
+    """(inputs, seed, model); empty without the two files."""
     if not (options.data and options.glass):
         print("figure3 needs --data (the sketch) and --glass (glass.data): nothing new is run")
         return []
@@ -62,7 +62,7 @@ def cells(options) -> list[tuple]:
 
 
 def run(group: tuple, names: list[str], options):
-    """Rows of one split; all models start their trajectories alike."""
+    """Rows of one split; all models have the same starts."""
     inputs, seed = group
     fitting, validation = split(options.data, seed)
     target = GaussianProcessClassifier(*read_glass(options.glass, whiten=inputs == "whitened"))
@@ -78,7 +78,7 @@ def run(group: tuple, names: list[str], options):
 
 
 def split(path, seed) -> tuple[np.ndarray, np.ndarray]:
-    """Samples to fit to, and the rest."""
+    """Samples to fit to, and the others."""
     sketch = np.load(path)
     order = np.random.default_rng(seed).permutation(len(sketch))
     return sketch[order[:TRAINING]], sketch[order[TRAINING:]]
@@ -119,7 +119,7 @@ def acceptances(gradient, target, sketch, repetitions: int, seed: int) -> np.nda
 
 
 def _height(target, x, rng) -> float:
-    """The target's log-density; where weights overflow it is nil."""
+    """The target's log-density; -inf where weights overflow."""
     return target(x, rng) if np.all(np.abs(x) < 30) else -np.inf
 
 

@@ -1,4 +1,4 @@
-"""The models that are compared, in the paper's setting, and the choice of their parameters.
+"""The models that are compared, with the paper's settings, and the choice of their parameters.
 
 As in the paper: uniform q0, Gaussian kernel, 1e-5 on the diagonal of the Nyström system. A bandwidth here is that of
 exp(-|x - y|² / (2 bandwidth²)); the paper's σ is 2 bandwidth².
@@ -27,7 +27,7 @@ JITTER = 1e-5
 
 @dataclass(frozen=True)
 class Model:
-    """A way to estimate a score.
+    """A score estimator with its candidate settings.
 
     Attributes
     ----------
@@ -36,9 +36,9 @@ class Model:
     path : callable
         ``path(make, x, setting, regularizations)`` yields fitted densities, one for each regularization.
     subsample : int
-        How many of the samples it looks at; 0 for all.
+        Number of samples that it uses; 0 for all.
     select : bool
-        Whether its own cross-validation is measured too.
+        Whether its own cross-validation is measured, too.
     """
 
     make: Callable[..., Any]
@@ -47,12 +47,12 @@ class Model:
     select: bool = False
 
     def samples(self, x: np.ndarray) -> np.ndarray:
-        """Those of x (n, d) that it looks at."""
+        """The samples of x (n, d) that it uses."""
         return x[: self.subsample] if self.subsample else x
 
 
 def best(model: Model, x: np.ndarray, bandwidths, seed: int, loss: Callable[[Any], float]) -> tuple[float, dict]:
-    """The least loss of a fitted density (with ``gradient`` and ``laplacian``) over the grid, and its setting."""
+    """The smallest loss of a fitted density (with ``gradient`` and ``laplacian``) over the grid, and its setting."""
     make = partial(model.make, seed, x.shape[1])
     found: tuple[float, dict] = (np.inf, {})
     for setting, regularizations in grid(model, bandwidths):
@@ -82,7 +82,7 @@ def in_basis(make, x, setting, regularizations) -> Iterator[Any]:
 
 
 def in_all(make, x, setting, regularizations) -> Iterator[Any]:
-    """Full fits to the precision that a comparison needs, the regularizations by one system, each from the last."""
+    """Full fits, as accurate as the comparison needs; all regularizations in one system, each started from the last."""
     samples = unweighted(x)
     system = FullSystem(kernel_of("gaussian", setting["bandwidth"]), samples, Flat())
     descending = np.sort(regularizations)[::-1]
@@ -101,7 +101,7 @@ def single(make, x, setting, regularizations) -> Iterator[Any]:
 
 
 def nystrom(m, d_count=None):
-    """Theorem 1 with m landmarks; with ``d_count`` so many times d components of them."""
+    """Theorem 1 with m landmarks; with ``d_count``, d_count times d random components of them."""
 
     def make(seed, dim, **setting):
         components = None if d_count is None else d_count * dim

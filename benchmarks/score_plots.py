@@ -1,4 +1,4 @@
-"""What the pictures share: one look for each model in all of them."""
+"""Common style of the figures: one look for each model in all of them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Panel:
 
 
 def curves(count: int, width: float = 4.2, height: float = 4.4):
-    """A figure with so many panels beside each other."""
+    """A figure with this number of panels side by side."""
     require_matplotlib()
     import matplotlib
 

@@ -1,6 +1,6 @@
 """Densities with known scores: the two of Sutherland et al. (2018), section 5.1, and one inside an exponential family.
 
-The true score of the ring has the −1/r that the published code lacks: a density that is constant along a circle of
+The true score of the ring has a term −1/r that the published code lacks: a density that is constant along a circle of
 radius r in the plane is the radial density over 2πr.
 """
 
@@ -18,7 +18,7 @@ RADII = np.array([1.0, 3.0, 5.0])
 
 
 class Problem(Protocol):
-    """A density on R^dim that is known."""
+    """A known density on R^dim."""
 
     dim: int
 
@@ -100,7 +100,7 @@ class Bumps:
     """A standard normal with a few wide dents: a smooth member of an exponential family with this q0.
 
     f = -depth Σ exp(-|x - z|² / (2 width²)) lies in the space of a Gaussian kernel of bandwidth 1, and is so much
-    smoother than the kernel that theorem 2 of Sutherland et al. (2018) promises its best rate (b = 1/2).
+    smoother than the kernel that theorem 2 of Sutherland et al. (2018) gives its best rate (b = 1/2).
     """
 
     dim: int = 2
@@ -136,5 +136,5 @@ class Bumps:
 
 
 def fisher_divergence(estimated: np.ndarray, true: np.ndarray) -> float:
-    """J = ½ E|∇log p − ∇log p₀|², from both scores (n, d) at draws of p₀ (its factor ½ included)."""
+    """J = ½ E|∇log p − ∇log p₀|², from both scores (n, d) at draws of p₀ (including the factor ½)."""
     return 0.5 * float(np.mean(np.sum((estimated - true) ** 2, axis=1)))

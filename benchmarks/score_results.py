@@ -1,4 +1,4 @@
-"""Rows of measurements in a CSV file, found by their key, and tables made of them."""
+"""Rows of measurements in a CSV file, by key, and tables made from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Results:
                     self._enter({name: _number(text) for name, text in row.items()})
 
     def add(self, row: Row) -> None:
-        """Enter a row, in place of the one with its key, and save."""
+        """Add a row, replacing the one with its key, and save."""
         self._enter({name: float(f"{v:.4g}") if isinstance(v, float) else v for name, v in row.items()})
         self.path.parent.mkdir(exist_ok=True)
         scratch = self.path.with_suffix(".tmp")
@@ -38,7 +38,7 @@ class Results:
 
 
 def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple, list[Row]]:
-    """Rows by the values of some columns, in the order in which these appear."""
+    """Rows by the values of some columns, in order of first appearance."""
     found: dict[tuple, list[Row]] = {}
     for row in rows:
         found.setdefault(tuple(row[name] for name in columns), []).append(row)
@@ -46,7 +46,7 @@ def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple, list[Row]]:
 
 
 def median(rows: Iterable[Row], column: str) -> float:
-    """Median of a column over the rows that have it; NaN if none has."""
+    """Median of a column over the rows that have it; NaN if there are none."""
     values = [row[column] for row in rows if row.get(column, "") != ""]
     return statistics.median(values) if values else float("nan")
 
@@ -61,14 +61,14 @@ def mean_and_spread(rows: Iterable[Row], column: str) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits; nothing for NaN."""
+    """Three digits; empty for NaN."""
     if value != value:
         return ""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[object]], text_columns: int = 1) -> str:
-    """A table; all but the first columns are aligned to the right."""
+    """A table; all except the first columns are aligned to the right."""
     rule = ["---"] * text_columns + ["---:"] * (len(head) - text_columns)
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in (head, rule, *lines))
 

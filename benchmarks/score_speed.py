@@ -1,7 +1,7 @@
-"""Speed: assembly, fits and gradients, against the paper's formulas in plain NumPy (score_formulas.py), side by side.
+"""Speed: assembly, fits and gradients, beside the paper's formulas in plain NumPy (score_formulas.py).
 
-Every measure has a process of its own and one thread; the ways of doing it take turns, and medians of the processor
-time are shown, to which a busy machine adds little. The peak is that of a 2000 × 2000 matrix product, measured between
+Every measure runs in a separate process with one thread; the alternatives take turns, and medians of the processor
+time are shown, which other load hardly changes. The peak is that of a 2000 × 2000 matrix product, measured between
 the turns.
 """
 
@@ -45,10 +45,10 @@ def run(group: tuple, names: list[str], options):
 
 
 def assembly(measure, names):
-    """BᵀB / n and h; and the product BᵀB alone, of a B that is there already.
+    """BᵀB / n and h; and the product BᵀB alone, for a given B.
 
-    The work of ours is that of its matrix products, :mod:`kmc.bases.gradient_moments`: for each of m²/2 pairs of
-    landmarks one with d (d + 3) / 2 features of the samples and one with d. Of BᵀB half is counted: it is symmetric.
+    kmc's work is that of its matrix products, :mod:`kmc.bases.gradient_moments`: for each of m²/2 pairs of
+    landmarks one with d (d + 3) / 2 features of the samples and one with d. Of BᵀB half is counted, as it is symmetric.
     """
     n, m, d = sizes(measure)
     x, y, bandwidth = data(n, m, d)
@@ -90,7 +90,7 @@ def full_fit(measure, names):
 
 
 def gradient(measure, names):
-    """∇f at one point after another: in a jitted loop, and formulas called from Python."""
+    """∇f at one point after another: in a jitted loop, and by formulas called from Python."""
     m, d = sizes(measure)
     x, y, bandwidth = data(2000, m, d)
     beta, sigma = np.random.default_rng(2).standard_normal((m, d)), 2 * bandwidth**2
@@ -147,7 +147,7 @@ def data(n: int, m: int, d: int) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def compared(measure, ways, names, flops=None, repeats=5, per=None, otherwise=1):
-    """Rows: the ways take turns; the first turn, in which numba compiles, does not count."""
+    """Rows; the alternatives take turns, and the first turn, in which numba compiles, does not count."""
     ways = {name: ways[name] for name in names}
     times: dict[str, list[float]] = {name: [] for name in ways}
     peaks = []
@@ -168,7 +168,7 @@ def compared(measure, ways, names, flops=None, repeats=5, per=None, otherwise=1)
 
 
 def peak(size: int = 2000) -> float:
-    """10⁹ operations a second of a matrix product."""
+    """10⁹ operations per second of a matrix product."""
     a = np.ones((size, size))
     begin = time.process_time()
     a @ a
@@ -189,10 +189,10 @@ def tables(rows) -> dict[str, str]:
 
 
 def duration(seconds: float) -> str:
-    """In a unit that suits."""
+    """A duration in a suitable unit."""
     unit, scale = next((pair for pair in (("s", 1), ("ms", 1e3)) if seconds * pair[1] >= 1), ("µs", 1e6))
     return f"{number(seconds * scale)} {unit}"
 
 
 def pictures(rows, folder) -> None:
-    """None: the table says it."""
+    """None: there is only a table."""

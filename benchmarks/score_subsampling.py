@@ -16,7 +16,7 @@ MODELS = {f"nyström m={m}": nystrom_model(m, select=False) for m in SIZES} | {
 
 ORDER = {"model": list(MODELS)}
 REFERENCE = {"nyström m=42": {2: 3.7, 5: 16.2, 10: 69, 20: 430}, "nyström D m=42": {2: 3.7, 5: 15.5, 10: 47, 20: 154}}
-"""What an independent correct implementation gets."""
+"""Results of an independent correct implementation."""
 
 
 def cells(options) -> list[tuple]:
@@ -25,7 +25,7 @@ def cells(options) -> list[tuple]:
 
 
 def run(group: tuple, names: list[str], options):
-    """Rows of one data set, the one of figure 1."""
+    """Rows of one data set, that of figure 1."""
     dim, seed = group
     problem, rng = Grid(dim, seed), np.random.default_rng([seed, dim])
     x, test = problem.sample(rng, TRAINING), problem.sample(rng, 1500)

@@ -18,7 +18,7 @@ ORDER: dict[str, list] = {}
 
 
 def cells(options) -> list[tuple]:
-    """(seed, bandwidth, regularization); none without the sketch."""
+    """(seed, bandwidth, regularization); empty without the sketch."""
     if not options.data:
         print("figure3b needs --data (the sketch): nothing new is run")
         return []
@@ -47,7 +47,7 @@ def tables(rows) -> dict[str, str]:
 
 
 def pictures(rows, folder) -> None:
-    """figure3b.png: the package's own picture of a validation surface."""
+    """figure3b.png: the package's own plot of a validation surface."""
     from score_plots import curves, save
 
     from kmc.plots import plot_validation

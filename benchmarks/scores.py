@@ -1,9 +1,9 @@
-"""Score estimators against the truth, the paper and the clock: ``python benchmarks/scores.py --help``.
+"""Score estimators compared with the truth and the paper, and timed: ``python benchmarks/scores.py --help``.
 
 The experiments of Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled score estimation with
-Nyström kernel exponential families", section 5, the rate of their theorem 2, and speed. Every part is made of cells;
-each cell is a line of results/scores_<part>.csv, written as soon as it is there and not run again. Cells that differ
-only in their last name (as a rule the model) share a process, which has one thread.
+Nyström kernel exponential families", section 5, the rate of their theorem 2, and speed. Every part consists of cells;
+each cell is a line of results/scores_<part>.csv, written as soon as it is ready and not run again. Cells that differ
+only in their last name (usually the model) share a process, which has one thread.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ pictures(rows, folder)."""
 
 
 def run_part(name: str, options: argparse.Namespace) -> list[str]:
-    """Run the cells that the CSV does not hold; what went wrong."""
+    """Run the cells that the CSV lacks; return failures."""
     part, results = PARTS[name], Results(HERE / "results" / f"scores_{name}.csv", PARTS[name].KEY)
     cells = [cell for cell in part.cells(options) if options.models is None or cell[-1] in options.models]
     cells = [cell for cell in cells if options.rerun or cell not in results.rows]
@@ -60,7 +60,7 @@ def run_part(name: str, options: argparse.Namespace) -> list[str]:
 
 
 def launch(name: str, group: tuple, names: list[str], options: argparse.Namespace):
-    """Rows of a group of cells as its process prints them; a string if it fails."""
+    """Rows of a group of cells, as printed by its process; a string if it fails."""
     environment = os.environ | {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     task = {"part": name, "group": group, "names": names}
     command = [sys.executable, __file__, *sys.argv[1:], "--task", json.dumps(task)]
@@ -75,7 +75,7 @@ def launch(name: str, group: tuple, names: list[str], options: argparse.Namespac
 
 
 def report(name: str, readme: bool) -> None:
-    """Print the part's tables, make its pictures, and write both into the page."""
+    """Print the part's tables, draw its figures, and write both into the page."""
     rows = list(Results(HERE / "results" / f"scores_{name}.csv", PARTS[name].KEY).rows.values())
     if not rows:
         return
@@ -95,13 +95,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS), help="parts, with commas")
     parser.add_argument("--seeds", type=int, default=3, help="how many")
-    parser.add_argument("--dims", type=int, nargs="+", default=[2, 5, 10, 15, 20], help="of ring and grid")
-    parser.add_argument("--models", nargs="+", help="only cells of these names; all by default")
+    parser.add_argument("--dims", type=int, nargs="+", default=[2, 5, 10, 15, 20], help="dimensions of ring and grid")
+    parser.add_argument("--models", nargs="+", help="only cells with these names; all by default")
     parser.add_argument("--data", type=Path, help="figure3: posterior sketch, .npy of shape (2000, 9)")
     parser.add_argument("--glass", type=Path, help="figure3: UCI's glass.data")
     parser.add_argument("--repetitions", type=int, default=50, help="figure3: trajectories of each seed")
-    parser.add_argument("--inputs", default="whitened", choices=score_glass.INPUTS, help="figure3: of the classifier")
-    parser.add_argument("--rerun", action="store_true", help="run cells although the CSV has them")
+    parser.add_argument(
+        "--inputs", default="whitened", choices=score_glass.INPUTS, help="figure3: inputs of the classifier"
+    )
+    parser.add_argument("--rerun", action="store_true", help="run cells even if the CSV has them")
     parser.add_argument("--readme", action="store_true", help="write the tables into results/scores.md")
     parser.add_argument("--task", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()

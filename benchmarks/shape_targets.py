@@ -1,7 +1,7 @@
 """Hard shapes for ``shapes.py``: modes, walls, heavy tails, bends, hierarchies, many dimensions, roughness.
 
-Each shape has a log-density, exact independent draws of it (or a reference made by a long run of NUTS,
-``shape_references.py``), and ways to start. What is known about a shape is computed from those draws.
+Each shape has a log-density, exact independent draws (or a reference from a long run of NUTS,
+``shape_references.py``), and start policies. The truth about a shape is computed from those draws.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from kmc.targets.toys import Banana, Gaussian, Ring
 
 TAILS = np.array([0.05, 0.95])
 STARTS = {"cover": 4, "box": 4, "many": 100, "one": 4, "spread": 4}
-"""How many starts a policy has (``cover``: at least two in each mode)."""
+"""Number of starts of each policy (``cover``: at least two in each mode)."""
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What a perfect run would find, per coordinate and mode."""
+    """The results of a perfect run, per coordinate and mode."""
 
-    center: np.ndarray  # (d,) the mean; where there is none, the median
-    scale: np.ndarray  # (d,) the sd; where there is none, the 5-95 % width of a Gaussian's over 3.29
+    center: np.ndarray  # (d,) the mean; the median if there is no mean
+    scale: np.ndarray  # (d,) the sd; if there is none, the 5-95 % width over 3.29, as for a Gaussian
     quantiles: np.ndarray  # (2, d) at TAILS
     slopes: np.ndarray  # (2, d) derivatives of the quantile function there
     heavy: bool  # no second moment
@@ -38,15 +38,15 @@ class Truth:
 
 @dataclass(frozen=True)
 class Shape:
-    """A target and what the benchmark needs to know about it."""
+    """A target, with what the benchmark needs to know about it."""
 
     name: str
     family: str
     density: Any  # a callable with dim and, unless there is a truth, sample(rng, n)
-    label: Callable[[np.ndarray], np.ndarray] | None = None  # points (n, d) to modes (n,); None: there is one
+    label: Callable[[np.ndarray], np.ndarray] | None = None  # points (n, d) to modes (n,); None: a single mode
     heavy: bool = False
     noise_sd: Callable[[np.ndarray], float] | None = None  # of a noisy log-density, at a point
-    known: Any = None  # moments, where there are no exact draws: mean, sd, quantiles, slopes
+    known: Any = None  # moments, if there are no exact draws: mean, sd, quantiles, slopes
 
     @property
     def dim(self) -> int:
@@ -55,21 +55,21 @@ class Shape:
 
     @property
     def noisy(self) -> bool:
-        """Whether only estimates of the density are seen."""
+        """Whether samplers see only estimates of the density."""
         return self.noise_sd is not None
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """The ways to start."""
+        """The names of the start policies."""
         return ("spread",) if self.label is None else ("cover", "box", "many", "one")
 
     def black_box(self, seed: int) -> Callable[[np.ndarray], float]:
-        """What a sampler may call."""
+        """The log-density for a sampler."""
         return self.density if self.noise_sd is None else Varying(self, np.random.default_rng([seed, 1]))
 
     @cached_property
     def draws(self) -> np.ndarray:
-        """Exact independent draws (n, d), the same each time."""
+        """Exact independent draws (n, d), always the same."""
         return self.density.sample(np.random.default_rng(20), 200_000 if self.dim <= 20 else 40_000)
 
     @cached_property
@@ -79,7 +79,7 @@ class Shape:
 
     @cached_property
     def truth(self) -> Truth:
-        """From the draws, or from the stored reference."""
+        """The truth, from the draws or from the stored reference."""
         if self.known is not None:
             k = self.known
             return Truth(k.mean, k.sd, k.quantiles, k.slopes, False, np.ones(1))
@@ -93,13 +93,13 @@ class Shape:
 
     @cached_property
     def floors(self) -> np.ndarray:
-        """Per mode, the log-density that all but 2 % of its own draws exceed: the edge of its bulk."""
+        """For each mode, the log-density that all but 2 % of its own draws exceed: the edge of its bulk."""
         few = slice(0, 20_000)
         values = np.array([self.density(x) for x in self.draws[few]])
         return np.array([np.quantile(values[self.labels[few] == k], 0.02) for k in range(len(self.truth.shares))])
 
     def evaluated(self, x: np.ndarray, values: np.ndarray) -> list[int]:
-        """The modes with a point in their bulk, of evaluated points (n, d) and values (n,)."""
+        """The modes with a point in their bulk, among evaluated points (n, d) and values (n,)."""
         if self.label is None:
             return [0]
         labels = self.label(x)
@@ -121,7 +121,7 @@ class Shape:
         while len(starts) < count:
             if policy == "spread":
                 x = self.truth.center + wide * self.truth.scale * rng.standard_normal((count, self.dim))
-                wide *= 0.99  # behind walls in many dimensions hardly a point is two sd away
+                wide *= 0.99  # behind walls in many dimensions hardly any point is two sds away
             else:
                 low, high = np.quantile(self.draws, [0.001, 0.999], axis=0)
                 x = low + (high - low) * rng.random((count, self.dim))
@@ -131,7 +131,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Varying:
-    """A log-density plus normal noise whose sd depends on the point; the noise's exponential has mean 1."""
+    """A log-density plus normal noise whose sd depends on the point; the exponential of the noise has mean 1."""
 
     shape: Shape
     rng: np.random.Generator
@@ -145,7 +145,7 @@ class Varying:
 
 
 class Mixture:
-    """Gaussians with these shares, means (k, d) and covariances (k, d, d); sds (k,) for round ones."""
+    """Gaussians with these weights, means (k, d) and covariances (k, d, d); or sds (k,) for round ones."""
 
     def __init__(self, shares, means, sds=None, covariances=None):
         self.shares, self.means = np.asarray(shares, dtype=float), np.asarray(means, dtype=float)
@@ -178,9 +178,9 @@ class Mixture:
 
 
 class Shells:
-    """Gaussian shells of equal mass, radius 2 and this width, their centers 7 apart along the first axis.
+    """Gaussian shells of equal mass and radius 2, with this width and centers 7 apart along the first axis.
 
-    As in Feroz, Hobson and Bridges (2009), MultiNest, section 6.2, with width .1 there.
+    As in Feroz, Hobson and Bridges (2009), MultiNest, section 6.2, where the width is .1.
     """
 
     def __init__(self, dim, width=0.1, radius=2.0, count=2):
@@ -197,7 +197,7 @@ class Shells:
         return np.argmin([((x - c) ** 2).sum(1) for c in self.centers], axis=0)
 
     def sample(self, rng, n) -> np.ndarray:
-        """Independent exact draws (n, d); the radius by a fine table of its distribution."""
+        """Independent exact draws (n, d); the radius from a fine table of its distribution."""
         r = np.linspace(max(0.0, self.radius - 8 * self.width), self.radius + 8 * self.width, 20_001)
         share = np.cumsum(r ** (self.dim - 1) * np.exp(-0.5 * ((r - self.radius) / self.width) ** 2))
         radius = np.interp(rng.random(n), share / share[-1], r)
@@ -213,12 +213,12 @@ def apart(dim, shares, distance=12.0):
 
 
 def narrow(dim, offset):
-    """Shares of .6 for a unit Gaussian and .4 for one of a tenth of its width, this far away along the diagonal."""
+    """A unit Gaussian of weight .6 and one of a tenth of its width of weight .4, this far away along the diagonal."""
     return Mixture([0.6, 0.4], [[0.0] * dim, [offset / math.sqrt(dim)] * dim], [1.0, 0.1])
 
 
 def corners(dim, count):
-    """Modes at this many corners, of different widths and directions, shares from .4 on down."""
+    """Modes at this many corners, with different widths and directions, and weights from .4 downwards."""
     rng = np.random.default_rng(count)
     means = np.zeros((count, dim))
     for k in range(count):
@@ -228,11 +228,11 @@ def corners(dim, count):
     return Mixture(shares / shares.sum(), means, covariances=[root.T @ root for root in roots])
 
 
-# Walls: -inf where the parameters are not told
+# Walls: -inf that the parameters do not declare
 
 
 class Cut:
-    """A density of which a part is cut off: -inf where ``inside`` (rows to booleans) says no."""
+    """A truncated density: -inf where ``inside`` (rows to booleans) is false."""
 
     def __init__(self, density, inside):
         self.density, self.inside, self.dim = density, inside, density.dim
@@ -264,12 +264,12 @@ class Simplex:
 
 
 def half_space(dim):
-    """A correlated Gaussian of which the lower half of the sum is missing."""
+    """A correlated Gaussian without the lower half of the sum."""
     return Cut(Gaussian(dim, correlation=0.5, spread=2.0), lambda x: x.sum(1) > 0)
 
 
 def box(dim):
-    """A correlated Gaussian on the box of all positive parameters."""
+    """A correlated Gaussian, restricted to positive parameters."""
     return Cut(Gaussian(dim, correlation=0.5, spread=1.0), lambda x: (x > 0).all(1))
 
 
@@ -327,7 +327,7 @@ class SideBySide:
 
 
 class TwoDrivers:
-    """Two log scales v ~ N(0, 1.5²); half of the others have sd exp(v_1 / 2), half exp(v_2 / 2); or all exp of both.
+    """Two log scales v ~ N(0, 1.5²); half of the others have sd exp(v_1 / 2), the other half exp(v_2 / 2).
 
     With ``product``: all others have sd exp((v_1 + v_2) / 2).
     """
@@ -356,7 +356,7 @@ class TwoDrivers:
 
 
 class EightSchoolsCentered:
-    """Rubin's eight schools as they are: x = (mu, log tau, theta); mu ~ N(0, 5²), tau ~ half-Cauchy(5)."""
+    """Rubin's eight schools, centered: x = (mu, log tau, theta); mu ~ N(0, 5²), tau ~ half-Cauchy(5)."""
 
     dim = 10
     effects = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
@@ -371,7 +371,7 @@ class EightSchoolsCentered:
         return prior - 8 * log_tau - 0.5 * float(z @ z + e @ e)
 
     def sample(self, rng, n) -> np.ndarray:
-        """Independent exact draws (n, d): log tau by quadrature, the rest is Gaussian given it."""
+        """Independent exact draws (n, d): log tau by quadrature; given it, the rest is Gaussian."""
         grid = np.linspace(-16, 8, 40_001)
         tau2 = np.exp(2 * grid)
         precision = 1 / (self.errors[:, None] ** 2 + tau2)
@@ -411,7 +411,7 @@ class Rough:
 
 
 def _noise(x) -> float:
-    """.5 in the bulk, up to 3 in the tail of a standard normal."""
+    """.5 in the bulk, up to 3 in the tail of a standard normal distribution."""
     return float(np.clip(0.5 + 0.8 * (np.linalg.norm(x) - 1.5), 0.5, 3.0))
 
 

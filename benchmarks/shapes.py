@@ -1,14 +1,14 @@
-"""Hard shapes: right, wrong and warned, or wrong in silence: ``python benchmarks/shapes.py --help``.
+"""Hard shapes: right, wrong with a warning, or silently wrong: ``python benchmarks/shapes.py --help``.
 
-A cell is (label, target, starts, method, budget, seed); its row goes to results/shapes.csv at once, and rows that are
-there are not run again, so that an interrupted sweep goes on. ``--label`` keeps versions of the code apart.
+A cell is (label, target, starts, method, budget, seed); its row is appended to results/shapes.csv at once, and existing
+rows are not run again, so that an interrupted sweep can be continued. ``--label`` separates versions of the code.
 
-A run is *wrong* if it is grossly off, whatever its own errors say: a mean by more than .3 true sd, a 5-95 % width by
-more than 25 %, the share of a mode by more than .1, or a mode with at least 2 % of the mass that has under a fifth of
-its share. It is also wrong if it is off by half as much (.15 sd, 12 %, .05) and that is over six standard errors of
-what its own effective sample size allows. Where there is no mean, the median is compared in units of the 5-95 % width
+A run is *wrong* if it is grossly off, whatever its own errors are: a mean by more than .3 true sd, a 5-95 % width by
+more than 25 %, the weight of a mode by more than .1, or a mode with at least 2 % of the mass that has under a fifth of
+its weight. It is also wrong if it is off by half as much (.15 sd, 12 %, .05) and that is over six standard errors
+for its own effective sample size. If there is no mean, the median is compared in units of the 5-95 % width
 over 3.29. *Silent* is a wrong run without any warning. A mode was *seen* if it was evaluated above the 2 % quantile of
-its own draws' log-densities; a silent run that saw all modes of over 2 % had all it needed.
+its own draws' log-densities; a silent run that saw all modes of over 2 % had all the information it needed.
 """
 
 from __future__ import annotations
@@ -48,16 +48,17 @@ BIAS, WIDTH, SHARE, LOST, MASS, SIGMAS = 0.3, 0.25, 0.1, 0.2, 0.02, 6.0
 
 
 def quality(draws: np.ndarray, task: Shape) -> dict[str, Any]:
-    """The row's numbers, of draws (chains, n, d).
+    """The numbers of a row, from draws (chains, n, d).
 
-    ``excess``: of the statistics that are off by at least half of what is gross, the largest error in standard errors.
+    ``excess``: among the statistics that are off by at least half of a gross error, the largest error in standard
+    errors.
     """
     truth = task.truth
     flat = draws.reshape(-1, draws.shape[-1])
     center = np.median(flat, axis=0) if truth.heavy else flat.mean(0)
     bias = np.abs(center - truth.center) / truth.scale
     below_center = (draws <= truth.center).astype(float) if truth.heavy else draws
-    spread = 0.5 * np.sqrt(2 * math.pi) if truth.heavy else 1.0  # of a median, about
+    spread = 0.5 * np.sqrt(2 * math.pi) if truth.heavy else 1.0  # of a median, approximately
     bias_error = spread / np.sqrt(_each(below_center, method="mean"))
     low, high = np.quantile(flat, TAILS, axis=0)
     true_width = truth.quantiles[1] - truth.quantiles[0]
@@ -105,7 +106,7 @@ def wrong(row: dict) -> bool:
 
 
 def state(row: dict) -> str:
-    """Its verdict in words."""
+    """The verdict in words."""
     if not wrong(row):
         return "right, warned" if row["warnings"] else "right"
     if row["warnings"]:
@@ -114,12 +115,12 @@ def state(row: dict) -> str:
 
 
 def saw_all(row: dict) -> bool:
-    """Whether each mode with a share worth having was evaluated in its bulk."""
+    """Whether each mode with a relevant weight was evaluated in its bulk."""
     return row["seen"] == row["modes"]
 
 
 def _each(draws, **options):
-    """ESS (d,) per column; a column that never changes tells nothing, and counts with all draws."""
+    """ESS (d,) per column; a constant column gives no information, and counts with all draws."""
     size = draws.shape[0] * draws.shape[1]
     values = [float(az.ess(draws[:, :, i], **options)) for i in range(draws.shape[-1])]
     return np.where(np.isfinite(values), values, size)
@@ -129,7 +130,7 @@ def _each(draws, **options):
 
 
 class Watched(Counted):
-    """A counted log-density that keeps what was evaluated."""
+    """A counted log-density that stores its evaluations."""
 
     def __init__(self, log_density, budget):
         super().__init__(log_density, budget)
@@ -146,7 +147,7 @@ class Watched(Counted):
 
 
 class Bound:
-    """A shape with a policy of starts: a problem for the peers."""
+    """A shape with a start policy: a problem for the peers."""
 
     def __init__(self, task: Shape, policy: str):
         self.task, self.policy = task, policy
@@ -188,7 +189,7 @@ def _run_kmc(task, policy, budget, seed, important):
     from kmc.targets.toys import Banana
 
     tiny = {"dim": 2, "warmup": 100, "draws": 50, "max_evaluations": 2000, "progress": False}
-    kmc.sample(Banana(2), seed=0, **tiny)  # for numba to compile
+    kmc.sample(Banana(2), seed=0, **tiny)  # compiles
     target = Watched(task.black_box(seed), budget)
     initial = task.initial(policy, np.random.default_rng([seed, 7]))
     target.begin()
@@ -223,8 +224,8 @@ def _rounded(value):
 
 
 def run_cells(cells, jobs: int, path: Path) -> list[str]:
-    """Run them in that many processes, append each row to the CSV, and return what went wrong."""
-    os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")})  # of the processes
+    """Run them in this number of processes, append each row to the CSV, and return failures."""
+    os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")})  # for the processes
     failures = []
     new = not path.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -280,7 +281,7 @@ def _number(name: str, text: str):
 
 
 def table(rows: list[dict], by: tuple[str, ...]) -> str:
-    """Markdown: a line for each value of these columns."""
+    """Markdown: a line for each combination of values of these columns."""
     head = [*by, "runs", "wrong", "SILENT, all modes seen", "silent, a mode never seen", "right, warned"]
     head += ["ESS per 1000 (worst)", "tail ESS", "mode ESS", "own ms"]
     lines = [f"| {' | '.join(head)} |", "| " + " | ".join(["---"] * len(by) + ["---:"] * (len(head) - len(by))) + " |"]
@@ -321,7 +322,7 @@ def report(rows: list[dict]) -> str:
 
 
 def _chosen(text: str) -> list[str]:
-    """Targets by name, by family, or by the beginning of a name."""
+    """Targets by name, by family, or by a prefix of a name."""
     names: list[str] = []
     for part in text.split(","):
         if part in NAMES:
@@ -331,7 +332,7 @@ def _chosen(text: str) -> list[str]:
                 n for n in NAMES if n.startswith(part) or (SHAPES[n].family if n in SHAPES else "controls") == part
             ]
         if not found:
-            raise argparse.ArgumentTypeError(f"{part!r} is no target, family or beginning of a name")
+            raise argparse.ArgumentTypeError(f"{part!r} is not a target, a family or the beginning of a name")
         names += found
     return list(dict.fromkeys(names))
 
@@ -346,9 +347,9 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--budget", type=int, default=10_000, help="evaluations, warm-up included")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
-    parser.add_argument("--label", default="now", help="of this version of the code")
-    parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
-    parser.add_argument("--report", action="store_true", help="run nothing: tables of what the CSV has of this label")
+    parser.add_argument("--label", default="now", help="label of this version of the code")
+    parser.add_argument("--rerun", action="store_true", help="run these cells even if the CSV has them")
+    parser.add_argument("--report", action="store_true", help="run nothing: print tables from the CSV for this label")
     parser.add_argument("--list", action="store_true", help="print the targets and stop")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     options = parser.parse_args()

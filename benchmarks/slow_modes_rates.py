@@ -1,9 +1,10 @@
-"""How often `slow_modes` alarms, where nothing is wrong and where a latent is frozen: ``--help``.
+"""How often `slow_modes` alarms, on correct runs and on a frozen latent variable: ``--help``.
 
-Runs of four chains of 1,000 draws. Nothing is wrong with five parameters that are independent (normal, and Student-t
-with two degrees of freedom in turn) or autoregressive. Frozen is the sign of the correlation of two of d autoregressive
-normal parameters, which no parameter by itself shows; with it the R-hat of the conditional mean of that sign is
-printed, on the same draws, which is as good a function as there is. An alarm is an R-hat above 1.05 of the worst mode.
+Runs of four chains of 1,000 draws. Correct runs have five parameters that are independent (normal, and Student-t
+with two degrees of freedom in turn) or autoregressive. In the frozen ones, the sign of the correlation of two of d
+autoregressive normal parameters never changes, which no single parameter shows; for comparison the R-hat of the
+conditional mean of that sign is printed, on the same draws, which is the best possible function. An alarm is an
+R-hat above 1.05 of the worst mode.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ CHAINS, DRAWS, DIM, LIMIT = 4, 1000, 5, 1.05
 
 
 def draws(memory: float, seed: int) -> np.ndarray:
-    """Stationary chains (chains, draws, d) with that correlation between neighbors."""
+    """Stationary chains (chains, draws, d) with this correlation between neighbors."""
     rng = np.random.default_rng(seed)
     if memory == 0 and seed % 2:
         return rng.standard_t(2, (CHAINS, DRAWS, DIM))
@@ -30,7 +31,7 @@ def draws(memory: float, seed: int) -> np.ndarray:
 
 
 def frozen(correlation: float, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Chains (chains, draws, d) whose first two parameters have correlation ± that, and the sign's mean given them."""
+    """Chains (chains, draws, d) whose first two parameters have correlation ± this, and the sign's conditional mean."""
     noise = np.random.default_rng(seed).standard_normal((CHAINS, DRAWS, dim))
     noise[:, 1:] *= np.sqrt(1 - 0.7**2)
     x = lfilter([1.0], [1.0, -0.7], noise, axis=1)

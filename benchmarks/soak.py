@@ -1,9 +1,9 @@
 """A long run on a cluster whose workers keep dying: ``python benchmarks/soak.py --evaluations 200000``.
 
-The workers of a LocalCluster are killed at random and restarted by their nannies. At the end the draws must be those
-of the same seed in this process, one for one, the log-density must have been asked for as often, and the memory of
-this process, which is also that of the scheduler, must have grown by less than 5 % over the second half of the run,
-beside the draws themselves. Needs ``pip install -e ".[dask]"``.
+The workers of a LocalCluster are killed at random and restarted by their nannies. At the end the draws must equal those
+of the same seed in this process, the log-density must have been evaluated the same number of times, and the memory of
+this process, which includes the scheduler, must have grown by less than 5 % over the second half of the run, without
+the draws themselves. Needs ``pip install -e ".[dask]"``.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ GROUPS = ("warmup_posterior", "warmup_sample_stats", "posterior", "sample_stats"
 
 
 def log_density(x: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
-    """A bent Gaussian, in sums that come out the same on every machine; the blob is the state itself."""
+    """A bent Gaussian, with sums that are the same on every machine; the blob is the state itself."""
     bent = x[1] - 0.1 * (x[0] ** 2 - 1)
     return -0.5 * float(x[0] ** 2 + bent**2 + sum(value**2 for value in x[2:].tolist())), {"state": x}
 
 
 @contextlib.contextmanager
 def killing(cluster: LocalCluster, every: float, seed: int) -> Iterator[list[int]]:
-    """Kill a random worker after random times of ``every`` seconds on average; the processes killed so far.
+    """Kill a random worker after random times of ``every`` seconds on average; yield the killed processes.
 
-    One that is still starting is left alone: dask's nannies do not restart what dies then.
+    Workers that are still starting are spared: dask's nannies do not restart them.
     """
     killed: list[int] = []
     done = threading.Event()
@@ -69,22 +69,22 @@ def killing(cluster: LocalCluster, every: float, seed: int) -> Iterator[list[int
 
 
 def fill_caches() -> None:
-    """Dask remembers the last 100,000 names of tasks, more than this run has: as if many had gone before."""
+    """Fill dask's memory of 100,000 task names, more than this run has: as after many runs."""
     for i in range(key_split.cache_info().maxsize):
         key_split(f"kmc-evaluate-{uuid4()}-{i}")
 
 
 def resident() -> float:
-    """Memory that this process uses in MB, without what was freed and is kept by its allocator."""
+    """Memory that this process uses in MB, without freed memory that its allocator keeps."""
     gc.collect()
-    with contextlib.suppress(OSError, AttributeError):  # where the C library is not glibc
+    with contextlib.suppress(OSError, AttributeError):  # the C library may not be glibc
         ctypes.CDLL("libc.so.6").malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 class Watch:
-    """A callback that notes the memory ten times and at the end, and says where the run is."""
+    """A callback that records the memory ten times and at the end, and prints progress."""
 
     def __init__(self, evaluations: int):
         self.evaluations, self.memory, self.due = evaluations, [], 0
@@ -117,7 +117,7 @@ def sampled(evaluations: int, seed: int, **options):
 
 
 def main() -> None:
-    """Run, check and print; fails if a check does."""
+    """Run, check and print; fail if a check fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--evaluations", type=int, default=200_000)
     parser.add_argument("--workers", type=int, default=2)

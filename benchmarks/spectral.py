@@ -1,6 +1,6 @@
-"""Everything about spectra, one part after the other: ``python benchmarks/spectral.py --only hermite,accuracy``.
+"""All benchmarks of spectra, one after the other: ``python benchmarks/spectral.py --only hermite,accuracy``.
 
-Each part is a script of its own with options of its own; this one runs them as the tables in README were made.
+Each part is a separate script with its own options; this one runs them as for the tables in README.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Eigenvalues against known ones, with automatic settings: mean relative error of the first six, and on spheres.
+"""Accuracy of eigenvalues with automatic settings: mean relative error of the first six, and on spheres.
 
 python benchmarks/spectral_accuracy.py [--seeds 3] [--sphere-samples 100000]
 """
@@ -16,12 +16,12 @@ COUNT, HARMONICS = 6, 25
 
 
 def estimate(x, seed, **options):
-    """Eigenvalues of a fit with everything else left to the defaults."""
+    """Eigenvalues of a fit with all other settings at their defaults."""
     return DiffusionMap(random_state=seed, **options).fit(x).eigenvalues_
 
 
 def errors(problem, seeds, n, with_score):
-    """One for each seed."""
+    """One error for each seed."""
     truth, score = problem.eigenvalues(COUNT), problem.score if with_score else None
     draws = (problem.sample(np.random.default_rng(seed), n) for seed in range(seeds))
     return [

@@ -1,9 +1,9 @@
 """Spectra of Markov chains beside those of deeptime: ``python benchmarks/spectral_chains.py --help``.
 
 Chains on the line whose transition operator is known from a fine grid: random-walk Metropolis on a double well and on
-four wells, and the overdamped Langevin dynamics in the same four wells with which deeptime's tutorials work (Prinz et
-al. 2011). kmc chooses its settings by itself. Each rival gets several settings, and the one with the least error *by
-the truth* is shown.
+four wells, and the overdamped Langevin dynamics in the same four wells that deeptime's tutorials use (Prinz et
+al. 2011). kmc chooses its settings automatically. Each peer gets several settings, and the one with the smallest error
+*compared with the truth* is shown.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RandomWalk:
 
 @dataclass(frozen=True)
 class Langevin:
-    """dx = -V' dt + √2 dw, looked at every ``substeps`` Euler steps of ``h``."""
+    """dx = -V' dt + √2 dw, observed every ``substeps`` Euler steps of ``h``."""
 
     name: str = "4 wells, Langevin"
     reach: float = 1.25
@@ -82,7 +82,7 @@ class Langevin:
 
     @cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of the process in continuous time, by a generator on a grid that is reversible with respect to exp(-V)."""
+        """The spectrum in continuous time, by a generator on a grid that is reversible with respect to exp(-V)."""
         x = np.linspace(-self.reach, self.reach, 1601)
         v, width = four_wells(x), x[1] - x[0]
         up, down = np.exp(-np.diff(v) / 2) / width**2, np.exp(np.diff(v) / 2) / width**2
@@ -101,7 +101,7 @@ CHAINS = (
 
 
 def truth_on_the_data(chain, x: np.ndarray) -> np.ndarray:
-    """Eigenvalues that the true eigenfunctions have on these data: what sampling noise leaves to the best of bases."""
+    """Eigenvalues of the true eigenfunctions on these data: the best possible result with this sampling noise."""
     grid, _, functions = chain.spectrum
     modes = np.column_stack([np.interp(x[:, 0], grid, f) for f in functions.T])
     modes -= modes.mean(axis=0)
@@ -117,12 +117,12 @@ def kmc_operator(x: np.ndarray, seed: int) -> Iterator[np.ndarray]:
 
 
 def markov_state_model(x: np.ndarray, seed: int) -> Iterator[np.ndarray]:
-    """Reversible, of 50 cells with equal numbers of samples."""
+    """Reversible, with 50 cells of equal numbers of samples."""
     yield next(iter(markov_state_models(x, seed)))
 
 
 def markov_state_models(x: np.ndarray, seed: int) -> Iterator[np.ndarray]:
-    """Reversible, of cells with equal numbers of samples, and of cells of equal width."""
+    """Reversible, with cells of equal numbers of samples, and with cells of equal width."""
     from deeptime.markov import TransitionCountEstimator
     from deeptime.markov.msm import MaximumLikelihoodMSM
 
@@ -134,7 +134,7 @@ def markov_state_models(x: np.ndarray, seed: int) -> Iterator[np.ndarray]:
 
 
 def tica(x: np.ndarray, seed: int) -> Iterator[np.ndarray]:
-    """On monomials; to degree 5, and to 10."""
+    """On monomials up to degree 5, and up to 10."""
     from deeptime.decomposition import TICA
 
     for degree in (5, 10):
@@ -165,7 +165,7 @@ METHODS = {
 
 
 def errors(found: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    """Largest error of the first eigenvalues, a missing one being 0, and relative error of the slowest time scale."""
+    """Largest error of the first eigenvalues (missing ones are 0), and relative error of the slowest time scale."""
     values = np.zeros(len(truth))
     values[: len(found)] = found[: len(truth)]
     slow = np.log(truth[0]) / np.log(values[0]) - 1 if 0 < values[0] < 1 else np.inf
@@ -236,7 +236,7 @@ def _top(x, symmetric, root):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--samples", type=int, default=1_000_000, help="of each chain")
+    parser.add_argument("--samples", type=int, default=1_000_000, help="samples of each chain")
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     warnings.simplefilter("ignore")

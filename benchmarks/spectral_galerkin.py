@@ -1,8 +1,8 @@
 """Figures 1 to 5 of the Galerkin paper: ``python benchmarks/spectral_galerkin.py --help``.
 
 Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms". Each figure has a
-file results/galerkin_<figure>.csv and a picture; ``--size small`` is a look in seconds, ``--size full`` what is kept.
-Run with one thread (OMP_NUM_THREADS=1 and so on) for times that can be compared.
+file results/galerkin_<figure>.csv and a picture; ``--size small`` takes seconds, ``--size full`` makes the stored
+results. Run with one thread (OMP_NUM_THREADS=1 and so on) for comparable times.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Row = dict
 
 
 def half_moons(rng: np.random.Generator, n: int, noise: float = 0.05) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points (n, 2) of two half-moons of radius one, the moon of each, and its angle, in [0, π] but for the noise."""
+    """Points (n, 2) of two half-moons of radius one, the moon of each, and its angle, in [0, π] up to noise."""
     moon, angle = rng.integers(2, size=n), rng.uniform(0.0, np.pi, n)
     x = np.column_stack([np.cos(angle), np.sin(angle)]) + noise * rng.standard_normal((n, 2))
     angle = np.arctan2(x[:, 1], x[:, 0])
@@ -44,8 +44,8 @@ def half_moons(rng: np.random.Generator, n: int, noise: float = 0.05) -> tuple[n
 def figure1(size: str) -> tuple[list[Row], Callable]:
     """Sixteen eigenfunctions of two half-moons: cosines along each of them.
 
-    With the paper's exponential kernel and with a Gaussian one. Eigenvalues in a span are upper bounds but for the
-    noise of the samples: the picture is of the kernel that has the lower ones.
+    With the paper's exponential kernel and with a Gaussian one. Eigenvalues in a span are upper bounds up to
+    sampling noise: the picture shows the kernel with the lower ones.
     """
     n, p = {"small": (5_000, 100), "full": (100_000, 200)}[size]
     x, moon, angle = half_moons(np.random.default_rng(0), n)
@@ -60,7 +60,7 @@ def figure1(size: str) -> tuple[list[Row], Callable]:
         residuals = modes - design @ np.linalg.lstsq(design, modes)[0]
         shares = 1.0 - np.mean(residuals**2, axis=0)
         for k in range(16):
-            theory = ((k + 1) // 2) ** 2  # m² on each moon of length π; 0 tells them apart
+            theory = ((k + 1) // 2) ** 2  # m² on each moon of length π; the second 0 separates the moons
             row = head | {"mode": k + 1, "eigenvalue": float(decompositions[-1].eigenvalues_[k])}
             rows.append(row | {"moons apart": theory, "share in cosines": float(shares[k])})
     found = min(decompositions, key=lambda one: one.eigenvalues_.sum())
@@ -83,7 +83,7 @@ def figure1(size: str) -> tuple[list[Row], Callable]:
 
 
 def figure2(size: str) -> tuple[list[Row], Callable]:
-    """Spherical harmonics with the polynomial kernel of degree three: along all directions, and along the sphere."""
+    """Spherical harmonics with the polynomial kernel of degree three: in all directions, and along the sphere."""
     n = {"small": 5_000, "full": 100_000}[size]
     x = Sphere(3).sample(np.random.default_rng(0), n)
     basis = KernelSections(Polynomial(3), x[:100])
@@ -161,7 +161,7 @@ KERNELS: dict[str, Kernel] = {
     **{f"exponential {h:g}": Exponential(h) for h in (0.3, 1.0, 10.0)},
     **{f"gaussian {h:g}": Gaussian(h) for h in (0.3, 1.0, 3.0)},
 }
-FEW_KERNELS = ("polynomial 3", "exponential 1", "exponential 10", "gaussian 1")  # where time is long
+FEW_KERNELS = ("polynomial 3", "exponential 1", "exponential 10", "gaussian 1")  # for expensive sizes
 WIDTHS = (0.1, 0.3, 1.0)  # of the weights of the graph
 
 
@@ -221,7 +221,7 @@ def _figure3_rows(size: str) -> Iterator[Row]:
 
 
 def _measured(method, dim, n, kernel, p, width, samples, truth) -> Row:
-    """Mean of the metric and of the time over samples."""
+    """Mean of the metric and of the time over data sets."""
     errors, seconds = [], []
     for x in samples:
         start = time.perf_counter()
@@ -231,7 +231,7 @@ def _measured(method, dim, n, kernel, p, width, samples, truth) -> Row:
         else:
             graph = GraphLaplacian(MODES, bandwidth=width, n_neighbors=None, basis=basis)
             estimate = graph.fit(x).eigenvalues_
-            estimate = estimate * (truth[: len(estimate)].sum() / estimate.sum())  # the paper's gift, appendix B.1
+            estimate = estimate * (truth[: len(estimate)].sum() / estimate.sum())  # the paper's rescaling, appendix B.1
         seconds.append(time.perf_counter() - start)
         errors.append(sphere_error(np.maximum(estimate, 1e-12), truth))
     row = {"method": method, "dim": dim, "n": n, "kernel": kernel, "p": p, "width": width}
@@ -243,7 +243,7 @@ def _best(rows):
 
 
 def figure4(size: str) -> tuple[list[Row], Callable]:
-    """Regression with and without gradients: a constant, hard for the Gaussian kernel, and a wave."""
+    """Regression with and without gradients: of a constant, hard for the Gaussian kernel, and of a wave."""
     seeds = {"small": 1, "full": 20}[size]
     targets = {
         "a constant": (lambda x: np.ones(len(x)), np.zeros_like),
@@ -286,11 +286,11 @@ FIGURES: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "figure4": (figure4, ("target", "method", "bandwidth")),
     "figure5": (figure5, ("mode",)),
 }
-"""Each a function of the size to rows and a function that draws them, and the key of the rows."""
+"""Each: a function from the size to rows and a function that draws them, and the key of the rows."""
 
 
 def table(name: str, rows: list[Row]) -> str:
-    """What a reader wants of the rows."""
+    """A summary of the rows."""
     if name != "figure3":
         return markdown(
             list(rows[0]), [[v if isinstance(v, (str, int)) else number(v) for v in row.values()] for row in rows]

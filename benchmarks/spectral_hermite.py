@@ -1,7 +1,7 @@
 """Hermite polynomials from samples, as in figure 1 of Pillaud-Vivien and Bach (2023): ``--help``.
 
 The first five eigenfunctions of the Ornstein–Uhlenbeck operator: from 30 points with a regularization of .1, as there
-(the bandwidth is ours), from more with automatic settings, and what remains between them and the polynomials.
+(the bandwidth is kmc's), from more points with automatic settings, and their cosines with the polynomials.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def estimated(n: int, seed: int) -> tuple[np.ndarray, DiffusionMap]:
 
 
 def cosines(x: np.ndarray, fit: DiffusionMap) -> np.ndarray:
-    """Between each estimate and its polynomial, in the mean over the samples."""
+    """Cosine between each estimate and its polynomial, over the samples."""
     functions, truth = fit.transform(x), hermite(x[:, 0])[:, : len(fit.eigenvalues_)]
     norms = np.linalg.norm(functions, axis=0) * np.linalg.norm(truth, axis=0)
     return np.abs(np.sum(functions * truth, axis=0)) / norms

@@ -1,9 +1,10 @@
 """One table of kmc beside klap, deeptime, pydiffmap and scikit-learn: ``python benchmarks/spectral_peers.py --help``.
 
-Each task has a truth that none of them made: closed forms, a fine grid, or a dense eigenproblem of all samples. kmc
-chooses its settings by itself; of a peer with settings to choose, several are tried and the one with the least error
-*by the truth* is shown, its time being that of one fit. klap (PyPI: klap) is the library of Cabannes and Bach (2023). A
-peer that is not installed is left out, and a line says so. Medians over seeds; processor seconds of one thread.
+Each task has a truth that is independent of all packages: closed forms, a fine grid, or a dense eigenproblem of all
+samples. kmc chooses its settings automatically; for a peer with settings to choose, several are tried and the one with
+the smallest error *compared with the truth* is shown, with the time of one fit. klap (PyPI: klap) is the library of
+Cabannes and Bach (2023). A peer that is not installed is left out, with a note. Medians over seeds; processor seconds
+of one thread.
 
     pip install klap deeptime pydiffmap scikit-learn
 """
@@ -34,11 +35,11 @@ COUNT, HARMONICS, COMPONENTS = 6, 25, 10
 PACKAGES = {"klap": "klap", "deeptime": "deeptime", "pydiffmap": "pydiffmap", "scikit-learn": "sklearn"}
 
 
-# Peers: estimates with one setting after the other, each made when it is asked for
+# Peers: generators of estimates, one setting after the other
 
 
 def klap_spectra(x: np.ndarray, count: int) -> Iterator[np.ndarray]:
-    """Eigenvalues, the constant's left out: two kernels, bandwidths, regularizations, and both of its orientations."""
+    """Eigenvalues without the constant's: two kernels, bandwidths, regularizations, and both of its orientations."""
     from klap import kernels
 
     def fit(kernel, scale, epsilon, inverse):
@@ -88,7 +89,7 @@ def scikit_learn_functions(x: np.ndarray, count: int) -> Iterator[np.ndarray]:
 
 
 def once(estimate: Callable[[], np.ndarray]) -> Iterator[np.ndarray]:
-    """Of a method that chooses its settings by itself."""
+    """For a method that chooses its settings automatically."""
     yield estimate()
 
 
@@ -134,7 +135,7 @@ def circle(seed: int, n: int):
 
 
 def chain(seed: int, n: int):
-    """A random walk in a double well, n = 10 times the others'."""
+    """A random walk in a double well, with 10 times as many samples."""
     well = CHAINS[0]
     x = well.simulate(10 * n, seed)
     error = lambda found: errors(found, well.spectrum[1])[0]  # noqa: E731
@@ -200,14 +201,14 @@ def squared(x: np.ndarray) -> np.ndarray:
 
 
 def missed(functions: np.ndarray, truth: np.ndarray) -> float:
-    """Share of the variance of true functions (n, k) that others (n, l) do not span."""
+    """Fraction of the variance of true functions (n, k) that others (n, l) do not span."""
     design = np.column_stack([functions, np.ones(len(functions))])
     left = truth - design @ np.linalg.lstsq(design, truth)[0]
     return float(np.sum(left**2) / np.sum((truth - truth.mean(axis=0)) ** 2))
 
 
 def best(estimates: Iterator[np.ndarray], error: Callable) -> tuple[float, float]:
-    """The least error of several settings, and the processor seconds of one."""
+    """The smallest error of several settings, and the processor seconds of one."""
     begun = time.process_time()
     found = [error(one) if np.all(np.isfinite(one)) else np.inf for one in estimates]
     return min(found), (time.process_time() - begun) / len(found)
@@ -227,7 +228,7 @@ def compare(task: str, seeds: int, n: int, present: set[str]) -> list[tuple]:
 
 
 def assembly(present: set[str]) -> list[tuple]:
-    """Mass and Dirichlet form of 500 sections over 10,000 points of ten coordinates."""
+    """Mass and Dirichlet form of 500 sections over 10,000 points in ten dimensions."""
     x = np.random.default_rng(0).standard_normal((10_000, 10))
     lines = []
     for kernel, peer in ((Gaussian(4.0), "GaussianKernel"), (Exponential(4.0), "ExponentialKernel")):
@@ -249,7 +250,7 @@ def main() -> None:
     parser.add_argument("--packages", nargs="+", choices=("kmc", *PACKAGES), default=["kmc", *PACKAGES])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    logging.disable(logging.INFO)  # klap's
+    logging.disable(logging.INFO)  # from klap
     present = {"kmc"} | {name for name, module in PACKAGES.items() if importlib.util.find_spec(module) is not None}
     present &= set(options.packages)
     for name in sorted(set(options.packages) - present):

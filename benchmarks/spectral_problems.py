@@ -25,12 +25,12 @@ class Problem(Protocol):
         """Independent exact draws (n, dim)."""
 
     def eigenvalues(self, count: int) -> np.ndarray:
-        """The smallest ``count`` eigenvalues, ascending with their multiplicities, zero left out."""
+        """The smallest ``count`` eigenvalues, ascending with their multiplicities, without zero."""
 
 
 @dataclass(frozen=True)
 class Normal:
-    """N(0, I): the sums of d whole numbers."""
+    """N(0, I): the eigenvalues are sums of d whole numbers."""
 
     dim: int = 1
 
@@ -95,7 +95,7 @@ class DoubleWell:
         return f"double well, barrier {self.barrier:g}"
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Independent draws (n, 1), exact but for the grid's width of 1e-4."""
+        """Independent draws (n, 1), exact up to the grid's width of 1e-4."""
         return _inverse_cdf(lambda x: self.barrier * (x**2 - 1) ** 2, _reach(self.barrier), rng.uniform(size=n))[
             :, None
         ]
@@ -128,7 +128,7 @@ class BentDoubleWell:
         return f"bent double well, barrier {self.barrier:g}"
 
     def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Independent draws (n, 2): x as in one dimension, y given x normal."""
+        """Independent draws (n, 2): x as in one dimension, y normal given x."""
         x = DoubleWell(self.barrier).sample(rng, n)
         return np.hstack([x, x**2 / 2 + rng.standard_normal((n, 1)) / np.sqrt(2 * self.stiffness)])
 
@@ -159,12 +159,12 @@ class BentDoubleWell:
 
 
 def problems() -> list[Problem]:
-    """Those of the accuracy table, from the easiest."""
+    """The problems of the accuracy table, the easiest first."""
     return [Normal(1), Normal(3), Normal(5), DoubleWell(), BentDoubleWell()]
 
 
 def relative_error(estimate: np.ndarray, truth: np.ndarray) -> float:
-    """Mean relative error of eigenvalues; of one that is missing it is 1."""
+    """Mean relative error of eigenvalues; a missing one has error 1."""
     errors = np.ones(len(truth))
     given = min(len(estimate), len(truth))
     errors[:given] = np.abs(estimate[:given] / truth[:given] - 1)
@@ -172,7 +172,7 @@ def relative_error(estimate: np.ndarray, truth: np.ndarray) -> float:
 
 
 def sphere_error(estimate: np.ndarray, truth: np.ndarray) -> float:
-    """Metric (21) of Cabannes and Bach (2023): Σ |1/λ - 1/λ̂| / Σ 1/λ, which is 1 for an estimate that sees nothing."""
+    """Metric (21) of Cabannes and Bach (2023): Σ |1/λ - 1/λ̂| / Σ 1/λ, which is 1 for an empty estimate."""
     inverse = np.zeros(len(truth))
     given = min(len(estimate), len(truth))
     inverse[:given] = 1 / estimate[:given]
@@ -180,7 +180,7 @@ def sphere_error(estimate: np.ndarray, truth: np.ndarray) -> float:
 
 
 def _reach(barrier: float) -> float:
-    """Where the wells have risen to 40."""
+    """Where the potential of the wells has risen to 40."""
     return float(np.sqrt(1 + np.sqrt(40 / barrier)))
 
 

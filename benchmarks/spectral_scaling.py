@@ -1,11 +1,11 @@
 """Time and memory against samples, functions and dimension: ``python benchmarks/spectral_scaling.py --help``.
 
 Table 1 of Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms", with
-the p³ of the solution from its section 5, measured. The Galerkin method is what DiffusionMap does for one bandwidth:
-mass and Dirichlet form of Gaussian sections, and the eigenproblem in whitened coordinates. The graph is GraphLaplacian
-in the same functions with all points joined. One of n, p and d is varied at a time; exponents are least-squares slopes
-of logarithms over the range in which the term named is the largest. Processor seconds of one thread, the least of
-several; memory is the peak of what NumPy allocates beside the samples.
+the p³ of the solution from its section 5, measured. The Galerkin method is DiffusionMap's computation for one
+bandwidth: mass and Dirichlet form of Gaussian sections, and the eigenproblem in whitened coordinates. The graph is
+GraphLaplacian in the same functions with all points joined. One of n, p and d is varied at a time; exponents are
+least-squares slopes of logarithms over the range in which the named term dominates. Processor seconds of one thread,
+the minimum of several; memory is the peak that NumPy allocates in addition to the samples.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ SCANS = {
 
 
 class Claim(NamedTuple):
-    """A term of a complexity, and where it is the largest."""
+    """A term of a complexity, and the range in which it dominates."""
 
     method: str
     measure: str  # a column
     varied: str
     paper: str
-    exponent: str  # of what is varied, in the paper
-    least: int  # of what is varied
+    exponent: str  # of the varied size, in the paper
+    least: int  # of the varied size
 
 
 CLAIMS = (
@@ -67,7 +67,7 @@ CLAIMS = (
 
 
 def gaussian_samples(n: int, p: int, d: int) -> tuple[np.ndarray, KernelSections]:
-    """Samples (n, d), and sections at the first p with a bandwidth in proportion to the distances."""
+    """Samples (n, d), and sections at the first p with a bandwidth proportional to the distances."""
     x = np.random.default_rng(0).standard_normal((n, d))
     return x, KernelSections(Gaussian(np.sqrt(2.0 * d)), x[:p])
 
@@ -86,7 +86,7 @@ def solve(basis: KernelSections, forms) -> np.ndarray:
 
 
 def seconds(function: Callable, repeats: int) -> float:
-    """Processor seconds, the least of several."""
+    """Processor seconds, the minimum of several."""
     times = []
     for _ in range(repeats):
         start = time.process_time()
@@ -96,7 +96,7 @@ def seconds(function: Callable, repeats: int) -> float:
 
 
 def peak(function: Callable) -> float:
-    """Most megabytes in use during a call, beyond those before."""
+    """Peak of megabytes in use during a call, minus those before."""
     tracemalloc.start()
     try:
         function()
@@ -125,7 +125,7 @@ def graph_costs(n: int, p: int, d: int, repeats: int) -> dict[str, float]:
 
 
 def run(results: Results, repeats: int, rerun: bool) -> None:
-    """Measure what is not in the results yet."""
+    """Measure what the results lack."""
     costs = {"Galerkin": galerkin_costs, "graph": graph_costs}
     for (method, varied), sizes in SCANS.items():
         for n, p, d in sizes:
@@ -165,7 +165,7 @@ def table(results: Results) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--rerun", action="store_true", help="measure again what results/ has")
+    parser.add_argument("--rerun", action="store_true", help="repeat measurements that results/ has")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     results = Results(HERE / "results" / "spectral_scaling.csv", KEY)

@@ -1,8 +1,8 @@
-"""Embeddings of kernel features against labels and the clock: ``python benchmarks/spectral_sketches.py --help``.
+"""Embeddings of kernel features: clustering accuracy and times: ``python benchmarks/spectral_sketches.py --help``.
 
 The experiments of Kpotufe and Sriperumbudur (2020), "Gaussian sketching yields a J-L lemma in RKHS": figure 1 (two
-classes that no line parts, before and after a projection), table 2 (Rand index of k-means after an embedding, on data
-that scikit-learn brings, beside scikit-learn's own embeddings), and its times on data of the paper's sizes. The
+classes that no line separates, before and after a projection), table 2 (Rand index of k-means after an embedding, on
+scikit-learn's data sets, with scikit-learn's own embeddings), and its times on data of the paper's sizes. The
 settings are the paper's: a Gaussian kernel exp(-|x - y|²/σ²) with σ the lower quartile of the distances, a subsample of
 max(200, N/100) points (100 in figure 1), and ten components for each cluster. Times are processor time on one thread.
 """
@@ -83,7 +83,7 @@ def quartile_bandwidth(points: np.ndarray) -> float:
 
 
 def rand_index(first: np.ndarray, second: np.ndarray) -> float:
-    """Share of pairs of points that two partitions treat alike."""
+    """Fraction of pairs of points that two partitions treat alike."""
     table = np.histogram2d(first, second, bins=(int(first.max()) + 1, int(second.max()) + 1))[0]
     pairs = [np.sum(counts * (counts - 1)) / 2 for counts in (table, table.sum(axis=0), table.sum(axis=1))]
     every = len(first) * (len(first) - 1) / 2
@@ -91,7 +91,7 @@ def rand_index(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def plane_accuracy(points: np.ndarray, classes: np.ndarray) -> float:
-    """Share of the points on the right side of the least-squares plane between two classes."""
+    """Fraction of the points on the correct side of the least-squares plane between two classes."""
     design = np.column_stack([points / np.abs(points).max(), np.ones(len(points))])
     coefficients = np.linalg.lstsq(design, 2.0 * classes - 1, rcond=None)[0]
     return float(np.mean((design @ coefficients > 0) == classes))
@@ -101,7 +101,7 @@ def plane_accuracy(points: np.ndarray, classes: np.ndarray) -> float:
 
 
 def run_figure1(results: Results, options) -> None:
-    """Rand index of k-means, and how well a plane parts the classes, against the dimension of the embedding."""
+    """Rand index of k-means, and separation of the classes by a plane, against the dimension of the embedding."""
     for name, make in SHAPES.items():
         for seed in range(options.seeds):
             x, classes = make(np.random.default_rng(seed), options.points)
@@ -284,7 +284,7 @@ ORDER = {"data": [*SHAPES, "digits", "wine", "breast cancer", *SIZES], "method":
 
 
 def rows_of(rows, **values):
-    """The rows that have these values."""
+    """The rows with these values."""
     return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
 
@@ -292,8 +292,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS), help="parts, with commas")
     parser.add_argument("--seeds", type=int, default=10, help="repetitions; the paper has 30 in table 2")
-    parser.add_argument("--points", type=int, default=5000, help="of each data set of figure 1")
-    parser.add_argument("--rerun", action="store_true", help="run cells although the CSV has them")
+    parser.add_argument("--points", type=int, default=5000, help="points of each data set of figure 1")
+    parser.add_argument("--rerun", action="store_true", help="run cells even if the CSV has them")
     options = parser.parse_args()
     if unknown := set(options.only) - set(PARTS):
         parser.error(f"--only {','.join(sorted(unknown))}: expected some of {', '.join(PARTS)}")
@@ -301,7 +301,7 @@ def main() -> None:
         key, run, tables = PARTS[name]
         results = Results(HERE / "results" / f"spectral_sketches_{name}.csv", key)
         with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter("ignore", KmcWarning)  # fewer components than were asked for: the table says so
+            warnings.simplefilter("ignore", KmcWarning)  # fewer components than requested: the table says so
             run(results, options)
         rows = list(results.rows.values())
         for column in ("scale", "method", "data"):

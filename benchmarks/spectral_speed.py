@@ -1,4 +1,4 @@
-"""Assembly of the forms beside klap's and beside bare matrix products, a whole fit, and a million samples.
+"""Assembly of the forms, compared with klap and with bare matrix products; a whole fit, and a million samples.
 
 python benchmarks/spectral_speed.py [--skip-klap] [--skip-million]; processor time of one thread: set
 OMP_NUM_THREADS=1. klap (PyPI) is needed for its column.
@@ -20,7 +20,7 @@ from kmc.spectral import DiffusionMap
 
 
 def least(function, repeats=5):
-    """Processor seconds, the least of several."""
+    """Processor seconds, the minimum of several."""
     times = []
     for _ in range(repeats):
         start = time.process_time()
@@ -30,7 +30,7 @@ def least(function, repeats=5):
 
 
 def products(n, p, with_squares):
-    """Seconds of the matrix products that assembly cannot do without: one general, and so many symmetric ones."""
+    """Seconds of the matrix products that assembly needs: one general, and a number of symmetric ones."""
     a, b = np.random.default_rng(0).standard_normal((2, 2048, p))
     return (least(lambda: a.T @ b, 5) + with_squares * least(lambda: a.T @ a, 5)) * n / 2048
 
@@ -70,7 +70,7 @@ def main() -> None:
         basis = KernelSections(kernel, x[:500])
         accumulate(basis, x, ("mass", "dirichlet"))
         own, bare = np.inf, np.inf
-        for _ in range(10):  # in turn, so that both meet the same machine
+        for _ in range(10):  # in turn, so that other load affects both
             own = min(own, least(lambda basis=basis: accumulate(basis, x, ("mass", "dirichlet")), 3))
             bare = min(bare, products(len(x), 500, squares))
         theirs = np.nan if args.skip_klap else klap_assembly(peer, x, 500)

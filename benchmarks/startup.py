@@ -1,7 +1,7 @@
-"""What a user waits for before the first draw: ``python benchmarks/startup.py``.
+"""Time before the first draw: ``python benchmarks/startup.py``.
 
-Prints the time to import kmc beyond its dependencies, and what the first small run costs with an empty numba cache
-and with a full one. Each figure is the median over fresh processes with one thread.
+Prints the time to import kmc in addition to its dependencies, and the time of a first small run with an empty numba
+cache and with a full one. Each figure is the median over fresh processes with one thread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ print(time.perf_counter() - start)
 
 
 def seconds(code: str, cache: str) -> float:
-    """What the code prints, in a fresh process."""
+    """The output of the code, in a fresh process."""
     environment = {**os.environ, **THREADS, "NUMBA_CACHE_DIR": cache}
     out = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return float(out.stdout.split()[-1])

@@ -1,7 +1,7 @@
-"""The benchmark's problems: log-densities as black boxes, and what is known about each of them.
+"""The benchmark's problems: log-densities as black boxes, and the truth about each of them.
 
-What is known is stored in ``references.json`` and made by ``references.py``: by closed forms and quadrature where they
-exist, else by importance sampling, with Monte-Carlo standard errors.
+The truth is stored in ``references.json`` and made by ``references.py``: by closed forms and quadrature if they
+exist, otherwise by importance sampling, with Monte Carlo standard errors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TAILS = np.array([0.05, 0.95])
 
 @dataclass(frozen=True)
 class Truth:
-    """What a perfect run would find, per coordinate."""
+    """The results of a perfect run, per coordinate."""
 
     mean: np.ndarray  # (d,)
     sd: np.ndarray  # (d,)
@@ -38,7 +38,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Problem:
-    """A log-density, its truth, and where runs start."""
+    """A log-density, its truth, and its start points."""
 
     name: str
     log_density: Callable[[np.ndarray], float]
@@ -47,7 +47,7 @@ class Problem:
     noisy: bool = False
 
     def black_box(self, seed: int) -> Callable[[np.ndarray], float]:
-        """What a sampler may call: the log-density, or unbiased estimates of the density with noise of their own."""
+        """The function for a sampler: the log-density, or the log of unbiased estimates of the density."""
         return Noisy(self.log_density, np.random.default_rng([seed, 1])) if self.noisy else self.log_density
 
     def initial(self, rng: np.random.Generator, k: int) -> np.ndarray:
@@ -160,9 +160,9 @@ class Cone:
 
 
 class EightSchools:
-    """Rubin's eight schools, non-centred: x = (mu, log tau, eta).
+    """Rubin's eight schools, non-centered: x = (mu, log tau, eta).
 
-    mu ~ N(0, 5^2), tau ~ half-Cauchy(5), eta ~ N(0, I), and school j shows mu + tau eta_j with a known error.
+    mu ~ N(0, 5^2), tau ~ half-Cauchy(5), eta ~ N(0, I), and school j reports mu + tau eta_j with a known error.
     """
 
     dim = 10
@@ -243,7 +243,7 @@ class LogisticRegression:
 
 
 class FitzHughNagumo:
-    r"""A spiking neuron seen with noise: x = (a, b, log c, log sd of V, log sd of R).
+    r"""A spiking neuron observed with noise: x = (a, b, log c, log sd of V, log sd of R).
 
     .. math:: \dot V = c (V - V^3/3 + R), \quad \dot R = -(V - a + b R) / c, \quad V(0) = -1, R(0) = 1
 
@@ -267,7 +267,7 @@ class FitzHughNagumo:
 
 
 class LotkaVolterra:
-    """The demo's posterior without its constant, and with a solver of fixed step in place of its slow black box.
+    """The demo's posterior without its constant, and with a fixed-step solver instead of its slow black box.
 
     ``references.py`` checks that the two densities agree.
     """
@@ -315,10 +315,10 @@ DENSITIES: dict[str, Callable[[], Any]] = {
     "pints-oscillator": Oscillator,
     "pints-cone": Cone,
 }
-"""What makes each log-density: those without a closed form have a ``guess`` of the mode."""
+"""Constructors of the log-densities: those without a closed form have a ``guess`` of the mode."""
 
 NOISY = {f"noisy-{name}": name for name in ("banana-2d", "gaussian-10d", "bimodal-2d", "funnel-5d-sd1")}
-"""Problems that are seen through noise, and their log-densities without it."""
+"""Problems with noisy evaluations, and their log-densities without noise."""
 
 TARGETS = (*DENSITIES, *NOISY)
 
@@ -334,7 +334,7 @@ def _logistic(x, signed):
 
 @njit(cache=True)
 def _measured(path, data, log_sd_0, log_sd_1):
-    """Gaussian errors of two series, each with its own sd, log sd ~ N(-1, 1). A path that blew up has density 0."""
+    """Gaussian errors of two series, each with its own sd, log sd ~ N(-1, 1). A path that diverged has density 0."""
     total = -0.5 * ((log_sd_0 + 1) ** 2 + (log_sd_1 + 1) ** 2)
     for k, log_sd in enumerate((log_sd_0, log_sd_1)):
         total -= 0.5 * np.sum((data[:, k] - path[:, k]) ** 2) * math.exp(-2 * log_sd) + len(data) * log_sd
@@ -343,7 +343,7 @@ def _measured(path, data, log_sd_0, log_sd_1):
 
 @njit(cache=True)
 def _residual(path, data, log_sd):
-    """Gaussian errors of one series. A path that is not a number has density 0."""
+    """Gaussian errors of one series. A path with NaN has density 0."""
     total = -0.5 * np.sum((data - path) ** 2) * math.exp(-2 * log_sd) - len(data) * log_sd
     return total if math.isfinite(total) else -math.inf
 

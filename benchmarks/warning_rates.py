@@ -1,12 +1,12 @@
-"""How often the warnings of a run are right: ``python benchmarks/warning_rates.py --help``.
+"""How often warnings are right: ``python benchmarks/warning_rates.py --help``.
 
-The default sampler runs on the targets of ``sampling.py``, from the same starts. A row of results/warnings.csv has what
-was wrong with a run by that benchmark's own measure (``metrics.py``), and the numbers that the warnings look at. Which
-of them fire is worked out when the tables are made, by the limits in ``kmc/run/run_warnings.py``: limits can be set
-anew without running anything again. They were set on seeds under 100; the rates to state are those of others.
+The default sampler runs on the targets of ``sampling.py``, from the same starts. A row of results/warnings.csv has the
+errors of a run by that benchmark's own measure (``metrics.py``), and the statistics that the warnings use. Which
+warnings fire is computed when the tables are made, by the limits in ``kmc/run/run_warnings.py``: limits can be
+changed without running anything again. They were set on seeds below 100; the rates to report are those of other seeds.
 
-A run is *wrong* where a mean is off by more than .1 sd or a 5-95 % width outside .93-1.07 of the truth, and that by
-more than three standard errors; *off* where it is so by less, which its own effective sample size excuses; else
+A run is *wrong* if a mean is off by more than .1 sd or a 5-95 % width is outside .93-1.07 of the truth, and by
+more than three standard errors; *off* if it is so by less, which its own effective sample size explains; otherwise
 *right*.
 """
 
@@ -41,7 +41,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "warnings.csv"
 KEY = ("target", "budget", "independent_runs", "seed")
 FOUND = ("acceptance", "tail_acceptance", "stay", "longest_stay", "rhat", "tail_ess", "drift", "disagreement")
-CANDIDATES = ("piece_rhat", "free_acceptance")  # no warning looks at these
+CANDIDATES = ("piece_rhat", "free_acceptance")  # not used by any warning
 FACTS = (
     "surrogate_loo_sd",
     "surrogate_trend_sd",
@@ -83,7 +83,7 @@ def run_cell(target: str, budget: int, independent_runs: int, seed: int) -> dict
 
 
 def _candidates(x, stats):
-    """R-hat with the fifths of chains for chains, of the log-density too; acceptance of what needs no surrogate."""
+    """R-hat with fifths of chains as chains, also of the log-density; acceptance of moves without a surrogate."""
     columns = np.concatenate([x, stats["lp"][:, :, None]], axis=2)
     draws = columns.shape[1] // 5
     free = np.isin(stats["move"], [MOVES.index("differential-evolution"), MOVES.index("snooker")])
@@ -94,7 +94,7 @@ def _candidates(x, stats):
 
 
 def _worst(fact):
-    """The largest of the independent runs' numbers; NaN where there is none."""
+    """The largest of the independent runs' numbers; NaN if there is none."""
     numbers = json.loads(fact) if isinstance(fact, str) else [fact]
     return max((float(number) for number in numbers if number is not None), default=math.nan)
 
@@ -124,7 +124,7 @@ def _number(text: str):
 
 
 def run_cells(cells, jobs: int, path: Path) -> list[str]:
-    """Run them in that many processes, append each row to the CSV, and return what went wrong."""
+    """Run them in this number of processes, append each row to the CSV, and return failures."""
     os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")})  # of the processes
     failures = []
     new = not path.exists()
@@ -146,7 +146,7 @@ def run_cells(cells, jobs: int, path: Path) -> list[str]:
     return failures
 
 
-# What the rows come to
+# Evaluation of the rows
 
 
 def state(row: dict) -> str:
@@ -158,7 +158,7 @@ def state(row: dict) -> str:
 
 
 def fired(row: dict) -> list[str]:
-    """Names of the warnings of a run, by the limits as they are now."""
+    """Names of the warnings of a run, by the current limits."""
     facts = {name: row[name] for name in FACTS if not math.isnan(row[name])}
     return list(run_warnings("kernel-hmc", row, [facts], row["draws"], None))
 
