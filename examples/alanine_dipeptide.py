@@ -44,7 +44,7 @@ PHI, PSI = (1, 3, 4, 6), (3, 4, 6, 8)
 
 
 def molecule(phi: float):
-    """Topology and positions in nanometres, without hydrogens, with this angle φ in degrees."""
+    """Topology and positions in nanometers, without hydrogens, with this angle φ in degrees."""
     from openmm import app
 
     x = np.zeros((len(ATOMS), 3))
@@ -65,7 +65,7 @@ def molecule(phi: float):
 
 
 def simulate(seed: int, frames: int) -> np.ndarray:
-    """Heavy atoms along a trajectory, (frames, 10, 3) in nanometres; starts alternate between the sides of φ = 0."""
+    """Heavy atoms along a trajectory, (frames, 10, 3) in nanometers; starts alternate between the sides of φ = 0."""
     import openmm
     from openmm import app, unit
 

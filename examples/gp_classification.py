@@ -6,7 +6,7 @@ the likelihood, but importance sampling estimates that integral without bias. Tw
 and there is no gradient: with ``kmc.Model(..., noisy=True)`` the draws are exact nevertheless.
 
 Without ``--data`` the inputs are five measurements of cell nuclei in 80 of the breast-cancer cases that come with
-scikit-learn, and the labels are whether the tumour is benign. ``--data glass.data`` uses UCI's Glass Identification:
+scikit-learn, and the labels are whether the tumor is benign. ``--data glass.data`` uses UCI's Glass Identification:
 nine properties of 214 splinters, and whether the splinter is window glass. Inputs are whitened by the Cholesky factor
 of their covariance: each is the part that the previous ones do not explain.
 """

@@ -10,7 +10,7 @@ on the logarithms of the eight parameters in :data:`PARAMETERS`.
 References
 ----------
 Carpenter (2018), *Predator-Prey Population Dynamics: the Lotka-Volterra model in Stan*, Stan case studies.
-Data: Hewitt (1921), *The Conservation of the Wild Life of Canada*; digitised by Howard (2009).
+Data: Hewitt (1921), *The Conservation of the Wild Life of Canada*; digitized by Howard (2009).
 """
 
 from __future__ import annotations
