@@ -1,4 +1,4 @@
-"""What docs/architecture.md and CONTRIBUTING.md name exists."""
+"""The names in docs/architecture.md and CONTRIBUTING.md exist."""
 
 import re
 from pathlib import Path

@@ -28,7 +28,7 @@ class Needy(Estimator):
 
 
 class Frame:
-    """As much of a data frame as a fit looks at."""
+    """The part of a data frame's interface that a fit uses."""
 
     def __init__(self, columns, data):
         self.columns, self._data = columns, np.asarray(data)
@@ -188,7 +188,7 @@ def test_arrays_that_are_points_are_not_copied():
         (np.ma.masked_equal(X, 3.0), ValueError, "X has masked entries"),
     ],
 )
-def test_what_is_no_points_is_an_error(points, error, message):
+def test_invalid_points_raise(points, error, message):
     with pytest.raises(error, match=message):
         as_points(points)
 

@@ -1,4 +1,4 @@
-"""What can be added without editing the package: each is defined here, from outside, in a few lines."""
+"""Extensions without editing the package: each is defined here, from outside, in a few lines."""
 
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Every fit takes its samples wherever they are, and gives the same."""
+"""Every fit takes its samples from any source, with the same result."""
 
 import tracemalloc
 

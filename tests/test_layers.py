@@ -1,4 +1,4 @@
-"""Imports run downward only, and few layers know the packages that stand around kmc."""
+"""Imports run downward only, and few layers use the packages around kmc."""
 
 import ast
 from pathlib import Path

@@ -36,7 +36,7 @@ def test_cholesky_whitening_survives_duplicates(rng, jitter):
     assert np.sum(eigenvalues > 0.5) >= 20  # the jitter that was needed left the smooth functions alone
 
 
-def test_cholesky_whitening_gives_up_on_what_is_no_gram_matrix():
+def test_cholesky_whitening_gives_up_on_an_invalid_gram_matrix():
     with pytest.raises(linalg.LinAlgError):
         cholesky_whitening(-np.eye(3), 1e-11)
 

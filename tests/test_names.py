@@ -1,4 +1,4 @@
-"""What kmc is installed and run as: stated in `kmc._names`, and the same wherever else a file has to spell it out."""
+"""Names of the distribution and the command: defined in `kmc._names`, and the same wherever they are written out."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Every public object survives pickle and deepcopy, and gives the same afterwards."""
+"""Every public object survives pickle and deepcopy with the same results."""
 
 import copy
 import inspect
@@ -88,7 +88,7 @@ def prediction(estimator):
     raise AssertionError(estimator)
 
 
-# The cases: for every public class, an instance or several, and what of it must be the same
+# The cases: for every public class, one or more instances, and what must be the same
 
 
 def normal(x):

@@ -1,10 +1,10 @@
-"""What tests of states inside jitted loops share."""
+"""Common parts of the tests of jit states."""
 
 from numba.core.runtime import _nrt_python, rtsys
 
 
 def allocations(function, calls):
-    """How many arrays numba allocates in ``function(*arguments)``, for each of these arguments."""
+    """Number of arrays that numba allocates in ``function(*arguments)``, for each of these arguments."""
     enabled = _nrt_python.memsys_stats_enabled()
     _nrt_python.memsys_enable_stats()
     counts = []

@@ -12,7 +12,7 @@ BASIS = KernelSections(Gaussian(1.3), np.random.default_rng(3).standard_normal((
 
 @pytest.mark.parametrize("general", [False, True])
 def test_many_points_are_as_good_as_few(general):
-    """More points than go into one slice."""
+    """More points than fit in one slice."""
     x = np.random.default_rng(60).standard_normal((10_000, 10))
     f = Contraction(General(BASIS) if general else BASIS, np.random.default_rng(61).standard_normal(50))
     some = slice(4000, 4400)
@@ -44,7 +44,7 @@ def test_no_points():
     ("coefficients", "message"),
     [(np.ones(3), r"shape \(3,\): expected \(50,\)"), (np.full(50, np.nan), "coefficients contains NaN")],
 )
-def test_coefficients_that_make_no_sense(coefficients, message):
+def test_invalid_coefficients(coefficients, message):
     with pytest.raises(ValueError, match=message):
         Contraction(BASIS, coefficients)
 

@@ -44,7 +44,7 @@ def parts(request):
 
 
 def assert_close(actual, expected, digits=11):
-    """To so many digits of the largest entry."""
+    """Equal to this fraction of the largest entry."""
     np.testing.assert_allclose(actual, expected, rtol=0, atol=10.0**-digits * np.abs(expected).max())
 
 
@@ -103,7 +103,7 @@ def test_bases_are_expansions(kernel, centers, x):
 
 
 def test_the_objective_out_of_forms_is_the_objective_out_of_points(centers, x):
-    """Σ Δf + |∇f|²/2 is quadratic in the coefficients: the forms and the function meet in the same number."""
+    """Σ Δf + |∇f|²/2 is quadratic in the coefficients: the forms and the function give the same number."""
     basis = KernelGradients(Metric(Matern72(2.0), cases.TALL), centers)
     beta = np.random.default_rng(45).standard_normal(basis.size)
     forms, f = accumulate(basis, x, ("dirichlet", "linear")), basis.expansion(beta)

@@ -98,6 +98,6 @@ def test_a_kernel_without_frequencies():
         ((np.ones((4, 3)), np.full(4, np.inf)), "phases contains NaN or infinity"),
     ],
 )
-def test_parameters_that_make_no_sense(arguments, message):
+def test_invalid_parameters(arguments, message):
     with pytest.raises(ValueError, match=message):
         FourierFeatures(*arguments)

@@ -10,7 +10,7 @@ REFERENCE = Monomials(2, 2)
 
 @pytest.fixture
 def basis():
-    """Monomials, as a user would write them."""
+    """Monomials, written as by a user."""
     return UserFunctions(REFERENCE.values, REFERENCE.gradients, REFERENCE.laplacians, size=5)
 
 

@@ -55,7 +55,7 @@ def radial(request):
 
 
 def assert_close(actual, expected, digits=12):
-    """To so many digits of the largest entry."""
+    """Equal to this fraction of the largest entry."""
     np.testing.assert_allclose(actual, expected, rtol=0, atol=10.0**-digits * np.abs(expected).max())
 
 
@@ -76,7 +76,7 @@ def test_against_the_equations_of_the_paper(centers, sample, components):
 
 
 def test_theorem_1(centers, sample):
-    """The minimizer, out of the forms, and the function that it stands for."""
+    """The minimizer, from the forms, and its function."""
     x, _, g = (a[:12] for a in sample)
     basis = KernelGradients(Gaussian(BANDWIDTH), centers)
     forms = accumulate(basis, x, ("dirichlet", "linear"), base_gradient=g)
@@ -154,7 +154,7 @@ def test_the_cheaper_way_is_chosen():
 
 
 def test_derivatives_are_those_of_the_values(kernel, centers, sample):
-    """Of each function, by differences that are accurate to 1e-9 of the largest Laplacian."""
+    """For each function, by differences that are accurate to 1e-9 of the largest Laplacian."""
     x = sample[0][[0, 10]] + 0.1
     basis = KernelGradients(kernel, centers[:2], [0, 2, 4])
     functions = [lambda x, a=a: basis.values(x[None])[0, a] for a in range(basis.size)]
@@ -186,7 +186,7 @@ def test_an_offset_costs_no_digits(kernel, centers, sample, shift):
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.02), InverseMultiquadric(0.05), Matern52(0.1), Gaussian(1e4)])
 def test_moments_keep_the_digits_of_every_entry(kernel):
-    """Of narrow and wide kernels, close and remote centers: to 1e-12 of the diagonal entries of its row and column."""
+    """For narrow and wide kernels, near and far centers: to 1e-12 of the diagonal entries of row and column."""
     rng = np.random.default_rng(34)
     y = rng.standard_normal((12, 5))
     y[:2], y[-1] = y[2] + 1e-9 * rng.standard_normal((2, 5)), 50.0

@@ -95,7 +95,7 @@ def test_about_leaves_a_constant_column_as_it_is():
         ((2, 2, [0.0, 0.0, 0.0]), r"center=\[0.0, 0.0, 0.0\]: expected a number or 2 of them"),
     ],
 )
-def test_parameters_that_make_no_sense(arguments, message):
+def test_invalid_parameters(arguments, message):
     with pytest.raises(ValueError, match=message):
         Monomials(*arguments)
 

@@ -178,7 +178,7 @@ KINKS = {
 
 @pytest.mark.parametrize("kernel", KINKS.values(), ids=KINKS)
 def test_a_kink_has_gradients(kernel, centers, sample):
-    """By convention the kink's own is zero at the center, in the fused form too, where rounding could undo it."""
+    """By convention it is zero at a kink's own center, also in the fused form, where rounding could break it."""
     x, w = np.vstack([sample[0], centers]), np.ones(17)
     basis = KernelSections(kernel, centers)
     dirichlet = general.sum_dirichlet(basis, x, w)
@@ -227,7 +227,7 @@ def test_it_survives_pickling(basis, sample):
         ([[np.nan, 0.0]], "centers contains NaN"),
     ],
 )
-def test_centers_that_make_no_sense(centers, message):
+def test_invalid_centers(centers, message):
     with pytest.raises(ValueError, match=message):
         KernelSections(Gaussian(), centers)
 

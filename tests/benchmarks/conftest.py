@@ -1,4 +1,4 @@
-"""The benchmarks are scripts: their folder is where they look for each other."""
+"""The benchmarks are scripts that import each other from their own folder."""
 
 import sys
 from pathlib import Path

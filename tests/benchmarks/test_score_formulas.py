@@ -1,4 +1,4 @@
-"""The plain formulas against finite differences of the kernel, and the estimators against the plain formulas."""
+"""The plain formulas compared with finite differences, and the estimators with the plain formulas."""
 
 import numpy as np
 import score_formulas as formulas

@@ -1,4 +1,4 @@
-"""Acceptance along trajectories, where it is known."""
+"""Acceptance along trajectories, in known cases."""
 
 import numpy as np
 from score_glass import acceptances

@@ -1,4 +1,4 @@
-"""The shortcut of the benchmark, one assembly for many regularizations, against a fit for each."""
+"""The benchmark's shortcut, one assembly for many regularizations, compared with separate fits."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The densities that estimators are measured on: their scores against differences, their draws against their scores."""
+"""The densities of the score benchmarks: scores compared with differences, draws with scores."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def test_score_is_the_gradient_of_the_log_density(problem):
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=repr)
 def test_draws_agree_with_the_score(problem):
-    """Stein: E[s] = 0 and E[x_i s_j] = -δ_ij; a wrong share of a component or a forgotten -1/r would show."""
+    """Stein: E[s] = 0 and E[x_i s_j] = -δ_ij; a wrong weight of a component or a missing -1/r would show."""
     n = 40_000
     x = problem.sample(np.random.default_rng(1), n)
     s = problem.score(x)

@@ -1,4 +1,4 @@
-"""Rows that survive a file, and the slope of a rate."""
+"""Rows survive a file; the slope of a rate."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The hard shapes: their draws are those of their densities, and a verdict finds what is wrong."""
+"""The hard shapes: draws agree with densities, and verdicts detect errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The chains' exact spectra: against each other, and against long runs of the chains themselves."""
+"""The chains' exact spectra, compared with each other and with long runs of the chains."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from spectral_chains import CHAINS, COUNT, errors, truth_on_the_data
 
 @pytest.mark.parametrize("chain", CHAINS[:2], ids=lambda chain: chain.name)
 def test_a_chain_has_the_spectrum_of_its_grid(chain):
-    """The true eigenfunctions decorrelate as fast as the eigenvalues say."""
+    """The true eigenfunctions decorrelate at the rates of the eigenvalues."""
     _, truth, _ = chain.spectrum
     found = [truth_on_the_data(chain, chain.simulate(100_000, seed)) for seed in range(4)]
     error = np.std(found, axis=0, ddof=1) / 2

@@ -10,7 +10,7 @@ import kmc
 from kmc import cli
 from kmc.cli import results
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs are too short to be any good
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs are too short to converge
 
 
 @pytest.fixture

@@ -35,13 +35,13 @@ class Holder:
 
 model = kmc.Model(log_density, dim=3)
 """
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs are too short to be any good
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs are too short to converge
 SMALL = ["--sampler", "random-walk", "--seed", "1", "--quiet"]
 
 
 @pytest.fixture(autouse=True)
 def imports(monkeypatch):
-    """What a command imports is gone after the test."""
+    """Modules that a command imports are removed after the test."""
     monkeypatch.setattr(sys, "path", sys.path.copy())
     before = set(sys.modules)
     yield
@@ -224,7 +224,7 @@ def test_wrong_arguments_are_explained(argv, message, capsys):
         ("{source}:np.nothing", "has no 'np.nothing'"),
     ],
 )
-def test_a_target_that_is_not_there(target, message, source, tmp_path, capsys):
+def test_a_missing_target(target, message, source, tmp_path, capsys):
     assert kmc_sample(target.format(source=source), "--dim", 2, "--output", tmp_path / "a.nc") == 1
     assert message in capsys.readouterr().err
 

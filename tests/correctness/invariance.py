@@ -1,6 +1,6 @@
-"""From exact draws, a few sweeps of a move: does the distribution stay what it was?
+"""Invariance checks: does the distribution stay the same in a few sweeps of a move, from exact draws?
 
-Targets with exact draws, moves with everything that they depend on held fixed, and the comparison. They are used by
+Targets with exact draws, moves whose other inputs are held fixed, and the comparison. They are used by
 ``test_ranks.py``, and by ``test_mutations.py``, where the comparison must fail.
 
 Where the tolerances come from. All functions f of a state are bounded: they are made of its ranks among 10,000 exact
@@ -92,7 +92,7 @@ class Case:
         self.scale = np.subtract(*np.quantile(draws, [0.75, 0.25], axis=0))
         self._sorted = np.sort(self.functions(draws), axis=0)
         self.states = draws[:400]
-        # Off-center and too wide, as archives are; an exact move does not mind.
+        # Off-center and too wide, as archives are; an exact move is not affected.
         self.archive = self._center + 0.2 * self.scale + 1.1 * (draws[400:440] - self._center)
 
     def values(self, x: np.ndarray) -> np.ndarray:
@@ -134,17 +134,17 @@ class Case:
     # What moves need
 
     def seen_wrongly(self, x: np.ndarray) -> np.ndarray:
-        """Log-densities elsewhere than at x: a surrogate that learns these is wrong everywhere."""
+        """Log-densities at other points than x: a surrogate fitted to these is wrong everywhere."""
         return self.values(self._center + 0.85 * (x - self._center) + 0.15 * self.scale)
 
     @cached_property
     def right(self) -> Any:
-        """A surrogate of the target, as good as thirty sections make it."""
+        """A surrogate of the target, as accurate as thirty sections allow."""
         return self._fitted(self.values)
 
     @cached_property
     def wrong(self) -> Any:
-        """A surrogate of something else."""
+        """A surrogate of a different density."""
         return self._fitted(self.seen_wrongly)
 
     @cached_property
@@ -192,7 +192,7 @@ def _features(u):
 
 
 def _crossed(a, b):
-    """f(x) g(x') for functions f, g that tell detailed balance from mere invariance."""
+    """f(x) g(x') for functions f, g that distinguish detailed balance from mere invariance."""
     first, second = np.triu_indices(a.shape[1], 1)
     return np.hstack([a[:, first] * b[:, second], a**2 * b])
 
@@ -203,7 +203,7 @@ def _self_normalized(differences):
     return np.sum(differences, axis=0) / np.where(norm > 0, norm, 1.0)
 
 
-# Moves: functions of (rng, x) for rows x that move by themselves
+# Moves: functions of (rng, x) for rows x that move independently
 
 
 def proposals_of(case: Case, propose, sweeps: int = SWEEPS):
@@ -278,7 +278,7 @@ def frozen_process(case: Case):
     while process.warming_up:
         process.advance(case.values(process.propose()))
     assert process._plan.surrogate is not None
-    process._plan = process._plan._replace(shortest_chain=1, longest_chain=4)  # runs that do not hide what is wrong
+    process._plan = process._plan._replace(shortest_chain=1, longest_chain=4)  # short chains, which do not hide errors
     return process
 
 

@@ -59,7 +59,7 @@ class Lattice(NamedTuple):
 
 
 class Frozen(NamedTuple):
-    """What a plan asks of a surrogate."""
+    """The interface of a surrogate that a plan uses."""
 
     whitening: Whitening
     jit_state: SurrogateJitState
@@ -90,7 +90,7 @@ def grid() -> Lattice:
 
 
 def plan(lattice: Lattice, **options) -> ProposalMixture:
-    """A plan whose moves stay on integers, with a surrogate that knows nothing of the lattice's values."""
+    """A plan whose moves stay on integers, with a surrogate that is unrelated to the lattice's values."""
     dim = lattice.points.shape[1]
     archive = {1: np.array([[1.0], [2.0], [4.0]]), 2: np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])}[dim]
     surrogate = Frozen(Whitening.of(lattice.points.mean(axis=0), 0.5 * np.eye(dim)), jit_state(dim, seed=5))
@@ -116,7 +116,7 @@ def nodes(dim: int) -> dict:
 
 
 def walker_step(lattice: Lattice, propose, tempering: Tempering = COLD):
-    """One move of one walker, as a function of the index of its point; what the walker keeps is checked on the way."""
+    """One move of one walker, as a function of the index of its point; the walker's records are checked as well."""
 
     def step(rng, i):
         x, value = lattice.points[i], lattice.log_density[i]
@@ -203,7 +203,7 @@ def check_volumes(move, dim: int) -> None:
 
 
 def frozen_process(lattice: Lattice, moves: ProposalMixture):
-    """A kernel-HMC process of one chain that is past its warm-up (the shortest there is), with a plan of our own."""
+    """A kernel-HMC process of one chain after the shortest possible warm-up, with a plan of our own."""
     first = lattice.points[:1]
     setup = SamplerSetup(
         dim=first.shape[1],
@@ -223,10 +223,10 @@ def frozen_process(lattice: Lattice, moves: ProposalMixture):
 
 
 def check_process(lattice: Lattice, **options) -> None:
-    """``KernelHMCState`` after the freeze: a chain knows its state alone.
+    """``KernelHMCState`` after the freeze: a chain depends on its own state only.
 
-    Before the step that is enumerated the chain is told to stay where it is. If that changes how it moves, its moves
-    depend on its state in a way that the acceptance does not know of, and the target is not stationary.
+    Before the enumerated step the chain is made to stay where it is. If that changes how it moves, its moves
+    depend on its state in a way that the acceptance does not account for, and the target is not stationary.
     """
     process = frozen_process(lattice, plan(lattice, **options))
 

@@ -10,9 +10,9 @@ Where the tolerances come from. A rank among L draws plus a uniform number, divi
 1 / sqrt(12 N) and lighter tails than a normal; the whole distribution is compared by Kolmogorov and Smirnov. All
 comparisons of a test together raise a false alarm with probability ``LEVEL``.
 
-What forty replications can see is a shift of the draws by nine tenths of a posterior standard deviation, or a spread
-that is wrong by a factor of three. Finer mistakes are for the other files of this folder, and for the benchmarks. The
-Gaussian posterior, which the surrogate's trend has in itself, gets thirty.
+Forty replications can detect a shift of the draws by nine tenths of a posterior standard deviation, or a spread that is
+wrong by a factor of three. Finer errors are left to the other files of this folder, and to the benchmarks. The Gaussian
+posterior, which the surrogate's trend contains, gets thirty.
 """
 
 import math
@@ -176,7 +176,7 @@ def check_ranks(truths: np.ndarray, draws: np.ndarray) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_ranks_are_uniform(name):
-    """And those of the same draws are not if these are shifted, or too close to each other, or too far apart."""
+    """The ranks of the same draws are not uniform if these are shifted, or too narrow, or too wide."""
     truths, draws = independent_runtions(name)
     check_ranks(truths, draws)
     center, sd = draws.mean(axis=1, keepdims=True), draws.std(axis=1, keepdims=True)
@@ -186,7 +186,7 @@ def test_ranks_are_uniform(name):
 
 
 def test_uniform_ranks_pass_and_level_is_kept():
-    """Exact posterior draws in place of runs, a hundred times: none of them is turned down."""
+    """With exact posterior draws instead of runs, none of a hundred checks fails."""
     for seed in range(100):
         rng = np.random.default_rng([3, seed])
         center = rng.standard_normal((60, 1, 3))

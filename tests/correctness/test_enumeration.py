@@ -1,4 +1,4 @@
-"""The bookkeeping of accept and reject, enumerated: every branch from every state, to rounding."""
+"""The bookkeeping of acceptance and rejection, enumerated: every branch from every state, to rounding."""
 
 import itertools
 
@@ -121,7 +121,7 @@ LOG_RATIOS = [0.0, 2.0, -2.0, 800.0, np.inf, -np.inf, np.nan]
 
 
 def acceptance(current, proposed, log_ratio, tempering):
-    """What the probability of Metropolis and Hastings must be: zero for a density of zero and for what is no number."""
+    """The Metropolis–Hastings probability: zero for a density of zero and for NaN."""
     if np.isnan(proposed) or proposed == -np.inf:
         return 0.0
     before, after = (tempered_value(tempering, np.array(v)) if v > -np.inf else v for v in (current, proposed))
@@ -153,7 +153,7 @@ def test_every_branch_of_a_decision(tempering):
 
 @TEMPERED
 def test_a_proposal_that_did_not_move(tempering):
-    """No branch, no evaluation, and its neighbors in the same sweep get the values that are theirs."""
+    """No branch, no evaluation, and its neighbors in the same sweep get their own values."""
 
     def step(rng):
         group = Walkers([rng] * 3, np.arange(6.0).reshape(3, 2), np.array([-1.0, -2.0, -3.0]))

@@ -1,4 +1,4 @@
-"""Runs on several surrogates leave the target invariant, however wrong these are; with a known mistake they do not."""
+"""Moves on several surrogates leave the target invariant, however wrong these are; with a known error they do not."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
-"""The checks can see: with a known mistake in the package, each of them fails.
+"""The checks can detect errors: with a known error in the package, each of them fails.
 
-A mistake is made by a patch. What is deterministic must disagree with the target beyond rounding; what is random has
-the seeds of ``test_ranks.py``, and beyond its limits by so much that other seeds would do.
+An error is made by a patch. Deterministic results must disagree with the target beyond rounding; random ones use
+the seeds of ``test_ranks.py``, and exceed its limits by so much that other seeds would do so, too.
 """
 
 import dataclasses
@@ -45,7 +45,7 @@ CHANGED = {"expected_exception": AssertionError, "match": "the distribution has 
 
 @pytest.fixture
 def no_jacobian(monkeypatch):
-    """emcee's mistake, or one much like it: volume does not grow along a line through the center."""
+    """emcee's error, or one much like it: the volume does not grow along a line through the center."""
     right = archive_moves.snooker
 
     def snooker(rng, x, archive):
@@ -89,13 +89,13 @@ def swapped_ratio(monkeypatch):
 
 @pytest.fixture
 def no_ratio(monkeypatch):
-    """A run taken for a symmetric proposal."""
+    """An inner chain treated as a symmetric proposal."""
     patched_runs(monkeypatch, lambda proposal, *_: proposal._replace(log_ratio=0.0))
 
 
 @pytest.fixture
 def ratio_at_temperature_one(monkeypatch):
-    """A run on a flattened surrogate s^b, corrected by s."""
+    """An inner chain on a flattened surrogate s^b, corrected by s."""
 
     def change(proposal, surrogate, x):
         return proposal._replace(log_ratio=_log_surrogate(surrogate, x) - _log_surrogate(surrogate, proposal.position))
@@ -126,7 +126,7 @@ def test_a_swapped_ratio_is_seen_from_exact_draws(swapped_ratio, name):
 
 @pytest.fixture
 def no_volume(monkeypatch):
-    """Runs in warped coordinates, corrected as if these kept volume."""
+    """Inner chains in warped coordinates, corrected as if these preserved volume."""
 
     def change(proposal, surrogate, x):
         now, then = surrogate.transport.log_jacobian(np.stack([x, proposal.position]))
@@ -219,7 +219,7 @@ def noisy_walks(one, rng_of_noise, sweeps=10):
 
 @pytest.fixture
 def recomputed(monkeypatch):
-    """The value of the present state is estimated anew before each decision ("Monte Carlo within Metropolis")."""
+    """The value of the present state is recomputed before each decision ("Monte Carlo within Metropolis")."""
     right = Walkers.decide
 
     def decide(self, *arguments):

@@ -105,10 +105,10 @@ def test_the_target_is_invariant(sampler, name):
 
 @TARGETS
 @EACH
-def test_an_estimate_that_is_made_again_is_seen(sampler, name, monkeypatch):
-    """The present state is estimated anew before each decision, "Monte Carlo within Metropolis"."""
+def test_a_recomputed_estimate_is_detected(sampler, name, monkeypatch):
+    """The present state's estimate is recomputed before each decision, "Monte Carlo within Metropolis"."""
     one, noise, right = case(name), np.random.default_rng(5), Walkers.decide
-    frozen_process(name)  # the mistake is made after warm-up
+    frozen_process(name)  # the error is introduced after warm-up
 
     def decide(self, *arguments):
         self.log_density = estimates(one, self.x, noise)

@@ -1,7 +1,7 @@
 """Each move alone and the mixtures, from exact draws of ten targets.
 
 A test makes some forty comparisons and is wrong with probability 5e-7: the hundred tests together would raise a false
-alarm with one seed in twenty thousand. What they can see is shown in ``test_mutations.py``.
+alarm with one seed in twenty thousand. ``test_mutations.py`` shows what they can detect.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Circular statistics, held to scipy's and ArviZ's, and the table that has them."""
+"""Circular statistics, compared with scipy and ArviZ, and the table that has them."""
 
 import arviz
 import numpy as np
@@ -59,7 +59,7 @@ def test_the_rows_of_circular_variables():
         assert row["ess_bulk"] > 400 and row["mcse_mean"] < 1.0
     plain = arviz.summary(before[["mu", "last"]], round_to="none")
     np.testing.assert_allclose(table.loc[["mu", "last"]].to_numpy(float), plain.to_numpy(float))
-    xarray.testing.assert_identical(data["posterior"], before)  # it is the user's
+    xarray.testing.assert_identical(data["posterior"], before)  # the user's data are unchanged
 
 
 def test_names():

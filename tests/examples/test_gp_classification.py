@@ -1,4 +1,4 @@
-"""The example runs, at a budget at which its numbers mean nothing, and reads weights rightly."""
+"""The example runs, at a budget too small for meaningful numbers, and interprets weights correctly."""
 
 import importlib.util
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_it_runs(example, data, glass, capsys):
 
 
 def test_weights_are_read_rightly(example):
-    """Weights e² and e^-4 beyond doubt, and one of .1 or 3 with equal chance: the kernel two sds apart is e^(-2w²)."""
+    """Weights e² and e^-4 for certain, and one of .1 or 3 with equal odds: the kernel two sds apart is e^(-2w²)."""
     draws = np.column_stack([np.full(100, 2.0), np.full(100, -4.0), np.repeat(np.log([0.1, 3.0]), 50)])
     first, second, third = example.relevance(draws, ("a", "b", "c"))
     assert first.startswith("a") and "7.39" in first and first.endswith("0%  matters")

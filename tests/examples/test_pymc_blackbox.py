@@ -1,4 +1,4 @@
-"""The example runs, at a budget at which its numbers mean nothing, and its simulator is right."""
+"""The example runs, at a budget too small for meaningful numbers, and its simulator is correct."""
 
 import importlib.util
 import warnings

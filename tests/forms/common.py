@@ -1,4 +1,4 @@
-"""What the tests of forms share."""
+"""Common parts of the tests of forms."""
 
 from dataclasses import dataclass, fields, is_dataclass
 
@@ -9,7 +9,7 @@ from kmc.bases import Basis
 
 @dataclass(frozen=True)
 class General:
-    """A basis by its general mode alone, so that no form of it is fused."""
+    """A basis with its general interface only, so that no form of it is fused."""
 
     basis: Basis
 
@@ -28,7 +28,7 @@ class General:
 
 
 def assert_same(a, b, rtol=1e-12):
-    """Two Forms, or two Lagged, are the same, each sum to ``rtol`` of its largest entry."""
+    """Two Forms, or two Lagged, are equal, each sum to ``rtol`` of its largest entry."""
     for f in fields(a):
         one, other = getattr(a, f.name), getattr(b, f.name)
         assert (one is None) == (other is None), f.name

@@ -61,7 +61,7 @@ def test_weights_are_one_and_the_base_flat_by_default(basis, x, data):
 
 
 def test_weights_are_repetitions(basis, x, data):
-    """A whole weight counts a sample so often, zero not at all."""
+    """A whole weight counts a sample that many times, zero not at all."""
     counts = np.arange(23) % 4
     repeated = {name: np.repeat(data[name], counts, axis=0) for name in ("values", "base_gradient")}
     once = accumulate(basis, x, STATIC, **(data | {"weights": counts}))
@@ -122,7 +122,7 @@ class Offset:
 
 @pytest.mark.parametrize(("offset", "accuracy"), [(0.0, 1e-13), (1e4, 1e-12), (1e7, 1e-9)])
 def test_an_offset_costs_no_digits_in_the_covariances(offset, accuracy):
-    """Values of size A with deviations of one are known to A ε: raw second moments would know A² ε."""
+    """Values of size A with deviations of one are accurate to A ε: raw second moments only to A² ε."""
     rng = np.random.default_rng(9)
     x = np.rint(2**20 * rng.standard_normal((4000, 2))) / 2**20  # so that adding the offset is exact to 1e7
     y = np.rint(2**20 * rng.standard_normal(4000)) / 2**20

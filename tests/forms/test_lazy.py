@@ -1,4 +1,4 @@
-"""Estimators on arrays of dask and on lists of memory maps give what they give on arrays."""
+"""Estimators give the same results on dask arrays and lists of memory maps as on arrays."""
 
 import numpy as np
 import pytest

@@ -30,7 +30,7 @@ def differences(kernel, name, x, y):
 
 
 def error_of_differences(name, values):
-    """What the oracle's steps leave, of the largest value."""
+    """Error of the oracle's steps, relative to the largest value."""
     return (5e-8 if name == "xxyy" else 2e-9) * max(1, np.abs(values).max())
 
 

@@ -1,4 +1,4 @@
-"""Valid calls with one argument corrupted, and what may come of them."""
+"""Valid calls with one argument corrupted, and their permitted outcomes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS = 60.0  # for one call that takes milliseconds, on a crowded machine and
 
 
 class Frame:
-    """As much of a data frame as anybody looks at."""
+    """The part of a data frame's interface that is used."""
 
     def __init__(self, data):
         self.columns, self._data = ["a", "b"], np.asarray(data)
@@ -50,7 +50,7 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Case:
-    """A call that is right as it stands.
+    """A valid call.
 
     Attributes
     ----------
@@ -58,11 +58,11 @@ class Case:
         Of the arguments by name.
     arguments : mapping
     check : callable
-        Fails for a result that is not right for the arguments, which are given too; may raise what the call may.
+        Fails for a result that is wrong for the arguments, which are given too; may raise the same errors as the call.
     also : mapping
         Other names under which a message can speak of an argument.
     costly : collection of str
-        Arguments for which a great number means much work or memory, and no mistake.
+        Arguments for which a large number means much work or memory, but is not an error.
     """
 
     name: str
@@ -77,12 +77,12 @@ class Case:
 
 
 class TooLong(BaseException):
-    """No ``except Exception`` keeps it from the test."""
+    """Derived from BaseException, so that no ``except Exception`` hides it from the test."""
 
 
 @contextmanager
 def in_time(seconds: float = SECONDS) -> Iterator[None]:
-    """Fail after so many seconds, where the system can tell."""
+    """Fail after this time, if the system can measure it."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -124,7 +124,7 @@ def finite(array: Any, shape: tuple[int, ...]) -> None:
     assert np.all(np.isfinite(array)), array
 
 
-# What comes instead of a valid value
+# Replacements of a valid value
 
 NUMBERS = st.one_of(
     st.sampled_from([0, -1, 1, 2, 0.0, -0.0, 0.5, -0.5, 1.0, 2.5, np.nan, np.inf, -np.inf, 5e-324, 1e-300, 1e300]),
@@ -215,7 +215,7 @@ CORRUPTIONS: dict[str, Callable[[np.ndarray], Any]] = {
 
 @st.composite
 def corrupted(draw: st.DrawFn, value: Any, costly: bool = False) -> Any:
-    """Something else than a valid value: often what is nearly right."""
+    """An invalid value, often nearly valid."""
     kinds: list[Any] = [THINGS]
     if isinstance(value, np.ndarray):
         kinds += [ARRAYS] + 3 * [st.sampled_from(list(CORRUPTIONS))]

@@ -1,4 +1,4 @@
-"""Targets that return or do something wrong."""
+"""Targets that return invalid values or misbehave."""
 
 import numpy as np
 from hypothesis import given
@@ -11,7 +11,7 @@ from tests.malformed.examples import X, the
 
 
 class Odd:
-    """A log-density that is a normal one for some calls and then goes wrong, once or for good."""
+    """A log-density that is normal for some calls and then fails, once or permanently."""
 
     def __init__(self, returned, good, once, vectorized=False):
         self.returned, self.good, self.once, self.vectorized, self.calls = returned, good, once, vectorized, 0

@@ -12,7 +12,7 @@ DIMS = pytest.mark.parametrize("dim", [1, 2, 10])
 
 
 def archive(dim, n=40):
-    """Off-center and too wide, as archives are; an exact move does not mind."""
+    """Off-center and too wide, as archives are; an exact move is not affected."""
     return 0.3 + 1.2 * np.random.default_rng(dim).standard_normal((n, dim))
 
 

@@ -1,4 +1,4 @@
-"""Modes: gaps between evaluations, masses of surrogates, and runs that begin in some modes and are to keep all."""
+"""Modes: gaps between evaluations, masses of surrogates, and runs that start in some modes and must keep all."""
 
 import json
 from types import SimpleNamespace
@@ -68,7 +68,7 @@ def test_a_narrow_group_beside_one_with_heavy_tails_is_found(seed):
     assert np.array_equal(found, side) or np.array_equal(found, ~side)
 
 
-def test_several_groups_are_told_apart():
+def test_several_groups_are_separated():
     rng = np.random.default_rng(1)
     labels = np.repeat(np.arange(4), 100)
     z = rng.standard_normal((400, 3)) + 12.0 * np.vstack([np.zeros(3), np.eye(3)])[labels]
@@ -87,7 +87,7 @@ def test_one_group_has_no_gap(dim):
     assert gap(bent, rng) is None
     ring = gaussian / np.linalg.norm(gaussian, axis=1)[:, None]
     assert gap(ring, rng) is None
-    assert gap(gaussian[: 2 * dim], rng) is None  # too few to say
+    assert gap(gaussian[: 2 * dim], rng) is None  # too few points
 
 
 def plan_for(target, x, rng):
@@ -167,7 +167,7 @@ def run(target, initial, budget, seed=1, sampler=SEARCHING, **options):
 
 
 def weight_error(idata, target, mode=0):
-    """How far the share of a mode is off, in standard errors by ArviZ's effective sample size."""
+    """Error of the weight of a mode, in standard errors by ArviZ's effective sample size."""
     import arviz as az
 
     inside = (target.labels(idata.posterior["x"].values) == mode).astype(float)

@@ -1,4 +1,4 @@
-"""What warm-up does about lucky estimates: long stays are noticed and ended, and the main phase begins elsewhere."""
+"""Warm-up handles estimates that are far too high: long stays are detected and ended, and the main phase moves on."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def process(noisy, seed=0):
 
 
 def drive(one, rng, lucky=None):
-    """Sweeps until warm-up ends, on a standard normal with noise of sd 1; one state of the walkers is made lucky."""
+    """Sweeps until warm-up ends, on a standard normal with noise of sd 1; one walker's value is raised."""
     sweeps, held = 0, 0
     while one.warming_up:
         points = one.propose()
@@ -76,7 +76,7 @@ def test_the_top_is_not_the_luckiest_value():
 
 
 def test_the_main_phase_begins_at_distinct_states():
-    """A walker that stayed somewhere for long makes that place no likelier as a start."""
+    """A walker that stayed somewhere for long does not make that place more likely as a start."""
     one = process(True)
     held = np.array([[5.0, 5.0]])
     for k in range(200):

@@ -15,7 +15,7 @@ INNER = InnerChainOptions(step_size=0.4, trajectory_length=2.0, jump_probability
 
 
 def wrong(x):
-    """What the surrogate learns instead of the target."""
+    """The density that the surrogate learns instead of the target."""
     return -0.5 * np.sum(((x - 0.4) / [1.6, 1.1]) ** 2, axis=1) + np.sin(2 * x[:, 0])
 
 
@@ -53,7 +53,7 @@ def step(plan, rng, x):
 
 
 def along(x):
-    """The coordinate that tells the modes, and the one across."""
+    """The coordinate that separates the modes, and an orthogonal one."""
     return x @ np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
 
 
@@ -104,7 +104,7 @@ def test_a_step_is_reversible(surrogate):
 
 
 def test_kinds_and_lengths_do_not_depend_on_the_state(surrogate):
-    """Runs draw the same numbers whatever they accept, so the same seed gives the same leapfrog steps."""
+    """Inner chains draw the same numbers whatever they accept, so the same seed gives the same leapfrog steps."""
     moves = plan(surrogate)
     for seed in range(200):
         starts = (np.zeros(2), np.array([2.0, -1.0]), np.array([-1.0, 0.5]))

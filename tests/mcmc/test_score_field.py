@@ -1,4 +1,4 @@
-"""Paths through a gradient field, whatever the field is."""
+"""Trajectories along a gradient field, for any field."""
 
 from typing import NamedTuple
 
@@ -154,7 +154,7 @@ def test_a_hopeless_path_diverges_at_a_finite_place(value):
 
 
 def test_a_path_and_its_reverse_diverge_together():
-    """Though one of them is hopeless at its end alone, and the other at its start."""
+    """One of them fails at its end only, the other at its start."""
 
     def gradient(z):
         return np.full(3, -2e4 if z[0] > 1.0 else 0.0)
@@ -193,7 +193,7 @@ def test_affine_value_and_gradient():
 
 
 class Constant(NamedTuple):
-    """A state of somebody else's making."""
+    """A state of a foreign type."""
 
     slope: np.ndarray
 

@@ -1,4 +1,4 @@
-"""How the estimator that a user gave is copied, fitted and checked."""
+"""How the user's estimator is copied, fitted and checked."""
 
 import copy
 
@@ -17,7 +17,7 @@ WHITENING = whiten_states(X)
 
 
 class Linear:
-    """A gradient field that anyone could write, which notes what it is told."""
+    """A gradient field as a user might write it, which records its inputs."""
 
     def __init__(self, random_state=None):
         self.random_state = random_state
@@ -84,7 +84,7 @@ def test_neither_the_estimator_nor_an_earlier_fit_is_touched():
 
 
 class Nested:
-    """With scikit-learn's way to parameters, and one estimator inside another."""
+    """With scikit-learn's access to parameters, and a nested estimator."""
 
     def __init__(self, inner, random_state=None):
         self.inner, self.random_state = inner, random_state
@@ -157,7 +157,7 @@ def test_an_error_in_the_code_of_an_estimator_is_not_hidden():
         fitted(Failing(AttributeError("typo")))
 
 
-# Estimators that came fitted
+# Estimators that are fitted already
 
 
 class Fitted(Linear):
@@ -223,7 +223,7 @@ def test_options(adaptation, values):
         (type("Half", (), {"fit": lambda self, X: self})(), "no method gradient"),
     ],
 )
-def test_what_is_no_estimator_is_refused(estimator, message):
+def test_an_object_that_is_not_an_estimator_is_refused(estimator, message):
     with pytest.raises(TypeError, match=message):
         ScoreHMC(estimator)
 

@@ -1,4 +1,4 @@
-"""Kernel HMC with an estimator of the user's: exact whatever the surrogate, and as the papers have it."""
+"""Kernel HMC with a user's estimator: exact for any surrogate, and equal to the papers' algorithm."""
 
 import copy
 import json
@@ -58,7 +58,7 @@ class Bumps(Swirl):
 
 
 class Normal:
-    """A fitted Gaussian, and a list of what its fits were told in ``fits``, which copies share."""
+    """A fitted Gaussian, with a list of the inputs of its fits in ``fits``, which copies share."""
 
     def __init__(self, fits):
         self.fits = fits
@@ -396,7 +396,7 @@ def test_reports():
 
 
 def test_the_step_size_is_tuned():
-    """A surrogate that is too steep in one direction asks for shorter steps than a good one."""
+    """A surrogate that is too steep in one direction needs shorter steps than a good one."""
 
     class Steep(Normal):
         def gradient(self, X):

@@ -23,7 +23,7 @@ LINES = {
     "bounded": jit_state(1, height=4.0, ceiling=2.0, reach=1.0, seed=4),
 }
 
-# Steps so large that a good part is rejected: what is not exact shows.
+# Steps so large that a good part is rejected, so that errors show.
 COARSE = InnerChainOptions(step_size=1.3, trajectory_length=2.5, jump_probability=0.3, small_step_probability=0.4)
 JUMPS = COARSE._replace(jump_probability=1.0)
 TRAJECTORIES = COARSE._replace(jump_probability=0.0)
@@ -35,7 +35,7 @@ def archive(dim):
 
 
 def ends(state, tempering, starts, options, rng, n_moves=3):
-    """Where runs from all the starts end, and what they report."""
+    """The ends of inner chains from all starts, and their reports."""
     results = [inner_chain(state, tempering, rng, z, n_moves, options, archive(starts.shape[1])) for z in starts]
     return np.array([r.position for r in results]), results
 

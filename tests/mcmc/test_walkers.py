@@ -13,7 +13,7 @@ def rngs(count, seed=0):
 
 
 def walkers(values, dim=2):
-    """Walkers whose position tells their value."""
+    """Walkers whose position determines their value."""
     values = np.asarray(values, float)
     return Walkers(rngs(len(values)), np.repeat(values[:, None], dim, axis=1), values)
 
@@ -38,7 +38,7 @@ def test_a_state_and_its_value_move_together():
 
 
 def test_an_old_value_decides_and_is_kept():
-    """A walker that got in with a lucky estimate keeps it, however often it is turned down (pseudo-marginal)."""
+    """A walker with an estimate that is too high keeps it, however often proposals are rejected (pseudo-marginal)."""
     group = walkers([100.0])
     for value in np.linspace(-50.0, 50.0, 30):
         group.decide([Proposal(np.zeros(2), 0.0, 0)], np.array([value]))
@@ -77,7 +77,7 @@ def test_a_tempered_walker_accepts_for_the_tempered_target():
 
 
 def test_one_walker_does_not_touch_the_stream_of_another():
-    """The second walker decides the same, whatever becomes of the first."""
+    """The second walker decides the same, whatever happens to the first."""
     seen = []
     for first in (impossible([5, 5]), certain([5, 5])):
         group = walkers([0.0, 0.0])

@@ -1,9 +1,9 @@
-"""Every way in which random code can come out, with its exact probability; and what a transition matrix must satisfy.
+"""All outcomes of random code, with their exact probabilities, and requirements on a transition matrix.
 
-:func:`outcomes` runs a function again and again with a double of ``numpy.random.Generator`` that takes another branch
+:func:`outcomes` calls a function repeatedly with a double of ``numpy.random.Generator`` that takes another branch
 each time: comparisons of a uniform number with a threshold, choices without replacement and integers are forks with
 known probabilities. Continuous numbers are replaced by a few values (``nodes``) of equal probability, and normal noise
-by zero, which makes a discrete analogue of a move on a lattice. The code that is enumerated is the package's own.
+by zero, which makes a discrete analogue of a move on a lattice. The enumerated code is the package's own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def outcomes(
 
 
 class ForkingGenerator:
-    """A ``Generator`` that repeats the decisions of a path, and from there on takes the first that is possible."""
+    """A ``Generator`` that repeats the decisions of a path, and from there on takes the first possible branch."""
 
     def __init__(self, path: list[int], nodes: Nodes):
         self.probability = 1.0
@@ -66,7 +66,7 @@ class ForkingGenerator:
         return None
 
     def random(self) -> Uniform:
-        """A number that is decided about when it is compared."""
+        """A number that is decided when it is compared."""
         return Uniform(self)
 
     def uniform(self, low: float, high: float) -> float:
@@ -91,7 +91,7 @@ class ForkingGenerator:
 
 
 class Uniform:
-    """A uniform number that has not been looked at yet; it may be used once."""
+    """A uniform number that has not been used yet; it may be used once."""
 
     def __init__(self, rng: ForkingGenerator):
         self._rng: ForkingGenerator | None = rng

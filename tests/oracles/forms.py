@@ -1,4 +1,4 @@
-"""Forms as their definitions have them, one sample and one pair of functions at a time."""
+"""Forms by their definitions, one sample and one pair of functions at a time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Kernels as functions of two points, literally, and their partial derivatives by central differences.
 
-The differences (those of :mod:`tests.oracles.differences`, nested) act on the full k(x, y), in x and in y, and know
-nothing of profiles. With lengths of about two, the steps below leave errors of some 1e-8 in the fourth derivatives and
+The differences (those of :mod:`tests.oracles.differences`, nested) act on the full k(x, y), in x and in y, and do not
+use profiles. With lengths of about two, the steps below leave errors of some 1e-8 in the fourth derivatives and
 of 1e-9 or less in the others, most of it truncation (measured: it falls with the sixth power of the step).
 """
 

@@ -1,4 +1,4 @@
-"""Slow, literal versions of what :mod:`kmc.mcmc` computes, and the statistics that its tests share.
+"""Slow, literal versions of the computations of :mod:`kmc.mcmc`, and the statistics that its tests share.
 
 Every statistical test has a fixed seed and a false-alarm probability of ``LEVEL`` for all its comparisons together
 (Bonferroni). There are fewer than two hundred, so that the whole suite would raise a false alarm with one seed in a
@@ -16,7 +16,7 @@ LEVEL = 5e-6
 
 
 def bound(size: int) -> float:
-    """How many standard errors ``size`` comparisons may be off, all together with probability LEVEL: 4.6 for one."""
+    """Limit in standard errors for ``size`` comparisons, all together with probability LEVEL: 4.6 for one."""
     return float(stats.norm.isf(0.5 * LEVEL / size))
 
 

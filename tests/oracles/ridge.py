@@ -18,7 +18,7 @@ def solve(phi, y, weights, penalty):
 
 
 def leave_one_out(phi, y, weights, penalty):
-    """Residual of each y from the fit without it; the weights of the others stay as they are."""
+    """Residual of each y from the fit without it; the weights of the others are unchanged."""
     residuals = []
     for i in range(len(phi)):
         rest = np.arange(len(phi)) != i

@@ -17,7 +17,7 @@ def gram(xs, ys, bandwidth):
 
 
 def centered(points, x, y, bandwidth):
-    """<K(., x) - μ, K(., y) - μ> with μ the mean of the K(., p) over points: the centralised kernel."""
+    """<K(., x) - μ, K(., y) - μ> with μ the mean of the K(., p) over points: the centralized kernel."""
     n = len(points)
     value = kernel(x, y, bandwidth)
     value -= sum(kernel(x, p, bandwidth) for p in points) / n
@@ -26,7 +26,7 @@ def centered(points, x, y, bandwidth):
 
 
 def centered_gram(points, xs, ys, bandwidth):
-    """The centralised kernel at pairs of points."""
+    """The centralized kernel at pairs of points."""
     return np.array([[centered(points, x, y, bandwidth) for y in ys] for x in xs])
 
 

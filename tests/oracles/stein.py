@@ -1,4 +1,4 @@
-"""Stein kernels by finite differences of the kernel, and what is made of them by loops."""
+"""Stein kernels by finite differences of the kernel, and statistics of them by loops."""
 
 import numpy as np
 

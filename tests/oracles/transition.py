@@ -1,4 +1,4 @@
-"""Transition operators as their definitions have them, one pair of samples at a time."""
+"""Transition operators by their definitions, one pair of samples at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains for a standard normal target whose proposals are drawn from a surrogate that is wrong on purpose."""
+"""Chains for a standard normal target with proposals from a surrogate that is wrong on purpose."""
 
 import numpy as np
 from scipy import stats
@@ -19,7 +19,7 @@ class Normal:
 
 
 class Wavy:
-    """The target times exp(.1 sin 3x): close to it, and not of its family."""
+    """The target times exp(.1 sin 3x): close to it, but outside its family."""
 
     def __init__(self, size=0.1):
         self.size = size

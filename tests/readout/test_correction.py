@@ -1,4 +1,4 @@
-"""Corrected expectations are right whatever the surrogate is, and their errors honest."""
+"""Corrected expectations are right for any surrogate, and their stated errors are correct."""
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_a_mutation_is_seen(mutation):
 
 
 def test_a_tempered_surrogate_has_other_means():
-    """What a wrong mean under the surrogate does, such as one without a Jacobian: the controls are off zero."""
+    """Effect of a wrong mean under the surrogate, such as one without a Jacobian: the controls are not centered."""
     surrogate = Normal(mean=0.3)
     (pairs, x, y), *_ = runs_of(surrogate, 1)
     wrong = np.array([0.0, 1.0])

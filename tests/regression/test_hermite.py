@@ -127,7 +127,7 @@ def test_a_constant_is_hard_for_the_gaussian_kernel_and_gradients_help():
     np.testing.assert_allclose(easy.predict(NEW), 1.0)  # with an intercept there is nothing to learn
 
 
-def test_what_is_held_out_is_the_loss_of_a_fit_to_the_rest():
+def test_the_held_out_loss_is_that_of_a_fit_to_the_rest():
     options = {"landmarks": X[:9], "gradient_weight": 0.3, "cv": 3}
     model = HermiteRegression(**options, bandwidth=[0.5, 1.0], regularization=[1e-3, 1e-1], random_state=3)
     table = model.fit(X, V, T).cv_results_

@@ -1,4 +1,4 @@
-"""Made-up sweeps in which every number tells its draw, chain and component."""
+"""Synthetic sweeps in which every number encodes its draw, chain and component."""
 
 import numpy as np
 

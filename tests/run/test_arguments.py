@@ -1,4 +1,4 @@
-"""Every wrong argument gives an error with the argument's name, what was given and what is expected."""
+"""Every invalid argument gives an error with its name, its value and what is expected."""
 
 import re
 
@@ -9,7 +9,7 @@ import kmc
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.run import arguments
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs that do start are very short
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs that start are very short
 NAN, INF = np.nan, np.inf
 
 
@@ -112,7 +112,7 @@ def test_a_bad_argument_is_named(name, value, error, pieces):
     with pytest.raises(error) as caught:
         sample(**({"target": target} | {name: value}))
     check(caught, name, pieces)
-    assert not calls  # and nothing was evaluated for it
+    assert not calls  # nothing was evaluated
 
 
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
@@ -143,7 +143,7 @@ def test_a_density_of_zero_everywhere(options, tried):
     message = str(caught.value)
     for word in ("uniform on [-2, 2]^2", "1e-6 to 1e6", "kmc.Interval(0, 10)", "initial=", "kmc.find_start"):
         assert word in message
-    assert "[[" not in message  # no array that nobody gave
+    assert "[[" not in message  # no array that the user did not pass
 
 
 def test_a_model_with_another_dimension():
@@ -232,7 +232,7 @@ def test_a_scale_of_the_wrong_shape(scale):
         sample(sampler=kmc.RandomWalkMetropolis(scale=scale))
 
 
-# What is right
+# Valid arguments
 
 
 def test_good_start_points_are_copied():

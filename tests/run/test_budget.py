@@ -1,4 +1,4 @@
-"""What a run is going to cost, said at its start."""
+"""The cost of a run, shown at its start."""
 
 import warnings
 

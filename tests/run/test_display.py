@@ -73,7 +73,7 @@ def test_a_change_of_phase_is_shown_at_once():
     assert [line.split(",")[0] for line in lines] == ["kmc: starting", "kmc: warm-up", "kmc: sampling", "kmc: done"]
 
 
-def test_compilation_is_said_at_once_and_without_an_estimate():
+def test_compilation_is_shown_at_once_without_an_estimate():
     console = log()
     with make_display(True, console) as display:
         display.compiling()  # before there is anything to show

@@ -1,4 +1,4 @@
-"""Which draws between two bounds look like an angle that the border cuts."""
+"""Draws between two bounds that look like an angle cut by the boundary."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ def told(y):
 
 @pytest.mark.parametrize("center", [-0.1, -0.02, 0.0, 0.02, 0.1])
 @pytest.mark.parametrize("sd", [0.005, 0.02, 0.06, 0.12])
-def test_a_mode_across_the_border_is_told(center, sd):
+def test_a_mode_across_the_boundary_is_reported(center, sd):
     rng = np.random.default_rng(0)
     expected = abs(center) < 2 * sd  # else one side has next to nothing
     for _ in range(5):

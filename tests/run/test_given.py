@@ -1,4 +1,4 @@
-"""``history=``: evaluations that were paid for elsewhere."""
+"""``history=``: existing evaluations."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ ELSEWHERE = RNG.standard_normal((500, 2)) * [4.0, 1.5] + [10.0, 0.0]
 
 
 def banana(x):
-    """Far from where start points are looked for without a history."""
+    """Far from the region in which start points are searched without a history."""
     u = x[0] - 10.0
     return -0.5 * (u**2 / 9 + (x[1] + 0.1 * u**2 - 1) ** 2)
 

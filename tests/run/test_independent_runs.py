@@ -15,7 +15,7 @@ NORMAL = Gaussian(2, correlation=0.5, spread=1.5)
 SMALL = kmc.KernelHMC(min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
 EACH = pytest.mark.parametrize("sampler", [SMALL, "random-walk"], ids=["kernel-hmc", "random-walk"])
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # most runs are too short to be any good
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # most runs are too short to converge
 
 
 def run(target=NORMAL, sampler="random-walk", **options):
@@ -28,7 +28,7 @@ def positions(idata, group="posterior"):
 
 
 class Counting:
-    """A target that remembers every point, and raises at the k-th."""
+    """A target that records every point, and raises at the k-th."""
 
     def __init__(self, k=None, error=None, log_density=NORMAL):
         self.points, self.k, self.error, self.log_density = [], k, error, log_density
@@ -41,7 +41,7 @@ class Counting:
 
 
 class Spy:
-    """Options of a sampler that keep the setups that its processes are given."""
+    """Options of a sampler that records the setups of its processes."""
 
     name = "random-walk"
 
@@ -121,7 +121,7 @@ def test_a_seed_reproduces(sampler):
 
 
 def test_independent_runs_know_nothing_of_each_other():
-    """What one independent run draws does not depend on the values that the other finds, a hundred units away."""
+    """The draws of one independent run do not depend on the values of the other, a hundred units away."""
     initial = np.array([[-49.0, 0.0], [49.0, 0.0], [-51.0, 1.0], [51.0, 1.0]])
 
     def modes(precision):
@@ -171,7 +171,7 @@ def test_a_callback_sees_both_and_can_stop():
     assert positions(idata).shape == (4, 10, 2)
 
 
-def test_independent_runs_that_find_different_modes_are_told_apart():
+def test_independent_runs_in_different_modes_are_distinguished():
     """Two modes twenty standard deviations apart: no chain crosses, whatever its R-hat."""
     initial = np.array([[-10.0, 0.0], [10.0, 0.0], [-9.0, 1.0], [9.0, 1.0]])
 

@@ -12,7 +12,7 @@ from kmc.targets.toys import Gaussian
 NORMAL = Gaussian(2, correlation=0.5, spread=1.5)
 OPTIONS = {"dim": 2, "sampler": "random-walk", "draws": 40, "warmup": 30, "seed": 1}
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs are too short to be any good
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # the runs are too short to converge
 
 
 class Failing:
@@ -125,7 +125,7 @@ def test_closing_before_the_first_step():
     assert positions(idata).shape == (4, 0, 2) and idata.attrs["n_evaluations"] == 0
 
 
-def test_who_leaves_the_loop_is_not_told_to_raise_the_budget():
+def test_leaving_the_loop_gives_no_advice_to_raise_the_budget():
     run = iterate()
     while next(run).draw < 5:
         pass
@@ -163,7 +163,7 @@ def test_an_interruption_in_the_function_keeps_the_draws_so_far(call):
 
 
 def test_ctrl_c_in_the_function():
-    """A signal, as the keyboard sends it."""
+    """A signal, as from the keyboard."""
 
     def target(x):
         nonlocal calls

@@ -1,4 +1,4 @@
-"""What the records of a run say, against the run's result and the clock."""
+"""The records of a run, compared with its result and the clock."""
 
 import math
 import time
@@ -97,7 +97,7 @@ def test_what_is_done():
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_times_of_a_run(monkeypatch):
-    """A clock that moves a second at each look at it: one for each record."""
+    """A clock that advances a second each time it is read, which is once per record."""
     ticks = iter(range(100, 10_000))
     monkeypatch.setattr(meter.time, "perf_counter", lambda: float(next(ticks)))
     records, idata = records_of(draws=None, max_evaluations=400)

@@ -1,4 +1,4 @@
-"""Failures that are planted in exact draws are seen, and exact draws, correlated ones too, look well."""
+"""Failures planted in exact draws are detected, and exact draws, also correlated ones, pass."""
 
 import numpy as np
 import pytest

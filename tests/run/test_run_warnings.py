@@ -52,7 +52,7 @@ def test_a_stay_that_is_a_small_part_of_a_long_chain_is_no_matter(made, said):
 
 @pytest.mark.parametrize("made", [0, 20])
 @pytest.mark.parametrize(("rejected", "said"), [(10, []), (11, ["nonfinite-values"])])
-def test_many_values_that_are_not_finite_are_told_of(made, rejected, said):
+def test_many_nonfinite_values_cause_a_warning(made, rejected, said):
     found = say(made=made, draws=None, nonfinite=(rejected, 1000))
     assert [name for name in found if name != "no-draws"] == said
     if said:
@@ -142,7 +142,7 @@ def test_tails_are_judged_by_the_acceptance_everywhere():
     assert list(say(acceptance=0.57, tail_acceptance=0.30)) == ["curved-ridge"]  # a run of 3,000 that was wrong
 
 
-def test_a_funnel_whose_neck_is_hardly_accepted_is_told_of():
+def test_a_funnel_whose_neck_is_hardly_accepted_causes_a_warning():
     """Centered eight schools: .77 and .26 were accepted, and the sd of log tau was .72 of the true one."""
     funnel = {"surrogate_loo_sd": 0.6, "surrogate_trend_sd": 1.1, "surrogate_metric_spread": 140.0}
     said = say(acceptance=0.77, tail_acceptance=0.26, tail_ess=250.0, facts=funnel | {"surrogate_driver": 0})

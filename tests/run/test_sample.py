@@ -21,11 +21,11 @@ ADAPTING = {"vanishing kernel-hmc": VANISHING, "vanishing adaptive-metropolis": 
 EVERY = FREEZING | ADAPTING
 EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
 
-pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # most runs are too short to be any good
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # most runs are too short to converge
 
 
 class Counting:
-    """A target that remembers every call: points and values, in order."""
+    """A target that records every call: points and values, in order."""
 
     def __init__(self, log_density):
         self.log_density, self.points, self.values = log_density, [], []
@@ -143,7 +143,7 @@ def test_evaluations_are_counted_exactly(sampler, chains):
 
 @EACH
 def test_every_draw_keeps_the_value_of_the_one_evaluation_at_its_place(sampler):
-    """Of a noisy density too: an estimate stays with its state and is never made again (pseudo-marginal)."""
+    """Also for a noisy density: an estimate stays with its state and is never recomputed (pseudo-marginal)."""
     rng = np.random.default_rng(2)
     target = Counting(lambda x: NORMAL(x) + 0.5 * rng.standard_normal())
     idata = run(target, sampler, draws=100, save_warmup=True)
@@ -368,7 +368,7 @@ def test_settings_and_names_of_samplers():
     assert json.loads(idata.attrs["settings"]) == {"scale": [1.0, 2.0], "target_acceptance": 0.234}
 
 
-# What goes wrong in the user's function
+# Errors in the user's function
 
 
 class Failing:
@@ -391,7 +391,7 @@ def places(calls, warmup, seed):
 
 
 def check_prefix(idata, reference):
-    """The draws that were made before are those of a run that nothing disturbed."""
+    """The draws before the failure are those of an undisturbed run."""
     for group in ("posterior", "warmup_posterior"):
         some, all_ = positions(idata, group), positions(reference, group)
         assert some.shape[1] <= all_.shape[1]

@@ -1,4 +1,4 @@
-"""kmc.sample_pymc: what pymc.sample takes reaches kmc.sample, or is refused in words."""
+"""kmc.sample_pymc: arguments of pymc.sample reach kmc.sample, or are refused with an explanation."""
 
 import inspect
 import warnings
@@ -39,7 +39,7 @@ def model():
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What kmc.sample would be asked for."""
+    """The arguments that kmc.sample would get."""
     found = {}
 
     def sample(target, **arguments):
@@ -103,7 +103,7 @@ def test_warnings_can_be_kept_off_the_screen(model):
 
 
 def test_every_argument_of_pymc_sample_is_taken_or_refused_in_words(model, asked):
-    """A new version of PyMC may have more of them: they are unknown until someone looks at what they mean."""
+    """A new version of PyMC may have more arguments: they are unknown until someone checks their meaning."""
     taken = inspect.signature(kmc.sample_pymc).parameters
     theirs = [name for name, one in inspect.signature(pm.sample).parameters.items() if one.kind != one.VAR_KEYWORD]
     assert [name for name in theirs if name not in taken and name not in module._UNSUPPORTED] == []

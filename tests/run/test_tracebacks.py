@@ -1,4 +1,4 @@
-"""What a user sees of an error: the own code, and as little of kmc as there can be."""
+"""What a user sees of an error: their own code, and as little of kmc as possible."""
 
 import traceback
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A log-density with the wrong sign is told from a proper one with a start far away."""
+"""A log-density with the wrong sign is distinguished from a proper one with a distant start."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def run(target, sampler=SMALL, **options):
 
 
 @pytest.mark.parametrize("dim", [1, 3])
-def test_a_wrong_sign_is_told(dim):
+def test_a_wrong_sign_is_reported(dim):
     seen = []
 
     def log_density(x):
@@ -66,7 +66,7 @@ def test_a_linear_log_density():
 @pytest.mark.parametrize("far", [1e3, 1e9])
 @pytest.mark.parametrize("sampler", [SMALL, "adaptive-metropolis"])
 def test_a_far_start_or_a_far_mode_is_no_wrong_sign(sampler, far):
-    """Neither a start far from the mode nor a mode far from the start; whatever the run comes to."""
+    """Neither a start far from the mode nor a mode far from the start, whatever the result of the run."""
     initial = far * (1 + 0.1 * np.random.default_rng(0).standard_normal((4, 2)))
     run(lambda x: -0.5 * float(x @ x), sampler, dim=2, initial=initial, max_evaluations=700, draws=None)
     run(lambda x: -0.5 * float((x - far) @ (x - far)), sampler, dim=2, max_evaluations=700, draws=None)
@@ -117,7 +117,7 @@ def test_a_density_that_never_falls_is_not(function):
         probe(ascent, function)
 
 
-def test_little_is_no_ground_for_suspicion():
+def test_a_small_rise_causes_no_suspicion():
     ascent = climbed(lambda x: x, 0.0, 100.0)
     assert not ascent.suspicious
     probe(ascent, lambda x: x)

@@ -1,4 +1,4 @@
-"""Bad input to every score estimator: a right result or a clear error, never a silent NaN."""
+"""Invalid input to every score estimator: a right result or a clear error, never a silent NaN."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_not_fitted(name):
 
 
 def test_duplicated_points(name):
-    """A sample twice is a sample of weight two, and the result is finite."""
+    """A repeated sample counts as one of weight two, and the result is finite."""
     twice = make(name).fit(np.vstack([X, X[:20]]))
     assert np.all(np.isfinite(twice.gradient(POINTS)))
     assert np.all(np.isfinite(twice.laplacian(POINTS)))

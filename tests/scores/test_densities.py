@@ -211,7 +211,7 @@ def test_our_own_densities_are_taken_as_they_are(density):
     assert fit_base(density, X) is density
 
 
-def test_a_laplacian_that_is_missing_is_made_of_differences():
+def test_a_missing_laplacian_is_computed_by_differences():
     base = fit_base(Quartic(), X)
     assert isinstance(base, UserDensity)
     np.testing.assert_array_equal(base.log_density(X), Quartic().log_density(X))
@@ -316,7 +316,7 @@ def test_a_constant_column_is_named():
         check_samples(x, Named())
 
 
-def test_rounding_is_no_spread():
+def test_rounding_does_not_count_as_spread():
     with pytest.raises(ValueError, match="column 0 of X is constant"):
         check_samples(np.column_stack([[1e6, 1e6 + 1e-10], [0.0, 1.0]]))
     check_samples(np.column_stack([[1e6, 1e6 + 1e-8], [0.0, 1e-300]]))

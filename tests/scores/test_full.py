@@ -269,7 +269,7 @@ def test_a_stream_has_values_throughout_or_never():
         fitted().partial_fit(X, VALUES)
 
 
-def test_no_regularization_is_no_estimator():
+def test_without_regularization_there_is_no_estimator():
     with pytest.raises(ValueError, match=r"regularization=0.*expected positive numbers"):
         fitted(regularization=0.0)
 

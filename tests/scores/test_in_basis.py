@@ -1,4 +1,4 @@
-"""Streams, landmarks and what else the estimators in a finite basis share."""
+"""Streams, landmarks and other common parts of the estimators in a finite basis."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The estimators as scikit-learn sees them; kmc itself does not import it but to state an estimator's tags."""
+"""The estimators in scikit-learn; kmc itself imports it only for an estimator's tags."""
 
 import pickle
 import warnings

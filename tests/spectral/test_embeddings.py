@@ -72,7 +72,7 @@ def test_inner_products_of_sketches_are_those_weighted_by_the_third_power_of_the
     assert abs(expected) > 10 * deviation / np.sqrt(repetitions)  # so that zero would not pass
 
 
-# What nobody here wrote
+# Independent references
 
 
 def test_kernel_pca_is_scikit_learns():

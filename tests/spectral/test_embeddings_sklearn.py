@@ -1,4 +1,4 @@
-"""The embeddings as scikit-learn sees them."""
+"""The embeddings in scikit-learn."""
 
 import pickle
 import warnings

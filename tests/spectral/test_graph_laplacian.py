@@ -25,7 +25,7 @@ def _unit(columns):
 
 
 def same_functions(found, expected, atol=1e-8):
-    """But for signs and scales; both (n, k)."""
+    """Equal up to signs and scales; both (n, k)."""
     scale = np.sum(found * expected, axis=0) / np.sum(expected**2, axis=0)
     np.testing.assert_allclose(found, scale * expected, atol=atol)
 

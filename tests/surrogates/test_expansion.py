@@ -39,7 +39,7 @@ def expansion(request, data, metric):
 
 
 def kernel(expansion):
-    """What the oracle needs to know of the choices that were made."""
+    """The choices that the oracle needs."""
     return expansion.kernel.bandwidth, expansion.metric, expansion.regularization, JITTER
 
 
@@ -91,7 +91,7 @@ def test_a_constant_residual_is_the_offset():
 
 
 def test_an_infinite_bandwidth_stands_for_quartics(metric):
-    """They go on beyond the data, where Gaussian sections of any width fall back to nothing."""
+    """They extrapolate beyond the data, where Gaussian sections of any width vanish."""
     rng = np.random.default_rng(15)
     z = rng.standard_normal((200, 2))
 

@@ -20,7 +20,7 @@ def evaluate(target, x):
 
 
 def history(target, n, rng):
-    """What a run leaves behind: draws, some of them pushed off by up to half a standard deviation, and their values."""
+    """The history of a run: draws, some of them displaced by up to half a standard deviation, and their values."""
     x = target.sample(rng, n)
     x = x + x.std(0) * rng.standard_normal(x.shape) * rng.choice([0.0, 0.1, 0.5], (n, 1))
     return x, evaluate(target, x)
@@ -51,7 +51,7 @@ def test_quadratic_is_recovered(rng, dim):
 
 @pytest.mark.parametrize("dof", [1.0, 2.0])
 def test_heavy_tails_are_kept(rng, dof):
-    """A surrogate that falls faster than the density would hold a chain for ages once it is out there."""
+    """A surrogate that falls faster than the density would hold a chain there for a very long time."""
 
     def draw(n):
         return rng.standard_normal((n, 2)) * np.sqrt(dof / rng.chisquare(dof, (n, 1)))
@@ -172,7 +172,7 @@ def test_a_constant_added_to_the_log_density_is_kept(rng):
 
 
 def test_points_outside_the_support(rng):
-    """Half of the points have log-density -inf: what they say of the edge may not spoil the inside."""
+    """Half of the points have log-density -inf: their information on the edge must not harm the inside."""
     x = 1.5 * rng.standard_normal((600, 2))
     y = np.where(x[:, 0] > 0, -0.5 * np.sum(x**2, axis=1), -np.inf)
     inside = np.isfinite(y)
@@ -193,7 +193,7 @@ def test_states_outside_the_support(rng, share):
 
 @pytest.mark.parametrize("width", [0.3, 0.6])
 def test_a_hole_in_the_bulk(rng, width):
-    """Points too deep to count as values must still not look like the bulk: a chain would go there."""
+    """Points too deep to count as values must still not look like the bulk, or a chain would go there."""
 
     def target(x):
         return -0.5 * x @ x - 300.0 * np.exp(-0.5 * np.sum((x - [1.0, 0.0]) ** 2) / width**2)
@@ -210,7 +210,7 @@ def test_a_hole_in_the_bulk(rng, width):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_known_deep_points_stay_out_of_the_bulk(seed):
-    """Far outside, where the density was seen to be nil, a kernel may not extrapolate to the level of the bulk."""
+    """Far outside, where the density is known to be zero, a kernel must not extrapolate to the level of the bulk."""
     rng, target = np.random.default_rng(seed), Ring()
     x, _ = history(target, 400, rng)
     x = np.vstack([x, 8.0 * rng.standard_normal((300, 2))])
@@ -243,7 +243,7 @@ def test_duplicates_count_once(rng):
 @pytest.mark.parametrize("width", [1e-9, 0.0])
 @pytest.mark.filterwarnings("error")
 def test_a_constant_column(rng, width):
-    """A parameter that barely moves is a matter of units, and one that never moved is no reason to fail or to warn."""
+    """A parameter that barely moves is a matter of units; one that never moved causes neither error nor warning."""
     x, y = history(Banana(3, b=0.03), 600, rng)
     narrow = np.column_stack([x[:, :2], 1.0 + width * x[:, 2]])
     y = y if width else y + 0.5 * x[:, 2] ** 2
@@ -266,7 +266,7 @@ def test_equal_values(rng):
 
 
 def test_values_so_steep_that_one_point_stands_out(rng):
-    """A start far from the mode: differences of thousands of nats. A fit of what there is, or LinAlgError for none."""
+    """A start far from the mode: differences of thousands of nats. A fit to these values, or LinAlgError."""
     x = rng.standard_normal((300, 3))
     try:
         surrogate = fitted(x, -1e7 * np.sum((x - 5.0) ** 2, axis=1))

@@ -1,4 +1,4 @@
-"""Parameters on a circle: held to a literal oracle, scipy's von Mises distribution and integrals over the plane."""
+"""Parameters on a circle, compared with an oracle, scipy's von Mises distribution and integrals over the plane."""
 
 import json
 
@@ -57,7 +57,7 @@ def test_every_value_comes_back(low, high):
 
 
 def test_radii_of_start_points_differ():
-    """They have the spread of the law that they are from: else warm-up would have to find it."""
+    """They have the spread of their distribution, so that warm-up need not find it."""
     r = np.hypot(*Direction(0.0, 1.0).unconstrain(np.full(100, 0.3)).T)
     np.testing.assert_allclose(np.log(r).std(), SPREAD, rtol=0.1)
 
@@ -71,7 +71,7 @@ def test_everywhere_finite_and_inside(value):
     assert transform.contains(y).all() and np.isfinite(jacobian).all()
 
 
-def test_values_outside_are_told():
+def test_values_outside_the_support_are_named():
     assert not Direction(0.0, 1.0).contains(np.array([1.0, -1e-9, 2.0, np.nan, np.inf])).any()
     assert Direction(0.0, 1.0).contains(np.array([0.0]))
 

@@ -89,7 +89,7 @@ def test_nan_stops_with_the_parameters():
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_what_is_not_finite_can_be_rejected_and_is_counted(value):
+def test_nonfinite_values_can_be_rejected_and_are_counted(value):
     kept = []
     model = Model(lambda x: -math.inf if x[0] == 1 else value, dim=2, nonfinite="reject")
     evaluate = Evaluator(model, keep=lambda points, evaluations: kept.extend(evaluations))

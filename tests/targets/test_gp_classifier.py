@@ -1,4 +1,4 @@
-"""The pseudo-marginal target against quadrature."""
+"""The pseudo-marginal target, compared with quadrature."""
 
 import numpy as np
 import pytest

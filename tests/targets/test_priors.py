@@ -1,4 +1,4 @@
-"""Priors as parameters: held to scipy's densities, moments of draws, and models written by hand."""
+"""Priors as parameters, compared with scipy's densities, moments of draws, and models written by hand."""
 
 import pickle
 
@@ -248,7 +248,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("given", "error", "message"), WRONG, ids=lambda thing: "")
-def test_what_is_no_prior_is_named(given, error, message):
+def test_invalid_priors_are_named(given, error, message):
     with pytest.raises(error, match=rf"^parameters\['a'\]: distribution=.*{message}"):
         kmc.Model(flat, parameters={"a": given})
     with pytest.raises(error, match=rf"^distribution=.*{message}"):

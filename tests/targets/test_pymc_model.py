@@ -305,7 +305,7 @@ def test_noisy_is_handed_on():
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-def test_what_is_not_finite_is_rejected_unless_it_shall_not_be():
+def test_nonfinite_values_are_rejected_unless_they_raise():
     with pm.Model() as theirs:
         x = pm.Normal("x")
         pm.Potential("hole", pt.switch(x > 0.5, np.nan, 0.0))

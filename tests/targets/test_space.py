@@ -77,7 +77,7 @@ def test_it_pickles(space, x):
     np.testing.assert_array_equal(again.log_jacobian(x), space.log_jacobian(x))
 
 
-# The way back from values that are wrong
+# Inverse of invalid values
 
 VALUES = {"s": np.array([1.0, 2.0]), "w": np.array([[0.5, 0.5], [0.2, 0.8]])}
 

@@ -16,7 +16,7 @@ DATA = {"y": [1.0, 3.0]}
 
 
 class StandIn:
-    """What a bridgestan.StanModel of this program does, written from BridgeStan's documentation.
+    """The behavior of a bridgestan.StanModel of this program, written from BridgeStan's documentation.
 
     data { vector[2] y; }
     parameters { real mu; real<lower=0> tau; matrix[2, 3] m; }
@@ -113,7 +113,7 @@ def test_where_stan_gives_up_the_density_is_zero(model):
     assert model.call(x) == -np.inf  # and says so once: a second warning would be an error
 
 
-def test_what_is_not_finite_is_rejected_unless_it_shall_not_be(model):
+def test_nonfinite_values_are_rejected_unless_they_raise(model):
     class Failing(StandIn):
         def log_density(self, theta_unc, *, propto=True, jacobian=True):
             return np.nan
@@ -177,7 +177,7 @@ generated quantities { real new = normal_rng(mu, tau); }
 
 
 def test_a_real_model(tmp_path, model):
-    """The stand-in does what BridgeStan does."""
+    """The stand-in behaves like BridgeStan."""
     bridgestan = pytest.importorskip("bridgestan")
     if not bridgestan.compile.get_bridgestan_path(download=False):
         pytest.skip("BridgeStan's sources are not installed, so no model can be compiled")

@@ -1,4 +1,4 @@
-"""Bijections: held to Stan's definitions, differences, scipy's distributions and closed forms."""
+"""Bijections, compared with Stan's definitions, differences, scipy's distributions and closed forms."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def test_leading_axes_are_for_many_values(transform, rng):
 @ALONE
 @pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
 def test_there_and_back(transform, rng, scale):
-    x = np.clip(points(transform, rng, (200,), scale), -9, 9)  # where float64 still tells values near an end apart
+    x = np.clip(points(transform, rng, (200,), scale), -9, 9)  # where float64 still resolves values near an end
     np.testing.assert_allclose(transform.unconstrain(transform.constrain(x)), x, atol=1e-6, rtol=1e-6)
 
 
@@ -159,11 +159,11 @@ def test_factors_are_of_correlation_matrices(rng):
         ),
     ],
 )
-def test_values_outside_are_told(transform, outside):
+def test_values_outside_the_support_are_named(transform, outside):
     assert not transform.contains(np.array(outside, float)).any()
 
 
-# What nobody here wrote: scipy's distributions of transformed variables, and volumes from the literature.
+# Independent references: scipy's distributions of transformed variables, and volumes from the literature.
 
 
 def test_a_positive_number(rng):

@@ -1,3 +1,3 @@
-"""Of pytest: the program is for a type checker alone."""
+"""For pytest: the program is for a type checker only."""
 
 collect_ignore = ["program.py"]

@@ -1,7 +1,7 @@
-"""What a user may write, for a type checker: it is never run.
+"""Possible user code, for a type checker: it is never run.
 
-``assert_type`` holds the public types, and a ``type: ignore`` that nothing needs is an error: so each of them says that
-mypy catches that mistake.
+``assert_type`` checks the public types, and an unnecessary ``type: ignore`` is an error: so each of them shows that
+mypy detects that mistake.
 """
 
 from typing import Any, assert_type

@@ -1,4 +1,4 @@
-"""Public functions say what they take and give, and a type checker believes them."""
+"""Public functions have complete type annotations, which a type checker accepts."""
 
 import inspect
 import types
@@ -9,13 +9,13 @@ import pytest
 import kmc
 
 PROGRAM = Path(__file__).with_name("program.py")
-SILENT = "--follow-imports=silent"  # what is wrong in kmc itself is for another run to say
+SILENT = "--follow-imports=silent"  # errors in kmc itself are found elsewhere
 STRICT = [SILENT, "--strict-equality", "--warn-unused-ignores", "--disallow-untyped-calls", "--disallow-any-unimported"]
 
 
 @pytest.mark.slow
 def test_a_typed_program(tmp_path):
-    """Right uses have the types that they are said to have, and wrong ones are found."""
+    """Valid uses have the stated types, and invalid ones are found."""
     api = pytest.importorskip("mypy.api")
     config = PROGRAM.parents[2] / "pyproject.toml"
     said, failed, status = api.run([str(PROGRAM), f"--config-file={config}", f"--cache-dir={tmp_path}", *STRICT])

@@ -63,7 +63,7 @@ def test_cheap_points_share_a_task_and_dear_ones_do_not(client):
 
 
 def test_the_scheduler_keeps_nothing_of_a_sweep(client):
-    def accounts(dask_scheduler):  # of stretches of tasks without a break
+    def accounts(dask_scheduler):  # statistics of tasks
         return len(dask_scheduler.extensions["spans"].spans)
 
     before = client.run_on_scheduler(accounts)

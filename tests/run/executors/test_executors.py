@@ -20,14 +20,14 @@ from tests.run.executors.models import POINTS
 def sampled(executor, target=models.quartic, **options):
     """A short run; the points of its sweeps are evaluated in parallel."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", kmc.KmcWarning)  # it is too short to have converged
+        warnings.simplefilter("ignore", kmc.KmcWarning)  # it is too short to converge
         return kmc.sample(
             target, dim=2, sampler="adaptive-metropolis", draws=50, seed=3, progress=False, executor=executor, **options
         )
 
 
 class SerialPool:
-    """The least that a pool can be."""
+    """The minimal interface of a pool."""
 
     def __init__(self):
         self.seen = []
@@ -38,7 +38,7 @@ class SerialPool:
 
 
 class OtherProcess:
-    """A pool whose worker is another process, in all that matters: tasks are pickled, and its memory is not ours."""
+    """A pool that behaves like one with another process: tasks are pickled, and memory is not shared."""
 
     def __init__(self, monkeypatch):
         self.payloads, self._remembered, self._patch = 0, {}, monkeypatch
@@ -60,7 +60,7 @@ def test_threads_give_the_same_draws(pool):
     assert found.posterior.attrs["n_evaluations"] == expected.posterior.attrs["n_evaluations"]
 
 
-def test_what_is_an_executor():
+def test_valid_executors():
     assert as_executor(None) == InProcess()
     assert as_executor(3) == ProcessExecutor(3)
     pool = SerialPool()
@@ -70,7 +70,7 @@ def test_what_is_an_executor():
 
 
 @pytest.mark.parametrize("executor", ["4", 2.0, True, SerialPool, map])
-def test_what_is_none(executor):
+def test_invalid_executors(executor):
     with pytest.raises(TypeError, match=rf"executor={re.escape(repr(executor))}: expected None, a number of processes"):
         as_executor(executor)
 

@@ -58,7 +58,7 @@ def test_failures_travel_and_workers_keep_to_one_thread():
             evaluate(POINTS)
         assert evaluate.n_evaluations == 6
         np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
-        assert mapper(POINTS[:1])[0].value == 0.0  # the process goes on
+        assert mapper(POINTS[:1])[0].value == 0.0  # the process continues
     assert gone(int(outcomes[0].blobs["pid"]))
 
 
@@ -142,7 +142,7 @@ def test_ctrl_c_leaves_no_process(tmp_path, stop):
     try:
         wait_until(lambda: len([path for path in folder.iterdir() if path.read_text()]) == 2)
         pids = [int(path.name) for path in folder.iterdir()] + [int(path.read_text()) for path in folder.iterdir()]
-        os.killpg(run.pid, stop)  # as a terminal does
+        os.killpg(run.pid, stop)  # as from a terminal
         out, _ = run.communicate(timeout=60)
     finally:
         run.kill()
@@ -151,7 +151,7 @@ def test_ctrl_c_leaves_no_process(tmp_path, stop):
 
 
 def gone(pid):
-    """Whether a process has ended, a zombie that nobody has waited for included."""
+    """Whether a process has ended, including a zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -176,7 +176,7 @@ kmc.sample(lambda x: -0.5 * float(x @ x), dim=2, draws=10, executor=1, progress=
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("zarr") is None, reason="no zarr")
-def test_a_script_without_a_guard_is_told_so_in_one_sentence(tmp_path):
+def test_a_script_without_a_guard_gets_one_sentence(tmp_path):
     script, store = tmp_path / "script.py", str(tmp_path / "run.zarr")
     script.write_text(UNGUARDED.format(store=store))
     environment = {**os.environ, "PYTHONPATH": str(Path(kmc.__file__).parent.parent)}

@@ -1,4 +1,4 @@
-"""A store needs zarr; how often it is written does not depend on the clock here."""
+"""Stores need zarr; here the times of commits do not depend on the clock."""
 
 from itertools import count
 from types import SimpleNamespace
@@ -20,5 +20,5 @@ def often(monkeypatch):
 
 @pytest.fixture
 def no_snapshots(monkeypatch):
-    """All is run again from the history."""
+    """Everything is run again from the history."""
     monkeypatch.setattr(recorder.snapshot, "load", lambda folder, record: None)

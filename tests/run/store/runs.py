@@ -1,4 +1,4 @@
-"""Small runs to interrupt, and what must be the same when they go on."""
+"""Small runs to interrupt, and checks that a resumed run is the same."""
 
 import numpy as np
 
@@ -55,7 +55,7 @@ VARYING = ("created_at", "sampling_time")
 
 
 def assert_same(one, other, attrs=True):
-    """Groups, variables, coordinates, types and attributes, bit for bit, but for what depends on the clock."""
+    """Groups, variables, coordinates, types and attributes, bit for bit, except for those that depend on the clock."""
     assert set(groups(one)) == set(groups(other))
     for name, group in groups(one).items():
         left, right = (g.to_dataset() if hasattr(g, "to_dataset") else g for g in (group, groups(other)[name]))

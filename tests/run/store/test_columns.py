@@ -1,4 +1,4 @@
-"""Columns are what zarr reads, and know when they are damaged."""
+"""zarr can read columns, and damage is detected."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The campaign of crashes at file operations, in small; ``benchmarks/crashes.py`` is the large one."""
+"""A small version of the campaign of crashes at file operations, ``benchmarks/crashes.py``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Full disks, folders that are read-only, bytes that change: an error names the file, and the rest can be read."""
+"""Full disks, read-only folders, changed bytes: an error names the file, and the rest can be read."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 
 
 class FullDisk:
-    """Takes so many writes, half of the next one, and no more."""
+    """Allows this number of writes, half of the next one, and no more."""
 
     def __init__(self, writes):
         self.left = writes
@@ -47,7 +47,7 @@ def test_a_full_disk(tmp_path, monkeypatch, often, writes):
 
 
 def test_a_disk_that_is_full_at_the_end(tmp_path, monkeypatch):
-    """What was drawn is not lost."""
+    """The draws are not lost."""
     path, asked = tmp_path / "run.zarr", settings("random-walk")
     whole = kmc.sample(log_density, **asked)
     run = kmc.iterate(log_density, store=path, **{k: v for k, v in asked.items() if k != "progress"})
@@ -61,7 +61,7 @@ def test_a_disk_that_is_full_at_the_end(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("made", [True, False])
 def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch, made):
-    """Said before anything is evaluated; what is there can be read."""
+    """The error comes before any evaluation; existing data can be read."""
     path, opened = tmp_path / "run.zarr", os.open
 
     def refuse(name, flags, *mode, **others):
@@ -81,7 +81,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch, made):
 
 
 class Observed(ParameterSpace):
-    """Parameters, and data that go with the draws."""
+    """Parameters, and data stored with the draws."""
 
     data = {"observed_data": {"y": (("time",), np.arange(4.0))}}  # noqa: RUF012
 
@@ -98,7 +98,7 @@ def finished(tmp_path_factory):
 
 
 def everything(idata):
-    """All variables, as bytes; what cannot be read, as the message."""
+    """All variables, as bytes; for unreadable ones, the message."""
     found = {}
     for group in ("posterior", "unconstrained_posterior", "sample_stats", "observed_data"):
         for name, variable in idata[group].data_vars.items() if group in idata else ():
@@ -131,7 +131,7 @@ HARMFUL = {
 
 @pytest.fixture(params=["flip", "truncate", "remove"])
 def harmed(request, finished):
-    """Harms a file of the store, until the end of the test."""
+    """Damages a file of the store, until the end of the test."""
     restored = []
 
     def harm(name):
@@ -153,7 +153,7 @@ def harmed(request, finished):
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_harm_that_is_none(finished, harmed, name):
+def test_harmless_damage(finished, harmed, name):
     path = harmed(name)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -165,7 +165,7 @@ def test_harm_that_is_none(finished, harmed, name):
 
 @pytest.mark.parametrize("name", HARMFUL)
 def test_harm_to_draws(finished, harmed, name):
-    """The variable that is in the file cannot be read, all others can."""
+    """The variable in this file cannot be read, all others can."""
     path = harmed(name)
     found = everything(kmc.load(finished[0]))
     assert str(path) in found.pop(HARMFUL[name])
@@ -189,7 +189,7 @@ def test_harm_to_both_copies_of_the_commit(finished, harmed):
             kmc.load(finished[0])
 
 
-def test_a_run_goes_on_from_the_copy(tmp_path):
+def test_a_run_resumes_from_the_copy(tmp_path):
     path, asked = tmp_path / "run.zarr", settings("random-walk")
     with pytest.raises(kmc.EvaluationError):
         kmc.sample(Interrupted(150, Stop()), store=path, **asked)

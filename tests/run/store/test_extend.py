@@ -24,7 +24,7 @@ def test_more_draws(tmp_path, name):
 
 
 def test_in_two_steps_as_in_one(tmp_path):
-    """With warm-up given, random walks do not depend on how many draws were asked for."""
+    """With a given warm-up, random walks do not depend on the number of draws."""
     asked = settings("random-walk", warmup=30, max_evaluations=None)
     whole = kmc.sample(log_density, **{**asked, "draws": 70})
     kmc.sample(log_density, store=tmp_path / "run.zarr", **asked)
@@ -42,7 +42,7 @@ def test_a_budget(tmp_path):
 
 
 def test_what_a_budget_cut_off_comes_first(tmp_path):
-    """The sweep that was proposed when the budget ended is made when there is another."""
+    """The sweep that was proposed when the budget ended is made with the extended budget."""
     asked = settings("random-walk", warmup=10, draws=None)
     whole = kmc.sample(log_density, **{**asked, "max_evaluations": 161})
     kmc.sample(log_density, store=tmp_path / "run.zarr", **{**asked, "max_evaluations": 101})

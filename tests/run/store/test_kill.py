@@ -1,4 +1,4 @@
-"""kill -9 at any moment, as often as you like: the run goes on to the same draws."""
+"""After kill -9 at any moment, any number of times, the run resumes to the same draws."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 
 
 def kill_past(path, name, n_evaluations, seconds):
-    """Run until so many evaluations are in the store, and some time more; whether the run was still at it."""
+    """Run until the store has this number of evaluations, and some time more; whether the run was still active."""
     command = [sys.executable, "-m", "tests.run.store.victim", str(path), name]
     with subprocess.Popen(command) as process:
         while process.poll() is None and reached(path) < n_evaluations:

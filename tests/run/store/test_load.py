@@ -1,4 +1,4 @@
-"""``kmc.load`` is what ``kmc.sample`` returned, read from disk when it is looked at."""
+"""``kmc.load`` gives the result of ``kmc.sample``, read from disk on access."""
 
 import json
 import pickle

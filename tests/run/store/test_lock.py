@@ -1,4 +1,4 @@
-"""One process writes to a store, and dies as it likes."""
+"""One process at a time writes to a store, and may die at any time."""
 
 import errno
 import json
@@ -42,7 +42,7 @@ def go_on(path):
 
 
 def test_another_process_is_refused_and_killed(store):
-    """The store is free at once, even if a process that the dead one has forked lives on."""
+    """The store is free at once, even if a forked child of the dead process is alive."""
     with subprocess.Popen([sys.executable, "-c", HOLDER, str(store)], stdout=subprocess.PIPE, text=True) as holder:
         child = int(holder.stdout.readline())
         try:
@@ -55,7 +55,7 @@ def test_another_process_is_refused_and_killed(store):
             assert kmc.load(store).posterior.sizes["draw"] > 0
             holder.kill()
             holder.wait()
-            os.kill(child, 0)  # it is there
+            os.kill(child, 0)  # it is alive
             result = go_on(store)
         finally:
             holder.kill()

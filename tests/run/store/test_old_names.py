@@ -14,7 +14,7 @@ OLD = {new: old for names in FIELDS.values() for old, new in names.items()}
 
 
 def kernel_hmc_with(estimator, options):
-    """What the settings of a ScoreHMC were, when it was a KernelHMC with an estimator."""
+    """The settings of a ScoreHMC when it was a KernelHMC with an estimator."""
     return options["warmup_sampler"] | {
         "archive_probability": options["random_walk_probability"],
         "max_archive": options["max_states"],
@@ -25,7 +25,7 @@ def kernel_hmc_with(estimator, options):
 
 
 def age(path):
-    """Give the store the names that it would have had."""
+    """Rename in the store to the old names."""
     content = read_json(path / "zarr.json")
     about = content["attributes"]["kmc"]
     asked = about["settings"]

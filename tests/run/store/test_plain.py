@@ -1,4 +1,4 @@
-"""States as plain data come back as they were, or are refused by the name of a field."""
+"""States survive as plain data, or are refused with the name of a field."""
 
 import json
 from collections import deque
@@ -60,7 +60,7 @@ def state_of(target, sampler, dim=3, evaluations=400, independent_runs=1):
 
 
 def in_all(thing, seen=None):
-    """Everything that a state holds, each object once."""
+    """Everything in a state, each object once."""
     seen = {} if seen is None else seen
     if id(thing) in seen:
         return seen
@@ -83,7 +83,7 @@ def layouts(state):
 
 @pytest.mark.parametrize("name", ALL)
 def test_states_of_all_samplers(name):
-    """Nothing in them is foreign; what is restored is taken apart into the same bytes, in the same memory layout."""
+    """Nothing in them is foreign; a restored state gives the same bytes, in the same memory layout."""
     state = state_of(log_density, ALL[name], independent_runs=2 if name == "vanishing" else 1)
     parts = flatten(state)
     assert parts.foreign == []
@@ -93,7 +93,7 @@ def test_states_of_all_samplers(name):
 
 
 def test_a_state_with_a_funnel_and_noise():
-    """Transports, and what else a surrogate may be made of."""
+    """Transports, and other parts of a surrogate."""
     options = kmc.KernelHMC(fit=FitOptions(n_basis=40), min_warmup_evaluations=400)
     state = state_of(kmc.Model(funnel, dim=3, noisy=True), options, None, 1200)
     (surrogate,) = {id(x): x for x in in_all(state).values() if isinstance(x, Surrogate)}.values()

@@ -1,4 +1,4 @@
-"""A store that cannot be gone on with is refused, in a sentence that says why."""
+"""A store that cannot be resumed is refused, with a sentence that says why."""
 
 import importlib.util
 import json
@@ -135,7 +135,7 @@ def test_another_version_runs_the_history_again(store):
 
 
 def test_another_course(store, monkeypatch):
-    """What would be proposed now is not what was evaluated then."""
+    """The points requested now differ from those evaluated before."""
     edit(store, lambda about: about["commit"].update(snapshots=[]))
     monkeypatch.setattr("kmc.mcmc.random_walk.np.exp", lambda x: 1.0001 * np.e**x)
     with pytest.raises(ValueError, match="evaluation .* was made at x = .* with kmc .* target has changed"):
@@ -152,7 +152,7 @@ def test_another_writer(store):
 
 
 def test_a_store_that_was_being_made(tmp_path):
-    """Killed before there was anything to go on with."""
+    """Killed before there was anything to resume."""
     path = tmp_path / "run.zarr"
     (path / "given").mkdir(parents=True)
     assert_same(go_on(path), kmc.sample(log_density, **settings("random-walk")))

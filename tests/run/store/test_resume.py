@@ -1,4 +1,4 @@
-"""A run that was interrupted goes on to the same draws, bit for bit."""
+"""An interrupted run resumes to the same draws, bit for bit."""
 
 import warnings
 
@@ -26,8 +26,8 @@ def resumed(path, name, **others):
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_a_store_changes_nothing(tmp_path, uninterrupted, name):
     path = tmp_path / "run.zarr"
-    assert_same(resumed(path, name), uninterrupted[name])  # there is nothing yet to go on with
-    assert_same(resumed(path, name), uninterrupted[name])  # and here nothing to do
+    assert_same(resumed(path, name), uninterrupted[name])  # there is nothing to resume yet
+    assert_same(resumed(path, name), uninterrupted[name])  # and here it is finished
 
 
 @pytest.mark.parametrize("k", [1, 61, 143])
@@ -87,7 +87,7 @@ def test_callbacks(tmp_path, uninterrupted, name):
     kmc.sample(log_density, store=path, callback=lambda record: record.draw == 12, **settings(name))
     assert kmc.load(path).posterior.sizes["draw"] == 12
     assert_same(resumed(path, name, callback=seen.append), uninterrupted[name])
-    assert next(record.draw for record in seen if record.phase == "sampling") == 13  # what was told is not told again
+    assert next(record.draw for record in seen if record.phase == "sampling") == 13  # earlier records are not repeated
 
 
 def test_an_exception_of_the_callback(tmp_path, uninterrupted):
@@ -158,7 +158,7 @@ def test_blobs_where_most_points_have_none(tmp_path, monkeypatch, start):
 
 
 class Noise:
-    """An estimate that is another one at each call."""
+    """An estimate that differs at each call."""
 
     def __init__(self, seed=0):
         self.rng = np.random.default_rng(seed)
@@ -177,6 +177,6 @@ def test_estimates_are_kept(tmp_path, name, often):
         kmc.sample(model, store=tmp_path / "run.zarr", **asked)
     n = kmc.load(tmp_path / "run.zarr").attrs["n_evaluations"]
     noise.rng = np.random.default_rng(0)
-    noise.rng.standard_normal(n)  # the sweep that failed left nothing behind
+    noise.rng.standard_normal(n)  # the sweep that failed left no trace
     result = kmc.sample(model, store=tmp_path / "run.zarr", resume=True, save_warmup=True, **asked)
     assert_same(result, reference)

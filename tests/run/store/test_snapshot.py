@@ -1,4 +1,4 @@
-"""What is pickled comes back as it was: the strides of an array decide in which order its numbers are added."""
+"""Pickles restore arrays with their strides, which determine the order of summation."""
 
 import pickle
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 
 
 class Arrays(ExactPickler):
-    """Notes the memory layout of all arrays in a thing."""
+    """Records the memory layout of all arrays in an object."""
 
     def __init__(self, thing):
         super().__init__(Sink(), protocol=5)

@@ -1,4 +1,4 @@
-"""A store is plain data, and what is pickled in it is loaded only on request."""
+"""A store is plain data, and its pickles are loaded only on request."""
 
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 
 
 class Straight:
-    """An estimator that kmc did not make: the score of a Gaussian."""
+    """An estimator that is not from kmc: the score of a Gaussian."""
 
     def __repr__(self):
         return "Straight()"
