@@ -13,7 +13,7 @@ from kmc.linalg import cholesky_whitening, ridge_path
 from kmc.surrogates.noise import no_worse
 
 REGULARIZATIONS = np.logspace(-13, 2, 31)
-_DEGREE = 4
+DEGREE = 4
 
 
 class Data(NamedTuple):
@@ -147,7 +147,7 @@ def system(forms: Forms, scores: Forms | None, whitening: np.ndarray, share: flo
 def kernel_of_width(centers: np.ndarray, factor: float) -> Gaussian | Polynomial:
     """The Gaussian of that bandwidth, in median distances between centers; quartic polynomials if it is infinite."""
     if factor == np.inf:
-        return Polynomial(_DEGREE, 1.0, 2.0 * float(np.sqrt(np.median(np.sum(centers**2, axis=1)))))
+        return Polynomial(DEGREE, 1.0, 2.0 * float(np.sqrt(np.median(np.sum(centers**2, axis=1)))))
     return Gaussian(factor * median_distance(centers))
 
 

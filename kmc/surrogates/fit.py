@@ -6,6 +6,7 @@ repair where the surrogate is shallow and the truth deep.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from kmc.deprecation import renamed_fields
 from kmc.landmarks import spread
 from kmc.surrogates import jit_state
 from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
-from kmc.surrogates.expansion import Data, fit_expansion
+from kmc.surrogates.expansion import DEGREE, Data, fit_expansion
 from kmc.surrogates.metric import gradient_metric, polynomial_metric
 from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, highest, no_worse, settled
 from kmc.surrogates.score_weight_cv import make_folds, with_best_share
@@ -29,6 +30,8 @@ from kmc.surrogates.walls import learn_wall
 from kmc.surrogates.whitening import Whitening, whiten_states
 
 ABOVE_DATA = 3.0  # nats by which a surrogate may exceed the highest value seen
+_MOST_QUARTICS = 1400  # polynomials of degree four in eleven variables: a fit takes a few seconds
+_VALUES_PER_QUARTIC, _CENTERS_PER_QUARTIC = 1.2, 1.1  # values and centers for each of them
 _DEEPER = 16.0  # times the edge: values that show how the target bends
 
 
@@ -232,7 +235,11 @@ def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None
     noise = noise_sd or 0.0
     poor = min(max(options.target_loo_sd, 0.25 * beyond_noise(trend.residual_sd, noise)), 2.0 * options.target_loo_sd)
     factors = _factors(options, previous)
-    data, expansion = _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise)
+    known = previous is not None and len(previous.expansion.centers) > _quartics(x.shape[1])
+    if known and (quartic := _all_quartics(data, options, rng)) is not None and quartic[1].loo_sd < options.target_loo_sd:
+        data, expansion = quartic
+    else:
+        data, expansion = _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise)
     if options.score_weight == "cv":
         folds = make_folds(x_kept, states, rng)
         expansion = with_best_share(data, expansion, folds, _neighbors(expansion.factor, options), options.jitter)
@@ -334,7 +341,26 @@ def _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor,
         best = fit_expansion(data, best.metric, _neighbors(best.factor, options), options.jitter)
         trial = fit_expansion(data, gradient_metric(best, data), (best.factor,), options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
+    if beyond_noise(best.loo_sd, noise_sd) > poor and (quartic := _all_quartics(data, options, rng)) is not None:
+        return quartic if quartic[1].loo_sd < 0.5 * best.loo_sd else (data, best)
     return data, best
+
+
+def _all_quartics(data, options, rng):
+    """The expansion in all polynomials of degree four; None where there are too many, or too few values.
+
+    In the isotropic metric: a learned one makes some of them too small to tell from rounding.
+    """
+    n, dim = data.z.shape
+    size = _quartics(dim)
+    if np.inf not in options.bandwidths or not len(data.centers) < size <= min(_MOST_QUARTICS, n / _VALUES_PER_QUARTIC):
+        return None
+    data = data._replace(centers=data.z[rng.permutation(n)[: int(_CENTERS_PER_QUARTIC * size)]])
+    return data, fit_expansion(data, np.eye(dim), (np.inf,), options.jitter)
+
+
+def _quartics(dim):
+    return math.comb(dim + DEGREE, DEGREE)
 
 
 def _clearly_better(trial, best, data):
