@@ -25,7 +25,9 @@ ABOVE_TREND = 3.0  # nats that the sections may add to the trend anywhere
 class SurrogateJitState(NamedTuple):
     """log s(z) = constant - depth(z) + Σ_a coefficients_a k(u, centers_a) with u = metric z - shift.
 
-    The sections are radial, k = exp(-rate |u - c|²), or polynomials, k = (1 + rate <u, c>)⁴.
+    The sections are radial, k = exp(-rate |u - c|²), or polynomials, k = (1 + rate <u, c>)⁴. Many polynomials are summed
+    beforehand: if ``quartic`` is not empty, their sum is qᵀ quartic q, where q has 1, u_i and u_i u_j (i <= j), and the
+    centers are not used.
 
     The trend's depth is a function of q = (z - location)ᵀ precision (z - location): (ν + d)/2 log(1 + q/ν) for a
     Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as
@@ -55,13 +57,14 @@ class SurrogateJitState(NamedTuple):
     reach: float = 1.0
     radial: bool = True
     offset: float = 0.0
+    quartic: np.ndarray = np.zeros((0, 0))  # (p, p) with p = (d + 1)(d + 2) / 2
 
 
 @numba.njit(cache=True)
 def workspace(state):
     """Scratch arrays for :func:`value_and_gradient`."""
     d, m = state.centers.shape
-    return np.empty((4, d)), np.empty((2, m))
+    return np.empty((4, d)), np.empty((2, max(m, len(state.quartic))))
 
 
 @numba.njit(cache=True)
@@ -102,6 +105,8 @@ def _sections(state, u, g, work):
     """The sum of the sections at u; its gradient in u is written into ``g``."""
     d, m = state.centers.shape
     argument, value = work[0], work[1]
+    if len(state.quartic):
+        return _quartic(state.quartic, u, g, argument, value)
     argument[:] = 0.0
     if not state.radial:
         np.dot(u, state.centers, argument)
@@ -126,6 +131,32 @@ def _sections(state, u, g, work):
     np.dot(state.centers, value, g)
     for j in range(d):
         g[j] = 2.0 * state.rate * (g[j] - u[j] * total)
+    return total
+
+
+@numba.njit(cache=True)
+def _quartic(matrix, u, g, q, product):
+    """qᵀ matrix q, its gradient in u in ``g``: one product with a small matrix, however many centers there were."""
+    d = len(u)
+    q[0] = 1.0
+    at = 1 + d
+    for i in range(d):
+        q[1 + i] = u[i]
+        for j in range(i, d):
+            q[at] = u[i] * u[j]
+            at += 1
+    np.dot(matrix, q, product)
+    total = np.dot(q, product)
+    for i in range(d):
+        g[i] = product[1 + i]
+    at = 1 + d
+    for i in range(d):
+        for j in range(i, d):
+            g[i] += product[at] * u[j]
+            g[j] += product[at] * u[i]
+            at += 1
+    for i in range(d):
+        g[i] *= 2.0
     return total
 
 

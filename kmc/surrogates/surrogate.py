@@ -18,6 +18,8 @@ from kmc.surrogates.wall_jit_state import WalledState
 from kmc.surrogates.walls import Wall, walled
 from kmc.surrogates.whitening import Whitening, whiten_states
 
+QUARTICS_IN_SUM = 600  # centers of polynomials, beyond which their sum is formed once and for all
+
 
 @dataclass(frozen=True)
 class Surrogate(InCoordinates):
@@ -143,5 +145,21 @@ def make_jit_state(
     constant = trend.constant + expansion.offset
     reach = float(np.quantile(np.linalg.norm(expansion.centers, axis=1), 0.95))
     radial = isinstance(expansion.kernel, Gaussian)
-    sections = (metric, metric @ expansion.origin, centers, expansion.coefficients, expansion.rate)
-    return jit_state.SurrogateJitState(constant, *common, *sections, ceiling, reach, radial, expansion.offset)
+    coefficients, quartic = expansion.coefficients, jit_state.SurrogateJitState._field_defaults["quartic"]
+    if not radial and len(coefficients) > QUARTICS_IN_SUM:
+        quartic = quartic_form(centers, coefficients, expansion.rate)
+        centers, coefficients = np.zeros((dim, 1)), np.zeros(1)
+    sections = (metric, metric @ expansion.origin, centers, coefficients, expansion.rate)
+    return jit_state.SurrogateJitState(constant, *common, *sections, ceiling, reach, radial, expansion.offset, quartic)
+
+
+def quartic_form(centers: np.ndarray, coefficients: np.ndarray, rate: float) -> np.ndarray:
+    """The matrix A with Σ_a coefficients_a (1 + rate <u, c_a>)⁴ = qᵀ A q, q = (1, u_i, u_i u_j with i <= j); (p, p).
+
+    Because (1 + rate <u, c>)² = <q, r> with r = (1, 2 rate c_i, rate² c_i² or 2 rate² c_i c_j).
+    """
+    dim = len(centers)
+    i, j = np.triu_indices(dim)
+    twice = np.where(i == j, 1.0, 2.0) * rate**2
+    squares = np.vstack([np.ones(centers.shape[1]), 2.0 * rate * centers, twice[:, None] * centers[i] * centers[j]])
+    return (squares * coefficients) @ squares.T

@@ -75,6 +75,23 @@ def test_banana_is_learned(seed):
     assert surrogate.loo_sd < 0.3 < surrogate.trend_sd
 
 
+def test_many_bends_are_learned(rng):
+    """Three bananas side by side are a polynomial of degree four in six variables: 210 terms, whatever was asked for."""
+    part = Banana(2, b=0.1)
+
+    def target(x):
+        return sum(part(pair) for pair in x.reshape(3, 2))
+
+    x = np.hstack([part.sample(rng, 900) for _ in range(3)])
+    x += 0.1 * x.std(0) * rng.standard_normal(x.shape)
+    few = fitted(x[:240], evaluate(target, x[:240]), n_basis=40)
+    surrogate = fitted(x, evaluate(target, x), n_basis=40)
+    assert len(few.expansion.centers) < 210 < len(surrogate.expansion.centers)
+    assert few.loo_sd > 1.0 and surrogate.loo_sd < 0.01
+    fresh = np.hstack([part.sample(rng, 300) for _ in range(3)])
+    assert np.median(np.abs(surrogate.log_density(fresh) - evaluate(target, fresh))) < 0.01
+
+
 @pytest.mark.parametrize("target", [Banana(4, b=0.03), Bimodal(2, weight=0.3), Ring()], ids=repr)
 def test_leave_one_out_sd_tells_the_error(rng, target):
     surrogate = fitted(*history(target, 1000, rng))

@@ -3,6 +3,7 @@ import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
 from kmc.surrogates import FitOptions, fit_surrogate, jit_state
+from kmc.surrogates.surrogate import quartic_form
 from tests.oracles import differences
 from tests.oracles import point as oracle
 
@@ -50,6 +51,21 @@ def test_value_and_gradient(dof, caps, radial):
         assert value == pytest.approx(oracle.value(surrogate, z), rel=1e-13)
         slope = differences.gradient(lambda z: oracle.value(surrogate, z), z)
         np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("dof", [0.0, 2.5])
+def test_a_sum_of_polynomials_is_one_form(dof):
+    """The oracle sums over the centers."""
+    surrogate = state(dof, dim=4, m=90, radial=False)
+    form = quartic_form(surrogate.centers, surrogate.coefficients, surrogate.rate)
+    summed = surrogate._replace(centers=np.zeros((4, 1)), coefficients=np.zeros(1), quartic=form)
+    assert form.shape == (15, 15)
+    for half_q in (0.1, 2.0, 6.0):
+        for z in at_depth(surrogate, half_q):
+            value, gradient = evaluate(summed, z)
+            assert value == pytest.approx(oracle.value(surrogate, z), rel=1e-12)
+            by_centers = evaluate(surrogate, z)[1]
+            np.testing.assert_allclose(gradient, by_centers, rtol=1e-10, atol=1e-10 * np.abs(by_centers).max())
 
 
 @pytest.mark.parametrize("dof", [0.0, 2.5])
