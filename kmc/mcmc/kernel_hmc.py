@@ -421,6 +421,11 @@ class KernelHMCState:
         """A warm-up like this one of another mode, of at least so many evaluations, from a cloud of points (k, d)."""
         return KernelHMCState(replace(self.options, search_share=0.0, min_warmup_evaluations=least), setup, cloud)
 
+    def relearn(self, x: np.ndarray, values: np.ndarray) -> None:
+        """Take in evaluations (n, d), and fit again."""
+        self._trainer.history.extend(x, values)
+        self._plan = self._trainer.replan(self._plan)
+
     def finish(self) -> None:
         """Freeze now."""
         self._freeze()

@@ -36,6 +36,7 @@ _WANDERING = 40  # trajectories, after which a chain on the surrogate has come t
 _POOR = 1.0  # error of a surrogate, in nats, on which chains may go astray
 _DEEP = 200  # points of other modes that a warm-up is told of
 _ABYSS = 1e5  # nats
+_CROSSINGS = 10  # times that a warm-up of a mode climbs over its border: it is in the arm of another one
 _FAR = 6.0  # times the distance between neighboring states: no walker came from there
 _SIZE = 1000  # draws that masses are estimated from
 
@@ -60,6 +61,9 @@ class Explorer(Protocol):
 
     def propose_again(self) -> np.ndarray:
         """The same points."""
+
+    def relearn(self, x: np.ndarray, values: np.ndarray) -> None:
+        """Take in evaluations (n, d) and fit again."""
 
     def advance(self, values: np.ndarray) -> Step | None:
         """NaN is the value of a point that is none of this mode's."""
@@ -135,6 +139,7 @@ class ModeSearch:
         self._found: list[Summit] = []
         self._climbs: list[Climb] = []
         self._learning: tuple[Explorer, int, Summit | None] | None = None
+        self._crossings: list[int] = []  # of the warm-up under way: the modes that they led to
         self._n_parts = 0  # of the first warm-up, that are not learned yet
         self._bulk = 0.5 * setup.dim + np.sqrt(2.0 * setup.dim) + 2.0  # depth
         self._look = np.empty((0, setup.dim))
@@ -291,7 +296,7 @@ class ModeSearch:
         )
         explorer = self._main.another(setup, self._frame.back(cloud), int(known.sum()) + 200)
         self._deepen(explorer, history.x[labels != index])
-        self._learning = explorer, index, None
+        self._learning, self._crossings = (explorer, index, None), []
 
     def _deepen(self, explorer, x):
         """Tell a warm-up that points of other modes are none of its own: its surrogate is to be low there."""
@@ -410,7 +415,7 @@ class ModeSearch:
         explorer = self._main.another(setup, cloud, 1000)
         others = np.vstack([other.trainer.states() for other in self.explorers])
         self._deepen(explorer, others[self._labels(others) != len(self._shapes) - 1])
-        self._learning = explorer, len(self._shapes) - 1, summit
+        self._learning, self._crossings = (explorer, len(self._shapes) - 1, summit), []
         return True
 
     def _learn(self, explorer, index, summit, values):
@@ -418,8 +423,13 @@ class ModeSearch:
         points = explorer.propose_again()
         mine = self._labels(points) == index
         n_fits = explorer.trainer.n_fits
+        top = explorer.trainer.history.log_density.max(initial=-np.inf)
         record = explorer.advance(np.where(mine, values, np.nan))
         self._remember(points[~mine], values[~mine])
+        self._crossings += self._led_out(explorer, top, points[~mine], values[~mine])
+        if len(self._crossings) >= _CROSSINGS and not explorer.frozen:
+            self._dissolve(explorer, summit)
+            return record
         if explorer.trainer.n_fits > n_fits:
             self._shapes[index] = self._shape_of(explorer)
         if self._used() >= self._limit and not explorer.frozen:
@@ -432,6 +442,31 @@ class ModeSearch:
                 self._shapes.pop()
                 self.left.append(summit)
         return record
+
+    def _led_out(self, explorer, top, x, values):
+        """The modes of the points that are higher than all of an explorer, where its surrogate leads smoothly."""
+        surrogate = explorer.plan.surrogate
+        if surrogate is None or not np.any(values > top):
+            return []
+        x, values = x[values > top], values[values > top]
+        smooth = np.abs(values - surrogate.log_density(x)) < _TOLERANCE[0] * (1.0 + surrogate.error_sd)
+        return self._labels(x[smooth]).tolist()
+
+    def _dissolve(self, explorer, summit):
+        """Give what a warm-up in the arm of a mode has learned to that mode."""
+        whose = max(set(self._crossings), key=self._crossings.count)
+        self._learning, self._crossings = None, []
+        if summit is None:  # the first warm-up was not in several modes after all
+            self._n_parts, self.explorers, self._shapes = 0, [self._main], [self._shape_of(self._main)]
+            return
+        self._shapes.pop()
+        learned, owner = explorer.trainer.history, self.explorers[whose]
+        real = learned.log_density > self._known_top - 0.5 * _ABYSS
+        x = np.vstack([self._known[0], learned.x[real]])
+        values = np.concatenate([self._known[1], learned.log_density[real]])
+        seen = {row.tobytes() for row in owner.trainer.history.x}
+        new = np.array([row.tobytes() not in seen for row in x]) & (self._labels(x) == whose)
+        owner.relearn(x[new], values[new])
 
     def _labels(self, x):
         z = self._frame.coordinates(x)

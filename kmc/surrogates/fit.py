@@ -236,7 +236,11 @@ def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None
     poor = min(max(options.target_loo_sd, 0.25 * beyond_noise(trend.residual_sd, noise)), 2.0 * options.target_loo_sd)
     factors = _factors(options, previous)
     known = previous is not None and len(previous.expansion.centers) > _quartics(x.shape[1])
-    if known and (quartic := _all_quartics(data, options, rng)) is not None and quartic[1].loo_sd < options.target_loo_sd:
+    if (
+        known
+        and (quartic := _all_quartics(data, options, rng)) is not None
+        and quartic[1].loo_sd < options.target_loo_sd
+    ):
         data, expansion = quartic
     else:
         data, expansion = _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise)

@@ -25,9 +25,9 @@ ABOVE_TREND = 3.0  # nats that the sections may add to the trend anywhere
 class SurrogateJitState(NamedTuple):
     """log s(z) = constant - depth(z) + Σ_a coefficients_a k(u, centers_a) with u = metric z - shift.
 
-    The sections are radial, k = exp(-rate |u - c|²), or polynomials, k = (1 + rate <u, c>)⁴. Many polynomials are summed
-    beforehand: if ``quartic`` is not empty, their sum is qᵀ quartic q, where q has 1, u_i and u_i u_j (i <= j), and the
-    centers are not used.
+    The sections are radial, k = exp(-rate |u - c|²), or polynomials, k = (1 + rate <u, c>)⁴. Many polynomials are
+    summed beforehand: if ``quartic`` is not empty, their sum is qᵀ quartic q, where q has 1, u_i and u_i u_j (i <= j),
+    and the centers are not used.
 
     The trend's depth is a function of q = (z - location)ᵀ precision (z - location): (ν + d)/2 log(1 + q/ν) for a
     Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as

@@ -10,6 +10,7 @@ from scipy.stats import chi2
 
 import kmc
 from kmc.mcmc.base import SamplerSetup
+from kmc.mcmc.climb import Summit
 from kmc.mcmc.history import History
 from kmc.mcmc.modes import ModeSearch, _Shape, divided, gap, log_mass
 from kmc.mcmc.proposal_mixture import ProposalMixture
@@ -156,6 +157,38 @@ def test_what_the_starts_span_is_looked_at_where_nothing_was_evaluated():
     assert not made and 100 < len(points) <= 0.01 * 20_000
     assert np.all(np.abs(points) <= [30.0, 20.0]) and np.all(np.ptp(points, axis=0) > [50.0, 33.0])
     assert np.linalg.norm(points, axis=1).min() > 2.0
+
+
+@pytest.mark.parametrize("spike", [0.0, 30.0])
+def test_a_warm_up_that_climbs_out_of_its_region_is_no_mode(spike):
+    """The arm of a mode; unless the density rises more than the surrogate says: that is a narrow mode in a wide one."""
+    target = Mixture([1.0], [[0.0, 0.0]], [1.0])
+    target.labels = lambda x: np.ones(len(x), int)
+    search, _ = searching(target, np.random.default_rng(0).standard_normal((300, 2)), np.eye(2))
+    relearned = []
+    search._main.relearn = lambda x, values: relearned.append((x, values))
+    search._main.frozen = False
+    arm, climbing = np.array([[5.0, 0.0], [5.0, 0.1]]), np.array([[2.5, 0.0], [6.0, 0.0]])
+    history = History(2)
+    history.extend(arm, target.parts(arm)[:, 0])
+    surrogate = SimpleNamespace(log_density=lambda x: target.parts(x)[:, 0], error_sd=0.1)
+    explorer = SimpleNamespace(
+        plan=SimpleNamespace(surrogate=surrogate),
+        trainer=SimpleNamespace(history=history, n_fits=1),
+        frozen=False,
+        propose_again=lambda: climbing,
+        advance=lambda values: None,
+    )
+    search._shapes.append(_Shape(-12.5, search._frame.coordinates(arm[:1])[0], np.eye(2)))
+    search._learning, search._climbs = (explorer, 1, Summit(arm[0], -12.5, np.ones(2), 0.0)), []
+    values = target.parts(climbing)[:, 0] + [spike, 0.0]
+    for _ in range(9):
+        search._learn(*search._learning, values=values)
+    assert search._learning[0] is explorer and not relearned
+    search._learn(*search._learning, values=values)
+    assert (search._learning is None) == bool(relearned) == (spike == 0.0)
+    if relearned:
+        assert len(search._shapes) == 1 and climbing[0].tolist() in relearned[0][0].tolist()
 
 
 SEARCHING = kmc.KernelHMC(min_search_budget=1000)
