@@ -76,7 +76,7 @@ def test_banana_is_learned(seed):
 
 
 def test_many_bends_are_learned(rng):
-    """Three bananas side by side are a polynomial of degree four in six variables: 210 terms, whatever was asked for."""
+    """Three bananas side by side are a quartic polynomial in six variables: 210 terms, more than were asked for."""
     part = Banana(2, b=0.1)
 
     def target(x):
