@@ -185,7 +185,7 @@ def test_derivatives_that_a_kernel_does_not_have(centers, x):
     assert np.all(np.isfinite(kinked.gradient(x)))
     with pytest.raises(ValueError, match="the Laplacian of this expansion needs derivatives of order 2"):
         kinked.laplacian(x)
-    with pytest.raises(ValueError, match="the gradient of this expansion takes derivatives of order 2"):
+    with pytest.raises(ValueError, match="the gradient of this expansion needs derivatives of order 2"):
         KernelExpansion(Exponential(), centers, gradients=np.ones((CENTERS, DIM))).gradient(x)
     smooth = KernelExpansion(Matern52(), centers, laplacians=np.ones(CENTERS))
     assert np.all(np.isfinite(smooth.laplacian(x)))
