@@ -14,8 +14,8 @@ import argparse
 import numpy as np
 from scipy.signal import lfilter
 
+from kmc.convergence import ess_and_rhat
 from kmc.diagnostics import slow_modes
-from kmc.diagnostics.convergence import ess_and_rhat
 
 CHAINS, DRAWS, DIM, LIMIT = 4, 1000, 5, 1.05
 

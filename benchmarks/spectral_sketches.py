@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from kmc.errors import KmcWarning
 from kmc.kernels import squared_distances
 from kmc.spectral import KernelJL, KernelPCA, NystromEmbedding
-from kmc.spectral.kmeans import kmeans
+from kmc.spectral.clustering import kmeans
 
 HERE = Path(__file__).parent
 EMBEDDINGS = {"K-JL": KernelJL, "Nyström": NystromEmbedding, "KPCA": KernelPCA}

@@ -32,8 +32,8 @@ from sampling import version, write_between
 from targets import NOISY, TARGETS, problem
 
 import kmc
+from kmc.convergence import worst_rhat
 from kmc.mcmc.base import MOVES
-from kmc.run.convergence import worst_rhat
 from kmc.run.run_statistics import run_statistics
 from kmc.run.run_warnings import run_warnings
 

@@ -25,7 +25,7 @@ from kmc.run.executors import DaskExecutor as DaskExecutor
 from kmc.run.executors import ProcessExecutor as ProcessExecutor
 from kmc.run.find_start import find_start as find_start
 from kmc.run.iterate import iterate as iterate
-from kmc.run.records import Progress as Progress
+from kmc.run.meter import Progress as Progress
 from kmc.run.sample import sample as sample
 from kmc.run.sample_pymc import sample_pymc as sample_pymc
 from kmc.run.store.extend import extend as extend

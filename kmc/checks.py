@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -120,3 +121,112 @@ def as_generator(random_state: Any) -> np.random.Generator:
         raise type(error)(
             f"random_state={random_state!r}: expected None, a non-negative whole number, a SeedSequence or a Generator"
         ) from error
+
+
+LEAST_LENGTH, MOST_LENGTH = 1e-30, 1e30  # lengths whose eighth powers neither overflow nor underflow
+LEAST_SHAPE = 1e-6  # the same after division by it
+
+
+def positive(name: str, value: Any) -> float:
+    """A positive finite number, as a float."""
+    number = _number(name, value, "a positive finite number")
+    if not 0.0 < number < np.inf:
+        raise ValueError(f"{name}={value!r}: expected a positive finite number")
+    return number
+
+
+def length(name: str, value: Any) -> float:
+    """A positive number that can be used as a unit of length."""
+    number = positive(name, value)
+    if not LEAST_LENGTH <= number <= MOST_LENGTH:
+        raise ValueError(
+            f"{name}={value!r}: expected a positive finite number from {LEAST_LENGTH:g} to {MOST_LENGTH:g}; rescale the data"
+        )
+    return number
+
+
+def shape(name: str, value: Any) -> float:
+    """A positive number that multiplies squares of lengths."""
+    number = positive(name, value)
+    if not LEAST_SHAPE <= number <= MOST_LENGTH:
+        raise ValueError(f"{name}={value!r}: expected a positive finite number from {LEAST_SHAPE:g} to {MOST_LENGTH:g}")
+    return number
+
+
+def not_negative(name: str, value: Any) -> float:
+    """A finite number that is not negative, as a float."""
+    number = _number(name, value, "a finite number that is not negative")
+    if not 0.0 <= number < np.inf:
+        raise ValueError(f"{name}={value!r}: expected a finite number that is not negative")
+    return number
+
+
+def derivative_order(order: Any) -> int:
+    """An order of differentiation, 0 to 4."""
+    try:
+        number = operator.index(order)
+    except TypeError:
+        raise TypeError(f"order={order!r}: expected a whole number from 0 to 4") from None
+    if not 0 <= number <= 4:
+        raise ValueError(f"order={order!r}: expected a whole number from 0 to 4")
+    return number
+
+
+def set_checked(kernel: Any, check: Any, *names: str) -> None:
+    """Replace fields of a frozen dataclass by their checked values."""
+    for name in names:
+        object.__setattr__(kernel, name, check(name, getattr(kernel, name)))
+
+
+def _number(name, value, expected):
+    if not is_number(value):
+        raise TypeError(f"{name}={value!r}: expected {expected}")
+    return to_float(value)
+
+
+def check_samples(x: np.ndarray, estimator: Any = None, weights: np.ndarray | None = None) -> None:
+    """Raise a ValueError for samples to which no density with a score can be fitted.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n, d)
+        Finite.
+    estimator : Estimator, optional
+        Its ``feature_names_in_``, if any, name the columns in messages.
+    weights : ndarray, shape (n,), optional
+        Not negative; samples of weight zero do not count.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two samples count, all of them are equal, or a column is constant (up to rounding): a density
+        with all its mass in a plane has no gradient across it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kmc.checks import check_samples
+    >>> check_samples(np.array([[0.0, 1.0], [1.0, 1.0]]))
+    Traceback (most recent call last):
+        ...
+    ValueError: column 1 of X is constant, 1.0 in all 2 samples: no density has a score along it, leave it out
+    """
+    if weights is not None:
+        x = x[weights > 0]
+    n = len(x)
+    if n < 2:
+        raise ValueError(
+            f"n_samples={n}: a score needs at least 2 samples" + ("" if weights is None else " of positive weight")
+        )
+    low, high = x.min(axis=0), x.max(axis=0)
+    constant = high - low <= 4.0 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
+    if np.all(constant):
+        raise ValueError(f"all {n} samples in X are equal, {x[0]}: a score needs at least 2 distinct ones")
+    if np.any(constant):
+        j = int(np.argmax(constant))
+        names = getattr(estimator, "feature_names_in_", None)
+        name = "" if names is None else f" ({str(names[j])!r})"
+        raise ValueError(
+            f"column {j}{name} of X is constant, {x[0, j]} in all {n} samples: no density has a score along it, "
+            "leave it out"
+        )

@@ -114,7 +114,7 @@ def test_each_allowed_edge_exists():
         ("kmc.mcmc.base", "import arviz as az"),
         ("kmc.mcmc.base", "from arviz.stats import ess"),
         ("kmc.run.sample", "from kmc import Model"),
-        ("kmc.targets.model", "from kmc.run.records import Progress"),
+        ("kmc.targets.model", "from kmc.run.meter import Progress"),
     ],
 )
 def test_an_import_upward_is_seen(module, source):

@@ -27,7 +27,6 @@ import numpy as np
 
 from kmc.bases import general
 from kmc.bases.geometry import RadialGeometry
-from kmc.bases.symmetric import mirror
 from kmc.kernels import Gaussian, Kernel, Scale, squared_distances
 from kmc.kernels.metric import mapped
 
@@ -255,3 +254,18 @@ def _add(source, target):
         row, given = target[i], source[i]
         for j in range(row.size):
             row[j] += given[j]
+
+
+_TILE = 32  # rows and columns at a time, so that both triangles fit in the fastest cache
+
+
+@numba.njit(cache=True)
+def mirror(matrix: np.ndarray) -> np.ndarray:
+    """Copy the upper triangle of a square matrix onto the lower one, in place; returns the matrix."""
+    n = len(matrix)
+    for top in range(0, n, _TILE):
+        for left in range(0, top + 1, _TILE):
+            for i in range(top, min(top + _TILE, n)):
+                for j in range(left, min(left + _TILE, i)):
+                    matrix[i, j] = matrix[j, i]
+    return matrix

@@ -94,7 +94,7 @@ class KernelSections:
 
     @property
     def sum_mass_and_dirichlet(self) -> Any:
-        """Both forms from one evaluation, see :mod:`kmc.bases.radial_moments`; None if the kernel is not radial."""
+        """Both forms from one evaluation, see :mod:`kmc.bases.section_forms`; None if the kernel is not radial."""
         return getattr(self._forms, "sum_mass_and_dirichlet", None)
 
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:

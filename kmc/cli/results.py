@@ -117,7 +117,7 @@ def _status(args: argparse.Namespace) -> None:
 def _ess(store: Path, named: bool) -> str:
     """The bulk effective sample size of the worst parameter."""
     import kmc
-    from kmc.run.ess import worst_bulk_ess
+    from kmc.ess import worst_bulk_ess
 
     idata = kmc.load(store)
     ess = worst_bulk_ess(idata["unconstrained_posterior" if named else "posterior"]["x"].values)

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.checks import as_generator, check_count
-from kmc.diagnostics.convergence import ess_and_rhat
+from kmc.convergence import ess_and_rhat
 from kmc.diagnostics.coordinates import Coordinates, coordinates
 from kmc.diagnostics.draws import Draws, read_draws
 from kmc.diagnostics.mode_verdicts import verdicts
 from kmc.errors import KmcWarning
 from kmc.forms.lagged import lagged_sums
 from kmc.spectral.transition import TransitionOperator
-from kmc.spectral.transition_model import timescales
+from kmc.spectral.transition_modes import timescales
 
 LAG_RATIO = 8
 """Ratio between lagtimes that are tried."""

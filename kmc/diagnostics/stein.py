@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.checks import as_generator, check_count
-from kmc.diagnostics.mixing import autocorrelation_time
-from kmc.diagnostics.scores import read_points, scores_at
+from kmc.convergence import autocorrelation_time
+from kmc.diagnostics.draws import read_points, scores_at
 from kmc.diagnostics.stein_kernel import stein_kernel
 from kmc.kernels import kernel_of, median_distance
 

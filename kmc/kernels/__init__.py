@@ -14,17 +14,15 @@ available in jitted loops; ``frequencies`` draws their Fourier features.
 
 from kmc.deprecation import renamed_attributes
 from kmc.kernels.algebra import Kernel, Product, Scale, Sum
-from kmc.kernels.bandwidths import candidate_bandwidths
-from kmc.kernels.distances import squared_distances
+from kmc.kernels.distances import median_distance, squared_distances
 from kmc.kernels.dot_product import ExponentialDotProduct, Polynomial
 from kmc.kernels.exponentials import exponential, exponentials
 from kmc.kernels.frequencies import frequencies
 from kmc.kernels.functions import DotProductFunction, RadialFunction
 from kmc.kernels.kernel_derivatives import kernel_derivative
-from kmc.kernels.median import median_distance
 from kmc.kernels.metric import Metric
 from kmc.kernels.multi_index import axes_of, derivative
-from kmc.kernels.names import kernel_of, register_kernel
+from kmc.kernels.names import candidate_bandwidths, kernel_of, register_kernel
 from kmc.kernels.program import Program, program, run_program, stack_for
 from kmc.kernels.radial import (
     Exponential,

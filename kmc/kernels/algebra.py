@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kmc.kernels.checks import derivative_order, is_number, length, positive, set_checked
+from kmc.checks import derivative_order, is_number, length, positive, set_checked
 from kmc.kernels.program import PRODUCT, SCALE, SUM, Instruction, evaluate
 
 Self = TypeVar("Self", bound="Kernel")

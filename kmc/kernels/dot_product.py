@@ -10,9 +10,8 @@ from math import perm
 
 import numpy as np
 
-from kmc.checks import is_whole
+from kmc.checks import derivative_order, is_whole, length, not_negative, set_checked
 from kmc.kernels.algebra import Kernel
-from kmc.kernels.checks import derivative_order, length, not_negative, set_checked
 
 
 @dataclass(frozen=True)

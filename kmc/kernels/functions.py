@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kmc.checks import check_number
+from kmc.checks import check_number, derivative_order, length, set_checked
 from kmc.kernels.algebra import Kernel
-from kmc.kernels.checks import derivative_order, length, set_checked
 
 Profile = Callable[[np.ndarray], np.ndarray]
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import as_array
+from kmc.checks import MOST, as_array
 from kmc.kernels.algebra import Kernel
-from kmc.kernels.checks import MOST
 
 
 @dataclass(frozen=True, eq=False)

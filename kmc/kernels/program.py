@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 import numba
 import numpy as np
 
+from kmc.checks import derivative_order
 from kmc.kernels import profiles
-from kmc.kernels.checks import derivative_order
 
 GAUSSIAN, POWER, MATERN, SUM, PRODUCT, SCALE = range(6)
 

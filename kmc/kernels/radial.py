@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from kmc.checks import length, positive, set_checked, shape
 from kmc.kernels.algebra import Kernel
-from kmc.kernels.checks import length, positive, set_checked, shape
 from kmc.kernels.program import GAUSSIAN, MATERN, POWER, evaluate
 
 if TYPE_CHECKING:

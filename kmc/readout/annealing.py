@@ -18,7 +18,7 @@ from scipy import linalg, optimize
 from scipy.special import gammaln, logsumexp
 
 from kmc.jitted import value_and_gradient, wall, workspace
-from kmc.readout.bennett import bennett
+from kmc.readout.transitions import bennett
 from kmc.surrogates import Component
 
 ISLANDS = 8  # independent groups of particles

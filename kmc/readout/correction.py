@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kmc.ess import squared_error
 from kmc.readout.transitions import Transitions
-from kmc.readout.variance import squared_error
 
 _FOLDS = 10
 _RIDGE = 1e-9  # relative to the mean square of the controls

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from kmc.ess import squared_error
 from kmc.readout.correction import corrected
 from kmc.readout.evaluated import Replicate
 from kmc.readout.means import Means, SurrogateMeans, UnknownMode
 from kmc.readout.transitions import Transitions
-from kmc.readout.variance import squared_error
 
 FEWEST_DRAWS = 100
 _FIRST = 250  # draws of each chain on the surrogate

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kmc.checks import is_number, is_whole
 from kmc.mcmc import SAMPLERS, Sampler, ScoreHMC
+from kmc.mcmc.base import Sampler
 from kmc.run.given import Given, as_given
 from kmc.targets.model import Model
 from kmc.targets.pymc_model import from_pymc
@@ -126,3 +128,36 @@ def as_flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}={value!r}: expected True or False")
     return bool(value)
+
+
+@dataclass(frozen=True)
+class Request:
+    """All arguments that determine the draws, after the checks; see :func:`kmc.sample` for their meaning.
+
+    Attributes
+    ----------
+    model : Model
+    sampler : Sampler
+        Options of an algorithm.
+    chains, independent_runs : int
+        The first is a multiple of the second.
+    draws, max_evaluations : int or None
+        Not both are None.
+    warmup : int or None
+    seed : SeedSequence
+    initial : ndarray, shape (k, d), or None
+        Unconstrained.
+    history : Given or None
+        Existing evaluations.
+    """
+
+    model: Model
+    sampler: Sampler
+    chains: int
+    independent_runs: int
+    draws: int | None
+    warmup: int | None
+    max_evaluations: int | None
+    seed: np.random.SeedSequence
+    initial: np.ndarray | None
+    history: Given | None = None

@@ -8,9 +8,8 @@ import numpy as np
 
 from kmc.mcmc.base import Step
 from kmc.targets.evaluate import Evaluation
-from kmc.targets.failures import failed_value
 from kmc.targets.model import Model
-from kmc.targets.returned import Blobs
+from kmc.targets.returned import Blobs, failed_value
 
 
 class BlobStore:

@@ -19,7 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from kmc.run.records import Progress
+from kmc.run.meter import Progress
 
 _LIVE_SECONDS = 1 / 3  # drawing takes a millisecond
 _LOG_SECONDS = 10.0

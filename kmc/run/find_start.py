@@ -12,9 +12,9 @@ from scipy import optimize
 from kmc.checks import as_array
 from kmc.errors import EvaluationError
 from kmc.run import arguments
-from kmc.run.wide_starts import TRIED, wide_batches
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.model import Model
+from kmc.targets.starts import TRIED, wide_batches
 
 _CLIMBS = 3  # local searches, from the best of the first points
 _SEARCHED = 0.25  # part of the evaluations for these first points; half as many are for points around the maxima

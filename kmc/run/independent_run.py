@@ -9,12 +9,12 @@ import numpy as np
 
 from kmc.errors import EvaluationError
 from kmc.mcmc.base import SamplerSetup, SamplerState, Step
+from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
-from kmc.run.request import Request
 from kmc.run.trace import Trace
-from kmc.run.wide_starts import TRIED, near, wide_batches
 from kmc.surrogates import Density
 from kmc.targets.model import Model
+from kmc.targets.starts import TRIED, near, wide_batches
 from kmc.threads import single_threaded
 
 Evaluate = Callable[[np.ndarray], np.ndarray]

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
 from kmc.run.independent_run import IndependentRun
 from kmc.run.meter import Meter
-from kmc.run.request import Request
 from kmc.targets.evaluate import Evaluation
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from kmc._version import __version__
 from kmc.mcmc.base import MOVES
+from kmc.run.arguments import Request
 from kmc.run.frozen import Frozen, blocks_of, decoded, encoded
 from kmc.run.trace import Trace
 from kmc.surrogates import Density
@@ -254,3 +255,18 @@ def _plain(value: Any) -> Any:
 def _flags(words: Sequence[str]) -> dict[str, Any]:
     """Attributes of a variable whose integers stand for words, as in the CF conventions."""
     return {"flag_values": np.arange(len(words), dtype=np.int8), "flag_meanings": " ".join(words)}
+
+
+N_DRAWS = 500
+_STREAM = 2**31  # a key that no SeedSequence of the run spawns: these draws do not change the others
+
+
+def data_of(request: Request) -> dict[str, Mapping[str, Any]]:
+    """By group and name, dimensions and arrays that are stored with the draws: the model's data, draws of its prior."""
+    model = request.model
+    if model.prior is None:
+        return dict(model.data)
+    seed = np.random.SeedSequence(request.seed.entropy, spawn_key=(*request.seed.spawn_key, _STREAM))
+    draws = model.prior.draw(np.random.default_rng(seed), N_DRAWS)
+    prior = {name: (("chain", "draw", *model.dims[name]), values[None]) for name, values in draws.items()}
+    return {**model.data, "prior": prior}

@@ -9,22 +9,17 @@ import numpy as np
 
 from kmc.errors import EvaluationError
 from kmc.mcmc.base import Step
+from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
-from kmc.run.budget import planned_evaluations
-from kmc.run.compilation import Compilation
+from kmc.run.budget import Spent, TimeLimit, planned_evaluations
 from kmc.run.ends import AtBothEnds, at_both_ends
 from kmc.run.executors import Executor
 from kmc.run.independent_run import IndependentRun
-from kmc.run.meter import Meter
-from kmc.run.prior import data_of
+from kmc.run.meter import Compilation, Meter, Progress
 from kmc.run.recording import NullRecorder, RunRecorder
-from kmc.run.records import Progress
-from kmc.run.remedies import Spent
-from kmc.run.request import Request
-from kmc.run.results import to_arviz
+from kmc.run.results import data_of, to_arviz
 from kmc.run.run_statistics import run_statistics
 from kmc.run.run_warnings import run_warnings
-from kmc.run.time_limit import TimeLimit
 from kmc.run.trace import Trace, joined
 from kmc.run.unbounded import Ascent
 from kmc.targets.evaluate import Evaluation, Evaluator

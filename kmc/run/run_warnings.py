@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from kmc.run.budget import UNKNOWN, Remedies, Spent, draws_cost
 from kmc.run.ends import AtBothEnds
-from kmc.run.remedies import UNKNOWN, Remedies, Spent, draws_cost
 from kmc.surrogates.noise import attainable_acceptance, beyond_noise
 
 FEWEST_ACCEPTED = 0.1  # of any sampler's proposals that could be accepted

@@ -15,9 +15,8 @@ from kmc.mcmc.base import Sampler
 from kmc.run import arguments
 from kmc.run.budget import short_budget
 from kmc.run.display import make_display
-from kmc.run.foreign import refuse_unknown
-from kmc.run.prepare import prepare_from
-from kmc.run.records import Progress
+from kmc.run.meter import Progress
+from kmc.run.prepare import prepare_from, refuse_unknown
 from kmc.run.run import Run
 from kmc.targets.model import Model
 

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from kmc.checks import as_array, check_number
+from kmc.checks import as_array, check_number, check_samples
 from kmc.estimator import Estimator, check_vector, check_weights, values_of
-from kmc.scores.checks import check_samples
 from kmc.scores.densities import jit_parameters
 from kmc.scores.sums import Samples
 from kmc.source import gathered

@@ -1,7 +1,7 @@
 r"""The linear system of the full estimator, for every regularization, dense or matrix-free.
 
 Let E f be the gradients of f at the samples and, if log-density values y are known, its values, weighted and
-centered (:class:`~kmc.scores.full_evaluation.EvaluationOperator`), and ȳ their targets: zeros, and y - log q0.
+centered (:class:`~kmc.scores.full_system.EvaluationOperator`), and ȳ their targets: zeros, and y - log q0.
 The objective plus its penalty, times W = Σ w, is
 
 .. math:: \tfrac12 |E f - \bar y|^2 + W \langle \hat\xi, f \rangle + \tfrac{W \lambda}{2} |f|^2 ,
@@ -16,17 +16,17 @@ solution :math:`E f = \bar y - W \lambda u`, so the residual of the system is an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 
-from kmc.bases import KernelExpansion
+from kmc.bases import KernelExpansion, KernelGradients
+from kmc.forms import accumulate
 from kmc.kernels import Kernel
 from kmc.krylov import solve_shifted
-from kmc.scores.full_evaluation import EvaluationOperator
-from kmc.scores.full_preconditioner import Preconditioner
+from kmc.scores.full_operator import GradientGram
 from kmc.scores.sums import Samples
 
 DENSE = 1000
@@ -147,3 +147,150 @@ class FullSystem:
             laplacians=-self._share / regularization,
         )
         return Solved(function, coefficients)
+
+
+class EvaluationOperator:
+    r"""E f: √w ∇f at each sample and, with a weight γ of values, also √(γw) (f - f̄).
+
+    Half of |E f|² is the quadratic part of the objective, times Σ w. f̄ is the weighted mean of f over the samples,
+    because the constant in the log-density is free.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel of the space of f.
+    points : ndarray, shape (n, d)
+    weights : ndarray, shape (n,)
+        Positive.
+    value_weight : float, optional
+        γ; no values by default.
+    """
+
+    def __init__(self, kernel: Kernel, points: np.ndarray, weights: np.ndarray, value_weight: float | None = None):
+        self.kernel, self.points, self.weights, self.value_weight = kernel, points, weights, value_weight
+        self._gram = GradientGram(kernel, points, sections=value_weight is not None)
+        self._root = np.sqrt(weights)
+        self._scale = np.tile(self._root[:, None], self.shape[1])
+        if value_weight is not None:
+            self._scale[:, -1] *= np.sqrt(value_weight)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of E f: (n, d), or (n, d + 1) with values."""
+        return self._gram.shape
+
+    def rows(self, gradients: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """E f from gradients (n, d) and values (n,) of f at the points; the values are not used without γ."""
+        if self.value_weight is None:
+            return self._scale * gradients
+        return self._centered(self._scale * np.column_stack([gradients, values]))
+
+    def of(self, function: KernelExpansion) -> np.ndarray:
+        """E f."""
+        gradients = function.gradient(self.points)
+        return self.rows(gradients, gradients[:, 0] if self.value_weight is None else function.values(self.points))
+
+    def moment(self, gradients: np.ndarray, laplacians: np.ndarray) -> np.ndarray:
+        """E f for f = Σ_a <g_a, ∂k(x_a, ·)> + l_a Δk(x_a, ·), with g (n, d) and l (n,)."""
+        out = self._gram.moment(gradients, laplacians)
+        out *= self._scale
+        return out if self.value_weight is None else self._centered(out)
+
+    def coefficients(self, dual: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """E* u for u in the range of E: coefficients (n, d) of ∂_i k(x_a, ·) and, with values, (n,) of k(x_a, ·)."""
+        scaled = self._scale * dual
+        return (scaled, None) if self.value_weight is None else (scaled[:, :-1], scaled[:, -1])
+
+    def adjoint(self, dual: np.ndarray) -> KernelExpansion:
+        """E* u as a function."""
+        gradients, sections = self.coefficients(dual)
+        return KernelExpansion(self.kernel, self.points, sections=sections, gradients=gradients)
+
+    def product(self, dual: np.ndarray) -> np.ndarray:
+        """E E* u for u in the range of E, in O(n² d) time and O(n d) memory."""
+        out = self._gram(self._scale * dual)
+        out *= self._scale
+        return out if self.value_weight is None else self._centered(out)
+
+    def dense(self) -> np.ndarray:
+        """E E* as a symmetric matrix."""
+        matrix, scale = self._gram.dense(), self._scale.reshape(-1)
+        matrix *= scale
+        matrix *= scale[:, None]
+        if self.value_weight is not None:
+            _project_out(matrix, self._constant())
+        return matrix
+
+    def _constant(self):
+        """The unit vector of values that a constant function would have."""
+        out = np.zeros(self.shape)
+        out[:, -1] = self._root / np.linalg.norm(self._root)
+        return out.reshape(-1)
+
+    def _centered(self, rows):
+        values = rows[:, -1]
+        values -= self._root * (self._root @ values / self.weights.sum())
+        return rows
+
+
+def _project_out(matrix, direction):
+    """(I - ssᵀ) M (I - ssᵀ) in place, for a symmetric M and a unit vector s."""
+    image = matrix @ direction
+    image -= 0.5 * (direction @ image) * direction
+    matrix -= np.outer(direction, image)
+    matrix -= np.outer(image, direction)
+
+
+LEAST_RANK = 32
+
+
+class Preconditioner:
+    r"""Nyström approximation of E E* by the gradients Φ of the kernel at m samples, inverted for every shift.
+
+    E E* is replaced by :math:`B G^{-1} B^\top` with B = E Φ and G the Gram matrix of Φ. Let W whiten G and
+    diagonalize BᵀB, into Λ. Then the inverse of the approximation plus μI is
+    :math:`(I - B W (\Lambda + \mu)^{-1} W^\top B^\top)/\mu` (Sherman–Morrison–Woodbury). B is not stored: its products
+    are expansions in the kernel, O(n m d).
+
+    Parameters
+    ----------
+    evaluation : EvaluationOperator
+        The operator E.
+    rank : int
+        About m d, the number of functions in Φ. They cost O(n rank²) time and O(rank²) memory.
+    """
+
+    def __init__(self, evaluation: EvaluationOperator, rank: int):
+        self._evaluation = evaluation
+        n, d = evaluation.points.shape
+        m = min(-(-max(rank, LEAST_RANK) // d), n)
+        self._centers = evaluation.points[np.random.default_rng(0).choice(n, m, replace=False)]
+        basis = KernelGradients(evaluation.kernel, self._centers)
+        gram = basis.gram()
+        np.einsum("ii->i", gram)[:] += 1e-10 * np.trace(gram) / len(gram)
+        self._values, self._whitening = linalg.eigh(self._squares(basis), gram, check_finite=False)
+        self._noise = 1e-6 * self._values[-1]  # error of Λ, where whitening amplifies the rounding of BᵀB
+
+    def at(self, shift: float) -> Callable[[np.ndarray], np.ndarray]:
+        """The approximate inverse of E E* + shift I, positive definite."""
+        floor = max(shift, self._noise)  # Λ + floor exceeds Λ and its error: the difference below stays positive
+        kept = self._values > 0.1 * floor
+        whitening, inverse = self._whitening[:, kept], 1.0 / (self._values[kept] + floor)
+
+        def apply(residual):
+            inner = self._evaluation.adjoint(residual).gradient(self._centers).reshape(-1)
+            outer = whitening @ (inverse * (whitening.T @ inner))
+            smooth = KernelExpansion(
+                self._evaluation.kernel, self._centers, gradients=outer.reshape(self._centers.shape)
+            )
+            return (residual - self._evaluation.of(smooth)) / shift
+
+        return apply
+
+    def _squares(self, basis):
+        """BᵀB."""
+        evaluation = self._evaluation
+        if evaluation.value_weight is None:
+            return accumulate(basis, evaluation.points, ("dirichlet",), weights=evaluation.weights).get("dirichlet")
+        sums = accumulate(basis, evaluation.points, ("dirichlet", "mass"), weights=evaluation.weights)
+        return sums.get("dirichlet") + evaluation.value_weight * sums.weight * sums.centered_mass()

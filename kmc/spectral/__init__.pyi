@@ -4,10 +4,10 @@ from kmc.spectral.diffusion_map import DiffusionMap as DiffusionMap
 from kmc.spectral.galerkin_method import Decomposition as Decomposition
 from kmc.spectral.galerkin_method import galerkin as galerkin
 from kmc.spectral.graph_laplacian import GraphLaplacian as GraphLaplacian
-from kmc.spectral.kernel_jl import KernelJL as KernelJL
-from kmc.spectral.kernel_pca import KernelPCA as KernelPCA
+from kmc.spectral.kernel_embeddings import KernelJL as KernelJL
+from kmc.spectral.kernel_embeddings import KernelPCA as KernelPCA
+from kmc.spectral.kernel_embeddings import NystromEmbedding as NystromEmbedding
 from kmc.spectral.neural import NeuralEigenfunctions as NeuralEigenfunctions
-from kmc.spectral.nystrom_embedding import NystromEmbedding as NystromEmbedding
 from kmc.spectral.operators import AugmentationPairs as AugmentationPairs
 from kmc.spectral.operators import Bilinear as Bilinear
 from kmc.spectral.operators import DifferentialOperator as DifferentialOperator

@@ -18,8 +18,7 @@ from kmc.linalg import eigen_whitening
 from kmc.source import SELECTION, Sample, Source, look, open_source
 from kmc.spectral import generator_selection
 from kmc.spectral.eigenfunctions import EigenfunctionMap
-from kmc.spectral.representer import Representer
-from kmc.spectral.sections import candidates, check_section_parameters, draw_landmarks, whitened_sections
+from kmc.spectral.sections import Representer, candidates, check_section_parameters, draw_landmarks, whitened_sections
 from kmc.spectral.trial import TrialSpace, orthonormal
 
 SAMPLES_PER_FUNCTION = 10

@@ -8,8 +8,8 @@ import numpy as np
 
 from kmc.bases import Basis, Contraction
 from kmc.bases.general import slices
+from kmc.checks import is_number
 from kmc.estimator import Estimator, check_vector, check_weights
-from kmc.kernels.checks import is_number
 
 
 class EigenfunctionMap(Estimator):

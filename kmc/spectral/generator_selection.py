@@ -18,8 +18,7 @@ from scipy import linalg
 from kmc.checks import numbers
 from kmc.forms import Forms, accumulate_folds
 from kmc.source import Source, folds
-from kmc.spectral.ritz import GeneratorModes, quotient, refined, residuals, ritz, subspace
-from kmc.spectral.trial import Pencil, TrialSpace
+from kmc.spectral.trial import GeneratorModes, Pencil, TrialSpace, quotient, refined, residuals, ritz, subspace
 
 REGULARIZATIONS = tuple(10.0 ** np.arange(-10, -1))
 """Candidates of ``regularization="cv"``, in mean eigenvalues of the Dirichlet form."""

@@ -11,10 +11,9 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import eigsh
 
 from kmc.bases import Basis
-from kmc.checks import check_count, check_number
+from kmc.checks import check_count, check_number, length
 from kmc.errors import KmcWarning
 from kmc.forms import accumulate
-from kmc.kernels.checks import length
 from kmc.source import gathered
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.galerkin_method import whitening

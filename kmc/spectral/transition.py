@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from kmc.bases import Basis
 from kmc.checks import as_generator, check_count
 from kmc.errors import KmcWarning
-from kmc.forms import accumulate_folds_each
+from kmc.forms import Lagged, accumulate_folds_each
 from kmc.source import check_lagtime, folds, look, open_source
 from kmc.spectral.generator_selection import N_FOLDS, regularizations
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
 from kmc.spectral.transition_functions import TransitionFunctions
-from kmc.spectral.transition_model import timescales, warn_of_nan
-from kmc.spectral.transition_modes import TransitionModes
-from kmc.spectral.transition_selection import TransitionCandidate, select
+from kmc.spectral.transition_modes import (
+    TransitionModes,
+    covariances,
+    subspaces,
+    timescales,
+    transition_ritz,
+    vamp2,
+    warn_of_nan,
+)
 
 
 class TransitionOperator(TransitionFunctions):
@@ -190,3 +198,63 @@ class TransitionOperator(TransitionFunctions):
         warn_of_nan(self.timescales_, self.eigenvalues_)
         leading = self.eigenvalues_[0]
         self.spectral_gap_ = float(1.0 - (leading if self.reversible else np.abs(leading)))
+
+
+class TransitionCandidate(NamedTuple):
+    """A bandwidth, its basis, and the moments of the pairs in each fold."""
+
+    bandwidth: float
+    basis: Basis
+    folds: list[Lagged]
+
+    def total(self) -> Lagged:
+        """The moments of all pairs."""
+        return sum(self.folds[1:], self.folds[0])
+
+
+class Selected(NamedTuple):
+    """The chosen setting, and its fit."""
+
+    candidate: TransitionCandidate
+    regularization: float
+    modes: TransitionModes
+    table: dict[str, np.ndarray]  # empty if there was nothing to choose
+
+
+def select(
+    candidates: Sequence[TransitionCandidate], epsilons: Sequence[float], count: int, reversible: bool
+) -> Selected:
+    """Fit ``count`` modes with the setting whose modes, from the other folds, have the largest mean score on a fold.
+
+    If there are too few pairs to hold some out (``score`` is NaN), the setting in the middle is used.
+    """
+    scores = np.full((len(candidates), len(epsilons)), np.nan)
+    if scores.size > 1:
+        for row, candidate in enumerate(candidates):
+            scores[row] = _held_out(candidate, epsilons, count, reversible)
+    if np.any(np.isfinite(scores)):
+        i, j = divmod(int(np.nanargmax(scores)), len(epsilons))
+    else:
+        i, j = len(candidates) // 2, len(epsilons) // 2
+    c = covariances(candidates[i].total(), reversible)
+    ((left, right),) = subspaces(c, [epsilons[j]], count)
+    table = {
+        "bandwidth": np.repeat([candidate.bandwidth for candidate in candidates], len(epsilons)),
+        "regularization": np.tile(epsilons, len(candidates)),
+        "score": scores.ravel() + 1.0,
+    }
+    return Selected(
+        candidates[i], float(epsilons[j]), transition_ritz(c, left, right), table if scores.size > 1 else {}
+    )
+
+
+def _held_out(candidate: TransitionCandidate, epsilons, count, reversible) -> np.ndarray:
+    """Mean score over the folds, for each ε."""
+    whole = candidate.total()
+    found = []
+    for fold in candidate.folds:
+        if 0 < fold.weight < whole.weight:
+            rest, held_out = covariances(whole - fold, reversible), covariances(fold, reversible)
+            if rest.vary():
+                found.append([vamp2(held_out, *sides) for sides in subspaces(rest, epsilons, count)])
+    return np.mean(found, axis=0) if len(found) > 1 else np.full(len(epsilons), np.nan)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.bases import Whitened
+from kmc.bases import Basis, Whitened
 from kmc.checks import is_whole
 from kmc.estimator import Estimator
-from kmc.forms import accumulate
+from kmc.forms import Lagged, accumulate, accumulate_folds
 from kmc.forms.stream import length
 from kmc.source import BLOCK, Source, check_lagtime, check_repeatable, folds, is_stream
-from kmc.spectral.chapman_kolmogorov import SEGMENTS, CKTest, estimates, predictions
-from kmc.spectral.metastable import membership_matrix
-from kmc.spectral.transition_model import TransitionModel
-from kmc.spectral.transition_modes import TransitionModes, covariances, vamp2
+from kmc.spectral.transition_modes import TransitionModel, TransitionModes, covariances, vamp2
 
 
 class TransitionFunctions(Estimator):
@@ -148,3 +145,126 @@ class TransitionFunctions(Estimator):
         if not is_whole(n_sets) or not 2 <= n_sets <= most:
             raise ValueError(f"n_sets={n_sets!r}: expected a whole number from 2 to {most}, one more than the modes")
         return membership_matrix(self.transform(self.landmarks_)[:, : n_sets - 1])
+
+
+SEGMENTS = 16
+"""Parts of the data in time, left out one at a time for the standard errors."""
+
+
+class CKTest(NamedTuple):
+    """Probabilities of transitions from one metastable set (rows) to another (columns) within some time."""
+
+    lagtimes: np.ndarray  # (m,), in samples
+    predicted: np.ndarray  # (m, s, s), powers of the operator fitted at the first lagtime
+    estimated: np.ndarray  # (m, s, s), from pairs of samples that far apart
+    std_error: np.ndarray  # (m, s, s), of the estimates, by jackknife over parts of the data in time
+
+    def largest_error(self) -> float:
+        """The largest |predicted - estimated|; a few standard errors if the process is Markov at the lagtime."""
+        return float(np.nanmax(np.abs(self.predicted - self.estimated)))
+
+
+def predictions(koopman: np.ndarray, membership: np.ndarray, powers: np.ndarray) -> np.ndarray:
+    """<χ_i, K^m χ_j> / <χ_i> for each power m, (len(powers), s, s).
+
+    Parameters
+    ----------
+    koopman : ndarray, shape (k + 1, k + 1)
+        In orthonormal functions ψ, the first of them is constant.
+    membership : ndarray, shape (k + 1, s)
+        χ = ψ B.
+    powers : ndarray of int
+    """
+    mean = membership[0][:, None]
+    return np.array([membership.T @ np.linalg.matrix_power(koopman, int(m)) @ membership / mean for m in powers])
+
+
+def estimates(
+    basis: Basis,
+    mean: np.ndarray,
+    x: Any,
+    weights: Any,
+    lagtime: int,
+    labels: np.ndarray,
+    membership: np.ndarray,
+    reversible: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Estimates at one lagtime from pairs of samples, with jackknife standard errors, each (s, s).
+
+    Parameters
+    ----------
+    basis : Basis
+        The functions ψ without the constant, before their ``mean`` (k,) is subtracted.
+    labels : ndarray of int, shape (n,)
+        The part of the data that each sample belongs to.
+    """
+    parts = accumulate_folds(basis, x, ("lagged",), labels, weights=weights, lagtime=lagtime)
+    sums = [part.get("lagged") for part in parts]
+    whole = sum(sums[1:], sums[0])
+    estimate = _probabilities(whole, mean, membership, reversible)
+    rest = [whole - part for part in sums if 0 < part.weight < whole.weight]
+    if len(rest) < 2:
+        return estimate, np.full_like(estimate, np.nan)
+    without = np.array([_probabilities(part, mean, membership, reversible) for part in rest])
+    n = len(without)
+    return estimate, np.sqrt((n - 1) / n * np.sum((without - without.mean(axis=0)) ** 2, axis=0))
+
+
+def _probabilities(lagged: Lagged, mean, membership, reversible):
+    first, second = lagged.first_sum / lagged.weight - mean, lagged.second_sum / lagged.weight - mean
+    moments = np.empty((len(mean) + 1, len(mean) + 1))
+    moments[0, 0] = 1.0
+    moments[0, 1:], moments[1:, 0] = second, first
+    moments[1:, 1:] = lagged.cross_scatter / lagged.weight + np.outer(first, second)
+    if reversible:
+        moments = 0.5 * (moments + moments.T)
+    return membership.T @ moments @ membership / (membership.T @ moments[:, 0])[:, None]
+
+
+def corners(modes: np.ndarray) -> np.ndarray:
+    """Rows of the points nearest to the corners of the simplex that slow modes fill.
+
+    The values of the k - 1 slowest modes of a process with k metastable sets lie near k corners, one for each set, and
+    on the paths between them. The two points farthest apart in one direction are chosen first, then repeatedly the one
+    farthest from the plane through those chosen: the inner simplex algorithm of Weber and Galliat (2002), the start
+    of PCCA+ (Deuflhard and Weber 2005).
+
+    Parameters
+    ----------
+    modes : ndarray, shape (n, k - 1)
+
+    Returns
+    -------
+    ndarray of int, shape (k,)
+    """
+    count = modes.shape[1] + 1
+    first = int(np.argmax(np.sum(modes**2, axis=1)))
+    apart = modes - modes[first]
+    chosen = [first]
+    for _ in range(count - 1):
+        distance = np.sum(apart**2, axis=1)
+        following = int(np.argmax(distance))
+        if not distance[following] > 0:
+            raise ValueError(f"n_sets={count}: the modes of the samples have no {count} corners, ask for fewer sets")
+        direction = apart[following] / np.sqrt(distance[following])
+        apart = apart - np.outer(apart @ direction, direction)
+        chosen.append(following)
+    return np.array(chosen)
+
+
+def membership_matrix(modes: np.ndarray, share: float = 0.05) -> np.ndarray:
+    """B (k, k) such that (1, modes) B are memberships in k sets: they sum to one, and are one at a set's own corner.
+
+    A corner is the mean of the fraction ``share`` of all samples nearest to it (at most half of its set), since the
+    outermost of many samples is noise. A membership is slightly outside [0, 1] for a sample beyond the corner.
+    """
+    n, k = len(modes), modes.shape[1] + 1
+    extended = np.column_stack([np.ones(n), modes])
+    membership = extended @ np.linalg.inv(extended[corners(modes)])
+    sets = np.argmax(membership, axis=1)
+    means = []
+    for number in range(k):
+        own = np.flatnonzero(sets == number)
+        most = max(min(round(share * n), len(own) // 2), 1)
+        means.append(extended[own[np.argsort(-membership[own, number], kind="stable")[:most]]].mean(axis=0))
+    return np.linalg.inv(np.array(means))

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.errors import EvaluationError
-from kmc.targets.failures import Failure, failed_call, failed_value
 from kmc.targets.model import Model
-from kmc.targets.returned import Blobs, as_blobs, as_number, as_numbers, describe
+from kmc.targets.returned import Blobs, Failure, as_blobs, as_number, as_numbers, describe, failed_call, failed_value
 
 
 class Evaluation(NamedTuple):

@@ -6,8 +6,8 @@ import xarray
 from scipy.signal import lfilter
 
 import kmc
+from kmc.convergence import ess_and_rhat
 from kmc.diagnostics import langevin_gap, slow_modes, spectral_gap
-from kmc.diagnostics.convergence import ess_and_rhat
 
 
 def autoregressions(shape, phi, seed):

@@ -8,7 +8,7 @@ from scipy import stats
 
 import kmc
 from kmc import cli
-from kmc.diagnostics.circular import Circle
+from kmc.diagnostics.summary import Circle
 
 
 @pytest.mark.parametrize(("low", "high"), [(-np.pi, np.pi), (0.0, 24.0), (-30.0, 330.0)])

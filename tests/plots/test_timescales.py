@@ -3,8 +3,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from kmc.plots import plot_ck_test, plot_implied_timescales
-from kmc.spectral.chapman_kolmogorov import CKTest
 from kmc.spectral.timescales import ImpliedTimescales
+from kmc.spectral.transition_functions import CKTest
 
 
 def test_time_scales_against_the_lagtime():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from kmc.ess import squared_error
 from kmc.readout.correction import corrected
 from kmc.readout.estimate import mass_gap
 from kmc.readout.transitions import Transitions
-from kmc.readout.variance import squared_error
 from tests.readout.synthetic import FalseMode, Flat, Normal, Truncated, Wavy, chains
 
 TRUTH = np.array([0.0, 1.0])

@@ -5,7 +5,7 @@ import pytest
 
 import kmc
 from kmc.readout.annealing import ISLANDS, mass_of
-from kmc.readout.bennett import bennett
+from kmc.readout.transitions import bennett
 from kmc.surrogates import Component
 from kmc.surrogates.surrogate import make_jit_state
 from kmc.surrogates.transport import IDENTITY

@@ -8,9 +8,9 @@ from scipy.stats import norm
 
 import kmc
 from kmc.errors import EvaluationError
+from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
 from kmc.run.executors import InProcess
-from kmc.run.request import Request
 from kmc.run.run import Run
 from kmc.targets.model import Model
 

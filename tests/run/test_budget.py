@@ -7,6 +7,7 @@ import pytest
 
 import kmc
 from kmc.errors import KmcWarning
+from kmc.run import time_limit
 
 
 def normal(x):
@@ -67,3 +68,107 @@ def test_a_budget_that_fits_no_surrogate_is_said_at_the_start():
         kmc.iterate(normal, dim=50, max_evaluations=3000, sampler="random-walk")
         kmc.iterate(normal, dim=50, max_evaluations=3000, warmup=10)
         kmc.iterate(normal, dim=50, max_evaluations=3000, history=(np.eye(50), np.full(50, -0.5)))
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+
+
+@pytest.fixture
+def log_density(monkeypatch):
+    now = [0.0]
+
+    def function(x):
+        now[0] += 1.0
+        return -0.5 * float(x @ x)
+
+    monkeypatch.setattr(time_limit.time, "monotonic", lambda: now[0])
+    return function
+
+
+OPTIONS = {"dim": 2, "seed": 1, "progress": False}
+
+
+@pytest.mark.parametrize("sampler", ["kernel-hmc", "adaptive-metropolis", "random-walk"])
+def test_a_run_stops_when_its_time_is_over_and_keeps_its_draws(log_density, sampler):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", kmc.KmcWarning)
+        idata = kmc.sample(log_density, sampler=sampler, draws=10_000, max_time=600, **OPTIONS)
+    assert 600 <= idata.attrs["n_evaluations"] < 610  # the sweep under way ends
+    assert idata["posterior"].sizes["draw"] > 50
+    assert idata.attrs["n_evaluations_warmup"] < 400  # a share of one half, and the sweeps after the freeze
+    assert idata.attrs["stopped_by"] == "max_time"
+    assert any("max_time was reached after" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize("sampler", ["kernel-hmc", "adaptive-metropolis", "random-walk"])
+def test_time_is_the_only_limit(log_density, sampler):
+    idata = kmc.sample(log_density, sampler=sampler, draws=None, max_time=500, **OPTIONS)
+    assert 500 <= idata.attrs["n_evaluations"] < 510 and idata["posterior"].sizes["draw"] > 20
+    assert "max_time was reached" not in idata.attrs["warnings"]
+
+
+def test_an_estimator_s_warm_up_ends_in_time(log_density):
+    sampler = kmc.ScoreHMC(kmc.scores.GaussianScore())
+    idata = kmc.sample(log_density, sampler=sampler, draws=None, max_time=600, **OPTIONS)
+    assert idata["posterior"].sizes["draw"] > 20 and idata.attrs["n_refits"] == 1
+
+
+def test_draws_are_those_of_the_same_run_without_a_limit_as_far_as_they_go(log_density):
+    options = OPTIONS | {"sampler": "random-walk", "draws": 100, "warmup": 10}
+    whole = kmc.sample(log_density, **options)
+    same = kmc.sample(log_density, max_time=10_000, **options)
+    part = kmc.sample(log_density, max_time=200, **options)["posterior"]["x"]
+    np.testing.assert_array_equal(same["posterior"]["x"], whole["posterior"]["x"])
+    assert "stopped_by" not in same.attrs
+    np.testing.assert_array_equal(part, whole["posterior"]["x"][:, : part.shape[1]])
+    assert 30 < part.shape[1] < 100
+
+
+def test_too_little_time_for_any_draw(log_density):
+    idata = kmc.sample(log_density, max_time=30, **OPTIONS)
+    assert idata["posterior"].sizes["draw"] == 0
+    assert "raise max_time" in idata.attrs["warnings"]
+
+
+def test_iterate_ends_by_itself(log_density):
+    records = list(kmc.iterate(log_density, dim=2, sampler="random-walk", seed=1, draws=None, max_time=100))
+    assert records[-1].phase == "done" and 100 <= records[-1].n_evaluations < 110
+
+
+@pytest.mark.parametrize("sampler", ["kernel-hmc", "random-walk"])
+def test_a_store_is_resumed_and_extended_with_time_anew(log_density, tmp_path, sampler):
+    pytest.importorskip("zarr")
+    path = tmp_path / "run.zarr"
+    options = OPTIONS | {"sampler": sampler, "draws": 150, "store": path}
+    first = kmc.sample(log_density, max_time=400, **options)["posterior"]["x"]
+    assert 0 < first.shape[1] < 150
+    second = kmc.sample(log_density, max_time=100, resume=True, **options)["posterior"]["x"]
+    assert 0 < second.shape[1] - first.shape[1] <= 27
+    whole = kmc.sample(log_density, resume=True, **options)
+    assert whole["posterior"].sizes["draw"] == 150 and "stopped_by" not in whole.attrs
+    for part in first, second:
+        np.testing.assert_array_equal(part, whole["posterior"]["x"][:, : part.shape[1]])
+    longer = kmc.extend(path, draws=1000, max_time=100, target=log_density, progress=False)
+    assert longer.attrs["stopped_by"] == "max_time" and 150 < longer["posterior"].sizes["draw"] < 200
+
+
+def test_a_run_whose_warm_up_the_clock_cut_is_replayed_from_its_history(log_density, tmp_path, monkeypatch):
+    pytest.importorskip("zarr")
+    from kmc.run.store.recorder import Recorder
+
+    options = OPTIONS | {"draws": 100, "store": tmp_path / "run.zarr"}
+    first = kmc.sample(log_density, max_time=400, **options)["posterior"]["x"]
+    monkeypatch.setattr(Recorder, "_newest_state", lambda self: None)  # as after a change of version
+    whole = kmc.sample(log_density, resume=True, **options)["posterior"]["x"]
+    np.testing.assert_array_equal(first, whole[:, : first.shape[1]])
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [(0, ValueError), (-1.0, ValueError), (np.inf, ValueError), ("60", TypeError), (True, TypeError)],
+)
+def test_what_is_no_time(log_density, value, error):
+    with pytest.raises(error, match=r"max_time=.*number of seconds"):
+        kmc.sample(log_density, max_time=value, **OPTIONS)
+    with pytest.raises(ValueError, match="max_time=None: give at least one"):
+        kmc.sample(log_density, draws=None, **OPTIONS)

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from kmc.run.display import make_display
-from kmc.run.records import Progress
+from kmc.run.meter import Progress
 
 RECORD = Progress(
     phase="sampling",

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.ess import worst_bulk_ess
 from kmc.run import meter
-from kmc.run.ess import worst_bulk_ess
-from kmc.run.meter import Pace, next_look
-from kmc.run.records import fraction
+from kmc.run.meter import Pace, fraction, next_look
 
 
 def log_density(x):

@@ -1,6 +1,6 @@
 import pytest
 
-from kmc.run.remedies import UNKNOWN, Spent
+from kmc.run.budget import UNKNOWN, Spent
 from kmc.run.run_warnings import run_warnings
 
 WELL = {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.run.wide_starts import near, wide_batches
 from kmc.surrogates.fit import FitOptions
+from kmc.targets.starts import near, wide_batches
 
 SMALL = kmc.KernelHMC(min_warmup_evaluations=300, fit=FitOptions(n_basis=40, bandwidths=(1.2, 2.0)))
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from kmc import jitted
-from kmc.scores.checks import check_samples
+from kmc.checks import check_samples
 from kmc.scores.densities import (
     DOFS,
     Flat,

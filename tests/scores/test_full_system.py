@@ -4,8 +4,7 @@ import pytest
 from kmc.bases import KernelExpansion
 from kmc.kernels import Gaussian
 from kmc.scores.densities import StudentT
-from kmc.scores.full_evaluation import EvaluationOperator
-from kmc.scores.full_system import FullSystem
+from kmc.scores.full_system import EvaluationOperator, FullSystem
 from kmc.scores.sums import Samples
 
 RNG = np.random.default_rng(9)

@@ -28,7 +28,7 @@ def agreement(one, two):
 )
 def test_a_ring_around_a_cluster(embedding):
     """No straight line parts them: the Rand index of k-means itself is that of chance."""
-    plain = kmc.spectral.kmeans.kmeans(X, 2, np.random.default_rng(0))
+    plain = kmc.spectral.clustering.kmeans(X, 2, np.random.default_rng(0))
     assert agreement(plain.labels, RING) < 0.7
     found = kernel_kmeans(X, 2, embedding, random_state=0)
     assert agreement(found.labels, RING) > 0.95
@@ -36,7 +36,7 @@ def test_a_ring_around_a_cluster(embedding):
 
 
 @pytest.mark.parametrize("name", ["nystrom", "kernel-pca", "kernel-jl"])
-def test_embeddings_by_name(name):
+def test_kernel_embeddings_by_name(name):
     found = kernel_kmeans(BLOBS, 3, name, random_state=1)
     assert agreement(found.labels, np.arange(300) % 3) == 1.0
     assert found.centers.shape == (3, 30) and len(found.embedding.landmarks_) == 200

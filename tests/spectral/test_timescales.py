@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kmc.spectral import TransitionOperator, implied_timescales
-from kmc.spectral.transition_model import timescales
+from kmc.spectral.transition_modes import timescales
 from tests.spectral.test_transition import EXACT, TRAJECTORIES, autoregression
 
 

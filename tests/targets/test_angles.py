@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import kmc
-from kmc.diagnostics.circular import Circle
+from kmc.diagnostics.summary import Circle
 from kmc.targets.angles import SPREAD, Direction
 from tests.oracles import transforms as oracles
 

@@ -6,10 +6,10 @@ import os
 import sys
 from typing import Any
 
-from kmc.run.executors.base import Executor, InProcess
 from kmc.run.executors.dask import DaskExecutor
 from kmc.run.executors.maps import MapExecutor
 from kmc.run.executors.processes import ProcessExecutor, leave_worker
+from kmc.run.executors.task import Executor, InProcess
 
 __all__ = ["DaskExecutor", "Executor", "InProcess", "MapExecutor", "ProcessExecutor", "as_executor"]
 

@@ -12,11 +12,10 @@ from uuid import uuid4
 import numpy as np
 
 from kmc.errors import EvaluationError
-from kmc.run.executors.base import Outcomes, blocks, check_timeout
-from kmc.run.executors.task import Answer, Package, Task, package
+from kmc.run.executors.task import Answer, Outcomes, Package, Task, blocks, check_timeout, package
 from kmc.targets.evaluate import Mapper
-from kmc.targets.failures import failed_value
 from kmc.targets.model import Model
+from kmc.targets.returned import failed_value
 
 _NAME = "kmc-evaluate"
 _ATTEMPTS = 5  # the first one may find that the worker does not have the model

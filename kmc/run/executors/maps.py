@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from kmc.errors import EvaluationError
-from kmc.run.executors.base import Outcomes, blocks
-from kmc.run.executors.task import Answer, Package, package
+from kmc.run.executors.task import Answer, Outcomes, Package, blocks, package
 from kmc.targets.evaluate import Mapper
 from kmc.targets.model import Model
 

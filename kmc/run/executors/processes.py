@@ -17,12 +17,10 @@ import numpy as np
 
 from kmc.checks import check_count
 from kmc.errors import EvaluationError
-from kmc.run.executors.base import Outcomes, blocks, check_timeout
-from kmc.run.executors.task import packed, too_late
-from kmc.run.executors.worker import serve
+from kmc.run.executors.task import Outcomes, blocks, check_timeout, packed, serve, too_late
 from kmc.targets.evaluate import Mapper
-from kmc.targets.failures import failed_value
 from kmc.targets.model import Model
+from kmc.targets.returned import failed_value
 
 _NAME = "kmc-worker"
 _UNGUARDED = 78  # exit code of a worker that tried to start workers itself

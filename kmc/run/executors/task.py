@@ -6,22 +6,26 @@ worker that replaced a dead one. Threads of this process share the model without
 
 from __future__ import annotations
 
+import os
+import signal
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from multiprocessing.connection import Connection
 from threading import Thread
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+from kmc.checks import check_number
 from kmc.errors import EvaluationError
-from kmc.run.executors.base import Outcomes
-from kmc.targets.evaluate import evaluate_block
-from kmc.targets.failures import Failure, failed_value
+from kmc.targets.evaluate import Evaluation, Mapper, evaluate_block
 from kmc.targets.model import Model
+from kmc.targets.returned import Failure, failed_value
 
 _REMEMBERED = 8
 
@@ -155,3 +159,60 @@ def too_late(model: Model, points: np.ndarray, timeout: float) -> EvaluationErro
     x = points if model.vectorized else points[0]
     what = f"log_density took longer than timeout={timeout:g} seconds"
     return failed_value(model, x, what, "raise timeout, or make log_density faster")
+
+
+Outcomes = list[Evaluation | Failure]
+
+
+class Executor(Protocol):
+    """Options of an executor: where evaluations run."""
+
+    def open(self, model: Model) -> AbstractContextManager[Mapper | None]:
+        """A mapper, valid while the context lasts; None: evaluate in this process."""
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Evaluations in this process, one after the other."""
+
+    def open(self, model: Model) -> AbstractContextManager[None]:
+        """Nothing to open or close."""
+        return nullcontext()
+
+
+def blocks(points: np.ndarray, count: int) -> list[np.ndarray]:
+    """The rows of points (k, d) in at most ``count`` blocks of nearly equal size, in order."""
+    return np.array_split(points, max(1, min(count, len(points))))
+
+
+def check_timeout(options: Any) -> None:
+    """Check the attribute ``timeout``: None or a positive number of seconds."""
+    if options.timeout is not None:
+        check_number(options, "timeout", 0, np.inf)
+
+
+def serve(connection: Connection, payload: bytes) -> None:
+    """Send None, or a sentence that says what is wrong, then answer requests.
+
+    The process leaves the terminal's process group, where Ctrl-C would reach it, for a group of its own, in which it
+    can be ended together with whatever the user's function has started. When its parent ends, the pipe closes, and the
+    process ends after its current evaluation.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "setpgid"):
+        os.setpgid(0, 0)
+    for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that are loaded later
+        os.environ[f"{library}_NUM_THREADS"] = "1"
+    try:
+        model = unpacked(payload)
+    except EvaluationError as error:
+        connection.send(str(error))
+        return
+    connection.send(None)
+    with threadpool_limits(1):
+        while True:
+            try:
+                points = connection.recv()
+            except EOFError:
+                return
+            connection.send(evaluate_block(model, points))

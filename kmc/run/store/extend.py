@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Never
 
 from kmc.run import arguments
+from kmc.run.arguments import Request
 from kmc.run.executors import as_executor
-from kmc.run.foreign import refuse_unknown
-from kmc.run.records import Progress
-from kmc.run.request import Request
+from kmc.run.meter import Progress
+from kmc.run.prepare import refuse_unknown
 from kmc.run.run import Run
 from kmc.run.sample import drive
 from kmc.run.store.commit import read_commit
@@ -18,13 +18,14 @@ from kmc.run.store.files import StoreError
 from kmc.run.store.open import (
     as_path,
     check_finished,
+    check_settings,
     reopen,
+    settings,
     stored_given,
     stored_model,
     stored_sampler,
     stored_seed,
 )
-from kmc.run.store.settings import check_settings, settings
 from kmc.targets.model import Model
 
 

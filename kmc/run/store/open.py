@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kmc._names import install
+from kmc.run.arguments import Request
 from kmc.run.frozen import blocks_of
 from kmc.run.given import Given
-from kmc.run.prior import data_of
-from kmc.run.request import Request
+from kmc.run.results import data_of, described
 from kmc.run.store import snapshot
 from kmc.run.store.columns import make_group
-from kmc.run.store.commit import Commit, read_commit, versions, write_commit
-from kmc.run.store.data import FILE, write_data
+from kmc.run.store.commit import Commit, StoreError, read_commit, versions, write_commit
 from kmc.run.store.evaluations import EVALUATIONS, read_given, write_given
-from kmc.run.store.files import LOCK, Lock, StoreError
+from kmc.run.store.files import FILE, LOCK, Lock, StoreError, write_data
 from kmc.run.store.recorder import Recorder
-from kmc.run.store.settings import check_settings, coordinates, settings
 from kmc.run.store.snapshot import needs_trust
 
 GIVEN = "given"
@@ -199,3 +199,61 @@ def _empty(path: Path) -> bool:
     return {entry.name for entry in path.iterdir()} <= {GIVEN, LOCK, FILE, EVALUATIONS} | {
         f".{n}.partial" for n in made
     }
+
+
+if TYPE_CHECKING:
+    from kmc.run.arguments import Request
+
+
+def settings(request: Request) -> dict[str, Any]:
+    """All settings that determine which draws a seed gives, and their names, in JSON form."""
+    model = request.model
+    options = described({"settings": request.sampler})["settings"]
+    asked = {
+        "dim": model.dim,
+        "parameters": {name: [list(shape), list(model.dims[name])] for name, shape in _shapes(model).items()},
+        "coords": {name: coordinates(labels)["values"] for name, labels in model.coords.items()},
+        "noisy": model.noisy,
+        "sampler": request.sampler.name,
+        "settings of the sampler": re.sub(r" at 0x[0-9a-f]+", "", str(options)),
+        "chains": request.chains,
+        "independent_runs": request.independent_runs,
+        "draws": request.draws,
+        "warmup": request.warmup,
+        "max_evaluations": request.max_evaluations,
+        "history": None if request.history is None else [len(request.history.x), request.history.digest],
+        "initial": None if request.initial is None else request.initial.tolist(),
+        "seed": {"entropy": request.seed.entropy, "spawn_key": list(request.seed.spawn_key)},
+    }
+    return json.loads(json.dumps(asked, default=np.ndarray.tolist))
+
+
+def check_settings(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """StoreError that names the first setting that differs."""
+    for name, value in now.items():
+        if before.get(name) != value:
+            raise StoreError(
+                f"store={str(path)!r} is of a run with {name}={_short(before.get(name))}, and this one has "
+                f"{_short(value)}: resume it with the same arguments, or use another path"
+            )
+
+
+def coordinates(labels: Any) -> dict[str, Any]:
+    """Labels of a dimension in JSON form; :func:`from_coordinates` converts them back."""
+    labels = np.asarray(labels)
+    kept = labels.astype(str) if labels.dtype.kind in "mM" else labels
+    return {"dtype": "object" if labels.dtype == object else labels.dtype.str, "values": kept.tolist()}
+
+
+def from_coordinates(record: dict[str, Any]) -> np.ndarray:
+    """The labels (n,)."""
+    return np.array(record["values"], dtype=record["dtype"])
+
+
+def _shapes(model):
+    return {name: value.shape[1:] for name, value in model.constrain(np.zeros((1, model.dim))).items()}
+
+
+def _short(value):
+    text = json.dumps(value)
+    return text if len(text) <= 200 else text[:197] + "..."

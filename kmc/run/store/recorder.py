@@ -16,8 +16,8 @@ from kmc.run.results import described
 from kmc.run.store import snapshot
 from kmc.run.store.columns import StoredColumn, Table
 from kmc.run.store.commit import Commit, read_commit, versions, write_commit
+from kmc.run.store.evaluations import Batch, Mismatch, Past, columns_of
 from kmc.run.store.files import Damaged, Lock, StoreError
-from kmc.run.store.history import Batch, Mismatch, Past, columns_of
 from kmc.run.trace import side_by_side
 from kmc.targets.evaluate import Evaluation
 

@@ -10,7 +10,7 @@ import pytest
 
 import kmc
 from kmc.run.store import recorder
-from kmc.run.store.data import read_data, write_data
+from kmc.run.store.files import read_data, write_data
 from tests.run.store.runs import assert_same, groups, log_density, settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")

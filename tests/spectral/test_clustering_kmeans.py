@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.spectral.kmeans import kmeans, nearest
+from kmc.spectral.clustering import kmeans, nearest
 from tests.oracles import sketches as oracle
 
 RNG = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def test_as_many_clusters_as_places():
 
 def test_a_cluster_that_loses_its_points_gets_another():
     """From these three centers the first step leaves one without points."""
-    from kmc.spectral.kmeans import _lloyd
+    from kmc.spectral.clustering import _lloyd
 
     points = np.array([[0.0], [0.1], [10.0], [10.1], [30.0]])
     found = _lloyd(points, np.array([[0.0], [10.0], [-50.0]]))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kmc.spectral import TransitionOperator
-from kmc.spectral.metastable import corners, membership_matrix
+from kmc.spectral.transition_functions import corners, membership_matrix
 from tests.oracles import transition as oracle
 from tests.spectral.test_transition import EXACT, MATRIX, TRAJECTORIES, autoregression, walk
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from kmc.kernels import Gaussian, Matern72
-from kmc.scores.full_evaluation import EvaluationOperator
-from kmc.scores.full_preconditioner import Preconditioner
+from kmc.scores.full_system import EvaluationOperator, Preconditioner
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((60, 2))

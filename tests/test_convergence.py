@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from kmc.run.convergence import (
+from kmc.convergence import (
     _autocorrelation_time,
     disagreement,
     drift,

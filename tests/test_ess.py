@@ -4,7 +4,7 @@ import pytest
 import xarray
 from scipy.signal import lfilter
 
-from kmc.run.ess import bulk_ess, worst_bulk_ess
+from kmc.ess import bulk_ess, worst_bulk_ess
 
 
 def by_arviz(draws):

@@ -59,3 +59,22 @@ def correlation_time(correlation: np.ndarray) -> np.ndarray:
     row = np.arange(len(end))
     last, after = correlation[row, end], correlation[row, end + 1]
     return 2.0 * descending.sum(axis=1) - 1.0 + np.where((last > 0) | (last + after > 0), last, 0.0)
+
+
+def squared_error(series: np.ndarray) -> np.ndarray:
+    """The variance of the mean of series (chains, n, k), shape (k,).
+
+    The spectral density at zero by Geyer's initial monotone sequence. Covariances are about the mean of all chains, so
+    that chains that differ by more than chance increase it.
+    """
+    chains, n, _ = series.shape
+    centered = np.moveaxis(series - series.mean(axis=(0, 1)), 2, 0)
+    length = next_fast_len(2 * n, real=True)
+    spectrum = np.abs(rfft(centered, length)) ** 2
+    covariance = irfft(spectrum.mean(axis=1), length)[:, :n] / n
+    variance = covariance[:, 0]
+    known = variance > 0
+    correlation = np.where(known[:, None], covariance / np.where(known, variance, 1.0)[:, None], 0.0)
+    correlation[:, 0] = 1.0
+    time = np.maximum(correlation_time(correlation), 1.0 / np.log10(max(chains * n, 10)))
+    return variance * time / (chains * n)
