@@ -17,9 +17,9 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from gp_classifier import GaussianProcessClassifier, read_glass, whitened
 
 import kmc
-from kmc.targets.gp_classifier import GaussianProcessClassifier, read_glass, whitened
 
 CELLS = ("mean texture", "mean radius", "mean smoothness", "mean concavity", "mean symmetry")
 CASES = 80

@@ -1,4 +1,4 @@
-"""Checks of options: the error names the option, its value and what was expected."""
+"""Checks of what users give: the error names the argument, its value and what was expected."""
 
 from __future__ import annotations
 
@@ -84,12 +84,41 @@ def check_number(options: Any, name: str, low: float, high: float = np.inf, ends
 
 def check_count(options: Any, name: str, least: int) -> None:
     """Check a whole number of at least ``least``."""
-    value = getattr(options, name)
+    as_number(name, getattr(options, name), least)
+
+
+def as_number(name: str, value: Any, least: int) -> int:
+    """A whole number of at least ``least``."""
     expected = f"expected a whole number of at least {least}"
     if not is_whole(value):
         raise TypeError(f"{name}={value!r}: {expected}")
     if value < least:
         raise ValueError(f"{name}={value!r}: {expected}")
+    return int(value)
+
+
+def as_count(name: str, value: Any, least: int) -> int | None:
+    """A whole number of at least ``least``, or None."""
+    __tracebackhide__ = True
+    return None if value is None else as_number(name, value, least)
+
+
+def as_seconds(name: str, value: Any) -> float | None:
+    """A positive number of seconds, or None."""
+    if value is None:
+        return None
+    if not is_number(value):
+        raise TypeError(f"{name}={value!r}: expected a number of seconds or None")
+    if not 0 < value < np.inf:
+        raise ValueError(f"{name}={value!r}: expected a positive, finite number of seconds")
+    return float(value)
+
+
+def as_flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}={value!r}: expected True or False")
+    return bool(value)
 
 
 def check_choice(options: Any, name: str, choices: tuple[str, ...]) -> None:
@@ -139,9 +168,8 @@ def length(name: str, value: Any) -> float:
     """A positive number that can be used as a unit of length."""
     number = positive(name, value)
     if not LEAST_LENGTH <= number <= MOST_LENGTH:
-        raise ValueError(
-            f"{name}={value!r}: expected a positive finite number from {LEAST_LENGTH:g} to {MOST_LENGTH:g}; rescale the data"
-        )
+        limits = f"{LEAST_LENGTH:g} to {MOST_LENGTH:g}"
+        raise ValueError(f"{name}={value!r}: expected a positive finite number from {limits}; rescale the data")
     return number
 
 

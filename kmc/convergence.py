@@ -1,7 +1,7 @@
 """Convergence of draws, by ArviZ's measures and by tests built on its effective sample sizes.
 
-All functions take draws of shape (chains, draws, k) and report the worst of the k columns. ``inf`` means that a column
-never moved, NaN that there is nothing to compare.
+All functions take draws of shape (chains, draws, k). Those that return one number report the worst of the k columns:
+``inf`` says that a column never moved, NaN that there is nothing to compare.
 """
 
 from __future__ import annotations
@@ -79,6 +79,47 @@ def disagreement(columns: np.ndarray, independent_runs: int) -> float:
     return _log10_p(means, columns.var(axis=(0, 1)) / size)
 
 
+def ess_and_rhat(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bulk effective sample size and rank-normalized split R-hat of values (chains, draws, k), each (k,).
+
+    A single chain is split into two, as R-hat needs chains to compare. R-hat is infinite if chains differ and none of
+    them moves; NaN if there are fewer than four draws of each, or if none of them differ.
+    """
+    if len(values) == 1:
+        n = values.shape[1] // 2
+        values = np.concatenate([values[:, :n], values[:, -n:]])
+    ess, rhat = _by_arviz("ess", values), _by_arviz("rhat", values)
+    apart = np.isnan(rhat) & (np.ptp(values, axis=(0, 1)) > 0) & (values.shape[1] >= 4)
+    return ess, np.where(apart, np.inf, rhat)
+
+
+def effective_sizes(values: np.ndarray) -> np.ndarray:
+    """Effective sample size of the mean of each column of values (chains, draws, k), shape (k,).
+
+    At most the number of draws, so that antithetic chains are not credited with more; NaN for fewer than four draws,
+    and the number of draws for constant columns.
+    """
+    chains, draws, _ = values.shape
+    sizes = np.asarray(_by_arviz("ess", values, method="mean"), dtype=float)
+    constant = np.ptp(values, axis=(0, 1)) == 0
+    return np.where(constant, chains * draws, np.minimum(sizes, chains * draws))
+
+
+def mean_errors(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Standard errors (k,) of the means of values (n, k) at draws of this shape (chains, draws), chain after chain."""
+    return values.std(axis=0, ddof=1) / np.sqrt(effective_sizes(values.reshape(*shape, -1)))
+
+
+def autocorrelation_time(values: np.ndarray) -> float:
+    """The longest autocorrelation time, draws per independent draw, of the columns of values (chains, draws, k).
+
+    At least 1; 1 if there are too few draws.
+    """
+    sizes = effective_sizes(values)
+    known = sizes[np.isfinite(sizes)]
+    return float(max(values.shape[0] * values.shape[1] / known.min(), 1.0)) if len(known) else 1.0
+
+
 def _log10_p(means, variance):
     """log10 of the probability of such means (groups, k) if they are equal, given the variance (k,) of each."""
     moved = variance > 0
@@ -121,54 +162,3 @@ def _by_arviz(statistic: str, columns: np.ndarray, **options: Any) -> np.ndarray
     dataset = xarray.Dataset({"x": (("chain", "draw", "column"), columns)})
     with np.errstate(divide="ignore", invalid="ignore"):  # where some chains never move
         return getattr(arviz, statistic)(dataset, **options)["x"].values
-
-
-def ess_and_rhat(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bulk effective sample size and rank-normalized split R-hat of values (chains, draws, k), each (k,).
-
-    A single chain is split into two, as R-hat needs chains to compare. R-hat is infinite if chains differ and none of
-    them moves; NaN if there are fewer than four draws of each, or if none of them differ.
-    """
-    import arviz
-    import xarray
-
-    if len(values) == 1:
-        n = values.shape[1] // 2
-        values = np.concatenate([values[:, :n], values[:, -n:]])
-    dataset = xarray.Dataset({"x": (("chain", "draw", "k"), values)})
-    with np.errstate(divide="ignore", invalid="ignore"):  # chains that never move
-        ess, rhat = arviz.ess(dataset)["x"].values, arviz.rhat(dataset)["x"].values
-    apart = np.isnan(rhat) & (np.ptp(values, axis=(0, 1)) > 0) & (values.shape[1] >= 4)
-    return ess, np.where(apart, np.inf, rhat)
-
-
-def effective_sizes(values: np.ndarray) -> np.ndarray:
-    """Effective sample size of the mean of each column of values (chains, draws, k), shape (k,).
-
-    At most the number of draws, so that antithetic chains are not credited with more; NaN for fewer than four draws,
-    and the number of draws for constant columns.
-    """
-    import arviz
-    import xarray
-
-    chains, draws, _ = values.shape
-    dataset = xarray.Dataset({"x": (("chain", "draw", "column"), values)})
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sizes = np.asarray(arviz.ess(dataset, method="mean")["x"].values, dtype=float)
-    constant = np.ptp(values, axis=(0, 1)) == 0
-    return np.where(constant, chains * draws, np.minimum(sizes, chains * draws))
-
-
-def mean_errors(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Standard errors (k,) of the means of values (n, k) at draws of this shape (chains, draws), chain after chain."""
-    return values.std(axis=0, ddof=1) / np.sqrt(effective_sizes(values.reshape(*shape, -1)))
-
-
-def autocorrelation_time(values: np.ndarray) -> float:
-    """The longest autocorrelation time, draws per independent draw, of the columns of values (chains, draws, k).
-
-    At least 1; 1 if there are too few draws.
-    """
-    sizes = effective_sizes(values)
-    known = sizes[np.isfinite(sizes)]
-    return float(max(values.shape[0] * values.shape[1] / known.min(), 1.0)) if len(known) else 1.0

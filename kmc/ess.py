@@ -1,4 +1,4 @@
-"""The bulk effective sample size of many parameters at once, fast enough to be computed during a run."""
+"""Effective sample sizes and errors of means of arrays of draws, fast enough to be computed during a run."""
 
 from __future__ import annotations
 

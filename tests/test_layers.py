@@ -24,6 +24,8 @@ MAY_IMPORT = {
     "linalg": set(),
     "jitted": set(),
     "estimator": set(),
+    "ess": set(),
+    "convergence": set(),
     "krylov": set(),
     "bases": {"kernels", "jitted"},
     "forms": {"bases"},
@@ -35,17 +37,17 @@ MAY_IMPORT = {
     "spectral": {"kernels", "linalg", "bases", "forms", "landmarks", "estimator", "source"},
     "targets": set(),
     "mcmc": {"jitted", "landmarks", "surrogates"},
-    "run": {"surrogates", "targets", "mcmc"},
-    "readout": {"jitted", "surrogates", "targets", "mcmc", "run"},
-    "diagnostics": {"kernels", "linalg", "bases", "forms", "scores", "spectral"},
+    "run": {"ess", "convergence", "surrogates", "targets", "mcmc"},
+    "readout": {"ess", "jitted", "surrogates", "targets", "mcmc", "run"},
+    "diagnostics": {"convergence", "kernels", "linalg", "bases", "forms", "spectral"},
     "plots": {"diagnostics"},
     "demo": {"targets", "plots", "kmc"},
-    "cli": {"run", "diagnostics", "demo", "kmc"},
+    "cli": {"ess", "run", "diagnostics", "demo", "kmc"},
 }
 """By layer, the layers that it imports; those of ``ANYWHERE`` besides."""
 
 SURROUNDINGS = {"arviz", "arviz_base", "arviz_stats", "arviz_plots", "pymc", "pytensor", "bridgestan", "cmdstanpy"}
-KNOW_THEM = {"run", "diagnostics", "plots", "targets", "demo", "cli"}
+KNOW_THEM = {"convergence", "run", "diagnostics", "plots", "targets", "demo", "cli"}
 
 
 def layer(module):

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 from scipy.linalg import blas
 
-from kmc.bases import general, gradient_columns, gradient_moments
+from kmc.bases import general, gradient_moments
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.gradient_moments import mirror
 from kmc.bases.section_forms import profile_and_metric
@@ -81,15 +81,15 @@ class RadialForms(GradientForms):
     def gram(self) -> np.ndarray:
         """Inner products of the functions, shape (p, p)."""
         geometry = self._geometry
-        columns = gradient_columns.columns(self._profile, geometry, geometry.centers, self._selected)
+        columns = columns_at(self._profile, geometry, geometry.centers, self._selected)
         rows = columns.transpose(2, 1, 0).reshape(-1, self.size)
         return np.ascontiguousarray(rows if len(rows) == self.size else rows[self._selected])
 
     def sum_dirichlet(self, x, weights):
         """By columns of B or by moments about the centers, whichever is cheaper."""
         x = self._geometry.centered(x)
-        sums = gradient_moments if self._moments_are_cheaper() else gradient_columns
-        return sums.sum_dirichlet(self._profile, self._geometry, self._selected, x, weights)
+        sums = gradient_moments.sum_dirichlet if self._moments_are_cheaper() else sum_dirichlet_by_columns
+        return sums(self._profile, self._geometry, self._selected, x, weights)
 
     def sum_linear(self, x, weights, base_gradient):
         """Σ c v + M Σ d v + M Σ p g with c = -(8q'''u + 4Tq'') + w v·g, d = -8q'', u = |v|², T = tr M."""
@@ -123,20 +123,20 @@ def _part(array, rows):
     return None if array is None else array[rows]
 
 
-def sum_dirichlet(
+def sum_dirichlet_by_columns(
     profile: Kernel, geometry: RadialGeometry, selected: np.ndarray, x: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Σ_b w_b B_bᵀ B_b, (p, p), over centered points x (n, d); arguments as in :func:`columns`."""
+    """Σ_b w_b B_bᵀ B_b, (p, p), over centered points x (n, d); arguments as in :func:`columns_at`."""
     p = len(selected)
     total = np.zeros((p, p), order="F")
     for rows in general.slices(len(x), p * x.shape[1]):
-        block = columns(profile, geometry, x[rows], selected)
+        block = columns_at(profile, geometry, x[rows], selected)
         block *= np.sqrt(weights[rows])
         total = blas.dsyrk(1.0, block.reshape(p, -1).T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1)
     return mirror(total.T)
 
 
-def columns(profile: Kernel, geometry: RadialGeometry, x: np.ndarray, selected: np.ndarray) -> np.ndarray:
+def columns_at(profile: Kernel, geometry: RadialGeometry, x: np.ndarray, selected: np.ndarray) -> np.ndarray:
     """∂_i ∂_{j+d} k(x_b, y_a) for the selected numbers a d + j, (p, d, n) with i in the middle, at centered points."""
     _, q1, q2 = profile.derivatives(geometry.distances(x), 2)
     out = np.empty((len(selected), x.shape[1], len(x)))

@@ -1,4 +1,4 @@
-"""Draws of chains as one array with named columns, from any container."""
+"""Draws of chains as one array with named columns, from any container, and the score at them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Squared distances between two sets of points."""
+"""Squared distances between two sets of points, and the median distance, the unit of bandwidths."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import MOST, as_array
+from kmc.checks import MOST_LENGTH, as_array
 from kmc.kernels.algebra import Kernel
 
 
@@ -97,8 +97,8 @@ def _checked(matrix):
         raise ValueError(f"matrix={matrix!r}: expected finite numbers")
     if a.ndim == 1 and not (a > 0).all():
         raise ValueError(f"matrix={matrix!r}: expected positive numbers on the diagonal; the least is {a.min():g}")
-    if np.abs(a).max() > MOST:
-        raise ValueError(f"matrix={matrix!r}: expected numbers of at most {MOST:g}; rescale the data")
+    if np.abs(a).max() > MOST_LENGTH:
+        raise ValueError(f"matrix={matrix!r}: expected numbers of at most {MOST_LENGTH:g}; rescale the data")
     if not a.any():
         raise ValueError(f"matrix={matrix!r}: expected a number other than zero")
     a.flags.writeable = False

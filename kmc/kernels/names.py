@@ -1,4 +1,4 @@
-"""Kernels by name."""
+"""A kernel and its bandwidths, as a user names them."""
 
 from __future__ import annotations
 

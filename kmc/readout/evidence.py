@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
+from kmc.checks import as_flag, as_number
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
 from kmc.readout.annealing import GAP
@@ -16,7 +17,7 @@ from kmc.readout.estimate import FEWEST_DRAWS, ReplicateEstimate
 from kmc.readout.evaluated import Replicate, Result, as_list, read
 from kmc.readout.means import UnknownMode, chains_of, mass_by
 from kmc.readout.transitions import bennett
-from kmc.run.arguments import as_flag, as_model, as_number, as_seed
+from kmc.run.arguments import as_model, as_seed
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.posterior import TOTAL
 

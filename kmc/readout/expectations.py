@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import is_number
+from kmc.checks import as_flag, as_number, as_seconds, is_number
 from kmc.errors import KmcWarning
 from kmc.readout.estimate import Estimate, ReplicateEstimate
 from kmc.readout.evaluated import as_list, read
 from kmc.readout.quantities import Quantities
-from kmc.run.arguments import as_flag, as_number, as_seconds, as_seed
+from kmc.run.arguments import as_seed
 
 _STEPS = 4  # of the inversion of a distribution function
 

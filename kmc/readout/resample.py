@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from kmc.checks import as_number
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
 from kmc.readout.estimate import ReplicateEstimate
 from kmc.readout.evaluated import Replicate, Result, read
 from kmc.readout.means import UnknownMode, chains_of, mass_by
-from kmc.run.arguments import as_number, as_seed
+from kmc.run.arguments import as_seed
 from kmc.run.results import container
 
 _CHAINS = 4

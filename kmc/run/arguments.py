@@ -1,4 +1,4 @@
-"""Check the arguments of :func:`kmc.sample`; every error names the argument, its value and what was expected."""
+"""Checked arguments of a run: every error names the argument, its value and what was expected."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import is_number, is_whole
+from kmc.checks import as_number, is_whole
 from kmc.mcmc import SAMPLERS, Sampler, ScoreHMC
-from kmc.mcmc.base import Sampler
 from kmc.run.given import Given, as_given
 from kmc.targets.model import Model
 from kmc.targets.pymc_model import from_pymc
@@ -63,32 +62,6 @@ def as_seed(seed: Any) -> np.random.SeedSequence:
     raise TypeError(f"seed={seed!r}: expected None, an int >= 0, a numpy SeedSequence or a numpy Generator")
 
 
-def as_number(name: str, value: Any, least: int) -> int:
-    """A whole number of at least ``least``."""
-    if not is_whole(value):
-        raise TypeError(f"{name}={value!r}: expected a whole number")
-    if value < least:
-        raise ValueError(f"{name}={value!r}: expected at least {least}")
-    return int(value)
-
-
-def as_count(name: str, value: Any, least: int) -> int | None:
-    """A whole number of at least ``least``, or None."""
-    __tracebackhide__ = True
-    return None if value is None else as_number(name, value, least)
-
-
-def as_seconds(name: str, value: Any) -> float | None:
-    """A positive number of seconds, or None."""
-    if value is None:
-        return None
-    if not is_number(value):
-        raise TypeError(f"{name}={value!r}: expected a number of seconds or None")
-    if not 0 < value < np.inf:
-        raise ValueError(f"{name}={value!r}: expected a positive, finite number of seconds")
-    return float(value)
-
-
 def as_independent_runs(independent_runs: Any, chains: int) -> int:
     """A whole number that divides the number of chains."""
     independent_runs = as_number("independent_runs", independent_runs, 1)
@@ -121,13 +94,6 @@ def as_callback(callback: Any) -> Any:
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r}: expected a callable or None")
     return callback
-
-
-def as_flag(name: str, value: Any) -> bool:
-    """True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name}={value!r}: expected True or False")
-    return bool(value)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Estimate the cost of a run before it begins."""
+"""What a run may cost and what it would have needed, in evaluations and by the clock."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from kmc.checks import as_array
+from kmc.checks import as_array, as_count, as_number
 from kmc.errors import EvaluationError
 from kmc.run import arguments
 from kmc.targets.evaluate import Evaluator
@@ -117,8 +117,8 @@ def find_start(
     >>> idata = kmc.sample(logistic_growth, dim=2, initial=start, draws=200, seed=1, progress=False)
     """
     model = arguments.as_model(target, dim)
-    n_points = arguments.as_number("n_points", n_points, 1)
-    budget = arguments.as_count("max_evaluations", max_evaluations, 10)
+    n_points = as_number("n_points", n_points, 1)
+    budget = as_count("max_evaluations", max_evaluations, 10)
     search = _Search(model, 200 + 100 * model.dim if budget is None else budget)
     rng = np.random.default_rng(arguments.as_seed(seed))
     first = _first_points(model, bounds, rng, max(int(_SEARCHED * search.budget), 4))

@@ -8,10 +8,10 @@ from typing import Any, Never, Self
 
 import numpy as np
 
+from kmc.checks import as_flag
 from kmc.deprecation import old_argument
 from kmc.errors import KmcWarning, shorten
 from kmc.mcmc.base import Sampler
-from kmc.run.arguments import as_flag
 from kmc.run.budget import short_budget
 from kmc.run.display import Line
 from kmc.run.meter import Progress

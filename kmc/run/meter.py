@@ -1,4 +1,4 @@
-"""Compute the progress records of a run, updated from sweep to sweep."""
+"""Progress records, and what they contain, updated with each sweep."""
 
 from __future__ import annotations
 

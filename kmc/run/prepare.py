@@ -1,4 +1,4 @@
-"""Make a run from the user's arguments: every argument of :func:`kmc.sample` is checked here."""
+"""From the user's arguments to a run: every argument of :func:`kmc.sample` is checked or refused here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
+from kmc.checks import as_count, as_flag, as_number, as_seconds
 from kmc.run import arguments
 from kmc.run.arguments import Request
 from kmc.run.executors import as_executor
@@ -41,17 +42,17 @@ def prepare(
     where = as_executor(executor)
     model = arguments.as_model(target, dim)
     options = arguments.as_sampler(sampler)
-    chains = arguments.as_number("chains", chains, 1)
+    chains = as_number("chains", chains, 1)
     independent_runs = arguments.as_independent_runs(independent_runs, chains)
-    draws = arguments.as_count("draws", draws, 1)
-    warmup = arguments.as_count("warmup", warmup, 0)
-    max_evaluations = arguments.as_count("max_evaluations", max_evaluations, 1)
-    max_time = arguments.as_seconds("max_time", max_time)
+    draws = as_count("draws", draws, 1)
+    warmup = as_count("warmup", warmup, 0)
+    max_evaluations = as_count("max_evaluations", max_evaluations, 1)
+    max_time = as_seconds("max_time", max_time)
     if draws is None and max_evaluations is None and max_time is None:
         raise ValueError("draws=None, max_evaluations=None and max_time=None: give at least one of them")
     own = callable(getattr(store, "recorder", None))  # a backend from outside the package
     path = None if own else as_store(store, resume)
-    trust = arguments.as_flag("trust", trust)
+    trust = as_flag("trust", trust)
     seed_sequence = arguments.as_seed(stored_seed(path) if seed is None else seed)
     initial = arguments.as_initial(initial, chains, model)
     given = stored_given(path) if history is None else arguments.as_history(history, model, options)
@@ -62,7 +63,7 @@ def prepare(
     request = Request(
         model, options, chains, independent_runs, draws, warmup, max_evaluations, seed_sequence, initial, given
     )
-    save_surrogate = arguments.as_flag("save_surrogate", save_surrogate)
+    save_surrogate = as_flag("save_surrogate", save_surrogate)
     recorder = store.recorder(request) if own else None
     if path is not None:
         recorder = open_recorder(request, path, save_warmup, save_surrogate, trust)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kmc.run import convergence
+from kmc import convergence
 
 _FEWEST_MOVES = 20
 

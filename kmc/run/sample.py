@@ -9,6 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
+from kmc.checks import as_flag
 from kmc.deprecation import old_argument
 from kmc.errors import KmcWarning, shorten
 from kmc.mcmc.base import Sampler
@@ -205,8 +206,8 @@ def sample(
     independent_runs = old_argument(unknown, "replicas", "independent_runs", independent_runs)
     refuse_unknown(sample, unknown)
     arguments.as_callback(callback)
-    progress = arguments.as_flag("progress", progress)
-    save_warmup = arguments.as_flag("save_warmup", save_warmup)
+    progress = as_flag("progress", progress)
+    save_warmup = as_flag("save_warmup", save_warmup)
     run = prepare_from(locals())
     if sentence := short_budget(run.request):
         warnings.warn(sentence, KmcWarning, stacklevel=2)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from kmc._names import install
+from kmc.checks import as_flag, as_number
 from kmc.errors import KmcWarning
-from kmc.run.arguments import as_flag, as_number, as_seed
+from kmc.run.arguments import as_seed
 from kmc.run.sample import sample
 from kmc.targets.pymc_model import from_pymc
 

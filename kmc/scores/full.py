@@ -10,11 +10,10 @@ import numpy as np
 from kmc.checks import as_generator, check_choice, check_number
 from kmc.errors import KmcWarning
 from kmc.kernels import median_distance
-from kmc.scores import candidates
 from kmc.scores.base import REFIT_GROWTH, FittedDensity, FittedExpansion, ScoreEstimator
 from kmc.scores.full_system import FullSystem
 from kmc.scores.in_basis import check_smooth
-from kmc.scores.ridge import ScoreSetting
+from kmc.scores.ridge import ScoreSetting, candidate_regularizations, candidate_settings, check_folds
 from kmc.scores.sums import Samples
 from kmc.selection import Search, folds_of
 
@@ -169,7 +168,7 @@ def _counted(samples):
 SELECTION = 1000
 """Largest number of samples on which candidates are compared."""
 
-TOLERANCE, PRODUCTS = 1e-3, 100
+SELECTION_TOLERANCE, SELECTION_PRODUCTS = 1e-3, 100
 """Limit on conjugate gradients while candidates are compared: a λ that needs more, and all lower ones, are skipped."""
 
 
@@ -189,12 +188,12 @@ def choose(model: Any, samples: Samples) -> Choice:
     With more than ``SELECTION`` samples, candidates are compared on a random subset of that size; the best λ for n₁ of
     n samples becomes λ (n₁/n)^(1/3), the slowest decay of Sutherland, Strathmann, Arbel and Gretton (2018), theorem 2.
     """
-    candidates.check_folds(model.cv)
+    check_folds(model.cv)
     if model.cv == "loo":
         raise ValueError("cv='loo': the full estimator has no exact leave-one-out, use a number of folds")
     rng, median = as_generator(model.random_state), median_distance(samples.x)
     search = Search(_regularizations(model.regularization, median))
-    settings = list(candidates.settings(model, samples, median))
+    settings = list(candidate_settings(model, samples, median))
     for setting in settings:
         check_smooth(setting.kernel, 4)
     chosen, shrinkage = settings[0], 1.0
@@ -217,7 +216,7 @@ def held_out_objective(density: FittedDensity, samples: Samples) -> float:
 
 
 def _regularizations(regularization, median):
-    found = candidates.regularizations(regularization, median)
+    found = candidate_regularizations(regularization, median)
     if not np.all(found > 0):
         raise ValueError(
             f"regularization={regularization!r}: expected positive numbers: the full estimator divides by λ, and does "
@@ -251,7 +250,9 @@ def _held_out(model, samples, setting, folds, regularizations):
         rest = np.ones(len(samples.x), bool)
         rest[fold] = False
         system, part = FullSystem(setting.kernel, samples.take(rest), setting.base), samples.take(fold)
-        path = system.path(model.solver, regularizations[descending], max(model.tolerance, TOLERANCE), PRODUCTS)
+        path = system.path(
+            model.solver, regularizations[descending], max(model.tolerance, SELECTION_TOLERANCE), SELECTION_PRODUCTS
+        )
         for j, solved in zip(descending, path, strict=True):
             if not solved.converged:
                 break

@@ -1,7 +1,7 @@
 r"""The linear system of the full estimator, for every regularization, dense or matrix-free.
 
 Let E f be the gradients of f at the samples and, if log-density values y are known, its values, weighted and
-centered (:class:`~kmc.scores.full_system.EvaluationOperator`), and ȳ their targets: zeros, and y - log q0.
+centered (:class:`EvaluationOperator`), and ȳ their targets: zeros, and y - log q0.
 The objective plus its penalty, times W = Σ w, is
 
 .. math:: \tfrac12 |E f - \bar y|^2 + W \langle \hat\xi, f \rangle + \tfrac{W \lambda}{2} |f|^2 ,

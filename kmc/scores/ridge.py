@@ -17,9 +17,7 @@ from scipy import linalg
 from kmc.bases import Basis
 from kmc.checks import as_generator, check_number, is_whole
 from kmc.kernels import candidate_bandwidths, kernel_of, median_distance
-from kmc.kernels.names import kernel_of
 from kmc.linalg import ridge_solution, ridge_system
-from kmc.scores import candidates
 from kmc.scores.base import FittedExpansion
 from kmc.scores.densities import fit_base
 from kmc.scores.sums import Samples, Sums, accumulate_sums
@@ -55,14 +53,14 @@ def fit(model: Any, samples: Samples) -> Sums:
     """Choose open parameters, solve, and set the estimator's fitted attributes."""
     if not isinstance(model.jitter, str) or model.jitter != "auto":
         check_number(model, "jitter", 0, ends="[)")
-    candidates.check_folds(model.cv)
+    check_folds(model.cv)
     rng = as_generator(model.random_state)
     median = median_distance(samples.x)
     first = listed("kernel", model.kernel)[0]
     model.center_ = samples.center
     model._draw(samples, kernel_of(first, median if isinstance(first, str) else 1.0), rng)
-    search = Search(candidates.regularizations(model.regularization, median))
-    total = _searched(model, samples, list(candidates.settings(model, samples, median)), search, rng)
+    search = Search(candidate_regularizations(model.regularization, median))
+    total = _searched(model, samples, list(candidate_settings(model, samples, median)), search, rng)
     model.regularization_ = search.regularization
     model.cv_results_ = search.table()
     solve(model, total)
@@ -130,22 +128,17 @@ class ScoreSetting(NamedTuple):
     base: Any
 
 
-def settings(model: Any, samples: Samples, median: float) -> Iterator[ScoreSetting]:
+def candidate_settings(model: Any, samples: Samples, median: float) -> Iterator[ScoreSetting]:
     """All combinations of an estimator's kernels, bandwidths and base densities; the penalty is still "norm"."""
     bases = [(base, fit_base(base, samples.x, samples.weights)) for base in listed("base", model.base)]
     for kernel in listed("kernel", model.kernel):
-        for bandwidth in bandwidths(model.bandwidth, median, isinstance(kernel, str)):
+        for bandwidth in candidate_bandwidths(model.bandwidth, median, isinstance(kernel, str), BANDWIDTHS):
             built = kernel_of(kernel, bandwidth)
             for base, fitted in bases:
                 yield ScoreSetting(ScoreCandidate(kernel, bandwidth, base, "norm"), built, fitted)
 
 
-def bandwidths(bandwidth: Any, median: float, named: bool) -> list[float]:
-    """Arguments for building a kernel, for each candidate: :func:`kmc.kernels.candidate_bandwidths`."""
-    return candidate_bandwidths(bandwidth, median, named, BANDWIDTHS)
-
-
-def regularizations(regularization: Any, median: float) -> np.ndarray:
+def candidate_regularizations(regularization: Any, median: float) -> np.ndarray:
     """The λ of each candidate, in the given order."""
     return numbers_or("regularization", regularization, np.array(REGULARIZATIONS) / median**2)
 

@@ -1,4 +1,4 @@
-"""A basis of kernel sections, orthonormal in the kernel's space, from a kernel, a bandwidth and samples."""
+"""Bases of kernel functions at landmarks, and at every sample, from an estimator's parameters."""
 
 from __future__ import annotations
 

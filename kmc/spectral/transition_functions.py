@@ -1,4 +1,4 @@
-"""Methods of a fitted transition operator."""
+"""Methods of a fitted transition operator: its functions, metastable sets, and the Chapman–Kolmogorov test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Trial functions for the modes of the Langevin generator, and the forms that are summed over samples."""
+"""Trial functions for the modes of the Langevin generator, the forms that are summed over samples, and the modes.
+
+With the forms P = Cov(φ, φ) and L = E <∇φ, ∇φ> of r functions that are orthonormal in a kernel's space, the space of
+the modes is that of the top eigenvectors of M^-1/2 P M^-1/2, M = L + P + ε tr(L)/r I (Pillaud-Vivien and Bach 2023,
+equation 11). In that space the eigenvalues are Ritz values of L against P: 1/μ - 1 would be biased by ε.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kmc.errors import EvaluationError
 from kmc.targets.model import Model
-from kmc.targets.returned import Blobs, Failure, as_blobs, as_number, as_numbers, describe, failed_call, failed_value
+from kmc.targets.returned import Blobs, Failure, as_blobs, describe, failed_call, failed_value, number_of, numbers_of
 
 
 class Evaluation(NamedTuple):
@@ -138,7 +138,7 @@ def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
         value, blobs = returned, None
     else:
         returned, blobs = _split(returned)
-        number = as_number(returned)
+        number = number_of(returned)
         if number is None:
             what = f"log_density returned {describe(returned)}, expected a real number"
             raise failed_value(model, x, what, "return a Python float, a NumPy scalar or an array of shape ()")
@@ -163,7 +163,7 @@ def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
     except Exception as error:
         raise failed_call(model, points, error) from error
     returned, blobs = _split(returned)
-    values = as_numbers(returned, len(points))
+    values = numbers_of(returned, len(points))
     if values is None:
         what = f"log_density returned {describe(returned)}, expected {len(points)} real numbers"
         remedy = f"return an array of shape ({len(points)},): vectorized=True means one value for each row"

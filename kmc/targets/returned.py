@@ -1,4 +1,4 @@
-"""Valid outputs of a log-density: real numbers, and a dict of further outputs (blobs)."""
+"""What a log-density may return, real numbers and a dict of other results; and how its failures are passed on."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ LOG_LIKELIHOOD = "log_likelihood"
 _RESERVED = ("chain", "draw")
 
 
-def as_number(returned: Any) -> float | None:
+def number_of(returned: Any) -> float | None:
     """The returned number, or None for anything other than one real number (a bool is not one)."""
     values = _real(returned)
     return float(values) if values is not None and values.ndim == 0 else None
 
 
-def as_numbers(returned: Any, k: int) -> np.ndarray | None:
+def numbers_of(returned: Any, k: int) -> np.ndarray | None:
     """The k returned numbers, or None for anything other than an array of shape (k,)."""
     values = _real(returned)
     return values.astype(np.float64) if values is not None and values.shape == (k,) else None

@@ -1,4 +1,4 @@
-"""Start points, from any form in which a user may give them."""
+"""Start points: those that a user gives, or random ones of every size."""
 
 from __future__ import annotations
 

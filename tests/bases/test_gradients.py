@@ -3,8 +3,9 @@ import pickle
 import numpy as np
 import pytest
 
-from kmc.bases import KernelGradients, general, gradient_columns, gradient_moments
+from kmc.bases import KernelGradients, general, gradient_moments
 from kmc.bases.geometry import RadialGeometry
+from kmc.bases.gradient_forms import sum_dirichlet_by_columns
 from kmc.bases.section_forms import profile_and_metric
 from kmc.forms import accumulate
 from kmc.kernels import (
@@ -28,6 +29,7 @@ KERNELS |= {
 }
 RADIAL = {name: kernel for name, kernel in KERNELS.items() if profile_and_metric(kernel)[0].kind == "distance"}
 SUBSETS = {"all": None, "some": np.array([0, 1, 4, 9, 10, 11, 17]), "one center": np.array([13])}
+WAYS = (gradient_moments.sum_dirichlet, sum_dirichlet_by_columns)
 
 
 @pytest.fixture
@@ -116,14 +118,14 @@ def test_forms_are_those_of_the_general_mode(kernel, centers, sample, components
     assert_close(basis.gram(), gram)
 
 
-@pytest.mark.parametrize("way", [gradient_moments, gradient_columns])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("components", SUBSETS.values(), ids=SUBSETS)
 def test_both_ways_to_the_dirichlet_form(radial, centers, sample, components, way):
     x, w, _ = sample
     basis = KernelGradients(radial, centers, components)
     profile, metric = profile_and_metric(radial)
     geometry = RadialGeometry(metric, basis._used)
-    total = way.sum_dirichlet(profile, geometry, basis._selected, geometry.centered(x), w)
+    total = way(profile, geometry, basis._selected, geometry.centered(x), w)
     assert_close(total, general.sum_dirichlet(basis, x, w))
 
 
@@ -137,8 +139,8 @@ def test_sizes_that_do_not_divide_the_blocks(kernel, dim, monkeypatch):
     geometry = RadialGeometry(None, basis.centers)
     arguments = kernel, geometry, basis._selected, geometry.centered(x), w
     monkeypatch.setattr(general, "NUMBERS", 2000)  # a few dozen points at a time
-    for way in (gradient_moments, gradient_columns):
-        assert_close(way.sum_dirichlet(*arguments), expected)
+    for way in WAYS:
+        assert_close(way(*arguments), expected)
     assert_close(basis.sum_linear(x, w), general.sum_linear(basis, x, w))
 
 
@@ -192,10 +194,7 @@ def test_moments_keep_the_digits_of_every_entry(kernel):
     y[:2], y[-1] = y[2] + 1e-9 * rng.standard_normal((2, 5)), 50.0
     x, w = np.vstack([y, y + 0.01 * rng.standard_normal(y.shape), rng.standard_normal((50, 5))]), rng.random(74)
     geometry = RadialGeometry(None, y)
-    ways = [
-        way.sum_dirichlet(kernel, geometry, np.arange(60), geometry.centered(x), w)
-        for way in (gradient_moments, gradient_columns)
-    ]
+    ways = [way(kernel, geometry, np.arange(60), geometry.centered(x), w) for way in WAYS]
     diagonal = np.sqrt(np.diag(ways[1]))
     assert np.all(np.abs(ways[0] - ways[1]) <= 1e-12 * np.outer(diagonal, diagonal))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kmc.targets.gp_classifier import GaussianProcessClassifier, laplace_mode, log_likelihood, read_glass
+from gp_classifier import GaussianProcessClassifier, laplace_mode, log_likelihood, read_glass
 
 INPUTS = np.array([[0.0, 0.0], [0.6, -0.4]])
 LABELS = np.array([1.0, -1.0])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.checks import as_count, as_number
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.run import arguments
 
@@ -264,8 +265,8 @@ def test_a_sampler_is_taken_as_it_is():
 
 
 def test_numbers_of_numpy_are_numbers():
-    assert arguments.as_number("draws", np.int64(3), 1) == 3
-    assert arguments.as_count("draws", None, 1) is None
+    assert as_number("draws", np.int64(3), 1) == 3
+    assert as_count("draws", None, 1) is None
     idata = sample(draws=np.int32(3), chains=np.uint8(2), warmup=np.int16(4), max_evaluations=np.int64(500))
     assert idata["posterior"]["x"].shape == (2, 3, 2)
 

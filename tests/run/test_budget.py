@@ -7,7 +7,7 @@ import pytest
 
 import kmc
 from kmc.errors import KmcWarning
-from kmc.run import time_limit
+from kmc.run import budget
 
 
 def normal(x):
@@ -81,7 +81,7 @@ def log_density(monkeypatch):
         now[0] += 1.0
         return -0.5 * float(x @ x)
 
-    monkeypatch.setattr(time_limit.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
     return function
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import kmc
-from kmc.run import foreign
+from kmc.run import prepare
 
 
 def log_density(x):
@@ -41,6 +41,6 @@ def test_iterate_and_extend_do_so_too():
 
 def test_what_they_are_referred_to_exists():
     ours = set(kmc.sample.__annotations__) - {"return", "unknown"}
-    assert set(foreign._HERE) <= ours
-    theirs = [name for names in foreign._HERE.values() for name in names] + [*foreign._ELSEWHERE, *foreign._NEEDLESS]
+    assert set(prepare._HERE) <= ours
+    theirs = [name for names in prepare._HERE.values() for name in names] + [*prepare._ELSEWHERE, *prepare._NEEDLESS]
     assert len(theirs) == len(set(theirs)) and not ours & set(theirs)

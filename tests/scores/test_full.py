@@ -9,7 +9,7 @@ import kmc.kernels
 from kmc import selection
 from kmc.errors import KmcWarning
 from kmc.kernels import Gaussian, Matern52, Metric, Polynomial
-from kmc.scores import full_selection, full_system
+from kmc.scores import full, full_system
 from kmc.scores.densities import fit_base
 from kmc.scores.full import FullKEF
 from tests.oracles import differences
@@ -222,20 +222,20 @@ def test_nothing_to_choose_leaves_no_table():
 
 
 def test_what_takes_too_long_is_not_compared(monkeypatch):
-    monkeypatch.setattr(full_selection, "PRODUCTS", 12)
+    monkeypatch.setattr(full, "SELECTION_PRODUCTS", 12)
     estimator = fitted(kernel="gaussian", regularization=[1e-12, 1e-8, 1e-2, 1.0], solver="cg")
     assert list(np.isnan(estimator.cv_results_["objective"])) == [True, True, False, False]
     assert estimator.regularization_ >= 1e-2
 
 
 def test_nothing_that_can_be_compared_is_an_error(monkeypatch):
-    monkeypatch.setattr(full_selection, "PRODUCTS", 1)
+    monkeypatch.setattr(full, "SELECTION_PRODUCTS", 1)
     with pytest.raises(ValueError, match="no setting .* finite held-out objective"):
         fitted(kernel="gaussian", regularization=[1e-12, 1e-8], solver="cg")
 
 
 def test_many_samples_are_selected_on_a_few(monkeypatch):
-    monkeypatch.setattr(full_selection, "SELECTION", 16)
+    monkeypatch.setattr(full, "SELECTION", 16)
     x = np.random.default_rng(8).standard_normal((128, 1))
     estimator = FullKEF(regularization=[1e-2, 1.0], random_state=0).fit(x)
     assert np.min(np.abs(estimator.regularization_ - np.array([5e-3, 0.5]))) < 1e-12  # (16 / 128)^(1/3) of a candidate

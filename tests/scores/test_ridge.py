@@ -2,50 +2,56 @@ import numpy as np
 import pytest
 
 from kmc.bases import KernelGradients, KernelSections
-from kmc.kernels import Gaussian
+from kmc.kernels import Gaussian, candidate_bandwidths
 from kmc.linalg import ridge_solution
-from kmc.scores import candidates
+from kmc.scores import ridge
 from kmc.scores.densities import fit_base
 from kmc.scores.ridge import Folds, LeaveOneOut
 from kmc.scores.sums import Samples, accumulate_sums
 from tests.oracles.selection import leave_one_out
 
 
+def bandwidths(value, median, named):
+    return candidate_bandwidths(value, median, named, ridge.BANDWIDTHS)
+
+
 def test_bandwidths_of_a_name_are_lengths_and_of_an_object_factors():
-    assert candidates.bandwidths("median", 3.0, named=True) == [3.0]
-    assert candidates.bandwidths("median", 3.0, named=False) == [1.0]
-    assert candidates.bandwidths("cv", 3.0, named=True) == [3.0 * f for f in candidates.BANDWIDTHS]
-    assert candidates.bandwidths(0.5, 3.0, named=False) == [0.5]
-    assert candidates.bandwidths(np.array([1, 2]), 3.0, named=True) == [1.0, 2.0]
+    assert bandwidths("median", 3.0, named=True) == [3.0]
+    assert bandwidths("median", 3.0, named=False) == [1.0]
+    assert bandwidths("cv", 3.0, named=True) == [3.0 * f for f in ridge.BANDWIDTHS]
+    assert bandwidths(0.5, 3.0, named=False) == [0.5]
+    assert bandwidths(np.array([1, 2]), 3.0, named=True) == [1.0, 2.0]
 
 
 def test_regularizations_do_not_depend_on_units():
-    np.testing.assert_allclose(candidates.regularizations("cv", 10.0), candidates.regularizations("cv", 1.0) / 100)
-    np.testing.assert_array_equal(candidates.regularizations(0.0, 1.0), [0.0])
+    np.testing.assert_allclose(
+        ridge.candidate_regularizations("cv", 10.0), ridge.candidate_regularizations("cv", 1.0) / 100
+    )
+    np.testing.assert_array_equal(ridge.candidate_regularizations(0.0, 1.0), [0.0])
 
 
 @pytest.mark.parametrize("value", ["silverman", 0.0, -1.0, np.inf, np.nan, [1.0, 0.0]])
 def test_bad_bandwidth(value):
     with pytest.raises(ValueError, match="bandwidth=.*expected"):
-        candidates.bandwidths(value, 1.0, named=True)
+        bandwidths(value, 1.0, named=True)
 
 
 @pytest.mark.parametrize("value", ["best", -1.0, np.inf, [0.1, np.nan]])
 def test_bad_regularization(value):
     with pytest.raises(ValueError, match="regularization=.*expected"):
-        candidates.regularizations(value, 1.0)
+        ridge.candidate_regularizations(value, 1.0)
 
 
 @pytest.mark.parametrize("value", [None, [], True, {}, [[1.0]]])
 def test_types(value):
     with pytest.raises(TypeError, match="bandwidth=.*expected"):
-        candidates.bandwidths(value, 1.0, named=True)
+        bandwidths(value, 1.0, named=True)
 
 
 @pytest.mark.parametrize("cv", [1, 0, 2.0, True, "LOO", None])
 def test_bad_folds(cv):
     with pytest.raises(ValueError, match="cv=.*expected 'loo'"):
-        candidates.check_folds(cv)
+        ridge.check_folds(cv)
 
 
 RNG = np.random.default_rng(5)

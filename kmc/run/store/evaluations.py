@@ -1,4 +1,4 @@
-"""Evaluations in a store: those that its run made, and those of its ``history``."""
+"""The evaluations of a run in its store, in order, and those that it was given."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Never
 
+from kmc.checks import as_count, as_flag, as_seconds
 from kmc.run import arguments
 from kmc.run.arguments import Request
 from kmc.run.executors import as_executor
@@ -94,12 +95,12 @@ def extend(
     __tracebackhide__ = True
     refuse_unknown(extend, unknown)
     folder = as_path("path", path)
-    further, budget = arguments.as_count("draws", draws, 1), arguments.as_count("max_evaluations", max_evaluations, 1)
+    further, budget = as_count("draws", draws, 1), as_count("max_evaluations", max_evaluations, 1)
     if further is None and budget is None:
         raise ValueError("draws=None and max_evaluations=None: give at least one of them")
     arguments.as_callback(callback)
-    seconds = arguments.as_seconds("max_time", max_time)
-    trust = arguments.as_flag("trust", trust)
+    seconds = as_seconds("max_time", max_time)
+    trust = as_flag("trust", trust)
     header, commit = read_commit(folder)
     check_finished(folder, commit)
     request, where = _request(folder, header, target, trust), as_executor(executor)

@@ -172,7 +172,7 @@ def _owner(descriptor: int) -> str:
         return ""
 
 
-FILE = "data.npz"
+DATA = "data.npz"
 
 
 def write_data(folder: Path, data: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -184,14 +184,14 @@ def write_data(folder: Path, data: Mapping[str, Mapping[str, Any]]) -> dict[str,
     if not arrays:
         return {}
     dims = {group: {name: list(dims) for name, (dims, _) in named.items()} for group, named in data.items()}
-    return {"dims": dims, "crc": write_arrays(folder / FILE, arrays)}
+    return {"dims": dims, "crc": write_arrays(folder / DATA, arrays)}
 
 
 def read_data(folder: Path, record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Read them by group and name, dimensions and array; Damaged if the file differs from what was written."""
     if not record:
         return {}
-    arrays = read_arrays(folder / FILE, record["crc"])
+    arrays = read_arrays(folder / DATA, record["crc"])
     return {
         group: {name: (tuple(of), arrays[f"{group}/{name}"]) for name, of in named.items()}
         for group, named in record["dims"].items()

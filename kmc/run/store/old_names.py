@@ -24,6 +24,21 @@ _MOVED = ("surrogate", "values")  # options of KernelHMC that are now ScoreHMC's
 FIELDS = {"kmc.mcmc.kernel_hmc:KernelHMC": _KERNEL_HMC, "kmc.surrogates.fit:FitOptions": _FIT}
 """By class, old and new names of fields."""
 
+MODULES = {"kmc.scores.full_selection": "kmc.scores.full"}
+"""Where the classes of modules are that have been merged into others."""
+
+
+def moved(name: str) -> str:
+    """The name of a class, ``module:Class``, where it is now.
+
+    Examples
+    --------
+    >>> moved("kmc.scores.full_selection:Choice")
+    'kmc.scores.full:Choice'
+    """
+    module, colon, path = name.partition(":")
+    return MODULES.get(module, module) + colon + path
+
 
 def renamed(fields: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     """The fields under their new names, in the same order.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,9 @@ from kmc.run.given import Given
 from kmc.run.results import data_of, described
 from kmc.run.store import snapshot
 from kmc.run.store.columns import make_group
-from kmc.run.store.commit import Commit, StoreError, read_commit, versions, write_commit
+from kmc.run.store.commit import Commit, read_commit, versions, write_commit
 from kmc.run.store.evaluations import EVALUATIONS, read_given, write_given
-from kmc.run.store.files import FILE, LOCK, Lock, StoreError, write_data
+from kmc.run.store.files import DATA, LOCK, Lock, StoreError, write_data
 from kmc.run.store.recorder import Recorder
 from kmc.run.store.snapshot import needs_trust
 
@@ -195,14 +195,10 @@ def _empty(path: Path) -> bool:
         return True
     if not path.is_dir():
         return False
-    made = {FILE, EVALUATIONS, "zarr.json"}
-    return {entry.name for entry in path.iterdir()} <= {GIVEN, LOCK, FILE, EVALUATIONS} | {
+    made = {DATA, EVALUATIONS, "zarr.json"}
+    return {entry.name for entry in path.iterdir()} <= {GIVEN, LOCK, DATA, EVALUATIONS} | {
         f".{n}.partial" for n in made
     }
-
-
-if TYPE_CHECKING:
-    from kmc.run.arguments import Request
 
 
 def settings(request: Request) -> dict[str, Any]:

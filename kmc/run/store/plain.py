@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from kmc.run.store.old_names import FIELDS, instance_of_today, renamed
+from kmc.run.store.old_names import FIELDS, instance_of_today, moved, renamed
 
 PACKAGES = (
     "kmc.mcmc",
@@ -225,7 +225,7 @@ class _Reader:
         if kind == "complex":
             return complex(*map(self.value, rest))
         if kind == "constant":
-            return _named(CONSTANTS[CONSTANTS.index(rest[0])])
+            return _named(CONSTANTS[CONSTANTS.index(moved(rest[0]))])
         if kind == "again":
             return self._made[rest[0]]
         at = len(self._made)
@@ -251,6 +251,7 @@ class _Reader:
         return thing
 
     def _instance_of(self, name, fields, made):
+        name = moved(name)
         kind: Any = _known(name)
         fields = renamed(fields, FIELDS.get(name, {}))
         if issubclass(kind, tuple):

@@ -1,13 +1,16 @@
 """Stores that were written before names changed are read, resumed and extended."""
 
+import importlib.util
 import json
 
+import numpy as np
 import pytest
 
 import kmc
 from kmc.run.store.columns import read_json, write_json
 from kmc.run.store.commit import COPY
-from kmc.run.store.old_names import FIELDS
+from kmc.run.store.old_names import FIELDS, MODULES
+from kmc.run.store.plain import PACKAGES, flatten, restore
 from tests.run.store.runs import Interrupted, Stop, assert_same, log_density, settings
 
 OLD = {new: old for names in FIELDS.values() for old, new in names.items()}
@@ -61,8 +64,6 @@ def test_a_store_with_old_names(tmp_path, name):
 
 
 def test_options_with_old_fields_load():
-    from kmc.run.store.plain import flatten, restore
-
     sampler = kmc.KernelHMC(archive_probability=0.2)
     parts = flatten(sampler)
     structure = parts.structure
@@ -85,3 +86,18 @@ def test_a_kernel_hmc_with_an_estimator_loads_as_score_hmc():
         old = [instance, name, fields | {"adaptation": adaptation, "surrogate": found, "values": None}]
         loaded = restore(parts._replace(structure=json.dumps([kind, [old]])))[0]
         assert repr(loaded) == repr(expected)
+
+
+def test_classes_that_have_moved_are_found():
+    """In states of estimators that were fitted before."""
+    fitted = kmc.scores.FullKEF(regularization=0.1).fit(np.random.default_rng(0).standard_normal((20, 2)))
+    parts = flatten(fitted)
+    structure = parts.structure.replace('"kmc.scores.full:Choice"', '"kmc.scores.full_selection:Choice"')
+    assert structure != parts.structure
+    assert restore(parts._replace(structure=structure))._choice.regularization == 0.1
+
+
+def test_old_modules_are_gone_and_new_ones_may_be_in_a_state():
+    for old, new in MODULES.items():
+        assert importlib.util.find_spec(old) is None
+        assert any(new == package or new.startswith(f"{package}.") for package in PACKAGES)
