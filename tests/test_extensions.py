@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.bases import Basis
 from kmc.kernels import Gaussian, Kernel, Matern52, register_kernel
 from kmc.mcmc.base import STATS, SamplerSetup, Step
 from kmc.run.recording import NullRecorder
@@ -20,6 +21,41 @@ QUICK = {"sampler": "random-walk", "draws": 30, "warmup": 10, "chains": 2, "seed
 
 def log_density(x):
     return -0.5 * float(x @ x)
+
+
+# A basis, with the methods that are needed and no others
+
+
+class Squares(Basis):
+    """x_i²."""
+
+    size = 2
+
+    def values(self, x):
+        return x**2
+
+    def gradients(self, x):
+        return 2.0 * x[:, :, None] * np.eye(2)
+
+
+class SquaresByTheirMethods:
+    """The same, of no class of kmc."""
+
+    size, values, gradients = 2, Squares.values, Squares.gradients
+
+
+@pytest.mark.parametrize("basis", [Squares(), SquaresByTheirMethods()], ids=["subclass", "methods alone"])
+def test_a_basis(basis):
+    x = np.random.default_rng(0).standard_normal((200, 2))
+    fit = kmc.regression.HermiteRegression(basis=basis, regularization=0.0)
+    fit.fit(x, 1.0 + x[:, 0] ** 2 - x[:, 1] ** 2, 2.0 * x * [1.0, -1.0])
+    np.testing.assert_allclose(fit.gradient([[1.0, 2.0]]), [[2.0, -4.0]], rtol=1e-5)
+    found = kmc.spectral.galerkin(kmc.spectral.DirichletForm(), basis, None, x)
+    power = np.mean(x[:, 0] ** 2)  # of E |∇φ_1|² = 4 E x_1², E φ_1 φ_2 and the rest nothing is fused
+    np.testing.assert_allclose(kmc.forms.accumulate(basis, x, ("dirichlet",)).dirichlet[0, 0], 4 * power * len(x))
+    assert found.eigenvalues_.shape == (2,)
+    with pytest.raises(TypeError, match="has no laplacians"):
+        kmc.forms.accumulate(basis, x, ("linear",))
 
 
 # A kernel by name

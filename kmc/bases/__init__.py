@@ -1,8 +1,7 @@
 """Finite bases of functions on R^d, and functions in them."""
 
-from kmc.bases.base import Basis
+from kmc.bases.base import Basis, Contraction
 from kmc.bases.base_jit_state import BaseJitState
-from kmc.bases.contraction import Contraction
 from kmc.bases.expansion import KernelExpansion
 from kmc.bases.fourier import FourierFeatures
 from kmc.bases.functions import UserFunctions

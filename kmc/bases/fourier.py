@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from kmc.bases.base import Basis
 from kmc.bases.base_jit_state import BaseJitState, flat
 from kmc.bases.fourier_jit_state import FourierState
 from kmc.bases.trigonometry import cosines_and_sines
@@ -16,7 +17,7 @@ from kmc.kernels import Kernel, frequencies
 
 
 @dataclass(frozen=True, eq=False)
-class FourierFeatures:
+class FourierFeatures(Basis):
     r"""Features :math:`\varphi_j(x) = \sqrt{2/p}\, a_j \cos(\omega_j^\top x + b_j)`.
 
     With frequencies from the spectral density of a kernel, and phases uniform on [0, 2π),

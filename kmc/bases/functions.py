@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from kmc.bases.base import Basis
 from kmc.checks import as_array, is_whole
 
 Evaluator = Callable[[np.ndarray], Any]
 
 
-class UserFunctions:
+class UserFunctions(Basis):
     """Functions given by callables, whose results are checked.
 
     Parameters
@@ -46,6 +47,8 @@ class UserFunctions:
     >>> waves.gradients(np.array([[0.0]]))
     array([[[1.]]])
     """
+
+    size: int
 
     def __init__(
         self, values: Evaluator, gradients: Evaluator | None = None, laplacians: Evaluator | None = None, *, size: int

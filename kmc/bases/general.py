@@ -57,9 +57,11 @@ def sum_linear(
 
 
 def directional(basis: Differentiable, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Derivatives <∇φ_a, v>, (n, p), along a vector at each row of x, ``vectors`` (n, d); fused if the basis can."""
-    fused = getattr(basis, "directional", None)
-    return directional_slices(basis, x, vectors) if fused is None else fused(x, vectors)
+    """Derivatives <∇φ_a, v>, (n, p), along a vector at each row of x, ``vectors`` (n, d)."""
+    out = np.empty((len(x), basis.size))
+    for rows in slices(len(x), basis.size * x.shape[1]):
+        out[rows] = np.einsum("npd,nd->np", basis.gradients(x[rows]), vectors[rows], optimize=True)
+    return out
 
 
 def derivative(basis: Any, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
@@ -69,9 +71,6 @@ def derivative(basis: Any, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
     ``derivative(x, index)``, else TypeError.
     """
     axes = axes_of(index, x.shape[1])
-    own = getattr(basis, "derivative", None)
-    if own is not None:
-        return own(x, tuple(index))
     if not axes:
         return basis.values(x)
     if len(axes) > 1:
@@ -79,12 +78,4 @@ def derivative(basis: Any, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
     out = np.empty((len(x), basis.size))
     for rows in slices(len(x), basis.size * x.shape[1]):
         out[rows] = basis.gradients(x[rows])[:, :, axes[0]]
-    return out
-
-
-def directional_slices(basis: Differentiable, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """The same from arrays of gradients."""
-    out = np.empty((len(x), basis.size))
-    for rows in slices(len(x), basis.size * x.shape[1]):
-        out[rows] = np.einsum("npd,nd->np", basis.gradients(x[rows]), vectors[rows], optimize=True)
     return out

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.bases.base import Basis
 from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.expansion import KernelExpansion, check_centers
 from kmc.bases.gradient_forms import GradientForms, gradient_forms
@@ -16,7 +17,7 @@ from kmc.kernels import Kernel
 
 @renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
-class KernelGradients:
+class KernelGradients(Basis):
     r"""Partial derivatives :math:`\varphi_{(a,i)} = \partial_i k(y_a, \cdot)` of kernel sections in their centers.
 
     The basis of the Nyström estimator of Sutherland, Strathmann, Arbel and Gretton (2018), "Efficient and principled

@@ -10,13 +10,14 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import perm
 
+from kmc.bases.base import Basis
 from kmc.bases.base_jit_state import BaseJitState, flat
 from kmc.bases.monomial_jit_state import MonomialState
 from kmc.checks import as_array, is_whole
 
 
 @dataclass(frozen=True, eq=False)
-class Monomials:
+class Monomials(Basis):
     r"""All monomials :math:`\prod_i z_i^{e_i}` of total degree 1 to ``degree`` in z = (x - center) / scale.
 
     They are ordered by degree, and within a degree lexicographically with z_0 first: for two variables z0, z1, z0²,

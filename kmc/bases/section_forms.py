@@ -204,7 +204,7 @@ class MixedForms:
 
     def directional(self, x, vectors):
         """Derivatives along a vector (n, d) at each point, shape (n, m)."""
-        return general.directional_slices(self, x, vectors)
+        return general.directional(self, x, vectors)
 
     def contract_gradients(self, x, coefficients):
         """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""

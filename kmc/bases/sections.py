@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from kmc.bases.base import Basis, Both
 from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.expansion import KernelExpansion, check_centers
 from kmc.bases.expansion_jit_state import ExpansionState
@@ -18,7 +18,7 @@ from kmc.kernels import Kernel, derivative
 
 @renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
-class KernelSections:
+class KernelSections(Basis):
     r"""Sections :math:`\varphi_a(x) = k(y_a, x)` of a kernel at centers.
 
     Sums of forms are matrix products for radial kernels and for dot-product kernels, in any metric; kernels that
@@ -93,7 +93,7 @@ class KernelSections:
         return self._forms.sum_dirichlet(x, weights)
 
     @property
-    def sum_mass_and_dirichlet(self) -> Any:
+    def sum_mass_and_dirichlet(self) -> Both | None:
         """Both forms from one evaluation, see :mod:`kmc.bases.section_forms`; None if the kernel is not radial."""
         return getattr(self._forms, "sum_mass_and_dirichlet", None)
 

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from kmc.bases import general
-from kmc.bases.base import Basis, check_basis
+from kmc.bases.base import Basis, Contraction, as_basis
 from kmc.bases.base_jit_state import BaseJitState
-from kmc.bases.contraction import Contraction
 from kmc.checks import as_array
 
 
 @dataclass(frozen=True)
-class Whitened:
+class Whitened(Basis):
     """Linear combinations φᵀW of a basis; orthonormal with respect to its Gram matrix if W whitens it.
 
     Forms summed in this basis keep digits that whitening them afterwards would lose: with a jitter of 1e-11 the
@@ -38,7 +36,7 @@ class Whitened:
     matrix: np.ndarray
 
     def __post_init__(self):
-        check_basis(self.basis)
+        object.__setattr__(self, "basis", as_basis(self.basis))
         matrix = as_array("matrix", self.matrix)
         if matrix.ndim != 2 or len(matrix) != self.basis.size:
             raise ValueError(f"matrix has shape {matrix.shape}: expected ({self.basis.size}, r)")
@@ -65,18 +63,15 @@ class Whitened:
 
     def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None = None) -> np.ndarray:
         """Sum over x of w (Δφ_a + <∇φ_a, g>), (r,): linear, so nothing is lost by combining the sums."""
-        fused = getattr(self.basis, "sum_linear", None)
-        if fused is None:
-            return general.sum_linear(self.basis, x, weights, base_gradient) @ self.matrix
-        return fused(x, weights, base_gradient) @ self.matrix
+        return self.basis.sum_linear(x, weights, base_gradient) @ self.matrix
 
     def directional(self, x: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """(n, r) derivatives <∇φ_a, v> along a vector at each point, ``vectors`` (n, d)."""
-        return general.directional(self.basis, x, vectors) @ self.matrix
+        return self.basis.directional(x, vectors) @ self.matrix
 
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
         """(n, r) partial derivatives ∂^α."""
-        return general.derivative(self.basis, x, index) @ self.matrix
+        return self.basis.derivative(x, index) @ self.matrix
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The combination with coefficients (r,) at the rows of x, shape (n,)."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.bases import Basis
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.section_forms import profile_and_metric
 from kmc.kernels import Kernel, Metric, Scale, Sum
@@ -69,7 +70,7 @@ def stein_kernel(kernel: Kernel, x: np.ndarray, x_scores: np.ndarray, y: np.ndar
 
 
 @dataclass(frozen=True, eq=False)
-class SteinSections:
+class SteinSections(Basis):
     """Sections k_p(y_a, .) of a Stein kernel in combinations, as a basis on rows (x, s(x), f(x)), and f itself.
 
     The score and the functions f are columns of the samples, so that they are evaluated only once, and one mass form

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kmc.bases import Basis, general
+from kmc.bases import Basis
+from kmc.bases.base import as_basis
 from kmc.checks import is_whole
 from kmc.forms.lagged import Lagged, Pairs, lagged_sums
 from kmc.forms.scatter import centered
@@ -81,6 +82,7 @@ def accumulate(
     True
     """
     _check_forms(forms, values, gradients, lagtime, block)
+    basis = as_basis(basis, needs=("values",))
     sums = _Accumulator(basis, forms, lagtime)
     for part in blocks(x, _rows(basis, forms, block), weights, values, gradients, base_gradient):
         sums.add(part)
@@ -165,6 +167,7 @@ def accumulate_folds_each(
     """The same for each of several bases, in a single pass, as an iterator requires: candidates to choose from."""
     _check_forms(forms, values, gradients, lagtime, block)
     labels = _contiguous(length(x), folds) if is_whole(folds) else folds
+    bases = [as_basis(basis, needs=("values",)) for basis in bases]
     sums = [_Accumulator(basis, forms, lagtime) for basis in bases]
     rows = min(_rows(basis, forms, block) for basis in bases)
     for part in blocks(x, rows, weights, values, gradients, base_gradient, labels):
@@ -216,7 +219,7 @@ class _Accumulator:
                 _add(self._lagged, label, lagged_sums(first[rows], second[rows], weights[rows]))
 
 
-def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> Forms:
+def _sums(basis: Basis, forms: Sequence[str], part: Block, phi: np.ndarray) -> Forms:
     """All forms over a block except the lagged one; ``phi`` are the basis's values if they are needed."""
     x, w = part.x, part.weights
     out: dict[str, Any] = {"weight": float(len(x) if w is None else w.sum())}
@@ -233,21 +236,19 @@ def _sums(basis: Any, forms: Sequence[str], part: Block, phi: np.ndarray) -> For
             out["value_scatter"], out["square_scatter"] = residual @ half, float(residual @ residual)
     w = np.ones(len(x)) if w is None else w
     if "dirichlet" in forms:
-        fused = getattr(basis, "sum_dirichlet", None)
-        out["dirichlet"] = general.sum_dirichlet(basis, x, w) if fused is None else fused(x, w)
+        out["dirichlet"] = basis.sum_dirichlet(x, w)
     if "gradients" in forms and part.gradients is not None:
         weighted = w[:, None] * part.gradients
-        out["gradients"] = general.directional(basis, x, weighted).sum(axis=0)
+        out["gradients"] = basis.directional(x, weighted).sum(axis=0)
         out["gradient_square"] = float(np.sum(weighted * part.gradients))
     if "linear" in forms:
-        fused, g = getattr(basis, "sum_linear", None), part.base_gradient
-        out["linear"] = general.sum_linear(basis, x, w, g) if fused is None else fused(x, w, g)
+        out["linear"] = basis.sum_linear(x, w, part.base_gradient)
     return Forms(**out)
 
 
 def _together(basis, forms):
     """The function that sums mass and Dirichlet form together, if both are requested and the basis supports it."""
-    return getattr(basis, "sum_mass_and_dirichlet", None) if {"mass", "dirichlet"} <= set(forms) else None
+    return basis.sum_mass_and_dirichlet if {"mass", "dirichlet"} <= set(forms) else None
 
 
 def _rows(basis, forms, block):

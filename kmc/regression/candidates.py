@@ -8,6 +8,7 @@ import numpy as np
 
 from kmc import landmarks
 from kmc.bases import Basis, FourierFeatures, KernelSections, Monomials
+from kmc.bases.base import as_basis, is_basis
 from kmc.checks import check_count
 from kmc.kernels import candidate_bandwidths, kernel_of
 from kmc.selection import listed
@@ -34,14 +35,14 @@ class HermiteSetting(NamedTuple):
 
     def penalty(self) -> np.ndarray:
         """The Gram matrix (p, p) of the basis, or the identity if it has none."""
-        gram = getattr(self.basis, "gram", None)
-        return np.eye(self.basis.size) if gram is None else gram()
+        gram = self.basis.gram()
+        return np.eye(self.basis.size) if gram is None else gram
 
 
 def settings(model: Any, x: np.ndarray, median: float, rng: np.random.Generator) -> list[HermiteSetting]:
     """All settings that the parameters of an estimator leave open; sets its ``landmarks_`` if there are any."""
-    if isinstance(model.basis, Basis):
-        return [_without_kernel(model.basis)]
+    if is_basis(model.basis):
+        return [_without_kernel(as_basis(model.basis))]
     if not isinstance(model.basis, str) or model.basis not in BASES:
         raise ValueError(f"basis={model.basis!r}: expected {', '.join(map(repr, BASES))} or an object of kmc.bases")
     if model.basis == "monomials":

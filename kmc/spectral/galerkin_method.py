@@ -11,6 +11,7 @@ import numpy as np
 from scipy import linalg
 
 from kmc.bases import Basis, Contraction, general
+from kmc.bases.base import as_basis
 from kmc.checks import is_number, is_whole
 from kmc.errors import KmcWarning
 from kmc.estimator import as_points
@@ -135,8 +136,10 @@ def galerkin(
     array([2.      , 1.732051, 1.414214, 1.      ])
     """
     operator = _form(form)
-    right = left if right is None else right
-    _check(left, right, n_components, which, tolerance)
+    same = right is None or right is left
+    left = as_basis(left, "left", needs=("values",))
+    right = left if same else as_basis(right, "right", needs=("values",))
+    _check(n_components, which, tolerance)
     total, masses = _sums(operator, left, right, X, weights, block)
     centered = operator.annihilates_constants
     spaces = [whitening(basis, mass, centered, tolerance) for basis, mass in masses]
@@ -182,13 +185,13 @@ def whitening(basis, forms, centered, tolerance) -> np.ndarray:
     """
     raw = forms.get("mass") / forms.weight
     mass = forms.centered_mass() if centered else raw
-    gram = getattr(basis, "gram", None)
+    gram = basis.gram()
     try:
         if np.trace(mass) <= ROUNDING * np.trace(raw):
             raise linalg.LinAlgError("nothing but rounding")
         if gram is None:
             return eigen_whitening(mass, tolerance)
-        first = eigen_whitening(gram(), tolerance)
+        first = eigen_whitening(gram, tolerance)
         return first @ eigen_whitening(first.T @ mass @ first, tolerance)
     except linalg.LinAlgError as error:
         raise ValueError(f"{basis!r}: all its functions are {'constant' if centered else 'zero'} over X") from error
@@ -217,10 +220,7 @@ def _form(form) -> Form:
     raise TypeError(f"form={form!r}: expected a form of kmc.spectral or a callable of (left, right, x, weights)")
 
 
-def _check(left, right, n_components, which, tolerance):
-    for name, basis in (("left", left), ("right", right)):
-        if not hasattr(basis, "values") or not hasattr(basis, "size"):
-            raise TypeError(f"{name}={basis!r}: expected an object of kmc.bases")
+def _check(n_components, which, tolerance):
     if not isinstance(which, str) or which not in ("smallest", "largest"):
         raise ValueError(f"which={which!r}: expected 'smallest' or 'largest'")
     if n_components is not None and (not is_whole(n_components) or n_components < 1):
@@ -230,8 +230,8 @@ def _check(left, right, n_components, which, tolerance):
 
 
 @dataclass(frozen=True, eq=False)
-class Combinations:
-    """k combinations Σ_a coefficients_aj φ_a - offset_j of a basis; itself a :class:`kmc.bases.Basis`.
+class Combinations(Basis):
+    """k combinations Σ_a coefficients_aj φ_a - offset_j of a basis.
 
     Attributes
     ----------

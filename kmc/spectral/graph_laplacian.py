@@ -11,6 +11,7 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import eigsh
 
 from kmc.bases import Basis
+from kmc.bases.base import as_basis, is_basis
 from kmc.checks import check_count, check_number, length
 from kmc.errors import KmcWarning
 from kmc.forms import accumulate
@@ -124,7 +125,7 @@ class GraphLaplacian(EigenfunctionMap):
         check_number(self, "alpha", 0, 1, ends="[]")
         if self.n_neighbors is not None:
             check_count(self, "n_neighbors", 2)
-        if self.basis is not None and not isinstance(self.basis, Basis):
+        if self.basis is not None and not is_basis(self.basis):
             raise TypeError(f"basis={self.basis!r}: expected None or an object of kmc.bases")
         if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
             raise ValueError(f"bandwidth={self.bandwidth!r}: expected 'auto' or a positive number")
@@ -136,7 +137,7 @@ class GraphLaplacian(EigenfunctionMap):
         if self.basis is None:
             self._fit_graph(graph)
         else:
-            self._fit_basis(graph, self.basis)
+            self._fit_basis(graph, as_basis(self.basis))
         if len(self.eigenvalues_) < self.n_components:
             warnings.warn(
                 f"n_components={self.n_components}: there are only {len(self.eigenvalues_)} eigenfunctions",

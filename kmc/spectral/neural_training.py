@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kmc.bases import Basis
 from kmc.spectral.operators import AugmentationPairs, Form, TangentProp
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkFunctions:
-    """The outputs of a module as a :class:`kmc.bases.Basis` with values and gradients.
+class NetworkFunctions(Basis):
+    """The outputs of a module as a basis with values and gradients.
 
     Attributes
     ----------

@@ -13,6 +13,7 @@ import numpy as np
 
 from kmc.bases import Basis, general
 from kmc.checks import is_whole
+from kmc.kernels import axes_of
 
 Index = tuple[int, ...]
 
@@ -42,8 +43,7 @@ class DirichletForm:
     def sum(self, left: Basis, right: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """In one fused pass if both bases are the same one and it supports that."""
         if left is right:
-            fused = getattr(left, "sum_dirichlet", None)
-            return general.sum_dirichlet(left, x, weights) if fused is None else fused(x, weights)
+            return left.sum_dirichlet(x, weights)
         total = np.zeros((left.size, right.size))
         for rows in general.slices(len(x), (left.size + right.size) * x.shape[1]):
             weighted = weights[rows, None, None] * left.gradients(x[rows])
@@ -60,7 +60,7 @@ class DifferentialOperator:
     coefficients : mapping
         From pairs (α, β) of multi-indices, each d whole numbers, to c: a finite number, or a callable from points
         (n, d) to (n,) for a variable coefficient. The bases must have the derivatives, see
-        :func:`kmc.bases.general.derivative`; kernel sections have them up to order four.
+        :meth:`kmc.bases.Basis.derivative`; kernel sections have them up to order four.
 
     Raises
     ------
@@ -110,11 +110,11 @@ class DifferentialOperator:
 
     def sum(self, left: Basis, right: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """One matrix product for each α."""
-        derived = {b: general.derivative(right, x, b) for row in self._rows.values() for b, _ in row}
+        derived = {b: _derivative(right, x, b) for row in self._rows.values() for b, _ in row}
         total = np.zeros((left.size, right.size))
         for a, row in self._rows.items():
             inner = sum((self._at(a, b, c, x) * weights)[:, None] * derived[b] for b, c in row)
-            total += general.derivative(left, x, a).T @ inner
+            total += _derivative(left, x, a).T @ inner
         return total
 
     def _at(self, a, b, c, x):
@@ -156,8 +156,8 @@ class TangentProp:
         vectors = self.vectors(x)
         total = np.zeros((left.size, right.size))
         for along in np.moveaxis(vectors, 1, 0):
-            one = general.directional(left, x, along)
-            other = one if left is right else general.directional(right, x, along)
+            one = left.directional(x, along)
+            other = one if left is right else right.directional(x, along)
             total += (one * weights[:, None]).T @ other
         return total / vectors.shape[1]
 
@@ -241,6 +241,11 @@ class Bilinear:
     def sum(self, left: Basis, right: Basis, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The function's result, checked."""
         return _answer("function", self.function(left, right, x, weights), (left.size, right.size))
+
+
+def _derivative(basis: Basis, x: np.ndarray, index: Index) -> np.ndarray:
+    axes_of(index, x.shape[1])  # an error if it is none
+    return basis.derivative(x, index)
 
 
 def _answer(name: str, value: Any, shape: Sequence[int]) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from kmc import landmarks
-from kmc.bases import KernelGradients, KernelSections, Whitened
+from kmc.bases import Basis, KernelGradients, KernelSections, Whitened
 from kmc.checks import check_count, check_number
 from kmc.kernels import Kernel, candidate_bandwidths, kernel_derivative, kernel_of, median_distance
 from kmc.linalg import eigen_whitening
@@ -88,7 +88,7 @@ def _relative(model):
 MOST_FUNCTIONS = 3000
 
 
-class Representer:
+class Representer(Basis):
     """Functions k(x_i, .) and ∂_j k(x_i, .) of n points: Pillaud-Vivien and Bach (2023), section 5, naive approach.
 
     Parameters
@@ -102,6 +102,8 @@ class Representer:
     ValueError
         n (1 + d) exceeds 3000: the cost is cubic in it.
     """
+
+    size: int
 
     def __init__(self, kernel: Kernel, points: np.ndarray):
         n, d = points.shape

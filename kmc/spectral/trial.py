@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
-from kmc.bases import Basis, general
+from kmc.bases import Basis
+from kmc.bases.base import Both
 from kmc.checks import as_array
 from kmc.forms import Forms
 from kmc.forms.stream import checked
@@ -24,7 +25,7 @@ Field = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
-class TrialSpace:
+class TrialSpace(Basis):
     """A basis and a matrix W of combinations; forms are summed over the basis and combined at the end.
 
     Parameters
@@ -59,18 +60,16 @@ class TrialSpace:
         gradient = checked(self.score(x), "score(X)")
         if gradient.shape != x.shape:
             raise ValueError(f"score(X) has shape {gradient.shape} for points of shape {x.shape}: expected the same")
-        return np.hstack([phi, -self.basis.laplacians(x) - general.directional(self.basis, x, gradient)])
+        return np.hstack([phi, -self.basis.laplacians(x) - self.basis.directional(x, gradient)])
 
     def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Sum over x of w <∇φ_a, ∇φ_b>, (p, p), of the tangential components if there are normals."""
-        fused = getattr(self.basis, "sum_dirichlet", None)
-        total = general.sum_dirichlet(self.basis, x, weights) if fused is None else fused(x, weights)
-        return total - self._across(x, weights)
+        return self.basis.sum_dirichlet(x, weights) - self._across(x, weights)
 
     @property
-    def sum_mass_and_dirichlet(self) -> Any:
+    def sum_mass_and_dirichlet(self) -> Both | None:
         """Both forms from one evaluation, if the basis supports it and there is no score; otherwise None."""
-        together = getattr(self.basis, "sum_mass_and_dirichlet", None)
+        together = self.basis.sum_mass_and_dirichlet
         if together is None or self.score is not None:
             return None
 
@@ -98,7 +97,7 @@ class TrialSpace:
             return 0.0
         total = np.zeros((self.basis.size, self.basis.size))
         for normal in np.moveaxis(orthonormal(self.normals, x), 2, 0):
-            along = np.sqrt(weights)[:, None] * general.directional(self.basis, x, normal)
+            along = np.sqrt(weights)[:, None] * self.basis.directional(x, normal)
             total += along.T @ along
         return total
 
