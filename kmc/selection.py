@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from kmc.checks import numbers
+from kmc.kernels import Kernel, candidate_bandwidths, kernel_of
 
 
 class Search:
@@ -14,20 +16,23 @@ class Search:
 
     Parameters
     ----------
-    regularizations : ndarray, shape (l,)
-        Compared for every candidate, which is a NamedTuple of the other choices.
+    regularizations : ndarray, shape (l,), optional
+        Compared for every candidate, which is a NamedTuple of the other choices. None: candidates have none.
     """
 
-    def __init__(self, regularizations: np.ndarray):
-        self.regularizations = regularizations
-        self.regularization = float(regularizations[0])
-        self.best = np.inf
+    def __init__(self, regularizations: np.ndarray | None = None):
+        self._regularized = regularizations is not None
+        self.regularizations = np.full(1, np.nan) if regularizations is None else regularizations
+        self.regularization = float(self.regularizations[0])
+        self._least = np.inf
+        self._best: Any = None
         self._rows: list[tuple[Any, np.ndarray, np.ndarray]] = []
 
-    def add(self, candidate: Any, objectives: np.ndarray) -> bool:
+    def add(self, candidate: Any, objectives: np.ndarray, setting: Any = None) -> bool:
         """Add held-out objectives (n_folds, l), lower is better; whether one of them is the best so far.
 
-        A setting whose mean is not finite is listed but never chosen.
+        A candidate whose mean is not finite is listed but never chosen. ``setting`` is what :meth:`best` returns for
+        it, the candidate itself by default.
         """
         mean = objectives.mean(axis=0)
         n = len(objectives)
@@ -35,10 +40,24 @@ class Search:
         self._rows.append((candidate, mean, error))
         comparable = np.where(np.isfinite(mean), mean, np.inf)
         least = int(np.argmin(comparable))
-        if not comparable[least] < self.best:
+        if not comparable[least] < self._least:
             return False
-        self.best, self.regularization = float(comparable[least]), float(self.regularizations[least])
+        self._least, self.regularization = float(comparable[least]), float(self.regularizations[least])
+        self._best = candidate if setting is None else setting
         return True
+
+    def best(self) -> Any:
+        """The setting of the best candidate; its regularization is the attribute ``regularization``.
+
+        Raises
+        ------
+        ValueError
+            No candidate has a finite objective.
+        """
+        if self._best is None:
+            names = [*self._rows[0][0]._fields, *(["regularization"] if self._regularized else [])]
+            raise ValueError(f"no combination of {', '.join(names)} has a finite held-out objective")
+        return self._best
 
     def table(self) -> dict[str, np.ndarray]:
         """``cv_results_``: a row for each candidate and regularization; empty if there was nothing to choose.
@@ -51,7 +70,8 @@ class Search:
             name: _column([getattr(candidate, name) for candidate, _, _ in self._rows], len(self.regularizations))
             for name in self._rows[0][0]._fields
         }
-        columns["regularization"] = np.tile(self.regularizations, len(self._rows))
+        if self._regularized:
+            columns["regularization"] = np.tile(self.regularizations, len(self._rows))
         columns["objective"] = np.concatenate([mean for _, mean, _ in self._rows])
         columns["std_error"] = np.concatenate([error for _, _, error in self._rows])
         return columns
@@ -60,6 +80,30 @@ class Search:
 def folds_of(n: int, count: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Indices of ``count`` random parts of nearly equal size, at least one sample in each."""
     return [np.sort(part) for part in np.array_split(rng.permutation(n), min(count, n))]
+
+
+def held_out(parts: Sequence[Any], whole: Any) -> list[tuple[Any, Any]]:
+    """For each part of additive sums, the rest of the whole, to fit to, and the part itself, to compare on."""
+    return [(whole - part, part) for part in parts]
+
+
+def kernel_candidates(model: Any, median: float, factors: Sequence[float]) -> list[tuple[Any, float, Kernel]]:
+    """The kernels that an estimator's parameters ``kernel`` and ``bandwidth`` allow: as given, bandwidth, and built.
+
+    Parameters
+    ----------
+    model : object
+        With these parameters: a kernel or a list of them; a bandwidth, several, "median" or "cv".
+    median : float
+        Median distance between samples.
+    factors : sequence of float
+        Candidates of "cv", in median distances.
+    """
+    return [
+        (kernel, bandwidth, kernel_of(kernel, bandwidth))
+        for kernel in listed("kernel", model.kernel)
+        for bandwidth in candidate_bandwidths(model.bandwidth, median, isinstance(kernel, str), factors)
+    ]
 
 
 def numbers_or(name: str, value: Any, candidates: np.ndarray) -> np.ndarray:

@@ -9,19 +9,19 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"errors", "_names", "_version", "checks", "lazy", "threads", "selection", "deprecation"}
+ANYWHERE = {"errors", "_names", "_version", "checks", "lazy", "threads", "deprecation"}
 MAY_IMPORT = {
     "errors": set(),
     "checks": set(),
     "deprecation": set(),
     "lazy": set(),
     "threads": set(),
-    "selection": set(),
     "_names": set(),
     "_version": set(),
     "__main__": {"cli"},
     "kernels": set(),
     "linalg": set(),
+    "selection": {"kernels"},
     "jitted": set(),
     "estimator": set(),
     "ess": set(),
@@ -32,9 +32,20 @@ MAY_IMPORT = {
     "landmarks": {"kernels"},
     "source": {"forms", "estimator"},
     "surrogates": {"kernels", "linalg", "jitted", "bases", "forms", "landmarks"},
-    "scores": {"kernels", "linalg", "jitted", "bases", "forms", "landmarks", "estimator", "krylov", "source"},
-    "regression": {"kernels", "linalg", "bases", "forms", "landmarks", "estimator", "source"},
-    "spectral": {"kernels", "linalg", "bases", "forms", "landmarks", "estimator", "source"},
+    "scores": {
+        "kernels",
+        "selection",
+        "linalg",
+        "jitted",
+        "bases",
+        "forms",
+        "landmarks",
+        "estimator",
+        "krylov",
+        "source",
+    },
+    "regression": {"kernels", "selection", "linalg", "bases", "forms", "landmarks", "estimator", "source"},
+    "spectral": {"kernels", "selection", "linalg", "bases", "forms", "landmarks", "estimator", "source"},
     "targets": set(),
     "mcmc": {"jitted", "landmarks", "surrogates"},
     "run": {"ess", "convergence", "surrogates", "targets", "mcmc"},

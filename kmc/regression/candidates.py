@@ -10,8 +10,7 @@ from kmc import landmarks
 from kmc.bases import Basis, FourierFeatures, KernelSections, Monomials
 from kmc.bases.base import as_basis, is_basis
 from kmc.checks import check_count
-from kmc.kernels import candidate_bandwidths, kernel_of
-from kmc.selection import listed
+from kmc.selection import kernel_candidates
 
 BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Candidates of ``bandwidth="cv"``, in median distances between samples."""
@@ -49,12 +48,9 @@ def settings(model: Any, x: np.ndarray, median: float, rng: np.random.Generator)
         check_count(model, "degree", 1)
         return [_without_kernel(Monomials.about(x, model.degree))]
     check_count(model, "n_basis", 1)
-    candidates = [
-        HermiteCandidate(kernel, bandwidth)
-        for kernel in listed("kernel", model.kernel)
-        for bandwidth in candidate_bandwidths(model.bandwidth, median, isinstance(kernel, str), BANDWIDTHS)
-    ]
-    kernels = [kernel_of(*candidate) for candidate in candidates]
+    found = kernel_candidates(model, median, BANDWIDTHS)
+    candidates = [HermiteCandidate(kernel, bandwidth) for kernel, bandwidth, _ in found]
+    kernels = [built for _, _, built in found]
     bases: list[Basis]
     if model.basis == "sections":
         model.landmarks_ = landmarks.choose(model.landmarks, x, model.n_basis, rng, kernels[0])

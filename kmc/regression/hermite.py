@@ -15,7 +15,7 @@ from kmc.forms.stream import is_iterator
 from kmc.kernels import median_distance
 from kmc.regression.candidates import settings
 from kmc.regression.loss import HermiteLoss
-from kmc.selection import Search, folds_of, numbers_or
+from kmc.selection import Search, folds_of, held_out, numbers_or
 from kmc.source import SELECTION, Source, is_stream, look, open_source, unzipped
 
 REGULARIZATIONS = tuple(10.0 ** np.arange(-12.0, 1.0))
@@ -219,16 +219,13 @@ class HermiteRegression(Estimator):
         if open_choice:
             for k, fold in enumerate(folds_of(len(labels), self.cv, rng)):
                 labels[fold] = k
-        best, total = None, None
         for setting in compared:
             parts = self._losses(setting, samples, labels)
-            whole = sum(parts[1:], parts[0])
-            if not open_choice or search.add(
-                setting.candidate, _held_out(parts, whole, setting.penalty(), search.regularizations)
-            ):
-                best, total = setting, whole
-        if best is None:
-            raise ValueError("no setting of kernel, bandwidth and regularization has a finite held-out loss")
+            total = sum(parts[1:], parts[0])
+            if open_choice:
+                losses = _held_out(parts, total, setting.penalty(), search.regularizations)
+                search.add(setting.candidate, losses, (setting, total))
+        best, total = search.best() if open_choice else (compared[0], total)
         if source.has_more_than(samples):
             (total,) = self._losses(best, source)
         self._set(best, total, search.regularization)
@@ -257,9 +254,8 @@ class HermiteRegression(Estimator):
 
 def _held_out(parts, total, penalty, regularizations):
     """Loss (parts, l) of each part at the solution of the remaining parts, for each regularization."""
-    rests = [total - part for part in parts]
     return np.array(
-        [[part(*rest.solution(penalty, r)) for r in regularizations] for part, rest in zip(parts, rests, strict=True)]
+        [[part(*rest.solution(penalty, r)) for r in regularizations] for rest, part in held_out(parts, total)]
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize
@@ -12,7 +12,7 @@ from kmc.deprecation import renamed_method
 from kmc.scores.base import REFIT_GROWTH, ScoreEstimator
 from kmc.scores.network import Denoiser, DenoiserState, flatten, initial, loss, unflatten
 from kmc.scores.sums import Samples
-from kmc.selection import folds_of
+from kmc.selection import Search, folds_of
 
 LEVELS = (100.0, 10.0, 1.0)
 """Noise levels of the training, in this order, in units of the final noise σ."""
@@ -24,6 +24,13 @@ HIDDEN = (10, 30, 100)
 """Candidates of ``n_hidden="cv"``."""
 
 _MOST = 1e100  # largest noise: its square and the inverse of that do not overflow
+
+
+class DenoiserCandidate(NamedTuple):
+    """A setting that is compared; the fields are columns of the table."""
+
+    n_hidden: Any
+    noise: Any
 
 
 class DenoisingAutoencoder(ScoreEstimator):
@@ -146,23 +153,14 @@ class DenoisingAutoencoder(ScoreEstimator):
 
     def _choose(self, samples):
         """Set ``n_hidden_``, ``noise_`` and ``cv_results_``."""
-        candidates = [(h, s) for h in _sizes(self.n_hidden) for s in _noises(self.noise, samples)]
-        self.cv_results_: dict[str, np.ndarray] = {}
-        best = 0
+        candidates = [DenoiserCandidate(h, s) for h in _sizes(self.n_hidden) for s in _noises(self.noise, samples)]
+        search = Search()
         if len(candidates) > 1:
             folds = folds_of(len(samples.x), self.cv, self._rng)
-            objectives = np.array([[self._held_out(samples, fold, *c) for fold in folds] for c in candidates])
-            mean = objectives.mean(axis=1)
-            if not np.any(np.isfinite(mean)):
-                raise ValueError("no setting of n_hidden and noise has a finite held-out objective")
-            best = int(np.nanargmin(np.where(np.isfinite(mean), mean, np.nan)))
-            self.cv_results_ = {
-                "n_hidden": np.array([h for h, _ in candidates]),
-                "noise": np.array([s for _, s in candidates]),
-                "objective": mean,
-                "std_error": objectives.std(axis=1, ddof=1) / np.sqrt(len(folds)),
-            }
-        self.n_hidden_, self.noise_ = candidates[best]
+            for candidate in candidates:
+                search.add(candidate, np.array([[self._held_out(samples, fold, *candidate)] for fold in folds]))
+        self.cv_results_ = search.table()
+        self.n_hidden_, self.noise_ = search.best() if len(candidates) > 1 else candidates[0]
 
     def _held_out(self, samples, fold, n_hidden, noise):
         rest = np.setdiff1d(np.arange(len(samples.x)), fold)

@@ -233,13 +233,9 @@ def _subset(samples, rng):
 def _best(model, samples, settings, search, rng) -> ScoreSetting:
     """The setting with the best regularization, which is kept in ``search``."""
     folds = folds_of(len(samples.x), model.cv, rng)
-    best = None
     for setting in settings:
-        if search.add(setting.candidate, _held_out(model, samples, setting, folds, search.regularizations)):
-            best = setting
-    if best is None:
-        raise ValueError("no setting of kernel, bandwidth and regularization has a finite held-out objective")
-    return best
+        search.add(setting.candidate, _held_out(model, samples, setting, folds, search.regularizations), setting)
+    return search.best()
 
 
 def _held_out(model, samples, setting, folds, regularizations):

@@ -16,12 +16,12 @@ from scipy import linalg
 
 from kmc.bases import Basis
 from kmc.checks import as_generator, check_number, is_whole
-from kmc.kernels import candidate_bandwidths, kernel_of, median_distance
+from kmc.kernels import kernel_of, median_distance
 from kmc.linalg import ridge_solution, ridge_system
 from kmc.scores.base import FittedExpansion
 from kmc.scores.densities import fit_base
 from kmc.scores.sums import Samples, Sums, accumulate_sums
-from kmc.selection import Search, folds_of, listed, numbers_or
+from kmc.selection import Search, folds_of, held_out, kernel_candidates, listed, numbers_or
 
 
 class Model(Protocol):
@@ -81,22 +81,20 @@ def solve(model: Any, total: Sums) -> None:
 def _searched(model, samples, settings, search, rng) -> Sums:
     """Set the chosen parameters, except the regularization, which is in ``search``; return the sums of all samples."""
     folds = folds_of(len(samples.x), model.cv, rng) if model.cv != "loo" else None
-    chosen: Sums | None = None
     for candidate, kernel, base in settings:
         basis = model._basis(kernel)
         penalties = model._penalties(basis)
         if len(settings) * len(penalties) * len(search.regularizations) == 1:
             _choose(model, candidate._replace(penalty=next(iter(penalties))), kernel, base, basis)
             return accumulate_sums(basis, samples, base)
-        held_out: HeldOut = LeaveOneOut(basis, samples, base) if folds is None else Folds(basis, samples, base, folds)
+        sums: HeldOut = LeaveOneOut(basis, samples, base) if folds is None else Folds(basis, samples, base, folds)
         for name, penalty in penalties.items():
             this = candidate._replace(penalty=name)
-            if search.add(this, held_out.objectives(penalty, search.regularizations, model.jitter)):
-                _choose(model, this, kernel, base, basis)
-                chosen = held_out.total
-    if chosen is None:
-        raise ValueError("no setting of kernel, bandwidth and regularization has a finite held-out objective")
-    return chosen
+            objectives = sums.objectives(penalty, search.regularizations, model.jitter)
+            search.add(this, objectives, (this, kernel, base, basis, sums.total))
+    *chosen, total = search.best()
+    _choose(model, *chosen)
+    return total
 
 
 def _choose(model, candidate, kernel, base, basis):
@@ -131,11 +129,9 @@ class ScoreSetting(NamedTuple):
 def candidate_settings(model: Any, samples: Samples, median: float) -> Iterator[ScoreSetting]:
     """All combinations of an estimator's kernels, bandwidths and base densities; the penalty is still "norm"."""
     bases = [(base, fit_base(base, samples.x, samples.weights)) for base in listed("base", model.base)]
-    for kernel in listed("kernel", model.kernel):
-        for bandwidth in candidate_bandwidths(model.bandwidth, median, isinstance(kernel, str), BANDWIDTHS):
-            built = kernel_of(kernel, bandwidth)
-            for base, fitted in bases:
-                yield ScoreSetting(ScoreCandidate(kernel, bandwidth, base, "norm"), built, fitted)
+    for kernel, bandwidth, built in kernel_candidates(model, median, BANDWIDTHS):
+        for base, fitted in bases:
+            yield ScoreSetting(ScoreCandidate(kernel, bandwidth, base, "norm"), built, fitted)
 
 
 def candidate_regularizations(regularization: Any, median: float) -> np.ndarray:
@@ -172,10 +168,12 @@ class Folds:
     def objectives(self, penalty: np.ndarray, regularizations: np.ndarray, jitter: Any) -> np.ndarray:
         """See :class:`HeldOut`."""
         out = np.empty((len(self.parts), len(regularizations)))
-        for k, part in enumerate(self.parts):
-            training, held_out = (self.total - part).objective(), part.objective()
+        for k, (rest, part) in enumerate(held_out(self.parts, self.total)):
+            training, objective = rest.objective(), part.objective()
             for j, regularization in enumerate(regularizations):
-                out[k, j] = held_out(ridge_solution(training.matrix, -training.linear, penalty, regularization, jitter))
+                out[k, j] = objective(
+                    ridge_solution(training.matrix, -training.linear, penalty, regularization, jitter)
+                )
         return out
 
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kmc.checks import numbers
 from kmc.forms import Forms, accumulate_folds
+from kmc.selection import held_out, numbers_or
 from kmc.source import Source, folds
 from kmc.spectral.trial import GeneratorModes, Pencil, TrialSpace, quotient, refined, residuals, ritz, subspace
 
@@ -54,13 +54,7 @@ class Sums(NamedTuple):
 
 def regularizations(regularization: Any) -> list[float]:
     """The values ε of the parameter."""
-    if isinstance(regularization, str):
-        if regularization == "cv":
-            return list(REGULARIZATIONS)
-        raise ValueError(
-            f"regularization={regularization!r}: expected 'cv', a non-negative number or a sequence of them"
-        )
-    return numbers("regularization", regularization, zero=True)
+    return numbers_or("regularization", regularization, np.array(REGULARIZATIONS)).tolist()
 
 
 def fold_sums(space: TrialSpace, source: Source, unit: float) -> Sums:
@@ -82,8 +76,8 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> Sums:
     def pencil(forms: Forms, about: Forms | None = None) -> Pencil:
         return space.pencil(forms, about).scaled(unit)
 
-    rests = [whole - part for part in parts] if len(parts) > 1 else []
-    pairs = [(pencil(rest), pencil(part, rest)) for rest, part in zip(rests, parts)]
+    left_out = held_out(parts, whole) if len(parts) > 1 else []
+    pairs = [(pencil(rest), pencil(part, rest)) for rest, part in left_out]
     return Sums(pencil(whole), pairs, whole.get("mean")[: space.basis.size] / whole.weight)
 
 
@@ -167,9 +161,9 @@ def _by_quotients(sums, regularization, count, least):
     spaces = [subspace(fitted, regularization, count) for fitted, _ in sums.parts]
     for k in range(spaces[0].shape[1], max(least, 1) - 1, -1):
         mass, energy = np.zeros(k), np.zeros(k)
-        for (fitted, held_out), space in zip(sums.parts, spaces):
+        for (fitted, part), space in zip(sums.parts, spaces):
             modes = ritz(fitted, space[:, :k])
-            known, variances, energies = quotient(modes, held_out)
+            known, variances, energies = quotient(modes, part)
             if not known or len(variances) < k:
                 break
             mass += variances
@@ -182,13 +176,13 @@ def _by_quotients(sums, regularization, count, least):
 def _by_residuals(sums, regularization, count):
     """Modes that all folds support, and minus the sum of held-out residuals, where a missing mode counts as one."""
     errors, known = np.ones((len(sums.parts), count)), np.zeros((len(sums.parts), count), bool)
-    for row, support, (fitted, held_out) in zip(errors, known, sums.parts):
+    for row, support, (fitted, part) in zip(errors, known, sums.parts):
         try:
             modes = refined(fitted, subspace(fitted, regularization, _space(count)), count)
         except linalg.LinAlgError:
             return 0, -np.inf
         found = len(modes.eigenvalues)
-        support[:found], row[:found] = residuals(modes, held_out)
+        support[:found], row[:found] = residuals(modes, part)
     missing = np.flatnonzero(~np.all(known, axis=0))
     return int(missing[0]) if len(missing) else count, -float(errors.mean(axis=0).sum())
 

@@ -12,6 +12,7 @@ from kmc.bases import Basis
 from kmc.checks import as_generator, check_count
 from kmc.errors import KmcWarning
 from kmc.forms import Lagged, accumulate_folds_each
+from kmc.selection import held_out
 from kmc.source import check_lagtime, folds, look, open_source
 from kmc.spectral.generator_selection import N_FOLDS, regularizations
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
@@ -252,9 +253,8 @@ def _held_out(candidate: TransitionCandidate, epsilons, count, reversible) -> np
     """Mean score over the folds, for each ε."""
     whole = candidate.total()
     found = []
-    for fold in candidate.folds:
-        if 0 < fold.weight < whole.weight:
-            rest, held_out = covariances(whole - fold, reversible), covariances(fold, reversible)
-            if rest.vary():
-                found.append([vamp2(held_out, *sides) for sides in subspaces(rest, epsilons, count)])
+    for rest, part in held_out([fold for fold in candidate.folds if 0 < fold.weight < whole.weight], whole):
+        fitted, judged = covariances(rest, reversible), covariances(part, reversible)
+        if fitted.vary():
+            found.append([vamp2(judged, *sides) for sides in subspaces(fitted, epsilons, count)])
     return np.mean(found, axis=0) if len(found) > 1 else np.full(len(epsilons), np.nan)

@@ -11,6 +11,7 @@ from kmc.checks import is_whole
 from kmc.estimator import Estimator
 from kmc.forms import Lagged, accumulate, accumulate_folds
 from kmc.forms.stream import length
+from kmc.selection import held_out
 from kmc.source import BLOCK, Source, check_lagtime, check_repeatable, folds, is_stream
 from kmc.spectral.transition_modes import TransitionModel, TransitionModes, covariances, vamp2
 
@@ -202,10 +203,10 @@ def estimates(
     sums = [part.get("lagged") for part in parts]
     whole = sum(sums[1:], sums[0])
     estimate = _probabilities(whole, mean, membership, reversible)
-    rest = [whole - part for part in sums if 0 < part.weight < whole.weight]
-    if len(rest) < 2:
+    left_out = held_out([part for part in sums if 0 < part.weight < whole.weight], whole)
+    if len(left_out) < 2:
         return estimate, np.full_like(estimate, np.nan)
-    without = np.array([_probabilities(part, mean, membership, reversible) for part in rest])
+    without = np.array([_probabilities(rest, mean, membership, reversible) for rest, _ in left_out])
     n = len(without)
     return estimate, np.sqrt((n - 1) / n * np.sum((without - without.mean(axis=0)) ** 2, axis=0))
 

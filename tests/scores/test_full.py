@@ -230,7 +230,7 @@ def test_what_takes_too_long_is_not_compared(monkeypatch):
 
 def test_nothing_that_can_be_compared_is_an_error(monkeypatch):
     monkeypatch.setattr(full, "SELECTION_PRODUCTS", 1)
-    with pytest.raises(ValueError, match="no setting .* finite held-out objective"):
+    with pytest.raises(ValueError, match="no combination of kernel, .* finite held-out objective"):
         fitted(kernel="gaussian", regularization=[1e-12, 1e-8], solver="cg")
 
 
