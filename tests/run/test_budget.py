@@ -167,7 +167,7 @@ def test_a_run_whose_warm_up_the_clock_cut_is_replayed_from_its_history(log_dens
     ("value", "error"),
     [(0, ValueError), (-1.0, ValueError), (np.inf, ValueError), ("60", TypeError), (True, TypeError)],
 )
-def test_what_is_no_time(log_density, value, error):
+def test_invalid_max_time(log_density, value, error):
     with pytest.raises(error, match=r"max_time=.*number of seconds"):
         kmc.sample(log_density, max_time=value, **OPTIONS)
     with pytest.raises(ValueError, match="max_time=None: give at least one"):
