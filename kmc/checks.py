@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+Seed = int | np.integer | np.random.SeedSequence | np.random.Generator | None
+"""What a parameter ``seed`` or ``random_state`` takes."""
+
 MOST = 1e150  # its square, summed over any number of samples, does not overflow
 
 

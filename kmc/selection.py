@@ -10,6 +10,12 @@ import numpy as np
 from kmc.checks import numbers
 from kmc.kernels import Kernel, candidate_bandwidths, kernel_of
 
+Kernels = str | Kernel | Sequence[str | Kernel]
+"""What a parameter ``kernel`` takes: a name, an object, or several to choose from."""
+
+Numbers = str | float | Sequence[float] | np.ndarray
+"""What ``bandwidth`` and ``regularization`` take: "cv" and other names, a number, or several to choose from."""
+
 
 class Search:
     """The table of candidates, and the best so far.

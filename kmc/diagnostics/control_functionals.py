@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kmc.checks import as_generator, check_count, check_samples
+from kmc.checks import Seed, as_generator, check_count, check_samples
 from kmc.convergence import mean_errors
 from kmc.diagnostics.draws import read_points, scores_at
 from kmc.diagnostics.stein_kernel import SteinSections, stein_kernel
@@ -57,11 +57,11 @@ def control_functional(
     f: Any,
     score: Any,
     *,
-    kernel: Any = "inverse-multiquadric",
+    kernel: str | Kernel = "inverse-multiquadric",
     bandwidth: Any = "cv",
     n_basis: int = 200,
     var_names: Any = None,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> ControlFunctional:
     r"""Variance-reduced expectation of a function under a density whose score is known, with its standard error.
 

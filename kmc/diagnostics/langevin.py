@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from kmc.checks import Seed
 from kmc.diagnostics.draws import read_draws
 from kmc.kernels import Gaussian, Metric, median_distance
 from kmc.spectral.diffusion_map import DiffusionMap
@@ -18,7 +19,7 @@ def langevin_gap(
     *,
     var_names: Sequence[str] | None = None,
     n_basis: int = 200,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> float:
     r"""Smallest eigenvalue of the target's Langevin generator :math:`-\Delta - \langle \nabla\log p, \nabla\rangle`.
 

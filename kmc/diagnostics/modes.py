@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kmc.checks import as_generator, check_count
+from kmc.checks import Seed, as_generator, check_count
 from kmc.convergence import ess_and_rhat
 from kmc.diagnostics.coordinates import Coordinates, coordinates
 from kmc.diagnostics.draws import Draws, read_draws
@@ -17,6 +17,9 @@ from kmc.errors import KmcWarning
 from kmc.forms.lagged import lagged_sums
 from kmc.spectral.transition import TransitionOperator
 from kmc.spectral.transition_modes import timescales
+
+if TYPE_CHECKING:
+    import xarray
 
 LAG_RATIO = 8
 """Ratio between lagtimes that are tried."""
@@ -53,8 +56,8 @@ def slow_modes(
     *,
     var_names: Sequence[str] | None = None,
     n_basis: int = 150,
-    random_state: Any = 0,
-) -> Any:
+    random_state: Seed = 0,
+) -> xarray.Dataset:
     """The slowest modes of chains, with the effective sample size and the R-hat of each.
 
     A chain can look well mixed in every parameter and be stuck in a function of several of them, such as the sign of a
@@ -150,7 +153,7 @@ def slow_modes(
 
 
 def spectral_gap(
-    data: Any, lagtime: int = 1, *, var_names: Sequence[str] | None = None, n_basis: int = 150, random_state: Any = 0
+    data: Any, lagtime: int = 1, *, var_names: Sequence[str] | None = None, n_basis: int = 150, random_state: Seed = 0
 ) -> float:
     """The spectral gap of chains, 1 - λ₁ for one draw, from a mode fitted to half of the draws and the other half.
 

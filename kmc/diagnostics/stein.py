@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.checks import as_generator, check_count
+from kmc.checks import Seed, as_generator, check_count
 from kmc.convergence import autocorrelation_time
 from kmc.diagnostics.draws import read_points, scores_at
 from kmc.diagnostics.stein_kernel import stein_kernel
-from kmc.kernels import kernel_of, median_distance
+from kmc.kernels import Kernel, kernel_of, median_distance
 
 BLOCK = 1024
 """Rows and columns of the blocks of the Stein matrix that are in memory at a time."""
@@ -48,11 +48,11 @@ def kernel_stein_discrepancy(
     data: Any,
     score: Any,
     *,
-    kernel: Any = "inverse-multiquadric",
+    kernel: str | Kernel = "inverse-multiquadric",
     bandwidth: Any = "median",
     n_bootstrap: int = 500,
     var_names: Any = None,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> SteinDiscrepancy:
     r"""Kernel Stein discrepancy between draws and a density, and a test that accounts for autocorrelation.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
-from kmc.checks import as_flag, as_number
+from kmc.checks import Seed, as_flag, as_number
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
 from kmc.readout.annealing import GAP
@@ -20,6 +20,9 @@ from kmc.readout.transitions import bennett
 from kmc.run.arguments import as_model, as_seed
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.posterior import TOTAL
+
+if TYPE_CHECKING:
+    import xarray
 
 _CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
 _LEAST_GAP = 0.05  # nats: smaller differences between the two directions cause no warning
@@ -40,8 +43,8 @@ def evidence(
     prior_normalized: bool = True,
     model: Any = None,
     max_evaluations: int = 0,
-    seed: Any = 0,
-) -> Any:
+    seed: Seed = 0,
+) -> xarray.Dataset:
     """The log-evidence (marginal likelihood) of one or several runs, from their draws and surrogates.
 
     Parameters

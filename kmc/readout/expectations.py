@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmc.checks import as_flag, as_number, as_seconds, is_number
+from kmc.checks import Seed, as_flag, as_number, as_seconds, is_number
 from kmc.errors import KmcWarning
 from kmc.readout.estimate import Estimate, ReplicateEstimate
 from kmc.readout.evaluated import as_list, read
 from kmc.readout.quantities import Quantities
 from kmc.run.arguments import as_seed
+
+if TYPE_CHECKING:
+    import xarray
 
 _STEPS = 4  # of the inversion of a distribution function
 
@@ -28,8 +31,8 @@ def expectations(
     vectorized: bool = False,
     max_surrogate_draws: int = 400_000,
     max_time: float | None = None,
-    seed: Any = 0,
-) -> Any:
+    seed: Seed = 0,
+) -> xarray.Dataset:
     """Posterior expectations from the draws and the surrogate together: more precise than averages of the draws.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import as_number
+from kmc.checks import Seed, as_number
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
 from kmc.readout.estimate import ReplicateEstimate
@@ -26,7 +26,7 @@ _CHECKED = 30_000  # draws from the surrogate that are compared with those of th
 LogRatio = Callable[[np.ndarray], np.ndarray]
 
 
-def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Any = 0) -> Any:
+def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 0) -> Any:
     """Approximate draws from the posterior, in any number, without further evaluations.
 
     They are draws from the surrogate s, resampled with weights fitted to the ratio p/s at the points that the run

@@ -8,14 +8,14 @@ from typing import Any, Self
 import numpy as np
 
 from kmc.bases import Contraction
-from kmc.checks import as_array, as_generator, check_count, check_number
+from kmc.checks import Seed, as_array, as_generator, check_count, check_number
 from kmc.estimator import DataConversionWarning, Estimator, as_points, check_vector, check_weights, values_of
 from kmc.forms import accumulate, accumulate_folds
 from kmc.forms.stream import is_iterator
 from kmc.kernels import median_distance
 from kmc.regression.candidates import settings
 from kmc.regression.loss import HermiteLoss
-from kmc.selection import Search, folds_of, held_out, numbers_or
+from kmc.selection import Kernels, Numbers, Search, folds_of, held_out, numbers_or
 from kmc.source import SELECTION, Source, is_stream, look, open_source, unzipped
 
 REGULARIZATIONS = tuple(10.0 ** np.arange(-12.0, 1.0))
@@ -104,9 +104,9 @@ class HermiteRegression(Estimator):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
-        bandwidth: Any = "median",
-        regularization: Any = "cv",
+        kernel: Kernels = "gaussian",
+        bandwidth: Numbers = "median",
+        regularization: Numbers = "cv",
         gradient_weight: float = 1.0,
         basis: Any = "sections",
         n_basis: int = 100,
@@ -114,7 +114,7 @@ class HermiteRegression(Estimator):
         degree: int = 3,
         fit_intercept: bool = True,
         cv: int = 5,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth

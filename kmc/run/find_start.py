@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from kmc.checks import as_array, as_count, as_number
+from kmc.checks import Seed, as_array, as_count, as_number
 from kmc.errors import EvaluationError
 from kmc.run import arguments
 from kmc.targets.evaluate import Evaluator
@@ -62,7 +62,7 @@ def find_start(
     bounds: Any = None,
     n_points: int = 4,
     max_evaluations: int | None = None,
-    seed: Any = None,
+    seed: Seed = None,
 ) -> StartPoints:
     """Find start points for :func:`kmc.sample` with a local optimizer.
 

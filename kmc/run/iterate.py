@@ -8,7 +8,7 @@ from typing import Any, Never, Self
 
 import numpy as np
 
-from kmc.checks import as_flag
+from kmc.checks import Seed, as_flag
 from kmc.deprecation import old_argument
 from kmc.errors import KmcWarning, shorten
 from kmc.mcmc.base import Sampler
@@ -80,7 +80,7 @@ def iterate(
     warmup: int | None = None,
     chains: int = 4,
     max_evaluations: int | None = None,
-    seed: Any = None,
+    seed: Seed = None,
     save_warmup: bool = False,
     independent_runs: int = 1,
     executor: Any = None,

@@ -9,7 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from kmc.checks import as_flag
+from kmc.checks import Seed, as_flag
 from kmc.deprecation import old_argument
 from kmc.errors import KmcWarning, shorten
 from kmc.mcmc.base import Sampler
@@ -31,7 +31,7 @@ def sample(
     warmup: int | None = None,
     chains: int = 4,
     max_evaluations: int | None = None,
-    seed: Any = None,
+    seed: Seed = None,
     progress: bool = True,
     callback: Callable[[Progress], Any] | None = None,
     save_warmup: bool = False,

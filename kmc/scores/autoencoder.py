@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from kmc.checks import as_array, as_generator, check_count
+from kmc.checks import Seed, as_array, as_generator, check_count
 from kmc.deprecation import renamed_method
 from kmc.scores.base import REFIT_GROWTH, ScoreEstimator
 from kmc.scores.network import Denoiser, DenoiserState, flatten, initial, loss, unflatten
@@ -109,7 +109,7 @@ class DenoisingAutoencoder(ScoreEstimator):
         n_corruptions: int = 10,
         tied: bool = False,
         cv: int = 5,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_hidden = n_hidden
         self.noise = noise

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from kmc.bases import Basis, Contraction, FourierFeatures
-from kmc.checks import check_count
+from kmc.checks import Seed, check_count
 from kmc.scores.in_basis import BasisEstimator
 from kmc.scores.sums import Samples
+from kmc.selection import Kernels, Numbers
 
 
 class FiniteKEF(BasisEstimator):
@@ -45,15 +46,15 @@ class FiniteKEF(BasisEstimator):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
-        bandwidth: Any = "median",
-        regularization: Any = "cv",
+        kernel: Kernels = "gaussian",
+        bandwidth: Numbers = "median",
+        regularization: Numbers = "cv",
         n_basis: int = 200,
         base: Any = "gaussian",
         jitter: Any = "auto",
         value_weight: float = 1.0,
         cv: Any = 5,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth

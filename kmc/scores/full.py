@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.checks import as_generator, check_choice, check_number
+from kmc.checks import Seed, as_generator, check_choice, check_number
 from kmc.errors import KmcWarning
 from kmc.kernels import median_distance
 from kmc.scores.base import REFIT_GROWTH, FittedDensity, FittedExpansion, ScoreEstimator
@@ -15,7 +15,7 @@ from kmc.scores.full_system import FullSystem
 from kmc.scores.in_basis import check_smooth
 from kmc.scores.ridge import ScoreSetting, candidate_regularizations, candidate_settings, check_folds
 from kmc.scores.sums import Samples
-from kmc.selection import Search, folds_of
+from kmc.selection import Kernels, Numbers, Search, folds_of
 
 PRODUCTS = 1000
 """Largest number of products with the matrix for a fit."""
@@ -105,15 +105,15 @@ class FullKEF(ScoreEstimator):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
-        bandwidth: Any = "median",
-        regularization: Any = "cv",
+        kernel: Kernels = "gaussian",
+        bandwidth: Numbers = "median",
+        regularization: Numbers = "cv",
         base: Any = "gaussian",
         solver: str = "auto",
         tolerance: float = 1e-7,
         value_weight: float = 1.0,
         cv: int = 5,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth

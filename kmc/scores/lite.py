@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from kmc.bases import Basis, KernelExpansion, KernelSections
-from kmc.checks import check_choice
+from kmc.checks import Seed, check_choice
 from kmc.scores.in_basis import BasisEstimator, check_smooth, draw_landmarks
 from kmc.scores.sums import Samples
+from kmc.selection import Kernels, Numbers
 
 PENALTIES = ("norm", "norm+coefficients", "cv")
 
@@ -45,9 +46,9 @@ class LiteKEF(BasisEstimator):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
-        bandwidth: Any = "median",
-        regularization: Any = "cv",
+        kernel: Kernels = "gaussian",
+        bandwidth: Numbers = "median",
+        regularization: Numbers = "cv",
         n_basis: int = 100,
         landmarks: Any = "uniform",
         base: Any = "gaussian",
@@ -55,7 +56,7 @@ class LiteKEF(BasisEstimator):
         jitter: Any = "auto",
         value_weight: float = 1.0,
         cv: Any = 5,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from kmc.bases import Basis, KernelExpansion, KernelGradients
-from kmc.checks import is_number, is_whole
+from kmc.checks import Seed, is_number, is_whole
 from kmc.scores.in_basis import BasisEstimator, check_smooth, draw_landmarks
 from kmc.scores.sums import Samples
+from kmc.selection import Kernels, Numbers
 
 
 class NystromKEF(BasisEstimator):
@@ -81,9 +82,9 @@ class NystromKEF(BasisEstimator):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
-        bandwidth: Any = "median",
-        regularization: Any = "cv",
+        kernel: Kernels = "gaussian",
+        bandwidth: Numbers = "median",
+        regularization: Numbers = "cv",
         n_basis: int = 100,
         landmarks: Any = "uniform",
         components: Any = None,
@@ -91,7 +92,7 @@ class NystromKEF(BasisEstimator):
         jitter: Any = "auto",
         value_weight: float = 1.0,
         cv: Any = 5,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth

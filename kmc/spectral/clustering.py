@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from kmc.bases import general
-from kmc.checks import as_generator, check_count
+from kmc.checks import Seed, as_generator, check_count
 from kmc.deprecation import renamed_fields
 from kmc.errors import KmcWarning
 from kmc.forms.stream import length
@@ -55,7 +55,7 @@ class KernelClusters:
 
 
 def kernel_kmeans(
-    X: Any, n_clusters: int, embedding: Any = "nystrom", *, n_init: int = 10, random_state: Any = None
+    X: Any, n_clusters: int, embedding: Any = "nystrom", *, n_init: int = 10, random_state: Seed = None
 ) -> KernelClusters:
     """Kernel k-means: Lloyd's algorithm on an embedding of the kernel's features.
 

@@ -9,12 +9,13 @@ from typing import Any, Self
 import numpy as np
 
 from kmc.bases import Basis, FourierFeatures
-from kmc.checks import as_generator, check_choice
+from kmc.checks import Seed, as_generator, check_choice
 from kmc.deprecation import renamed_arguments
 from kmc.errors import KmcWarning
 from kmc.estimator import check_vector
-from kmc.kernels import kernel_of, median_distance
+from kmc.kernels import Kernel, kernel_of, median_distance
 from kmc.linalg import eigen_whitening
+from kmc.selection import Numbers
 from kmc.source import SELECTION, Sample, Source, look, open_source
 from kmc.spectral import generator_selection
 from kmc.spectral.eigenfunctions import EigenfunctionMap
@@ -113,16 +114,16 @@ class DiffusionMap(EigenfunctionMap):
     def __init__(
         self,
         n_components: int = 10,
-        kernel: Any = "gaussian",
-        bandwidth: Any = "cv",
-        regularization: Any = "cv",
+        kernel: str | Kernel = "gaussian",
+        bandwidth: Numbers = "cv",
+        regularization: Numbers = "cv",
         n_basis: int = 200,
         basis: str = "nystrom",
         landmarks: Any = "uniform",
         score_function: Any = None,
         normals: Any = None,
         tolerance: float = 2e-8,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.kernel = kernel

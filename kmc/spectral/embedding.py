@@ -8,11 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from kmc.bases import KernelSections
-from kmc.checks import as_generator, check_count
+from kmc.checks import Seed, as_generator, check_count
 from kmc.errors import KmcWarning
 from kmc.estimator import Estimator
 from kmc.forms.stream import blocks, is_iterator, trajectories
 from kmc.kernels import Kernel, kernel_of, median_distance
+from kmc.selection import Numbers
 from kmc.source import is_stream
 
 BLOCK = 2048
@@ -39,10 +40,10 @@ class KernelEmbedding(Estimator):
     def __init__(
         self,
         n_components: int = 10,
-        kernel: Any = "gaussian",
-        bandwidth: Any = "median",
+        kernel: str | Kernel = "gaussian",
+        bandwidth: Numbers = "median",
         n_basis: int = 200,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.kernel = kernel

@@ -15,6 +15,7 @@ from kmc.bases.base import as_basis, is_basis
 from kmc.checks import check_count, check_number, length
 from kmc.errors import KmcWarning
 from kmc.forms import accumulate
+from kmc.selection import Numbers
 from kmc.source import gathered
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.galerkin_method import whitening
@@ -84,7 +85,7 @@ class GraphLaplacian(EigenfunctionMap):
     def __init__(
         self,
         n_components: int = 10,
-        bandwidth: Any = "auto",
+        bandwidth: Numbers = "auto",
         n_neighbors: int | None = 64,
         alpha: float = 0.5,
         basis: Basis | None = None,

@@ -10,7 +10,7 @@ import numpy as np
 
 from kmc._names import install
 from kmc.bases import KernelSections, Monomials
-from kmc.checks import as_generator, check_count, check_number
+from kmc.checks import Seed, as_generator, check_count, check_number
 from kmc.estimator import check_weights
 from kmc.forms import accumulate
 from kmc.forms.stream import blocks, length
@@ -99,7 +99,7 @@ class NeuralEigenfunctions(EigenfunctionMap):
         max_iter: int = 2000,
         batch_size: int = 256,
         learning_rate: float = 3e-3,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.form = form

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from kmc.bases import Basis
-from kmc.checks import as_generator, check_count
+from kmc.checks import Seed, as_generator, check_count
 from kmc.errors import KmcWarning
 from kmc.forms import Lagged, accumulate_folds_each
-from kmc.selection import held_out
+from kmc.kernels import Kernel
+from kmc.selection import Numbers, held_out
 from kmc.source import check_lagtime, folds, look, open_source
 from kmc.spectral.generator_selection import N_FOLDS, regularizations
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
@@ -113,13 +114,13 @@ class TransitionOperator(TransitionFunctions):
         self,
         lagtime: int = 1,
         n_components: int = 10,
-        kernel: Any = "gaussian",
-        bandwidth: Any = "cv",
-        regularization: Any = "cv",
+        kernel: str | Kernel = "gaussian",
+        bandwidth: Numbers = "cv",
+        regularization: Numbers = "cv",
         n_basis: int = 200,
         landmarks: Any = "uniform",
         reversible: bool = True,
-        random_state: Any = None,
+        random_state: Seed = None,
     ):
         self.lagtime = lagtime
         self.n_components = n_components

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Never
@@ -31,7 +32,7 @@ from kmc.targets.model import Model
 
 
 def extend(
-    path: Any,
+    path: str | os.PathLike[str],
     *,
     draws: int | None = None,
     max_evaluations: int | None = None,

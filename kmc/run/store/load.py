@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from kmc.run.store.files import Damaged, read_data
 from kmc.run.store.open import GIVEN, as_path, from_coordinates
 
 
-def load(path: Any) -> Any:
+def load(path: str | os.PathLike[str]) -> Any:
     """Open the draws in the store of a running, finished or interrupted run.
 
     Parameters
