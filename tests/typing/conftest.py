@@ -1,11 +1,11 @@
-"""For pytest: the program is for a type checker only."""
-
-collect_ignore = ["program.py"]
+"""For pytest: the program is for a type checker only; what mypy knows of kmc is kept from one test to the next."""
 
 import pytest
+
+collect_ignore = ["program.py"]
 
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory):
-    """Where mypy keeps what it knows of kmc, from one test to the next."""
+    """A cache of mypy's."""
     return tmp_path_factory.mktemp("mypy")
