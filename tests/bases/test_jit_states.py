@@ -8,7 +8,7 @@ from scipy import stats
 from kmc import jitted
 from kmc.bases import Contraction, FourierFeatures, KernelSections, Monomials, UserFunctions, Whitened
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
-from kmc.bases.fourier_jit_state import cosines_and_sines
+from kmc.bases.trigonometry import cosines_and_sines
 from kmc.kernels import Gaussian, Metric
 from tests.bases.common import allocations
 from tests.oracles import differences
