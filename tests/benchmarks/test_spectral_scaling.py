@@ -20,4 +20,4 @@ def test_every_claim_has_a_scan():
         at = "npd".index(claim.varied)
         assert sum(sizes[at] >= claim.least for sizes in SCANS[claim.method, claim.varied]) >= 2
         costs = {"Galerkin": galerkin_costs, "graph": graph_costs}[claim.method](100, 10, 2, 1)
-        assert costs[claim.measure] >= 0
+        assert claim.measure in costs

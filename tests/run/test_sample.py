@@ -292,7 +292,6 @@ def test_the_layout_of_the_results(sampler):
     assert idata["posterior"]["x"].dims == ("chain", "draw", "x_dim_0")
     assert positions(idata).shape == (3, 50, 2) and positions(idata).dtype == np.float64
     moves = statistic(idata, "move")
-    assert moves.min() >= 0 and moves.max() < len(MOVES)
     assert idata["sample_stats"]["move"].attrs["flag_meanings"].split() == list(MOVES)
     expected = {"random-walk"} if sampler not in (SMALL, VANISHING) else set(MOVES) - {"random-walk"}
     assert {MOVES[m] for m in np.unique(moves)} <= expected
@@ -308,10 +307,10 @@ def test_the_layout_of_the_results(sampler):
         and attrs["independent_runs"] == 1
         and isinstance(sentences(idata), list)
     )
-    assert attrs["sampling_time"] > 0 and attrs["n_refits"] >= 0 and attrs["tuning_steps"] > 0
+    assert attrs["sampling_time"] > 0 and attrs["tuning_steps"] > 0
     if sampler in (SMALL, VANISHING):
-        assert attrs["n_refits"] > 0 and attrs["n_probes"] >= attrs["probe_surprises"] >= 0
-        assert attrs["surrogate_loo_sd"] >= 0 and attrs["surrogate_metric_spread"] >= 1
+        assert attrs["n_refits"] > 0 and attrs["n_probes"] >= attrs["probe_surprises"]
+        assert attrs["surrogate_loo_sd"] > 0 and attrs["surrogate_metric_spread"] >= 1
 
 
 @EACH
