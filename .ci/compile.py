@@ -1,4 +1,4 @@
-"""Compile what most tests use into numba's cache, so that two test processes do not both do it."""
+"""Compile the functions that most tests use into numba's cache, so that two test processes do not both do it."""
 
 import warnings
 
@@ -11,7 +11,7 @@ def banana(x):
     return -0.5 * float(x[0] ** 2 / 100 + (x[1] + 0.03 * x[0] ** 2 - 3) ** 2)
 
 
-warnings.simplefilter("ignore")  # of so short a run
+warnings.simplefilter("ignore")  # about a run this short
 kmc.sample(banana, dim=2, draws=None, max_evaluations=700, seed=1, progress=False)
 X = np.random.default_rng(0).standard_normal((60, 2))
 for estimator in (kmc.scores.NystromKEF(n_basis=10), kmc.scores.LiteKEF(n_basis=10), kmc.scores.FullKEF()):
