@@ -12,6 +12,8 @@ Seed = int | np.integer | np.random.SeedSequence | np.random.Generator | None
 """What a parameter ``seed`` or ``random_state`` takes."""
 
 MOST = 1e150  # its square, summed over any number of samples, does not overflow
+LEAST_LENGTH, MOST_LENGTH = 1e-30, 1e30  # lengths whose eighth powers neither overflow nor underflow
+LEAST_SHAPE = 1e-6  # the same after division by it
 
 
 def is_number(value: Any) -> bool:
@@ -155,10 +157,6 @@ def as_generator(random_state: Any) -> np.random.Generator:
         ) from error
 
 
-LEAST_LENGTH, MOST_LENGTH = 1e-30, 1e30  # lengths whose eighth powers neither overflow nor underflow
-LEAST_SHAPE = 1e-6  # the same after division by it
-
-
 def positive(name: str, value: Any) -> float:
     """A positive finite number, as a float."""
     number = _number(name, value, "a positive finite number")
@@ -209,12 +207,6 @@ def set_checked(kernel: Any, check: Any, *names: str) -> None:
         object.__setattr__(kernel, name, check(name, getattr(kernel, name)))
 
 
-def _number(name, value, expected):
-    if not is_number(value):
-        raise TypeError(f"{name}={value!r}: expected {expected}")
-    return to_float(value)
-
-
 def check_samples(x: np.ndarray, estimator: Any = None, weights: np.ndarray | None = None) -> None:
     """Raise a ValueError for samples to which no density with a score can be fitted.
 
@@ -261,3 +253,9 @@ def check_samples(x: np.ndarray, estimator: Any = None, weights: np.ndarray | No
             f"column {j}{name} of X is constant, {x[0, j]} in all {n} samples: no density has a score along it, "
             "leave it out"
         )
+
+
+def _number(name, value, expected):
+    if not is_number(value):
+        raise TypeError(f"{name}={value!r}: expected {expected}")
+    return to_float(value)

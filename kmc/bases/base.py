@@ -181,6 +181,29 @@ class Contraction:
         return out
 
 
+def as_basis(basis: Any, name: str = "basis", needs: Sequence[str] = ("values", "gradients")) -> Basis:
+    """A basis as it is, or an object with these methods and ``size`` as one.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    """
+    if isinstance(basis, Basis):
+        return basis
+    if not is_basis(basis, needs):
+        methods = ", ".join(f"{need}(x)" for need in needs)
+        raise TypeError(f"{name}={basis!r}: expected an object of kmc.bases, or one with size, {methods}")
+    return _Foreign(basis)
+
+
+def is_basis(basis: Any, needs: Sequence[str] = ("values", "gradients")) -> bool:
+    """Whether an object is a basis, or has the methods of one."""
+    if isinstance(basis, type):
+        return False
+    return isinstance(basis, Basis) or all(hasattr(basis, need) for need in ("size", *needs))
+
+
 class _Foreign(Basis):
     """An object that has a basis's methods without being a :class:`Basis`; those that it lacks have their defaults."""
 
@@ -206,26 +229,3 @@ class _Foreign(Basis):
 
     def __repr__(self) -> str:
         return repr(self.wrapped)
-
-
-def as_basis(basis: Any, name: str = "basis", needs: Sequence[str] = ("values", "gradients")) -> Basis:
-    """A basis as it is, or an object with these methods and ``size`` as one.
-
-    Raises
-    ------
-    TypeError
-        For anything else.
-    """
-    if isinstance(basis, Basis):
-        return basis
-    if not is_basis(basis, needs):
-        methods = ", ".join(f"{need}(x)" for need in needs)
-        raise TypeError(f"{name}={basis!r}: expected an object of kmc.bases, or one with size, {methods}")
-    return _Foreign(basis)
-
-
-def is_basis(basis: Any, needs: Sequence[str] = ("values", "gradients")) -> bool:
-    """Whether an object is a basis, or has the methods of one."""
-    if isinstance(basis, type):
-        return False
-    return isinstance(basis, Basis) or all(hasattr(basis, need) for need in ("size", *needs))

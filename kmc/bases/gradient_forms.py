@@ -119,10 +119,6 @@ class RadialForms(GradientForms):
         return moments < d * self.size**2
 
 
-def _part(array, rows):
-    return None if array is None else array[rows]
-
-
 def sum_dirichlet_by_columns(
     profile: Kernel, geometry: RadialGeometry, selected: np.ndarray, x: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
@@ -143,6 +139,10 @@ def columns_at(profile: Kernel, geometry: RadialGeometry, x: np.ndarray, selecte
     pulled, centers = mapped(x, geometry.matrix), mapped(geometry.centers, geometry.matrix)
     _fill(np.ascontiguousarray(pulled.T), centers, geometry.matrix, q1, q2, selected, out)
     return out
+
+
+def _part(array, rows):
+    return None if array is None else array[rows]
 
 
 @numba.njit(cache=True)

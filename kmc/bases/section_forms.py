@@ -13,6 +13,8 @@ from kmc.bases.geometry import RadialGeometry
 from kmc.kernels import Gaussian, Kernel, Metric, Scale, kernel_derivative
 from kmc.kernels.exponentials import exponential
 
+ROWS = 1024  # per block
+
 
 class SectionForms(Protocol):
     """The computations of :class:`kmc.bases.KernelSections`; shapes are given there."""
@@ -209,9 +211,6 @@ class MixedForms:
     def contract_gradients(self, x, coefficients):
         """Σ_a c_a ∇φ_a for coefficients c (m,), shape (n, d)."""
         return np.einsum("nmd,m->nd", self.gradients(x), coefficients, optimize=True)
-
-
-ROWS = 1024  # per block
 
 
 def mass_and_dirichlet(

@@ -56,39 +56,6 @@ def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
     return Draws(values, [column.name for column in chosen])
 
 
-def _variables(data: Any) -> Mapping[str, Variable]:
-    """The variables, by name."""
-    if hasattr(data, "groups"):  # InferenceData and DataTree
-        if not any(group.rpartition("/")[2] == "posterior" for group in _groups(data)):
-            raise ValueError(f"data has no group 'posterior': expected it among {', '.join(_groups(data))}")
-        data = data["posterior"]
-    if hasattr(data, "data_vars"):
-        return {str(name): labeled(variable) for name, variable in data.data_vars.items()}
-    if not isinstance(data, Mapping):
-        array = np.asarray(data)
-        if array.ndim not in (2, 3):
-            raise ValueError(f"data has shape {array.shape}: expected (chain, draw) or (chain, draw, parameter)")
-        data = {"x": array}
-    return {name: unlabeled(values) for name, values in data.items()}
-
-
-def _groups(data):
-    return list(data.groups() if callable(data.groups) else data.groups)
-
-
-def _checked(name, values):
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiub" or array.ndim < 2:
-        raise ValueError(
-            f"{name!r} has dtype {array.dtype} and shape {array.shape}: expected real numbers, (chain, draw, ...)"
-        )
-    array = array.astype(float)
-    if not np.all(np.isfinite(array)):
-        chain, draw = np.argwhere(~np.isfinite(array))[0][:2]
-        raise ValueError(f"{name!r} is not finite in chain {chain}, draw {draw}: drop such variables or draws first")
-    return array
-
-
 def read_points(data: Any, var_names: Any = None) -> np.ndarray:
     """Draws (chains, draws, d) from any input of :func:`kmc.diagnostics.draws.read_draws`, or from points (n, d).
 
@@ -132,3 +99,36 @@ def scores_at(score: Any, points: np.ndarray) -> np.ndarray:
         row = int(np.argmax(~np.isfinite(scores).all(axis=1)))
         raise ValueError(f"score returned NaN or infinity at the point {points[row].tolist()} (row {row})")
     return scores
+
+
+def _variables(data: Any) -> Mapping[str, Variable]:
+    """The variables, by name."""
+    if hasattr(data, "groups"):  # InferenceData and DataTree
+        if not any(group.rpartition("/")[2] == "posterior" for group in _groups(data)):
+            raise ValueError(f"data has no group 'posterior': expected it among {', '.join(_groups(data))}")
+        data = data["posterior"]
+    if hasattr(data, "data_vars"):
+        return {str(name): labeled(variable) for name, variable in data.data_vars.items()}
+    if not isinstance(data, Mapping):
+        array = np.asarray(data)
+        if array.ndim not in (2, 3):
+            raise ValueError(f"data has shape {array.shape}: expected (chain, draw) or (chain, draw, parameter)")
+        data = {"x": array}
+    return {name: unlabeled(values) for name, values in data.items()}
+
+
+def _groups(data):
+    return list(data.groups() if callable(data.groups) else data.groups)
+
+
+def _checked(name, values):
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub" or array.ndim < 2:
+        raise ValueError(
+            f"{name!r} has dtype {array.dtype} and shape {array.shape}: expected real numbers, (chain, draw, ...)"
+        )
+    array = array.astype(float)
+    if not np.all(np.isfinite(array)):
+        chain, draw = np.argwhere(~np.isfinite(array))[0][:2]
+        raise ValueError(f"{name!r} is not finite in chain {chain}, draw {draw}: drop such variables or draws first")
+    return array

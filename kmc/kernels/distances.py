@@ -26,32 +26,6 @@ def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return s
 
 
-@numba.njit(cache=True)
-def _complete(s, x, y, x_norms, y_norms):
-    """Add the squared norms to s = -2 x·y, and recompute close pairs by differences."""
-    n, m = s.shape
-    for i in range(n):
-        row = s[i]
-        near = 0
-        for j in range(m):
-            norms = x_norms[i] + y_norms[j]
-            row[j] += norms
-            near += row[j] < _NEAR * norms
-        if near == 0:
-            continue
-        for j in range(m):
-            if row[j] < _NEAR * (x_norms[i] + y_norms[j]):
-                row[j] = _by_differences(x[i], y[j])
-
-
-@numba.njit(cache=True)
-def _by_differences(x, y):
-    total = 0.0
-    for k in range(x.size):
-        total += (x[k] - y[k]) ** 2
-    return total
-
-
 def median_distance(points: np.ndarray, most: int = 1000) -> float:
     """Median distance between distinct points.
 
@@ -84,3 +58,29 @@ def median_distance(points: np.ndarray, most: int = 1000) -> float:
         )
     median = np.median(s)
     return float(np.sqrt(median if median > 0 else np.median(s[s > 0])))
+
+
+@numba.njit(cache=True)
+def _complete(s, x, y, x_norms, y_norms):
+    """Add the squared norms to s = -2 x·y, and recompute close pairs by differences."""
+    n, m = s.shape
+    for i in range(n):
+        row = s[i]
+        near = 0
+        for j in range(m):
+            norms = x_norms[i] + y_norms[j]
+            row[j] += norms
+            near += row[j] < _NEAR * norms
+        if near == 0:
+            continue
+        for j in range(m):
+            if row[j] < _NEAR * (x_norms[i] + y_norms[j]):
+                row[j] = _by_differences(x[i], y[j])
+
+
+@numba.njit(cache=True)
+def _by_differences(x, y):
+    total = 0.0
+    for k in range(x.size):
+        total += (x[k] - y[k]) ** 2
+    return total

@@ -19,6 +19,7 @@ KERNELS: dict[str, Callable[..., Kernel]] = {
     "exponential": Exponential,
     "polynomial": Polynomial,
 }
+
 _OWN = frozenset(KERNELS)
 
 

@@ -18,6 +18,11 @@ from kmc.surrogates import Component
 
 _FEWEST = 10  # states of a mode from which its surrogate's chains can start
 _ANNEALED = 4096  # particles, for the weights of several modes
+CHAINS = 32
+_MOVES = 2  # between draws
+_BURN_IN = 50  # draws
+_ARCHIVE = 1000
+_OPTIONS = InnerChainOptions(step_size=0.1, trajectory_length=2.5, jump_probability=0.15, small_step_probability=0.2)
 
 
 class UnknownMode(ValueError):
@@ -135,13 +140,6 @@ def mass_by(chains: SurrogateChains, rng: np.random.Generator) -> Mass:
     z = chains.draws(_ANNEALED // CHAINS * 4)[:, ::4]
     z = z.reshape(-1, z.shape[2])
     return mass_of(chains.component, z[: len(z) // ISLANDS * ISLANDS], chains.options.step_size, rng)
-
-
-CHAINS = 32
-_MOVES = 2  # between draws
-_BURN_IN = 50  # draws
-_ARCHIVE = 1000
-_OPTIONS = InnerChainOptions(step_size=0.1, trajectory_length=2.5, jump_probability=0.15, small_step_probability=0.2)
 
 
 class SurrogateChains:

@@ -9,6 +9,10 @@ from typing import NamedTuple
 from kmc.run.arguments import Request
 from kmc.surrogates import values_needed
 
+WARMUP_SHARE = 1 / 2  # of the time, as of the evaluations, after which warm-up is told to end
+ENOUGH_TAIL_ESS = 400.0  # of the quantiles, in the worst coordinate
+_LEAST, _MOST = 2.0, 10.0  # limits for the factor on the evaluations: a short run's estimate of its own rate is rough
+
 
 def planned_evaluations(request: Request) -> int | None:
     """Evaluations of the whole run: at most, or approximately if no budget bounds them; None if unknown."""
@@ -37,9 +41,6 @@ def short_budget(request: Request) -> str | None:
         f"{values_needed(dim):,} values, and warm-up has half of the evaluations. Give it at least "
         f"{request.independent_runs * evaluations_needed(dim):,}."
     )
-
-
-WARMUP_SHARE = 1 / 2  # of the time, as of the evaluations, after which warm-up is told to end
 
 
 class TimeLimit:
@@ -77,10 +78,6 @@ class TimeLimit:
         return self.seconds is not None and self.left <= (1.0 - WARMUP_SHARE) * self.seconds
 
 
-ENOUGH_TAIL_ESS = 400.0  # of the quantiles, in the worst coordinate
-_LEAST, _MOST = 2.0, 10.0  # limits for the factor on the evaluations: a short run's estimate of its own rate is rough
-
-
 class Spent(NamedTuple):
     """Kind and cost of a run."""
 
@@ -88,9 +85,6 @@ class Spent(NamedTuple):
     warmup: int = 0  # of them
     dim: int = 1
     learns: bool = False  # whether its sampler fits a surrogate
-
-
-UNKNOWN = Spent()
 
 
 class Remedies(NamedTuple):
@@ -147,3 +141,6 @@ def _rounded(number: float) -> int:
     """
     unit = 10 ** max(math.floor(math.log10(max(number, 1))) - 1, 0)
     return math.ceil(number / unit) * unit
+
+
+UNKNOWN = Spent()

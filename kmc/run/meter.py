@@ -20,6 +20,7 @@ from kmc.run.trace import joined
 _RECENT = 100  # sweeps whose acceptance is averaged
 _LEAST_GROWTH = 1 / 2  # of the draws, from one effective sample size to the next
 _NUMBERS_PER_DRAW = 20  # per chain: the ESS of so many numbers costs 3 μs, a draw with its evaluation 1 ms
+_KIND = "numba:compile"  # not issued for code loaded from the cache on disk
 
 
 class Meter:
@@ -226,9 +227,6 @@ def fraction(phase: str, draw: int, draws: int | None, n_evaluations: int, max_e
     if draws and phase == "sampling":
         parts.append(draw / draws)
     return min(max(parts), 1.0) if parts else None
-
-
-_KIND = "numba:compile"  # not issued for code loaded from the cache on disk
 
 
 class Compilation(event.Listener):

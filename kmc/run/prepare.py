@@ -15,6 +15,42 @@ from kmc.run.executors import as_executor
 from kmc.run.run import Run
 from kmc.run.store.open import as_store, open_recorder, stored_given, stored_seed
 
+_DENSITY = "a log-density with further arguments: close over them, kmc.sample(lambda x: f(x, *args), ...)"
+_BOUNDS = 'a model with supports: kmc.Model(f, parameters={"a": kmc.Interval(0, 1), ...})'
+_OF_MODEL = "an argument of kmc.Model(f, ...), which is passed as target"
+
+# Names in PyMC, emcee, Stan, dynesty, zeus, PINTS and SciPy, and what to use instead.
+_HERE = {
+    "target": ("log_prob_fn", "logp", "log_prob", "logl", "loglikelihood", "log_density", "log_pdf", "model", "fun"),
+    "dim": ("ndim", "n_dim", "n_dims", "n_params", "dimension"),
+    "initial": ("init", "inits", "initvals", "initial_points", "initial_state", "p0", "x0", "start", "live_points"),
+    "sampler": ("step", "nuts_sampler", "moves", "method", "algorithm", "kernel"),
+    "draws": ("n_draws", "nsteps", "n_steps", "niter", "iterations", "iter_sampling", "num_samples", "n_samples"),
+    "warmup": ("tune", "burn", "burnin", "burn_in", "nburn", "iter_warmup", "num_warmup", "n_warmup", "adapt"),
+    "chains": ("nwalkers", "n_walkers", "walkers", "n_chains", "num_chains"),
+    "max_evaluations": ("maxcall", "max_calls", "maxfev", "max_ncalls", "n_evaluations", "budget"),
+    "seed": ("random_seed", "random_state", "rstate", "rng", "rng_key"),
+    "progress": ("progressbar", "progress_bar", "verbose", "show_progress", "print_progress"),
+    "save_warmup": ("discard_tuned_samples", "keep_warmup"),
+    "executor": ("cores", "pool", "n_jobs", "threads", "processes", "parallel", "parallel_chains", "workers", "client"),
+    "store": ("trace", "backend", "filename", "file", "path", "output", "output_dir"),
+    "max_time": ("timeout", "time_limit", "max_seconds"),
+}
+
+_ELSEWHERE = {
+    **dict.fromkeys(("args", "kwargs", "logl_args", "logl_kwargs"), _DENSITY),
+    **dict.fromkeys(("bounds", "prior", "prior_transform", "lower", "upper"), _BOUNDS),
+    **dict.fromkeys(("vectorize", "vectorized"), "kmc.Model(f, dim=..., vectorized=True), which is passed as target"),
+    **dict.fromkeys(("parameters", "dims", "coords", "noisy", "nonfinite"), _OF_MODEL),
+    **dict.fromkeys(("parameter_names", "names", "var_names"), _OF_MODEL + ": parameters={name: kmc.Real(), ...}"),
+    **dict.fromkeys(("thin", "thin_by"), "idata.sel(draw=slice(None, None, 10)), after the run"),
+}
+
+_NEEDLESS = {
+    "target_accept": "the sampler tunes its acceptance automatically",
+    "return_inferencedata": "the result is always an InferenceData or DataTree",
+}
+
 
 def prepare(
     *,
@@ -70,48 +106,10 @@ def prepare(
     return Run(request, where, max_time, recorder, save_surrogate)
 
 
-_NAMES = tuple(signature(prepare).parameters)
-
-
 def prepare_from(given: Mapping[str, Any]) -> Run:
     """A run from the ``locals()`` of a function that has all of :func:`prepare`'s arguments."""
     __tracebackhide__ = True
     return prepare(**{name: given[name] for name in _NAMES})
-
-
-_DENSITY = "a log-density with further arguments: close over them, kmc.sample(lambda x: f(x, *args), ...)"
-_BOUNDS = 'a model with supports: kmc.Model(f, parameters={"a": kmc.Interval(0, 1), ...})'
-_OF_MODEL = "an argument of kmc.Model(f, ...), which is passed as target"
-
-# Names in PyMC, emcee, Stan, dynesty, zeus, PINTS and SciPy, and what to use instead.
-_HERE = {
-    "target": ("log_prob_fn", "logp", "log_prob", "logl", "loglikelihood", "log_density", "log_pdf", "model", "fun"),
-    "dim": ("ndim", "n_dim", "n_dims", "n_params", "dimension"),
-    "initial": ("init", "inits", "initvals", "initial_points", "initial_state", "p0", "x0", "start", "live_points"),
-    "sampler": ("step", "nuts_sampler", "moves", "method", "algorithm", "kernel"),
-    "draws": ("n_draws", "nsteps", "n_steps", "niter", "iterations", "iter_sampling", "num_samples", "n_samples"),
-    "warmup": ("tune", "burn", "burnin", "burn_in", "nburn", "iter_warmup", "num_warmup", "n_warmup", "adapt"),
-    "chains": ("nwalkers", "n_walkers", "walkers", "n_chains", "num_chains"),
-    "max_evaluations": ("maxcall", "max_calls", "maxfev", "max_ncalls", "n_evaluations", "budget"),
-    "seed": ("random_seed", "random_state", "rstate", "rng", "rng_key"),
-    "progress": ("progressbar", "progress_bar", "verbose", "show_progress", "print_progress"),
-    "save_warmup": ("discard_tuned_samples", "keep_warmup"),
-    "executor": ("cores", "pool", "n_jobs", "threads", "processes", "parallel", "parallel_chains", "workers", "client"),
-    "store": ("trace", "backend", "filename", "file", "path", "output", "output_dir"),
-    "max_time": ("timeout", "time_limit", "max_seconds"),
-}
-_ELSEWHERE = {
-    **dict.fromkeys(("args", "kwargs", "logl_args", "logl_kwargs"), _DENSITY),
-    **dict.fromkeys(("bounds", "prior", "prior_transform", "lower", "upper"), _BOUNDS),
-    **dict.fromkeys(("vectorize", "vectorized"), "kmc.Model(f, dim=..., vectorized=True), which is passed as target"),
-    **dict.fromkeys(("parameters", "dims", "coords", "noisy", "nonfinite"), _OF_MODEL),
-    **dict.fromkeys(("parameter_names", "names", "var_names"), _OF_MODEL + ": parameters={name: kmc.Real(), ...}"),
-    **dict.fromkeys(("thin", "thin_by"), "idata.sel(draw=slice(None, None, 10)), after the run"),
-}
-_NEEDLESS = {
-    "target_accept": "the sampler tunes its acceptance automatically",
-    "return_inferencedata": "the result is always an InferenceData or DataTree",
-}
 
 
 def refuse_unknown(function: Callable[..., Any], unknown: Mapping[str, Any]) -> None:
@@ -148,3 +146,6 @@ def _advice(name: str, known: list[str]) -> str:
         return f"leave it out, {_NEEDLESS[name]}"
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}=?" if close else f"expected one of {', '.join(known)}"
+
+
+_NAMES = tuple(signature(prepare).parameters)

@@ -22,6 +22,8 @@ from kmc.targets.model import Model
 from kmc.targets.returned import group_of
 
 _INT64 = np.iinfo(np.int64)
+N_DRAWS = 500
+_STREAM = 2**31  # a key that no SeedSequence of the run spawns: these draws do not change the others
 
 
 def to_arviz(
@@ -164,6 +166,33 @@ def container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
     return tree
 
 
+def with_attrs(dataset: Any, attrs: Mapping[str, Mapping[str, Any]]) -> Any:
+    """The dataset, with these attributes on its variables."""
+    for name, own in attrs.items():
+        if name in dataset:
+            dataset[name].attrs.update(own)
+    return dataset
+
+
+def with_surrogate(proposals: Mapping[str, np.ndarray], frozen: Frozen) -> dict[str, np.ndarray]:
+    """Proposals with log s at each, "surrogate" (chains, draws)."""
+    values = np.empty_like(proposals["lp"])
+    for chain, points in enumerate(proposals["x"]):
+        values[chain] = frozen.density(chain).log_density(points) if len(points) else 0.0
+    return {**{name: column.copy() for name, column in proposals.items()}, "surrogate": values}
+
+
+def data_of(request: Request) -> dict[str, Mapping[str, Any]]:
+    """By group and name, dimensions and arrays that are stored with the draws: the model's data, draws of its prior."""
+    model = request.model
+    if model.prior is None:
+        return dict(model.data)
+    seed = np.random.SeedSequence(request.seed.entropy, spawn_key=(*request.seed.spawn_key, _STREAM))
+    draws = model.prior.draw(np.random.default_rng(seed), N_DRAWS)
+    prior = {name: (("chain", "draw", *model.dims[name]), values[None]) for name, values in draws.items()}
+    return {**model.data, "prior": prior}
+
+
 def _posterior(names: Names, draws: Drawn) -> Any:
     variables = {name: (("chain", "draw", *names.dims[name]), values) for name, values in draws.variables.items()}
     return with_attrs(_labeled(variables, names.coords), names.variable_attrs)
@@ -183,24 +212,8 @@ def _blobs(draws: Drawn) -> dict[str, Any]:
     return {group: _labeled(variables) for group, variables in groups.items()}
 
 
-def with_attrs(dataset: Any, attrs: Mapping[str, Mapping[str, Any]]) -> Any:
-    """The dataset, with these attributes on its variables."""
-    for name, own in attrs.items():
-        if name in dataset:
-            dataset[name].attrs.update(own)
-    return dataset
-
-
 def _unconstrained(draws: Drawn) -> Any:
     return _labeled({"x": (("chain", "draw", "x_dim_0"), draws.positions)})
-
-
-def with_surrogate(proposals: Mapping[str, np.ndarray], frozen: Frozen) -> dict[str, np.ndarray]:
-    """Proposals with log s at each, "surrogate" (chains, draws)."""
-    values = np.empty_like(proposals["lp"])
-    for chain, points in enumerate(proposals["x"]):
-        values[chain] = frozen.density(chain).log_density(points) if len(points) else 0.0
-    return {**{name: column.copy() for name, column in proposals.items()}, "surrogate": values}
 
 
 def _proposals(draws: Drawn) -> Any:
@@ -255,18 +268,3 @@ def _plain(value: Any) -> Any:
 def _flags(words: Sequence[str]) -> dict[str, Any]:
     """Attributes of a variable whose integers stand for words, as in the CF conventions."""
     return {"flag_values": np.arange(len(words), dtype=np.int8), "flag_meanings": " ".join(words)}
-
-
-N_DRAWS = 500
-_STREAM = 2**31  # a key that no SeedSequence of the run spawns: these draws do not change the others
-
-
-def data_of(request: Request) -> dict[str, Mapping[str, Any]]:
-    """By group and name, dimensions and arrays that are stored with the draws: the model's data, draws of its prior."""
-    model = request.model
-    if model.prior is None:
-        return dict(model.data)
-    seed = np.random.SeedSequence(request.seed.entropy, spawn_key=(*request.seed.spawn_key, _STREAM))
-    draws = model.prior.draw(np.random.default_rng(seed), N_DRAWS)
-    prior = {name: (("chain", "draw", *model.dims[name]), values[None]) for name, values in draws.items()}
-    return {**model.data, "prior": prior}

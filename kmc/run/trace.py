@@ -9,6 +9,9 @@ import numpy as np
 from kmc.mcmc.base import STATS, Step
 from kmc.run.blobs import BlobStore
 
+_LEAST = 64  # rows of a block
+_GROWTH = 8  # a new block has 1/8 of the rows present
+
 
 class Trace:
     """Sweeps in the order in which they were made.
@@ -110,17 +113,9 @@ def joined(traces: Sequence[Trace]) -> Trace:
     return whole
 
 
-def _unknown(sweep):
-    return np.full_like(sweep.position, np.nan), np.full_like(sweep.log_density, np.nan)
-
-
 def side_by_side(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Join the rows of several traces into rows of all their chains."""
     return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
-
-
-_LEAST = 64  # rows of a block
-_GROWTH = 8  # a new block has 1/8 of the rows present
 
 
 class GrowingArray:
@@ -166,3 +161,7 @@ class GrowingArray:
                 parts.append(block[max(start - first, 0) : stop - first])
             first = last
         return np.concatenate(parts) if parts else self._block[:0]
+
+
+def _unknown(sweep):
+    return np.full_like(sweep.position, np.nan), np.full_like(sweep.log_density, np.nan)

@@ -20,6 +20,12 @@ from kmc.selection import Kernels, Numbers, Search, folds_of
 PRODUCTS = 1000
 """Largest number of products with the matrix for a fit."""
 
+SELECTION = 1000
+"""Largest number of samples on which candidates are compared."""
+
+SELECTION_TOLERANCE, SELECTION_PRODUCTS = 1e-3, 100
+"""Limit on conjugate gradients while candidates are compared: a λ that needs more, and all lower ones, are skipped."""
+
 
 class FullKEF(ScoreEstimator):
     r"""Score estimator in the whole reproducing-kernel space of a kernel.
@@ -152,26 +158,6 @@ class FullKEF(ScoreEstimator):
         self.density_ = FittedExpansion(seen.center, choice.base, solved.function)
 
 
-def _unfinished(solved, tolerance, choice):
-    return (
-        f"the conjugate gradients of FullKEF ended after {solved.iterations} products at a relative error of up to "
-        f"{solved.error:.1e} in the gradient, tolerance={tolerance:g}: use a regularization above "
-        f"{choice.regularization:.1e}, a smaller bandwidth than {choice.bandwidth:.3g}, or solver='dense'"
-    )
-
-
-def _counted(samples):
-    """The samples of positive weight."""
-    return samples if np.all(samples.weights > 0) else samples.take(samples.weights > 0)
-
-
-SELECTION = 1000
-"""Largest number of samples on which candidates are compared."""
-
-SELECTION_TOLERANCE, SELECTION_PRODUCTS = 1e-3, 100
-"""Limit on conjugate gradients while candidates are compared: a λ that needs more, and all lower ones, are skipped."""
-
-
 class Choice(NamedTuple):
     """The chosen parameters."""
 
@@ -213,6 +199,19 @@ def held_out_objective(density: FittedDensity, samples: Samples) -> float:
         residual = samples.values - density.log_density(samples.x)
         total += 0.5 * samples.value_weight * (share @ (residual - share @ residual) ** 2)
     return float(total)
+
+
+def _unfinished(solved, tolerance, choice):
+    return (
+        f"the conjugate gradients of FullKEF ended after {solved.iterations} products at a relative error of up to "
+        f"{solved.error:.1e} in the gradient, tolerance={tolerance:g}: use a regularization above "
+        f"{choice.regularization:.1e}, a smaller bandwidth than {choice.bandwidth:.3g}, or solver='dense'"
+    )
+
+
+def _counted(samples):
+    """The samples of positive weight."""
+    return samples if np.all(samples.weights > 0) else samples.take(samples.weights > 0)
 
 
 def _regularizations(regularization, median):

@@ -32,6 +32,8 @@ from kmc.scores.sums import Samples
 DENSE = 1000
 """Largest number of unknowns for which the solver "auto" is "dense"."""
 
+LEAST_RANK = 32
+
 
 class Solved(NamedTuple):
     """The solution for one regularization."""
@@ -233,17 +235,6 @@ class EvaluationOperator:
         return rows
 
 
-def _project_out(matrix, direction):
-    """(I - ssᵀ) M (I - ssᵀ) in place, for a symmetric M and a unit vector s."""
-    image = matrix @ direction
-    image -= 0.5 * (direction @ image) * direction
-    matrix -= np.outer(direction, image)
-    matrix -= np.outer(image, direction)
-
-
-LEAST_RANK = 32
-
-
 class Preconditioner:
     r"""Nyström approximation of E E* by the gradients Φ of the kernel at m samples, inverted for every shift.
 
@@ -294,3 +285,11 @@ class Preconditioner:
             return accumulate(basis, evaluation.points, ("dirichlet",), weights=evaluation.weights).get("dirichlet")
         sums = accumulate(basis, evaluation.points, ("dirichlet", "mass"), weights=evaluation.weights)
         return sums.get("dirichlet") + evaluation.value_weight * sums.weight * sums.centered_mass()
+
+
+def _project_out(matrix, direction):
+    """(I - ssᵀ) M (I - ssᵀ) in place, for a symmetric M and a unit vector s."""
+    image = matrix @ direction
+    image -= 0.5 * (direction @ image) * direction
+    matrix -= np.outer(direction, image)
+    matrix -= np.outer(image, direction)

@@ -23,6 +23,12 @@ from kmc.scores.densities import fit_base
 from kmc.scores.sums import Samples, Sums, accumulate_sums
 from kmc.selection import Search, folds_of, held_out, kernel_candidates, listed, numbers_or
 
+BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""Candidates of ``bandwidth="cv"``, in median distances between samples."""
+
+REGULARIZATIONS = tuple(10.0 ** np.arange(-8.0, 2.0))
+"""Candidates of ``regularization="cv"``, in units of 1 / (median distance)², so that units of x do not matter."""
+
 
 class Model(Protocol):
     """An estimator in a finite basis. Its parameters and fitted values are attributes."""
@@ -76,37 +82,6 @@ def solve(model: Any, total: Sums) -> None:
     )
     function = model._function(model.basis_, model.coefficients_)
     model.density_ = FittedExpansion(model.center_, model.base_density_, function)
-
-
-def _searched(model, samples, settings, search, rng) -> Sums:
-    """Set the chosen parameters, except the regularization, which is in ``search``; return the sums of all samples."""
-    folds = folds_of(len(samples.x), model.cv, rng) if model.cv != "loo" else None
-    for candidate, kernel, base in settings:
-        basis = model._basis(kernel)
-        penalties = model._penalties(basis)
-        if len(settings) * len(penalties) * len(search.regularizations) == 1:
-            _choose(model, candidate._replace(penalty=next(iter(penalties))), kernel, base, basis)
-            return accumulate_sums(basis, samples, base)
-        sums: HeldOut = LeaveOneOut(basis, samples, base) if folds is None else Folds(basis, samples, base, folds)
-        for name, penalty in penalties.items():
-            this = candidate._replace(penalty=name)
-            objectives = sums.objectives(penalty, search.regularizations, model.jitter)
-            search.add(this, objectives, (this, kernel, base, basis, sums.total))
-    *chosen, total = search.best()
-    _choose(model, *chosen)
-    return total
-
-
-def _choose(model, candidate, kernel, base, basis):
-    model.kernel_, model.bandwidth_, model.penalty_ = kernel, candidate.bandwidth, candidate.penalty
-    model.base_density_, model.basis_ = base, basis
-
-
-BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
-"""Candidates of ``bandwidth="cv"``, in median distances between samples."""
-
-REGULARIZATIONS = tuple(10.0 ** np.arange(-8.0, 2.0))
-"""Candidates of ``regularization="cv"``, in units of 1 / (median distance)², so that units of x do not matter."""
 
 
 class ScoreCandidate(NamedTuple):
@@ -211,6 +186,30 @@ class LeaveOneOut:
         linear = self.basis.laplacians(samples.z) + np.einsum("npd,nd->np", gradients, g)
         base = self.base.laplacian(samples.x) + 0.5 * np.einsum("nd,nd->n", g, g)
         return np.swapaxes(gradients, 1, 2), linear, base, samples.weights
+
+
+def _searched(model, samples, settings, search, rng) -> Sums:
+    """Set the chosen parameters, except the regularization, which is in ``search``; return the sums of all samples."""
+    folds = folds_of(len(samples.x), model.cv, rng) if model.cv != "loo" else None
+    for candidate, kernel, base in settings:
+        basis = model._basis(kernel)
+        penalties = model._penalties(basis)
+        if len(settings) * len(penalties) * len(search.regularizations) == 1:
+            _choose(model, candidate._replace(penalty=next(iter(penalties))), kernel, base, basis)
+            return accumulate_sums(basis, samples, base)
+        sums: HeldOut = LeaveOneOut(basis, samples, base) if folds is None else Folds(basis, samples, base, folds)
+        for name, penalty in penalties.items():
+            this = candidate._replace(penalty=name)
+            objectives = sums.objectives(penalty, search.regularizations, model.jitter)
+            search.add(this, objectives, (this, kernel, base, basis, sums.total))
+    *chosen, total = search.best()
+    _choose(model, *chosen)
+    return total
+
+
+def _choose(model, candidate, kernel, base, basis):
+    model.kernel_, model.bandwidth_, model.penalty_ = kernel, candidate.bandwidth, candidate.penalty
+    model.base_density_, model.basis_ = base, basis
 
 
 def _left_out(factor, coefficients, gradients, linear, base, weights):

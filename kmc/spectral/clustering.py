@@ -26,6 +26,9 @@ EMBEDDINGS: dict[str, type[KernelEmbedding]] = {
     "kernel-jl": KernelJL,
 }
 
+_MOST_ITERATIONS = 300
+_STALLED = 1e-6  # relative decrease of the inertia
+
 
 @renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
@@ -109,38 +112,6 @@ def kernel_kmeans(
     return KernelClusters(*partition, embedding=fitted)
 
 
-def _fitted(embedding, X, n_clusters, rng):
-    """An embedding fitted to X; X is not read if it is fitted already."""
-    expected = f"expected {', '.join(map(repr, EMBEDDINGS))}, or an object with fit and transform"
-    if isinstance(embedding, str):
-        if embedding not in EMBEDDINGS:
-            raise ValueError(f"embedding={embedding!r}: {expected}")
-        check_repeatable(X)
-        n = length(X)
-        n_basis = 200 if n is None else max(200, n // 100)
-        named = EMBEDDINGS[embedding](n_components=10 * n_clusters, n_basis=n_basis, random_state=rng)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KmcWarning)  # the number of components was not the user's choice
-            return named.fit(X)
-    if isinstance(embedding, type) or not (hasattr(embedding, "fit") and hasattr(embedding, "transform")):
-        raise TypeError(f"embedding={embedding!r}: {expected}")
-    if _is_fitted(embedding):
-        return embedding
-    check_repeatable(X)
-    return copy.deepcopy(embedding).fit(X)
-
-
-def _is_fitted(estimator):
-    """By scikit-learn's rule: by ``__sklearn_is_fitted__``, or an attribute that ends in an underscore."""
-    if hasattr(estimator, "__sklearn_is_fitted__"):
-        return estimator.__sklearn_is_fitted__()
-    return any(name.endswith("_") and not name.startswith("__") for name in vars(estimator))
-
-
-_MOST_ITERATIONS = 300
-_STALLED = 1e-6  # relative decrease of the inertia
-
-
 class Partition(NamedTuple):
     """Points in clusters."""
 
@@ -199,6 +170,34 @@ def nearest(points: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.nda
         distances[rows] = np.take_along_axis(s, labels[rows, None], axis=1)[:, 0]
     distances += np.einsum("ij,ij->i", points, points)
     return labels, np.maximum(distances, 0.0)
+
+
+def _fitted(embedding, X, n_clusters, rng):
+    """An embedding fitted to X; X is not read if it is fitted already."""
+    expected = f"expected {', '.join(map(repr, EMBEDDINGS))}, or an object with fit and transform"
+    if isinstance(embedding, str):
+        if embedding not in EMBEDDINGS:
+            raise ValueError(f"embedding={embedding!r}: {expected}")
+        check_repeatable(X)
+        n = length(X)
+        n_basis = 200 if n is None else max(200, n // 100)
+        named = EMBEDDINGS[embedding](n_components=10 * n_clusters, n_basis=n_basis, random_state=rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KmcWarning)  # the number of components was not the user's choice
+            return named.fit(X)
+    if isinstance(embedding, type) or not (hasattr(embedding, "fit") and hasattr(embedding, "transform")):
+        raise TypeError(f"embedding={embedding!r}: {expected}")
+    if _is_fitted(embedding):
+        return embedding
+    check_repeatable(X)
+    return copy.deepcopy(embedding).fit(X)
+
+
+def _is_fitted(estimator):
+    """By scikit-learn's rule: by ``__sklearn_is_fitted__``, or an attribute that ends in an underscore."""
+    if hasattr(estimator, "__sklearn_is_fitted__"):
+        return estimator.__sklearn_is_fitted__()
+    return any(name.endswith("_") and not name.startswith("__") for name in vars(estimator))
 
 
 def _lloyd(points, centers):

@@ -158,25 +158,6 @@ def galerkin(
     return Decomposition(values[order], None, one, other, ranks)
 
 
-def _sums(form, left, right, X, weights, block) -> tuple[np.ndarray, list[tuple[Basis, Forms]]]:
-    """E[H(φ, ψ, X)] (p, q), and the second moments of each basis, only one if they are the same."""
-    bases = [left] if left is right else [left, right]
-    total = np.zeros((left.size, right.size))
-    masses: list[Forms] = []
-    for part in blocks(X, block, weights):
-        w = np.ones(len(part.x)) if part.weights is None else part.weights
-        total += form.sum(left, right, part.x, w)
-        found = [accumulate(basis, part.x, ("mass",), weights=w, block=block) for basis in bases]
-        masses = [a + b for a, b in zip(masses, found, strict=True)] if masses else found
-    if not masses:
-        raise ValueError("X has no rows: expected samples")
-    if not masses[0].weight > 0:
-        raise ValueError("weights: expected some that are positive")
-    if not np.all(np.isfinite(total)):
-        raise ValueError(f"the sums of {form!r} are not finite over these samples")
-    return total / masses[0].weight, list(zip(bases, masses, strict=True))
-
-
 def whitening(basis, forms, centered, tolerance) -> np.ndarray:
     """W (p, r) with Wᵀ Φ W = I.
 
@@ -195,38 +176,6 @@ def whitening(basis, forms, centered, tolerance) -> np.ndarray:
         return first @ eigen_whitening(first.T @ mass @ first, tolerance)
     except linalg.LinAlgError as error:
         raise ValueError(f"{basis!r}: all its functions are {'constant' if centered else 'zero'} over X") from error
-
-
-def _combined(basis, coefficients, forms, centered):
-    offset = forms.mean @ coefficients / forms.weight if centered else np.zeros(coefficients.shape[1])
-    return Combinations(basis, coefficients, offset)
-
-
-def _count(n_components, rank):
-    if n_components is not None and n_components > rank:
-        warnings.warn(
-            f"n_components={n_components}: the functions have numerical rank {rank} over X, so there are {rank}",
-            KmcWarning,
-            stacklevel=3,
-        )
-    return rank if n_components is None else int(min(n_components, rank))
-
-
-def _form(form) -> Form:
-    if hasattr(form, "sum") and hasattr(form, "symmetric"):
-        return form
-    if callable(form):
-        return Bilinear(form)
-    raise TypeError(f"form={form!r}: expected a form of kmc.spectral or a callable of (left, right, x, weights)")
-
-
-def _check(n_components, which, tolerance):
-    if not isinstance(which, str) or which not in ("smallest", "largest"):
-        raise ValueError(f"which={which!r}: expected 'smallest' or 'largest'")
-    if n_components is not None and (not is_whole(n_components) or n_components < 1):
-        raise ValueError(f"n_components={n_components!r}: expected None or a whole number of at least 1")
-    if not is_number(tolerance) or not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance={tolerance!r}: expected a number in [0, 1)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,3 +220,54 @@ class Combinations(Basis):
         x = as_points(x, name="x")
         functions = (Contraction(self.basis, column) for column in self.coefficients.T)
         return np.stack([getattr(function, name)(x) for function in functions], axis=1)
+
+
+def _sums(form, left, right, X, weights, block) -> tuple[np.ndarray, list[tuple[Basis, Forms]]]:
+    """E[H(φ, ψ, X)] (p, q), and the second moments of each basis, only one if they are the same."""
+    bases = [left] if left is right else [left, right]
+    total = np.zeros((left.size, right.size))
+    masses: list[Forms] = []
+    for part in blocks(X, block, weights):
+        w = np.ones(len(part.x)) if part.weights is None else part.weights
+        total += form.sum(left, right, part.x, w)
+        found = [accumulate(basis, part.x, ("mass",), weights=w, block=block) for basis in bases]
+        masses = [a + b for a, b in zip(masses, found, strict=True)] if masses else found
+    if not masses:
+        raise ValueError("X has no rows: expected samples")
+    if not masses[0].weight > 0:
+        raise ValueError("weights: expected some that are positive")
+    if not np.all(np.isfinite(total)):
+        raise ValueError(f"the sums of {form!r} are not finite over these samples")
+    return total / masses[0].weight, list(zip(bases, masses, strict=True))
+
+
+def _combined(basis, coefficients, forms, centered):
+    offset = forms.mean @ coefficients / forms.weight if centered else np.zeros(coefficients.shape[1])
+    return Combinations(basis, coefficients, offset)
+
+
+def _count(n_components, rank):
+    if n_components is not None and n_components > rank:
+        warnings.warn(
+            f"n_components={n_components}: the functions have numerical rank {rank} over X, so there are {rank}",
+            KmcWarning,
+            stacklevel=3,
+        )
+    return rank if n_components is None else int(min(n_components, rank))
+
+
+def _form(form) -> Form:
+    if hasattr(form, "sum") and hasattr(form, "symmetric"):
+        return form
+    if callable(form):
+        return Bilinear(form)
+    raise TypeError(f"form={form!r}: expected a form of kmc.spectral or a callable of (left, right, x, weights)")
+
+
+def _check(n_components, which, tolerance):
+    if not isinstance(which, str) or which not in ("smallest", "largest"):
+        raise ValueError(f"which={which!r}: expected 'smallest' or 'largest'")
+    if n_components is not None and (not is_whole(n_components) or n_components < 1):
+        raise ValueError(f"n_components={n_components!r}: expected None or a whole number of at least 1")
+    if not is_number(tolerance) or not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance={tolerance!r}: expected a number in [0, 1)")

@@ -20,6 +20,8 @@ BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0)
 MOST_FOR_LANDMARKS = 20_000
 """Samples among which landmarks are chosen."""
 
+MOST_FUNCTIONS = 3000
+
 
 def check_section_parameters(model: Any) -> None:
     """Check the parameters ``n_components``, ``n_basis`` and ``tolerance`` of an estimator."""
@@ -80,14 +82,6 @@ def whitened_sections(kernel: Any, bandwidth: float, centers: np.ndarray, tolera
         raise ValueError(f"kernel={kernel!r}, bandwidth={bandwidth:g}: {error}") from error
 
 
-def _relative(model):
-    """Whether the bandwidth is in units of the median distance."""
-    return isinstance(model.bandwidth, str) and isinstance(model.kernel, str)
-
-
-MOST_FUNCTIONS = 3000
-
-
 class Representer(Basis):
     """Functions k(x_i, .) and ∂_j k(x_i, .) of n points: Pillaud-Vivien and Bach (2023), section 5, naive approach.
 
@@ -142,3 +136,8 @@ class Representer(Basis):
             n, -1
         )  # <k(x_i, .), ∂_l k(x_j, .)>
         return np.block([[sections.gram(), mixed], [mixed.T, gradients.gram()]])
+
+
+def _relative(model):
+    """Whether the bandwidth is in units of the median distance."""
+    return isinstance(model.bandwidth, str) and isinstance(model.kernel, str)

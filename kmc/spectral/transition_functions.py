@@ -15,6 +15,9 @@ from kmc.selection import held_out
 from kmc.source import BLOCK, Source, check_lagtime, check_repeatable, folds, is_stream
 from kmc.spectral.transition_modes import TransitionModel, TransitionModes, covariances, vamp2
 
+SEGMENTS = 16
+"""Parts of the data in time, left out one at a time for the standard errors."""
+
 
 class TransitionFunctions(Estimator):
     """Base of :class:`TransitionOperator`, whose ``fit`` sets ``_modes`` in the basis ``_basis``."""
@@ -148,10 +151,6 @@ class TransitionFunctions(Estimator):
         return membership_matrix(self.transform(self.landmarks_)[:, : n_sets - 1])
 
 
-SEGMENTS = 16
-"""Parts of the data in time, left out one at a time for the standard errors."""
-
-
 class CKTest(NamedTuple):
     """Probabilities of transitions from one metastable set (rows) to another (columns) within some time."""
 
@@ -211,17 +210,6 @@ def estimates(
     return estimate, np.sqrt((n - 1) / n * np.sum((without - without.mean(axis=0)) ** 2, axis=0))
 
 
-def _probabilities(lagged: Lagged, mean, membership, reversible):
-    first, second = lagged.first_sum / lagged.weight - mean, lagged.second_sum / lagged.weight - mean
-    moments = np.empty((len(mean) + 1, len(mean) + 1))
-    moments[0, 0] = 1.0
-    moments[0, 1:], moments[1:, 0] = second, first
-    moments[1:, 1:] = lagged.cross_scatter / lagged.weight + np.outer(first, second)
-    if reversible:
-        moments = 0.5 * (moments + moments.T)
-    return membership.T @ moments @ membership / (membership.T @ moments[:, 0])[:, None]
-
-
 def corners(modes: np.ndarray) -> np.ndarray:
     """Rows of the points nearest to the corners of the simplex that slow modes fill.
 
@@ -269,3 +257,14 @@ def membership_matrix(modes: np.ndarray, share: float = 0.05) -> np.ndarray:
         most = max(min(round(share * n), len(own) // 2), 1)
         means.append(extended[own[np.argsort(-membership[own, number], kind="stable")[:most]]].mean(axis=0))
     return np.linalg.inv(np.array(means))
+
+
+def _probabilities(lagged: Lagged, mean, membership, reversible):
+    first, second = lagged.first_sum / lagged.weight - mean, lagged.second_sum / lagged.weight - mean
+    moments = np.empty((len(mean) + 1, len(mean) + 1))
+    moments[0, 0] = 1.0
+    moments[0, 1:], moments[1:, 0] = second, first
+    moments[1:, 1:] = lagged.cross_scatter / lagged.weight + np.outer(first, second)
+    if reversible:
+        moments = 0.5 * (moments + moments.T)
+    return membership.T @ moments @ membership / (membership.T @ moments[:, 0])[:, None]

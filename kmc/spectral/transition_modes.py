@@ -126,26 +126,6 @@ def transition_ritz(c: Covariances, left: np.ndarray, right: np.ndarray) -> Tran
     )
 
 
-def _decomposed(matrix):
-    """Eigenvalues and vectors of a covariance, without directions in which it is zero up to rounding."""
-    values, vectors = linalg.eigh(matrix, check_finite=False, driver="evd")
-    kept = values > ROUNDING * max(values[-1], 0.0)
-    return values[kept], vectors[:, kept]
-
-
-def _whitening(p):
-    """(k, j) with WᵀPW = I, of the j directions in which P does not vanish."""
-    values, vectors = linalg.eigh(p, check_finite=False)
-    kept = values > VANISHING * max(values[-1], 0.0) if len(values) else np.zeros(0, bool)
-    return vectors[:, kept] / np.sqrt(values[kept])
-
-
-def _signs(vectors):
-    """Signs that make the largest coefficient of each positive: a mode has no sign of its own."""
-    largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
-    return np.where(largest < 0, -1.0, 1.0)
-
-
 @dataclass(frozen=True, eq=False)
 class TransitionModel:
     """A fitted transition operator with deeptime's attribute names, accepted by its tools for validation and plots.
@@ -223,3 +203,23 @@ def warn_of_nan(scales: np.ndarray, eigenvalues: np.ndarray) -> None:
             KmcWarning,
             stacklevel=4,
         )
+
+
+def _decomposed(matrix):
+    """Eigenvalues and vectors of a covariance, without directions in which it is zero up to rounding."""
+    values, vectors = linalg.eigh(matrix, check_finite=False, driver="evd")
+    kept = values > ROUNDING * max(values[-1], 0.0)
+    return values[kept], vectors[:, kept]
+
+
+def _whitening(p):
+    """(k, j) with WᵀPW = I, of the j directions in which P does not vanish."""
+    values, vectors = linalg.eigh(p, check_finite=False)
+    kept = values > VANISHING * max(values[-1], 0.0) if len(values) else np.zeros(0, bool)
+    return vectors[:, kept] / np.sqrt(values[kept])
+
+
+def _signs(vectors):
+    """Signs that make the largest coefficient of each positive: a mode has no sign of its own."""
+    largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(vectors.shape[1])]
+    return np.where(largest < 0, -1.0, 1.0)

@@ -23,6 +23,9 @@ from kmc.linalg import generalized_eigh
 
 Field = Callable[[np.ndarray], np.ndarray]
 
+LEAST_MASS = 0.02
+"""Held-out fraction of a mode's variance below which the mode is an artifact of the samples that it was fitted to."""
+
 
 @dataclass(frozen=True, eq=False)
 class TrialSpace(Basis):
@@ -123,10 +126,6 @@ class Pencil:
         return Pencil(self.mass, self.dirichlet * unit**2, cross, square)
 
 
-def _symmetric(matrix):
-    return 0.5 * (matrix + matrix.T)
-
-
 def orthonormal(normals: Field, x: np.ndarray) -> np.ndarray:
     """(n, d, c) normals at points (n, d), checked."""
     found = as_array("normals(X)", normals(x))
@@ -139,10 +138,6 @@ def orthonormal(normals: Field, x: np.ndarray) -> np.ndarray:
     if not np.all(np.abs(products - np.eye(found.shape[2])) < 1e-6):
         raise ValueError("normals(X) are not orthonormal: expected orthogonal vectors of length one at each point")
     return found
-
-
-LEAST_MASS = 0.02
-"""Held-out fraction of a mode's variance below which the mode is an artifact of the samples that it was fitted to."""
 
 
 class GeneratorModes(NamedTuple):
@@ -204,6 +199,10 @@ def residuals(modes: GeneratorModes, held_out: Pencil) -> tuple[np.ndarray, np.n
     residual = _quadratic(held_out.square, v) - 2 * eigenvalues * _quadratic(held_out.cross, v) + eigenvalues**2 * mass
     known = (mass > LEAST_MASS) & (eigenvalues > 0)
     return known, np.minimum(np.where(known, residual / np.where(known, eigenvalues**2 * mass, 1.0), 1.0), 1.0)
+
+
+def _symmetric(matrix):
+    return 0.5 * (matrix + matrix.T)
 
 
 def _quadratic(form, vectors):

@@ -72,25 +72,6 @@ def group_of(name: str) -> tuple[str, str]:
     return "blobs", name
 
 
-def _one_by_one(blobs):
-    for name, value in blobs.items():
-        if name == LOG_LIKELIHOOD and isinstance(value, dict):
-            yield from ((f"{name}.{part}" if isinstance(part, str) else part, one) for part, one in value.items())
-        else:
-            yield name, value
-
-
-def _check_name(model: Model, x: np.ndarray, name: Any) -> None:
-    if not isinstance(name, str):
-        raise failed_value(model, x, f"log_density returned a blob named {name!r}", "names are strings")
-    if name in model.dims or name in model.coords or group_of(name)[1] in _RESERVED:
-        what = f"log_density returned a blob named {name!r}, which is the name of a parameter or of a dimension"
-        raise failed_value(model, x, what, "give it another name")
-    if not group_of(name)[1] or "/" in name:
-        what = f"log_density returned a blob named {name!r}"
-        raise failed_value(model, x, what, "give it a name that is not empty and has no '/' in it")
-
-
 def describe(returned: Any) -> str:
     """A value in an error message."""
     kind = type(returned).__name__
@@ -98,18 +79,6 @@ def describe(returned: Any) -> str:
         return f"an {kind} of shape {returned.shape} and dtype {returned.dtype}"
     text = repr(returned)
     return f"{text if len(text) <= 80 else text[:77] + '...'} ({kind})"
-
-
-def _real(returned: Any) -> np.ndarray | None:
-    array = _array(returned)
-    return array if array is not None and array.dtype.kind in "fiu" else None
-
-
-def _array(value: Any) -> np.ndarray | None:
-    try:
-        return np.asarray(value).copy()  # torch does not support `copy` in __array__
-    except Exception:  # lists of unequal length, tensors that stay on their device, ...
-        return None
 
 
 @dataclass(frozen=True)
@@ -158,6 +127,37 @@ def failed_value(model: Model, x: np.ndarray, what: str, remedy: str) -> Evaluat
     parameters = _by_name(model, x)
     where = f"x = {_format(x)}" if parameters is None else _named(parameters)
     return EvaluationError(f"{what}, at {where}; {remedy}", position=x.copy(), parameters=parameters)
+
+
+def _one_by_one(blobs):
+    for name, value in blobs.items():
+        if name == LOG_LIKELIHOOD and isinstance(value, dict):
+            yield from ((f"{name}.{part}" if isinstance(part, str) else part, one) for part, one in value.items())
+        else:
+            yield name, value
+
+
+def _check_name(model: Model, x: np.ndarray, name: Any) -> None:
+    if not isinstance(name, str):
+        raise failed_value(model, x, f"log_density returned a blob named {name!r}", "names are strings")
+    if name in model.dims or name in model.coords or group_of(name)[1] in _RESERVED:
+        what = f"log_density returned a blob named {name!r}, which is the name of a parameter or of a dimension"
+        raise failed_value(model, x, what, "give it another name")
+    if not group_of(name)[1] or "/" in name:
+        what = f"log_density returned a blob named {name!r}"
+        raise failed_value(model, x, what, "give it a name that is not empty and has no '/' in it")
+
+
+def _real(returned: Any) -> np.ndarray | None:
+    array = _array(returned)
+    return array if array is not None and array.dtype.kind in "fiu" else None
+
+
+def _array(value: Any) -> np.ndarray | None:
+    try:
+        return np.asarray(value).copy()  # torch does not support `copy` in __array__
+    except Exception:  # lists of unequal length, tensors that stay on their device, ...
+        return None
 
 
 def _by_name(model: Model, x: np.ndarray) -> dict[str, Any] | None:

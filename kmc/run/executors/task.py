@@ -28,8 +28,8 @@ from kmc.targets.model import Model
 from kmc.targets.returned import Failure, failed_value
 
 _REMEMBERED = 8
-
 _models: dict[str, Model] = {}  # models of this process, by name; the oldest first
+Outcomes = list[Evaluation | Failure]
 
 
 class Answer(NamedTuple):
@@ -159,9 +159,6 @@ def too_late(model: Model, points: np.ndarray, timeout: float) -> EvaluationErro
     x = points if model.vectorized else points[0]
     what = f"log_density took longer than timeout={timeout:g} seconds"
     return failed_value(model, x, what, "raise timeout, or make log_density faster")
-
-
-Outcomes = list[Evaluation | Failure]
 
 
 class Executor(Protocol):

@@ -14,6 +14,7 @@ from kmc.run.store.files import Damaged, StoreError, read_arrays, write_arrays
 from kmc.targets.evaluate import Evaluation
 
 EVALUATIONS = "evaluations.npz"
+Columns = dict[str, np.ndarray]
 
 
 def stored_evaluations(path: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -61,9 +62,6 @@ def read_given(folder: Path, header: Mapping[str, Any]) -> tuple[np.ndarray, np.
     except Damaged as error:
         raise StoreError(f"store={str(folder)!r} is damaged, and the run cannot be resumed: {error}") from error
     return arrays["x"], arrays["values"]
-
-
-Columns = dict[str, np.ndarray]
 
 
 class Mismatch(Exception):

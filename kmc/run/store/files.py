@@ -30,6 +30,7 @@ LOCK = "lock"
 """The name of the file that is locked."""
 
 _LOCKED_BYTE = 2**30  # far beyond the file's content: on Windows nobody can read a locked byte
+DATA = "data.npz"
 
 
 class StoreError(ValueError):
@@ -61,17 +62,6 @@ def write_at(path: Path, size: int, offset: int, content: bytes) -> None:
 def write(file: Any, content: bytes) -> None:
     """Write bytes; everything that a store writes goes through here."""
     file.write(content)
-
-
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Add the file's name to errors of writing, which lack it."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None:
-            error.filename = str(path)
-        raise
 
 
 class Lock:
@@ -145,36 +135,6 @@ class Lock:
         self.close()
 
 
-def _lock(descriptor: int) -> None:
-    """Lock the file; BlockingIOError if another process holds the lock, another OSError if there are no locks."""
-    if sys.platform == "win32":
-        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError as error:
-            raise BlockingIOError from error
-        finally:
-            os.lseek(descriptor, 0, os.SEEK_SET)
-        return
-    try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN):
-            raise BlockingIOError from error
-        raise
-
-
-def _owner(descriptor: int) -> str:
-    try:
-        about = json.loads(os.read(descriptor, 1000))
-        return f" (process {about['process']} on {about['host']}, since {about['since']})"
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
-
-
-DATA = "data.npz"
-
-
 def write_data(folder: Path, data: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Write arrays by group and name; return the record that :func:`read_data` needs, empty if there are no arrays.
 
@@ -216,6 +176,44 @@ def read_arrays(path: Path, crc: int) -> dict[str, np.ndarray]:
         raise Damaged(f"{path} does not hold what was written: its checksum differs")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return dict(arrays)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Add the file's name to errors of writing, which lack it."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def _lock(descriptor: int) -> None:
+    """Lock the file; BlockingIOError if another process holds the lock, another OSError if there are no locks."""
+    if sys.platform == "win32":
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError from error
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        return
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            raise BlockingIOError from error
+        raise
+
+
+def _owner(descriptor: int) -> str:
+    try:
+        about = json.loads(os.read(descriptor, 1000))
+        return f" (process {about['process']} on {about['host']}, since {about['since']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def _plain(array):

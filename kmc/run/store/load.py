@@ -86,6 +86,19 @@ def load(path: str | os.PathLike[str]) -> Any:
     return laid_out(names, draws, warmup, attrs, data, surrogate)
 
 
+def lazily(parts: Sequence[Any], skips: Sequence[int], n: int) -> Any:
+    """Join arrays (draw, chain, ...), which are read by slices of draws, into one lazy array (chain, draw, ...).
+
+    It has n rows of each, after a number of skipped ones.
+    """
+    return indexing.LazilyIndexedArray(_SideBySide(parts, skips, n))
+
+
+def computed(parts: Sequence[Any], skips: Sequence[int], n: int, function: Callable[[int, np.ndarray], Any]) -> Any:
+    """A lazy array (chain, draw) of a function of the rows (k, d) of each chain of :func:`lazily`."""
+    return indexing.LazilyIndexedArray(_Computed(_SideBySide(parts, skips, n), function))
+
+
 def _data(folder, record):
     """Data stored with the draws; none, with a warning, if their file is damaged."""
     try:
@@ -164,19 +177,6 @@ def _drawn(phases: Sequence[_Phase], names: _Names, chains: int, dim: int) -> Dr
         stats={"lp": column("trace", "log_density", float)}
         | {name: column("trace", name, dtype) for name, dtype in STATS.items()},
     )
-
-
-def lazily(parts: Sequence[Any], skips: Sequence[int], n: int) -> Any:
-    """Join arrays (draw, chain, ...), which are read by slices of draws, into one lazy array (chain, draw, ...).
-
-    It has n rows of each, after a number of skipped ones.
-    """
-    return indexing.LazilyIndexedArray(_SideBySide(parts, skips, n))
-
-
-def computed(parts: Sequence[Any], skips: Sequence[int], n: int, function: Callable[[int, np.ndarray], Any]) -> Any:
-    """A lazy array (chain, draw) of a function of the rows (k, d) of each chain of :func:`lazily`."""
-    return indexing.LazilyIndexedArray(_Computed(_SideBySide(parts, skips, n), function))
 
 
 class _Computed(BackendArray):

@@ -123,15 +123,6 @@ def reopen(path: Path, trust: bool, draws: int | None = None, max_evaluations: i
         return Recorder(path, header, commit, lock)
 
 
-@contextlib.contextmanager
-def _closed_after_errors(lock: Lock) -> Iterator[Lock]:
-    try:
-        yield lock
-    except BaseException:
-        lock.close()
-        raise
-
-
 def check_finished(path: Path, commit: Commit) -> None:
     """StoreError if the run is not finished."""
     if not commit.finished:
@@ -152,6 +143,60 @@ def stored_sampler(path: Path, header: dict[str, Any], trust: bool) -> Any:
     if not trust:
         _check_trust(path, needs_trust(header["sampler"]))
     return snapshot.load(path / GIVEN, header["sampler"])
+
+
+def settings(request: Request) -> dict[str, Any]:
+    """All settings that determine which draws a seed gives, and their names, in JSON form."""
+    model = request.model
+    options = described({"settings": request.sampler})["settings"]
+    asked = {
+        "dim": model.dim,
+        "parameters": {name: [list(shape), list(model.dims[name])] for name, shape in _shapes(model).items()},
+        "coords": {name: coordinates(labels)["values"] for name, labels in model.coords.items()},
+        "noisy": model.noisy,
+        "sampler": request.sampler.name,
+        "settings of the sampler": re.sub(r" at 0x[0-9a-f]+", "", str(options)),
+        "chains": request.chains,
+        "independent_runs": request.independent_runs,
+        "draws": request.draws,
+        "warmup": request.warmup,
+        "max_evaluations": request.max_evaluations,
+        "history": None if request.history is None else [len(request.history.x), request.history.digest],
+        "initial": None if request.initial is None else request.initial.tolist(),
+        "seed": {"entropy": request.seed.entropy, "spawn_key": list(request.seed.spawn_key)},
+    }
+    return json.loads(json.dumps(asked, default=np.ndarray.tolist))
+
+
+def check_settings(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """StoreError that names the first setting that differs."""
+    for name, value in now.items():
+        if before.get(name) != value:
+            raise StoreError(
+                f"store={str(path)!r} is of a run with {name}={_short(before.get(name))}, and this one has "
+                f"{_short(value)}: resume it with the same arguments, or use another path"
+            )
+
+
+def coordinates(labels: Any) -> dict[str, Any]:
+    """Labels of a dimension in JSON form; :func:`from_coordinates` converts them back."""
+    labels = np.asarray(labels)
+    kept = labels.astype(str) if labels.dtype.kind in "mM" else labels
+    return {"dtype": "object" if labels.dtype == object else labels.dtype.str, "values": kept.tolist()}
+
+
+def from_coordinates(record: dict[str, Any]) -> np.ndarray:
+    """The labels (n,)."""
+    return np.array(record["values"], dtype=record["dtype"])
+
+
+@contextlib.contextmanager
+def _closed_after_errors(lock: Lock) -> Iterator[Lock]:
+    try:
+        yield lock
+    except BaseException:
+        lock.close()
+        raise
 
 
 def _check_trust(path, pickled):
@@ -199,51 +244,6 @@ def _empty(path: Path) -> bool:
     return {entry.name for entry in path.iterdir()} <= {GIVEN, LOCK, DATA, EVALUATIONS} | {
         f".{n}.partial" for n in made
     }
-
-
-def settings(request: Request) -> dict[str, Any]:
-    """All settings that determine which draws a seed gives, and their names, in JSON form."""
-    model = request.model
-    options = described({"settings": request.sampler})["settings"]
-    asked = {
-        "dim": model.dim,
-        "parameters": {name: [list(shape), list(model.dims[name])] for name, shape in _shapes(model).items()},
-        "coords": {name: coordinates(labels)["values"] for name, labels in model.coords.items()},
-        "noisy": model.noisy,
-        "sampler": request.sampler.name,
-        "settings of the sampler": re.sub(r" at 0x[0-9a-f]+", "", str(options)),
-        "chains": request.chains,
-        "independent_runs": request.independent_runs,
-        "draws": request.draws,
-        "warmup": request.warmup,
-        "max_evaluations": request.max_evaluations,
-        "history": None if request.history is None else [len(request.history.x), request.history.digest],
-        "initial": None if request.initial is None else request.initial.tolist(),
-        "seed": {"entropy": request.seed.entropy, "spawn_key": list(request.seed.spawn_key)},
-    }
-    return json.loads(json.dumps(asked, default=np.ndarray.tolist))
-
-
-def check_settings(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """StoreError that names the first setting that differs."""
-    for name, value in now.items():
-        if before.get(name) != value:
-            raise StoreError(
-                f"store={str(path)!r} is of a run with {name}={_short(before.get(name))}, and this one has "
-                f"{_short(value)}: resume it with the same arguments, or use another path"
-            )
-
-
-def coordinates(labels: Any) -> dict[str, Any]:
-    """Labels of a dimension in JSON form; :func:`from_coordinates` converts them back."""
-    labels = np.asarray(labels)
-    kept = labels.astype(str) if labels.dtype.kind in "mM" else labels
-    return {"dtype": "object" if labels.dtype == object else labels.dtype.str, "values": kept.tolist()}
-
-
-def from_coordinates(record: dict[str, Any]) -> np.ndarray:
-    """The labels (n,)."""
-    return np.array(record["values"], dtype=record["dtype"])
 
 
 def _shapes(model):
