@@ -20,7 +20,7 @@ SUBJECTS = {
 """By folder, tests of what several modules do together."""
 
 HELPERS = {
-    "": "_names _version checks demo errors jitted lazy",
+    "": "_names _version demo errors jitted lazy",
     "bases": "base_jit_state fourier_jit_state general geometry gradient_forms gradient_moments monomial_jit_state "
     "trigonometry",
     "cli": "options",
