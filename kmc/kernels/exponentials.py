@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+
+    def njit(*, cache: bool) -> Callable[[F], F]:
+        """numba's, of which type checkers know nothing: the function keeps its type."""
+
+else:
+    njit = numba.njit
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 0.693147180369123816490
@@ -38,7 +49,7 @@ _fma: Any = intrinsic(_fused)
 _reinterpret: Any = intrinsic(_reinterpreted)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def exponential(x: float) -> float:
     """exp(x) for x <= 700, to 1 ulp; below -700 the result is exp(-700), and NaN stays NaN.
 
@@ -64,7 +75,7 @@ def exponential(x: float) -> float:
     return p * _reinterpret((_reinterpret(t, np.int64) << 52) + (1023 << 52), np.float64)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def exponentials(x: np.ndarray, out: np.ndarray) -> None:
     """out = exp(x), elementwise over two arrays (n,), for x <= 700: half a nanosecond per element."""
     for a in range(x.size):

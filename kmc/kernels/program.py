@@ -14,6 +14,7 @@ import numpy as np
 
 from kmc.checks import derivative_order
 from kmc.kernels import profiles
+from kmc.kernels.exponentials import njit
 
 GAUSSIAN, POWER, MATERN, SUM, PRODUCT, SCALE = range(6)
 
@@ -61,7 +62,7 @@ def program(kernel: Postfix) -> Program | None:
     return None if postfix is None else _assemble(postfix)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def stack_for(program: Program, m: int) -> np.ndarray:
     """The stack that :func:`run_program` needs for up to m distances, shape (depth, 5, m)."""
     depth = 0
@@ -75,7 +76,7 @@ def stack_for(program: Program, m: int) -> np.ndarray:
     return np.empty((deepest, 5, m))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def run_program(program: Program, s: np.ndarray, order: int, stack: np.ndarray) -> None:
     """Write q and its derivatives up to ``order`` <= 4 at squared distances s (n,) into ``stack[0, :order + 1, :n]``.
 
