@@ -61,7 +61,7 @@ def encoded(densities: Sequence[Density | None], chains: int, blocks: Mapping[st
             "chains": chains,
             "independent_runs": len(densities),
             "inference_library_version": __version__,
-            "description": "the frozen surrogate: JSON and the bytes of its arrays, for kmc.readout.frozen_surrogate",
+            "description": "the frozen surrogate, which kmc.resample reads: JSON and the bytes of its arrays",
         },
     )
 
