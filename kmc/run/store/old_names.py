@@ -24,7 +24,14 @@ _MOVED = ("surrogate", "values")  # options of KernelHMC that are now ScoreHMC's
 FIELDS = {"kmc.mcmc.kernel_hmc:KernelHMC": _KERNEL_HMC, "kmc.surrogates.fit:FitOptions": _FIT}
 """By class, old and new names of fields."""
 
-MODULES = {"kmc.scores.full_selection": "kmc.scores.full"}
+MODULES = {
+    "kmc.bases.contraction": "kmc.bases.base",
+    "kmc.scores.candidates": "kmc.scores.ridge",
+    "kmc.scores.full_evaluation": "kmc.scores.full_system",
+    "kmc.scores.full_preconditioner": "kmc.scores.full_system",
+    "kmc.scores.full_selection": "kmc.scores.full",
+    "kmc.scores.held_out": "kmc.scores.ridge",
+}
 """Where the classes of modules are that have been merged into others."""
 
 

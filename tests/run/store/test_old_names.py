@@ -88,13 +88,25 @@ def test_a_kernel_hmc_with_an_estimator_loads_as_score_hmc():
         assert repr(loaded) == repr(expected)
 
 
-def test_classes_that_have_moved_are_found():
+MOVED = [
+    (kmc.scores.FullKEF(regularization=0.1), "kmc.scores.full:Choice", "kmc.scores.full_selection:Choice"),
+    (
+        kmc.scores.FiniteKEF(n_basis=5, random_state=0),
+        "kmc.bases.base:Contraction",
+        "kmc.bases.contraction:Contraction",
+    ),
+]
+
+
+@pytest.mark.parametrize(("estimator", "now", "before"), MOVED)
+def test_classes_that_have_moved_are_found(estimator, now, before):
     """In states of estimators that were fitted before."""
-    fitted = kmc.scores.FullKEF(regularization=0.1).fit(np.random.default_rng(0).standard_normal((20, 2)))
-    parts = flatten(fitted)
-    structure = parts.structure.replace('"kmc.scores.full:Choice"', '"kmc.scores.full_selection:Choice"')
+    x = np.random.default_rng(0).standard_normal((20, 2))
+    parts = flatten(estimator.fit(x))
+    structure = parts.structure.replace(f'"{now}"', f'"{before}"')
     assert structure != parts.structure
-    assert restore(parts._replace(structure=structure))._choice.regularization == 0.1
+    restored = restore(parts._replace(structure=structure))
+    np.testing.assert_array_equal(restored.gradient(x), estimator.gradient(x))
 
 
 def test_old_modules_are_gone_and_new_ones_may_be_in_a_state():
