@@ -35,7 +35,7 @@ import kmc
 from kmc.convergence import worst_rhat
 from kmc.mcmc.base import MOVES
 from kmc.run.run_statistics import run_statistics
-from kmc.run.run_warnings import run_warnings
+from kmc.run.run_warnings import FinishedRun, run_warnings
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "warnings.csv"
@@ -77,7 +77,10 @@ def run_cell(target: str, budget: int, independent_runs: int, seed: int) -> dict
     row |= {name: _worst(idata.attrs.get(name)) for name in FACTS}
     if x.shape[1] >= 10:
         row |= quality(x, task.truth)
-        row |= run_statistics(x, stats["lp"], stats["acceptance_rate"], stats["accepted"], independent_runs)
+        accepted = stats["accepted"]
+        row |= run_statistics(
+            x, stats["lp"], stats["acceptance_rate"], accepted=accepted, independent_runs=independent_runs
+        )
         row |= _candidates(x, stats)
     return {name: _rounded(row.get(name, math.nan)) for name in COLUMNS}
 
@@ -160,7 +163,7 @@ def state(row: dict) -> str:
 def fired(row: dict) -> list[str]:
     """Names of the warnings of a run, by the current limits."""
     facts = {name: row[name] for name in FACTS if not math.isnan(row[name])}
-    return list(run_warnings("kernel-hmc", row, [facts], row["draws"], None))
+    return list(run_warnings(FinishedRun("kernel-hmc", row, [facts], row["draws"], None)))
 
 
 def table(rows: list[dict]) -> str:

@@ -11,12 +11,25 @@ import numpy as np
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.metropolis import Proposal
 
+# As in the paper, but for the spread of the steps, which was set by hand.
+SNOOKER_PROBABILITY = 0.15  # of a snooker update (prototypes)
+_BEST_SCALE = 2.38  # of a step, over sqrt(2 d)
+_SPREAD = 0.7, 1.3  # factor of the step, uniform between them
+_UNIT_PROBABILITY = 0.1  # of a step with γ = 1
+_NOISE = 1e-3  # sd of what is added to a step, in those of the archive
+_SNOOKER = 1.2, 2.2  # factor of a snooker step, uniform between them
+
 _DE = MOVES.index("differential-evolution")
-_SNOOKER = MOVES.index("snooker")
+_SNOOKER_MOVE = MOVES.index("snooker")
 
 
 def archive_move(
-    rng: np.random.Generator, x: np.ndarray, archive: np.ndarray, scale: float, snooker_probability: float = 0.15
+    rng: np.random.Generator,
+    x: np.ndarray,
+    archive: np.ndarray,
+    *,
+    scale: float,
+    snooker_probability: float = SNOOKER_PROBABILITY,
 ) -> Proposal:
     """A snooker update with probability ``snooker_probability``, else differential evolution.
 
@@ -30,14 +43,15 @@ def archive_move(
     """
     if rng.random() < snooker_probability:
         return snooker(rng, x, archive)
-    return differential_evolution(rng, x, archive, scale)
+    return differential_evolution(rng, x, archive, scale=scale)
 
 
-def differential_evolution(rng: np.random.Generator, x: np.ndarray, archive: np.ndarray, scale: float) -> Proposal:
+def differential_evolution(rng: np.random.Generator, x: np.ndarray, archive: np.ndarray, *, scale: float) -> Proposal:
     """x + γ (a - b) + a little noise; γ = 1, for jumps between modes, with probability .1. Symmetric."""
     a, b = archive[rng.choice(len(archive), 2, replace=False)]
-    gamma = 1.0 if rng.random() < 0.1 else scale * 2.38 / np.sqrt(2 * len(x)) * rng.uniform(0.7, 1.3)
-    noise = 1e-3 * archive.std(axis=0) * rng.standard_normal(len(x))
+    unit = rng.random() < _UNIT_PROBABILITY
+    gamma = 1.0 if unit else scale * _BEST_SCALE / np.sqrt(2 * len(x)) * rng.uniform(*_SPREAD)
+    noise = _NOISE * archive.std(axis=0) * rng.standard_normal(len(x))
     return Proposal(x + gamma * (a - b) + noise, 0.0, _DE)
 
 
@@ -51,10 +65,10 @@ def snooker(rng: np.random.Generator, x: np.ndarray, archive: np.ndarray) -> Pro
     direction = x - z
     distance = np.linalg.norm(direction)
     if not distance > 0:
-        return Proposal(x, 0.0, _SNOOKER, moved=False)
+        return Proposal(x, 0.0, _SNOOKER_MOVE, moved=False)
     direction = direction / distance
-    proposed = x + rng.uniform(1.2, 2.2) * ((a - b) @ direction) * direction
+    proposed = x + rng.uniform(*_SNOOKER) * ((a - b) @ direction) * direction
     new_distance = np.linalg.norm(proposed - z)
     if not new_distance > 0:
-        return Proposal(x, 0.0, _SNOOKER, moved=False)
-    return Proposal(proposed, (len(x) - 1) * float(np.log(new_distance / distance)), _SNOOKER)
+        return Proposal(x, 0.0, _SNOOKER_MOVE, moved=False)
+    return Proposal(proposed, (len(x) - 1) * float(np.log(new_distance / distance)), _SNOOKER_MOVE)

@@ -10,10 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+# Set by hand.
 _STEPS = np.array([2.0, 1.0, 0.5, 0.2, 0.05, 0.01])  # of a line search, in quasi-Newton steps
 _LONGEST = 10.0  # a step, in units of sqrt(d)
 _RESOLUTION = 0.1  # of the differences, in units of the local spread
+_SPREADS = 1e-3, 10.0  # between which that spread is, in units of the first one
 _MOST_STEPS = 20
+_IN_BULK = 1.0  # nats to gain, besides half the dimension: a search that is nearer to the top ends
+_MOST_GAIN = 3.0  # nats, besides one for each dimension, that are believed at its end
+_LEAST_GAIN = 0.1  # nats of a step; with less there is no way up along this line
+_FLATTEST = 1e-2  # of the curvature of the quadratic model: less is no curvature
+_SAME_DIRECTION = 1e-10  # cosine of step and change of gradient below which BFGS learns nothing
 
 
 class Summit(NamedTuple):
@@ -65,10 +72,10 @@ class Climb:
         return np.empty((0, len(self.position)))
 
     def tell(self, values: np.ndarray) -> None:
-        """Go on with the values of the points asked for."""
+        """Take the values of the points asked for."""
         {"gradient": self._slope, "line": self._step, "curvature": self._end}[self._stage](values)
 
-    def _slope(self, values):
+    def _slope(self, values: np.ndarray) -> None:
         self._forward = np.where(np.isfinite(values), values, self.value)
         gradient = (self._forward - self.value) / self._widths
         if self._last is not None:
@@ -79,17 +86,17 @@ class Climb:
         longest = _LONGEST * np.sqrt(len(gradient))
         if length > longest:
             self._direction *= longest / length
-        close = self._gain() < 0.5 * len(gradient) + 1.0 and self._n_steps > 0
+        close = self._gain() < 0.5 * len(gradient) + _IN_BULK and self._n_steps > 0
         self._stage = "curvature" if close or self._n_steps >= _MOST_STEPS else "line"
 
-    def _gain(self):
+    def _gain(self) -> float:
         return 0.5 * float(self._gradient @ self._inverse @ self._gradient)
 
-    def _step(self, values):
+    def _step(self, values: np.ndarray) -> None:
         values = np.where(np.isnan(values), -np.inf, values)
         best = int(np.argmax(values))
         self._n_steps += 1
-        if values[best] <= self.value + 0.1:  # no way up along this line
+        if values[best] <= self.value + _LEAST_GAIN:  # no way up along this line
             self._stage = "curvature"
             return
         self._last = (self.position, self._gradient)
@@ -102,24 +109,24 @@ class Climb:
             )
         self.position = self.position + _STEPS[best] * self._direction
         self.value = float(values[best])
-        self._widths = _RESOLUTION * np.clip(np.sqrt(np.diag(self._inverse)), 1e-3, 10.0)
+        self._widths = _RESOLUTION * np.clip(np.sqrt(np.diag(self._inverse)), *_SPREADS)
         self._stage = "gradient"
 
-    def _update(self, step, change):
+    def _update(self, step: np.ndarray, change: np.ndarray) -> None:
         """BFGS on the inverse of minus the Hessian."""
         along = float(step @ change)
-        if along <= 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
+        if along <= _SAME_DIRECTION * np.linalg.norm(step) * np.linalg.norm(change):
             return
         if self._n_steps == 1:
             self._inverse = np.eye(len(step)) * along / float(change @ change)
         left = np.eye(len(step)) - np.outer(step, change) / along
         self._inverse = left @ self._inverse @ left.T + np.outer(step, step) / along
 
-    def _end(self, values):
+    def _end(self, values: np.ndarray) -> None:
         backward = np.where(np.isfinite(values), values, self.value)
         curvature = (2.0 * self.value - self._forward - backward) / self._widths**2
         model = np.sqrt(np.maximum(np.diag(self._inverse), 1e-300))
-        known = curvature > 1e-2 / np.maximum(model, 1e-150) ** 2
+        known = curvature > _FLATTEST / np.maximum(model, 1e-150) ** 2
         spread = np.where(known, 1.0 / np.sqrt(np.maximum(curvature, 1e-300)), model)
-        self.summit = Summit(self.position, self.value, spread, min(self._gain(), len(spread) + 3.0))
+        self.summit = Summit(self.position, self.value, spread, min(self._gain(), len(spread) + _MOST_GAIN))
         self._stage = "ended"

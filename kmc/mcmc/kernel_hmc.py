@@ -16,19 +16,28 @@ import numpy as np
 from kmc.checks import check_choice, check_count, check_number
 from kmc.deprecation import SplitClass, renamed_fields
 from kmc.mcmc.base import MOVES, SamplerSetup, SamplerState, Step
+from kmc.mcmc.joined_modes import JoinedModes, join
 from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.mixture_tuner import MixtureTuner, MoveProbabilities
 from kmc.mcmc.mode_mixture import ModeMixture
-from kmc.mcmc.modes import ModeSearch, log_mass
+from kmc.mcmc.modes import ModeSearch
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.schedule import Round, Schedule, default_budget
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
-from kmc.mcmc.walkers import Walkers, best_starts, requested
+from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested
 from kmc.surrogates import Density, FitOptions, values_needed
 from kmc.surrogates.depth import bulk_depth
 
-_LONG_STAY = 40  # sweeps of warm-up in one state
+# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
+REFIT_GROWTH = 1.25  # factor between the sweeps of the main phase at which it refits (prototypes)
+_CLOUD_PER_WALKER, _CLOUD_PER_DIM, _CLOUD_MORE = 2, 2, 4  # points of the first cloud
+_RENEWAL = 40  # archive moves after which the archive is renewed, until there is a surrogate
+_RECENT = 0.6  # of the sweeps of warm-up, in whose states the main phase begins (prototypes)
+_LOST = 15.0  # nats, besides one for each dimension, below the others' median: such a walker is moved (prototypes)
+_LONG_STAY = 40  # sweeps in one state: so is such a one, if values are noisy (tried: noisy targets)
+
 _SURROGATE_MOVES = (MOVES.index("surrogate"), MOVES.index("tempered-surrogate"))
 
 
@@ -153,7 +162,10 @@ class KernelHMC(metaclass=SplitClass):
         walkers = max(chains, self.n_temperatures)
         if warmup is not None:
             return int(warmup * walkers * (1 + self.probe_rate)) + _cloud_size(walkers, dim)
-        explore = default_budget(values_needed(dim), self.min_warmup_evaluations, draws, chains) // 2
+        budget = default_budget(
+            first_fit=values_needed(dim), earliest=self.min_warmup_evaluations, draws=draws, chains=chains
+        )
+        explore = budget // 2
         return explore + self.post_freeze_burn_in * chains
 
 
@@ -172,21 +184,35 @@ class KernelHMCState:
         self._hurried = False
         self._walkers = self._best_walkers(setup.initial, setup.initial_log_density)
         self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
-        self._trainer = SurrogateTrainer(dim, options.fit, options.max_archive, self._rng, setup.noisy, setup.history)
+        self._trainer = SurrogateTrainer(
+            dim,
+            options.fit,
+            max_archive=options.max_archive,
+            rng=self._rng,
+            noisy=setup.noisy,
+            given=setup.history,
+        )
         self._trainer.history.extend(setup.initial, setup.initial_log_density)
         self._hot_edge = self._trainer.tempering_edge()
         self._settle = (
             options.post_freeze_burn_in if setup.warmup is None else min(options.post_freeze_burn_in, setup.warmup)
         )
         self._schedule = Schedule.of(
-            setup, values_needed(dim), options.refit_growth, options.min_warmup_evaluations, self._settle
+            setup,
+            first_fit=values_needed(dim),
+            refit_growth=options.refit_growth,
+            earliest=options.min_warmup_evaluations,
+            post_freeze_burn_in=self._settle,
         )
         self._round = Round()
-        self._plan = _first_plan(options, dim)
-        self._mixture: ModeMixture | None = None  # of several modes
-        self._masses = np.ones(1)  # of the modes, in parts of all
-        self._shares = np.zeros(1)  # draws in each
-        self._longest_warm_chain = 4.0
+        self._tuner = MixtureTuner(
+            self._trainer,
+            InnerChainOptions(0.0, options.trajectory_length, options.jump_probability, options.small_step_probability),
+            MoveProbabilities(
+                options.archive_probability, options.single_move_probability, options.tempered_probability
+            ),
+        )
+        self._joined: JoinedModes | None = None  # of several modes
         self._sweep = 0  # since the phase began
         self._frozen = False
         self._next_refit = float(options.first_refit)  # sweep of the main phase, if adaptation is vanishing
@@ -213,7 +239,7 @@ class KernelHMCState:
         return np.vstack([requested(self._proposals, self.setup.dim), self._probes])
 
     def advance(self, values: np.ndarray) -> Step | None:
-        """Decide, learn from the values, and adapt if it is time."""
+        """Accept or reject, learn from the values, and adapt if it is time."""
         if self._modes and not self._modes.done:
             return self._search(self._modes, values)
         if not self._proposals:
@@ -223,11 +249,11 @@ class KernelHMCState:
         if self._learning:
             self._learn(values[:n_proposed], values[n_proposed:])
         transport = self._trainer.transport
-        stats = self._walkers.decide(self._proposals, values[:n_proposed], self._temperings, transport)
+        stats = self._walkers.decide(self._proposals, values[:n_proposed], self._temperings, transport=transport)
         record = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
-        if self._mixture and not self.warming_up:
-            self._shares += self._mixture.counts(self._walkers.x)
+        if self._joined and not self.warming_up:
+            self._joined.visit(self._walkers.x)
         if not self._frozen:
             self._tally(stats["acceptance_rate"])
             self._walkers.swap_neighbors(self._temperings, self._rng, transport)
@@ -243,11 +269,11 @@ class KernelHMCState:
 
     @property
     def density(self) -> Density | None:
-        """What the runs of the main phase leave invariant; None as long as it may change."""
+        """What the inner chains of the main phase leave invariant; None as long as it may change."""
         if self._learning or self._moves.surrogate is None:
             return None
-        plans = (self._plan,) if self._mixture is None else self._mixture.plans
-        return Density.of([plan.surrogate for plan in plans if plan.surrogate is not None])
+        mixtures = (self.mixture,) if self._joined is None else self._joined.mixture.plans
+        return Density.of([mixture.surrogate for mixture in mixtures if mixture.surrogate is not None])
 
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
@@ -260,29 +286,20 @@ class KernelHMCState:
         }
         if self._trainer.n_given:
             facts["n_history"] = self._trainer.n_given
-        surrogate = self._plan.surrogate
         if self._modes is not None:
             facts |= {
                 "n_modes": len(self._modes.explorers),
                 "n_searches": self._modes.n_searches,
                 "modes_left": [[*summit.position.tolist(), summit.value] for summit in self._modes.left],
             }
-        if self._mixture is not None:
-            shares = self._shares / max(self._shares.sum(), 1.0)
-            facts |= {"mode_masses": self._masses.tolist(), "mode_shares": shares.tolist()}
+        if self._joined is not None:
+            facts |= self._joined.facts()
         surrogate = self._moves.surrogate
         if surrogate is None:
             return facts
         return facts | {
-            "surrogate_loo_sd": surrogate.loo_sd,
-            "surrogate_score_weight": surrogate.expansion.score_weight,
+            **surrogate.facts(),
             "noise_sd": surrogate.noise_sd if self.setup.noisy else None,
-            "surrogate_trend_sd": surrogate.trend_sd,
-            "surrogate_metric_spread": surrogate.metric_spread,
-            "surrogate_driver": surrogate.transport.driver,
-            **_wall_facts(surrogate),
-            "surrogate_bandwidth_factor": surrogate.expansion.factor,
-            "surrogate_n_values": surrogate.n_values,
             "inner_chain_length": self._moves.longest_chain,
             "run_length": self._moves.longest_chain,  # the old name, for one release
             "leapfrog_step_size": self._moves.inner.step_size,
@@ -290,27 +307,22 @@ class KernelHMCState:
 
     @property
     def _moves(self) -> ProposalMixture | ModeMixture:
-        return self._mixture or self._plan
+        return self._joined.mixture if self._joined else self.mixture
 
     @property
-    def _learning(self):
+    def _learning(self) -> bool:
         """Whether new evaluations may change later moves."""
         return not self._frozen or self.options.adaptation == "vanishing"
 
     # Start
 
-    def _surroundings(self):
+    def _surroundings(self) -> np.ndarray:
         """A cloud around the user's points that gives differential evolution its directions."""
         if self._given_cloud is not None:
             return self._given_cloud
-        initial = self.setup.initial
-        spread = initial.std(axis=0)
-        spread = np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(initial).max(axis=0), 1.0))
-        count = _cloud_size(len(self._rngs), self.setup.dim)
-        centers = initial[self._rng.integers(len(initial), size=count)]
-        return centers + 0.5 * spread * self._rng.standard_normal(centers.shape)
+        return cloud_around(self.setup.initial, _cloud_size(len(self._rngs), self.setup.dim), self._rng)
 
-    def _begin(self, values):
+    def _begin(self, values: np.ndarray) -> None:
         known = ~np.isnan(values)
         self._cloud, values = self._cloud[known], values[known]
         self._trainer.history.extend(self._cloud, values)
@@ -318,94 +330,88 @@ class KernelHMCState:
         values = np.concatenate([self.setup.initial_log_density, values])
         self._walkers = self._best_walkers(x, values)
         self._trainer.begin(x)
-        self._plan = self._plan._replace(archive=x)
+        self._tuner.begin(x)
         if self._schedule.exhausted(0, len(x)):
             self._freeze()
 
-    def _best_walkers(self, x, values):
+    def _best_walkers(self, x: np.ndarray, values: np.ndarray) -> Walkers:
         best = best_starts(x, values, len(self._rngs))
         return Walkers(self._rngs, x[best], values[best])
 
     # A sweep
 
-    def _tempering(self, beta):
+    def _tempering(self, beta: float) -> Tempering:
         if beta == 1.0:
             return COLD
         return Tempering(self._trainer.top, float(beta), self._hot_edge)
 
-    def _new_probes(self):
+    def _new_probes(self) -> np.ndarray:
         rate = self.options.main_probe_rate if self._frozen else self.options.probe_rate
-        if self._plan.surrogate is None or not self._learning:
+        surrogate = self.mixture.surrogate
+        if surrogate is None or not self._learning:
             return np.empty((0, self.setup.dim))
         count = int(self._rng.binomial(len(self._walkers), rate))
-        return self._trainer.probes(self._plan.surrogate, count, self._hot_edge)
+        return self._trainer.probes(surrogate, count, self._hot_edge)
 
-    def _learn(self, proposed_values, probe_values):
+    def _learn(self, proposed_values: np.ndarray, probe_values: np.ndarray) -> None:
         """Keep the new values, and note how well the surrogate predicted them."""
         points = np.vstack([requested(self._proposals, self.setup.dim), self._probes])
         values = np.concatenate([proposed_values, probe_values])
-        surrogate = self._plan.surrogate
+        surrogate = self.mixture.surrogate
         known = ~np.isnan(values)  # the others belong to another mode
+        n_proposed = int(known[: len(proposed_values)].sum())
         if not known.all():
-            proposed_values = proposed_values[known[: len(proposed_values)]]
             points, values = points[known], values[known]
-            probe_values = values[len(proposed_values) :]
         if surrogate is not None and len(points):
             predicted = surrogate.log_density(points)
             higher = self._trainer.transported(points, np.maximum(predicted, values))
             matters = self._trainer.top - higher < surrogate.edge
-            k = len(proposed_values)
-            surprising = int(np.sum((np.abs(values - predicted) > self._round.surprising)[k:] & matters[k:]))
-            self._round.n_points += k
-            self._round.low += int(np.sum((values - predicted)[:k] > self._round.surprising))
-            self._round.probes += len(probe_values)
-            self._round.surprises += surprising
-            self._n_probes += len(probe_values)
-            self._n_surprises += surprising
+            self._n_surprises += self._round.note(values - predicted, matters, n_proposed)
+            self._n_probes += len(values) - n_proposed
         self._trainer.history.extend(points, values)
 
-    def _tally(self, acceptance):
+    def _tally(self, acceptance: np.ndarray) -> None:
         for beta, proposal, rate in zip(self._betas, self._proposals, acceptance, strict=True):
-            runs = self._round.cold if beta == 1.0 else self._round.hot
-            (runs if proposal.move in _SURROGATE_MOVES else self._round.archive).append(float(rate))
+            chains = self._round.cold if beta == 1.0 else self._round.hot
+            (chains if proposal.move in _SURROGATE_MOVES else self._round.archive).append(float(rate))
 
     # Adaptation
 
-    def _adapt(self):
+    def _adapt(self) -> None:
         if not self._frozen:
             self._warm_up()
         elif self.warming_up:
             if self._sweep >= self._settle:
                 self.warming_up, self._sweep = False, 0
         elif self.options.adaptation == "vanishing" and self._sweep >= self._next_refit:
-            self._next_refit *= 1.25
-            self._plan = self._trainer.with_inner_chain_length(self._trainer.replan(self._plan))
+            self._next_refit *= REFIT_GROWTH
+            self._tuner.refit()
+            self._tuner.tune_length()
 
-    def _warm_up(self):
+    def _warm_up(self) -> None:
         n = self._trainer.n_own
         due = self._schedule.due(n)
         done = False
         if due:
-            self._plan = self._trainer.replan(self._plan)
+            self._tuner.refit()
             done = self._schedule.finish(n, self._round, self._trainer.settled_at)
             self._next_round()
-        elif self._plan.surrogate is None and len(self._round.archive) >= 40:
-            self._plan = self._plan._replace(archive=self._trainer.states())
-            self._rescale_archive_moves()
+        elif self.mixture.surrogate is None and len(self._round.archive) >= _RENEWAL:
+            self._tuner.renew_archive(self._round)
             self._round = Round()
         if done or self._schedule.exhausted(self._sweep, n):
             if not due and len(self._trainer.history) >= values_needed(self.setup.dim):
-                self._plan = self._trainer.replan(self._plan)
+                self._tuner.refit()
             self._seek_modes(n)
             if not self._modes or self._modes.done:
                 self._freeze()
 
-    # ModeSearch
+    # What a ModeSearch asks of a warm-up
 
     @property
-    def plan(self) -> ProposalMixture:
-        """Of the moves in warm-up."""
-        return self._plan
+    def mixture(self) -> ProposalMixture:
+        """How walkers move; after a freeze among several modes, how they moved in this one."""
+        return self._tuner.mixture
 
     @property
     def trainer(self) -> SurrogateTrainer:
@@ -424,7 +430,7 @@ class KernelHMCState:
     def relearn(self, x: np.ndarray, values: np.ndarray) -> None:
         """Take in evaluations (n, d), and fit again."""
         self._trainer.history.extend(x, values)
-        self._plan = self._trainer.replan(self._plan)
+        self._tuner.refit()
 
     def finish(self) -> None:
         """Freeze now."""
@@ -436,15 +442,17 @@ class KernelHMCState:
             return self._cloud
         return np.vstack([requested(self._proposals, self.setup.dim), self._probes])
 
-    def _seek_modes(self, n):
+    def _seek_modes(self, n: int) -> None:
         options, setup = self.options, self.setup
         allowed = options.adaptation == "freeze" and setup.warmup is None and not setup.noisy
         affordable = options.search_share > 0 and self._schedule.budget >= options.min_search_budget
-        if self._hurried or not affordable or not allowed or self._plan.surrogate is None:
+        if self._hurried or not affordable or not allowed or self.mixture.surrogate is None:
             return
-        self._modes = ModeSearch(setup, self, n, self._schedule.budget, options.search_share, self._modes_rng)
+        self._modes = ModeSearch(
+            setup, self, spent=n, budget=self._schedule.budget, share=options.search_share, rng=self._modes_rng
+        )
 
-    def _search(self, modes, values):
+    def _search(self, modes: ModeSearch, values: np.ndarray) -> Step | None:
         record = modes.advance(values)
         if self._hurried and not modes.done:
             modes.finish()
@@ -452,50 +460,28 @@ class KernelHMCState:
             self._freeze()
         return record
 
-    def _next_round(self):
+    def _next_round(self) -> None:
         """Set what warm-up adapts from the round that ends."""
-        acceptance = self._round.acceptance()
-        if acceptance > 0.5:
-            self._longest_warm_chain = min(1.6 * self._longest_warm_chain, 50.0)
-        elif acceptance < 0.3:
-            self._longest_warm_chain = max(0.6 * self._longest_warm_chain, 1.0)
-        self._rescale_archive_moves()
-        self._plan = self._plan._replace(
-            archive_probability=0.5 if acceptance < 0.3 else 0.1, longest_chain=int(self._longest_warm_chain)
-        )
+        self._tuner.tune(self._round)
         self._hot_edge = self._trainer.tempering_edge()
         self._rescue()
         self._round = Round(noise_sd=self._trainer.noise_sd)
 
-    def _rescale_archive_moves(self):
-        if self._round.archive:
-            factor = np.clip(self._round.served(self._round.archive) / 0.25, 0.6, 1.5)
-            scale = float(np.clip(self._plan.archive_scale * factor, 0.05, 2.0))
-            self._plan = self._plan._replace(archive_scale=scale)
-
-    def _rescue(self):
+    def _rescue(self) -> None:
         """Move walkers that are hopelessly deep, or stuck with an estimate far too high, to the place of another."""
         values = self._trainer.transported(self._walkers.x, self._walkers.log_density)
-        lost = values < np.median(values) - (self.setup.dim + 15.0) / self._betas
+        lost = values < np.median(values) - (self.setup.dim + _LOST) / self._betas
         if self.setup.noisy:
             lost |= self._trainer.stays(self._walkers.x, _LONG_STAY)
-        if np.all(lost):
-            return
-        for i in np.flatnonzero(lost):
-            j = int(self._rng.choice(np.flatnonzero(~lost)))
-            self._walkers.x[i], self._walkers.log_density[i] = self._walkers.x[j], self._walkers.log_density[j]
+        self._walkers.move(lost, self._rng)
 
-    def _freeze(self):
-        """Fix the plan, and put one walker per chain at states of the coldest ones."""
+    def _freeze(self) -> None:
+        """Fix the moves, and put one walker per chain at states of the coldest ones."""
         self._frozen, self._sweep = True, 0
         self.warming_up = self._settle > 0
-        self._plan = self._trainer.with_inner_chain_length(self._plan)._replace(
-            archive_probability=self.options.archive_probability,
-            single_move_probability=self.options.single_move_probability,
-            tempered_probability=self.options.tempered_probability,
-        )
+        self._tuner.finish()
         chains = self.setup.chains
-        x, values = self._trainer.cold_visits(0.6)
+        x, values = self._trainer.cold_visits(_RECENT)
         if not len(x):
             x, values = self._walkers.x, self._walkers.log_density
         elif self.setup.noisy:  # do not begin where an estimate far too high has held a walker for long
@@ -505,52 +491,14 @@ class KernelHMCState:
         self._walkers = Walkers(self._rngs[:chains], x[rows], values[rows])
         self._betas = np.ones(chains)
         if self._modes is not None and len(self._modes.explorers) > 1:
-            self._join(self._modes.explorers)
-
-    def _join(self, explorers):
-        """One plan for all modes, and chains that start in each of them in turn."""
-        masses = np.array([log_mass(explorer.plan, self._modes_rng) for explorer in explorers])
-        order = np.argsort(-masses)
-        self._masses = np.exp(masses - masses.max())[order]
-        self._masses /= self._masses.sum()
-        self._shares = np.zeros(len(order))
-        states = [explorers[k].state() for k in order]
-        chains = [states[i % len(states)] for i in range(self.setup.chains)]
-        x, values = (np.array(rows) for rows in zip(*chains, strict=True))
-        self._walkers = Walkers(self._rngs[: len(chains)], x, values)
-        self._mixture = ModeMixture.of(tuple(explorers[k].plan for k in order), self._modes_rng)
+            self._joined, x, values = join(self._modes.explorers, chains, self._modes_rng)
+            self._walkers = Walkers(self._rngs[:chains], x, values)
 
     def state(self) -> tuple[np.ndarray, float]:
-        """Where a chain of the frozen process is, and the value there."""
+        """Where a chain of the frozen sampler is, and the value there."""
         i = int(self._modes_rng.integers(len(self._walkers)))
         return self._walkers.x[i].copy(), float(self._walkers.log_density[i])
 
 
-def _wall_facts(surrogate):
-    """Where the density is zero, in words, and which share of the evaluations near the states was there."""
-    if surrogate.wall is None:
-        return {}
-    words = "a curved surface" if surrogate.transport.size else surrogate.wall.description()
-    return {"surrogate_wall": words, "surrogate_wall_share": surrogate.wall.share}
-
-
-def _cloud_size(walkers, dim):
-    return max(2 * walkers, 2 * dim + 4)
-
-
-def _first_plan(options, dim):
-    """Archive moves only."""
-    return ProposalMixture(
-        surrogate=None,
-        archive=np.empty((0, dim)),
-        archive_z=np.empty((0, dim)),
-        archive_probability=1.0,
-        archive_scale=1.0,
-        inner=InnerChainOptions(
-            0.1, options.trajectory_length, options.jump_probability, options.small_step_probability
-        ),
-        shortest_chain=1,
-        longest_chain=4,
-        single_move_probability=0.0,
-        tempered_probability=0.0,
-    )
+def _cloud_size(walkers: int, dim: int) -> int:
+    return max(_CLOUD_PER_WALKER * walkers, _CLOUD_PER_DIM * dim + _CLOUD_MORE)

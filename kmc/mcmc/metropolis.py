@@ -30,6 +30,7 @@ def decide(
     rng: np.random.Generator,
     current: float,
     proposed: float,
+    *,
     log_ratio: float,
     tempering: Tempering = COLD,
     jacobians: tuple[float, float] = (0.0, 0.0),

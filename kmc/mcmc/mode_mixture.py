@@ -10,20 +10,22 @@ for the target p with probability min(1, p(x') s(x) / (p(x) s(x'))), s being tha
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
 from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.proposal_mixture import ProposalMixture, inner_chain_kind
+from kmc.mcmc.proposal_mixture import InnerChainKind, ProposalMixture, inner_chain_kind
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering, tempered
 from kmc.surrogates import Surrogate
 
+# Set by hand.
 _LONGER = 2  # times the inner chains in one mode: some of the moves change the mode
-_JUMP = 0.2  # probability that a move is offered to another mode
+_JUMP = 0.2  # probability that a move is an offer of another mode
 
 
 class ModeMixture(NamedTuple):
@@ -69,9 +71,8 @@ class ModeMixture(NamedTuple):
     def propose(self, rng: np.random.Generator, x: np.ndarray, tempering: Tempering = COLD) -> Proposal:
         """A proposal from x (d,); the kind of move does not depend on x."""
         if rng.random() < self.archive_probability:
-            return archive_move(rng, x, self.archive, self.archive_scale)
-        tempering, move, length = inner_chain_kind(self, rng, len(x), tempering)
-        return self._run(rng, x, tempering, length, move)
+            return archive_move(rng, x, self.archive, scale=self.archive_scale)
+        return self._chain(rng, x, inner_chain_kind(self, rng, len(x), tempering=tempering))
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """log of the sum of the surrogates at the rows of x (n, d), shape (n,)."""
@@ -82,7 +83,8 @@ class ModeMixture(NamedTuple):
         shares = [_surrogate(plan).log_density(x) for plan in self.plans]
         return np.bincount(np.argmax(shares, axis=0), minlength=len(self.plans))
 
-    def _run(self, rng, x, tempering, length, move):
+    def _chain(self, rng: np.random.Generator, x: np.ndarray, kind: InnerChainKind) -> Proposal:
+        tempering, move, length = kind
         start = self._log_shares(x, tempering)
         k = _drawn(rng, start)
         z = _surrogate(self.plans[k]).coordinates(x[None])[0]
@@ -99,14 +101,14 @@ class ModeMixture(NamedTuple):
             z, energy = result.position, result.energy
             n_steps, diverging, moved = n_steps + result.n_steps, diverging or result.diverging, moved or result.moved
         plan = self.plans[k]
-        how = {"n_steps": n_steps, "step_size": plan.inner.step_size}
+        how: dict[str, Any] = {"n_steps": n_steps, "step_size": plan.inner.step_size}
         if not moved:
             return Proposal(x, 0.0, move, moved=False, **how)
         position = _surrogate(plan).back(z[None])[0]
         ratio = float(logsumexp(start) - logsumexp(self._log_shares(position, tempering)))
         return Proposal(position, ratio, move, energy=energy, diverging=diverging, **how)
 
-    def _log_shares(self, x, tempering):
+    def _log_shares(self, x: np.ndarray, tempering: Tempering) -> np.ndarray:
         """log s_k(x), tempered, for each k."""
         values = []
         for plan in self.plans:
@@ -115,18 +117,18 @@ class ModeMixture(NamedTuple):
             values.append(value + surrogate.transport.log_jacobian(x[None])[0])
         return np.array(values)
 
-    def _white_log_density(self, k, z, tempering):
+    def _white_log_density(self, k: int, z: np.ndarray, tempering: Tempering) -> float:
         """Of the white coordinates z in mode k."""
         return _tempered(_surrogate(self.plans[k]), z[None], tempering) + self.log_volumes[k]
 
 
-def _tempered(surrogate, z, tempering):
+def _tempered(surrogate: Surrogate, z: np.ndarray, tempering: Tempering) -> float:
     """The density that inner chains on a surrogate leave invariant, in its coordinates z (1, d)."""
     smooth, wall = surrogate.parts(z)
     return float(tempered(tempering, smooth[0])[0] + np.sum(wall))
 
 
-def _stretches(rng, length):
+def _stretches(rng: np.random.Generator, length: int) -> Iterator[int]:
     """Moves inside a mode, and 0 for an offer to another: all drawn without looking at the state."""
     within = 0
     for offer in rng.random(length) < _JUMP:
@@ -141,11 +143,11 @@ def _stretches(rng, length):
         yield within
 
 
-def _drawn(rng, log_weights):
+def _drawn(rng: np.random.Generator, log_weights: np.ndarray) -> int:
     ends = np.cumsum(np.exp(log_weights - log_weights.max()))
     return int(np.searchsorted(ends[:-1], rng.random() * ends[-1], side="right"))
 
 
-def _surrogate(plan):
-    assert plan.surrogate is not None
-    return plan.surrogate
+def _surrogate(mixture: ProposalMixture) -> Surrogate:
+    assert mixture.surrogate is not None
+    return mixture.surrogate

@@ -17,36 +17,53 @@ from scipy.stats import qmc
 from kmc.landmarks import spread
 from kmc.mcmc.base import SamplerSetup, Step
 from kmc.mcmc.climb import Climb, Summit
+from kmc.mcmc.gaps import MOST, divided
+from kmc.mcmc.history import History
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import inner_chain
 from kmc.mcmc.tempering import COLD
 from kmc.surrogates import Surrogate
-from kmc.surrogates.whitening import whiten_states
 
+# "Tried" is docs/what-was-tried.md, modes; the others were set by hand.
 WARMED = 0.65  # of the budget at most, until the freeze
-_TOLERANCE = 3.0, 0.3  # nats by which a value may exceed the surrogate; and of what it is deeper than the bulk
+_ERROR_TOLERANCE = 3.0  # times one nat and the surrogate's error: a value may exceed the surrogate by so much ...
+_DEPTH_TOLERANCE = 0.3  # ... and by this share of what it is deeper than the bulk
 _REACH = 15.0  # nats below the bulk: deeper values of the history start no search
-_NEGLIGIBLE = -7.0  # log of the mass of a mode over that of the largest
-_MOST = 12  # modes
-_LOOK = 0.1  # of the evaluations for searches: points all over what the starts span
-_STEPS = 5  # of a search, on average
-_GAP = 1.0  # sds of the wider group, or half of that of all points: the least gap between two groups
-_WANDERING = 40  # trajectories, after which a chain on the surrogate has come to a mode
+_NEGLIGIBLE = -7.0  # log of the mass of a mode, relative to the largest, which is not worth learning
+_LOOK = 0.1  # of the evaluations for searches: points all over what the starts span (tried: Halton points)
+_LOOK_PER_CHAIN = 2  # such points, at least
+_CLIMB_STEPS = 5  # of a search, on average
+_CLIMB_COST = 6  # evaluations of a step, besides one for each dimension
+_BULK_MORE = 2.0  # nats: what is not as deep as most draws of a Gaussian, and so much more, is bulk
+_WANDERING = 40  # trajectories, after which a chain on the surrogate has come to a mode (tried: (3))
+_WANDERERS, _WANDERERS_PER_DIM = 128, 16  # such chains
 _POOR = 1.0  # error of a surrogate, in nats, on which chains may go astray
-_DEEP = 200  # points of other modes that a warm-up is told of
-_ABYSS = 1e5  # nats
+_KNOWN_DEPTH = 40.0  # nats below the edge: deeper values are no history of a part
+_PART_STARTS = 200  # start points of a part's warm-up
+_PART_MORE = 200  # evaluations of its warm-up, besides those that it was given
+_PART_SPREAD = 0.5  # of the cloud that it starts from, in sds
+_LEAST_WARMUP = 1000  # evaluations of the warm-up of a mode that a search found
+_WORTH_LEARNING = 2 * 100, 2 * 10  # evaluations that it must be allowed: so many, and more for each dimension
+_MODE_SPREAD = 0.7  # of the cloud that it starts from, in sds
+_CLOUD_PER_CHAIN, _CLOUD_PER_DIM, _CLOUD_MORE = 4, 2, 4  # points of these clouds
+_DEEP = 200  # points of other modes that a warm-up is given as very deep ones (tried: plateau)
+_ABYSS = 1e5  # nats: their depth
+_REAL = 0.5  # of that depth: values that are less deep were evaluated
 _CROSSINGS = 10  # times that a warm-up of a mode climbs over its border: it is in the arm of another one
-_FAR = 6.0  # times the distance between neighboring states: no walker came from there
-_SIZE = 1000  # draws that masses are estimated from
+_UNVISITED_MORE = 2.0  # nats below which, besides half the dimension, points count as unvisited
+_USUAL = 0.95  # quantile of the distances between neighboring states
+_FAR = 6.0  # times that distance: no walker came from there
+_MASS_DRAWS = 1000  # that masses are estimated from
+_MASS_SPREAD = 1.3  # times the covariance of the states, of these draws
 
 
 class Explorer(Protocol):
     """A warm-up of one mode: a state of the sampler before its freeze."""
 
     @property
-    def plan(self) -> ProposalMixture:
-        """Its moves now."""
+    def mixture(self) -> ProposalMixture:
+        """How its walkers move now."""
 
     @property
     def trainer(self) -> SurrogateTrainer:
@@ -85,14 +102,23 @@ class _Shape(NamedTuple):
     center: np.ndarray
     precision: np.ndarray
 
-    def value(self, z):
+    def value(self, z: np.ndarray) -> np.ndarray:
         r = z - self.center
         return self.top - 0.5 * np.einsum("ij,ij->i", r @ self.precision, r)
 
     @property
-    def log_mass(self):
+    def log_mass(self) -> float:
         """Relative to (2 pi)^(d/2), in these coordinates."""
         return self.top - 0.5 * float(np.linalg.slogdet(self.precision)[1])
+
+
+class _Learning(NamedTuple):
+    """A warm-up of a mode under way."""
+
+    explorer: Explorer
+    shape: int  # its index
+    summit: Summit | None  # that it started from; None for a part of the first warm-up
+    crossings: list[int]  # the modes that points beyond its border led to
 
 
 class ModeSearch:
@@ -121,7 +147,14 @@ class ModeSearch:
     """
 
     def __init__(
-        self, setup: SamplerSetup, main: Explorer, spent: int, budget: int, share: float, rng: np.random.Generator
+        self,
+        setup: SamplerSetup,
+        main: Explorer,
+        *,
+        spent: int,
+        budget: int,
+        share: float,
+        rng: np.random.Generator,
     ):
         self.explorers = [main]
         self.left: list[Summit] = []
@@ -131,17 +164,16 @@ class ModeSearch:
         self._searches_left = int(share * budget)
         self._limit = int(WARMED * budget)
         self._start = spent
-        assert main.plan.surrogate is not None
-        self._frame: Surrogate = main.plan.surrogate
+        assert main.mixture.surrogate is not None
+        self._frame: Surrogate = main.mixture.surrogate
         self._shapes = [self._shape_of(main)]
         self._known = self._evidence(main)
         self._known_top = float(main.trainer.history.log_density.max())
         self._found: list[Summit] = []
         self._climbs: list[Climb] = []
-        self._learning: tuple[Explorer, int, Summit | None] | None = None
-        self._crossings: list[int] = []  # of the warm-up under way: the modes that they led to
+        self._learning: _Learning | None = None
         self._n_parts = 0  # of the first warm-up, that are not learned yet
-        self._bulk = 0.5 * setup.dim + np.sqrt(2.0 * setup.dim) + 2.0  # depth
+        self._bulk = 0.5 * setup.dim + np.sqrt(2.0 * setup.dim) + _BULK_MORE  # depth: mean, two sds, and more
         self._look = np.empty((0, setup.dim))
         self._looked = False
         self._divide(main)
@@ -150,16 +182,16 @@ class ModeSearch:
     def propose(self) -> np.ndarray:
         """Points (k, d) whose values are needed."""
         if self._learning:
-            return self._learning[0].propose()
+            return self._learning.explorer.propose()
         if len(self._look):
             return self._look
         return self._frame.back(np.vstack([climb.ask() for climb in self._climbs]))
 
     def advance(self, values: np.ndarray) -> Step | None:
-        """Go on with their values; a sweep if a warm-up made it."""
+        """Take their values; a sweep if a warm-up made it."""
         self.n_evaluations += len(values)
         if self._learning:
-            record = self._learn(*self._learning, values=values)
+            record = self._learn(self._learning, values)
         else:
             record = None
             self._searches_left -= len(values)
@@ -175,8 +207,8 @@ class ModeSearch:
     def finish(self) -> None:
         """End now, with the modes that are known well enough."""
         if self._learning:
-            explorer, _, summit = self._learning
-            if explorer.plan.surrogate is not None:
+            explorer, summit = self._learning.explorer, self._learning.summit
+            if explorer.mixture.surrogate is not None:
                 explorer.finish()
                 self.explorers.append(explorer)
             elif summit is not None:
@@ -188,16 +220,16 @@ class ModeSearch:
 
     # What is looked at
 
-    def _outlook(self):
+    def _outlook(self) -> np.ndarray:
         """Points all over what the starts span, where there are no data."""
         low, high = self._setup.initial.min(axis=0), self._setup.initial.max(axis=0)
-        count = min(max(2 * self._setup.chains, int(_LOOK * self._searches_left)), self._searches_left)
+        count = min(max(_LOOK_PER_CHAIN * self._setup.chains, int(_LOOK * self._searches_left)), self._searches_left)
         if count < 1:
             return np.empty((0, self._setup.dim))
         x = low + (high - low) * qmc.Halton(self._setup.dim, seed=self._rng).random(count)
         return x[np.linalg.norm(self._frame.coordinates(x), axis=1) > self._frame.jit_state.reach]
 
-    def _evidence(self, main):
+    def _evidence(self, main: Explorer) -> tuple[np.ndarray, np.ndarray]:
         """What is known of points: starts of any depth, and the shallow part of the history."""
         x, values = main.trainer.history.x, main.trainer.history.log_density
         near = values > values.max() - self._frame.edge - _REACH
@@ -205,30 +237,30 @@ class ModeSearch:
         finite = np.isfinite(their_values)
         return np.vstack([starts[finite], x[near]]), np.concatenate([their_values[finite], values[near]])
 
-    def _remember(self, x, values):
+    def _remember(self, x: np.ndarray, values: np.ndarray) -> None:
         finite = np.isfinite(values)
         self._known = np.vstack([self._known[0], x[finite]]), np.concatenate([self._known[1], values[finite]])
 
-    def _unexplained(self, x, values):
+    def _unexplained(self, x: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Where no surrogate comes near the values (n,) of points (n, d)."""
         if not len(x):
             return np.zeros(0, bool)
         unknown = np.ones(len(x), bool)
         for explorer in self.explorers:
-            surrogate, top = explorer.plan.surrogate, explorer.trainer.history.log_density.max()
+            surrogate, top = explorer.mixture.surrogate, explorer.trainer.history.log_density.max()
             assert surrogate is not None
             beyond = np.maximum(top - values - surrogate.edge, 0.0)
-            tolerance = _TOLERANCE[0] * (1.0 + surrogate.error_sd) + _TOLERANCE[1] * beyond
+            tolerance = _ERROR_TOLERANCE * (1.0 + surrogate.error_sd) + _DEPTH_TOLERANCE * beyond
             unknown &= values > surrogate.log_density(x) + tolerance
         return unknown
 
     # A first warm-up that has seen several modes
 
-    def _divide(self, main):
+    def _divide(self, main: Explorer) -> None:
         """Take the evaluations of the first warm-up apart where there is a gap between its modes."""
         history = main.trainer.history
         if self._frame.error_sd < _POOR:
-            x = self._wandered(main.plan, history)
+            x = self._wandered(main.mixture, history)
             values = self._frame.log_density(x)
         else:
             shallow = history.log_density > history.log_density.max() - self._bulk
@@ -243,7 +275,7 @@ class ModeSearch:
         else:
             self._shapes = [self._shape_of(main)]
 
-    def _evaluated_shapes(self, history):
+    def _evaluated_shapes(self, history: History) -> list[_Shape]:
         """The shapes that have evaluations, with the tops of these: the surrogate may be far too high in places."""
         finite = np.isfinite(history.log_density)
         x, values = history.x[finite], history.log_density[finite]
@@ -257,36 +289,37 @@ class ModeSearch:
         )  # with lower tops others may claim the points
         return [shape for shape, count in zip(self._shapes, counts, strict=True) if count]
 
-    def _wandered(self, plan, history):
+    def _wandered(self, mixture: ProposalMixture, history: History) -> np.ndarray:
         """Draws (n, d) from the surrogate by chains from all over the evaluations.
 
         They move by trajectories alone, so that they stay in the mode that they come to, also where no walker has been
         for long, or where the density is so low that hardly an evaluation is shallow.
         """
-        surrogate, dim = plan.surrogate, self._setup.dim
+        surrogate, dim = mixture.surrogate, self._setup.dim
+        assert surrogate is not None
         high = np.flatnonzero(history.log_density > history.log_density.max() - surrogate.edge - _REACH)
         starts = surrogate.coordinates(history.x[high])
-        starts = starts[spread(starts, max(128, 16 * dim), self._rng)]
-        options = plan.inner._replace(jump_probability=0.0)
+        starts = starts[spread(starts, max(_WANDERERS, _WANDERERS_PER_DIM * dim), self._rng)]
+        options = mixture.inner._replace(jump_probability=0.0)
         ends = [
-            inner_chain(surrogate.jit_state, COLD, self._rng, z, _WANDERING, options, plan.archive_z) for z in starts
+            inner_chain(surrogate.jit_state, COLD, self._rng, z, _WANDERING, options, mixture.archive_z) for z in starts
         ]
         return surrogate.back(np.array([end.position for end in ends]))
 
-    def _start_part(self):
+    def _start_part(self) -> None:
         """Begin a warm-up of one part, with all that is known of it."""
         index = len(self._shapes) - self._n_parts
         self._n_parts -= 1
         history = self._main.trainer.history
         labels = self._labels(history.x)
         x, values = history.x[labels == index], history.log_density[labels == index]
-        known = values > values.max() - self._frame.edge - 40.0
+        known = values > values.max() - self._frame.edge - _KNOWN_DEPTH
         near = np.flatnonzero(values > values.max() - self._bulk)
         allowed = max((self._limit - self._used()) // (1 + self._n_parts), 0)
-        chosen = self._rng.permutation(near)[:200]
-        picks = self._frame.coordinates(x[self._rng.choice(near, 4 * self._setup.chains)])
+        chosen = self._rng.permutation(near)[:_PART_STARTS]
+        picks = self._frame.coordinates(x[self._rng.choice(near, _CLOUD_PER_CHAIN * self._setup.chains)])
         covariance = np.linalg.inv(self._shapes[index].precision)
-        cloud = picks + 0.5 * self._rng.multivariate_normal(np.zeros(self._setup.dim), covariance, len(picks))
+        cloud = picks + _PART_SPREAD * self._rng.multivariate_normal(np.zeros(self._setup.dim), covariance, len(picks))
         setup = self._setup._replace(
             initial=x[chosen],
             initial_log_density=values[chosen],
@@ -294,11 +327,11 @@ class ModeSearch:
             seed=np.random.SeedSequence(int(self._rng.integers(2**63))),
             history=(x[known], values[known]),
         )
-        explorer = self._main.another(setup, self._frame.back(cloud), int(known.sum()) + 200)
+        explorer = self._main.another(setup, self._frame.back(cloud), int(known.sum()) + _PART_MORE)
         self._deepen(explorer, history.x[labels != index])
-        self._learning, self._crossings = (explorer, index, None), []
+        self._learning = _Learning(explorer, index, None, [])
 
-    def _deepen(self, explorer, x):
+    def _deepen(self, explorer: Explorer, x: np.ndarray) -> None:
         """Tell a warm-up that points of other modes are none of its own: its surrogate is to be low there."""
         x = x[self._rng.permutation(len(x))[:_DEEP]]
         # Far too deep to be fitted to, and yet no sign of a wall, as zeros of the density are.
@@ -306,7 +339,7 @@ class ModeSearch:
 
     # The next thing to do
 
-    def _next(self):
+    def _next(self) -> None:
         """Learn a mode that was found, search where values are unexplained, or end."""
         if self._n_parts and self._used() < self._limit:
             self._start_part()
@@ -315,11 +348,11 @@ class ModeSearch:
             self._n_parts, self.explorers = 0, []
         if not self.explorers:
             self.explorers, self._shapes = [self._main], [self._shape_of(self._main)]
-        if len(self._found) and len(self.explorers) < _MOST:
+        if len(self._found) and len(self.explorers) < MOST:
             places = np.array([summit.position for summit in self._found])
             news = self._unexplained(places, np.array([summit.value for summit in self._found]))
             self._found = [summit for summit, new in zip(self._found, news, strict=True) if new]
-        masses = [log_mass(explorer.plan, self._rng) for explorer in self.explorers]
+        masses = [log_mass(explorer.mixture, self._rng) for explorer in self.explorers]
         self._found = [summit for summit in self._found if summit.log_mass > max(masses) + _NEGLIGIBLE]
         if self._found:
             summit = self._found.pop(int(np.argmax([s.log_mass for s in self._found])))
@@ -336,28 +369,28 @@ class ModeSearch:
             self._note_unvisited()
             self.done = True
 
-    def _note_unvisited(self):
+    def _note_unvisited(self) -> None:
         """Points in the bulk that are far from all states: surrogates know of them, and no walker came from there."""
         x, values = self._main.trainer.history.x, self._main.trainer.history.log_density
-        bulk = values > values.max() - 0.5 * self._setup.dim - 2.0
+        bulk = values > values.max() - 0.5 * self._setup.dim - _UNVISITED_MORE
         states = np.unique(np.vstack([explorer.trainer.states() for explorer in self.explorers]), axis=0)
         tree = cKDTree(self._frame.coordinates(states))
-        usual = np.quantile(tree.query(tree.data, k=2)[0][:, 1], 0.95)
+        usual = np.quantile(tree.query(tree.data, k=2)[0][:, 1], _USUAL)
         distances = tree.query(self._frame.coordinates(x[bulk]))[0]
         if np.max(distances) > _FAR * usual:
             i = int(np.argmax(distances))
             nothing = np.zeros(self._setup.dim)
             self.left.append(Summit(x[bulk][i].copy(), float(values[bulk][i]), nothing, 0.0))
 
-    def _used(self):
+    def _used(self) -> int:
         return self._start + self.n_evaluations
 
-    def _start_climbs(self):
+    def _start_climbs(self) -> None:
         """From the highest of the unexplained points, and from others far from it and from each other."""
         x, values = self._known
         unknown = self._unexplained(x, values)
         x, values = self._known = x[unknown], values[unknown]
-        price = _STEPS * (self._setup.dim + 6)
+        price = _CLIMB_STEPS * (self._setup.dim + _CLIMB_COST)
         count = min(self._setup.chains, self._searches_left // price, len(x))
         if count < 1:
             return
@@ -371,7 +404,7 @@ class ModeSearch:
         self._known = np.delete(x, chosen, axis=0), np.delete(values, chosen)
         self.n_searches += len(self._climbs)
 
-    def _climb(self, values):
+    def _climb(self, values: np.ndarray) -> None:
         """A step of each search; those end that come to a place that is explained."""
         ends = np.cumsum([len(climb.ask()) for climb in self._climbs])[:-1]
         going = []
@@ -388,7 +421,7 @@ class ModeSearch:
                 self._found.append(self._in_users_coordinates(climb.summit))
         self._climbs = going if self._searches_left > 0 else []
 
-    def _in_users_coordinates(self, summit):
+    def _in_users_coordinates(self, summit: Summit) -> Summit:
         """The summit at its place there, with its mass in the user's density; spreads stay those of the frame."""
         position = self._frame.back(summit.position[None])
         volume = np.linalg.slogdet(self._frame.whitening.inverse)[1] - self._frame.transport.log_jacobian(position)[0]
@@ -396,39 +429,41 @@ class ModeSearch:
 
     # A mode of its own
 
-    def _start_learning(self, summit):
+    def _start_learning(self, summit: Summit) -> bool:
         """Begin a warm-up around a summit, if the budget allows one."""
         dim = self._setup.dim
         allowed = (self._limit - self._used()) // (1 + len(self._found))
-        if allowed < 2 * (10 * dim + 100):
+        least, each = _WORTH_LEARNING
+        if allowed < each * dim + least:
             return False
         center = self._frame.coordinates(summit.position[None])[0]
         self._shapes.append(_Shape(summit.top, center, np.diag(summit.spread**-2.0)))
-        count = max(4 * self._setup.chains, 2 * dim + 4)
-        cloud = self._frame.back(center + 0.7 * summit.spread * self._rng.standard_normal((count, dim)))
+        count = max(_CLOUD_PER_CHAIN * self._setup.chains, _CLOUD_PER_DIM * dim + _CLOUD_MORE)
+        cloud = self._frame.back(center + _MODE_SPREAD * summit.spread * self._rng.standard_normal((count, dim)))
         setup = self._setup._replace(
             initial=summit.position[None],
             initial_log_density=np.array([summit.value]),
             max_evaluations=2 * allowed,
             seed=np.random.SeedSequence(int(self._rng.integers(2**63))),
         )
-        explorer = self._main.another(setup, cloud, 1000)
+        explorer = self._main.another(setup, cloud, _LEAST_WARMUP)
         others = np.vstack([other.trainer.states() for other in self.explorers])
         self._deepen(explorer, others[self._labels(others) != len(self._shapes) - 1])
-        self._learning, self._crossings = (explorer, len(self._shapes) - 1, summit), []
+        self._learning = _Learning(explorer, len(self._shapes) - 1, summit, [])
         return True
 
-    def _learn(self, explorer, index, summit, values):
+    def _learn(self, learning: _Learning, values: np.ndarray) -> Step | None:
         """A sweep of the warm-up, told only of the points that are nearer to its mode than to others."""
+        explorer, index, summit, _ = learning
         points = explorer.propose_again()
         mine = self._labels(points) == index
         n_fits = explorer.trainer.n_fits
         top = explorer.trainer.history.log_density.max(initial=-np.inf)
         record = explorer.advance(np.where(mine, values, np.nan))
         self._remember(points[~mine], values[~mine])
-        self._crossings += self._led_out(explorer, top, points[~mine], values[~mine])
-        if len(self._crossings) >= _CROSSINGS and not explorer.frozen:
-            self._dissolve(explorer, summit)
+        learning.crossings.extend(self._led_out(explorer, top, (points[~mine], values[~mine])))
+        if len(learning.crossings) >= _CROSSINGS and not explorer.frozen:
+            self._dissolve(learning)
             return record
         if explorer.trainer.n_fits > n_fits:
             self._shapes[index] = self._shape_of(explorer)
@@ -436,114 +471,61 @@ class ModeSearch:
             explorer.finish()
         if explorer.frozen:
             self._learning = None
-            if explorer.plan.surrogate is not None:
+            if explorer.mixture.surrogate is not None:
                 self.explorers.append(explorer)
             elif summit is not None:
                 self._shapes.pop()
                 self.left.append(summit)
         return record
 
-    def _led_out(self, explorer, top, x, values):
+    def _led_out(self, explorer: Explorer, top: float, evaluated: tuple[np.ndarray, np.ndarray]) -> list[int]:
         """The modes of the points that are higher than all of an explorer, where its surrogate leads smoothly."""
-        surrogate = explorer.plan.surrogate
+        surrogate, (x, values) = explorer.mixture.surrogate, evaluated
         if surrogate is None or not np.any(values > top):
             return []
         x, values = x[values > top], values[values > top]
-        smooth = np.abs(values - surrogate.log_density(x)) < _TOLERANCE[0] * (1.0 + surrogate.error_sd)
+        smooth = np.abs(values - surrogate.log_density(x)) < _ERROR_TOLERANCE * (1.0 + surrogate.error_sd)
         return self._labels(x[smooth]).tolist()
 
-    def _dissolve(self, explorer, summit):
+    def _dissolve(self, learning: _Learning) -> None:
         """Give what a warm-up in the arm of a mode has learned to that mode."""
-        whose = max(set(self._crossings), key=self._crossings.count)
-        self._learning, self._crossings = None, []
-        if summit is None:  # the first warm-up was not in several modes after all
+        whose = max(set(learning.crossings), key=learning.crossings.count)
+        self._learning = None
+        if learning.summit is None:  # the first warm-up was not in several modes after all
             self._n_parts, self.explorers, self._shapes = 0, [self._main], [self._shape_of(self._main)]
             return
         self._shapes.pop()
-        learned, owner = explorer.trainer.history, self.explorers[whose]
-        real = learned.log_density > self._known_top - 0.5 * _ABYSS
+        learned, owner = learning.explorer.trainer.history, self.explorers[whose]
+        real = learned.log_density > self._known_top - _REAL * _ABYSS
         x = np.vstack([self._known[0], learned.x[real]])
         values = np.concatenate([self._known[1], learned.log_density[real]])
         seen = {row.tobytes() for row in owner.trainer.history.x}
         new = np.array([row.tobytes() not in seen for row in x]) & (self._labels(x) == whose)
         owner.relearn(x[new], values[new])
 
-    def _labels(self, x):
+    def _labels(self, x: np.ndarray) -> np.ndarray:
         z = self._frame.coordinates(x)
         return np.argmax([shape.value(z) for shape in self._shapes], axis=0)
 
-    def _shape_of(self, explorer):
+    def _shape_of(self, explorer: Explorer) -> _Shape:
         return _shape(explorer.trainer.history.log_density.max(), self._frame.coordinates(explorer.trainer.states()))
 
 
-def _shape(top, z):
+def _shape(top: float, z: np.ndarray) -> _Shape:
     covariance = np.atleast_2d(np.cov(z.T)) + 1e-12 * np.eye(z.shape[1])
     return _Shape(float(top), z.mean(axis=0), np.linalg.inv(covariance))
 
 
-def divided(z: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Indices of the groups of points (n, d) between which there are gaps."""
-    waiting: list[np.ndarray] = [np.arange(len(z))]
-    groups: list[np.ndarray] = []
-    while waiting:
-        group = waiting.pop()
-        side = gap(z[group], rng)
-        if side is None or len(groups) + len(waiting) >= _MOST - 1:
-            groups.append(group)
-        else:
-            waiting += [group[side], group[~side]]
-    return groups
-
-
-def gap(z: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
-    """On which side of a gap the points (n, d) are, (n,); None where no direction shows one.
-
-    A small group shows best in the direction of the largest kurtosis (Peña and Prieto 2001, "Cluster identification
-    using projections", JASA 96), which a fixed-point iteration finds. Two of like size show best where the mean
-    absolute value is largest (Kwak 2008, "Principal component analysis based on L1-norm maximization", IEEE PAMI 30);
-    there the tails do not count, so that one of them may be much narrower than the other.
-    """
-    n, dim = z.shape
-    least = max(2 * dim + 5, int(0.03 * n))
-    if n < max(2 * least, 5 * dim + 10):  # so few are easily parted by chance
-        return None
-    white = whiten_states(z)(z)
-    best, side = _GAP, None
-    for start in white[rng.integers(n, size=2 * dim + 4)]:
-        for contrast in (_kurtosis_step, _absolute_step):
-            w = start / np.linalg.norm(start)
-            for _ in range(30):
-                w = contrast(white, w)
-                w /= np.linalg.norm(w)
-            t = white @ w
-            order = np.argsort(t)
-            gaps = np.diff(t[order])[least - 1 : n - least]
-            at = least - 1 + int(np.argmax(gaps))
-            low, high = t[order[: at + 1]], t[order[at + 1 :]]
-            width = gaps.max() / max(low.std(), high.std(), 0.5)  # of all points together the sd is one
-            if width > best:
-                best, side = width, t > t[order[at]]
-    return side
-
-
-def _kurtosis_step(white, w):
-    return white.T @ (white @ w) ** 3 / len(white) - 3.0 * w
-
-
-def _absolute_step(white, w):
-    return white.T @ np.sign(white @ w)
-
-
-def log_mass(plan: ProposalMixture, rng: np.random.Generator) -> float:
-    """log of the integral of a plan's surrogate over (2 pi)^(d/2), by importance sampling from a wide Gaussian."""
-    surrogate = plan.surrogate
+def log_mass(mixture: ProposalMixture, rng: np.random.Generator) -> float:
+    """log of the integral of a mixture's surrogate over (2 pi)^(d/2), by importance sampling from a wide Gaussian."""
+    surrogate = mixture.surrogate
     assert surrogate is not None
-    z = plan.archive_z
+    z = mixture.archive_z
     dim = z.shape[1]
-    covariance = 1.3 * (np.atleast_2d(np.cov(z.T)) + 1e-9 * np.eye(dim))
+    covariance = _MASS_SPREAD * (np.atleast_2d(np.cov(z.T)) + 1e-9 * np.eye(dim))
     root = np.linalg.cholesky(covariance)
-    unit = rng.standard_normal((_SIZE, dim))
+    unit = rng.standard_normal((_MASS_DRAWS, dim))
     smooth, wall = surrogate.parts(np.ascontiguousarray(z.mean(axis=0) + unit @ root.T))
     log_ratio = smooth + wall + 0.5 * np.sum(unit**2, axis=1) + np.log(np.diag(root)).sum()
     volume = np.linalg.slogdet(surrogate.whitening.inverse)[1]
-    return float(logsumexp(log_ratio) - np.log(_SIZE) + volume)
+    return float(logsumexp(log_ratio) - np.log(_MASS_DRAWS) + volume)

@@ -1,8 +1,8 @@
-"""The plan of a sweep: everything that a move depends on besides the walker's state. Frozen means: not replaced."""
+"""The proposal mixture: all that a move depends on besides the walker's state. Frozen means: not replaced."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,8 +16,28 @@ from kmc.surrogates.fit import Surrogate
 SURROGATE, TEMPERED = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
 
 
+class InnerChains(Protocol):
+    """Probabilities and lengths of inner chains."""
+
+    @property
+    def single_move_probability(self) -> float:
+        """That a chain has one move."""
+
+    @property
+    def tempered_probability(self) -> float:
+        """That it runs on a flattened surrogate."""
+
+    @property
+    def shortest_chain(self) -> int:
+        """The least number of its moves."""
+
+    @property
+    def longest_chain(self) -> int:
+        """The largest number; lengths are uniform between the two."""
+
+
 class ProposalMixture(NamedTuple):
-    """How walkers move until the plan is replaced."""
+    """How walkers move until the mixture is replaced."""
 
     surrogate: Surrogate | None  # None before the first fit: archive moves only
     archive: np.ndarray  # (n, d)
@@ -33,11 +53,13 @@ class ProposalMixture(NamedTuple):
     def propose(self, rng: np.random.Generator, x: np.ndarray, tempering: Tempering = COLD) -> Proposal:
         """A proposal from x (d,); the kind of move does not depend on x."""
         if self.surrogate is None or rng.random() < self.archive_probability:
-            return archive_move(rng, x, self.archive, self.archive_scale)
-        tempering, move, length = inner_chain_kind(self, rng, len(x), tempering)
-        return self._surrogate_move(self.surrogate, rng, x, tempering, length, move)
+            return archive_move(rng, x, self.archive, scale=self.archive_scale)
+        kind = inner_chain_kind(self, rng, len(x), tempering=tempering)
+        return self._surrogate_move(rng, x, kind)
 
-    def _surrogate_move(self, surrogate, rng, x, tempering, length, move):
+    def _surrogate_move(self, rng: np.random.Generator, x: np.ndarray, kind: InnerChainKind) -> Proposal:
+        surrogate, (tempering, move, length) = self.surrogate, kind
+        assert surrogate is not None
         z = surrogate.coordinates(x[None])[0]
         result = inner_chain(surrogate.jit_state, tempering, rng, z, length, self.inner, self.archive_z)
         if not result.moved:
@@ -59,17 +81,24 @@ class ProposalMixture(NamedTuple):
         )
 
 
-def inner_chain_kind(plan: Any, rng: np.random.Generator, dim: int, tempering: Tempering) -> tuple[Tempering, int, int]:
-    """The tempering, the kind of move and the length of an inner chain: drawn without looking at the state.
+class InnerChainKind(NamedTuple):
+    """What of an inner chain is drawn without looking at the state."""
 
-    ``plan`` has the probabilities and lengths of a :class:`ProposalMixture`.
-    """
+    tempering: Tempering
+    move: int  # index into MOVES
+    length: int
+
+
+def inner_chain_kind(
+    mixture: InnerChains, rng: np.random.Generator, dim: int, *, tempering: Tempering
+) -> InnerChainKind:
+    """Draw the kind of an inner chain, at least as tempered as ``tempering``."""
     move, length = SURROGATE, 1
-    if rng.random() < plan.tempered_probability:
+    if rng.random() < mixture.tempered_probability:
         tempering, move = flattened(float(rng.uniform(flattest(dim), 1.0))), TEMPERED
-    if not rng.random() < plan.single_move_probability:
-        length = int(rng.integers(plan.shortest_chain, plan.longest_chain + 1))
-    return tempering, move, length
+    if not rng.random() < mixture.single_move_probability:
+        length = int(rng.integers(mixture.shortest_chain, mixture.longest_chain + 1))
+    return InnerChainKind(tempering, move, length)
 
 
 def distinct(states: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:

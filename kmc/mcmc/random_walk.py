@@ -11,7 +11,7 @@ import numpy as np
 from kmc.checks import as_array, check_choice, check_number
 from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.walkers import Walkers, best_starts, requested
+from kmc.mcmc.walkers import Walkers, best_starts, requested, start_spread
 
 _MOVE = MOVES.index("random-walk")
 
@@ -119,6 +119,7 @@ class GaussianWalk:
         self,
         setup: SamplerSetup,
         root: np.ndarray,
+        *,
         tune: bool,
         learn_covariance: bool = False,
         freeze: bool = True,
@@ -171,7 +172,7 @@ class GaussianWalk:
             "proposal_factor": float(np.exp(self._log_factor)),
         }
 
-    def _adapt(self, acceptance):
+    def _adapt(self, acceptance: float) -> None:
         # Step sizes of the recursions: t^-.6 for the factor, and for the moments 1/t with the first half of warm-up
         # forgotten in the limit (2/t), so that over-dispersed starts leave no trace.
         self._log_factor += (self._sweep + 1) ** -0.6 * (acceptance - self._target) * 2.0
@@ -190,7 +191,7 @@ class GaussianWalk:
             self.warming_up = False
 
 
-def _warmup_sweeps(setup):
+def _warmup_sweeps(setup: SamplerSetup) -> int:
     """As the user says; else as many sweeps as there will be draws, or a third of the budget."""
     if setup.warmup is not None:
         return setup.warmup
@@ -202,6 +203,5 @@ def _warmup_sweeps(setup):
     return min(limits, default=sys.maxsize)  # neither: until the time for it is over
 
 
-def _root_of_start(setup):
-    spread = setup.initial.std(axis=0)
-    return np.diag(np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(setup.initial).max(axis=0), 1.0)))
+def _root_of_start(setup: SamplerSetup) -> np.ndarray:
+    return np.diag(start_spread(setup.initial))

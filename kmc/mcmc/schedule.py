@@ -9,6 +9,21 @@ import numpy as np
 from kmc.mcmc.base import SamplerSetup
 from kmc.surrogates.noise import attainable_acceptance
 
+# When a round is good, and when warm-up ends. "Prototypes" are runs from before this package, "tried" is
+# docs/what-was-tried.md; others were set by hand.
+_SURPRISE = 2.0  # nats between truth and surrogate (prototypes)
+_GOOD_COLD = 0.6  # least acceptance of inner chains at temperature one (prototypes)
+_GOOD_HOT = 0.45  # and of those at other temperatures (prototypes)
+_MANY_LOW = 0.025  # of the proposals, which the surrogate put too low (prototypes)
+_MANY_SURPRISES = 0.1  # of the probes (prototypes)
+_GOOD_ROUNDS = 2  # in succession end warm-up (prototypes)
+_PASSABLE = 0.4  # acceptance that ends it at a third of the budget (prototypes)
+_SETTLED = 2  # times the evaluations at which the surrogate last changed: no earlier end (tried: twisted Gaussian)
+_WITH_HISTORY = 5  # one in so many of the least evaluations are made where a history is given
+_BUDGET = 2  # evaluations planned for each draw where nothing bounds them
+_BUDGET_OF_FITS = 4  # times the values of a first fit, at least
+_BUDGET_OF_WARMUP = 3  # times the least evaluations of warm-up, at least
+
 
 @dataclass
 class Round:
@@ -16,10 +31,10 @@ class Round:
 
     A new point is a surprise when the truth and the surrogate differ by more than two nats and one of them says that
     it matters; ``low`` counts proposals that the surrogate put more than two nats too low. Both allow for noise in the
-    values, as acceptance does: it is measured in parts of what the noise lets through.
+    values, and so does acceptance, which is relative to the acceptance that the noise allows.
     """
 
-    cold: list[float] = field(default_factory=list)  # acceptance probabilities of runs at temperature one
+    cold: list[float] = field(default_factory=list)  # acceptance probabilities of inner chains at temperature one
     hot: list[float] = field(default_factory=list)
     archive: list[float] = field(default_factory=list)
     n_points: int = 0
@@ -31,34 +46,46 @@ class Round:
     @property
     def surprising(self) -> float:
         """The difference between truth and surrogate, in nats, that is a surprise."""
-        return 2.0 * float(np.hypot(1.0, self.noise_sd))
+        return _SURPRISE * float(np.hypot(1.0, self.noise_sd))
+
+    def note(self, errors: np.ndarray, matters: np.ndarray, n_proposed: int) -> int:
+        """Count new points, proposals first and then probes; how many probes were surprises.
+
+        ``errors`` (n,) are values less what the surrogate predicted, ``matters`` (n,) tells which points count.
+        """
+        surprises = int(np.sum((np.abs(errors) > self.surprising)[n_proposed:] & matters[n_proposed:]))
+        self.n_points += n_proposed
+        self.low += int(np.sum(errors[:n_proposed] > self.surprising))
+        self.probes += len(errors) - n_proposed
+        self.surprises += surprises
+        return surprises
 
     def acceptance(self) -> float:
-        """Mean over all runs on the surrogate; NaN before the first."""
-        runs = self.cold + self.hot
-        return self.served(runs) if runs else float("nan")
+        """Mean over all inner chains; NaN before the first."""
+        rates = self.cold + self.hot
+        return self.served(rates) if rates else float("nan")
 
     def served(self, acceptance: list[float]) -> float:
-        """Mean acceptance over what the noise lets through."""
+        """Mean acceptance, relative to the acceptance that the noise allows."""
         return float(np.mean(acceptance)) / attainable_acceptance(self.noise_sd)
 
     def good(self) -> bool:
         """Whether the surrogate served well enough to be frozen."""
         return bool(
             len(self.cold) > 0
-            and self.served(self.cold) > 0.6
-            and (not self.hot or self.served(self.hot) > 0.45)
-            and self.low < 0.025 * max(self.n_points, 1)
-            and self.surprises <= 0.1 * self.probes
+            and self.served(self.cold) > _GOOD_COLD
+            and (not self.hot or self.served(self.hot) > _GOOD_HOT)
+            and self.low < _MANY_LOW * max(self.n_points, 1)
+            and self.surprises <= _MANY_SURPRISES * self.probes
         )
 
 
-def default_budget(first_fit: int, earliest: int, draws: int | None, chains: int) -> int:
+def default_budget(*, first_fit: int, earliest: int, draws: int | None, chains: int) -> int:
     """What warm-up plans with if nothing bounds the evaluations: twice what the draws cost.
 
     At least what two fits in half of it need, in as many dimensions as there are.
     """
-    return max(3 * earliest, 2 * (draws or 0) * chains, 4 * first_fit)
+    return max(_BUDGET_OF_WARMUP * earliest, _BUDGET * (draws or 0) * chains, _BUDGET_OF_FITS * first_fit)
 
 
 @dataclass
@@ -86,18 +113,28 @@ class Schedule:
 
     @classmethod
     def of(
-        cls, setup: SamplerSetup, first_fit: int, refit_growth: float, earliest: int, post_freeze_burn_in: int
+        cls, setup: SamplerSetup, *, first_fit: int, refit_growth: float, earliest: int, post_freeze_burn_in: int
     ) -> Schedule:
         """The schedule of a setup."""
-        budget = setup.max_evaluations or default_budget(first_fit, earliest, setup.draws, setup.chains)
+        default = default_budget(first_fit=first_fit, earliest=earliest, draws=setup.draws, chains=setup.chains)
+        budget = setup.max_evaluations or default
         sweeps = None if setup.warmup is None else max(setup.warmup - post_freeze_burn_in, 0)
         earliest = min(earliest, budget // 3)
         given = 0 if setup.history is None else len(setup.history[0])
         least_round = 0
         if given:  # the first fits are to many values, and each has to prove itself on evaluations of this run
             first_fit, least_round = max(first_fit - given, 0), first_fit // 2
-            earliest = max(earliest - given, earliest // 5)
-        return cls(first_fit, refit_growth, earliest, budget // 3, budget // 2, sweeps, least_round, budget)
+            earliest = max(earliest - given, earliest // _WITH_HISTORY)
+        return cls(
+            next_fit=first_fit,
+            refit_growth=refit_growth,
+            earliest=earliest,
+            third=budget // 3,
+            half=budget // 2,
+            sweeps=sweeps,
+            least_round=least_round,
+            budget=budget,
+        )
 
     def due(self, n_evaluations: int) -> bool:
         """Whether it is time for a fit."""
@@ -109,9 +146,9 @@ class Schedule:
         ``settled_at`` is the number of evaluations at which a fit last changed the surrogate much.
         """
         self.good_rounds = self.good_rounds + 1 if last.good() else 0
-        proven = n_evaluations >= self.earliest and self.good_rounds >= 2
-        passable = n_evaluations >= self.third and last.acceptance() > 0.4
-        settled = n_evaluations >= 2 * settled_at
+        proven = n_evaluations >= self.earliest and self.good_rounds >= _GOOD_ROUNDS
+        passable = n_evaluations >= self.third and last.acceptance() > _PASSABLE
+        settled = n_evaluations >= _SETTLED * settled_at
         if self.sweeps is None and ((settled and (proven or passable)) or n_evaluations >= self.half):
             return True
         upcoming = [max(int(self.refit_growth * n_evaluations) + 1, n_evaluations + self.least_round)]

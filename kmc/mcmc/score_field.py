@@ -86,10 +86,10 @@ class Field:
             return np.asarray(self.estimator.gradient(z[None]))[0]
         return np.asarray(self.estimator.gradient(self.whitening.back(z[None])))[0] @ self.whitening.inverse
 
-    def path(self, z: np.ndarray, momentum: np.ndarray, step_size: float, n_steps: int) -> Path:
+    def path(self, z: np.ndarray, momentum: np.ndarray, *, step_size: float, n_steps: int) -> Path:
         """Leapfrog from z (d,) with a momentum (d,); whether it diverges is the same for the reversed path."""
         if self.state is None:
-            return plain_path(self.gradient, z, momentum, step_size, n_steps)
+            return plain_path(self.gradient, z, momentum, step_size=step_size, n_steps=n_steps)
         z, momentum = z.copy(), momentum.copy()
         kind: Any = type(self.state.inner)
         integrate = _jitted_path(kind)
@@ -98,7 +98,7 @@ class Field:
 
 
 def plain_path(
-    gradient: Callable[[np.ndarray], np.ndarray], z: np.ndarray, momentum: np.ndarray, step_size: float, n_steps: int
+    gradient: Callable[[np.ndarray], np.ndarray], z: np.ndarray, momentum: np.ndarray, *, step_size: float, n_steps: int
 ) -> Path:
     """The same through any function z (d,) -> (d,); a path diverges where its kinetic energy is beyond any use."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -114,8 +114,8 @@ def plain_path(
         return Path(z, momentum, np.nan, diverging or _hopeless(momentum))
 
 
-def _hopeless(momentum):
-    return not 0.5 * momentum @ momentum < HOPELESS  # NaN too
+def _hopeless(momentum: np.ndarray) -> bool:
+    return bool(not 0.5 * momentum @ momentum < HOPELESS)  # NaN too
 
 
 @cache
@@ -140,7 +140,7 @@ def _jitted_path(kind: type) -> Callable[..., Any]:
 _leapfrog = numba.njit(leapfrog.py_func)  # not cached by itself: it is in the file of the path
 
 
-def _registered(estimator):
+def _registered(estimator: Any) -> Any:
     """The estimator's state for jitted loops, or None if it has none."""
     make = getattr(estimator, "jit_state", None)
     if make is None and callable(getattr(estimator, "point", None)):

@@ -72,7 +72,7 @@ class Fitter:
             raise ValueError(f"estimator: the {self.name} is fitted and has gradients of shape {shape[1:]}: {expected}")
         return Field.of(self._estimator, whitening, in_z=False)
 
-    def fitted(self, x: np.ndarray, values: np.ndarray, visits: np.ndarray, whitening: Whitening) -> Field | None:
+    def fitted(self, x: np.ndarray, values: np.ndarray, visits: np.ndarray, *, whitening: Whitening) -> Field | None:
         """The field of a fit to whitened states, or None if that failed.
 
         Parameters
@@ -90,7 +90,7 @@ class Fitter:
         try:
             with warnings.catch_warnings():  # the user can do nothing about the states of a chain
                 warnings.simplefilter("ignore", LinAlgWarning)
-                self._fit(estimator, z, values, visits)
+                self._fit(estimator, z, values=values, visits=visits)
                 _check_gradient(estimator, z)
         except (ValueError, ArithmeticError, RuntimeError, np.linalg.LinAlgError) as error:
             self.n_failed += 1
@@ -99,7 +99,7 @@ class Fitter:
         self.n_fits += 1
         return Field.of(estimator, whitening, in_z=True)
 
-    def _fit(self, estimator, z, values, visits):
+    def _fit(self, estimator: GradientEstimator, z: np.ndarray, *, values: np.ndarray, visits: np.ndarray) -> None:
         weights = {}
         if _takes(estimator, "weights"):
             weights["weights"] = visits.astype(float)
@@ -111,8 +111,8 @@ class Fitter:
             estimator.fit(z, **weights)
 
 
-def _check_gradient(estimator, z):
-    """What the fit says at its own points: numbers, one for each of theirs."""
+def _check_gradient(estimator: GradientEstimator, z: np.ndarray) -> None:
+    """The gradient at the points of the fit must be numbers, one for each of theirs."""
     gradient = np.asarray(estimator.gradient(z))
     if gradient.shape != z.shape:
         raise TypeError(
@@ -123,19 +123,19 @@ def _check_gradient(estimator, z):
         raise ValueError("the gradient is not finite at the points that the estimator was fitted to")
 
 
-def _takes(estimator, name):
+def _takes(estimator: GradientEstimator, name: str) -> bool:
     """Whether ``fit`` has an argument of that name."""
     parameters = inspect.signature(estimator.fit).parameters
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
-def _is_fitted(estimator):
+def _is_fitted(estimator: Any) -> bool:
     """Whether it says so, in the manner of kmc.scores or of scikit-learn."""
     says = getattr(estimator, "__sklearn_is_fitted__", None)
     return hasattr(estimator, "density_") or bool(says and says())
 
 
-def _seed(estimator, rng):
+def _seed(estimator: Any, rng: np.random.Generator) -> None:
     """Numbers for all parameters ``random_state`` that are None, those of nested estimators too."""
     if hasattr(estimator, "get_params") and hasattr(estimator, "set_params"):
         parameters = sorted(estimator.get_params().items(), key=lambda item: item[0])

@@ -20,18 +20,17 @@ import numpy as np
 from kmc.checks import check_choice, check_count, check_number
 from kmc.mcmc.base import SamplerSetup, SamplerState, Step
 from kmc.mcmc.history import History
-from kmc.mcmc.kernel_hmc import KernelHMC
+from kmc.mcmc.kernel_hmc import REFIT_GROWTH, KernelHMC
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.random_walk import AdaptiveMetropolis, RandomWalkMetropolis
 from kmc.mcmc.score_field import GradientEstimator
 from kmc.mcmc.score_fitter import Fitter, check_estimator
 from kmc.mcmc.score_mixture import MOST_STEPS, PATH, ScoreMixture
-from kmc.mcmc.walkers import Walkers, best_starts, requested
+from kmc.mcmc.walkers import Walkers, best_starts, requested, start_spread
 from kmc.surrogates.whitening import Whitening, whiten_states
 
 STEP_SIZES = 0.5 ** np.arange(5)  # candidates, relative to the largest; set by hand
 TUNING = 100  # sweeps, where the user does not fix the length of warm-up; set by hand
-REFIT_GROWTH = 1.25  # factor between the sweeps of refits, as in KernelHMC; set by hand
 
 _SAMPLERS = (KernelHMC, AdaptiveMetropolis, RandomWalkMetropolis)
 
@@ -246,7 +245,7 @@ class ScoreHMCState:
             facts["refit_error"] = self._fitter.error
         return facts
 
-    def _explore(self, explorer, values):
+    def _explore(self, explorer: SamplerState, values: np.ndarray) -> Step | None:
         collecting = not explorer.warming_up
         record = explorer.advance(values)
         if record is None:
@@ -260,18 +259,18 @@ class ScoreHMCState:
                 self._refit()
         return record._replace(warmup=True)
 
-    def _tune(self, jumps):
+    def _tune(self, jumps: np.ndarray) -> None:
         """Note the expected squared jumps of a sweep, and turn to the next step size."""
         self._jumps[(self._sweep - 1) % len(STEP_SIZES)].extend(jumps)
         self._plan = self._plan._replace(step_size=self._largest_step * STEP_SIZES[self._sweep % len(STEP_SIZES)])
 
-    def _end_of_warmup(self):
+    def _end_of_warmup(self) -> None:
         if self.warming_up and self._explorer is None and self._sweep >= self._stages.tune:
             self.warming_up, self._sweep = False, 0
             best = int(np.argmax([jumps.value for jumps in self._jumps]))
             self._plan = self._plan._replace(step_size=self._largest_step * STEP_SIZES[best])
 
-    def _refit(self):
+    def _refit(self) -> None:
         """New coordinates and a new surrogate, unless there are too few states.
 
         They come from the later half of all states, or from all if the half does not hold as many as a fit takes.
@@ -286,7 +285,7 @@ class ScoreHMCState:
             return
         whitening = whiten_states(x)
         chosen = self._rng.permutation(len(distinct))[:most]
-        field = self._fitter.fitted(distinct[chosen], values[rows[chosen]], visits[chosen], whitening)
+        field = self._fitter.fitted(distinct[chosen], values[rows[chosen]], visits[chosen], whitening=whitening)
         self._plan = self._plan._replace(whitening=whitening, field=field or self._plan.field)
 
 
@@ -312,7 +311,7 @@ class Stages(NamedTuple):
         return cls(None, min(collect, 2 * sixth // 3), min(TUNING, sixth // 3))
 
 
-def _quarters(sweeps):
+def _quarters(sweeps: int) -> Stages:
     """Half of them, a quarter and a quarter; all for the last stage if they are fewer than four."""
     quarter = sweeps // 4
     return Stages(sweeps - 2 * quarter, quarter, quarter) if quarter else Stages(0, 0, sweeps)
@@ -332,7 +331,5 @@ class _Mean:
         return self._total / max(self.count, 1)
 
 
-def _whitening_of_start(setup):
-    spread = setup.initial.std(axis=0)
-    spread = np.where(spread > 0, spread, 0.1 * np.maximum(np.abs(setup.initial).max(axis=0), 1.0))
-    return Whitening.of(setup.initial.mean(axis=0), np.diag(1.0 / spread))
+def _whitening_of_start(setup: SamplerSetup) -> Whitening:
+    return Whitening.of(setup.initial.mean(axis=0), np.diag(1.0 / start_spread(setup.initial)))

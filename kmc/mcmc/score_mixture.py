@@ -11,7 +11,11 @@ from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.score_field import Field
 from kmc.surrogates.whitening import Whitening
 
-LEAST_STEPS, MOST_STEPS = 5, 20  # leapfrog steps of a path, uniform between them; set by hand
+# Set by hand.
+LEAST_STEPS, MOST_STEPS = 5, 20  # leapfrog steps of a path, uniform between them
+STEP_JITTER = 0.7, 1.0  # factor of the step size, uniform between them
+_BEST_SCALE = 2.38  # of a random walk, over sqrt(d): the best on a Gaussian (Gelman, Roberts and Gilks 1996)
+_DECADES = 1.0  # over which it is spread
 
 PATH, WALK = MOVES.index("surrogate"), MOVES.index("random-walk")
 
@@ -29,9 +33,9 @@ class ScoreMixture(NamedTuple):
         if self.field is None or rng.random() < self.walk_probability:
             return self._walk(rng, x)
         n_steps = int(rng.integers(LEAST_STEPS, MOST_STEPS + 1))
-        step_size = self.step_size * rng.uniform(0.7, 1.0)
+        step_size = self.step_size * rng.uniform(*STEP_JITTER)
         momentum = rng.standard_normal(len(x))
-        path = self.field.path(self.field.whitening(x[None])[0], momentum, step_size, n_steps)
+        path = self.field.path(self.field.whitening(x[None])[0], momentum, step_size=step_size, n_steps=n_steps)
         if path.diverging:
             return Proposal(x, 0.0, PATH, moved=False, n_steps=n_steps, step_size=step_size, diverging=True)
         return Proposal(
@@ -43,8 +47,8 @@ class ScoreMixture(NamedTuple):
             energy=path.energy,
         )
 
-    def _walk(self, rng, x):
+    def _walk(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
         """With scales over a decade, so that some of the steps suit whatever target there is."""
-        scale = 2.38 / np.sqrt(len(x)) * 10.0 ** -rng.random()
+        scale = _BEST_SCALE / np.sqrt(len(x)) * 10.0 ** -(_DECADES * rng.random())
         step = self.whitening.inverse @ rng.standard_normal(len(x))
         return Proposal(x + scale * step, 0.0, WALK, step_size=scale)

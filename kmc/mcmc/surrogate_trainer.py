@@ -1,29 +1,68 @@
-"""What kernel HMC learns from, and how: the pooled history becomes a plan of moves."""
+"""What kernel HMC learns from, and how: the pooled history becomes a surrogate, and moves are tuned on it."""
 
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
 
 from kmc.mcmc.history import History
-from kmc.mcmc.probes import probe_points, probes_near
+from kmc.mcmc.probes import Evaluated, probe_points, probes_near
 from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
-from kmc.mcmc.tempering import COLD, flattened, flattest
-from kmc.mcmc.tuning import choose_inner_chain_length, choose_step_size, free_draws
+from kmc.mcmc.surrogate_transition import InnerChainOptions
+from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest
+from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size, free_draws
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
 from kmc.surrogates.depth import bulk_depth
 from kmc.surrogates.transport import IDENTITY, Transport, find_transport
 
-_STARTS = 64  # chains on the surrogate for tuning
+# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
+_STARTS = 64  # inner chains that the step size is chosen with (prototypes) ...
+_STARTS_FOR_LENGTH = 512  # ... and the length (tried: run length)
+_RECENT = 0.6  # of the sweeps, whose states stand for the target (prototypes)
+_LATELY = 1 / 3  # of the sweeps, whose values say how deep the target reaches (tried: coldest walker)
+_STATES_PER_DIM, _MORE_STATES = 3, 5  # distinct states that a temperature must have visited (prototypes)
+_MOVED, _MOVED_SHARE = 1.0, 0.05  # nats, and share of flattened draws, that are a change (tried: twisted Gaussian)
+_WORSE, _WORSE_BY = 1.5, 0.1  # times the last error and nats: a worse fit has to prove itself (prototypes)
+_LAST_VALUES = 200  # on which it does
+_OUT_OF_REACH = 1.2  # times the radius of the centers: draws further away ...
+_MOST_OUT = 0.1  # ... are no more than this share, or their covariance means nothing (tried: ring)
+_NEARLY_WHITE = 0.4, 2.5  # variances of free draws between which coordinates stay
+_HOT_DEPTH = 5.0  # nats past the bulk: the least depth at which hot walkers are drawn back (prototypes)
+_HOT_QUANTILE, _PAST_STATES = 0.99, 3.0  # of the states' depths, and nats past it (prototypes) ...
+_DEEPEST_STATES = 2.0  # ... up to so many times the bulk (prototypes)
+_BESIDE_HIGH = 0.5  # of the probes of noisy values (tried: noisy targets)
+
+
+class Fitted(NamedTuple):
+    """What a fit changes of a :class:`kmc.mcmc.proposal_mixture.ProposalMixture`."""
+
+    surrogate: Surrogate
+    archive: np.ndarray
+    archive_z: np.ndarray
+    inner: InnerChainOptions
 
 
 class SurrogateTrainer:
     """The evaluations so far, the states visited, and fits to them.
 
+    Parameters
+    ----------
+    dim : int
+    fit : FitOptions
+    max_archive : int
+        States for archive moves, at most.
+    rng : Generator
+    noisy : bool
+        Whether values are estimates.
+    given : tuple of ndarray, optional
+        Points (n, d) and values (n,) that were evaluated elsewhere.
+
     Attributes
     ----------
+    dim : int
     history : History
         Every evaluation, in order; first those of `given`.
     n_given : int
@@ -43,6 +82,7 @@ class SurrogateTrainer:
         self,
         dim: int,
         fit: FitOptions,
+        *,
         max_archive: int,
         rng: np.random.Generator,
         noisy: bool = False,
@@ -57,7 +97,7 @@ class SurrogateTrainer:
         self.transport: Transport = IDENTITY
         self._noisy, self._top = noisy, -np.inf
         self._known_levels: tuple[Transport, np.ndarray] = (IDENTITY, np.empty(0))
-        self._dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
+        self.dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
         self._cloud = np.empty((0, dim))
         self._visits: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
@@ -78,7 +118,7 @@ class SurrogateTrainer:
         """States (n, d) and values (n,) of the walkers at temperature one, over the last ``share`` of the sweeps."""
         recent = self._recent(share)
         if not recent:
-            return np.empty((0, self._dim)), np.empty(0)
+            return np.empty((0, self.dim)), np.empty(0)
         return (
             np.vstack([x[beta == 1] for x, _, beta in recent]),
             np.concatenate([values[beta == 1] for _, values, beta in recent]),
@@ -94,20 +134,18 @@ class SurrogateTrainer:
 
     def states(self) -> np.ndarray:
         """Distinct recent states (n, d) of the coldest walkers that have visited enough of them, in random order."""
-        recent = self._recent(0.6)
+        recent = self._recent(_RECENT)
         if recent:
             betas = np.unique(np.concatenate([beta for _, _, beta in recent]))[::-1]
             for coldest in betas[[0, min(1, len(betas) - 1), -1]]:
                 rows = np.vstack([x[beta >= coldest] for x, _, beta in recent])
-                if len(np.unique(rows, axis=0)) >= 3 * self._dim + 5:
+                if len(np.unique(rows, axis=0)) >= _STATES_PER_DIM * self.dim + _MORE_STATES:
                     return distinct(rows, self._max_archive, self._rng)
         return distinct(np.vstack([self._cloud, *(x for x, _, _ in recent)]), self._max_archive, self._rng)
 
     @property
     def top(self) -> float:
-        """The highest transported value; of noisy ones the last fit's, which an estimate far too high does not
-        raise.
-        """
+        """The highest transported value; of noisy ones the last fit's, which no single estimate raises."""
         if np.isfinite(self._top):
             return self._top
         return float(self._levels().max())
@@ -116,7 +154,7 @@ class SurrogateTrainer:
         """The log-density of the transported coordinates, (n,), from that of x (n, d)."""
         return log_density - self.transport.log_jacobian(x)
 
-    def _levels(self):
+    def _levels(self) -> np.ndarray:
         """The transported values of the history (n,); each is computed once, as some transports are slow."""
         transport, levels = self._known_levels
         if transport is not self.transport:
@@ -127,67 +165,74 @@ class SurrogateTrainer:
             self._known_levels = self.transport, levels
         return levels
 
-    def replan(self, plan: ProposalMixture) -> ProposalMixture:
-        """Refit, and tune the moves on the surrogate; the plan as it was if no fit is possible."""
+    def fit(self, mixture: ProposalMixture) -> Fitted | None:
+        """Fit, and tune the moves of a mixture on the surrogate; None if no fit is possible."""
         states = self.states()
-        surrogate = self._fitted(states, plan.surrogate)
+        surrogate = self._fitted(states, mixture.surrogate)
         if surrogate is None:
-            return plan
-        surrogate = self._sphered(surrogate, states, plan)
-        if self._changed(surrogate, states, plan) > 0.05:
+            return None
+        surrogate = self._sphered(surrogate, states, mixture)
+        if self._changed(surrogate, states, mixture) > _MOVED_SHARE:
             self.settled_at = self.n_own
         z = surrogate.coordinates(states)
         starts = z[self._rng.integers(len(z), size=_STARTS)]
-        step_size = choose_step_size(surrogate.jit_state, starts, z, plan.inner, self._rng)
-        return plan._replace(
-            surrogate=surrogate, archive=states, archive_z=z, inner=plan.inner._replace(step_size=step_size)
-        )
+        step_size = choose_step_size(Trials(surrogate.jit_state, starts, z), mixture.inner, self._rng)
+        return Fitted(surrogate, states, z, mixture.inner._replace(step_size=step_size))
 
-    def with_inner_chain_length(self, plan: ProposalMixture) -> ProposalMixture:
-        """The plan with inner chains that forget their start."""
-        if plan.surrogate is None:
-            return plan
-        starts = plan.archive_z[self._rng.integers(len(plan.archive_z), size=8 * _STARTS)]
-        longest = choose_inner_chain_length(plan.surrogate.jit_state, starts, plan.archive_z, plan.inner, self._rng)
-        return plan._replace(shortest_chain=longest // 2, longest_chain=longest)
+    def inner_chain_length(self, mixture: ProposalMixture) -> int | None:
+        """The length at which a mixture's inner chains forget their start; None without a surrogate."""
+        if mixture.surrogate is None:
+            return None
+        starts = mixture.archive_z[self._rng.integers(len(mixture.archive_z), size=_STARTS_FOR_LENGTH)]
+        trials = Trials(mixture.surrogate.jit_state, starts, mixture.archive_z)
+        return choose_inner_chain_length(trials, mixture.inner, self._rng)
 
     def probes(self, surrogate: Surrogate, count: int, edge: float) -> np.ndarray:
         """Points (count, d) past the edge of the evaluations that lie less deep than ``edge``."""
         if not count:
-            return np.empty((0, self._dim))
+            return np.empty((0, self.dim))
         x, values = self.history.x, self.history.log_density
-        z, metric = surrogate.coordinates(x), surrogate.expansion.metric
         shallow = np.flatnonzero(self.top - self._levels() < edge)
-        near = int(self._rng.binomial(count, 0.5)) if self._noisy else 0
-        points = probe_points(z, metric, shallow, count - near, self._rng)
+        known = Evaluated(surrogate.coordinates(x), surrogate.expansion.metric, shallow)
+        near = int(self._rng.binomial(count, _BESIDE_HIGH)) if self._noisy else 0
+        points = probe_points(known, count - near, rng=self._rng)
         if near:
             excess = values[shallow] - surrogate.log_density(x[shallow])
-            points = np.vstack([points, probes_near(z, metric, shallow, excess, near, self._rng)])
+            points = np.vstack([points, probes_near(known, excess, near, rng=self._rng)])
         return surrogate.back(points)
 
     def tempering_edge(self) -> float:
         """The depth beyond which hot walkers are drawn back: past all but 1 % of the recent states."""
-        bulk = bulk_depth(self._dim)
-        recent = self._recent(0.6)
+        bulk = bulk_depth(self.dim)
+        recent = self._recent(_RECENT)
         if not recent:
-            return bulk + 5.0
+            return bulk + _HOT_DEPTH
         deep = self.top - np.concatenate([self.transported(x, values) for x, values, _ in recent])
-        return max(bulk + 5.0, min(2.0 * bulk, float(np.quantile(deep, 0.99))) + 3.0)
+        states = float(np.quantile(deep, _HOT_QUANTILE))
+        return max(bulk + _HOT_DEPTH, min(_DEEPEST_STATES * bulk, states) + _PAST_STATES)
 
-    def _recent(self, share):
+    def _recent(self, share: float) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         return self._visits[-max(int(share * len(self._visits)), 1) :]
 
-    def _fitted(self, states, previous: Surrogate | None) -> Surrogate | None:
+    def _fitted(self, states: np.ndarray, previous: Surrogate | None) -> Surrogate | None:
         """A new surrogate, or the old one where it is clearly the better of the two on recent points."""
         x, values = self.history.x, self.history.log_density
-        transport = find_transport(x, values, states, self.transport, self.noise_sd, self._noisy)
-        visited, levels = self.cold_visits(1 / 3)
+        transport = find_transport(x, values, states, current=self.transport, noise_sd=self.noise_sd, noisy=self._noisy)
+        visited, levels = self.cold_visits(_LATELY)
         levels = levels - transport.log_jacobian(visited)
         try:
             with warnings.catch_warnings():  # leave-one-out judges an ill-conditioned candidate; the user cannot
                 warnings.simplefilter("ignore", LinAlgWarning)
                 surrogate = fit_surrogate(
-                    x, values, states, self._rng, self._fit, previous, levels, self._noisy, transport
+                    x,
+                    values,
+                    states,
+                    rng=self._rng,
+                    options=self._fit,
+                    previous=previous,
+                    levels=levels,
+                    noisy=self._noisy,
+                    transport=transport,
                 )
         except np.linalg.LinAlgError:
             return previous
@@ -195,9 +240,9 @@ class SurrogateTrainer:
         self.transport = transport
         if self._noisy:
             self._top, self.noise_sd = surrogate.top, surrogate.noise_sd
-        if previous is None or surrogate.error_sd < 1.5 * previous.error_sd + 0.1:
+        if previous is None or surrogate.error_sd < _WORSE * previous.error_sd + _WORSE_BY:
             return surrogate
-        recent = slice(-min(200, len(values)), None)
+        recent = slice(-min(_LAST_VALUES, len(values)), None)
         depth = self.transported(x, values).max() - self.transported(x[recent], values[recent])
         shallow = depth < surrogate.edge
         x, values = x[recent][shallow], values[recent][shallow]
@@ -207,28 +252,31 @@ class SurrogateTrainer:
         self.transport = best.transport
         return best
 
-    def _changed(self, surrogate, states, plan):
-        """Share of the flattened surrogate's draws that the last one held for a nat deeper or less deep."""
-        if plan.surrogate is None:
+    def _changed(self, surrogate: Surrogate, states: np.ndarray, mixture: ProposalMixture) -> float:
+        """Share of the flattened surrogate's draws at which it differs from the last one by more than a nat."""
+        if mixture.surrogate is None:
             return 1.0
-        draws = surrogate.back(self._free_draws(surrogate, states, plan, flattened(flattest(self._dim))))
+        draws = surrogate.back(self._free_draws(surrogate, states, mixture, tempering=flattened(flattest(self.dim))))
         new = surrogate.log_density(draws)
-        difference = new - plan.surrogate.log_density(draws)
+        difference = new - mixture.surrogate.log_density(draws)
         matters = self.top - self.transported(draws, new) < surrogate.edge
         if not matters.any():
             return 1.0
-        return float(np.mean(np.abs(difference - np.median(difference))[matters] > 1.0))
+        return float(np.mean(np.abs(difference - np.median(difference))[matters] > _MOVED))
 
-    def _free_draws(self, surrogate, states, plan, tempering=COLD):
+    def _free_draws(
+        self, surrogate: Surrogate, states: np.ndarray, mixture: ProposalMixture, *, tempering: Tempering = COLD
+    ) -> np.ndarray:
         z = surrogate.coordinates(states)
         starts = z[self._rng.integers(len(z), size=_STARTS)]
-        return free_draws(surrogate.jit_state, starts, z, plan.inner, self._rng, tempering)
+        return free_draws(Trials(surrogate.jit_state, starts, z), mixture.inner, self._rng, tempering=tempering)
 
-    def _sphered(self, surrogate, states, plan):
+    def _sphered(self, surrogate: Surrogate, states: np.ndarray, mixture: ProposalMixture) -> Surrogate:
         """The surrogate in coordinates in which its own draws are white, so that unit mass suits its dynamics."""
-        draws = self._free_draws(surrogate, states, plan)
-        inside = np.linalg.norm(draws, axis=1) < 1.2 * surrogate.jit_state.reach
-        if np.mean(inside) < 0.9:  # the surrogate has mass where there are no data: its covariance means nothing
+        draws = self._free_draws(surrogate, states, mixture)
+        inside = np.linalg.norm(draws, axis=1) < _OUT_OF_REACH * surrogate.jit_state.reach
+        if np.mean(inside) < 1.0 - _MOST_OUT:  # there is mass where there are no data: its covariance means nothing
             return surrogate
         eigenvalues = np.linalg.eigvalsh(np.atleast_2d(np.cov(draws[inside].T)))
-        return surrogate.rewhitened(draws[inside]) if eigenvalues[0] < 0.4 or eigenvalues[-1] > 2.5 else surrogate
+        low, high = _NEARLY_WHITE
+        return surrogate.rewhitened(draws[inside]) if eigenvalues[0] < low or eigenvalues[-1] > high else surrogate

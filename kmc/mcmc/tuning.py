@@ -2,75 +2,98 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering
+from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.wall_jit_state import WalledState
 
-STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)
-GOOD, POOR = 0.93, 0.05  # mean acceptance on the surrogate; share of trajectories with less than .3
+# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
+STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)  # candidates (prototypes)
+GOOD, POOR = 0.93, 0.05  # mean acceptance on the surrogate; share of trajectories with less than .3 (prototypes)
 GOOD_AT_WALLS, POOR_AT_WALLS = 0.65, 0.35  # a path that ends behind a wall is lost, however small its steps
-INNER_CHAIN_LENGTHS = (12, 25, 50, 100)
+INNER_CHAIN_LENGTHS = (12, 25, 50, 100)  # candidates (prototypes)
+_FORGOTTEN = 0.05  # correlation with the start, beyond chance (tried: run length)
+_TRIALS = 2  # trajectories from each start, for a step size
+_FREE_STEP = 0.1  # step size of free draws
+_FREE_MOVES = 6  # of an inner chain between free draws
+_FREE_DRAWS = 4  # of each chain, after one that is dropped
+
+
+class Trials(NamedTuple):
+    """Where inner chains are tried out, in whitened coordinates."""
+
+    state: SurrogateJitState | WalledState
+    starts: np.ndarray  # (n, d)
+    archive: np.ndarray  # (k, d)
 
 
 def free_draws(
-    point,
-    starts: np.ndarray,
-    archive: np.ndarray,
-    options: InnerChainOptions,
-    rng,
-    tempering: Tempering = COLD,
-    n_moves: int = 30,
+    trials: Trials, options: InnerChainOptions, rng: np.random.Generator, *, tempering: Tempering = COLD
 ) -> np.ndarray:
-    """Draws (4 n, d) from the tempered surrogate: inner chains of small steps from ``starts`` (n, d), less a fifth."""
-    careful = options._replace(step_size=0.1, small_step_probability=0.0)
-    z, kept = starts, []
-    for quarter in range(5):
-        z = np.array([inner_chain(point, tempering, rng, row, n_moves // 5, careful, archive).position for row in z])
-        if quarter:
+    """Draws (4 n, d) from the tempered surrogate: inner chains of small steps from the starts, less a fifth."""
+    careful = options._replace(step_size=_FREE_STEP, small_step_probability=0.0)
+    z, kept = trials.starts, []
+    for drawn in range(_FREE_DRAWS + 1):
+        z = _ends(trials, z, _FREE_MOVES, options=careful, rng=rng, tempering=tempering)
+        if drawn:
             kept.append(z)
     return np.vstack(kept)
 
 
-def choose_step_size(point, starts: np.ndarray, archive: np.ndarray, options: InnerChainOptions, rng) -> float:
+def choose_step_size(trials: Trials, options: InnerChainOptions, rng: np.random.Generator) -> float:
     """The largest step with a mean surrogate acceptance above .93 and fewer than 5 % of trajectories under .3.
 
-    Of a surrogate with a wall less is asked: .65 and 35 %.
-
-    ``starts`` (n, d) and ``archive`` are in whitened coordinates.
+    For a surrogate with a wall the limits are .65 and 35 %.
     """
-    good, most_poor = (GOOD_AT_WALLS, POOR_AT_WALLS) if isinstance(point, WalledState) else (GOOD, POOR)
+    state, starts, archive = trials
+    good, most_poor = (GOOD_AT_WALLS, POOR_AT_WALLS) if isinstance(state, WalledState) else (GOOD, POOR)
     for step_size in STEP_SIZES:
         trial = options._replace(step_size=step_size, jump_probability=0.0, small_step_probability=0.0)
-        results = [inner_chain(point, COLD, rng, z, 2, trial, archive) for z in starts]
+        results = [inner_chain(state, COLD, rng, z, _TRIALS, trial, archive) for z in starts]
         rate = np.mean([r.acceptance_rate for r in results])
-        poor = sum(r.poor for r in results) / (2 * len(results))
+        poor = sum(r.poor for r in results) / (_TRIALS * len(results))
         if rate > good and poor < most_poor:
             return step_size
     return STEP_SIZES[-1]
 
 
-def choose_inner_chain_length(point, starts: np.ndarray, archive: np.ndarray, options: InnerChainOptions, rng) -> int:
+def choose_inner_chain_length(trials: Trials, options: InnerChainOptions, rng: np.random.Generator) -> int:
     """The shortest K whose inner chains, of K/2 to K moves, forget their start.
 
-    The largest |corr(z_0, z_{K/2})| over coordinates is to be under .05, and what noise makes of .05.
-
-    Of n independent chains in d coordinates the largest correlation by chance is about sqrt(2 log(2d) / n).
+    The largest |corr(z_0, z_{K/2})| over coordinates must be under .05 plus what chance adds: for n independent chains
+    in d coordinates the largest correlation is about sqrt(2 log(2d) / n).
     """
-    z = starts
+    z = starts = trials.starts
     dim = starts.shape[1]
-    limit = 0.05 + np.sqrt(2 * np.log(2 * dim) / len(starts))
+    limit = _FORGOTTEN + np.sqrt(2 * np.log(2 * dim) / len(starts))
     done = 0
     for length in INNER_CHAIN_LENGTHS:
-        z = np.array([inner_chain(point, COLD, rng, row, length // 2 - done, options, archive).position for row in z])
+        z = _ends(trials, z, length // 2 - done, options=options, rng=rng, tempering=COLD)
         done = length // 2
         if max(abs(_correlation(starts[:, j], z[:, j])) for j in range(dim)) < limit:
             return length
     return INNER_CHAIN_LENGTHS[-1]
 
 
-def _correlation(a, b):
+def _ends(
+    trials: Trials,
+    z: np.ndarray,
+    n_moves: int,
+    *,
+    options: InnerChainOptions,
+    rng: np.random.Generator,
+    tempering: Tempering,
+) -> np.ndarray:
+    """Where inner chains from the rows of z (n, d) end, (n, d)."""
+    state, archive = trials.state, trials.archive
+    return np.array([inner_chain(state, tempering, rng, row, n_moves, options, archive).position for row in z])
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> float:
     a, b = a - a.mean(), b - b.mean()
     scale = np.sqrt((a @ a) * (b @ b))
     return (a @ b) / scale if scale > 0 else 1.0

@@ -11,6 +11,9 @@ from kmc.mcmc.metropolis import Proposal, decide
 from kmc.mcmc.tempering import COLD, Tempering, tempered
 from kmc.surrogates.transport import IDENTITY, Transport
 
+_SPREAD_OF_ONE = 0.1  # of the size of start points that are all the same; set by hand
+_CLOUD_SPREAD = 0.5  # of a cloud, in that of the start points; set by hand
+
 
 class Walkers:
     """States of several chains that move together, a sweep at a time.
@@ -37,6 +40,7 @@ class Walkers:
         proposals: Sequence[Proposal],
         values: np.ndarray,
         temperings: Sequence[Tempering] | None = None,
+        *,
         transport: Transport = IDENTITY,
     ) -> dict[str, np.ndarray]:
         """Accept or reject every proposal; ``values`` are the log-densities of those that moved. Returns STATS.
@@ -57,7 +61,12 @@ class Walkers:
                     now, then = transport.log_jacobian(np.stack([self.x[i], proposal.position]))
                     jacobians = float(now), float(then)
                 accepted, probability = decide(
-                    self.rngs[i], self.log_density[i], value, proposal.log_ratio, tempering, jacobians
+                    self.rngs[i],
+                    self.log_density[i],
+                    value,
+                    log_ratio=proposal.log_ratio,
+                    tempering=tempering,
+                    jacobians=jacobians,
                 )
                 if accepted:
                     self.x[i], self.log_density[i] = proposal.position, value
@@ -84,7 +93,15 @@ class Walkers:
                 self.x[[i, i + 1]] = self.x[[i + 1, i]]
                 self.log_density[[i, i + 1]] = self.log_density[[i + 1, i]]
 
-    def _transported(self, transport):
+    def move(self, which: np.ndarray, rng: np.random.Generator) -> None:
+        """Move these walkers (walkers,), of type bool, each to the place of one of the others, if there are others."""
+        if np.all(which):
+            return
+        for i in np.flatnonzero(which):
+            j = int(rng.choice(np.flatnonzero(~which)))
+            self.x[i], self.log_density[i] = self.x[j], self.log_density[j]
+
+    def _transported(self, transport: Transport) -> np.ndarray:
         return self.log_density - transport.log_jacobian(self.x)
 
     def sweep(self, warmup: bool, stats: dict[str, np.ndarray], chains: int) -> Step:
@@ -98,6 +115,19 @@ def best_starts(x: np.ndarray, log_density: np.ndarray, count: int) -> np.ndarra
     """Indices of the ``count`` highest rows, best first; repeated if fewer have a positive density."""
     best = np.argsort(-log_density, kind="stable")
     return np.resize(best[np.isfinite(log_density[best])][:count], count)
+
+
+def start_spread(initial: np.ndarray) -> np.ndarray:
+    """Standard deviations (d,) of start points (k, d); a tenth of the points' size where they are all the same."""
+    spread = initial.std(axis=0)
+    return np.where(spread > 0, spread, _SPREAD_OF_ONE * np.maximum(np.abs(initial).max(axis=0), 1.0))
+
+
+def cloud_around(initial: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Points (count, d) around start points (k, d)."""
+    spread = start_spread(initial)
+    centers = initial[rng.integers(len(initial), size=count)]
+    return centers + _CLOUD_SPREAD * spread * rng.standard_normal(centers.shape)
 
 
 def requested(proposals: Sequence[Proposal], dim: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD
-from kmc.mcmc.tuning import choose_step_size
+from kmc.mcmc.tuning import Trials, choose_step_size
 from kmc.readout.annealing import ISLANDS, Mass, mass_of
 from kmc.readout.evaluated import Replicate
 from kmc.surrogates import Component
@@ -162,7 +162,7 @@ class SurrogateChains:
         self._archive = np.unique(z, axis=0)
         self._archive = rng.permutation(self._archive)[:_ARCHIVE]
         self._z = z[rng.integers(len(z), size=CHAINS)]
-        step_size = choose_step_size(component.jit_state, self._z, self._archive, _OPTIONS, rng)
+        step_size = choose_step_size(Trials(component.jit_state, self._z, self._archive), _OPTIONS, rng)
         self.options = _OPTIONS._replace(step_size=step_size)
         self.draws(_BURN_IN)
 

@@ -19,7 +19,7 @@ from kmc.run.meter import Compilation, Meter, Progress
 from kmc.run.recording import NullRecorder, RunRecorder
 from kmc.run.results import data_of, to_arviz
 from kmc.run.run_statistics import run_statistics
-from kmc.run.run_warnings import run_warnings
+from kmc.run.run_warnings import FinishedRun, run_warnings
 from kmc.run.trace import Trace, joined
 from kmc.run.unbounded import Ascent
 from kmc.targets.evaluate import Evaluation, Evaluator
@@ -139,7 +139,6 @@ class Run:
         reports = [one.report() for one in self.independent_runs]
         cut = "interrupted" if self.interrupted else "" if self.ended else self.stopped_by or "stopped"
         found = self._statistics(trace) if len(trace) else {}
-        nonfinite = self.evaluate.n_nonfinite, self.evaluate.n_evaluations
         model, sampler = self.request.model, self.request.sampler
         spent = Spent(
             self.evaluate.n_evaluations,
@@ -147,8 +146,18 @@ class Run:
             model.dim,
             sampler.name in ("kernel-hmc", "score-hmc"),
         )
-        ends, made = self._at_both_ends(trace), len(trace)
-        warned = run_warnings(sampler.name, found, reports, made, self.draws, cut, nonfinite, spent, ends)
+        finished = FinishedRun(
+            sampler=sampler.name,
+            found=found,
+            reports=reports,
+            made=len(trace),
+            draws=self.draws,
+            cut=cut,
+            nonfinite=(self.evaluate.n_nonfinite, self.evaluate.n_evaluations),
+            spent=spent,
+            ends=self._at_both_ends(trace),
+        )
+        warned = run_warnings(finished)
         said = list(warned.values())
         attrs = {**self.facts(), "warnings": said, "warning_codes": list(warned)}
         warmup = warmup_trace if save_warmup else None
@@ -248,7 +257,11 @@ class Run:
     def _statistics(self, trace: Trace) -> dict[str, float]:
         stats = trace.stats
         return run_statistics(
-            trace.positions, trace.log_density, stats["acceptance_rate"], stats["accepted"], len(self.independent_runs)
+            trace.positions,
+            trace.log_density,
+            stats["acceptance_rate"],
+            accepted=stats["accepted"],
+            independent_runs=len(self.independent_runs),
         )
 
     def _at_both_ends(self, trace: Trace) -> list[AtBothEnds]:

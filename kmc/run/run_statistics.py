@@ -1,4 +1,4 @@
-"""The numbers that a finished run is judged by: :mod:`kmc.run.run_warnings` compares them with limits."""
+"""Statistics of a finished run, which :mod:`kmc.run.run_warnings` compares with limits."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import numpy as np
 
 from kmc import convergence
 
-_FEWEST_MOVES = 20
+_FEWEST_MOVES = 20  # from a tail, whose mean acceptance is more than noise; set by hand
+_CERTAIN = 1e-3  # an acceptance nearer than this to 0 or 1 is taken for this near; set by hand
 
 
 def run_statistics(
     positions: np.ndarray,
     log_density: np.ndarray,
     acceptance_rate: np.ndarray,
+    *,
     accepted: np.ndarray,
     independent_runs: int = 1,
 ) -> dict[str, float]:
@@ -59,7 +61,7 @@ def run_statistics(
     }
 
 
-def _acceptance_from(regions, acceptance_rate):
+def _acceptance_from(regions: np.ndarray, acceptance_rate: np.ndarray) -> float:
     """The least mean acceptance of moves from one of the regions (chains, draws, k); NaN if that would be noise."""
     starts = regions[:, :-1].reshape(-1, regions.shape[2])
     moves = starts.sum(axis=0)
@@ -69,7 +71,7 @@ def _acceptance_from(regions, acceptance_rate):
     return float(np.min((acceptance_rate[:, 1:].ravel() @ starts)[enough] / moves[enough]))
 
 
-def _longest_stay(accepted):
+def _longest_stay(accepted: np.ndarray) -> int:
     """Sweeps in the longest row without an accepted proposal, over chains, and the one before it."""
     longest = 0
     for chain in accepted:
@@ -78,7 +80,7 @@ def _longest_stay(accepted):
     return longest
 
 
-def _expected_stay(acceptance, n):
+def _expected_stay(acceptance: float, n: int) -> float:
     """The length that the longest of n stays has, about, where every proposal has the same chance."""
-    rejection = np.clip(1.0 - acceptance, 1e-3, 1.0 - 1e-3)
+    rejection = np.clip(1.0 - acceptance, _CERTAIN, 1.0 - _CERTAIN)
     return max(float(np.log(n) / -np.log(rejection)), 1.0)

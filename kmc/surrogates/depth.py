@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-NEGLIGIBLE = 1e-4  # weight under which a value is left out
+# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
+NEGLIGIBLE = 1e-4  # weight under which a value is left out (prototypes)
+_FALL, _POWER = 4.0, 4.0  # nats past the edge, and power, of the fall of the weights (prototypes)
+_DEEPEST = 2.0  # times the bulk: no edge lies deeper (prototypes)
+_OF_STATES = 0.95  # quantile of the states' depths, at which the edge lies (prototypes)
 
 
 def bulk_depth(dim: int) -> float:
-    """Depth below the mode within which practically all of a Gaussian's draws lie: d/2 + 2 sqrt(d) + 3."""
+    """Depth below the mode within which practically all of a Gaussian's draws lie: d/2 + 2 sqrt(d) + 3 (prototypes)."""
     return dim / 2 + 2 * np.sqrt(dim) + 3
 
 
 def depth_weights(depth: np.ndarray, edge: float) -> np.ndarray:
     """Full weight down to the edge, then falling as the fourth power of depth."""
-    return (1.0 + np.maximum(depth - edge, 0.0) / 4.0) ** -4.0
+    return (1.0 + np.maximum(depth - edge, 0.0) / _FALL) ** -_POWER
 
 
 def edge_of(depths: np.ndarray, dim: int) -> float:
@@ -22,4 +26,4 @@ def edge_of(depths: np.ndarray, dim: int) -> float:
     bulk = bulk_depth(dim)
     if not len(depths):
         return bulk
-    return float(max(np.quantile(np.minimum(depths, 2 * bulk), 0.95), bulk))  # some may be infinite
+    return float(max(np.quantile(np.minimum(depths, _DEEPEST * bulk), _OF_STATES), bulk))  # some may be infinite

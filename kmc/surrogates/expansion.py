@@ -12,8 +12,13 @@ from kmc.kernels import Gaussian, Metric, Polynomial, median_distance
 from kmc.linalg import cholesky_whitening, ridge_path
 from kmc.surrogates.noise import no_worse
 
-REGULARIZATIONS = np.logspace(-13, 2, 31)
-DEGREE = 4
+# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
+REGULARIZATIONS = np.logspace(-13, 2, 31)  # candidates (prototypes: wide kernels need small ones)
+DEGREE = 4  # of the polynomials that are the widest kernel (tried: quartics)
+_POLYNOMIAL_WIDTH = 2.0  # of these, in median distances of the centers from the middle
+_WIDER = 0.3, 0.1  # of the gain of the best kernel, or of its error, at least so many nats: a wider one may cost this
+_SMOOTHER = 0.15, 0.04  # the same of more regularization (both: prototypes)
+_RUNAWAY = 0.02  # share of the deep points that a wider kernel may claim more than the one that claims least
 
 
 class Data(NamedTuple):
@@ -69,7 +74,7 @@ class Expansion(NamedTuple):
         return Contraction(self.basis, self.coefficients).gradient(z - self.origin)
 
 
-def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], jitter: float) -> Expansion:
+def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], *, jitter: float) -> Expansion:
     """The widest kernel, and the largest regularization, that cost little in leave-one-out error.
 
     Wide kernels with the same error inside the data have a tenth of the error outside (measured on curved targets):
@@ -77,20 +82,22 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], ji
     bends continues to bend beyond the data. But a wide kernel may also run away upwards: of those that fit well,
     only the ones that keep the known deep points out of the bulk are considered.
     """
-    candidates = [fit_kernel(data, metric, factor, jitter) for factor in factors]
+    candidates = [fit_kernel(data, metric, factor, jitter=jitter) for factor in factors]
     if data.noisy:
         fits = no_worse(np.stack([c.residuals for c in candidates], axis=1), data.weights)
     else:
         base = float(np.sqrt(data.weights @ (data.residual - data.weights @ data.residual) ** 2))
         best = min(c.loo_sd for c in candidates)
-        fits = np.array([c.loo_sd for c in candidates]) <= best + 0.3 * min(max(base - best, 0.0), max(best, 0.1))
+        fits = np.array([c.loo_sd for c in candidates]) <= _allowed(best, base, _WIDER)
     fitting = [c for c, good in zip(candidates, fits, strict=True) if good]
     runaway = [_runaway(c, data) for c in fitting]
-    return max((c for c, r in zip(fitting, runaway, strict=True) if r <= min(runaway) + 0.02), key=lambda c: c.factor)
+    return max(
+        (c for c, r in zip(fitting, runaway, strict=True) if r <= min(runaway) + _RUNAWAY), key=lambda c: c.factor
+    )
 
 
 def fit_kernel(
-    data: Data, metric: np.ndarray, factor: float, jitter: float, regularization: float | None = None
+    data: Data, metric: np.ndarray, factor: float, *, jitter: float, regularization: float | None = None
 ) -> Expansion:
     """The expansion in sections of one bandwidth; its ridge by leave-one-out if it is not given."""
     kernel = kernel_of_width(data.centers @ metric.T, factor)
@@ -102,7 +109,7 @@ def fit_kernel(
     scores = None
     if data.score_weight > 0:
         scores = accumulate(sections, data.states, ("dirichlet", "linear"), base_gradient=data.base_gradient)
-    path = ridge_path(*system(forms, scores, whitening, data.score_weight))
+    path = ridge_path(*system(forms, scores, whitening, share=data.score_weight))
     mean, value_mean = forms.get("mean") / forms.weight, forms.get("value_sum") / forms.weight
     grid = REGULARIZATIONS if regularization is None else np.array([regularization])
     residuals = path.leave_one_out(
@@ -129,7 +136,7 @@ def fit_kernel(
     )
 
 
-def system(forms: Forms, scores: Forms | None, whitening: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+def system(forms: Forms, scores: Forms | None, whitening: np.ndarray, *, share: float) -> tuple[np.ndarray, np.ndarray]:
     """Matrix (m, m) and right-hand side (m,) of the objective in the whitened basis, without the ridge.
 
     ``forms`` holds mass and values of that basis, and ``scores`` the forms of score matching of the sections.
@@ -147,18 +154,22 @@ def system(forms: Forms, scores: Forms | None, whitening: np.ndarray, share: flo
 def kernel_of_width(centers: np.ndarray, factor: float) -> Gaussian | Polynomial:
     """The Gaussian of that bandwidth, in median distances between centers; quartic polynomials if it is infinite."""
     if factor == np.inf:
-        return Polynomial(DEGREE, 1.0, 2.0 * float(np.sqrt(np.median(np.sum(centers**2, axis=1)))))
+        return Polynomial(DEGREE, 1.0, _POLYNOMIAL_WIDTH * float(np.sqrt(np.median(np.sum(centers**2, axis=1)))))
     return Gaussian(factor * median_distance(centers))
 
 
-def _runaway(expansion, data):
+def _runaway(expansion: Expansion, data: Data) -> float:
     """Share of the known deep points at which the expansion is too high."""
     if data.deep is None or not len(data.deep):
         return 0.0
     return float(np.mean(expansion.values(data.deep) > data.deep_limit))
 
 
-def _largest_regularization(errors, base):
-    best = errors.min()
-    allowed = best + 0.15 * min(max(base - best, 0.0), max(best, 0.04))
-    return int(np.flatnonzero(errors <= allowed)[-1])
+def _largest_regularization(errors: np.ndarray, base: float) -> int:
+    return int(np.flatnonzero(errors <= _allowed(errors.min(), base, _SMOOTHER))[-1])
+
+
+def _allowed(best: float, base: float, cost: tuple[float, float]) -> float:
+    """The error that a simpler fit than the best may have, where the error without a fit is ``base``."""
+    share, least = cost
+    return best + share * min(max(base - best, 0.0), max(best, least))

@@ -7,7 +7,7 @@ repair where the surrogate is shallow and the truth deep.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,20 +19,47 @@ from kmc.deprecation import renamed_fields
 from kmc.landmarks import spread
 from kmc.surrogates import jit_state
 from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
-from kmc.surrogates.expansion import DEGREE, Data, fit_expansion
+from kmc.surrogates.expansion import DEGREE, Data, Expansion, fit_expansion
 from kmc.surrogates.metric import gradient_metric, polynomial_metric
 from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, highest, no_worse, settled
 from kmc.surrogates.score_weight_cv import make_folds, with_best_share
 from kmc.surrogates.surrogate import Surrogate, assemble, make_jit_state
 from kmc.surrogates.transport import IDENTITY, Transport
-from kmc.surrogates.trend import FLATTEST, fit_trend
+from kmc.surrogates.trend import FLATTEST, Trend, fit_trend
 from kmc.surrogates.walls import learn_wall
 from kmc.surrogates.whitening import Whitening, whiten_states
 
-ABOVE_DATA = 3.0  # nats by which a surrogate may exceed the highest value seen
+# What steers the fit. "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were
+# set by hand.
+GOOD_FIT = 0.5  # nats of error: a better fit hands its coordinates and bandwidth on to the next (prototypes)
+ABOVE_DATA = 3.0  # nats by which a surrogate may exceed the highest value seen (tried: modes)
+
+_LEAST_VALUES = 100, 10  # of a first fit: so many, and so many more for each dimension (prototypes)
+_VALUES_PER_TERM = 1.15  # of a quadratic, in a first fit (prototypes)
+_HEAVY_PER_TERM = 1.1  # of a quadratic: values of full weight, at least (tried: Gaussian 50-d)
+_OLD_ERRORS = 4  # one in so many of the values that are kept has one of the largest old errors (prototypes)
+_ISOTROPIC = 0.2, 20.0  # eigenvalues of the trend's precision between which coordinates stay (prototypes)
+_TREND_FITS = 0.5  # of the values' sd is missed at most by a trend that may correct the coordinates
+_MOST_DEEP = 200  # points known to be deep, which kernels must keep out of the bulk
+_DEEPER = 16.0  # times the edge: values that show how the target bends (tried: quartics)
+_POOR = 0.25  # of what the trend misses: with a larger error, metrics of quartics are tried ...
+_POOR_AT_MOST = 2.0  # ... and with more than so many target_loo_sd, whatever the trend misses
+_METRIC_PASSES = 2  # refits in the metric of the last fit's gradients (prototypes)
+_BETTER = 0.95  # of the error is left by a metric that is worth another pass
+_MORE_CENTERS = 2  # times as many where the error stays above target_loo_sd (tried: funnel) ...
+_VALUES_PER_CENTER = 4  # ... and there are more than so many values for each
 _MOST_QUARTICS = 1400  # polynomials of degree four in eleven variables: a fit takes a few seconds
 _VALUES_PER_QUARTIC, _CENTERS_PER_QUARTIC = 1.2, 1.1  # values and centers for each of them
-_DEEPER = 16.0  # times the edge: values that show how the target bends
+_WORTH_QUARTICS = 0.5  # of the error is left by them at most
+_FOUND_LITTLE = 0.6  # of what the trend misses: with a larger error, the fit starts again from the shallow values
+_SHALLOW = 0.5  # of the edge: those values (prototypes)
+_REPAIRS = 4  # times that violators are taken in (prototypes)
+_MOST_VIOLATORS = 50  # at a time
+_REPAIR_DEPTH = 10.0  # nats below the edge, which violators are said to have (tried: edge + 10)
+_REPAIR_WEIGHT = 0.02  # of the largest weight, which they get (prototypes)
+_SPOILT = 1.3  # times the error: a repair that costs more is undone (tried: 1.3)
+_SPOILT_NOISY = 1.2  # the same for noisy values (tried: noisy targets)
+_HARMLESS = 0.1  # nats: no repair that leaves a smaller error is undone
 
 
 @renamed_fields(good="target_loo_sd")
@@ -80,27 +107,62 @@ class FitOptions:
             raise ValueError(f"bandwidths={self.bandwidths!r}: expected positive numbers, at least one")
 
 
-class _Evaluated(NamedTuple):
-    """What the steps of a fit share."""
+class _Task(NamedTuple):
+    """What the steps of a fit share: the values, what is known of them, and how to fit."""
 
-    x: np.ndarray
-    log_density: np.ndarray
-    depth: np.ndarray  # below the top
-    edge: float
-    states: np.ndarray
-    top: float  # the highest value, noise taken off
+    x: np.ndarray  # (n, d)
+    log_density: np.ndarray  # (n,)
+    states: np.ndarray  # (k, d)
+    options: FitOptions
+    rng: np.random.Generator
+    previous: Surrogate | None
+    levels: np.ndarray | None  # (l,) at which the chains were lately
+    # Known once the depths are:
+    depth: np.ndarray = np.empty(0)  # (n,) below the top
+    edge: float = 0.0
+    top: float = 0.0  # the highest value, noise taken off
     noise_sd: float | None = None  # as far as it is known; None: there is no noise
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the values are estimates."""
+        return self.noise_sd is not None
+
+    @property
+    def noise(self) -> float:
+        """The sd of the noise."""
+        return self.noise_sd or 0.0
+
+    def with_depths(self, smooth: np.ndarray, noise_sd: float | None) -> _Task:
+        """With depths, edge and top from values (n,) without their noise."""
+        top = float(smooth.max()) if noise_sd is None else highest(smooth)
+        depth = top - smooth
+        edge = edge_of(top - self.levels if self.levels is not None else np.empty(0), self.x.shape[1])
+        edge = max(edge, _depth_of_enough(self.x, depth))
+        return self._replace(depth=depth, edge=edge, top=top, noise_sd=noise_sd)
+
+
+class _Weighted(NamedTuple):
+    """Values that a fit is to, in whitened coordinates."""
+
+    whitening: Whitening
+    z: np.ndarray  # (n, d)
+    y: np.ndarray  # (n,)
+    weights: np.ndarray  # (n,), summing to one
+    trend: Trend
 
 
 def values_needed(dim: int) -> int:
     """Evaluations before a first fit makes sense: a quadratic must be determined."""
-    return int(max(10 * dim + 100, 1.15 * _quadratics(dim)))
+    least, each = _LEAST_VALUES
+    return int(max(each * dim + least, _VALUES_PER_TERM * _quadratics(dim)))
 
 
 def fit_surrogate(
     x: np.ndarray,
     log_density: np.ndarray,
     states: np.ndarray,
+    *,
     rng: np.random.Generator,
     options: FitOptions = FitOptions(),
     previous: Surrogate | None = None,
@@ -120,8 +182,9 @@ def fit_surrogate(
         States of the chains nearest to the target, for the whitening and the score terms.
     rng : Generator
         Chooses centers and subsets.
+    options : FitOptions
     previous : Surrogate, optional
-        Its whitening is kept while it serves (``loo_sd`` < .5), and its errors pick which values are kept.
+        Its whitening is kept if its error is below ``GOOD_FIT``, and its errors pick which values are kept.
     levels : ndarray, shape (l,), optional
         Log-densities (of u) at which the chains nearest to the target were lately: a target with heavy tails spends its
         time deeper below its mode than a Gaussian, and then values count down to there.
@@ -142,173 +205,172 @@ def fit_surrogate(
     x, states = transport(x), transport(states)
     if previous is not None:
         previous = replace(previous, transport=IDENTITY) if previous.transport == transport else None
-    fit = _fit_noisy if noisy else _fit_exact
-    wall = learn_wall(x, log_density, states, rng)
+    wall = learn_wall(x, log_density, states, rng=rng)
     if wall is not None:  # what it says about -inf need not be said by smooth functions
         positive = np.isfinite(log_density)
         x, log_density = x[positive], log_density[positive]
-    surrogate = fit(x, log_density, states, rng, options, previous, levels)
+    task = _Task(x, log_density, states, options, rng, previous, levels)
+    surrogate = _fit_noisy(task) if noisy else _fit(task.with_depths(log_density, None))
     return replace(surrogate, transport=transport).with_wall(wall)
 
 
-def _fit_exact(x, log_density, states, rng, options, previous, levels):
-    return _fit(x, log_density, log_density, states, rng, options, previous, levels, None)
-
-
-def _fit_noisy(x, log_density, states, rng, options, previous, levels):
+def _fit_noisy(task: _Task) -> Surrogate:
+    options = task.options
     finite = tuple(b for b in options.bandwidths if b < np.inf) or options.bandwidths
-    options = replace(options, bandwidths=finite)
-    known = previous or _fit(x, log_density, log_density, states, rng, options, None, levels, 0.0)
-    smooth = settled(log_density, known.log_density(x), known.noise_sd)
-    return _fit(x, log_density, smooth, states, rng, options, previous, levels, known.noise_sd)
+    task = task._replace(options=replace(options, bandwidths=finite))
+    known = task.previous or _fit(task.with_depths(task.log_density, 0.0))
+    smooth = settled(task.log_density, known.log_density(task.x), known.noise_sd)
+    return _fit(task.with_depths(smooth, known.noise_sd))
 
 
-def _fit(x, log_density, smooth, states, rng, options, previous, levels, noise_sd):
-    """A surrogate of the values, which count by the depth of the smooth ones."""
-    top = float(smooth.max()) if noise_sd is None else highest(smooth)
-    depth = top - smooth
-    edge = edge_of(top - levels if levels is not None else np.empty(0), x.shape[1])
-    edge = max(edge, _depth_of_enough(x, depth))
-    evaluated = _Evaluated(x, log_density, depth, edge, states, top, noise_sd)
-    keep = _chosen(evaluated, rng, options, previous)
-
-    whitening = previous.whitening if previous and previous.error_sd < 0.5 else whiten_states(states)
-    first = _fit_in(whitening, evaluated, keep, rng, options, previous)
-    if first.error_sd < max(0.5, 0.6 * beyond_noise(first.trend_sd, first.noise_sd)):
+def _fit(task: _Task) -> Surrogate:
+    """A surrogate of the values, which count by their depths."""
+    previous = task.previous
+    keep = _chosen(task)
+    whitening = previous.whitening if previous and previous.error_sd < GOOD_FIT else whiten_states(task.states)
+    first = _fit_in(whitening, task, keep)
+    if first.error_sd < max(GOOD_FIT, _FOUND_LITTLE * beyond_noise(first.trend_sd, first.noise_sd)):
         return first
     # The kernel found next to nothing: take coordinates and metric from the shallow half alone, then fit the whole.
-    shallow = evaluated._replace(edge=0.5 * edge)
-    narrow = _fit_in(whiten_states(states), shallow, keep, rng, options)
-    again = _fit_in(narrow.whitening, evaluated, keep, rng, options, metric=narrow.expansion.metric)
+    afresh = task._replace(previous=None)
+    narrow = _fit_in(whiten_states(task.states), afresh._replace(edge=_SHALLOW * task.edge), keep)
+    again = _fit_in(narrow.whitening, afresh, keep, metric=narrow.expansion.metric)
     return min(first, again, key=lambda s: s.loo_sd)
 
 
-def _depth_of_enough(x, depth):
+def _depth_of_enough(x: np.ndarray, depth: np.ndarray) -> float:
     """The depth above which there are enough distinct points for a quadratic; LinAlgError if there are hardly any."""
     dim = x.shape[1]
     _, unique = np.unique(x, axis=0, return_index=True)
     finite = np.sort(depth[unique][np.isfinite(depth[unique])])
     if len(finite) < 2:
         raise np.linalg.LinAlgError("a fit needs two distinct points of positive density")
-    enough = max(values_needed(dim) // 2, int(1.1 * _quadratics(dim)))
+    enough = max(values_needed(dim) // 2, int(_HEAVY_PER_TERM * _quadratics(dim)))
     return float(finite[min(len(finite), enough) - 1])
 
 
-def _quadratics(dim):
+def _quadratics(dim: int) -> int:
+    """The number of terms of a quadratic."""
     return 1 + dim + dim * (dim + 1) // 2
 
 
-def _chosen(evaluated, rng, options, previous):
+def _chosen(task: _Task) -> np.ndarray:
     """Indices of distinct points with a weight that counts; at most ``max_values``, the worst known ones among them."""
-    x, log_density, depth, edge = evaluated[:4]
-    noisy = evaluated.noise_sd is not None
-    distinct = np.arange(len(x)) if noisy else np.unique(x, axis=0, return_index=True)[1]
+    x, depth, edge, most, previous = task.x, task.depth, task.edge, task.options.max_values, task.previous
+    distinct = np.arange(len(x)) if task.noisy else np.unique(x, axis=0, return_index=True)[1]
     useful = distinct[depth_weights(depth[distinct], edge) > NEGLIGIBLE]
-    if len(useful) <= options.max_values:
+    if len(useful) <= most:
         return useful
-    quarter = options.max_values // 4
-    if previous is None or noisy:  # the largest errors are those of the estimates that are far too high
-        return rng.permutation(useful)[: options.max_values]
-    error = np.sqrt(depth_weights(depth[useful], edge)) * np.abs(log_density[useful] - previous.log_density(x[useful]))
-    order = np.argsort(-error)
-    rest = rng.permutation(order[quarter:])[: options.max_values - quarter]
-    return useful[np.concatenate([order[:quarter], rest])]
+    worst = most // _OLD_ERRORS
+    if previous is None or task.noisy:  # the largest errors are those of the estimates that are far too high
+        return task.rng.permutation(useful)[:most]
+    error = np.abs(task.log_density[useful] - previous.log_density(x[useful]))
+    order = np.argsort(-(np.sqrt(depth_weights(depth[useful], edge)) * error))
+    rest = task.rng.permutation(order[worst:])[: most - worst]
+    return useful[np.concatenate([order[:worst], rest])]
 
 
-def _fit_in(whitening, evaluated, keep, rng, options, previous=None, metric=None):
-    """Trend, expansion and repair in given coordinates."""
-    x, log_density, depth, edge, states, top, noise_sd = evaluated
-    keep = keep[depth_weights(depth[keep], edge) > NEGLIGIBLE]
-    x_kept, y = x[keep], log_density[keep]
-    weights = depth_weights(depth[keep], edge)
-    weights = weights / weights.sum()
-    z = whitening(x_kept)
-    trend = fit_trend(z, y, weights)
-    sharper = _rewhitened(whitening, trend, y, weights, noise_sd or 0.0)
-    if sharper is not None:
-        whitening, z = sharper, sharper(x_kept)
-        trend = fit_trend(z, y, weights)
-
-    data = _data(z, y, weights, trend, whitening, evaluated, rng, options)
-    metrics = _known_metrics(whitening, previous) if metric is None else [metric]
-    polynomial = _polynomial_metrics(whitening, data, evaluated, rng)
-    noise = noise_sd or 0.0
-    poor = min(max(options.target_loo_sd, 0.25 * beyond_noise(trend.residual_sd, noise)), 2.0 * options.target_loo_sd)
-    factors = _factors(options, previous)
-    known = previous is not None and len(previous.expansion.centers) > _quartics(x.shape[1])
-    if (
-        known
-        and (quartic := _all_quartics(data, options, rng)) is not None
-        and quartic[1].loo_sd < options.target_loo_sd
-    ):
-        data, expansion = quartic
-    else:
-        data, expansion = _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise)
+def _fit_in(whitening: Whitening, task: _Task, keep: np.ndarray, *, metric: np.ndarray | None = None) -> Surrogate:
+    """Trend, expansion and repair in given coordinates, and in a given metric or the best of several."""
+    options = task.options
+    keep = keep[depth_weights(task.depth[keep], task.edge) > NEGLIGIBLE]
+    values = _with_trend(whitening, task, keep)
+    data = _data(values, task)
+    metrics = _known_metrics(values.whitening, task.previous) if metric is None else [metric]
+    data, expansion = _known_quartics(data, task) or _with_learned_metric(data, metrics, values, task=task)
     if options.score_weight == "cv":
-        folds = make_folds(x_kept, states, rng)
-        expansion = with_best_share(data, expansion, folds, _neighbors(expansion.factor, options), options.jitter)
-    noise_sd = 0.0 if noise_sd is None else _noise_sd(data, expansion)
-    ceiling = float(y.max()) + ABOVE_DATA
-    surrogate = assemble(whitening, trend, expansion, edge, ceiling, top, noise_sd)
-    return _repaired(surrogate, data, evaluated, options)
+        folds = make_folds(task.x[keep], task.states, task.rng)
+        factors = _neighbors(expansion.factor, options)
+        expansion = with_best_share(data, expansion, folds, factors=factors, jitter=options.jitter)
+    ceiling = float(values.y.max()) + ABOVE_DATA
+    surrogate = assemble(
+        values.whitening,
+        values.trend,
+        expansion,
+        edge=task.edge,
+        ceiling=ceiling,
+        top=task.top,
+        noise_sd=_noise_sd(data, expansion) if task.noisy else 0.0,
+    )
+    return _repaired(surrogate, data, task)
 
 
-def _noise_sd(data, expansion):
+def _with_trend(whitening: Whitening, task: _Task, keep: np.ndarray) -> _Weighted:
+    """The values with these indices and their trend, in coordinates that the trend may correct."""
+    x, y = task.x[keep], task.log_density[keep]
+    weights = depth_weights(task.depth[keep], task.edge)
+    weights = weights / weights.sum()
+    z = whitening(x)
+    values = _Weighted(whitening, z, y, weights, fit_trend(z, y, weights))
+    sharper = _rewhitened(values, task.noise)
+    if sharper is None:
+        return values
+    z = sharper(x)
+    return _Weighted(sharper, z, y, weights, fit_trend(z, y, weights))
+
+
+def _noise_sd(data: Data, expansion: Expansion) -> float:
     inside = data.residual - expansion.values(data.z)
-    return estimate_noise_sd(data.z @ expansion.metric.T, inside, expansion.residuals, data.weights)
+    return estimate_noise_sd(
+        data.z @ expansion.metric.T, inside=inside, left_out=expansion.residuals, weights=data.weights
+    )
 
 
-def _rewhitened(whitening, trend, y, weights, noise_sd):
+def _rewhitened(values: _Weighted, noise_sd: float) -> Whitening | None:
     """Coordinates in which the fitted precision is the identity, where it is far from that and describes the values."""
+    whitening, trend, y, weights = values.whitening, values.trend, values.y, values.weights
     eigenvalues, vectors = linalg.eigh(trend.precision)
     sd = beyond_noise(np.sqrt(weights @ (y - weights @ y) ** 2), noise_sd)
     missed = beyond_noise(trend.residual_sd, noise_sd)
-    if (eigenvalues.min() > 0.2 and eigenvalues.max() < 20) or missed > 0.5 * sd:
+    low, high = _ISOTROPIC
+    if (eigenvalues.min() > low and eigenvalues.max() < high) or missed > _TREND_FITS * sd:
         return None
     usable = np.where(np.isclose(eigenvalues, FLATTEST), 1.0, eigenvalues)
     root = (vectors * np.sqrt(usable)) @ vectors.T
     return Whitening.of(whitening.back(trend.location[None])[0], root @ whitening.matrix)
 
 
-def _deep_points(evaluated, rng):
-    """At most 200 evaluated points that are too deep to be fitted to."""
-    negligible = np.flatnonzero(depth_weights(evaluated.depth, evaluated.edge) <= NEGLIGIBLE)
-    return evaluated.x[rng.permutation(negligible)[:200]]
+def _deep_points(task: _Task) -> np.ndarray:
+    """Some evaluated points that are too deep to be fitted to."""
+    negligible = np.flatnonzero(depth_weights(task.depth, task.edge) <= NEGLIGIBLE)
+    return task.x[task.rng.permutation(negligible)[:_MOST_DEEP]]
 
 
-def _data(z, y, weights, trend, whitening, evaluated, rng, options):
-    deep = np.ascontiguousarray(whitening(_deep_points(evaluated, rng)))
-    states = np.ascontiguousarray(whitening(evaluated.states))
-    centers = z[spread(z, options.n_basis, rng, weights)]
-    bare = make_jit_state(trend, evaluated.edge)
+def _data(values: _Weighted, task: _Task) -> Data:
+    z, options = values.z, task.options
+    deep = np.ascontiguousarray(values.whitening(_deep_points(task)))
+    states = np.ascontiguousarray(values.whitening(task.states))
+    centers = z[spread(z, options.n_basis, task.rng, values.weights)]
+    bare = make_jit_state(values.trend, task.edge)
     return Data(
         z=z,
-        residual=y - jit_state.values(bare, np.ascontiguousarray(z)),
-        weights=weights,
+        residual=values.y - jit_state.values(bare, np.ascontiguousarray(z)),
+        weights=values.weights,
         centers=centers,
-        score_weight=0.0 if options.score_weight == "cv" else options.score_weight,
+        score_weight=0.0 if isinstance(options.score_weight, str) else options.score_weight or 0.0,
         states=states,
         base_gradient=jit_state.gradients(bare, states),
         deep=deep,
-        deep_limit=evaluated.top - evaluated.edge - jit_state.values(bare, deep),
-        noisy=evaluated.noise_sd is not None,
+        deep_limit=task.top - task.edge - jit_state.values(bare, deep),
+        noisy=task.noisy,
     )
 
 
-def _factors(options, previous):
+def _factors(options: FitOptions, previous: Surrogate | None) -> tuple[float, ...]:
     """All bandwidths at first; the neighbors of the last choice once a fit is good."""
-    if previous is None or previous.error_sd > 0.5:
+    if previous is None or previous.error_sd > GOOD_FIT:
         return options.bandwidths
     return _neighbors(previous.expansion.factor, options)
 
 
-def _neighbors(factor, options):
+def _neighbors(factor: float, options: FitOptions) -> tuple[float, ...]:
+    """The bandwidth and the ones next to it."""
     order = sorted(options.bandwidths)
     at = order.index(factor)
     return tuple(order[max(at - 1, 0) : at + 2])
 
 
-def _known_metrics(whitening, previous):
+def _known_metrics(whitening: Whitening, previous: Surrogate | None) -> list[np.ndarray]:
     """What is known before the fit: nothing, or the last metric, which other coordinates do not make obsolete."""
     isotropic = np.eye(len(whitening.matrix))
     if previous is None:
@@ -318,75 +380,95 @@ def _known_metrics(whitening, previous):
     return [isotropic, previous.expansion.metric @ previous.whitening.matrix @ whitening.inverse]
 
 
-def _polynomial_metrics(whitening, data, evaluated, rng):
+def _polynomial_metrics(data: Data, whitening: Whitening, task: _Task) -> Iterator[np.ndarray]:
     """Metrics of quartic polynomials, expensive ones: of the values that the fit is to, and of many deeper ones too."""
-    yield polynomial_metric(data.z, data.residual, data.weights, rng)
-    edge = _DEEPER * evaluated.edge
-    weights = depth_weights(evaluated.depth, edge)
+    yield polynomial_metric(data.z, data.residual, data.weights, rng=task.rng)
+    edge = _DEEPER * task.edge
+    weights = depth_weights(task.depth, edge)
     rows = np.flatnonzero(weights > NEGLIGIBLE)
-    z, y, weights = whitening(evaluated.x[rows]), evaluated.log_density[rows], weights[rows] / weights[rows].sum()
+    z, y, weights = whitening(task.x[rows]), task.log_density[rows], weights[rows] / weights[rows].sum()
     trend = make_jit_state(fit_trend(z, y, weights), edge)
-    yield polynomial_metric(z, y - jit_state.values(trend, np.ascontiguousarray(z)), weights, rng)
+    yield polynomial_metric(z, y - jit_state.values(trend, np.ascontiguousarray(z)), weights, rng=task.rng)
 
 
-def _with_learned_metric(data, metrics, polynomial, factors, options, rng, poor, noise_sd):
+def _with_learned_metric(
+    data: Data, metrics: Sequence[np.ndarray], values: _Weighted, *, task: _Task
+) -> tuple[Data, Expansion]:
     """The expansion in the best of the given and the learned metrics; more centers if it is poor."""
-    best = min((fit_expansion(data, metric, factors, options.jitter) for metric in metrics), key=lambda e: e.loo_sd)
-    while beyond_noise(best.loo_sd, noise_sd) > poor and (metric := next(polynomial, None)) is not None:
-        trial = fit_expansion(data, metric, options.bandwidths, options.jitter)
+    options, noise = task.options, task.noise
+    factors, target = _factors(options, task.previous), options.target_loo_sd
+    poor = min(max(target, _POOR * beyond_noise(values.trend.residual_sd, noise)), _POOR_AT_MOST * target)
+    polynomial = _polynomial_metrics(data, values.whitening, task)
+
+    best = min(
+        (fit_expansion(data, metric, factors, jitter=options.jitter) for metric in metrics), key=lambda e: e.loo_sd
+    )
+    while beyond_noise(best.loo_sd, noise) > poor and (metric := next(polynomial, None)) is not None:
+        trial = fit_expansion(data, metric, options.bandwidths, jitter=options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
-    for _ in range(2):
-        trial = fit_expansion(data, gradient_metric(best, data), factors, options.jitter)
+    for _ in range(_METRIC_PASSES):
+        trial = fit_expansion(data, gradient_metric(best, data), factors, jitter=options.jitter)
         if not _clearly_better(trial, best, data):
             break
         best = trial
-    if beyond_noise(best.loo_sd, noise_sd) > options.target_loo_sd and len(data.z) > 4 * options.n_basis:
-        data = data._replace(centers=data.z[spread(data.z, 2 * options.n_basis, rng, data.weights)])
-        best = fit_expansion(data, best.metric, _neighbors(best.factor, options), options.jitter)
-        trial = fit_expansion(data, gradient_metric(best, data), (best.factor,), options.jitter)
+    if beyond_noise(best.loo_sd, noise) > target and len(data.z) > _VALUES_PER_CENTER * options.n_basis:
+        centers = data.z[spread(data.z, _MORE_CENTERS * options.n_basis, task.rng, data.weights)]
+        data = data._replace(centers=centers)
+        best = fit_expansion(data, best.metric, _neighbors(best.factor, options), jitter=options.jitter)
+        trial = fit_expansion(data, gradient_metric(best, data), (best.factor,), jitter=options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
-    if beyond_noise(best.loo_sd, noise_sd) > poor and (quartic := _all_quartics(data, options, rng)) is not None:
-        return quartic if quartic[1].loo_sd < 0.5 * best.loo_sd else (data, best)
+    if beyond_noise(best.loo_sd, noise) > poor and (quartic := _all_quartics(data, task)) is not None:
+        return quartic if quartic[1].loo_sd < _WORTH_QUARTICS * best.loo_sd else (data, best)
     return data, best
 
 
-def _all_quartics(data, options, rng):
+def _known_quartics(data: Data, task: _Task) -> tuple[Data, Expansion] | None:
+    """The expansion in all polynomials of degree four where the last fit had them, and they still serve."""
+    previous = task.previous
+    if previous is None or len(previous.expansion.centers) <= _quartics(task.x.shape[1]):
+        return None
+    found = _all_quartics(data, task)
+    return found if found is not None and found[1].loo_sd < task.options.target_loo_sd else None
+
+
+def _all_quartics(data: Data, task: _Task) -> tuple[Data, Expansion] | None:
     """The expansion in all polynomials of degree four; None where there are too many, or too few values.
 
     In the isotropic metric: a learned one makes some of them too small to tell from rounding.
     """
     n, dim = data.z.shape
-    size = _quartics(dim)
+    size, options = _quartics(dim), task.options
     if np.inf not in options.bandwidths or not len(data.centers) < size <= min(_MOST_QUARTICS, n / _VALUES_PER_QUARTIC):
         return None
-    data = data._replace(centers=data.z[rng.permutation(n)[: int(_CENTERS_PER_QUARTIC * size)]])
-    return data, fit_expansion(data, np.eye(dim), (np.inf,), options.jitter)
+    data = data._replace(centers=data.z[task.rng.permutation(n)[: int(_CENTERS_PER_QUARTIC * size)]])
+    return data, fit_expansion(data, np.eye(dim), (np.inf,), jitter=options.jitter)
 
 
-def _quartics(dim):
+def _quartics(dim: int) -> int:
+    """The number of polynomials of degree four."""
     return math.comb(dim + DEGREE, DEGREE)
 
 
-def _clearly_better(trial, best, data):
+def _clearly_better(trial: Expansion, best: Expansion, data: Data) -> bool:
     if data.noisy:
         return not no_worse(np.stack([trial.residuals, best.residuals], axis=1), data.weights)[1]
-    return trial.loo_sd < 0.95 * best.loo_sd
+    return trial.loo_sd < _BETTER * best.loo_sd
 
 
-def _repaired(surrogate, data, evaluated, options):
+def _repaired(surrogate: Surrogate, data: Data, task: _Task) -> Surrogate:
     """Take in evaluated points that the surrogate puts in the bulk and the truth far outside, while the bulk allows it.
 
     They become centers and lightly weighted data at a depth where no chain would go.
     """
     n, weights = len(data.z), data.weights
-    target = evaluated.top - evaluated.edge - 10.0
-    bare = make_jit_state(surrogate.trend, evaluated.edge)
-    for _ in range(4):
-        bad = _violators(surrogate, evaluated)
+    target = task.top - task.edge - _REPAIR_DEPTH
+    bare = make_jit_state(surrogate.trend, task.edge)
+    for _ in range(_REPAIRS):
+        bad = _violators(surrogate, task)
         if not len(bad):
             break
-        z = np.ascontiguousarray(surrogate.whitening(evaluated.x[bad]))
-        light = np.concatenate([data.weights, np.full(len(z), 0.02 * data.weights.max())])
+        z = np.ascontiguousarray(surrogate.whitening(task.x[bad]))
+        light = np.concatenate([data.weights, np.full(len(z), _REPAIR_WEIGHT * data.weights.max())])
         data = data._replace(
             z=np.vstack([data.z, z]),
             residual=np.concatenate([data.residual, target - jit_state.values(bare, z)]),
@@ -395,19 +477,19 @@ def _repaired(surrogate, data, evaluated, options):
             score_weight=surrogate.expansion.score_weight,
         )
         old = surrogate.expansion
-        new = fit_expansion(data, old.metric, (old.factor,), options.jitter)
+        new = fit_expansion(data, old.metric, (old.factor,), jitter=task.options.jitter)
         error_before, error = (float(np.sqrt(weights @ e.residuals[:n] ** 2)) for e in (old, new))
-        if error > max((1.2 if data.noisy else 1.3) * error_before, 0.1):
+        if error > max((_SPOILT_NOISY if data.noisy else _SPOILT) * error_before, _HARMLESS):
             break  # a wall that a smooth kernel can build only by spoiling the bulk
         surrogate = surrogate.with_expansion(new)
     return surrogate
 
 
-def _violators(surrogate, evaluated):
-    """Indices of at most fifty points, the worst first."""
-    deep = np.flatnonzero(depth_weights(evaluated.depth, evaluated.edge) <= NEGLIGIBLE)
+def _violators(surrogate: Surrogate, task: _Task) -> np.ndarray:
+    """Indices of points, the worst first."""
+    deep = np.flatnonzero(depth_weights(task.depth, task.edge) <= NEGLIGIBLE)
     if not len(deep):
         return deep
-    claimed = evaluated.top - surrogate.log_density(evaluated.x[deep])
+    claimed = task.top - surrogate.log_density(task.x[deep])
     order = np.argsort(claimed)
-    return deep[order[claimed[order] < evaluated.edge]][:50]
+    return deep[order[claimed[order] < task.edge]][:_MOST_VIOLATORS]

@@ -13,9 +13,11 @@ from scipy import linalg
 from kmc.linalg import symmetric_power
 from kmc.surrogates.expansion import Data, Expansion
 
-_MOST_POINTS = 1500
-_DEGREE = 4
-_RIDGES = np.logspace(-13, -1, 7)
+# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
+_MOST_POINTS = 1500  # of a polynomial fit (tried: quartics)
+_DEGREE = 4  # (tried: cubics do not find the metric)
+_RIDGES = np.logspace(-13, -1, 7)  # candidates
+_ISOTROPIC = 0.02  # of the metric, so that no direction has length zero (prototypes)
 
 
 def gradient_metric(expansion: Expansion, data: Data) -> np.ndarray:
@@ -23,7 +25,7 @@ def gradient_metric(expansion: Expansion, data: Data) -> np.ndarray:
     return _metric(expansion.gradients(data.z), data.weights)
 
 
-def polynomial_metric(z: np.ndarray, y: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def polynomial_metric(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:
     """The metric of a kernel ridge regression of y on polynomials of degree four, shape (d, d).
 
     At most 1500 random points take part; the ridge is chosen by exact leave-one-out.
@@ -48,10 +50,10 @@ def polynomial_metric(z: np.ndarray, y: np.ndarray, weights: np.ndarray, rng: np
     return _metric(gradients, weights)
 
 
-def _metric(gradients, weights):
+def _metric(gradients: np.ndarray, weights: np.ndarray) -> np.ndarray:
     half = np.sqrt(weights)[:, None] * gradients
     outer = half.T @ half
     dim, trace = len(outer), np.trace(outer)
     if not trace > 0:
         return np.eye(dim)
-    return symmetric_power(outer * (dim / trace) + 0.02 * np.eye(dim), 0.5)
+    return symmetric_power(outer * (dim / trace) + _ISOTROPIC * np.eye(dim), 0.5)

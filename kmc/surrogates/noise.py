@@ -12,7 +12,9 @@ import math
 import numpy as np
 from scipy.spatial import cKDTree
 
-_EXPLAINED = 3.0  # sds of noise
+# "Tried" is docs/what-was-tried.md, noisy targets; the other was set by hand.
+_EXPLAINED = 3.0  # sds of noise by which a value may be off
+_HIGHEST = 3  # of the settled values is the top: the third largest (tried)
 
 
 def beyond_noise(sd: float, noise_sd: float) -> float:
@@ -44,10 +46,10 @@ def settled(values: np.ndarray, predicted: np.ndarray, noise_sd: float) -> np.nd
 def highest(values: np.ndarray) -> float:
     """The third largest of settled values (n,): one or two estimates that are far too high do not decide."""
     finite = np.sort(values[np.isfinite(values)])
-    return float(finite[-min(3, len(finite))]) if len(finite) else -np.inf
+    return float(finite[-min(_HIGHEST, len(finite))]) if len(finite) else -np.inf
 
 
-def estimate_noise_sd(u: np.ndarray, inside: np.ndarray, left_out: np.ndarray, weights: np.ndarray) -> float:
+def estimate_noise_sd(u: np.ndarray, *, inside: np.ndarray, left_out: np.ndarray, weights: np.ndarray) -> float:
     """The sd of the noise, from differences between the residuals of nearest neighbors.
 
     Residuals of the fit are too small and leave-one-out residuals too large, by factors whose product is one for least

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,10 @@ from kmc.surrogates.wall_jit_state import WalledState
 from kmc.surrogates.walls import Wall, walled
 from kmc.surrogates.whitening import Whitening, whiten_states
 
+# "Prototypes" are runs from before this package; others were set by hand.
+_PAST_EDGE = 36.0  # nats: depth past the edge from which the trend falls as a logarithm; deeper than all that counts
 QUARTICS_IN_SUM = 600  # centers of polynomials, beyond which their sum is formed once and for all
+_REACH = 0.95  # quantile of the centers' distances, within which there are data
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,22 @@ class Surrogate(InCoordinates):
         """Largest over smallest mean square of the surrogate's gradient along a direction: large on a curved ridge."""
         return float(np.linalg.cond(self.expansion.metric) ** 2)
 
+    def facts(self) -> dict[str, Any]:
+        """What results say about it."""
+        facts = {
+            "surrogate_loo_sd": self.loo_sd,
+            "surrogate_score_weight": self.expansion.score_weight,
+            "surrogate_trend_sd": self.trend_sd,
+            "surrogate_metric_spread": self.metric_spread,
+            "surrogate_driver": self.transport.driver,
+            "surrogate_bandwidth_factor": self.expansion.factor,
+            "surrogate_n_values": self.n_values,
+        }
+        if self.wall is None:
+            return facts
+        words = "a curved surface" if self.transport.size else self.wall.description()
+        return facts | {"surrogate_wall": words, "surrogate_wall_share": self.wall.share}
+
     def with_expansion(self, expansion: Expansion) -> Surrogate:
         """The same with another kernel part."""
         return self._with(self.whitening, self.trend, expansion)
@@ -95,8 +115,9 @@ class Surrogate(InCoordinates):
         whitening = Whitening.of(origin, step.matrix @ self.whitening.matrix)
         return self._with(whitening, trend, expansion)
 
-    def _with(self, whitening, trend, expansion):
-        new = assemble(whitening, trend, expansion, self.edge, self.jit_state.ceiling, self.top, self.noise_sd)
+    def _with(self, whitening: Whitening, trend: Trend, expansion: Expansion) -> Surrogate:
+        known = {"edge": self.edge, "ceiling": self.jit_state.ceiling, "top": self.top, "noise_sd": self.noise_sd}
+        new = assemble(whitening, trend, expansion, **known)
         return replace(new, transport=self.transport).with_wall(self.wall)
 
 
@@ -104,6 +125,7 @@ def assemble(
     whitening: Whitening,
     trend: Trend,
     expansion: Expansion,
+    *,
     edge: float,
     ceiling: float,
     top: float,
@@ -112,7 +134,7 @@ def assemble(
     """Put the parts together; ``ceiling`` is a log-density that the surrogate does not exceed."""
     return Surrogate(
         whitening=whitening,
-        jit_state=make_jit_state(trend, edge, expansion, ceiling),
+        jit_state=make_jit_state(trend, edge, expansion, ceiling=ceiling),
         trend=trend,
         expansion=expansion,
         loo_sd=expansion.loo_sd,
@@ -125,17 +147,17 @@ def assemble(
 
 
 def make_jit_state(
-    trend: Trend, edge: float, expansion: Expansion | None = None, ceiling: float = np.inf
+    trend: Trend, edge: float, expansion: Expansion | None = None, *, ceiling: float = np.inf
 ) -> jit_state.SurrogateJitState:
     """The trend alone, or the whole surrogate, as arrays for the jitted loops."""
     dim = len(trend.location)
-    cap = edge + 36.0  # deeper than all values that count
+    cap = edge + _PAST_EDGE
     common = (
         np.ascontiguousarray(trend.location),
         np.ascontiguousarray(trend.precision),
         trend.dof,
         cap,
-        dim / 2 + 2.0,
+        dim / 2 + 2.0,  # the scale of the logarithm (prototypes)
     )
     if expansion is None:
         no_sections = (np.eye(dim), np.zeros(dim), np.zeros((dim, 1)), np.zeros(1), 1.0)
@@ -143,7 +165,7 @@ def make_jit_state(
     metric = np.ascontiguousarray(expansion.metric)
     centers = np.ascontiguousarray(((expansion.centers - expansion.origin) @ metric.T).T)
     constant = trend.constant + expansion.offset
-    reach = float(np.quantile(np.linalg.norm(expansion.centers, axis=1), 0.95))
+    reach = float(np.quantile(np.linalg.norm(expansion.centers, axis=1), _REACH))
     radial = isinstance(expansion.kernel, Gaussian)
     coefficients, quartic = expansion.coefficients, jit_state.SurrogateJitState._field_defaults["quartic"]
     if not radial and len(coefficients) > QUARTICS_IN_SUM:

@@ -8,7 +8,7 @@ in a few steps what lies thousands of scales apart, and depths no longer grow wi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,10 +18,14 @@ from scipy import optimize, special
 from kmc.surrogates.trend import fit_student
 from kmc.surrogates.whitening import whiten_states
 
-_DOFS = (1.0, 2.0, 3.0, 5.0)  # tried first: a tail that is lighter needs no transport
+# Set by hand.
+_DOFS = (1.0, 2.0, 3.0, 5.0)  # of radial tails: one that is lighter needs no transport
 _MOST_POINTS = 600  # that a guess is fitted to
 _LARGEST_DIM = 12  # of separate tails
-_LOG_DOFS = math.log(0.7), math.log(50.0)
+_FIRST_DOF = 2.0  # of each of them
+_LOG_DOFS = math.log(0.7), math.log(50.0)  # between which it stays
+_FURTHEST_CENTER, _LARGEST_LOG_SCALE = 2.0, 3.0  # in spreads of the states
+_EVALUATIONS = 20  # of their least squares
 _NEAR, _FAR = 1e-5, 35.0  # distances below which a quantile is a multiple of it, and beyond which it is cut
 
 
@@ -68,7 +72,7 @@ class HeavyTails:
         student = (constants - half * np.log1p(square / self.dofs)).sum(axis=1)
         return student + 0.5 * np.sum(u**2, axis=1) + np.linalg.slogdet(self.matrix)[1]
 
-    def _mapped(self, z, quantile):
+    def _mapped(self, z: np.ndarray, quantile: Callable[..., np.ndarray]) -> np.ndarray:
         if not self.radial:
             return np.sign(z) * quantile(np.abs(z), self.dofs, 1)
         length = np.linalg.norm(z, axis=1, keepdims=True)
@@ -76,7 +80,7 @@ class HeavyTails:
         return z * (mapped / np.where(length > 0, length, 1.0))
 
 
-def _to_normal(r, dof, dim):
+def _to_normal(r: np.ndarray, dof: np.ndarray, dim: int) -> np.ndarray:
     """The distance from 0 of a standard normal in ``dim`` dimensions that is as improbable as r of a Student-t."""
     share, ratio = r * r / (dof + r * r), dof / (dof + r * r)
     below, above = special.betainc(0.5 * dim, 0.5 * dof, share), special.betainc(0.5 * dof, 0.5 * dim, ratio)
@@ -84,7 +88,7 @@ def _to_normal(r, dof, dim):
     return np.where(r < _NEAR, r * _slope(dof, dim), np.minimum(np.sqrt(2.0 * half), _FAR))
 
 
-def _to_student(r, dof, dim):
+def _to_student(r: np.ndarray, dof: np.ndarray, dim: int) -> np.ndarray:
     """The inverse of :func:`_to_normal`."""
     near = r < _NEAR * _slope(dof, dim)
     half = 0.5 * np.minimum(r, _FAR) ** 2
@@ -96,14 +100,14 @@ def _to_student(r, dof, dim):
     return np.where(near, r / _slope(dof, dim), np.sqrt(dof * square))
 
 
-def _slope(dof, dim):
+def _slope(dof: np.ndarray, dim: int) -> np.ndarray:
     """du/dr at 0."""
     constant = special.gammaln(0.5 * (dof + dim)) - special.gammaln(0.5 * dof) - 0.5 * dim * np.log(0.5 * dof)
     return np.exp(constant / dim)
 
 
 def heavy_tails(
-    x: np.ndarray, log_density: np.ndarray, weights: np.ndarray, states: np.ndarray
+    x: np.ndarray, log_density: np.ndarray, weights: np.ndarray, *, states: np.ndarray
 ) -> Iterator[HeavyTails]:
     """Transports for values (n,) at x (n, d) that are Student-t, radial ones and one of separate tails."""
     rows = slice(None, None, max(len(x) // _MOST_POINTS, 1))
@@ -112,7 +116,7 @@ def heavy_tails(
     z = white(x)
     for dof in _DOFS:
         try:
-            trend = fit_student(z, y, weights, dof)
+            trend = fit_student(z, y, weights, dof=dof)
             root = np.linalg.cholesky(trend.precision).T
         except np.linalg.LinAlgError:
             continue
@@ -120,26 +124,28 @@ def heavy_tails(
         origin = white.back(trend.location[None])[0]
         yield HeavyTails(origin, matrix, np.linalg.inv(matrix), np.array([dof]), radial=True)
     if 1 < x.shape[1] <= _LARGEST_DIM:
-        yield _separate(x, y, weights, states)
+        yield _separate(x, y, weights, states=states)
 
 
-def _separate(x, y, weights, states):
+def _separate(x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, states: np.ndarray) -> HeavyTails:
     """Centers, scales and degrees of freedom of all coordinates, by least squares on the values."""
     d = x.shape[1]
     low, center, high = np.quantile(states, [0.25, 0.5, 0.75], axis=0)
     unit = np.where(high > low, 0.5 * (high - low), 1.0)
     root = np.sqrt(weights)
 
-    def residuals(theta):
+    def residuals(theta: np.ndarray) -> np.ndarray:
         shifts, log_scales, log_dofs = np.split(theta, 3)
         dofs = np.exp(log_dofs)
         z = (x - center - shifts * unit) / (unit * np.exp(log_scales))
         misfit = y + np.sum(0.5 * (dofs + 1.0) * np.log1p(z * z / dofs), axis=1)
         return root * (misfit - weights @ misfit)
 
-    start = np.repeat([0.0, 0.0, math.log(2.0)], d)
-    reach = np.repeat([2.0, 3.0], d)
+    start = np.repeat([0.0, 0.0, math.log(_FIRST_DOF)], d)
+    reach = np.repeat([_FURTHEST_CENTER, _LARGEST_LOG_SCALE], d)
     bounds = np.r_[-reach, np.full(d, _LOG_DOFS[0])], np.r_[reach, np.full(d, _LOG_DOFS[1])]
-    shifts, log_scales, log_dofs = np.split(optimize.least_squares(residuals, start, bounds=bounds, max_nfev=20).x, 3)
+    shifts, log_scales, log_dofs = np.split(
+        optimize.least_squares(residuals, start, bounds=bounds, max_nfev=_EVALUATIONS).x, 3
+    )
     scale = unit * np.exp(log_scales)
     return HeavyTails(center + shifts * unit, np.diag(1.0 / scale), np.diag(scale), np.exp(log_dofs), radial=False)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg, optimize
@@ -24,17 +24,26 @@ from kmc.surrogates.noise import beyond_noise, highest
 from kmc.surrogates.tails import heavy_tails
 from kmc.surrogates.trend import quadratic_features
 
+# "Tried" is docs/what-was-tried.md, funnels; others were set by hand.
 _LARGEST_LOG_SCALE = 10.0  # beyond it scales no longer change
 _STEEPEST = 3.0  # slope of a first guess, in units of the driver's spread
+_LEAST_DISTANCE = 1e-3  # from the middle, in spreads, in these guesses
+_PASSES, _PASSES_MOVING = 3, 6  # of a guess, around fixed and moving centers
 _CURVED = 0.5  # nats by which the best quadratic misses the log-density, at which to look for a funnel
-_GAIN = 0.4  # the part of this misfit that a transport must leave at most
-_LOSS = 0.7  # the part above which it is given up
-_CHANGE = 0.8  # what a new one must leave at most of the misfit of the one in use
+_GAIN = 0.4  # of this misfit is left at most by a transport (tried)
+_LOSS = 0.7  # of it is left by one that is given up
+_CHANGE = 0.8  # of the misfit of the one in use is left at most by a new one
 _PROMISE = 0.9  # the same of a first guess, to be refined
-_FURTHEST = 1.0  # of a center from the mean of the states, in spreads: further out a funnel is a bend
-_WORTH = 1.1  # of the misfit is what round slopes and loadings may cost
+_FURTHEST = 1.0  # of a center from the mean of the states, in spreads: further out a funnel is a bend (tried)
+_START_INSIDE = 0.99  # of that, where the refinement starts
+_WORTH = 1.1  # times the misfit is what round slopes and loadings may cost (tried)
+_STEPS_OF_SLOPE = 2.0  # round slopes, for each unit (tried: halves)
+_DEPTH = 2.0  # times the bulk, to which values count
 _MOST_POINTS = 600  # that slopes are refined with
 _LARGEST_DIM = 12  # in which they are
+_EVALUATIONS = 15  # of that least squares
+_LEAST_SPARE = 1e-3  # of the values, in generalized cross-validation
+_JITTER = 1e-9  # of the mean eigenvalue, in the normal equations
 
 
 class Transport(Protocol):
@@ -114,10 +123,10 @@ class Funnel:
         """log |du/dx| at the rows of x, shape (n,)."""
         return -self._log_scales(x).sum(axis=1)
 
-    def _middle(self, x):
+    def _middle(self, x: np.ndarray) -> np.ndarray:
         return self.centers + (x[:, self.location] - self.centers[self.location])[:, None] * self.loadings
 
-    def _log_scales(self, x):
+    def _log_scales(self, x: np.ndarray) -> np.ndarray:
         furthest = _LARGEST_LOG_SCALE / max(np.abs(self.slopes).max(), 1e-300)
         return np.clip(x[:, self.driver] - self.origin, -furthest, furthest)[:, None] * self.slopes
 
@@ -126,6 +135,7 @@ def find_transport(
     x: np.ndarray,
     log_density: np.ndarray,
     states: np.ndarray,
+    *,
     current: Transport,
     noise_sd: float = 0.0,
     noisy: bool = False,
@@ -150,20 +160,21 @@ def find_transport(
     """
     if x.shape[1] < 2:
         return current
-    plain = _Misfit.of(IDENTITY, x, log_density, noise_sd, noisy)
+    noise = _Noise(noise_sd, noisy)
+    plain = _Misfit.of(IDENTITY, x, log_density, noise=noise)
     if plain.sd < _CURVED:
         return current
-    now = plain if isinstance(current, Identity) else _Misfit.of(current, x, log_density, noise_sd, noisy)
+    now = plain if isinstance(current, Identity) else _Misfit.of(current, x, log_density, noise=noise)
     if now.sd > _LOSS * plain.sd:
         now = plain
     best = now
     for around in (_fixed, _moving) if x.shape[1] > 2 else (_fixed,):
-        guesses = [_Misfit.of(funnel, x, log_density, noise_sd, noisy) for funnel in around(states)]
+        guesses = [_Misfit.of(funnel, x, log_density, noise=noise) for funnel in around(states)]
         guess = min(guesses, key=lambda m: m.sd)
         if guess.sd < _PROMISE * best.sd:
-            found = _Misfit.of(_refined(guess, states), x, log_density, noise_sd, noisy)
+            found = _Misfit.of(_refined(guess, states), x, log_density, noise=noise)
             better = min(guess, found, key=lambda m: m.sd)
-            simple = _Misfit.of(_rounded(better.transport), x, log_density, noise_sd, noisy)
+            simple = _Misfit.of(_rounded(better.transport), x, log_density, noise=noise)
             better = simple if simple.sd < _WORTH * better.sd else better
             if better.sd < min(_CHANGE * best.sd, _GAIN * plain.sd):
                 best = better
@@ -171,11 +182,18 @@ def find_transport(
             break
     if best is plain and not noisy:
         tails = [
-            _Misfit.of(tail, x, log_density, noise_sd, noisy)
-            for tail in heavy_tails(plain.x, plain.log_density, plain.weights, states)
+            _Misfit.of(tail, x, log_density, noise=noise)
+            for tail in heavy_tails(plain.x, plain.log_density, plain.weights, states=states)
         ]
         best = min([m for m in tails if m.sd < _GAIN * plain.sd], key=lambda m: m.sd, default=plain)
     return best.transport
+
+
+class _Noise(NamedTuple):
+    """Of the values."""
+
+    sd: float  # as far as it is known
+    noisy: bool  # whether there may be some
 
 
 @dataclass(frozen=True)
@@ -189,19 +207,19 @@ class _Misfit:
     sd: float
 
     @classmethod
-    def of(cls, transport, x, log_density, noise_sd, noisy):
+    def of(cls, transport: Transport, x: np.ndarray, log_density: np.ndarray, *, noise: _Noise) -> _Misfit:
         values = log_density - transport.log_jacobian(x)
-        top = highest(values) if noisy else values.max()
-        weights = depth_weights(top - values, 2.0 * bulk_depth(x.shape[1]))
+        top = highest(values) if noise.noisy else values.max()
+        weights = depth_weights(top - values, _DEPTH * bulk_depth(x.shape[1]))
         rows = weights > NEGLIGIBLE
         x, log_density, weights = x[rows], log_density[rows], weights[rows] / weights[rows].sum()
-        sd = float(np.linalg.norm(_residuals(transport, x, log_density, weights)))
+        sd = float(np.linalg.norm(_residuals(transport, x, log_density, weights=weights)))
         spare = 1.0 - (quadratic_features(x[:1]).size + transport.size) * np.sum(weights**2)
-        sd = beyond_noise(sd / max(spare, 1e-3), noise_sd)  # by generalized cross-validation
+        sd = beyond_noise(sd / max(spare, _LEAST_SPARE), noise.sd)  # by generalized cross-validation
         return cls(transport, x, log_density, weights, sd)
 
 
-def _residuals(transport, x, log_density, weights):
+def _residuals(transport: Transport, x: np.ndarray, log_density: np.ndarray, *, weights: np.ndarray) -> np.ndarray:
     """Of the weighted least-squares quadratic in the coordinates of a transport, weighted (n,)."""
     u, values = transport(x), log_density - transport.log_jacobian(x)
     scale = u.std(axis=0)
@@ -209,7 +227,7 @@ def _residuals(transport, x, log_density, weights):
     root = np.sqrt(weights)
     features, values = root[:, None] * features, root * values
     gram = features.T @ features
-    gram[np.diag_indices_from(gram)] += 1e-9 * np.trace(gram) / len(gram)
+    gram[np.diag_indices_from(gram)] += _JITTER * np.trace(gram) / len(gram)
     return values - features @ linalg.solve(gram, features.T @ values, assume_a="pos", check_finite=False)
 
 
@@ -228,7 +246,7 @@ def _moving(states: np.ndarray) -> Iterator[Funnel]:
             yield min(others, key=lambda funnel: float(np.sum(np.log(funnel(states).std(axis=0) + 1e-300))))
 
 
-def _guess(states, driver, location):
+def _guess(states: np.ndarray, driver: int, location: int | None) -> Funnel:
     """Slopes by regression of log-distances from the middle on the driver, and the middle where they are short."""
     spread = states.std(axis=0)
     origin = float(np.median(states[:, driver]))
@@ -236,8 +254,8 @@ def _guess(states, driver, location):
     deviations = t - t.mean()
     centers, loadings = np.median(states, axis=0), np.zeros(len(spread))
     middle = np.broadcast_to(centers, states.shape)
-    for _ in range(3 if location is None else 6):
-        logs = np.log(np.maximum(np.abs(states - middle), 1e-3 * spread + 1e-300))
+    for _ in range(_PASSES if location is None else _PASSES_MOVING):
+        logs = np.log(np.maximum(np.abs(states - middle), _LEAST_DISTANCE * spread + 1e-300))
         slopes = np.clip(deviations @ logs / (deviations @ deviations), -_STEEPEST, _STEEPEST)
         slopes[driver] = 0.0
         weights = np.exp(-2.0 * t[:, None] * slopes)
@@ -262,7 +280,9 @@ def _rounded(funnel: Transport) -> Transport:
     neck what is nearly so is not good enough.
     """
     assert isinstance(funnel, Funnel)
-    return replace(funnel, slopes=np.round(2.0 * funnel.slopes) / 2.0, loadings=np.round(funnel.loadings))
+    return replace(
+        funnel, slopes=np.round(_STEPS_OF_SLOPE * funnel.slopes) / _STEPS_OF_SLOPE, loadings=np.round(funnel.loadings)
+    )
 
 
 def _refined(guess: _Misfit, states: np.ndarray) -> Transport:
@@ -280,7 +300,7 @@ def _refined(guess: _Misfit, states: np.ndarray) -> Transport:
     off = (states.mean(axis=0) - funnel.centers)[scaled] / unit[scaled] * (not np.any(loaded))
     sizes = np.cumsum([d - 1, d - 1])
 
-    def with_parameters(theta):
+    def with_parameters(theta: np.ndarray) -> Funnel:
         slopes, centers, loadings = np.zeros((3, d))
         slopes[scaled], centers[scaled], loadings[loaded] = np.split(theta, sizes)
         return replace(
@@ -290,14 +310,14 @@ def _refined(guess: _Misfit, states: np.ndarray) -> Transport:
             loadings=funnel.loadings + loadings * unit / unit[funnel.location],
         )
 
-    inside, free = 0.99 * _FURTHEST, np.full(d - 1 + loaded.sum(), np.inf)
+    inside, free = _START_INSIDE * _FURTHEST, np.full(d - 1 + loaded.sum(), np.inf)
     start = np.insert(np.zeros(len(free)), d - 1, np.clip(0.0, off - inside, off + inside))
     low = np.insert(-free, d - 1, off - _FURTHEST)
     high = np.insert(free, d - 1, off + _FURTHEST)
     solution = optimize.least_squares(
-        lambda theta: _residuals(with_parameters(theta), x, log_density, weights),
+        lambda theta: _residuals(with_parameters(theta), x, log_density, weights=weights),
         start,
         bounds=(low, high),
-        max_nfev=15,
+        max_nfev=_EVALUATIONS,
     )
     return with_parameters(solution.x)

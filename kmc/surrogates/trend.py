@@ -7,11 +7,25 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kmc.linalg import ridge_path
+from kmc.linalg import RidgePath, ridge_path
 
-DOFS = (1.0, 2.0, 4.0, 8.0)
+# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
+DOFS = (1.0, 2.0, 4.0, 8.0)  # candidates for degrees of freedom (prototypes)
 FLATTEST = 0.02  # least eigenvalue of the precision, in whitened coordinates: the trend must fall in every direction
-_FLATTEST_KNOWN = 1e-5  # the same where the values are quadratic beyond doubt and only the whitening is off
+_FLATTEST_KNOWN = 1e-5  # the same where the values are quadratic beyond doubt and only the whitening is off (tried)
+_LITERAL = 0.5  # of the residual sd: a flatter trend that leaves less is believed
+_GAUSSIAN = 0.1  # nats of residual sd: with less, no other tail is tried
+_HEAVY, _HEAVY_MOST = 0.65, 0.5  # of the Gaussian's residual sd, and nats: a Student-t leaves less (prototypes)
+_RIDGES = np.logspace(-8, 2, 21)  # candidates, by leave-one-out (prototypes)
+_EXACT_RIDGES = np.logspace(-14, 2, 33)  # the same by generalized cross-validation (tried: Gaussian 50-d)
+_SPARE, _LEAST_SPARE = 0.05, 5.0  # of the values, and values, beyond those that determine a quadratic
+_EXACT = 1e-3  # of the values' sd: a smaller error is a quadratic beyond doubt
+_ITERATIONS = 20  # of Gauss-Newton
+_DAMPING, _LEAST_DAMPING = 1e-3, 1e-9  # at first, and at least
+_LESS, _MORE = 0.2, 10.0  # factors of the damping after a step that was good or not
+_CONVERGED = 0.999  # of the loss, which a step must leave at most for another one
+_CLIPPED_SLOPE = 0.1  # of the slope, where q is clipped: just enough to come back
+_LEAST_SHIFT = -0.5  # degrees of freedom that the constant of q may take
 
 
 class Trend(NamedTuple):
@@ -37,10 +51,10 @@ def fit_trend(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
         Summing to one.
     """
     gaussian = fit_gaussian(z, y, weights)
-    if gaussian.residual_sd < 0.1 or len(z) < 2 * quadratic_features(z[:1]).shape[1]:
+    if gaussian.residual_sd < _GAUSSIAN or len(z) < 2 * quadratic_features(z[:1]).shape[1]:
         return gaussian
-    student = min((fit_student(z, y, weights, dof) for dof in DOFS), key=lambda t: t.residual_sd)
-    heavy = student.residual_sd < min(0.65 * gaussian.residual_sd, 0.5)
+    student = min((fit_student(z, y, weights, dof=dof) for dof in DOFS), key=lambda t: t.residual_sd)
+    heavy = student.residual_sd < min(_HEAVY * gaussian.residual_sd, _HEAVY_MOST)
     return student if heavy else gaussian
 
 
@@ -51,33 +65,32 @@ def fit_gaussian(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
     target = y + 0.5 * np.einsum("ij,ij->i", z, z)
     features, target = features - weights @ features, target - weights @ target
     path = ridge_path((weights[:, None] * features).T @ features, (weights * target) @ features)
-    grid = np.logspace(-8, 2, 21)
-    loo = weights @ path.leave_one_out(features, target, weights, grid) ** 2
-    best = float(grid[np.argmin(loo)])
-    exact = _exact(path, features, target, weights)
+    loo = weights @ path.leave_one_out(features, target, weights, _RIDGES) ** 2
+    best = float(_RIDGES[np.argmin(loo)])
+    exact = _exact(path, features, target=target, weights=weights)
     solution = path.coefficients(best if exact is None else exact)
     linear, quadratic = solution[:d], _symmetric(solution[d:], d)
-    return _completed(np.eye(d) - 2.0 * quadratic, linear, 0.0, z, y, weights)
+    return _completed(np.eye(d) - 2.0 * quadratic, linear, _Values(z, y, weights))
 
 
-def _exact(path, features, target, weights):
+def _exact(path: RidgePath, features: np.ndarray, *, target: np.ndarray, weights: np.ndarray) -> float | None:
     """The best ridge where the values are a quadratic beyond doubt; None where they are not.
 
     Leave-one-out says nothing of points that determine a direction alone, and in many dimensions most of the first
     points do. Generalized cross-validation, RSS / (1 - tr H / n)², does, given some values beyond those that it takes
     to determine a quadratic.
     """
-    grid = np.logspace(-14, 2, 33)
+    grid = _EXACT_RIDGES
     n = 1.0 / np.sum(weights**2)
     spare = n - 1.0 - np.sum(path.eigenvalues[:, None] / (path.eigenvalues[:, None] + grid), axis=0)
     residuals = target[:, None] - features @ np.stack([path.coefficients(float(r)) for r in grid], axis=1)
     error = np.sqrt(weights @ residuals**2) / np.maximum(spare / n, 1e-300)
-    error[spare < max(0.05 * n, 5.0)] = np.inf
+    error[spare < max(_SPARE * n, _LEAST_SPARE)] = np.inf
     best = int(np.argmin(error))
-    return float(grid[best]) if error[best] < 1e-3 * np.sqrt(weights @ target**2) else None
+    return float(grid[best]) if error[best] < _EXACT * np.sqrt(weights @ target**2) else None
 
 
-def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, dof: float, iterations: int = 20) -> Trend:
+def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, dof: float) -> Trend:
     """Damped Gauss–Newton on y = c - (ν + d)/2 log(1 + q/ν) over c and the coefficients of the quadratic q."""
     d = z.shape[1]
     features = quadratic_features(z)
@@ -85,9 +98,9 @@ def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, dof: float, i
     theta[1 + d :][_diagonal(d)] = 1.0  # q = |z|²
     half = 0.5 * (dof + d)
     root = np.sqrt(weights)
-    damping = 1e-3
+    damping = _DAMPING
 
-    def model(theta):
+    def model(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         q = np.maximum(features @ theta, 0.0)
         shape = -half * np.log1p(q / dof)
         constant = weights @ (y - shape)
@@ -95,8 +108,8 @@ def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, dof: float, i
 
     q, residual = model(theta)
     loss = weights @ residual**2
-    for _ in range(iterations):
-        slope = np.where(q > 0, 1.0, 0.1) * -half / (dof + q)  # where q is clipped, just enough to come back
+    for _ in range(_ITERATIONS):
+        slope = np.where(q > 0, 1.0, _CLIPPED_SLOPE) * -half / (dof + q)
         jacobian = slope[:, None] * features
         jacobian = root[:, None] * (jacobian - weights @ jacobian)
         normal = jacobian.T @ jacobian
@@ -109,19 +122,19 @@ def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, dof: float, i
         trial_q, trial_residual = model(theta + step)
         trial_loss = weights @ trial_residual**2
         if trial_loss < loss:
-            converged = trial_loss > 0.999 * loss
+            converged = trial_loss > _CONVERGED * loss
             theta, q, residual, loss = theta + step, trial_q, trial_residual, trial_loss
-            damping = max(0.2 * damping, 1e-9)
+            damping = max(_LESS * damping, _LEAST_DAMPING)
             if converged:
                 break
         else:
-            damping *= 10.0
+            damping *= _MORE
     precision = _symmetric(theta[1 + d :], d)
     precision = _raised(precision)
     location = -0.5 * linalg.solve(precision, theta[1 : 1 + d], assume_a="pos")
     # q must vanish at its minimum: fold its constant into the scale, (1 + (q + e)/ν) = (1 + e/ν)(1 + q/(ν + e))
-    excess = max(theta[0] - location @ precision @ location, -0.5 * dof)
-    return _with_residual(location, precision / (1.0 + excess / dof), dof, z, y, weights)
+    excess = max(theta[0] - location @ precision @ location, _LEAST_SHIFT * dof)
+    return _with_residual(location, precision / (1.0 + excess / dof), _Values(z, y, weights), dof=dof)
 
 
 def depth(q: np.ndarray, dof: float, dim: int) -> np.ndarray:
@@ -135,44 +148,53 @@ def quadratic_features(z: np.ndarray) -> np.ndarray:
     return np.hstack([np.ones((len(z), 1)), z, z[:, i] * z[:, j]])
 
 
-def _completed(precision, linear, dof, z, y, weights):
-    """Complete the square of constant + linear·z - zᵀ precision z / 2."""
-    cautious = _bounded(precision, linear, dof, z, y, weights, FLATTEST)
+class _Values(NamedTuple):
+    """What a trend is fitted to."""
+
+    z: np.ndarray  # (n, d)
+    y: np.ndarray  # (n,)
+    weights: np.ndarray  # (n,)
+
+
+def _completed(precision: np.ndarray, linear: np.ndarray, values: _Values) -> Trend:
+    """The Gaussian trend of constant + linear·z - zᵀ precision z / 2, its square completed."""
+    cautious = _bounded(precision, linear, values, flattest=FLATTEST)
     if linalg.eigvalsh(precision)[0] >= FLATTEST:
         return cautious
-    literal = _bounded(precision, linear, dof, z, y, weights, _FLATTEST_KNOWN)
-    return literal if literal.residual_sd < 0.5 * cautious.residual_sd else cautious
+    literal = _bounded(precision, linear, values, flattest=_FLATTEST_KNOWN)
+    return literal if literal.residual_sd < _LITERAL * cautious.residual_sd else cautious
 
 
-def _bounded(precision, linear, dof, z, y, weights, flattest):
+def _bounded(precision: np.ndarray, linear: np.ndarray, values: _Values, *, flattest: float) -> Trend:
     """The trend whose precision has its eigenvalues raised to ``flattest``."""
     precision = _raised(precision, flattest)
     location = linalg.solve(precision, linear, assume_a="pos")
     radius = np.linalg.norm(location)
-    furthest = np.sqrt(np.max(np.einsum("ij,ij->i", z, z)))
+    furthest = np.sqrt(np.max(np.einsum("ij,ij->i", values.z, values.z)))
     if radius > furthest:  # a flat direction throws the mode out of the data
         location *= furthest / radius
-    return _with_residual(location, precision, dof, z, y, weights)
+    return _with_residual(location, precision, values, dof=0.0)
 
 
-def _with_residual(location, precision, dof, z, y, weights):
+def _with_residual(location: np.ndarray, precision: np.ndarray, values: _Values, *, dof: float) -> Trend:
+    z, y, weights = values
     r = z - location
     residual = y + depth(np.einsum("ij,ij->i", r @ precision, r), dof, z.shape[1])
     constant = float(weights @ residual)
     return Trend(constant, location, precision, dof, float(np.sqrt(weights @ (residual - constant) ** 2)))
 
 
-def _raised(precision, flattest=FLATTEST):
+def _raised(precision: np.ndarray, flattest: float = FLATTEST) -> np.ndarray:
     eigenvalues, vectors = linalg.eigh(precision)
     return (vectors * np.maximum(eigenvalues, flattest)) @ vectors.T
 
 
-def _symmetric(upper, d):
+def _symmetric(upper: np.ndarray, d: int) -> np.ndarray:
     matrix = np.zeros((d, d))
     matrix[np.triu_indices(d)] = 0.5 * upper
     return matrix + matrix.T
 
 
-def _diagonal(d):
+def _diagonal(d: int) -> np.ndarray:
     i, j = np.triu_indices(d)
     return np.flatnonzero(i == j)

@@ -20,15 +20,30 @@ from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.wall_jit_state import WalledState, WallState
 from kmc.surrogates.whitening import Whitening, whiten_states
 
+# Set by hand.
 FEWEST = 10  # points of zero density near the states: a wall is worth learning
 _SHARE = 0.01  # the same, of all points there
-_REACH = 1.3  # times the distance of the outer states from their middle: points nearer than that count
+_FEASIBLE_PER_DIM, _FEASIBLE_MORE = 2, 10  # points of positive density there
+_OUTER = 0.98  # quantile of the distances of the states from their middle: of the outer ones
+_REACH = 1.3  # times that distance: points nearer than that count
 _MOST = 3000  # points of each kind that are learned from
+_KEPT = 0.75  # of them are fitted to, the others judge
+_REGIONS_CURVED, _REGIONS_PER_DIM, _REGIONS_MORE = 4, 2, 2  # that are tried: curved ones, and flat ones
+_FAILURES = 2  # in succession, after which no more are tried
 _PRIOR_SD = 30.0  # of coefficients, in coordinates in which the feasible points are white
+_ITERATIONS = 200  # of their optimization
 _BETTER = 0.95  # times the held-out loss: one more region is worth having
 _MUCH_BETTER = 0.7  # times that of one plane: so is a curved surface
 _GOOD = 0.03  # held-out loss that calls for no further effort
 _SCALES = (1.0, 0.5, 0.25, 0.12)  # of h, against overconfidence
+_FEWEST_WRONG = 3  # points of zero density taken for feasible, for one more region
+_SEEDS = 200  # of them, among which the densest direction is found ...
+_SHARPNESS = 4  # ... by this power of the cosines
+_CLUSTER = 0.5  # cosine with that direction of the points that belong to it
+_EDGE = 0.9  # quantile of the feasible points along it, where the region begins
+_STEEPNESS, _OFFSET = 2.0, 1.0  # of the region to begin with, in white coordinates
+_ALONG_AXIS = 0.95  # of a plane's slope is along an axis that it is named after
+_LEAST_LOG = 1e-9  # of a chance, away from 0
 
 
 class Regions(NamedTuple):
@@ -40,6 +55,17 @@ class Regions(NamedTuple):
     def log_chance(self, v: np.ndarray) -> np.ndarray:
         """log c at the rows of v (n, d), without the floor."""
         return log_expit(_features(v, self.curved) @ self.coefficients.T).sum(axis=1)
+
+
+class _Points(NamedTuple):
+    """Points near the states, and whether the density is positive there."""
+
+    v: np.ndarray  # (n, d)
+    inside: np.ndarray  # (n,)
+
+    def at(self, rows: np.ndarray) -> _Points:
+        """Those of these rows (n,), of type bool."""
+        return _Points(self.v[rows], self.inside[rows])
 
 
 @dataclass(frozen=True)
@@ -93,7 +119,7 @@ class Wall:
         for slope, offset in zip(slopes, offsets):
             effect = np.abs(slope * sd)
             axis = int(np.argmax(effect))
-            if effect[axis] < 0.95 * np.linalg.norm(effect):
+            if effect[axis] < _ALONG_AXIS * np.linalg.norm(effect):
                 said.append("a plane")
                 continue
             said.append(f"x[{axis}] {'>' if slope[axis] > 0 else '<'} {-offset / slope[axis]:.3g}")
@@ -104,6 +130,7 @@ def learn_wall(
     u: np.ndarray,
     log_density: np.ndarray,
     states: np.ndarray,
+    *,
     rng: np.random.Generator,
 ) -> Wall | None:
     """The wall between points of positive and of zero density; None where there is none worth learning.
@@ -124,26 +151,26 @@ def learn_wall(
         return None
     white = whiten_states(states)
     distance = np.linalg.norm(white(u), axis=1)
-    near = distance < _REACH * np.quantile(np.linalg.norm(white(states), axis=1), 0.98)
+    near = distance < _REACH * np.quantile(np.linalg.norm(white(states), axis=1), _OUTER)
     inside, outside = np.flatnonzero(positive & near), np.flatnonzero(~positive & near)
     share = len(outside) / max(len(outside) + len(inside), 1)
-    if len(outside) < FEWEST or share < _SHARE or len(inside) < 2 * u.shape[1] + 10:
+    if len(outside) < FEWEST or share < _SHARE or len(inside) < _FEASIBLE_PER_DIM * u.shape[1] + _FEASIBLE_MORE:
         return None
     whitening = whiten_states(u[inside])
     inside, outside = (rng.permutation(rows)[:_MOST] for rows in (inside, outside))
-    points = whitening(u[np.concatenate([inside, outside])])
-    labels = np.repeat([True, False], [len(inside), len(outside)])
-    kept = rng.random(len(points)) < 0.75
+    points = _Points(
+        whitening(u[np.concatenate([inside, outside])]), np.repeat([True, False], [len(inside), len(outside)])
+    )
+    kept = rng.random(len(points.v)) < _KEPT
     # A wall is as steep as it is where points of both kinds are closest: all count alike.
-    regions, loss = _grown(points, labels, kept, curved=False)
+    regions, loss = _grown(points, kept, curved=False)
     if loss > _GOOD:
-        curved, curved_loss = _grown(points, labels, kept, curved=True)
+        curved, curved_loss = _grown(points, kept, curved=True)
         if curved_loss < (_MUCH_BETTER if len(regions.coefficients) == 1 else _BETTER) * loss:
             regions, loss = curved, curved_loss
-    scale = min(
-        _SCALES, key=lambda s: _loss(regions._replace(coefficients=s * regions.coefficients), points, labels, ~kept)
-    )
-    whole = _optimized(regions, points, labels)
+    left_out = points.at(~kept)
+    scale = min(_SCALES, key=lambda s: _loss(regions._replace(coefficients=s * regions.coefficients), left_out))
+    whole = _optimized(regions, points)
     return Wall(whitening, whole._replace(coefficients=scale * whole.coefficients), loss, share)
 
 
@@ -152,7 +179,7 @@ def walled(state: SurrogateJitState, wall: Wall | None, whitening: Whitening) ->
     return state if wall is None else WalledState(state, wall.state(whitening))
 
 
-def _features(v, curved):
+def _features(v: np.ndarray, curved: bool) -> np.ndarray:
     """(n, f): 1, v and, if curved, the products v_i v_j, i <= j."""
     columns = [np.ones((len(v), 1)), v]
     if curved:
@@ -161,57 +188,59 @@ def _features(v, curved):
     return np.hstack(columns)
 
 
-def _grown(v, inside, kept, curved):
+def _grown(points: _Points, kept: np.ndarray, curved: bool) -> tuple[Regions, float]:
     """Regions added while points that are left out gain by them, and the loss of these."""
-    d = v.shape[1]
+    d = points.v.shape[1]
     features = 1 + d + (d * (d + 1) // 2 if curved else 0)
     regions = Regions(np.empty((0, features)), curved)
     best, best_loss, failures = regions, np.inf, 0
-    for _ in range(4 if curved else 2 * d + 2):
-        start = _one_more(regions, v[kept], inside[kept])
+    for _ in range(_REGIONS_CURVED if curved else _REGIONS_PER_DIM * d + _REGIONS_MORE):
+        start = _one_more(regions, points.at(kept))
         if start is None:
             break
-        regions = _optimized(start, v[kept], inside[kept])
-        loss = _loss(regions, v, inside, ~kept)
+        regions = _optimized(start, points.at(kept))
+        loss = _loss(regions, points.at(~kept))
         if loss < _BETTER * best_loss:
             best, best_loss, failures = regions, loss, 0
         else:
             failures += 1
-            if failures == 2:
+            if failures == _FAILURES:
                 break
     return best, best_loss
 
 
-def _one_more(regions, v, inside):
+def _one_more(regions: Regions, points: _Points) -> Regions | None:
     """The regions and one more, flat, between the feasible points and a cluster of those wrongly taken for such."""
+    v, inside = points
     chance = regions.log_chance(v)
     wrong = np.flatnonzero(~inside & (chance > wall_jit_state.OUTSIDE))
-    if len(wrong) < 3:
+    if len(wrong) < _FEWEST_WRONG:
         return None
     center = v[inside].mean(axis=0)
     rays = v[wrong] - center
     rays = rays / np.maximum(np.linalg.norm(rays, axis=1, keepdims=True), 1e-12)
     direction = rays.mean(axis=0)
     if len(regions.coefficients):  # the densest side, not the mean of opposite ones
-        close = rays @ rays[:200].T
-        seed = rays[int(np.argmax((np.maximum(close, 0) ** 4).sum(axis=0)))]
-        direction = rays[rays @ seed > 0.5].mean(axis=0)
+        close = rays @ rays[:_SEEDS].T
+        seed = rays[int(np.argmax((np.maximum(close, 0) ** _SHARPNESS).sum(axis=0)))]
+        direction = rays[rays @ seed > _CLUSTER].mean(axis=0)
     direction = direction / max(np.linalg.norm(direction), 1e-12)
     along = (v[inside] - center) @ direction
-    edge = np.quantile(along, 0.9)
+    edge = np.quantile(along, _EDGE)
     row = np.zeros(regions.coefficients.shape[1])
-    row[1 : 1 + v.shape[1]] = -2.0 * direction
-    row[0] = 2.0 * (edge + center @ direction) + 1.0
+    row[1 : 1 + v.shape[1]] = -_STEEPNESS * direction
+    row[0] = _STEEPNESS * (edge + center @ direction) + _OFFSET
     return regions._replace(coefficients=np.vstack([regions.coefficients, row]))
 
 
-def _optimized(regions, v, inside):
+def _optimized(regions: Regions, points: _Points) -> Regions:
     """The regions of the largest posterior density, from these on."""
+    v, inside = points
     features = _features(v, regions.curved)
     shape = regions.coefficients.shape
     precision = np.full(shape, _PRIOR_SD**-2.0)
 
-    def objective(flat):
+    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         coefficients = flat.reshape(shape)
         h = features @ coefficients.T
         chance = np.minimum(log_expit(h).sum(axis=1), -1e-12)
@@ -222,16 +251,16 @@ def _optimized(regions, v, inside):
         return total + 0.5 * np.sum(precision * coefficients**2), gradient.ravel()
 
     found = optimize.minimize(
-        objective, regions.coefficients.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200}
+        objective, regions.coefficients.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": _ITERATIONS}
     )
     return regions._replace(coefficients=found.x.reshape(shape))
 
 
-def _loss(regions, v, inside, rows):
-    """Mean log loss (nats) over these rows, each kind weighing one half."""
-    chance = np.minimum(regions.log_chance(v[rows]), -1e-9)
+def _loss(regions: Regions, points: _Points) -> float:
+    """Mean log loss (nats), each kind weighing one half."""
+    chance = np.minimum(regions.log_chance(points.v), -_LEAST_LOG)
     chance = np.log(np.exp(wall_jit_state.LEAST) + (1 - np.exp(wall_jit_state.LEAST)) * np.exp(chance))
-    chance = np.minimum(chance, -1e-9)
-    kinds = inside[rows]
+    chance = np.minimum(chance, -_LEAST_LOG)
+    kinds = points.inside
     losses = np.where(kinds, -chance, -np.log(-np.expm1(chance)))
     return 0.5 * sum(losses[kinds == kind].mean() if np.any(kinds == kind) else 0.0 for kind in (True, False))

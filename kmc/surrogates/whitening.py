@@ -8,6 +8,8 @@ import numpy as np
 
 from kmc.linalg import symmetric_power
 
+_FLOOR = 1e-10  # of the eigenvalues of the correlation; set by hand
+
 
 @dataclass(frozen=True)
 class Whitening:
@@ -40,5 +42,5 @@ def whiten_states(states: np.ndarray) -> Whitening:
     covariance = (1 - share) * covariance + share * np.diag(np.diag(covariance))
     scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     correlation = covariance / np.outer(scale, scale)
-    root = symmetric_power(correlation, -0.5, floor=1e-10)
+    root = symmetric_power(correlation, -0.5, floor=_FLOOR)
     return Whitening.of(origin, root / scale)

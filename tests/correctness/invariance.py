@@ -155,7 +155,9 @@ class Case:
 
     def _fitted(self, function, transport=IDENTITY):
         x = np.vstack([self.states, self._center + 1.5 * (self.states - self._center)])
-        return fit_surrogate(x, function(x), self.states, np.random.default_rng(2), FIT, transport=transport)
+        return fit_surrogate(
+            x, function(x), self.states, rng=np.random.default_rng(2), options=FIT, transport=transport
+        )
 
     def plan(self, surrogate: Any, **options) -> ProposalMixture:
         """A plan of short runs, all kinds of moves among them unless the options say otherwise."""
@@ -221,7 +223,7 @@ def proposals_of(case: Case, propose, sweeps: int = SWEEPS):
 
 def evolution(case: Case):
     """Differential evolution alone."""
-    return proposals_of(case, lambda rng, x: archive_moves.differential_evolution(rng, x, case.archive, 0.7))
+    return proposals_of(case, lambda rng, x: archive_moves.differential_evolution(rng, x, case.archive, scale=0.7))
 
 
 def snookers(case: Case):
@@ -277,8 +279,9 @@ def frozen_process(case: Case):
     process = KernelHMC(archive_probability=0.2, tempered_probability=0.3, fit=FIT).start(setup)
     while process.warming_up:
         process.advance(case.values(process.propose()))
-    assert process._plan.surrogate is not None
-    process._plan = process._plan._replace(shortest_chain=1, longest_chain=4)  # short chains, which do not hide errors
+    assert process.mixture.surrogate is not None
+    # Short inner chains do not hide what is wrong.
+    process._tuner.mixture = process.mixture._replace(shortest_chain=1, longest_chain=4)
     return process
 
 

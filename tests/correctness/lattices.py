@@ -147,7 +147,7 @@ def check_evolution(lattice: Lattice, tempering: Tempering = COLD) -> None:
     moves, dim = plan(lattice), lattice.points.shape[1]
 
     def propose(rng, x, _):
-        return differential_evolution(rng, x, moves.archive, moves.archive_scale)
+        return differential_evolution(rng, x, moves.archive, scale=moves.archive_scale)
 
     matrix = transition_matrix(walker_step(lattice, propose, tempering), len(lattice.points), nodes(dim))
     assert_stationary(matrix, lattice.mass(tempering))
@@ -218,7 +218,7 @@ def frozen_process(lattice: Lattice, moves: ProposalMixture):
     process = KernelHMC().start(setup)
     while process.warming_up:
         process.advance(np.zeros(len(process.propose())))
-    process._plan = moves
+    process._tuner.mixture = moves
     return process
 
 
@@ -266,7 +266,7 @@ def check_noisy_target() -> None:
     def step(rng, state):
         i, level = divmod(state, levels)
         group = Walkers([rng], points[i : i + 1], lattice.log_density[i : i + 1] + NOISE[level])
-        proposal = differential_evolution(rng, points[i], archive, 2.0 * np.sqrt(2) / 2.38)
+        proposal = differential_evolution(rng, points[i], archive, scale=2.0 * np.sqrt(2) / 2.38)
         group.decide([proposal], np.array([lattice.value(proposal.position) + NOISE[rng.fork(NOISE_SHARES)]]))
         j = lattice.index(group.x[0])
         return j * levels + int(np.argmin(np.abs(group.log_density[0] - lattice.log_density[j] - NOISE)))
@@ -294,7 +294,7 @@ def check_ladder(temperings, moves: bool) -> None:
         rows = list(np.unravel_index(state, shape))
         group = Walkers([rng] * len(rows), lattice.points[rows], lattice.log_density[rows])
         if moves:
-            proposals = [differential_evolution(rng, x, archive, np.sqrt(2) / 2.38) for x in group.x]
+            proposals = [differential_evolution(rng, x, archive, scale=np.sqrt(2) / 2.38) for x in group.x]
             group.decide(proposals, lattice.values(requested(proposals, 1)), temperings)
         group.swap_neighbors(temperings, rng)
         after = [lattice.index(x) for x in group.x]

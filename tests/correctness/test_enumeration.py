@@ -97,7 +97,7 @@ def test_a_snooker_on_a_line_through_its_center(dim):
 @pytest.mark.parametrize("dim", [1, 2, 3, 6])
 def test_log_ratios_are_the_volumes_of_maps(dim):
     check_volumes(snooker, dim)
-    check_volumes(lambda rng, x, archive: differential_evolution(rng, x, archive, 0.7), dim)
+    check_volumes(lambda rng, x, archive: differential_evolution(rng, x, archive, scale=0.7), dim)
 
 
 def test_a_frozen_process():
@@ -178,6 +178,6 @@ def test_a_proposal_that_did_not_move(tempering):
 def test_a_decision_takes_one_number_in_every_case():
     for proposed in PROPOSED:
         rng, twin = np.random.default_rng(1), np.random.default_rng(1)
-        decide(rng, -1.0, proposed, 0.0)
+        decide(rng, -1.0, proposed, log_ratio=0.0)
         twin.random()
         assert rng.bit_generator.state == twin.bit_generator.state

@@ -75,8 +75,8 @@ def patched_runs(monkeypatch, change):
     """Every proposal of a run goes through ``change(proposal, plan, x)``."""
     right = ProposalMixture._surrogate_move
 
-    def surrogate_move(self, surrogate, rng, x, *rest):
-        return change(right(self, surrogate, rng, x, *rest), surrogate, x)
+    def surrogate_move(self, rng, x, kind):
+        return change(right(self, rng, x, kind), self.surrogate, x)
 
     monkeypatch.setattr(ProposalMixture, "_surrogate_move", surrogate_move)
 
@@ -163,10 +163,10 @@ def thawed(monkeypatch):
 
     def adapt(self):
         right(self)
-        surrogate = self._plan.surrogate
+        surrogate = self.mixture.surrogate
         if not self.warming_up and surrogate is not None:
             here = surrogate.coordinates(self._walkers.x)[0]
-            self._plan = self._plan._replace(surrogate=_moved(surrogate, here))
+            self._tuner.mixture = self.mixture._replace(surrogate=_moved(surrogate, here))
 
     monkeypatch.setattr(KernelHMCState, "_adapt", adapt)
 

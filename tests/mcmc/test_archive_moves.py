@@ -17,11 +17,11 @@ def archive(dim, n=40):
 
 
 def wide_evolution(rng, x, points):
-    return differential_evolution(rng, x, points, 1.0)
+    return differential_evolution(rng, x, points, scale=1.0)
 
 
 def mixture(rng, x, points):
-    return archive_move(rng, x, points, 0.7, snooker_probability=0.4)
+    return archive_move(rng, x, points, scale=0.7, snooker_probability=0.4)
 
 
 MOVE = pytest.mark.parametrize("move", [wide_evolution, snooker, mixture])
@@ -37,7 +37,7 @@ def step(rng, x, points, move):
     proposal = move(rng, x, points)
     if not proposal.moved:
         return x
-    accepted, _ = decide(rng, log_density(x), log_density(proposal.position), proposal.log_ratio)
+    accepted, _ = decide(rng, log_density(x), log_density(proposal.position), log_ratio=proposal.log_ratio)
     return proposal.position if accepted else x
 
 
@@ -110,7 +110,7 @@ def test_evolution_scales():
         "wide": (np.zeros(4), 8.0, 0.5),
     }.items():
         rng = np.random.default_rng(4)
-        proposals = [differential_evolution(rng, x, factor * points, scale) for _ in range(100)]
+        proposals = [differential_evolution(rng, x, factor * points, scale=scale) for _ in range(100)]
         assert all(p.log_ratio == 0 and p.moved and MOVES[p.move] == "differential-evolution" for p in proposals)
         steps[name] = np.array([p.position for p in proposals]) - x
     np.testing.assert_allclose(steps["elsewhere"], steps["base"], atol=1e-12)
@@ -122,7 +122,7 @@ def test_evolution_jumps_between_modes():
     modes = np.array([[-50.0, 0.0], [50.0, 0.0]])
     points = np.repeat(modes, 20, axis=0) + 0.01 * np.random.default_rng(5).standard_normal((40, 2))
     rng = np.random.default_rng(6)
-    proposals = np.array([differential_evolution(rng, modes[0], points, 0.1).position for _ in range(4000)])
+    proposals = np.array([differential_evolution(rng, modes[0], points, scale=0.1).position for _ in range(4000)])
     jumped = np.mean(np.linalg.norm(proposals - modes[1], axis=1) < 2.0)
     expected = 0.1 * 20 / 39 / 2  # the pair is of different modes, and in the right order
     assert_standard((jumped - expected) / np.sqrt(expected * (1 - expected) / len(proposals)))
@@ -130,7 +130,9 @@ def test_evolution_jumps_between_modes():
 
 def test_the_share_of_snookers():
     rng = np.random.default_rng(7)
-    kinds = [MOVES[archive_move(rng, np.zeros(3), archive(3), 1.0, 0.3).move] for _ in range(3000)]
+    kinds = [
+        MOVES[archive_move(rng, np.zeros(3), archive(3), scale=1.0, snooker_probability=0.3).move] for _ in range(3000)
+    ]
     share = kinds.count("snooker") / len(kinds)
     assert_standard((share - 0.3) / np.sqrt(0.3 * 0.7 / len(kinds)))
     assert set(kinds) == {"snooker", "differential-evolution"}

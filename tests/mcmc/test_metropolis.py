@@ -12,7 +12,7 @@ TEMPERINGS = [COLD, Tempering(1.0, 0.3, np.inf), Tempering(1.0, 0.3, 2.0)]
 def test_the_probability_is_that_of_metropolis_and_hastings(tempering):
     rng = np.random.default_rng(0)
     for current, proposed, log_ratio in rng.normal(-2.0, 3.0, (200, 3)):
-        _, probability = decide(rng, current, proposed, log_ratio, tempering)
+        _, probability = decide(rng, current, proposed, log_ratio=log_ratio, tempering=tempering)
         difference = np.diff(tempered_value(tempering, np.array([current, proposed])))[0]
         assert probability == pytest.approx(min(1.0, np.exp(difference + log_ratio)), rel=1e-12)
 
@@ -22,7 +22,9 @@ def test_what_is_tempered_may_be_the_density_of_other_coordinates(tempering):
     """p^b du instead of p^b dx: the volume counts once, whatever the temperature."""
     rng = np.random.default_rng(3)
     for current, proposed, log_ratio, *jacobians in rng.normal(-2.0, 3.0, (200, 5)):
-        _, probability = decide(rng, current, proposed, log_ratio, tempering, tuple(jacobians))
+        _, probability = decide(
+            rng, current, proposed, log_ratio=log_ratio, tempering=tempering, jacobians=tuple(jacobians)
+        )
         values = tempered_value(tempering, np.array([current, proposed]) - jacobians) + jacobians
         assert probability == pytest.approx(min(1.0, np.exp(np.diff(values)[0] + log_ratio)), rel=1e-12)
 
@@ -32,12 +34,12 @@ def test_a_density_of_zero_is_never_accepted(tempering):
     rng = np.random.default_rng(1)
     for log_ratio in (0.0, 700.0, np.inf):
         for current in (-1e300, -5.0, -np.inf):
-            assert decide(rng, current, -np.inf, log_ratio, tempering) == (False, 0.0)
+            assert decide(rng, current, -np.inf, log_ratio=log_ratio, tempering=tempering) == (False, 0.0)
 
 
 def test_from_a_density_of_zero_everything_is_accepted():
     for tempering in TEMPERINGS:
-        assert decide(np.random.default_rng(2), -np.inf, -1e300, 0.0, tempering) == (True, 1.0)
+        assert decide(np.random.default_rng(2), -np.inf, -1e300, log_ratio=0.0, tempering=tempering) == (True, 1.0)
 
 
 def test_one_uniform_decides_whatever_the_values_are():
@@ -45,7 +47,7 @@ def test_one_uniform_decides_whatever_the_values_are():
     for current, proposed in [(-1.0, -np.inf), (-1.0, 5.0), (-1.0, -2.0), (-np.inf, -np.inf), (-1.0, -1e300)]:
         for seed in range(20):
             rng, twin = np.random.default_rng(seed), np.random.default_rng(seed)
-            accepted, probability = decide(rng, current, proposed, 0.1)
+            accepted, probability = decide(rng, current, proposed, log_ratio=0.1)
             assert accepted == (twin.random() < probability)
             assert rng.bit_generator.state == twin.bit_generator.state
 
@@ -63,7 +65,7 @@ def test_detailed_balance_on_a_grid(tempering):
         for j in range(6):
             if i != j:
                 log_ratio = np.log(proposal[j, i] / proposal[i, j])
-                _, probability = decide(rng, values[i], values[j], log_ratio, tempering)
+                _, probability = decide(rng, values[i], values[j], log_ratio=log_ratio, tempering=tempering)
                 transition[i, j] = proposal[i, j] * probability
         transition[i, i] = 1.0 - transition[i].sum()
     flow = target[:, None] * transition

@@ -11,8 +11,9 @@ from scipy.stats import chi2
 import kmc
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.climb import Summit
+from kmc.mcmc.gaps import divided, gap
 from kmc.mcmc.history import History
-from kmc.mcmc.modes import ModeSearch, _Shape, divided, gap, log_mass
+from kmc.mcmc.modes import ModeSearch, _Learning, _Shape, log_mass
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogates import FitOptions, fit_surrogate
@@ -93,7 +94,7 @@ def test_one_group_has_no_gap(dim):
 
 def plan_for(target, x, rng):
     values = np.array([target(row) for row in x])
-    surrogate = fit_surrogate(x, values, x[:200], rng, FitOptions(n_basis=30))
+    surrogate = fit_surrogate(x, values, x[:200], rng=rng, options=FitOptions(n_basis=30))
     z = surrogate.coordinates(x)
     return ProposalMixture(surrogate, x, z, 0.1, 1.0, InnerChainOptions(0.3, 2.0, 0.1, 0.4), 2, 4, 0.1, 0.1)
 
@@ -118,10 +119,10 @@ def searching(target, x, initial, budget=4000):
         made.append((setup, cloud))
         return SimpleNamespace(trainer=SimpleNamespace(history=History(target.dim)))
 
-    main = SimpleNamespace(plan=plan._replace(archive_z=plan.archive_z[:100]), trainer=trainer, another=another)
+    main = SimpleNamespace(mixture=plan._replace(archive_z=plan.archive_z[:100]), trainer=trainer, another=another)
     values = np.array([target(row) for row in initial])
     setup = SamplerSetup(target.dim, 4, initial, values, None, None, budget, np.random.SeedSequence(1))
-    return ModeSearch(setup, main, len(x), budget, 0.1, rng), made
+    return ModeSearch(setup, main, spent=len(x), budget=budget, share=0.1, rng=rng), made
 
 
 def test_a_mode_that_only_hot_walkers_evaluated_is_a_part():
@@ -173,19 +174,19 @@ def test_a_warm_up_that_climbs_out_of_its_region_is_no_mode(spike):
     history.extend(arm, target.parts(arm)[:, 0])
     surrogate = SimpleNamespace(log_density=lambda x: target.parts(x)[:, 0], error_sd=0.1)
     explorer = SimpleNamespace(
-        plan=SimpleNamespace(surrogate=surrogate),
+        mixture=SimpleNamespace(surrogate=surrogate),
         trainer=SimpleNamespace(history=history, n_fits=1),
         frozen=False,
         propose_again=lambda: climbing,
         advance=lambda values: None,
     )
     search._shapes.append(_Shape(-12.5, search._frame.coordinates(arm[:1])[0], np.eye(2)))
-    search._learning, search._climbs = (explorer, 1, Summit(arm[0], -12.5, np.ones(2), 0.0)), []
+    search._learning, search._climbs = _Learning(explorer, 1, Summit(arm[0], -12.5, np.ones(2), 0.0), []), []
     values = target.parts(climbing)[:, 0] + [spike, 0.0]
     for _ in range(9):
-        search._learn(*search._learning, values=values)
-    assert search._learning[0] is explorer and not relearned
-    search._learn(*search._learning, values=values)
+        search._learn(search._learning, values)
+    assert search._learning.explorer is explorer and not relearned
+    search._learn(search._learning, values)
     assert (search._learning is None) == bool(relearned) == (spike == 0.0)
     if relearned:
         assert len(search._shapes) == 1 and climbing[0].tolist() in relearned[0][0].tolist()

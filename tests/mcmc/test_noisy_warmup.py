@@ -11,7 +11,7 @@ FIT = FitOptions(n_basis=25, bandwidths=(1.2, 2.0))
 
 
 def learner(noisy=True):
-    return SurrogateTrainer(2, FIT, 100, np.random.default_rng(0), noisy)
+    return SurrogateTrainer(2, FIT, max_archive=100, rng=np.random.default_rng(0), noisy=noisy)
 
 
 def visit(one, *states):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull, Delaunay
 
-from kmc.mcmc.probes import probe_points, probes_near
+from kmc.mcmc.probes import Evaluated, probe_points, probes_near
 
 
 def disc(n, seed=0):
@@ -17,18 +17,19 @@ def disc(n, seed=0):
 def test_shape_and_determinism(dim, n, count):
     z = np.random.default_rng(1).standard_normal((n, dim))
     copy = z.copy()
-    probes = [probe_points(z, np.eye(z.shape[1]), np.arange(n), count, np.random.default_rng(2)) for _ in range(2)]
+    known = Evaluated(z, np.eye(dim), np.arange(n))
+    probes = [probe_points(known, count, rng=np.random.default_rng(2)) for _ in range(2)]
     assert probes[0].shape == (count, dim) and np.all(np.isfinite(probes[0]))
     np.testing.assert_array_equal(*probes)
     np.testing.assert_array_equal(z, copy)
     if count:
-        assert np.any(probes[0] != probe_points(z, np.eye(z.shape[1]), np.arange(n), count, np.random.default_rng(3)))
+        assert np.any(probes[0] != probe_points(known, count, rng=np.random.default_rng(3)))
 
 
 def test_a_probe_extrapolates_from_a_neighbor_past_a_shallow_point():
     z = disc(60)
     shallow = np.flatnonzero(z[:, 0] > 0)
-    for probe in probe_points(z, np.eye(2), shallow, 40, np.random.default_rng(4)):
+    for probe in probe_points(Evaluated(z, np.eye(2), shallow), 40, rng=np.random.default_rng(4)):
         anchor, neighbor = z[shallow][:, None], z[None]
         step, ahead = anchor - neighbor, probe - anchor
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -43,7 +44,7 @@ def test_a_probe_extrapolates_from_a_neighbor_past_a_shallow_point():
 
 def test_most_probes_lie_past_the_edge_or_nearer_to_it_than_the_data():
     z = disc(1000)
-    probes = probe_points(z, np.eye(z.shape[1]), np.arange(1000), 300, np.random.default_rng(5))
+    probes = probe_points(Evaluated(z, np.eye(z.shape[1]), np.arange(1000)), 300, rng=np.random.default_rng(5))
     hull = Delaunay(z[ConvexHull(z).vertices])
     outside = np.mean(hull.find_simplex(probes) < 0)
     radii = np.linalg.norm(probes, axis=1)
@@ -55,7 +56,7 @@ def test_most_probes_lie_past_the_edge_or_nearer_to_it_than_the_data():
 def test_only_shallow_points_are_left():
     """Two clusters far apart: probes stay with the shallow one."""
     z = np.vstack([disc(50), disc(50) + 100.0])
-    probes = probe_points(z, np.eye(z.shape[1]), np.arange(50), 50, np.random.default_rng(6))
+    probes = probe_points(Evaluated(z, np.eye(z.shape[1]), np.arange(50)), 50, rng=np.random.default_rng(6))
     assert np.linalg.norm(probes, axis=1).max() < 10.0
 
 
@@ -65,7 +66,7 @@ def test_steps_are_damped_where_the_metric_is_short():
     z = rng.standard_normal((200, 3))
     metric = np.diag([2.0, 0.1, 0.1])
     shallow = np.array([int(np.argmax(z[:, 0]))])
-    ahead = probe_points(z, metric, shallow, 50, rng) - z[shallow]
+    ahead = probe_points(Evaluated(z, metric, shallow), 50, rng=rng) - z[shallow]
     assert np.all(ahead[:, 0] > 0)
     assert np.abs(ahead[:, 1:]).max() < 1.2 * (0.1 / 2.0) ** 2 * np.ptp(z[:, 1:], axis=0).max()
 
@@ -75,7 +76,7 @@ def test_probes_beside_values_far_above_the_surrogate():
     z = rng.standard_normal((300, 2))
     excess = rng.standard_normal(300)
     excess[7] = 9.0
-    points = probes_near(z, np.eye(2), np.arange(300), excess, 400, rng)
+    points = probes_near(Evaluated(z, np.eye(2), np.arange(300)), excess, 400, rng=rng)
     near = np.linalg.norm(points - z[7], axis=1) < np.sort(np.linalg.norm(z - z[7], axis=1))[12]
     assert 0.08 < near.mean() < 0.4  # a sixth of the time it is among the fifty that are looked at
     nearest = np.min(np.linalg.norm(points[:, None] - z, axis=2), axis=1)
@@ -84,4 +85,7 @@ def test_probes_beside_values_far_above_the_surrogate():
 
 def test_no_probes_are_none():
     z = np.zeros((5, 2))
-    assert probes_near(z, np.eye(2), np.arange(5), np.zeros(5), 0, np.random.default_rng(0)).shape == (0, 2)
+    assert probes_near(Evaluated(z, np.eye(2), np.arange(5)), np.zeros(5), 0, rng=np.random.default_rng(0)).shape == (
+        0,
+        2,
+    )

@@ -24,7 +24,7 @@ def surrogate():
     rng = np.random.default_rng(0)
     x = np.vstack([2.0 * rng.standard_normal((150, 2)), rng.uniform(-5, 5, (100, 2))])
     states = x[:100]
-    return fit_surrogate(x, wrong(x), states, rng, FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
+    return fit_surrogate(x, wrong(x), states, rng=rng, options=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
 
 
 def plan(surrogate, **options):

@@ -5,6 +5,7 @@ from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.schedule import Round, Schedule
 
 GROWTH, EARLIEST, SETTLE, FIRST = 1.2, 1500, 15, 120
+LENGTH = {"refit_growth": GROWTH, "earliest": EARLIEST, "post_freeze_burn_in": SETTLE}
 
 
 def problem(max_evaluations=None, draws=1000, warmup=None, chains=4):
@@ -12,8 +13,8 @@ def problem(max_evaluations=None, draws=1000, warmup=None, chains=4):
     return SamplerSetup(2, chains, start, np.zeros(chains), draws, warmup, max_evaluations, np.random.SeedSequence(0))
 
 
-def schedule(**options):
-    return Schedule.of(problem(**options), FIRST, GROWTH, EARLIEST, SETTLE)
+def schedule(first_fit=FIRST, **options):
+    return Schedule.of(problem(**options), first_fit=first_fit, **LENGTH)
 
 
 def good():
@@ -76,7 +77,7 @@ def test_warm_up_lasts_twice_as_long_as_it_took_to_settle(rounds, otherwise):
 def test_half_of_the_budget_is_the_end(budget):
     _, n = end(schedule(max_evaluations=budget), lambda _: bad())
     assert n == budget // 2
-    _, never_fitted = end(Schedule.of(problem(budget), 10**9, GROWTH, EARLIEST, SETTLE), lambda _: bad())
+    _, never_fitted = end(schedule(10**9, max_evaluations=budget), lambda _: bad())
     assert never_fitted == budget // 2
 
 

@@ -73,8 +73,8 @@ def test_the_swirl_is_no_gradient():
 @EACH
 def test_a_path_is_reversible(field):
     for z, momentum in zip(*starts(20), strict=True):
-        there = field.path(z, momentum, 0.11, 25)
-        back = field.path(there.z, -there.momentum, 0.11, 25)
+        there = field.path(z, momentum, step_size=0.11, n_steps=25)
+        back = field.path(there.z, -there.momentum, step_size=0.11, n_steps=25)
         np.testing.assert_allclose(back.z, z, atol=1e-9)
         np.testing.assert_allclose(-back.momentum, momentum, atol=1e-9)
         assert not there.diverging and not back.diverging
@@ -87,7 +87,7 @@ def test_a_path_preserves_volume(field):
     for z, momentum in zip(*starts(5, seed=1), strict=True):
         columns = []
         for e in step * np.eye(6):
-            up, down = (field.path(z + s * e[:3], momentum + s * e[3:], 0.15, 8) for s in (1, -1))
+            up, down = (field.path(z + s * e[:3], momentum + s * e[3:], step_size=0.15, n_steps=8) for s in (1, -1))
             columns.append(np.concatenate([up.z - down.z, up.momentum - down.momentum]) / (2 * step))
         assert abs(np.linalg.det(columns) - 1) < 1e-6
         assert abs(np.array(columns) - np.eye(6)).max() > 0.1  # the map is not the identity
@@ -104,7 +104,7 @@ def test_a_path_is_that_of_the_literal_scheme(field):
 
     inverse_mass = np.linalg.inv(SHEAR.T @ SHEAR)
     for z, momentum in zip(*starts(10), strict=True):
-        path = field.path(z, momentum, 0.1, 9)
+        path = field.path(z, momentum, step_size=0.1, n_steps=9)
         x, p = leapfrog(gradient, inverse_mass, WHITENING.back(z[None])[0], SHEAR.T @ momentum, 0.1, 9)
         np.testing.assert_allclose(WHITENING.back(path.z[None])[0], x, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(SHEAR.T @ path.momentum, p, rtol=1e-9, atol=1e-9)
@@ -115,7 +115,10 @@ def test_a_jitted_path_is_the_plain_one(in_z):
     jitted, plain = (Field.of(Jitted(with_state), WHITENING, in_z) for with_state in (True, False))
     assert jitted.state is not None and plain.state is None
     for z, momentum in zip(*starts(10), strict=True):
-        one, other = jitted.path(z, momentum, 0.2, 12), plain.path(z, momentum, 0.2, 12)
+        one, other = (
+            jitted.path(z, momentum, step_size=0.2, n_steps=12),
+            plain.path(z, momentum, step_size=0.2, n_steps=12),
+        )
         np.testing.assert_allclose(one.z, other.z, atol=1e-10)
         np.testing.assert_allclose(one.momentum, other.momentum, atol=1e-10)
         assert np.isfinite(one.energy) and np.isnan(other.energy)
@@ -125,7 +128,7 @@ def test_the_energy_is_that_on_the_surrogate():
     state = jit_state(3, seed=5)
     gradient, work = np.empty(3), loops.workspace(state)
     for z, momentum in zip(*starts(5), strict=True):
-        path = FIELDS["jitted in x"].path(z, momentum, 0.1, 7)
+        path = FIELDS["jitted in x"].path(z, momentum, step_size=0.1, n_steps=7)
         value = loops.value_and_gradient(state, WHITENING.back(path.z[None])[0], gradient, work)
         np.testing.assert_allclose(path.energy, 0.5 * path.momentum @ path.momentum - value, rtol=1e-10)
 
@@ -133,7 +136,7 @@ def test_the_energy_is_that_on_the_surrogate():
 def test_a_path_leaves_its_start_alone():
     for field in FIELDS.values():
         z, momentum = np.ones(3), np.ones(3)
-        field.path(z, momentum, 0.1, 5)
+        field.path(z, momentum, step_size=0.1, n_steps=5)
         np.testing.assert_array_equal([z, momentum], np.ones((2, 3)))
 
 
@@ -148,9 +151,9 @@ def test_a_hopeless_path_diverges_at_a_finite_place(value):
         seen.append(z)
         return np.full(3, value if z[0] > 1.0 else 5.0)
 
-    path = plain_path(gradient, np.zeros(3), np.ones(3), 0.3, 20)
+    path = plain_path(gradient, np.zeros(3), np.ones(3), step_size=0.3, n_steps=20)
     assert path.diverging and np.all(np.isfinite(seen))
-    assert not plain_path(gradient, np.zeros(3), -50 * np.ones(3), 0.3, 20).diverging
+    assert not plain_path(gradient, np.zeros(3), -50 * np.ones(3), step_size=0.3, n_steps=20).diverging
 
 
 def test_a_path_and_its_reverse_diverge_together():
@@ -159,15 +162,15 @@ def test_a_path_and_its_reverse_diverge_together():
     def gradient(z):
         return np.full(3, -2e4 if z[0] > 1.0 else 0.0)
 
-    there = plain_path(gradient, np.zeros(3), np.ones(3), 1.5, 1)
-    back = plain_path(gradient, there.z, -there.momentum, 1.5, 1)
+    there = plain_path(gradient, np.zeros(3), np.ones(3), step_size=1.5, n_steps=1)
+    back = plain_path(gradient, there.z, -there.momentum, step_size=1.5, n_steps=1)
     np.testing.assert_allclose(back.z, 0.0, atol=1e-9)
     assert there.diverging and back.diverging
 
 
 @pytest.mark.parametrize("in_z", [True, False])
 def test_a_hopeless_jitted_path_diverges(in_z):
-    path = Field.of(Jitted(), WHITENING, in_z).path(np.ones(3), np.ones(3), 1e3, 10)
+    path = Field.of(Jitted(), WHITENING, in_z).path(np.ones(3), np.ones(3), step_size=1e3, n_steps=10)
     assert path.diverging and np.isnan(path.energy)
 
 
@@ -220,7 +223,9 @@ class Slope(Jitted):
 def test_any_registered_state_will_do():
     loops.register(Constant, _nothing, _constant)
     slope = np.array([1.0, 2.0, 3.0])
-    path = Field.of(Slope(Constant(slope)), WHITENING, in_z=True).path(np.zeros(3), np.ones(3), 0.1, 10)
+    path = Field.of(Slope(Constant(slope)), WHITENING, in_z=True).path(
+        np.zeros(3), np.ones(3), step_size=0.1, n_steps=10
+    )
     np.testing.assert_allclose(path.momentum, 1 + slope, rtol=1e-12)  # uniform acceleration for a unit of time
     np.testing.assert_allclose(path.z, 1 + 0.5 * slope, rtol=1e-12)
 

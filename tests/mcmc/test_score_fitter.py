@@ -50,7 +50,7 @@ def fitter(estimator, values=False, refit=False, seed=0):
 
 
 def fitted(estimator, **options):
-    field = fitter(estimator, **options).fitted(X, VALUES, VISITS, WHITENING)
+    field = fitter(estimator, **options).fitted(X, VALUES, VISITS, whitening=WHITENING)
     return field.estimator
 
 
@@ -74,7 +74,7 @@ def test_a_fit_without_weights_is_told_every_visit():
 def test_neither_the_estimator_nor_an_earlier_fit_is_touched():
     estimator = Linear()
     fits = fitter(estimator)
-    first, second = (fits.fitted(X[:n], VALUES[:n], VISITS[:n], WHITENING).estimator for n in (30, 60))
+    first, second = (fits.fitted(X[:n], VALUES[:n], VISITS[:n], whitening=WHITENING).estimator for n in (30, 60))
     assert vars(estimator) == {"random_state": None}
     assert len(first.told_[0]) == 30 and len(second.told_[0]) == 60
     assert fits.n_fits == 2 and fits.n_failed == 0 and fits.name == "Linear"
@@ -140,7 +140,7 @@ class Failing(Linear):
 )
 def test_a_fit_that_fails_is_reported(estimator):
     fits = fitter(estimator)
-    assert fits.fitted(X, VALUES, VISITS, WHITENING) is None
+    assert fits.fitted(X, VALUES, VISITS, whitening=WHITENING) is None
     assert fits.n_fits == 0 and fits.n_failed == 1
     kind = type(estimator.error or ValueError()).__name__
     assert fits.error.startswith(kind + ": ") and len(fits.error) > len(kind) + 2
@@ -172,7 +172,7 @@ class SaysSo(Linear):
 def test_a_fitted_estimator_is_used_as_it_is():
     for estimator in (Fitted(), SaysSo().fit(X)):
         fits = fitter(estimator)
-        first, second = fits.given(WHITENING, X[:1]), fits.fitted(X, VALUES, VISITS, WHITENING)
+        first, second = fits.given(WHITENING, X[:1]), fits.fitted(X, VALUES, VISITS, whitening=WHITENING)
         assert first.estimator is second.estimator and not first.in_z
         assert first.estimator is not estimator  # whatever the user does with it during the run
         np.testing.assert_allclose(
@@ -186,7 +186,7 @@ def test_an_estimator_that_is_not_fitted_is_not_given(refit):
     assert fitter(SaysSo(), refit=refit).given(WHITENING, X[:1]) is None
     assert fitter(Linear(), refit=refit).given(WHITENING, X[:1]) is None
     assert (fitter(Fitted(), refit=refit).given(WHITENING, X[:1]) is None) == refit
-    assert fitter(Fitted(), refit=True).fitted(X, VALUES, VISITS, WHITENING).in_z
+    assert fitter(Fitted(), refit=True).fitted(X, VALUES, VISITS, whitening=WHITENING).in_z
 
 
 def test_a_fit_of_another_dimension_is_refused():

@@ -3,7 +3,7 @@ import pytest
 
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD
-from kmc.mcmc.tuning import INNER_CHAIN_LENGTHS, STEP_SIZES, choose_inner_chain_length, choose_step_size
+from kmc.mcmc.tuning import INNER_CHAIN_LENGTHS, STEP_SIZES, Trials, choose_inner_chain_length, choose_step_size
 from tests.oracles.mcmc import jit_state
 
 OPTIONS = InnerChainOptions(step_size=0.2, trajectory_length=2.5, jump_probability=0.15, small_step_probability=0.4)
@@ -24,26 +24,26 @@ def rng():
 
 @pytest.mark.parametrize("dim", [1, 3, 10])
 def test_a_unit_gaussian_takes_large_steps(dim):
-    step_size = choose_step_size(*gaussian(dim), OPTIONS, rng())
+    step_size = choose_step_size(Trials(*gaussian(dim)), OPTIONS, rng())
     assert step_size in LADDER and step_size >= 0.3
 
 
 @pytest.mark.parametrize("dim", [2, 10])
 def test_steps_shrink_with_the_scale(dim):
-    chosen = [choose_step_size(*gaussian(dim, sd), OPTIONS, rng()) for sd in (1.0, 0.4, 0.15, 0.05)]
+    chosen = [choose_step_size(Trials(*gaussian(dim, sd)), OPTIONS, rng()) for sd in (1.0, 0.4, 0.15, 0.05)]
     assert np.all(np.diff(chosen) < 0)
     for step_size, sd in zip(chosen, (1.0, 0.4, 0.15, 0.05), strict=True):
         assert step_size < 2 * sd  # beyond that leapfrog is unstable
 
 
 def test_a_place_too_narrow_takes_the_smallest():
-    assert choose_step_size(*gaussian(2, 1e-6), OPTIONS, rng()) == LADDER[0]
+    assert choose_step_size(Trials(*gaussian(2, 1e-6)), OPTIONS, rng()) == LADDER[0]
 
 
 @pytest.mark.parametrize("sd", [1.0, 0.3, 0.1])
 def test_the_chosen_step_is_accepted_and_the_next_is_not_much_better(sd):
     state, starts, archive = gaussian(5, sd)
-    chosen = choose_step_size(state, starts, archive, OPTIONS, rng())
+    chosen = choose_step_size(Trials(state, starts, archive), OPTIONS, rng())
 
     def acceptance(step_size):
         options = OPTIONS._replace(step_size=step_size, jump_probability=0.0, small_step_probability=0.0)
@@ -58,16 +58,17 @@ def test_the_chosen_step_is_accepted_and_the_next_is_not_much_better(sd):
 
 def test_runs_are_long_enough_to_forget_their_start():
     state, starts, archive = gaussian(3)
-    assert choose_inner_chain_length(state, starts, archive, OPTIONS, rng()) == INNER_CHAIN_LENGTHS[0]
+    assert choose_inner_chain_length(Trials(state, starts, archive), OPTIONS, rng()) == INNER_CHAIN_LENGTHS[0]
     crawling = OPTIONS._replace(step_size=0.01, trajectory_length=0.02, jump_probability=0.0)
-    assert choose_inner_chain_length(state, starts, archive, crawling, rng()) == INNER_CHAIN_LENGTHS[-1]
+    assert choose_inner_chain_length(Trials(state, starts, archive), crawling, rng()) == INNER_CHAIN_LENGTHS[-1]
 
 
 def test_inner_chain_lengths_need_no_archive_and_no_spread():
     state, starts, _ = gaussian(2)
-    assert choose_inner_chain_length(state, starts, np.empty((0, 2)), OPTIONS, rng()) in INNER_CHAIN_LENGTHS
+    assert choose_inner_chain_length(Trials(state, starts, np.empty((0, 2))), OPTIONS, rng()) in INNER_CHAIN_LENGTHS
     assert (
-        choose_inner_chain_length(state, np.zeros((64, 2)), np.empty((0, 2)), OPTIONS, rng()) == INNER_CHAIN_LENGTHS[-1]
+        choose_inner_chain_length(Trials(state, np.zeros((64, 2)), np.empty((0, 2))), OPTIONS, rng())
+        == INNER_CHAIN_LENGTHS[-1]
     )
 
 
@@ -75,6 +76,8 @@ def test_choices_are_deterministic_and_change_nothing():
     state, starts, archive = gaussian(3)
     copies = starts.copy(), archive.copy()
     for choose in (choose_step_size, choose_inner_chain_length):
-        assert choose(state, starts, archive, OPTIONS, rng()) == choose(state, starts, archive, OPTIONS, rng())
+        assert choose(Trials(state, starts, archive), OPTIONS, rng()) == choose(
+            Trials(state, starts, archive), OPTIONS, rng()
+        )
     np.testing.assert_array_equal(starts, copies[0])
     np.testing.assert_array_equal(archive, copies[1])

@@ -5,7 +5,7 @@ import pytest
 from scipy.signal import lfilter
 
 from kmc.run.run_statistics import run_statistics
-from kmc.run.run_warnings import run_warnings
+from kmc.run.run_warnings import FinishedRun, run_warnings
 
 CHAINS, DRAWS, DIM = 4, 500, 4
 FACTS = {"surrogate_loo_sd": 0.1, "surrogate_trend_sd": 1.5, "surrogate_metric_spread": 300.0}
@@ -21,8 +21,8 @@ def chains(seed, correlation=0.0, draws=DRAWS):
 def warned(x, acceptance_rate=None, seed=0, independent_runs=2):
     rate = np.full(x.shape[:2], 0.85) if acceptance_rate is None else acceptance_rate
     accepted = np.random.default_rng(seed).random(x.shape[:2]) < rate
-    found = run_statistics(x, -0.5 * np.sum(x**2, axis=2), rate, accepted, independent_runs)
-    return found, set(run_warnings("kernel-hmc", found, [FACTS], x.shape[1], None))
+    found = run_statistics(x, -0.5 * np.sum(x**2, axis=2), rate, accepted=accepted, independent_runs=independent_runs)
+    return found, set(run_warnings(FinishedRun("kernel-hmc", found, [FACTS], x.shape[1], None)))
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])

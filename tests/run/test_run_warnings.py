@@ -1,7 +1,7 @@
 import pytest
 
 from kmc.run.budget import UNKNOWN, Spent
-from kmc.run.run_warnings import run_warnings
+from kmc.run.run_warnings import FinishedRun, run_warnings
 
 WELL = {
     "acceptance": 0.8,
@@ -36,7 +36,11 @@ def say(
     **found,
 ):
     sampler = sampler or sampler_of(facts)
-    return run_warnings(sampler, WELL | found, reports or [facts], made, draws, cut, nonfinite, spent)
+    return run_warnings(
+        FinishedRun(
+            sampler, WELL | found, reports or [facts], made, draws=draws, cut=cut, nonfinite=nonfinite, spent=spent
+        )
+    )
 
 
 @pytest.mark.parametrize("draws", [20, None])

@@ -9,7 +9,7 @@ import pytest
 
 import kmc
 from kmc.run.ends import AtBothEnds
-from kmc.run.run_warnings import run_warnings
+from kmc.run.run_warnings import FinishedRun, run_warnings
 from kmc.run.warning_codes import CODES
 from tests.run.test_run_warnings import FITTED, NOISY, TWICE_FAILED, WELL, sampler_of
 
@@ -44,7 +44,13 @@ CASES = {
 
 
 def codes(made=20, facts=FITTED, cut="", nonfinite=(0, 100), ends=(), **found):
-    return list(run_warnings(sampler_of(facts), WELL | found, [facts], made, 20, cut, nonfinite, ends=ends))
+    return list(
+        run_warnings(
+            FinishedRun(
+                sampler_of(facts), WELL | found, [facts], made, draws=20, cut=cut, nonfinite=nonfinite, ends=ends
+            )
+        )
+    )
 
 
 @pytest.mark.parametrize("code", CODES)

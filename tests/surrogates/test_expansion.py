@@ -35,7 +35,7 @@ def data(request):
 
 @pytest.fixture(params=[0.3, 0.8], ids=["narrow", "wide"])
 def expansion(request, data, metric):
-    return fit_expansion(data, metric, (request.param,), JITTER)
+    return fit_expansion(data, metric, (request.param,), jitter=JITTER)
 
 
 def kernel(expansion):
@@ -77,15 +77,15 @@ def test_values_and_gradients(data, expansion):
 
 def test_a_smooth_residual_is_learned_and_noise_is_not():
     smooth = problem(n=300, m=60)
-    assert fit_expansion(smooth, np.eye(2), (0.5, 1.2, 3.5), 1e-11).loo_sd < 0.15  # of which .1 is noise
+    assert fit_expansion(smooth, np.eye(2), (0.5, 1.2, 3.5), jitter=1e-11).loo_sd < 0.15  # of which .1 is noise
     noise = smooth._replace(residual=np.random.default_rng(15).standard_normal(300))
-    expansion = fit_expansion(noise, np.eye(2), (0.5, 1.2, 3.5), 1e-11)
+    expansion = fit_expansion(noise, np.eye(2), (0.5, 1.2, 3.5), jitter=1e-11)
     assert 0.9 < expansion.loo_sd < 1.2
     assert np.std(expansion.values(noise.z)) < 0.5
 
 
 def test_a_constant_residual_is_the_offset():
-    expansion = fit_expansion(problem()._replace(residual=np.full(40, -3.0)), np.eye(2), (0.5, 2.0), 1e-11)
+    expansion = fit_expansion(problem()._replace(residual=np.full(40, -3.0)), np.eye(2), (0.5, 2.0), jitter=1e-11)
     np.testing.assert_allclose(expansion.values(problem().states), -3.0, rtol=1e-12)
     assert expansion.loo_sd < 1e-12
 
@@ -99,7 +99,7 @@ def test_an_infinite_bandwidth_stands_for_quartics(metric):
         return -2.0 * (z[:, 1] + 0.5 * z[:, 0] ** 2) ** 2 - 0.3 * z[:, 0]
 
     data = Data(z, ridge(z), np.full(200, 1 / 200), z[:60], 0.0, z[:5], -z[:5])
-    quartic, gaussian = (fit_expansion(data, metric, (factor,), 1e-11) for factor in (np.inf, 2.0))
+    quartic, gaussian = (fit_expansion(data, metric, (factor,), jitter=1e-11) for factor in (np.inf, 2.0))
     beyond = np.column_stack([np.full(5, 5.0), -12.5 + 0.1 * np.arange(5)])
     error, falling_back = (np.abs(e.values(beyond) - ridge(beyond)).max() for e in (quartic, gaussian))
     assert quartic.loo_sd < 0.02 and quartic.factor == np.inf

@@ -28,7 +28,7 @@ def history(target, n, rng):
 
 def fitted(x, y, states=None, seed=1, **options):
     states = x[::4] if states is None else states
-    return fit_surrogate(x, y, states, np.random.default_rng(seed), FitOptions(**options))
+    return fit_surrogate(x, y, states, rng=np.random.default_rng(seed), options=FitOptions(**options))
 
 
 @pytest.mark.parametrize("dim", [1, 3, 10])
@@ -154,7 +154,7 @@ def test_a_metric_outlives_its_coordinates(rng):
     states = x[:60] * np.linspace(1.0, 2.0, 8)
     alone = fitted(x[few], y[few], states, bandwidths=(3.5,))
     options, seeded = FitOptions(bandwidths=(3.5,)), np.random.default_rng(1)
-    after = fit_surrogate(x[few], y[few], states, seeded, options, previous=replace(good, loo_sd=1.0))
+    after = fit_surrogate(x[few], y[few], states, rng=seeded, options=options, previous=replace(good, loo_sd=1.0))
     assert after.loo_sd < 0.5 * alone.loo_sd
 
 
@@ -204,7 +204,7 @@ def test_states_outside_the_support(rng, share):
     """A user may start there."""
     x, y = history(Gaussian(2), 300, rng)
     y[rng.random(300) < share] = -np.inf
-    surrogate = fit_surrogate(x, y, x, rng, levels=y)
+    surrogate = fit_surrogate(x, y, x, rng=rng, levels=y)
     assert np.isfinite(surrogate.log_density(x)).all() and np.isfinite(surrogate.edge)
 
 
@@ -243,7 +243,7 @@ def test_levels_say_how_deep_values_count(rng):
     """A heavy tail spends its time far below the mode."""
     x, y = history(Banana(2, b=0.03), 300, rng)
     edges = [
-        fit_surrogate(x, y, x, rng, levels=y.max() - depths).edge
+        fit_surrogate(x, y, x, rng=rng, levels=y.max() - depths).edge
         for depths in (np.zeros(50), np.linspace(0, 12, 50), np.full(50, 1e3), np.full(50, np.inf))
     ]
     assert edges[0] < edges[1] < edges[2] == edges[3] < np.inf
@@ -299,7 +299,7 @@ def test_a_good_fit_keeps_its_coordinates(rng):
     """So that states in whitened coordinates stay valid from refit to refit."""
     x, y = history(Banana(2, b=0.03), 800, rng)
     first = fitted(x[:400], y[:400])
-    second = fit_surrogate(x, y, x[::4], np.random.default_rng(2), previous=first)
+    second = fit_surrogate(x, y, x[::4], rng=np.random.default_rng(2), previous=first)
     assert first.loo_sd < 0.5
     assert second.whitening is first.whitening
     assert second.n_values > first.n_values
@@ -310,7 +310,7 @@ def test_old_errors_pick_what_is_kept(rng):
     x, y = history(Banana(2, b=0.03), 1000, rng)
     ignorant = fitted(x[x[:, 0] < 12], y[x[:, 0] < 12])
     options = FitOptions(max_values=150, n_basis=150)  # all that is kept is a center
-    surrogate = fit_surrogate(x, y, x[::4], np.random.default_rng(2), options, previous=ignorant)
+    surrogate = fit_surrogate(x, y, x[::4], rng=np.random.default_rng(2), options=options, previous=ignorant)
     kept = surrogate.whitening.back(surrogate.expansion.basis.centers)
     assert surrogate.n_values == len(kept) == 150
     shallow = np.flatnonzero(y > y.max() - 6)  # all of full weight

@@ -146,7 +146,7 @@ def test_refits_of_any_size_do_not_recompile():
         x = rng.standard_normal((n, dim))
         s = np.sum(x**2, axis=1)
         y = -0.5 * s + 0.1 * np.sin(3 * x[:, 0]) if not heavy else -0.5 * (1 + dim) * np.log1p(10 * s)
-        surrogate = fit_surrogate(x, y, x[::2], rng, FitOptions(n_basis=n_basis))
+        surrogate = fit_surrogate(x, y, x[::2], rng=rng, options=FitOptions(n_basis=n_basis))
         assert (surrogate.jit_state.dof > 0) == (heavy > 0)
         evaluate(surrogate.jit_state, surrogate.whitening(x[:1])[0])
         functions = (getattr(jit_state, name) for name in ("value_and_gradient", "workspace", "values", "gradients"))

@@ -12,8 +12,8 @@ def metrics(residual):
     rng = np.random.default_rng(17)
     z = rng.standard_normal((300, 3))
     data = Data(z, residual(z), np.full(300, 1 / 300), z[:80], 0.0, z[:5], -z[:5])
-    fitted = fit_expansion(data, np.eye(3), (1.2,), 1e-11)
-    return gradient_metric(fitted, data), polynomial_metric(z, data.residual, data.weights, rng)
+    fitted = fit_expansion(data, np.eye(3), (1.2,), jitter=1e-11)
+    return gradient_metric(fitted, data), polynomial_metric(z, data.residual, data.weights, rng=rng)
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["gradient", "polynomial"])
@@ -37,7 +37,7 @@ def test_a_ridge_that_bends_is_found_with_a_few_points_more_than_there_are_quart
     z = rng.standard_normal((240, 6))
     plane = np.linalg.qr(rng.standard_normal((6, 2)))[0]
     a, b = (z @ plane).T
-    metric = polynomial_metric(z, -20.0 * (b + a**2) ** 2, np.full(240, 1 / 240), rng)
+    metric = polynomial_metric(z, -20.0 * (b + a**2) ** 2, np.full(240, 1 / 240), rng=rng)
     leading = np.linalg.eigh(metric)[1][:, -2:]
     cosines = np.linalg.svd(plane.T @ leading, compute_uv=False)
     assert cosines.min() > 0.99

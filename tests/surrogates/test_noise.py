@@ -23,7 +23,9 @@ def history(target, n, sd, seed=0):
 
 
 def fitted(x, y, seed=1, **options):
-    return fit_surrogate(x, y, x[::4], np.random.default_rng(seed), FitOptions(n_basis=100, **options), noisy=True)
+    return fit_surrogate(
+        x, y, x[::4], rng=np.random.default_rng(seed), options=FitOptions(n_basis=100, **options), noisy=True
+    )
 
 
 @pytest.mark.parametrize("sd", [0.0, 0.7, 1.0, 2.0])
@@ -65,7 +67,7 @@ def test_noise_is_told_from_a_smooth_error():
     inside = y - y.mean()
     left_out = inside / (1 - 1 / 2000)
     assert np.std(y) > 0.7
-    assert estimate_noise_sd(u, inside, left_out, weights) == pytest.approx(0.5, rel=0.08)
+    assert estimate_noise_sd(u, inside=inside, left_out=left_out, weights=weights) == pytest.approx(0.5, rel=0.08)
 
 
 @pytest.mark.slow
@@ -113,7 +115,7 @@ def test_equal_points_are_all_kept():
     rng = np.random.default_rng(7)
     again = np.concatenate([y, y + rng.standard_normal(200)])
     assert fitted(np.vstack([x, x]), again).n_values == 400
-    exact = fit_surrogate(np.vstack([x, x]), np.concatenate([y, y]), x, rng, FitOptions(n_basis=50))
+    exact = fit_surrogate(np.vstack([x, x]), np.concatenate([y, y]), x, rng=rng, options=FitOptions(n_basis=50))
     assert exact.n_values == 200
 
 

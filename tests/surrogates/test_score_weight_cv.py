@@ -38,8 +38,10 @@ def problem(n, k, sd, m=20, seed=2):
 
 def best(data, seed=3):
     rng = np.random.default_rng(seed)
-    expansion = fit_expansion(data, np.eye(2), FACTORS, JITTER)
-    return expansion, with_best_share(data, expansion, make_folds(data.z, data.states, rng), FACTORS, JITTER)
+    expansion = fit_expansion(data, np.eye(2), FACTORS, jitter=JITTER)
+    return expansion, with_best_share(
+        data, expansion, make_folds(data.z, data.states, rng), factors=FACTORS, jitter=JITTER
+    )
 
 
 def error(expansion):
@@ -76,8 +78,8 @@ def test_equal_points_are_in_one_fold():
 def test_held_out_residuals_are_those_of_a_fit_to_the_rest():
     data, factor = problem(30, 15, 0.5, m=6), 1.0
     folds = Folds(np.arange(30) % FOLDS, np.arange(15) % FOLDS)
-    found = _held_out(data, np.eye(2), factor, folds, 1e-6)
-    expansion = fit_expansion(data, np.eye(2), (factor,), 1e-6)
+    found = _held_out(data, np.eye(2), folds, factor=factor, jitter=1e-6)
+    expansion = fit_expansion(data, np.eye(2), (factor,), jitter=1e-6)
     for share, at in [(0, 20), (1, 24), (3, 28)]:
         for fold in range(FOLDS):
             out, states = folds.values == fold, folds.states != fold
@@ -108,7 +110,7 @@ def test_a_share_is_taken_as_it_is_given(share):
     x = draws(rng, 400)
     y = bump(x) - 0.5 * np.sum(x**2, axis=1) + rng.standard_normal(400)
     options = FitOptions(n_basis=30, bandwidths=(1.0, 2.0), score_weight=share)
-    surrogate = fit_surrogate(x, y, x[::2], rng, options, noisy=True)
+    surrogate = fit_surrogate(x, y, x[::2], rng=rng, options=options, noisy=True)
     assert surrogate.expansion.score_weight in (SHARES if share == "cv" else [0.1])
 
 

@@ -64,7 +64,7 @@ def test_student_draws_become_normal():
 def found(target, n=600):
     rng = np.random.default_rng(21)
     x, states = target.sample(rng, n), target.sample(rng, 80)
-    return find_transport(x, np.array([target(row) for row in x]), states, Identity())
+    return find_transport(x, np.array([target(row) for row in x]), states, current=Identity())
 
 
 def test_correlated_heavy_tails_are_found():

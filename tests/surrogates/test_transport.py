@@ -39,7 +39,7 @@ def history(target, n, rng):
 
 
 def found(target, rng, n=400, **options):
-    return find_transport(*history(target, n, rng), Identity(), **options)
+    return find_transport(*history(target, n, rng), current=Identity(), **options)
 
 
 @pytest.mark.parametrize("funnel", [FUNNEL, MOVING])
@@ -75,7 +75,7 @@ def test_a_funnel_around_another_parameter_is_found(rng):
 def test_a_funnel_is_found_beneath_noise(rng):
     x, values, states = history(Neal(2.0, dim=4), 600, rng)
     noise = rng.standard_normal(len(x))
-    transport = find_transport(x, values + noise, states, Identity(), noise_sd=1.0, noisy=True)
+    transport = find_transport(x, values + noise, states, current=Identity(), noise_sd=1.0, noisy=True)
     np.testing.assert_allclose(transport.slopes, [0.0, 0.5, 0.5, 0.5], atol=0.1)
 
 
@@ -90,13 +90,13 @@ def test_one_parameter_has_no_driver(rng):
 
 
 def test_one_that_does_not_serve_is_given_up(rng):
-    assert find_transport(*history(Banana(3, b=0.1), 300, rng), FUNNEL) == Identity()
+    assert find_transport(*history(Banana(3, b=0.1), 300, rng), current=FUNNEL) == Identity()
 
 
 def test_one_that_serves_is_kept(rng):
     target = Neal(2.0, dim=3)
     first = found(target, rng)
-    assert find_transport(*history(target, 500, rng), first) is first
+    assert find_transport(*history(target, 500, rng), current=first) is first
 
 
 def test_the_fit_is_one_of_the_density_of_x(rng):
@@ -104,7 +104,7 @@ def test_the_fit_is_one_of_the_density_of_x(rng):
     target = Neal(3.0, dim=4)
     x, values, states = history(target, 300, rng)
     transport = Funnel(0, 0.0, np.zeros(4), np.array([0.0, 0.5, 0.5, 0.5]))
-    surrogate = fit_surrogate(x, values, states, rng, transport=transport)
+    surrogate = fit_surrogate(x, values, states, rng=rng, transport=transport)
     fresh = target.sample(rng, 200)
     np.testing.assert_allclose(surrogate.log_density(fresh), [target(row) for row in fresh], atol=1e-3)
     np.testing.assert_allclose(surrogate.back(surrogate.coordinates(fresh)), fresh, rtol=1e-8, atol=1e-10)
@@ -114,9 +114,9 @@ def test_the_next_fit_keeps_coordinates_only_with_their_transport(rng):
     target = Neal(1.0, dim=3)
     x, values, states = history(target, 300, rng)
     transport = found(target, rng)
-    first = fit_surrogate(x, values, states, np.random.default_rng(0), transport=transport)
-    second = fit_surrogate(x, values, states, np.random.default_rng(0), previous=first, transport=transport)
+    first = fit_surrogate(x, values, states, rng=np.random.default_rng(0), transport=transport)
+    second = fit_surrogate(x, values, states, rng=np.random.default_rng(0), previous=first, transport=transport)
     assert second.whitening is first.whitening
-    plain = fit_surrogate(x, values, states, np.random.default_rng(0), previous=first)
-    fresh = fit_surrogate(x, values, states, np.random.default_rng(0))
+    plain = fit_surrogate(x, values, states, rng=np.random.default_rng(0), previous=first)
+    fresh = fit_surrogate(x, values, states, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(plain.whitening.matrix, fresh.whitening.matrix)

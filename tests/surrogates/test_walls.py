@@ -11,7 +11,7 @@ def learned(inside, states, extra=3000, spread=0.6):
     rng = np.random.default_rng(1)
     x = states[rng.integers(len(states), size=extra)]
     x = np.vstack([states, x + spread * states.std(axis=0) * rng.standard_normal(x.shape)])
-    return learn_wall(x, np.where(inside(x), 0.0, -np.inf), states, rng)
+    return learn_wall(x, np.where(inside(x), 0.0, -np.inf), states, rng=rng)
 
 
 def wrong(wall, inside, states):
@@ -72,5 +72,5 @@ def test_walls_along_axes_are_named():
 def test_no_wall_where_there_is_none_or_far_away():
     states = RNG.standard_normal((500, 3))
     x = 3 * RNG.standard_normal((2000, 3))
-    assert learn_wall(x, np.zeros(len(x)), states, RNG) is None
-    assert learn_wall(x, np.where(np.linalg.norm(x, axis=1) > 7, -np.inf, 0.0), states, RNG) is None
+    assert learn_wall(x, np.zeros(len(x)), states, rng=RNG) is None
+    assert learn_wall(x, np.where(np.linalg.norm(x, axis=1) > 7, -np.inf, 0.0), states, rng=RNG) is None

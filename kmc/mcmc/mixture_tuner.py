@@ -1,0 +1,112 @@
+"""The owner of kernel HMC's proposal mixture: it alone replaces it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.mcmc.proposal_mixture import ProposalMixture
+from kmc.mcmc.schedule import Round
+from kmc.mcmc.surrogate_trainer import SurrogateTrainer
+from kmc.mcmc.surrogate_transition import InnerChainOptions
+
+# What warm-up tunes after each round. "Prototypes" are runs from before this package; others were set by hand.
+_FIRST_STEP = 0.1  # of leapfrog, until there is a surrogate to choose it on
+_FIRST_LENGTH = 4  # of the longest inner chain (prototypes)
+_LONGER, _SHORTER = 1.6, 0.6  # factors of that length (prototypes) ...
+_HIGH, _LOW = 0.5, 0.3  # ... where acceptance is above or below (prototypes)
+_LENGTHS = 1.0, 50.0  # between which it stays (prototypes: bimodal)
+_ARCHIVE = 0.1  # probability of an archive move in warm-up (prototypes) ...
+_ARCHIVE_IF_LOW = 0.5  # ... and where acceptance is low (prototypes)
+_ARCHIVE_ACCEPTANCE = 0.25  # that the scale of archive moves is tuned to (prototypes)
+_SCALE_FACTORS = 0.6, 1.5  # of the scale, in one round
+_SCALES = 0.05, 2.0  # between which it stays
+
+
+class MoveProbabilities(NamedTuple):
+    """The kinds of moves of the main phase; see :class:`kmc.KernelHMC`."""
+
+    archive: float
+    single_move: float
+    tempered: float
+
+
+class MixtureTuner:
+    """How walkers move, and how that is adapted.
+
+    Parameters
+    ----------
+    trainer : SurrogateTrainer
+        Fits the surrogates.
+    inner : InnerChainOptions
+        Of inner chains; the step size is chosen at each fit.
+    main_phase : MoveProbabilities
+
+    Attributes
+    ----------
+    mixture : ProposalMixture
+        At first of archive moves alone.
+    """
+
+    def __init__(self, trainer: SurrogateTrainer, inner: InnerChainOptions, main_phase: MoveProbabilities):
+        self._trainer, self._main_phase = trainer, main_phase
+        self._longest = float(_FIRST_LENGTH)
+        self.mixture = ProposalMixture(
+            surrogate=None,
+            archive=np.empty((0, trainer.dim)),
+            archive_z=np.empty((0, trainer.dim)),
+            archive_probability=1.0,
+            archive_scale=1.0,
+            inner=inner._replace(step_size=_FIRST_STEP),
+            shortest_chain=1,
+            longest_chain=_FIRST_LENGTH,
+            single_move_probability=0.0,
+            tempered_probability=0.0,
+        )
+
+    def begin(self, archive: np.ndarray) -> None:
+        """Take the first points (n, d) for archive moves."""
+        self._change(archive=archive)
+
+    def refit(self) -> None:
+        """Fit the surrogate to all evaluations, if that is possible, and tune the moves on it."""
+        fit = self._trainer.fit(self.mixture)
+        if fit is not None:
+            self._change(**fit._asdict())
+
+    def renew_archive(self, last: Round) -> None:
+        """Take recent states for archive moves, as long as there is no surrogate."""
+        self._change(archive=self._trainer.states())
+        self._tune_scale(last)
+
+    def tune(self, last: Round) -> None:
+        """Set lengths and probabilities by the acceptance of a round of warm-up."""
+        acceptance = last.acceptance()
+        if acceptance > _HIGH:
+            self._longest = min(_LONGER * self._longest, _LENGTHS[1])
+        elif acceptance < _LOW:
+            self._longest = max(_SHORTER * self._longest, _LENGTHS[0])
+        self._tune_scale(last)
+        probability = _ARCHIVE_IF_LOW if acceptance < _LOW else _ARCHIVE
+        self._change(archive_probability=probability, longest_chain=int(self._longest))
+
+    def tune_length(self) -> None:
+        """Have inner chains forget their start."""
+        longest = self._trainer.inner_chain_length(self.mixture)
+        if longest is not None:
+            self._change(shortest_chain=longest // 2, longest_chain=longest)
+
+    def finish(self) -> None:
+        """Set what holds in the main phase."""
+        self.tune_length()
+        archive, single_move, tempered = self._main_phase
+        self._change(archive_probability=archive, single_move_probability=single_move, tempered_probability=tempered)
+
+    def _tune_scale(self, last: Round) -> None:
+        if last.archive:
+            factor = np.clip(last.served(last.archive) / _ARCHIVE_ACCEPTANCE, *_SCALE_FACTORS)
+            self._change(archive_scale=float(np.clip(self.mixture.archive_scale * factor, *_SCALES)))
+
+    def _change(self, **fields: Any) -> None:
+        self.mixture = self.mixture._replace(**fields)

@@ -1,0 +1,160 @@
+"""The state of kernel HMC, one step at a time; what it has in common with others is in test_sampler_state.py."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kmc.mcmc import KernelHMC, SamplerSetup
+from kmc.mcmc.base import MOVES
+from kmc.surrogates import FitOptions
+
+FIT = FitOptions(n_basis=20, bandwidths=(1.2, 2.0))
+SMALL = KernelHMC(min_warmup_evaluations=200, post_freeze_burn_in=5, fit=FIT)
+CLOUD = np.random.default_rng(9).standard_normal((12, 2))
+
+
+def density(x):
+    return -0.5 * np.sum(x**2, axis=1)
+
+
+def start(options=SMALL, chains=2, **setup):
+    initial = np.random.default_rng(0).standard_normal((chains, 2))
+    fields = {"draws": 50, "warmup": None, "max_evaluations": 600, "seed": np.random.SeedSequence(3)}
+    return options.start(
+        SamplerSetup(dim=2, chains=chains, initial=initial, initial_log_density=density(initial), **(fields | setup))
+    )
+
+
+def drive(process, sweeps=None):
+    """Records of that many sweeps, or of all of warm-up."""
+    records = []
+    while process.warming_up if sweeps is None else len(records) < sweeps:
+        record = process.advance(density(process.propose()))
+        if record is not None:
+            records.append(record)
+    return records
+
+
+# The start
+
+
+def test_it_asks_first_for_a_cloud_around_the_start():
+    process = start()
+    cloud = process.propose()
+    assert cloud.shape == (8, 2)  # twice as many as walkers
+    np.testing.assert_array_equal(process.propose_again(), cloud)
+    assert process.advance(density(cloud)) is None and len(process.trainer.history) == 2 + 8
+
+
+def test_walkers_begin_at_the_best_points():
+    process = start()
+    cloud = process.propose()
+    process.advance(density(cloud))
+    known = np.sort(np.concatenate([process.setup.initial_log_density, density(cloud)]))[::-1]
+    np.testing.assert_array_equal(process._walkers.log_density, known[:4])
+    np.testing.assert_array_equal(process.mixture.archive, np.vstack([process.setup.initial, cloud]))
+
+
+def test_values_that_are_nan_belong_to_another_mode():
+    process = start(draws=None, max_evaluations=4000).another(start().setup, CLOUD, least=300)
+    values = density(process.propose())
+    values[::2] = np.nan
+    process.advance(values)
+    assert len(process.trainer.history) == 2 + 6
+    points = process.propose()
+    process.advance(np.full(len(points), np.nan))
+    assert len(process.trainer.history) == 2 + 6 and not np.any(np.isnan(process._walkers.log_density))
+
+
+def test_a_warm_up_of_another_mode_searches_for_none_itself():
+    process = start().another(start().setup, CLOUD, least=77)
+    np.testing.assert_array_equal(process.propose(), CLOUD)
+    assert process.options == replace(SMALL, search_share=0.0, min_warmup_evaluations=77)
+
+
+# Warm-up and freeze
+
+
+def test_warm_up_ends_with_the_options_of_the_main_phase():
+    process = start(replace(SMALL, archive_probability=0.3, single_move_probability=0.2, tempered_probability=0.25))
+    assert process.density is None and not process.frozen
+    drive(process)
+    mixture = process.mixture
+    found = mixture.archive_probability, mixture.single_move_probability, mixture.tempered_probability
+    assert found == (0.3, 0.2, 0.25) and process.frozen
+    assert mixture.longest_chain == 2 * mixture.shortest_chain
+    at = process._walkers.x
+    np.testing.assert_allclose(process.density.log_density(at), mixture.surrogate.log_density(at))
+
+
+def test_the_main_phase_has_one_walker_for_each_chain():
+    process = start()
+    assert len(process._walkers) == 4
+    drive(process)
+    assert len(process._walkers) == 2
+    x, value = process.state()
+    assert value == density(x[None])[0]
+
+
+@pytest.mark.parametrize(("burn_in", "sweeps"), [(0, 0), (5, 5)])
+def test_sweeps_after_the_freeze_are_warm_up(burn_in, sweeps):
+    process = start(replace(SMALL, post_freeze_burn_in=burn_in))
+    frozen = 0
+    while process.warming_up:
+        frozen += process.frozen
+        drive(process, 1)
+    assert frozen == sweeps
+
+
+def test_warm_up_can_be_ended_at_any_time():
+    process = start(max_evaluations=None)
+    drive(process, 3)
+    process.end_warmup()
+    assert len(drive(process)) <= 1 + 5 and process.mixture.surrogate is None  # no values for a fit
+    moves = {MOVES[m] for record in drive(process, 20) for m in record.stats["move"]}
+    assert moves <= {"differential-evolution", "snooker"}
+
+
+def test_nothing_is_learned_after_the_freeze_but_with_vanishing_adaptation():
+    for adaptation, learns in (("freeze", False), ("vanishing", True)):
+        process = start(replace(SMALL, adaptation=adaptation, first_refit=10))
+        drive(process)
+        n, mixture = len(process.trainer.history), process.mixture
+        drive(process, 12)
+        assert (len(process.trainer.history) > n) == learns == (process.mixture is not mixture)
+        assert (process.density is None) == learns
+
+
+# What it reports
+
+
+def test_reports():
+    process = start()
+    before = process.report()
+    assert before["n_refits"] == 0 and "surrogate_loo_sd" not in before and "n_history" not in before
+    drive(process)
+    report = process.report()
+    json.dumps(report)
+    assert report["n_refits"] == process.trainer.n_fits > 0 and report["n_probes"] > 0
+    assert report["inner_chain_length"] == report["run_length"] == process.mixture.longest_chain
+    assert report["surrogate_loo_sd"] == process.mixture.surrogate.loo_sd
+    assert report["noise_sd"] is None and "surrogate_wall" not in report and "mode_masses" not in report
+
+
+def test_a_history_is_counted_apart():
+    x = np.random.default_rng(5).standard_normal((300, 2))
+    process = start(history=(x, density(x)))
+    drive(process)
+    assert process.report()["n_history"] == 300 and process.setup.history is None
+
+
+# Plans
+
+
+def test_the_longest_warm_up():
+    assert SMALL.longest_warmup(2, 2, 50, None) == 600 // 2 + 5 * 2
+    assert SMALL.longest_warmup(2, 2, 10_000, None) == 20_000 + 10
+    with_probes = 100 * 4 * 1.12
+    assert SMALL.longest_warmup(2, 2, 50, 100) == int(with_probes) + 8
