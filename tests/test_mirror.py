@@ -7,7 +7,7 @@ PACKAGE = TESTS.parent / "kmc"
 OF_THEIR_OWN = {"benchmarks", "correctness", "examples", "malformed", "oracles", "typing"}
 
 SUBJECTS = {
-    "": "architecture extensions import large_data layers mirror names pickles readme",
+    "": "architecture extensions import large_data layers mirror names pickles readme signatures",
     "bases": "jit_states",
     "cli": "main store",
     "mcmc": "noisy_warmup sampler_state walls",
@@ -27,7 +27,7 @@ HELPERS = {
     "diagnostics": "columns coordinates langevin mode_verdicts",
     "forms": "scatter sums",
     "kernels": "profiles",
-    "mcmc": "affine base kernel_hmc mode_mixture old_kernel_hmc random_walk score_mixture surrogate_trainer",
+    "mcmc": "affine base gaps joined_modes mode_mixture old_kernel_hmc random_walk score_mixture",
     "plots": "style",
     "readout": "annealing estimate evaluated means quantities transitions",
     "regression": "candidates loss",
