@@ -42,7 +42,7 @@ from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
 from tests.oracles import mcmc
 
 LEVEL = mcmc.LEVEL / 10  # as there are more than a hundred tests of this kind
-SIZE, SWEEPS = 1200, 3
+SIZE, SWEEPS = 900, 3
 FIT = FitOptions(n_basis=30, bandwidths=(1.2, 2.0, np.inf))
 INNER = InnerChainOptions(step_size=0.5, trajectory_length=2.0, jump_probability=0.2, small_step_probability=0.4)
 
