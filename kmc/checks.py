@@ -1,4 +1,4 @@
-"""Checks of what users give: the error names the argument, its value and what was expected."""
+"""Checks of users' arguments: the error names the argument, its value and what was expected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 Seed = int | np.integer | np.random.SeedSequence | np.random.Generator | None
-"""What a parameter ``seed`` or ``random_state`` takes."""
+"""Valid values of a parameter ``seed`` or ``random_state``."""
 
 MOST = 1e150  # its square, summed over any number of samples, does not overflow
 LEAST_LENGTH, MOST_LENGTH = 1e-30, 1e30  # lengths whose eighth powers neither overflow nor underflow

@@ -11,10 +11,10 @@ from kmc.checks import numbers
 from kmc.kernels import Kernel, candidate_bandwidths, kernel_of
 
 Kernels = str | Kernel | Sequence[str | Kernel]
-"""What a parameter ``kernel`` takes: a name, an object, or several to choose from."""
+"""Valid values of a parameter ``kernel``: a name, an object, or several to choose from."""
 
 Numbers = str | float | Sequence[float] | np.ndarray
-"""What ``bandwidth`` and ``regularization`` take: "cv" and other names, a number, or several to choose from."""
+"""Valid values of ``bandwidth`` and ``regularization``: "cv" and other names, a number, or several to choose from."""
 
 
 class Search:
@@ -89,7 +89,7 @@ def folds_of(n: int, count: int, rng: np.random.Generator) -> list[np.ndarray]:
 
 
 def held_out(parts: Sequence[Any], whole: Any) -> list[tuple[Any, Any]]:
-    """For each part of additive sums, the rest of the whole, to fit to, and the part itself, to compare on."""
+    """For each part of additive sums: the rest of the whole, for the fit, and the part itself, for the comparison."""
     return [(whole - part, part) for part in parts]
 
 

@@ -1,4 +1,4 @@
-"""What a finite basis of functions on R^d provides, and one function in it: f = Σ_a coefficients_a φ_a."""
+"""Finite bases of functions on R^d, and linear combinations: f = Σ_a coefficients_a φ_a."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class Contraction:
 
 
 def as_basis(basis: Any, name: str = "basis", needs: Sequence[str] = ("values", "gradients")) -> Basis:
-    """A basis as it is, or an object with these methods and ``size`` as one.
+    """A basis unchanged, or an object with these methods and ``size`` as a basis.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def is_basis(basis: Any, needs: Sequence[str] = ("values", "gradients")) -> bool
 
 
 class _Foreign(Basis):
-    """An object that has a basis's methods without being a :class:`Basis`; those that it lacks have their defaults."""
+    """An object with a basis's methods that is not a :class:`Basis`; methods that it lacks have their defaults."""
 
     def __init__(self, basis: Any):
         self.wrapped = basis

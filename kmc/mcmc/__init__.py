@@ -8,7 +8,7 @@ from kmc.mcmc.random_walk import AdaptiveMetropolis, RandomWalkMetropolis
 from kmc.mcmc.score_hmc import ScoreHMC
 
 SAMPLERS: dict[str, type] = {s.name: s for s in (KernelHMC, AdaptiveMetropolis, RandomWalkMetropolis)}
-"""Samplers by the name that :func:`kmc.sample` takes; :class:`ScoreHMC` needs an estimator, and is none of them."""
+"""Samplers by the name that :func:`kmc.sample` takes; :class:`ScoreHMC` is not among them, as it needs an estimator."""
 
 __all__ = [
     "SAMPLERS",

@@ -1,6 +1,6 @@
 """A registered function in other coordinates: h(z) = f(origin + root z), for jitted loops.
 
-Its functions are not cached by themselves but with the loops that use them: see :mod:`kmc.mcmc.score_field`.
+Its functions are not cached separately, but with the loops that use them: see :mod:`kmc.mcmc.score_field`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def workspace(state):
 
 @numba.njit
 def value_and_gradient(state, z, gradient, work):
-    """h(z); its gradient, rootᵀ ∇f, is written into ``gradient`` (d,)."""
+    """h(z); the gradient, rootᵀ ∇f, is written into ``gradient`` (d,)."""
     x, inner_gradient, inner_work = work
     d = z.size
     for i in range(d):

@@ -1,7 +1,7 @@
 """Moves that use differences of archived points and no surrogate.
 
 ter Braak and Vrugt (2008), "Differential evolution Markov chain with snooker updater and fewer chains", Statistics and
-Computing 18. With an archive that does not change the moves are exact for one chain.
+Computing 18. With a fixed archive the moves are exact for a single chain.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import numpy as np
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.metropolis import Proposal
 
-# As in the paper, but for the spread of the steps, which was set by hand.
-SNOOKER_PROBABILITY = 0.15  # of a snooker update (prototypes)
+# As in the paper, except for the spread of the steps, which was set by hand.
+SNOOKER_PROBABILITY = 0.15  # probability of a snooker update (prototypes)
 _BEST_SCALE = 2.38  # of a step, over sqrt(2 d)
-_SPREAD = 0.7, 1.3  # factor of the step, uniform between them
-_UNIT_PROBABILITY = 0.1  # of a step with γ = 1
-_NOISE = 1e-3  # sd of what is added to a step, in those of the archive
-_SNOOKER = 1.2, 2.2  # factor of a snooker step, uniform between them
+_SPREAD = 0.7, 1.3  # range of the factor on the step, uniform
+_UNIT_PROBABILITY = 0.1  # probability of a step with γ = 1
+_NOISE = 1e-3  # sd of the noise added to a step, in sds of the archive
+_SNOOKER = 1.2, 2.2  # range of the factor on a snooker step, uniform
 
 _DE = MOVES.index("differential-evolution")
 _SNOOKER_MOVE = MOVES.index("snooker")
@@ -47,7 +47,7 @@ def archive_move(
 
 
 def differential_evolution(rng: np.random.Generator, x: np.ndarray, archive: np.ndarray, *, scale: float) -> Proposal:
-    """x + γ (a - b) + a little noise; γ = 1, for jumps between modes, with probability .1. Symmetric."""
+    """x + γ (a - b) + small noise; γ = 1, for jumps between modes, with probability .1. Symmetric."""
     a, b = archive[rng.choice(len(archive), 2, replace=False)]
     unit = rng.random() < _UNIT_PROBABILITY
     gamma = 1.0 if unit else scale * _BEST_SCALE / np.sqrt(2 * len(x)) * rng.uniform(*_SPREAD)

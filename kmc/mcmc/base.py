@@ -1,4 +1,4 @@
-"""What a sampler is: options, and the state of a run, which asks for evaluations.
+"""The interface of a sampler: options, and the state of a run, which requests evaluations.
 
 A sampler's *options* are a frozen dataclass (:class:`kmc.KernelHMC`, ...). ``start`` turns them into a *state*
 (:class:`SamplerState`), which alone holds the positions of the chains. One sweep moves every chain once: ``propose``
@@ -19,24 +19,24 @@ MOVES = ("random-walk", "differential-evolution", "snooker", "surrogate", "tempe
 
 
 class SamplerSetup(NamedTuple):
-    """What a sampler is told about the run when it starts."""
+    """What a sampler gets to know about the run at its start."""
 
     dim: int
     chains: int
-    initial: np.ndarray  # (k, d), k >= chains: where to start, over-dispersed if possible
+    initial: np.ndarray  # (k, d), k >= chains: start points, over-dispersed if possible
     initial_log_density: np.ndarray  # (k,): finite at least once
     draws: int | None  # per chain, after warm-up; None: as many as the evaluations allow
     warmup: int | None  # sweeps of warm-up; None: the sampler decides
     max_evaluations: int | None
     seed: np.random.SeedSequence
     noisy: bool = False  # the log-densities are those of unbiased estimates: a state keeps its own
-    # Points (n, d) and values (n,) that were evaluated elsewhere, as far as anyone knows: a surrogate may be fitted to
-    # them, and no state may have its value from them.
+    # Points (n, d) and values (n,) that were evaluated elsewhere, presumably of the same function: a surrogate may be
+    # fitted to them, but no state may use their values.
     history: tuple[np.ndarray, np.ndarray] | None = None
 
 
 class Proposed(NamedTuple):
-    """What a sweep evaluated for each chain; a proposal that did not move is the state itself."""
+    """The points that a sweep evaluated for each chain; a proposal that did not move is the state itself."""
 
     position: np.ndarray  # (chains, d)
     log_density: np.ndarray  # (chains,)
@@ -49,11 +49,11 @@ class Step(NamedTuple):
     position: np.ndarray  # (chains, d)
     log_density: np.ndarray  # (chains,)
     stats: dict[str, np.ndarray]  # (chains,) each; see STATS
-    proposed: Proposed | None = None  # None of a process that does not say
+    proposed: Proposed | None = None  # None if the sampler does not report it
 
 
 STATS: dict[str, type] = {
-    "acceptance_rate": np.float64,  # the probability with which the proposal was to be accepted
+    "acceptance_rate": np.float64,  # acceptance probability of the proposal
     "accepted": np.bool_,
     "diverging": np.bool_,
     "n_steps": np.int32,  # leapfrog steps on the surrogate
@@ -66,7 +66,7 @@ STATS: dict[str, type] = {
 
 
 class SamplerState(Protocol):
-    """A sampler in a run: it asks for evaluations (``propose``) and is told their values (``advance``)."""
+    """A sampler in a run: it requests evaluations (``propose``) and receives their values (``advance``)."""
 
     warming_up: bool
 
@@ -74,16 +74,16 @@ class SamplerState(Protocol):
         """Points (k, d), k >= 0, whose log-density is needed to finish the sweep."""
 
     def advance(self, values: np.ndarray) -> Step | None:
-        """Take log p at those points, shape (k,).
+        """Take log p at those points, shape (k,), and return the step.
 
-        None where no draw was made: around the start, or where a move takes several sweeps.
+        None if no draw was made: around the start, or if a move takes several sweeps.
         """
 
     def end_warmup(self) -> None:
-        """Be ready to draw as soon as possible: the time for warm-up is over. More calls change nothing."""
+        """Be ready to draw as soon as possible: the time for warm-up is over. Repeated calls change nothing."""
 
     def report(self) -> dict[str, Any]:
-        """Plain facts for the results' attributes (number of refits, what the probes found, ...)."""
+        """Facts for the results' attributes (number of refits, results of probes, ...)."""
 
 
 class Sampler(Protocol):

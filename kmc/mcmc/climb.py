@@ -1,7 +1,7 @@
-"""Local searches for high values of the true log-density, all in step: a batch of points at a time.
+"""Local searches for high values of the true log-density, in step: a batch of points at a time.
 
-A search climbs by BFGS with forward differences. It does not stop at the top but where a chain would be: within the
-bulk of the mode that it leads to, by the gain that its quadratic model still promises.
+A search climbs by BFGS with forward differences. It does not stop at the maximum but where a chain would be: within the
+bulk of the mode, judged by the remaining gain that its quadratic model predicts.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ import numpy as np
 
 # Set by hand.
 _STEPS = np.array([2.0, 1.0, 0.5, 0.2, 0.05, 0.01])  # of a line search, in quasi-Newton steps
-_LONGEST = 10.0  # a step, in units of sqrt(d)
-_RESOLUTION = 0.1  # of the differences, in units of the local spread
-_SPREADS = 1e-3, 10.0  # between which that spread is, in units of the first one
+_LONGEST = 10.0  # largest step, in units of sqrt(d)
+_RESOLUTION = 0.1  # step of the differences, in units of the local spread
+_SPREADS = 1e-3, 10.0  # range of that spread, in units of the first one
 _MOST_STEPS = 20
-_IN_BULK = 1.0  # nats to gain, besides half the dimension: a search that is nearer to the top ends
-_MOST_GAIN = 3.0  # nats, besides one for each dimension, that are believed at its end
-_LEAST_GAIN = 0.1  # nats of a step; with less there is no way up along this line
-_FLATTEST = 1e-2  # of the curvature of the quadratic model: less is no curvature
-_SAME_DIRECTION = 1e-10  # cosine of step and change of gradient below which BFGS learns nothing
+_IN_BULK = 1.0  # nats of expected gain, plus half the dimension, below which a search ends
+_MOST_GAIN = 3.0  # nats, plus one per dimension: largest expected gain at its end that is trusted
+_LEAST_GAIN = 0.1  # nats gained by a step; with less there is no increase along this line
+_FLATTEST = 1e-2  # smallest curvature of the quadratic model
+_SAME_DIRECTION = 1e-10  # cosine of step and change of gradient below which BFGS does not update
 
 
 class Summit(NamedTuple):
-    """Where a search ended."""
+    """The end of a search."""
 
     position: np.ndarray  # (d,)
     value: float
     spread: np.ndarray  # (d,) along each coordinate, from second differences
-    gain: float  # nats to the top, by the quadratic model
-    log_volume: float = 0.0  # of a unit cube of these coordinates in the user's
+    gain: float  # nats to the maximum, by the quadratic model
+    log_volume: float = 0.0  # of a unit cube of these coordinates, in the user's coordinates
 
     @property
     def top(self) -> float:
@@ -39,7 +39,7 @@ class Summit(NamedTuple):
 
     @property
     def log_mass(self) -> float:
-        """Of the Gaussian with this top and these spreads, relative to (2 pi)^(d/2)."""
+        """Log-mass of the Gaussian with this maximum and these spreads, relative to (2 pi)^(d/2)."""
         return self.top + float(np.log(self.spread).sum()) + self.log_volume
 
 
@@ -53,7 +53,7 @@ class Climb:
         d = len(start)
         self.position, self.value = start.copy(), float(value)
         self.summit: Summit | None = None
-        self._inverse = np.eye(d)  # of minus the Hessian
+        self._inverse = np.eye(d)  # inverse of minus the Hessian
         self._gradient = np.zeros(d)
         self._last: tuple[np.ndarray, np.ndarray] | None = None  # position and gradient before the last step
         self._forward = np.zeros(d)
@@ -62,7 +62,7 @@ class Climb:
         self._widths = np.full(d, _RESOLUTION)  # of the differences
 
     def ask(self) -> np.ndarray:
-        """Points whose values are needed."""
+        """Points to evaluate next."""
         if self._stage == "gradient":
             return self.position + np.diag(self._widths)
         if self._stage == "line":
@@ -72,7 +72,7 @@ class Climb:
         return np.empty((0, len(self.position)))
 
     def tell(self, values: np.ndarray) -> None:
-        """Take the values of the points asked for."""
+        """Continue with the values of the requested points."""
         {"gradient": self._slope, "line": self._step, "curvature": self._end}[self._stage](values)
 
     def _slope(self, values: np.ndarray) -> None:
@@ -96,11 +96,11 @@ class Climb:
         values = np.where(np.isnan(values), -np.inf, values)
         best = int(np.argmax(values))
         self._n_steps += 1
-        if values[best] <= self.value + _LEAST_GAIN:  # no way up along this line
+        if values[best] <= self.value + _LEAST_GAIN:  # no increase along this line
             self._stage = "curvature"
             return
         self._last = (self.position, self._gradient)
-        if self._n_steps == 1:  # the first line gives the scale
+        if self._n_steps == 1:  # the first line search gives the scale
             self._inverse = (
                 self._inverse
                 * _STEPS[best]

@@ -1,4 +1,4 @@
-"""Gaps between groups of points: how a warm-up that has seen several modes tells them apart."""
+"""Gaps between groups of points, by which a warm-up that has seen several modes separates them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from kmc.surrogates.whitening import whiten_states
 
 # "Tried" is docs/what-was-tried.md, modes: projections; the others were set by hand.
 MOST = 12  # groups
-_GAP = 1.0  # sd of the wider group, or of half that of all points: the least gap between two groups (tried)
+_GAP = 1.0  # smallest gap between two groups, in sds of the wider group, or of half the sd of all points (tried)
 _NARROW = 0.5  # sd of all points: a narrower group counts as one of this sd
-_PER_DIM, _MORE, _SMALLEST = 2, 5, 0.03  # points of the smaller group: for each dimension, and of all, at least
-_FEWEST_PER_DIM, _FEWEST_MORE = 5, 10  # points that are not easily divided by chance
-_STARTS_PER_DIM, _MORE_STARTS = 2, 4  # directions that the search starts from
-_ITERATIONS = 30  # of the search, from each
+_PER_DIM, _MORE, _SMALLEST = 2, 5, 0.03  # smallest group: points per dimension, additional points, fraction of all
+_FEWEST_PER_DIM, _FEWEST_MORE = 5, 10  # fewest points to divide: fewer often seem separated by chance
+_STARTS_PER_DIM, _MORE_STARTS = 2, 4  # directions at which the search starts
+_ITERATIONS = 30  # of the search, from each direction
 
 
 def divided(z: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Indices of the groups of points (n, d) between which there are gaps."""
+    """Indices of groups of points (n, d) that are separated by gaps."""
     waiting: list[np.ndarray] = [np.arange(len(z))]
     groups: list[np.ndarray] = []
     while waiting:
@@ -31,16 +31,16 @@ def divided(z: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
 
 
 def gap(z: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
-    """On which side of a gap the points (n, d) are, (n,); None where no direction shows one.
+    """The side of a gap on which each of the points (n, d) is, (n,); None if no direction shows a gap.
 
     A small group shows best in the direction of the largest kurtosis (Peña and Prieto 2001, "Cluster identification
-    using projections", JASA 96), which a fixed-point iteration finds. Two of like size show best where the mean
-    absolute value is largest (Kwak 2008, "Principal component analysis based on L1-norm maximization", IEEE PAMI 30);
-    there the tails do not count, so that one of them may be much narrower than the other.
+    using projections", JASA 96), which a fixed-point iteration finds. Two groups of similar size show best where the
+    mean absolute value is largest (Kwak 2008, "Principal component analysis based on L1-norm maximization", IEEE PAMI
+    30); the tails do not matter there, so that one group may be much narrower than the other.
     """
     n, dim = z.shape
     least = max(_PER_DIM * dim + _MORE, int(_SMALLEST * n))
-    if n < max(2 * least, _FEWEST_PER_DIM * dim + _FEWEST_MORE):  # so few are easily parted by chance
+    if n < max(2 * least, _FEWEST_PER_DIM * dim + _FEWEST_MORE):  # too few
         return None
     white = whiten_states(z)(z)
     best, side = _GAP, None
@@ -55,7 +55,7 @@ def gap(z: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
             gaps = np.diff(t[order])[least - 1 : n - least]
             at = least - 1 + int(np.argmax(gaps))
             low, high = t[order[: at + 1]], t[order[at + 1 :]]
-            width = gaps.max() / max(low.std(), high.std(), _NARROW)  # of all points together the sd is one
+            width = gaps.max() / max(low.std(), high.std(), _NARROW)  # the sd of all points together is one
             if width > best:
                 best, side = width, t > t[order[at]]
     return side

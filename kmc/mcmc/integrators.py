@@ -1,9 +1,8 @@
 """Leapfrog on a surrogate: H(z, p) = |p|²/2 - t(log s(z)), t a tempering, with unit mass in whitened coordinates.
 
-At a learned wall paths are reflected as in Skilling's Galilean Monte Carlo: where a step ends behind it, the momentum
-is mirrored there, without a kick, and the path continues. Each part is symmetric in time and preserves volume, the
-mirror too, since it depends on the position alone. Whether the end is behind the wall is for the acceptance test to
-judge.
+At a learned wall paths are reflected as in Skilling's Galilean Monte Carlo: if a step ends behind it, the momentum
+is mirrored there, without a kick, and the path continues. Each part is symmetric in time and preserves volume, also the
+mirror, since it depends on the position alone. If the end of a path is behind the wall, the acceptance test decides.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ import numpy as np
 from kmc.jitted import value_and_gradient, wall
 from kmc.mcmc.tempering import tempered
 
-HOPELESS = 1e6  # an energy spread far beyond any use
+HOPELESS = 1e6  # an energy spread that makes a path useless
 
-# numba names a cached file by function and line, and cannot read one that names a type which has been moved since: a
-# jitted function has to move along, as this comment made it do.
+# numba identifies a cached file by function and line, and cannot read one with a type that has been moved since: a
+# jitted function then has to move, too, as this comment made it do.
 
 
 @numba.njit(cache=True)
@@ -34,8 +33,8 @@ def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps,
     energy : float
         H at the end point.
     spread : float
-        Largest minus smallest H along the path, both ends included: the same for the reversed path, so that a
-        divergence test on it keeps reversibility.
+        Largest minus smallest H along the path, both ends included: it is the same for the reversed path, so that a
+        divergence test on it preserves reversibility.
     """
     d = z.size
     target, slope = tempered(tempering, value)
@@ -58,14 +57,14 @@ def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps,
         energy = _energy(momentum, target)
         lowest = min(lowest, energy)
         highest = max(highest, energy)
-        if not (energy - lowest < HOPELESS and highest - energy < HOPELESS):  # NaN too
+        if not (energy - lowest < HOPELESS and highest - energy < HOPELESS):  # also NaN
             return value, energy, np.inf
     return value, energy, highest - lowest
 
 
 @numba.njit(cache=True)
 def _mirror(momentum, normal):
-    """The momentum mirrored at the plane with that normal, in place."""
+    """Mirror the momentum at the plane with this normal, in place."""
     along = square = 0.0
     for i in range(momentum.size):
         along += momentum[i] * normal[i]

@@ -1,4 +1,4 @@
-"""The main phase among several modes: the mixture of their surrogates, and how often each mode is visited."""
+"""The main phase with several modes: the mixture of their surrogates, and the visits to each mode."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kmc.mcmc.modes import Explorer, log_mass
 
 
 class JoinedModes:
-    """Modes in the order of their masses, the largest first.
+    """Modes by decreasing mass.
 
     Parameters
     ----------
     mixture : ModeMixture
         How chains move.
     masses : ndarray, shape (k,)
-        By the surrogates; their sum is one.
+        According to the surrogates; the sum is one.
     """
 
     def __init__(self, mixture: ModeMixture, masses: np.ndarray):
@@ -27,11 +27,11 @@ class JoinedModes:
         self._visits = np.zeros(len(masses))
 
     def visit(self, x: np.ndarray) -> None:
-        """Count the modes in which the states (chains, d) are after a sweep of the main phase."""
+        """Count the modes of the states (chains, d) after a sweep of the main phase."""
         self._visits += self.mixture.counts(x)
 
     def facts(self) -> dict[str, Any]:
-        """For the results' attributes: masses, and shares of the draws."""
+        """For the results' attributes: masses, and fractions of the draws."""
         shares = self._visits / max(self._visits.sum(), 1.0)
         return {"mode_masses": self._masses.tolist(), "mode_shares": shares.tolist()}
 

@@ -1,9 +1,9 @@
 """Kernel Hamiltonian Monte Carlo: the default sampler.
 
 Warm-up moves walkers on a ladder of temperatures, first by differential evolution, then by inner chains on a surrogate
-that is refitted at geometric counts of evaluations. The main phase is an exact Metropolis–Hastings chain for the
-target: the adaptation is frozen (``adaptation="freeze"``), or refits at sweeps fixed in advance and ever rarer
-(``adaptation="vanishing"``).
+that is refitted at geometrically growing counts of evaluations. The main phase is an exact Metropolis–Hastings chain
+for the target: the adaptation is frozen (``adaptation="freeze"``), or refits at sweeps that are fixed in advance and
+ever rarer (``adaptation="vanishing"``).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from kmc.surrogates import Density, FitOptions, values_needed
 from kmc.surrogates.depth import bulk_depth
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
-REFIT_GROWTH = 1.25  # factor between the sweeps of the main phase at which it refits (prototypes)
+REFIT_GROWTH = 1.25  # factor between successive sweeps of the main phase at which it refits (prototypes)
 _CLOUD_PER_WALKER, _CLOUD_PER_DIM, _CLOUD_MORE = 2, 2, 4  # points of the first cloud
-_RENEWAL = 40  # archive moves after which the archive is renewed, until there is a surrogate
-_RECENT = 0.6  # of the sweeps of warm-up, in whose states the main phase begins (prototypes)
-_LOST = 15.0  # nats, besides one for each dimension, below the others' median: such a walker is moved (prototypes)
-_LONG_STAY = 40  # sweeps in one state: so is such a one, if values are noisy (tried: noisy targets)
+_RENEWAL = 40  # archive moves between renewals of the archive, until there is a surrogate
+_RECENT = 0.6  # last part of the sweeps of warm-up, in whose states the main phase starts (prototypes)
+_LOST = 15.0  # nats, plus one per dimension, below the median of the others: such a walker is moved (prototypes)
+_LONG_STAY = 40  # sweeps in one state, after which it is moved too, if values are noisy (tried: noisy targets)
 
 _SURROGATE_MOVES = (MOVES.index("surrogate"), MOVES.index("tempered-surrogate"))
 
@@ -57,11 +57,11 @@ class KernelHMC(metaclass=SplitClass):
     Parameters
     ----------
     adaptation : {"freeze", "vanishing"}
-        What happens after warm-up. "freeze": nothing changes any more, and the main phase is a Markov chain
-        with the target as its stationary distribution. "vanishing": the surrogate is refitted after n, 1.25 n,
-        1.25² n, ... sweeps of the main phase, n being ``first_refit``. The times are fixed in advance and the gaps
-        grow: that is the setting of "Air Markov chain Monte Carlo" (Chimisov, Łatuszyński and Roberts 2018), whose
-        laws of large numbers ask for a drift condition that all the kernels share; it is not checked.
+        Adaptation after warm-up. "freeze": none, so that the main phase is a Markov chain with the target as its
+        stationary distribution. "vanishing": the surrogate is refitted after n, 1.25 n, 1.25² n, ... sweeps of the
+        main phase, where n is ``first_refit``. The times are fixed in advance and the gaps grow: this is the setting of
+        "Air Markov chain Monte Carlo" (Chimisov, Łatuszyński and Roberts 2018), whose laws of large numbers require a
+        drift condition common to all the kernels; it is not checked.
     archive_probability : float
         Probability of a move that does not use the surrogate (differential evolution or snooker) in the main phase.
     tempered_probability : float
@@ -69,12 +69,12 @@ class KernelHMC(metaclass=SplitClass):
     single_move_probability : float
         Probability that an inner chain has a single move.
     jump_probability, small_step_probability, trajectory_length : float
-        Of the moves of an inner chain, the probability of an archive jump; of its trajectories, that of smaller steps;
-        the longest integration time, in whitened coordinates.
+        For the moves of an inner chain: probability of an archive jump; probability that a trajectory has smaller
+        steps; the longest integration time, in whitened coordinates.
     n_temperatures : int
-        Temperatures of the warm-up, and the least number of walkers then.
+        Number of temperatures in warm-up, and the smallest number of walkers there.
     probe_rate, main_probe_rate : float
-        Probes past the data's edge per walker and sweep, in warm-up and (with vanishing adaptation) after it.
+        Probes beyond the edge of the data per walker and sweep, in warm-up and (with vanishing adaptation) after it.
     refit_growth : float
         Factor of the number of evaluations between refits in warm-up.
     min_warmup_evaluations : int
@@ -86,21 +86,21 @@ class KernelHMC(metaclass=SplitClass):
     max_archive : int
         States kept for the archive moves.
     search_share : float
-        Share of the budget that local searches for further modes may take before the freeze; 0: none. There are none
-        with noisy values, with vanishing adaptation, or where the user fixes the length of warm-up.
+        Part of the budget for local searches for further modes before the freeze; 0: no search. There is no search
+        with noisy values, with vanishing adaptation, or if the user fixes the length of warm-up.
     min_search_budget : int
-        Evaluations that the run must plan with for such a search: smaller budgets cannot afford to learn several modes.
+        Smallest budget of evaluations for such a search: smaller ones do not suffice to learn several modes.
     fit : FitOptions
         The options of the surrogate.
 
     Raises
     ------
     TypeError, ValueError
-        An option of the wrong kind or out of range.
+        An invalid option.
 
     See Also
     --------
-    kmc.ScoreHMC : the published algorithm, whose dynamics follow a score estimator of your choice.
+    kmc.ScoreHMC : the published algorithm, with trajectories along the gradient of a score estimator of your choice.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class KernelHMC(metaclass=SplitClass):
         return KernelHMCState(self, setup)
 
     def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
-        """Evaluations of the longest warm-up, about, where nothing bounds them."""
+        """Approximate evaluations of the longest warm-up, if nothing limits them."""
         walkers = max(chains, self.n_temperatures)
         if warmup is not None:
             return int(warmup * walkers * (1 + self.probe_rate)) + _cloud_size(walkers, dim)
@@ -170,10 +170,10 @@ class KernelHMC(metaclass=SplitClass):
 
 
 class KernelHMCState:
-    """Kernel HMC at work; see :class:`kmc.mcmc.base.SamplerState`."""
+    """The state of kernel HMC; see :class:`kmc.mcmc.base.SamplerState`."""
 
     def __init__(self, options: KernelHMC, setup: SamplerSetup, cloud: np.ndarray | None = None):
-        self.options, self.setup = options, setup._replace(history=None)  # the trainer has it
+        self.options, self.setup = options, setup._replace(history=None)  # the trainer keeps the history
         self.warming_up = True
         dim, walkers = setup.dim, max(setup.chains, options.n_temperatures)
         *seeds, modes_seed = setup.seed.spawn(walkers + 2)
@@ -212,19 +212,19 @@ class KernelHMCState:
                 options.archive_probability, options.single_move_probability, options.tempered_probability
             ),
         )
-        self._joined: JoinedModes | None = None  # of several modes
+        self._joined: JoinedModes | None = None  # for several modes
         self._sweep = 0  # since the phase began
         self._frozen = False
         self._next_refit = float(options.first_refit)  # sweep of the main phase, if adaptation is vanishing
         self._n_probes = self._n_surprises = 0
-        # of the sweep under way
+        # state of the current sweep
         self._cloud = np.empty((0, dim))
         self._proposals: list[Proposal] = []
         self._temperings: list[Tempering] = []
         self._probes = np.empty((0, dim))
 
     def propose(self) -> np.ndarray:
-        """The proposals of this sweep that moved, and then the probes; at the very first, a cloud around the start."""
+        """The proposals of this sweep that moved, and then the probes; in the first sweep, a cloud around the start."""
         if self._modes and not self._modes.done:
             return self._modes.propose()
         if not len(self._cloud):
@@ -239,7 +239,7 @@ class KernelHMCState:
         return np.vstack([requested(self._proposals, self.setup.dim), self._probes])
 
     def advance(self, values: np.ndarray) -> Step | None:
-        """Accept or reject, learn from the values, and adapt if it is time."""
+        """Decide, learn from the values, and adapt if it is due."""
         if self._modes and not self._modes.done:
             return self._search(self._modes, values)
         if not self._proposals:
@@ -269,7 +269,7 @@ class KernelHMCState:
 
     @property
     def density(self) -> Density | None:
-        """What the inner chains of the main phase leave invariant; None as long as it may change."""
+        """The density that inner chains of the main phase leave invariant; None as long as it may change."""
         if self._learning or self._moves.surrogate is None:
             return None
         mixtures = (self.mixture,) if self._joined is None else self._joined.mixture.plans
@@ -354,7 +354,7 @@ class KernelHMCState:
         return self._trainer.probes(surrogate, count, self._hot_edge)
 
     def _learn(self, proposed_values: np.ndarray, probe_values: np.ndarray) -> None:
-        """Keep the new values, and note how well the surrogate predicted them."""
+        """Store the new values, and record how well the surrogate predicted them."""
         points = np.vstack([requested(self._proposals, self.setup.dim), self._probes])
         values = np.concatenate([proposed_values, probe_values])
         surrogate = self.mixture.surrogate
@@ -406,29 +406,29 @@ class KernelHMCState:
             if not self._modes or self._modes.done:
                 self._freeze()
 
-    # What a ModeSearch asks of a warm-up
+    # Used by ModeSearch
 
     @property
     def mixture(self) -> ProposalMixture:
-        """How walkers move; after a freeze among several modes, how they moved in this one."""
+        """The mixture of moves; after a freeze with several modes, the one of this mode."""
         return self._tuner.mixture
 
     @property
     def trainer(self) -> SurrogateTrainer:
-        """What the moves are learned from."""
+        """The trainer of the surrogate."""
         return self._trainer
 
     @property
     def frozen(self) -> bool:
-        """Whether all that adapts is fixed."""
+        """Whether all adaptation has ended."""
         return self._frozen
 
     def another(self, setup: SamplerSetup, cloud: np.ndarray, least: int) -> KernelHMCState:
-        """A warm-up like this one of another mode, of at least so many evaluations, from a cloud of points (k, d)."""
+        """The same kind of warm-up for another mode, of at least ``least`` evaluations, from points (k, d)."""
         return KernelHMCState(replace(self.options, search_share=0.0, min_warmup_evaluations=least), setup, cloud)
 
     def relearn(self, x: np.ndarray, values: np.ndarray) -> None:
-        """Take in evaluations (n, d), and fit again."""
+        """Add evaluations (n, d), and refit."""
         self._trainer.history.extend(x, values)
         self._tuner.refit()
 
@@ -437,7 +437,7 @@ class KernelHMCState:
         self._freeze()
 
     def propose_again(self) -> np.ndarray:
-        """What the last call of :meth:`propose` gave."""
+        """The same points as in the last call of :meth:`propose`."""
         if not self._proposals:
             return self._cloud
         return np.vstack([requested(self._proposals, self.setup.dim), self._probes])
@@ -461,14 +461,14 @@ class KernelHMCState:
         return record
 
     def _next_round(self) -> None:
-        """Set what warm-up adapts from the round that ends."""
+        """Update what warm-up adapts, from the round that ends."""
         self._tuner.tune(self._round)
         self._hot_edge = self._trainer.tempering_edge()
         self._rescue()
         self._round = Round(noise_sd=self._trainer.noise_sd)
 
     def _rescue(self) -> None:
-        """Move walkers that are hopelessly deep, or stuck with an estimate far too high, to the place of another."""
+        """Move walkers that are hopelessly deep, or stuck with an estimate far too high, to another walker's state."""
         values = self._trainer.transported(self._walkers.x, self._walkers.log_density)
         lost = values < np.median(values) - (self.setup.dim + _LOST) / self._betas
         if self.setup.noisy:
@@ -476,7 +476,7 @@ class KernelHMCState:
         self._walkers.move(lost, self._rng)
 
     def _freeze(self) -> None:
-        """Fix the moves, and put one walker per chain at states of the coldest ones."""
+        """Fix the mixture of moves, and start one walker per chain at states of the coldest ones."""
         self._frozen, self._sweep = True, 0
         self.warming_up = self._settle > 0
         self._tuner.finish()
@@ -484,7 +484,7 @@ class KernelHMCState:
         x, values = self._trainer.cold_visits(_RECENT)
         if not len(x):
             x, values = self._walkers.x, self._walkers.log_density
-        elif self.setup.noisy:  # do not begin where an estimate far too high has held a walker for long
+        elif self.setup.noisy:  # do not start where an estimate far too high has held a walker for long
             _, first = np.unique(x, axis=0, return_index=True)
             x, values = x[first], values[first]
         rows = self._rng.choice(len(x), chains, replace=len(x) < chains)
@@ -495,7 +495,7 @@ class KernelHMCState:
             self._walkers = Walkers(self._rngs[:chains], x, values)
 
     def state(self) -> tuple[np.ndarray, float]:
-        """Where a chain of the frozen sampler is, and the value there."""
+        """The state of a chain of the frozen sampler, and its value."""
         i = int(self._modes_rng.integers(len(self._walkers)))
         return self._walkers.x[i].copy(), float(self._walkers.log_density[i])
 

@@ -10,9 +10,9 @@ from kmc.mcmc.tempering import COLD, Tempering, tempered
 
 
 class Proposal(NamedTuple):
-    """Where a move wants to go.
+    """The proposal of a move.
 
-    ``log_ratio`` is the logarithm of everything in the Metropolis–Hastings ratio but the target:
+    ``log_ratio`` is the logarithm of the Metropolis–Hastings ratio without the target:
     log q(x | x') - log q(x' | x). A proposal that ended where it began (``moved`` False) needs no evaluation.
     """
 
@@ -39,13 +39,13 @@ def decide(
 
     ``jacobians`` are those of the coordinates whose density is tempered, at the current and at the proposed point.
     """
-    uniform = rng.random()  # drawn in every case, so that the stream does not depend on the value
+    uniform = rng.random()  # always drawn, so that the random stream does not depend on the value
     if proposed == -np.inf:
         return False, 0.0
     now, then = jacobians
     gain = tempered(tempering, proposed - then)[0] - tempered(tempering, current - now)[0] + (then - now)
     log_probability = gain + log_ratio
-    if np.isnan(log_probability):  # of a surrogate that overflowed
+    if np.isnan(log_probability):  # a surrogate overflowed
         return False, 0.0
     probability = float(np.exp(min(0.0, log_probability)))
     return uniform < probability, probability

@@ -1,4 +1,4 @@
-"""The owner of kernel HMC's proposal mixture: it alone replaces it."""
+"""Kernel HMC's proposal mixture and its adaptation; no other object replaces the mixture."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kmc.mcmc.schedule import Round
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 
-# What warm-up tunes after each round. "Prototypes" are runs from before this package; others were set by hand.
-_FIRST_STEP = 0.1  # of leapfrog, until there is a surrogate to choose it on
-_FIRST_LENGTH = 4  # of the longest inner chain (prototypes)
-_LONGER, _SHORTER = 1.6, 0.6  # factors of that length (prototypes) ...
-_HIGH, _LOW = 0.5, 0.3  # ... where acceptance is above or below (prototypes)
-_LENGTHS = 1.0, 50.0  # between which it stays (prototypes: bimodal)
+# Tuned after each round of warm-up. "Prototypes" are runs from before this package; others were set by hand.
+_FIRST_STEP = 0.1  # step size of leapfrog, until it is chosen with a surrogate
+_FIRST_LENGTH = 4  # trajectories of the longest inner chain (prototypes)
+_LONGER, _SHORTER = 1.6, 0.6  # factors on that length (prototypes) ...
+_HIGH, _LOW = 0.5, 0.3  # ... if acceptance is above or below this (prototypes)
+_LENGTHS = 1.0, 50.0  # its range (prototypes: bimodal)
 _ARCHIVE = 0.1  # probability of an archive move in warm-up (prototypes) ...
-_ARCHIVE_IF_LOW = 0.5  # ... and where acceptance is low (prototypes)
-_ARCHIVE_ACCEPTANCE = 0.25  # that the scale of archive moves is tuned to (prototypes)
-_SCALE_FACTORS = 0.6, 1.5  # of the scale, in one round
-_SCALES = 0.05, 2.0  # between which it stays
+_ARCHIVE_IF_LOW = 0.5  # ... and if acceptance is low (prototypes)
+_ARCHIVE_ACCEPTANCE = 0.25  # target acceptance of archive moves, for their scale (prototypes)
+_SCALE_FACTORS = 0.6, 1.5  # range of the factor on the scale in one round
+_SCALES = 0.05, 2.0  # its range
 
 
 class MoveProbabilities(NamedTuple):
@@ -33,20 +33,20 @@ class MoveProbabilities(NamedTuple):
 
 
 class MixtureTuner:
-    """How walkers move, and how that is adapted.
+    """The mixture of the walkers' moves and its adaptation.
 
     Parameters
     ----------
     trainer : SurrogateTrainer
         Fits the surrogates.
     inner : InnerChainOptions
-        Of inner chains; the step size is chosen at each fit.
+        Options of inner chains; the step size is chosen at each fit.
     main_phase : MoveProbabilities
 
     Attributes
     ----------
     mixture : ProposalMixture
-        At first of archive moves alone.
+        At first only archive moves.
     """
 
     def __init__(self, trainer: SurrogateTrainer, inner: InnerChainOptions, main_phase: MoveProbabilities):
@@ -66,7 +66,7 @@ class MixtureTuner:
         )
 
     def begin(self, archive: np.ndarray) -> None:
-        """Take the first points (n, d) for archive moves."""
+        """Use the first points (n, d) for archive moves."""
         self._change(archive=archive)
 
     def refit(self) -> None:
@@ -76,7 +76,7 @@ class MixtureTuner:
             self._change(**fit._asdict())
 
     def renew_archive(self, last: Round) -> None:
-        """Take recent states for archive moves, as long as there is no surrogate."""
+        """Use recent states for archive moves while there is no surrogate."""
         self._change(archive=self._trainer.states())
         self._tune_scale(last)
 
@@ -92,13 +92,13 @@ class MixtureTuner:
         self._change(archive_probability=probability, longest_chain=int(self._longest))
 
     def tune_length(self) -> None:
-        """Have inner chains forget their start."""
+        """Make inner chains long enough to forget their start."""
         longest = self._trainer.inner_chain_length(self.mixture)
         if longest is not None:
             self._change(shortest_chain=longest // 2, longest_chain=longest)
 
     def finish(self) -> None:
-        """Set what holds in the main phase."""
+        """Set the mixture of the main phase."""
         self.tune_length()
         archive, single_move, tempered = self._main_phase
         self._change(archive_probability=archive, single_move_probability=single_move, tempered_probability=tempered)

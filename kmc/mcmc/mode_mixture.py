@@ -1,11 +1,11 @@
-"""The plan of a target with several modes: a surrogate for each, and moves between them that cost no evaluation.
+"""Moves for a target with several modes: a surrogate for each mode, and moves between them that cost no evaluation.
 
-With s_k the surrogate of mode k, proposals are made by a chain on (x, k) with the density s_k(x). It draws k given x,
-then moves x on s_k in the coordinates in which s_k is white, and now and then offers the same white coordinates to
+Let s_k be the surrogate of mode k. Proposals are made by a chain on (x, k) with the density s_k(x). It draws k given x,
+then moves x on s_k in the coordinates in which s_k is white. Some moves offer the same white coordinates to
 another mode, z_k -> z_j, which is an affine map between their covariances (compare Tjelmeland and Hegstad 2001, "Mode
 jumping proposals in MCMC", Scandinavian Journal of Statistics 28). Each of these moves is reversible, and is chosen
-independently of the state; so the whole inner chain is reversible for the sum of the s_k, and a proposal is accepted
-for the target p with probability min(1, p(x') s(x) / (p(x) s(x'))), s being that sum.
+independently of the state; so the whole inner chain is reversible for the sum s of the s_k, and a proposal is accepted
+for the target p with probability min(1, p(x') s(x) / (p(x) s(x'))).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from kmc.mcmc.tempering import COLD, Tempering, tempered
 from kmc.surrogates import Surrogate
 
 # Set by hand.
-_LONGER = 2  # times the inner chains in one mode: some of the moves change the mode
-_JUMP = 0.2  # probability that a move is an offer of another mode
+_LONGER = 2  # factor on the length of inner chains in one mode: some of the moves change the mode
+_JUMP = 0.2  # probability that a move proposes another mode
 
 
 class ModeMixture(NamedTuple):
@@ -43,7 +43,7 @@ class ModeMixture(NamedTuple):
 
     @classmethod
     def of(cls, plans: tuple[ProposalMixture, ...], rng: np.random.Generator) -> ModeMixture:
-        """The plans of the modes together; options are those of the mode with the longest inner chains."""
+        """The mixtures of the modes combined; options are those of the mode with the longest inner chains."""
         slowest = max(plans, key=lambda plan: plan.longest_chain)
         fewest = min(len(plan.archive) for plan in plans)
         return cls(
@@ -60,7 +60,7 @@ class ModeMixture(NamedTuple):
 
     @property
     def surrogate(self) -> Surrogate:
-        """Of the modes' surrogates, the one with the largest error."""
+        """The surrogate with the largest error."""
         return max((_surrogate(plan) for plan in self.plans), key=lambda surrogate: surrogate.error_sd)
 
     @property
@@ -79,7 +79,7 @@ class ModeMixture(NamedTuple):
         return logsumexp([_surrogate(plan).log_density(x) for plan in self.plans], axis=0)
 
     def counts(self, x: np.ndarray) -> np.ndarray:
-        """How many of the rows of x (n, d) are in each mode, (k,)."""
+        """Number of the rows of x (n, d) in each mode, (k,)."""
         shares = [_surrogate(plan).log_density(x) for plan in self.plans]
         return np.bincount(np.argmax(shares, axis=0), minlength=len(self.plans))
 
@@ -118,7 +118,7 @@ class ModeMixture(NamedTuple):
         return np.array(values)
 
     def _white_log_density(self, k: int, z: np.ndarray, tempering: Tempering) -> float:
-        """Of the white coordinates z in mode k."""
+        """Log-density of the white coordinates z in mode k."""
         return _tempered(_surrogate(self.plans[k]), z[None], tempering) + self.log_volumes[k]
 
 
@@ -129,7 +129,7 @@ def _tempered(surrogate: Surrogate, z: np.ndarray, tempering: Tempering) -> floa
 
 
 def _stretches(rng: np.random.Generator, length: int) -> Iterator[int]:
-    """Moves inside a mode, and 0 for an offer to another: all drawn without looking at the state."""
+    """Moves inside a mode, with 0 for an offer to another: all drawn independently of the state."""
     within = 0
     for offer in rng.random(length) < _JUMP:
         if not offer:

@@ -1,8 +1,8 @@
-"""Modes that the first surrogate does not explain: looked for before the freeze, learned one by one, and kept.
+"""Search for modes that the first surrogate does not explain: they are searched before the freeze, and each is learned.
 
-A value far above what the surrogate says of its place is evidence of another mode. Local searches on the true density
-start from such values, and from points all over what the starts span. Where one ends that no surrogate explains, a
-warm-up of its own begins, whose walkers and fits are confined to the part of space that belongs to this mode.
+A value far above the surrogate's prediction is evidence of another mode. Local searches on the true density start from
+such values, and from points all over the box of the starts. If one ends at a place that no surrogate explains, another
+warm-up begins there, with walkers and fits restricted to the part of space that belongs to this mode.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ from kmc.mcmc.tempering import COLD
 from kmc.surrogates import Surrogate
 
 # "Tried" is docs/what-was-tried.md, modes; the others were set by hand.
-WARMED = 0.65  # of the budget at most, until the freeze
-_ERROR_TOLERANCE = 3.0  # times one nat and the surrogate's error: a value may exceed the surrogate by so much ...
-_DEPTH_TOLERANCE = 0.3  # ... and by this share of what it is deeper than the bulk
+WARMED = 0.65  # largest fraction of the budget until the freeze
+_ERROR_TOLERANCE = 3.0  # times (1 nat + the surrogate's error): a value may exceed the surrogate by this ...
+_DEPTH_TOLERANCE = 0.3  # ... plus this fraction of its depth below the bulk
 _REACH = 15.0  # nats below the bulk: deeper values of the history start no search
-_NEGLIGIBLE = -7.0  # log of the mass of a mode, relative to the largest, which is not worth learning
-_LOOK = 0.1  # of the evaluations for searches: points all over what the starts span (tried: Halton points)
-_LOOK_PER_CHAIN = 2  # such points, at least
-_CLIMB_STEPS = 5  # of a search, on average
-_CLIMB_COST = 6  # evaluations of a step, besides one for each dimension
-_BULK_MORE = 2.0  # nats: what is not as deep as most draws of a Gaussian, and so much more, is bulk
-_WANDERING = 40  # trajectories, after which a chain on the surrogate has come to a mode (tried: (3))
-_WANDERERS, _WANDERERS_PER_DIM = 128, 16  # such chains
-_POOR = 1.0  # error of a surrogate, in nats, on which chains may go astray
-_KNOWN_DEPTH = 40.0  # nats below the edge: deeper values are no history of a part
+_NEGLIGIBLE = -7.0  # log of mass relative to the largest: modes below it are ignored
+_LOOK = 0.1  # fraction of the evaluations for searches: points all over the box of the starts (tried: Halton points)
+_LOOK_PER_CHAIN = 2  # at least so many of these points
+_CLIMB_STEPS = 5  # steps of a search, on average
+_CLIMB_COST = 6  # evaluations per step, plus one per dimension
+_BULK_MORE = 2.0  # nats added to the depth of most draws of a Gaussian: shallower points are the bulk
+_WANDERING = 40  # trajectories after which a chain on the surrogate has reached a mode (tried: (3))
+_WANDERERS, _WANDERERS_PER_DIM = 128, 16  # number of these chains, at least and per dimension
+_POOR = 1.0  # error of a surrogate, in nats, from which on chains may leave the modes
+_KNOWN_DEPTH = 40.0  # nats below the edge: deeper values are not used for a part
 _PART_STARTS = 200  # start points of a part's warm-up
-_PART_MORE = 200  # evaluations of its warm-up, besides those that it was given
-_PART_SPREAD = 0.5  # of the cloud that it starts from, in sds
-_LEAST_WARMUP = 1000  # evaluations of the warm-up of a mode that a search found
-_WORTH_LEARNING = 2 * 100, 2 * 10  # evaluations that it must be allowed: so many, and more for each dimension
-_MODE_SPREAD = 0.7  # of the cloud that it starts from, in sds
+_PART_MORE = 200  # evaluations of its warm-up, in addition to the given ones
+_PART_SPREAD = 0.5  # of its start cloud, in sds
+_LEAST_WARMUP = 1000  # evaluations of the warm-up of a mode found by a search
+_WORTH_LEARNING = 2 * 100, 2 * 10  # evaluations that must be left for it: constant, per dimension
+_MODE_SPREAD = 0.7  # of its start cloud, in sds
 _CLOUD_PER_CHAIN, _CLOUD_PER_DIM, _CLOUD_MORE = 4, 2, 4  # points of these clouds
-_DEEP = 200  # points of other modes that a warm-up is given as very deep ones (tried: plateau)
-_ABYSS = 1e5  # nats: their depth
-_REAL = 0.5  # of that depth: values that are less deep were evaluated
-_CROSSINGS = 10  # times that a warm-up of a mode climbs over its border: it is in the arm of another one
-_UNVISITED_MORE = 2.0  # nats below which, besides half the dimension, points count as unvisited
-_USUAL = 0.95  # quantile of the distances between neighboring states
-_FAR = 6.0  # times that distance: no walker came from there
-_MASS_DRAWS = 1000  # that masses are estimated from
-_MASS_SPREAD = 1.3  # times the covariance of the states, of these draws
+_DEEP = 200  # points of other modes that a warm-up gets as very deep points (tried: plateau)
+_ABYSS = 1e5  # their depth, in nats
+_REAL = 0.5  # fraction of that depth: less deep values were evaluated
+_CROSSINGS = 10  # crossings of its border after which a warm-up is taken to be in the arm of another mode
+_UNVISITED_MORE = 2.0  # nats, plus half the dimension: shallower points far from all states count as unvisited
+_USUAL = 0.95  # quantile of distances between neighboring states: the usual distance
+_FAR = 6.0  # times that distance is far from all states
+_MASS_DRAWS = 1000  # draws from which masses are estimated
+_MASS_SPREAD = 1.3  # their covariance, relative to that of the states
 
 
 class Explorer(Protocol):
@@ -63,15 +63,15 @@ class Explorer(Protocol):
 
     @property
     def mixture(self) -> ProposalMixture:
-        """How its walkers move now."""
+        """Its current mixture of moves."""
 
     @property
     def trainer(self) -> SurrogateTrainer:
-        """What the moves are learned from."""
+        """The trainer of its surrogate."""
 
     @property
     def frozen(self) -> bool:
-        """Whether all that adapts is fixed."""
+        """Whether all adaptation has ended."""
 
     def propose(self) -> np.ndarray:
         """Points whose values the next sweep needs."""
@@ -80,10 +80,10 @@ class Explorer(Protocol):
         """The same points."""
 
     def relearn(self, x: np.ndarray, values: np.ndarray) -> None:
-        """Take in evaluations (n, d) and fit again."""
+        """Add evaluations (n, d) and refit."""
 
     def advance(self, values: np.ndarray) -> Step | None:
-        """NaN is the value of a point that is none of this mode's."""
+        """Take the values; NaN for a point that belongs to another mode."""
 
     def another(self, setup: SamplerSetup, cloud: np.ndarray, least: int) -> Explorer:
         """A warm-up of another mode."""
@@ -108,21 +108,21 @@ class _Shape(NamedTuple):
 
     @property
     def log_mass(self) -> float:
-        """Relative to (2 pi)^(d/2), in these coordinates."""
+        """Log-mass relative to (2 pi)^(d/2), in these coordinates."""
         return self.top - 0.5 * float(np.linalg.slogdet(self.precision)[1])
 
 
 class _Learning(NamedTuple):
-    """A warm-up of a mode under way."""
+    """The current warm-up of a single mode."""
 
     explorer: Explorer
     shape: int  # its index
-    summit: Summit | None  # that it started from; None for a part of the first warm-up
-    crossings: list[int]  # the modes that points beyond its border led to
+    summit: Summit | None  # where it started; None for a part of the first warm-up
+    crossings: list[int]  # the modes to which points beyond its border led
 
 
 class ModeSearch:
-    """The search for modes, and what it found; it asks for evaluations as a process does.
+    """The search for modes, and its results; it requests evaluations as a sampler does.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class ModeSearch:
     budget : int
         Evaluations that the run plans with.
     share : float
-        Of the budget, for local searches.
+        Part of the budget for local searches.
     rng : Generator
 
     Attributes
@@ -142,7 +142,7 @@ class ModeSearch:
     explorers : list of Explorer
         One for each mode.
     left : list of Summit
-        What was found and could not be learned, with positions in the user's coordinates.
+        Maxima that were found but could not be learned, with positions in the user's coordinates.
     done : bool
     """
 
@@ -172,15 +172,15 @@ class ModeSearch:
         self._found: list[Summit] = []
         self._climbs: list[Climb] = []
         self._learning: _Learning | None = None
-        self._n_parts = 0  # of the first warm-up, that are not learned yet
-        self._bulk = 0.5 * setup.dim + np.sqrt(2.0 * setup.dim) + _BULK_MORE  # depth: mean, two sds, and more
+        self._n_parts = 0  # parts of the first warm-up that are not learned yet
+        self._bulk = 0.5 * setup.dim + np.sqrt(2.0 * setup.dim) + _BULK_MORE  # depth: mean, two sds and a margin
         self._look = np.empty((0, setup.dim))
         self._looked = False
         self._divide(main)
         self._next()
 
     def propose(self) -> np.ndarray:
-        """Points (k, d) whose values are needed."""
+        """Points (k, d) to evaluate next."""
         if self._learning:
             return self._learning.explorer.propose()
         if len(self._look):
@@ -188,7 +188,7 @@ class ModeSearch:
         return self._frame.back(np.vstack([climb.ask() for climb in self._climbs]))
 
     def advance(self, values: np.ndarray) -> Step | None:
-        """Take their values; a sweep if a warm-up made it."""
+        """Continue with their values; returns a sweep if a warm-up made one."""
         self.n_evaluations += len(values)
         if self._learning:
             record = self._learn(self._learning, values)
@@ -218,10 +218,10 @@ class ModeSearch:
             self._n_parts, self.explorers = 0, [self._main]
         self.done = True
 
-    # What is looked at
+    # Points to evaluate
 
     def _outlook(self) -> np.ndarray:
-        """Points all over what the starts span, where there are no data."""
+        """Points all over the box of the starts, where there are no data."""
         low, high = self._setup.initial.min(axis=0), self._setup.initial.max(axis=0)
         count = min(max(_LOOK_PER_CHAIN * self._setup.chains, int(_LOOK * self._searches_left)), self._searches_left)
         if count < 1:
@@ -230,7 +230,7 @@ class ModeSearch:
         return x[np.linalg.norm(self._frame.coordinates(x), axis=1) > self._frame.jit_state.reach]
 
     def _evidence(self, main: Explorer) -> tuple[np.ndarray, np.ndarray]:
-        """What is known of points: starts of any depth, and the shallow part of the history."""
+        """Known points: starts of any depth, and the shallow part of the history."""
         x, values = main.trainer.history.x, main.trainer.history.log_density
         near = values > values.max() - self._frame.edge - _REACH
         starts, their_values = self._setup.initial, self._setup.initial_log_density
@@ -242,7 +242,7 @@ class ModeSearch:
         self._known = np.vstack([self._known[0], x[finite]]), np.concatenate([self._known[1], values[finite]])
 
     def _unexplained(self, x: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Where no surrogate comes near the values (n,) of points (n, d)."""
+        """Whether no surrogate comes near the values (n,) of points (n, d)."""
         if not len(x):
             return np.zeros(0, bool)
         unknown = np.ones(len(x), bool)
@@ -254,10 +254,10 @@ class ModeSearch:
             unknown &= values > surrogate.log_density(x) + tolerance
         return unknown
 
-    # A first warm-up that has seen several modes
+    # A first warm-up with several modes
 
     def _divide(self, main: Explorer) -> None:
-        """Take the evaluations of the first warm-up apart where there is a gap between its modes."""
+        """Divide the evaluations of the first warm-up where there is a gap between its modes."""
         history = main.trainer.history
         if self._frame.error_sd < _POOR:
             x = self._wandered(main.mixture, history)
@@ -276,7 +276,7 @@ class ModeSearch:
             self._shapes = [self._shape_of(main)]
 
     def _evaluated_shapes(self, history: History) -> list[_Shape]:
-        """The shapes that have evaluations, with the tops of these: the surrogate may be far too high in places."""
+        """The shapes that have evaluations, with their highest values: the surrogate may be far too high in places."""
         finite = np.isfinite(history.log_density)
         x, values = history.x[finite], history.log_density[finite]
         labels = self._labels(x)
@@ -286,14 +286,14 @@ class ModeSearch:
         self._shapes = [shape for shape in shapes if shape.log_mass > heaviest + _NEGLIGIBLE]
         counts = np.bincount(
             self._labels(x), minlength=len(self._shapes)
-        )  # with lower tops others may claim the points
+        )  # with lower maxima other shapes may claim the points
         return [shape for shape, count in zip(self._shapes, counts, strict=True) if count]
 
     def _wandered(self, mixture: ProposalMixture, history: History) -> np.ndarray:
-        """Draws (n, d) from the surrogate by chains from all over the evaluations.
+        """Draws (n, d) from the surrogate by chains that start all over the evaluations.
 
-        They move by trajectories alone, so that they stay in the mode that they come to, also where no walker has been
-        for long, or where the density is so low that hardly an evaluation is shallow.
+        They move by trajectories alone, so that they stay in the mode that they reach, also where no walker has stayed
+        for long, or where the density is so low that hardly any evaluation is shallow.
         """
         surrogate, dim = mixture.surrogate, self._setup.dim
         assert surrogate is not None
@@ -332,19 +332,19 @@ class ModeSearch:
         self._learning = _Learning(explorer, index, None, [])
 
     def _deepen(self, explorer: Explorer, x: np.ndarray) -> None:
-        """Tell a warm-up that points of other modes are none of its own: its surrogate is to be low there."""
+        """Give a warm-up points of other modes as very deep ones, so that its surrogate is low there."""
         x = x[self._rng.permutation(len(x))[:_DEEP]]
-        # Far too deep to be fitted to, and yet no sign of a wall, as zeros of the density are.
+        # Too deep to be fitted to, but not -inf, which would be evidence of a wall.
         explorer.trainer.history.extend(x, np.full(len(x), self._known_top - _ABYSS))
 
-    # The next thing to do
+    # The next step
 
     def _next(self) -> None:
         """Learn a mode that was found, search where values are unexplained, or end."""
         if self._n_parts and self._used() < self._limit:
             self._start_part()
             return
-        if self._n_parts:  # what is left of them cannot be learned any more: the first warm-up knows all
+        if self._n_parts:  # the remaining parts cannot be learned any more: the first warm-up knows all
             self._n_parts, self.explorers = 0, []
         if not self.explorers:
             self.explorers, self._shapes = [self._main], [self._shape_of(self._main)]
@@ -370,7 +370,7 @@ class ModeSearch:
             self.done = True
 
     def _note_unvisited(self) -> None:
-        """Points in the bulk that are far from all states: surrogates know of them, and no walker came from there."""
+        """Record points in the bulk that are far from all states: surrogates know them, but no walker reached them."""
         x, values = self._main.trainer.history.x, self._main.trainer.history.log_density
         bulk = values > values.max() - 0.5 * self._setup.dim - _UNVISITED_MORE
         states = np.unique(np.vstack([explorer.trainer.states() for explorer in self.explorers]), axis=0)
@@ -386,7 +386,7 @@ class ModeSearch:
         return self._start + self.n_evaluations
 
     def _start_climbs(self) -> None:
-        """From the highest of the unexplained points, and from others far from it and from each other."""
+        """Start from the highest of the unexplained points, and from others far from it and from each other."""
         x, values = self._known
         unknown = self._unexplained(x, values)
         x, values = self._known = x[unknown], values[unknown]
@@ -405,7 +405,7 @@ class ModeSearch:
         self.n_searches += len(self._climbs)
 
     def _climb(self, values: np.ndarray) -> None:
-        """A step of each search; those end that come to a place that is explained."""
+        """A step of each search; searches that reach an explained place end."""
         ends = np.cumsum([len(climb.ask()) for climb in self._climbs])[:-1]
         going = []
         for climb, mine in zip(self._climbs, np.split(values, ends), strict=True):
@@ -422,12 +422,12 @@ class ModeSearch:
         self._climbs = going if self._searches_left > 0 else []
 
     def _in_users_coordinates(self, summit: Summit) -> Summit:
-        """The summit at its place there, with its mass in the user's density; spreads stay those of the frame."""
+        """The summit in the user's coordinates, with its mass in the user's density; spreads are unchanged."""
         position = self._frame.back(summit.position[None])
         volume = np.linalg.slogdet(self._frame.whitening.inverse)[1] - self._frame.transport.log_jacobian(position)[0]
         return summit._replace(position=position[0], log_volume=float(volume))
 
-    # A mode of its own
+    # A mode with its own warm-up
 
     def _start_learning(self, summit: Summit) -> bool:
         """Begin a warm-up around a summit, if the budget allows one."""
@@ -453,7 +453,7 @@ class ModeSearch:
         return True
 
     def _learn(self, learning: _Learning, values: np.ndarray) -> Step | None:
-        """A sweep of the warm-up, told only of the points that are nearer to its mode than to others."""
+        """A sweep of the warm-up, which gets only the points that are nearer to its mode than to others."""
         explorer, index, summit, _ = learning
         points = explorer.propose_again()
         mine = self._labels(points) == index
@@ -479,7 +479,7 @@ class ModeSearch:
         return record
 
     def _led_out(self, explorer: Explorer, top: float, evaluated: tuple[np.ndarray, np.ndarray]) -> list[int]:
-        """The modes of the points that are higher than all of an explorer, where its surrogate leads smoothly."""
+        """The modes of points that are higher than all of an explorer's and to which its surrogate leads smoothly."""
         surrogate, (x, values) = explorer.mixture.surrogate, evaluated
         if surrogate is None or not np.any(values > top):
             return []
@@ -488,10 +488,10 @@ class ModeSearch:
         return self._labels(x[smooth]).tolist()
 
     def _dissolve(self, learning: _Learning) -> None:
-        """Give what a warm-up in the arm of a mode has learned to that mode."""
+        """Give the evaluations of a warm-up in the arm of a mode to that mode."""
         whose = max(set(learning.crossings), key=learning.crossings.count)
         self._learning = None
-        if learning.summit is None:  # the first warm-up was not in several modes after all
+        if learning.summit is None:  # the first warm-up was in one mode after all
             self._n_parts, self.explorers, self._shapes = 0, [self._main], [self._shape_of(self._main)]
             return
         self._shapes.pop()

@@ -12,7 +12,7 @@ from kmc.mcmc.score_hmc import ScoreHMC
 
 
 def score_hmc_fields(old: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a ScoreHMC, from all fields that a KernelHMC had with an estimator; in the order of the class.
+    """The fields of a ScoreHMC, from the fields of a KernelHMC with an estimator; in the order of the class.
 
     ``warmup_sampler`` is a dict of the fields of its KernelHMC.
     """
@@ -30,13 +30,13 @@ def score_hmc_fields(old: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_old_fields(old: Mapping[str, Any]) -> ScoreHMC:
-    """The ScoreHMC that a KernelHMC with an estimator was."""
+    """The ScoreHMC for the fields of a KernelHMC with an estimator."""
     new = score_hmc_fields(old)
     return ScoreHMC(**new | {"warmup_sampler": KernelHMC(**new["warmup_sampler"])})
 
 
 def kernel_or_score_hmc(*args: Any, surrogate: Any = None, values: Any = None, **options: Any) -> KernelHMC | ScoreHMC:
-    """What ``KernelHMC(...)`` makes where it is given one of the two arguments that it no longer has."""
+    """The result of ``KernelHMC(...)`` with one of the two arguments that it no longer has."""
     __tracebackhide__ = True
     names = [option.name for option in fields(KernelHMC)]
     options = dict(zip(names, args, strict=False)) | options

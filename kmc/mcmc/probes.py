@@ -1,6 +1,6 @@
-"""Probes: true evaluations just past the edge of the data, which teach the surrogate what lies there.
+"""Probes: true evaluations just beyond the edge of the data, from which the surrogate learns what is there.
 
-A surrogate that is right where there are points can be wrong by a hundred nats a step further out, and no statistic of
+A surrogate that is accurate at the data can be wrong by a hundred nats a step further out, and no statistic of
 the chain shows it. Probes never move a chain.
 """
 
@@ -12,27 +12,27 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 # "Prototypes" are runs from before this package; others were set by hand.
-_CANDIDATES = 20  # shallow points, of which the most novel is taken (prototypes)
-_NEIGHBORS = 12  # nearest points, itself among them, one of which gives the direction (prototypes)
+_CANDIDATES = 20  # shallow points, the most novel of which is used (prototypes)
+_NEIGHBORS = 12  # nearest points, including itself; one of them gives the direction (prototypes)
 _STEPS = 0.3, 1.2  # times the difference from that neighbor (prototypes)
-_CANDIDATES_NEAR = 50  # shallow points, of which the one furthest above the surrogate is taken
+_CANDIDATES_NEAR = 50  # shallow points; the one furthest above the surrogate is used
 _STEPS_NEAR = -0.5, 0.5  # times the difference from a neighbor
 
 
 class Evaluated(NamedTuple):
-    """What probes start from."""
+    """Evaluated points from which probes start."""
 
     z: np.ndarray  # (n, d): evaluated points in whitened coordinates
-    metric: np.ndarray  # (d, d) of the surrogate's kernel: neighbors are near in it
+    metric: np.ndarray  # (d, d) of the surrogate's kernel, in which neighbors are determined
     shallow: np.ndarray  # (s,): indices of points in the bulk
 
 
 def probe_points(known: Evaluated, count: int, *, rng: np.random.Generator) -> np.ndarray:
     """Extrapolate from novel shallow points, away from one of their neighbors.
 
-    Of 20 random shallow points the most novel, by the distance to the 11th neighbor, is taken. The step is damped along
-    the directions that are short in the metric: what does not bend the target need not be extrapolated, and a few
-    coordinates that are off by a little more with each step would soon bury a probe.
+    Of 20 random shallow points the most novel, by the distance to the 11th neighbor, is used. The step is damped along
+    the directions that are short in the metric: coordinates in which the target does not bend need no extrapolation,
+    and small errors in several of them, which grow with each step, would soon make probes very deep.
 
     Returns
     -------
@@ -56,13 +56,13 @@ def probe_points(known: Evaluated, count: int, *, rng: np.random.Generator) -> n
 
 
 def probes_near(known: Evaluated, excess: np.ndarray, count: int, *, rng: np.random.Generator) -> np.ndarray:
-    """Points beside shallow points at which a noisy value was far above the surrogate: was it noise, or is there more?
+    """Points beside shallow points at which a noisy value was far above the surrogate, to check whether it was noise.
 
     Parameters
     ----------
     known : Evaluated
     excess : ndarray, shape (s,)
-        Value above the surrogate at the shallow points; of 50 random ones the point with the largest is taken.
+        Value minus the surrogate at the shallow points; of 50 random ones the point with the largest is used.
     count : int
     rng : Generator
 

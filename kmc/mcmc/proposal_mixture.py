@@ -21,19 +21,19 @@ class InnerChains(Protocol):
 
     @property
     def single_move_probability(self) -> float:
-        """That a chain has one move."""
+        """Probability of a chain of one move."""
 
     @property
     def tempered_probability(self) -> float:
-        """That it runs on a flattened surrogate."""
+        """Probability of a flattened surrogate."""
 
     @property
     def shortest_chain(self) -> int:
-        """The least number of its moves."""
+        """Smallest number of moves."""
 
     @property
     def longest_chain(self) -> int:
-        """The largest number; lengths are uniform between the two."""
+        """Largest number of moves; lengths are uniform between the two."""
 
 
 class ProposalMixture(NamedTuple):
@@ -65,8 +65,8 @@ class ProposalMixture(NamedTuple):
         if not result.moved:
             return Proposal(x, 0.0, move, moved=False, n_steps=result.n_steps, step_size=self.inner.step_size)
         position = surrogate.back(result.position[None])[0]
-        # The inner chain leaves a density of the transported coordinates invariant: of x, it has the Jacobian beside
-        # it.
+        # The inner chain leaves a density of the transported coordinates invariant: as a density of x, it has their
+        # Jacobian as a factor.
         jacobian = surrogate.transport.log_jacobian(np.stack([x, position]))
         ratio = tempered(tempering, result.start_value)[0] - tempered(tempering, result.value)[0]
         ratio += result.start_wall - result.wall
@@ -82,7 +82,7 @@ class ProposalMixture(NamedTuple):
 
 
 class InnerChainKind(NamedTuple):
-    """What of an inner chain is drawn without looking at the state."""
+    """The parts of an inner chain that are drawn independently of the state."""
 
     tempering: Tempering
     move: int  # index into MOVES

@@ -1,4 +1,4 @@
-"""Random-walk Metropolis, plain and adaptive: the baselines that need nothing but evaluations."""
+"""Random-walk Metropolis, plain and adaptive: baselines that need only evaluations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RandomWalkMetropolis:
         Standard deviations of the proposal. By default they are proportional to the spread of the start points, and one
         common factor is tuned in warm-up.
     target_acceptance : float
-        What the factor is tuned to.
+        The acceptance rate to which the factor is tuned.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class RandomWalkMetropolis:
             raise ValueError(f"scale={self.scale!r}: expected positive standard deviations")
 
     def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
-        """Evaluations of warm-up where nothing bounds them."""
+        """Evaluations of warm-up, if nothing limits them."""
         return chains * (draws if warmup is None else warmup)
 
     def start(self, setup: SamplerSetup) -> GaussianWalk:
@@ -97,7 +97,7 @@ class AdaptiveMetropolis:
         check_number(self, "target_acceptance", 0, 1)
 
     def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
-        """Evaluations of warm-up where nothing bounds them."""
+        """Evaluations of warm-up, if nothing limits them."""
         return chains * (draws if warmup is None else warmup)
 
     def start(self, setup: SamplerSetup) -> GaussianWalk:
@@ -161,7 +161,7 @@ class GaussianWalk:
         return record
 
     def end_warmup(self) -> None:
-        """End it with the next sweep."""
+        """End warm-up with the next sweep."""
         self._warmup = 0
 
     def report(self) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class GaussianWalk:
 
 
 def _warmup_sweeps(setup: SamplerSetup) -> int:
-    """As the user says; else as many sweeps as there will be draws, or a third of the budget."""
+    """The user's number; by default the number of draws, or a third of the budget."""
     if setup.warmup is not None:
         return setup.warmup
     limits = []
@@ -200,7 +200,7 @@ def _warmup_sweeps(setup: SamplerSetup) -> int:
         limits.append(setup.draws)
     if setup.max_evaluations is not None:
         limits.append(setup.max_evaluations // (3 * setup.chains))
-    return min(limits, default=sys.maxsize)  # neither: until the time for it is over
+    return min(limits, default=sys.maxsize)  # no limit: until the time for warm-up is over
 
 
 def _root_of_start(setup: SamplerSetup) -> np.ndarray:

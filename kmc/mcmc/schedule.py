@@ -9,29 +9,29 @@ import numpy as np
 from kmc.mcmc.base import SamplerSetup
 from kmc.surrogates.noise import attainable_acceptance
 
-# When a round is good, and when warm-up ends. "Prototypes" are runs from before this package, "tried" is
+# Conditions for a good round and for the end of warm-up. "Prototypes" are runs from before this package, "tried" is
 # docs/what-was-tried.md; others were set by hand.
-_SURPRISE = 2.0  # nats between truth and surrogate (prototypes)
-_GOOD_COLD = 0.6  # least acceptance of inner chains at temperature one (prototypes)
+_SURPRISE = 2.0  # nats between the target and the surrogate (prototypes)
+_GOOD_COLD = 0.6  # smallest acceptance of inner chains at temperature one (prototypes)
 _GOOD_HOT = 0.45  # and of those at other temperatures (prototypes)
-_MANY_LOW = 0.025  # of the proposals, which the surrogate put too low (prototypes)
-_MANY_SURPRISES = 0.1  # of the probes (prototypes)
-_GOOD_ROUNDS = 2  # in succession end warm-up (prototypes)
-_PASSABLE = 0.4  # acceptance that ends it at a third of the budget (prototypes)
-_SETTLED = 2  # times the evaluations at which the surrogate last changed: no earlier end (tried: twisted Gaussian)
-_WITH_HISTORY = 5  # one in so many of the least evaluations are made where a history is given
-_BUDGET = 2  # evaluations planned for each draw where nothing bounds them
-_BUDGET_OF_FITS = 4  # times the values of a first fit, at least
-_BUDGET_OF_WARMUP = 3  # times the least evaluations of warm-up, at least
+_MANY_LOW = 0.025  # fraction of proposals at which the surrogate was too low (prototypes)
+_MANY_SURPRISES = 0.1  # fraction of the probes (prototypes)
+_GOOD_ROUNDS = 2  # successive good rounds end warm-up (prototypes)
+_PASSABLE = 0.4  # acceptance that suffices at a third of the budget (prototypes)
+_SETTLED = 2  # times the evaluations at the surrogate's last change: earliest end (tried: twisted Gaussian)
+_WITH_HISTORY = 5  # divides the least evaluations if a history is given
+_BUDGET = 2  # planned evaluations per draw, if nothing limits them
+_BUDGET_OF_FITS = 4  # at least so many times the values of a first fit
+_BUDGET_OF_WARMUP = 3  # at least so many times the least evaluations of warm-up
 
 
 @dataclass
 class Round:
-    """What happened between two fits.
+    """Statistics between two fits.
 
-    A new point is a surprise when the truth and the surrogate differ by more than two nats and one of them says that
-    it matters; ``low`` counts proposals that the surrogate put more than two nats too low. Both allow for noise in the
-    values, and so does acceptance, which is relative to the acceptance that the noise allows.
+    A new point is a surprise if the truth and the surrogate differ by more than two nats and one of them is shallow
+    enough to matter; ``low`` counts proposals at which the surrogate was more than two nats too low. Both allow for
+    noise in the values, and so does the acceptance, which is relative to the acceptance that the noise allows.
     """
 
     cold: list[float] = field(default_factory=list)  # acceptance probabilities of inner chains at temperature one
@@ -45,13 +45,13 @@ class Round:
 
     @property
     def surprising(self) -> float:
-        """The difference between truth and surrogate, in nats, that is a surprise."""
+        """The difference between truth and surrogate, in nats, that counts as a surprise."""
         return _SURPRISE * float(np.hypot(1.0, self.noise_sd))
 
     def note(self, errors: np.ndarray, matters: np.ndarray, n_proposed: int) -> int:
         """Count new points, proposals first and then probes; how many probes were surprises.
 
-        ``errors`` (n,) are values less what the surrogate predicted, ``matters`` (n,) tells which points count.
+        ``errors`` (n,) are values minus the surrogate's predictions, ``matters`` (n,) selects the points that count.
         """
         surprises = int(np.sum((np.abs(errors) > self.surprising)[n_proposed:] & matters[n_proposed:]))
         self.n_points += n_proposed
@@ -70,7 +70,7 @@ class Round:
         return float(np.mean(acceptance)) / attainable_acceptance(self.noise_sd)
 
     def good(self) -> bool:
-        """Whether the surrogate served well enough to be frozen."""
+        """Whether the surrogate performed well enough to be frozen."""
         return bool(
             len(self.cold) > 0
             and self.served(self.cold) > _GOOD_COLD
@@ -81,9 +81,9 @@ class Round:
 
 
 def default_budget(*, first_fit: int, earliest: int, draws: int | None, chains: int) -> int:
-    """What warm-up plans with if nothing bounds the evaluations: twice what the draws cost.
+    """The budget that warm-up assumes if nothing limits the evaluations: twice the cost of the draws.
 
-    At least what two fits in half of it need, in as many dimensions as there are.
+    It is at least the budget whose half suffices for two fits in this dimension.
     """
     return max(_BUDGET_OF_WARMUP * earliest, _BUDGET * (draws or 0) * chains, _BUDGET_OF_FITS * first_fit)
 
@@ -92,10 +92,10 @@ def default_budget(*, first_fit: int, earliest: int, draws: int | None, chains: 
 class Schedule:
     """Evaluation counts at which warm-up refits, and the rule that ends it.
 
-    Counts are of the run's own evaluations. A history that it was given lets it fit at once and end sooner: after two
-    good rounds, each of half the values that a fit needs, and a fifth of ``earliest``.
+    Counts are of the run's own evaluations. With a given history it can fit at once and end sooner: after two good
+    rounds, each with half the values that a fit needs, and a fifth of ``earliest``.
 
-    Warm-up ends after two good rounds in succession and ``earliest`` evaluations; at a third of the budget if
+    Warm-up ends after two good rounds in succession and ``earliest`` evaluations; or at a third of the budget if
     acceptance exceeds .4; in both cases not before it has lasted twice as long as the surrogate took to settle, because
     the ends of a curved ridge are found after its middle. It ends at half of the budget in any case. A number of
     warm-up sweeps given by the user overrides all this.
@@ -122,7 +122,7 @@ class Schedule:
         earliest = min(earliest, budget // 3)
         given = 0 if setup.history is None else len(setup.history[0])
         least_round = 0
-        if given:  # the first fits are to many values, and each has to prove itself on evaluations of this run
+        if given:  # the first fits have many values, and each has to prove itself on evaluations of this run
             first_fit, least_round = max(first_fit - given, 0), first_fit // 2
             earliest = max(earliest - given, earliest // _WITH_HISTORY)
         return cls(
@@ -141,7 +141,7 @@ class Schedule:
         return n_evaluations >= self.next_fit
 
     def finish(self, n_evaluations: int, last: Round, settled_at: int) -> bool:
-        """Close a round: whether warm-up ends here; else the next fit is set.
+        """Close a round: whether warm-up ends here; if not, the next fit is scheduled.
 
         ``settled_at`` is the number of evaluations at which a fit last changed the surrogate much.
         """
@@ -157,9 +157,9 @@ class Schedule:
         return False
 
     def end(self) -> None:
-        """End warm-up at the next look, fit or no fit."""
+        """End warm-up at the next check, whether a fit is due or not."""
         self.half, self.sweeps = 0, None if self.sweeps is None else 0
 
     def exhausted(self, sweep: int, n_evaluations: int) -> bool:
-        """Whether warm-up must end now, fit or no fit."""
+        """Whether warm-up must end now, whether a fit is due or not."""
         return n_evaluations >= self.half if self.sweeps is None else sweep >= self.sweeps

@@ -1,8 +1,8 @@
-"""A score estimator as a sampler sees it: a gradient field in whitened coordinates, and leapfrog paths through it.
+"""A score estimator as a gradient field in whitened coordinates, and leapfrog paths through it.
 
 A kick shifts the momentum by a function of the position, a drift shifts the position by a function of the momentum:
 both preserve volume, and half a kick, a drift and half a kick are undone by the same three with the momentum reversed.
-None of that requires that the field is the gradient of anything, or that it is near the truth.
+None of that requires that the field is a gradient, or that it is near the truth.
 """
 
 from __future__ import annotations
@@ -25,27 +25,26 @@ from kmc.surrogates.whitening import Whitening
 
 
 class GradientEstimator(Protocol):
-    """What :class:`kmc.ScoreHMC` asks of an estimator; every one of ``kmc.scores`` has it.
+    """The interface of an estimator for :class:`kmc.ScoreHMC`; every estimator in ``kmc.scores`` has it.
 
-    ``weights`` may be missing from ``fit``, which then gets rows as often as the chains visited them, and so may
-    ``values``, which only ``ScoreHMC(values=True)`` passes. A method ``jit_state()`` that returns a state
-    registered with :func:`kmc.jitted.register` (or None), in the same coordinates as ``gradient``, makes paths run in
-    jitted code.
+    ``fit`` may lack ``weights``: it then gets rows as often as the chains visited them. It may lack ``values``, which
+    only ``ScoreHMC(values=True)`` passes. With a method ``jit_state()`` that returns a state registered with
+    :func:`kmc.jitted.register` (or None), in the same coordinates as ``gradient``, paths run in jitted code.
     """
 
     def fit(self, X: np.ndarray, *, values: Any = None, weights: Any = None) -> Any:
-        """Fit to points (n, d), log-densities (n,) if they are wanted, and weights (n,)."""
+        """Fit to points (n, d), log-densities (n,) if passed, and weights (n,)."""
 
     def gradient(self, X: np.ndarray) -> np.ndarray:
         """The estimated gradient of the log-density at the rows of X (n, d), shape (n, d)."""
 
 
 class Path(NamedTuple):
-    """Where a leapfrog path ended."""
+    """The end of a leapfrog path."""
 
     z: np.ndarray  # (d,)
     momentum: np.ndarray  # (d,)
-    energy: float  # on the surrogate; NaN where only its gradient is known
+    energy: float  # on the surrogate; NaN if only its gradient is known
     diverging: bool
 
 
@@ -100,7 +99,7 @@ class Field:
 def plain_path(
     gradient: Callable[[np.ndarray], np.ndarray], z: np.ndarray, momentum: np.ndarray, *, step_size: float, n_steps: int
 ) -> Path:
-    """The same through any function z (d,) -> (d,); a path diverges where its kinetic energy is beyond any use."""
+    """The same through any function z (d,) -> (d,); a path diverges if its kinetic energy is too large to be useful."""
     with np.errstate(over="ignore", invalid="ignore"):
         diverging = _hopeless(momentum)
         kick = 0.5 * step_size * gradient(z)
@@ -115,15 +114,15 @@ def plain_path(
 
 
 def _hopeless(momentum: np.ndarray) -> bool:
-    return bool(not 0.5 * momentum @ momentum < HOPELESS)  # NaN too
+    return bool(not 0.5 * momentum @ momentum < HOPELESS)  # also NaN
 
 
 @cache
 def _jitted_path(kind: type) -> Callable[..., Any]:
-    """A function for each type of state, with a file of its own in numba's cache.
+    """A function for each type of state, with its own file in numba's cache.
 
-    numba cannot read a file that knows a type which is gone since, by another version of kmc or with the script that
-    defined it. In a common file that would be the end for all the other types; hence also the leapfrog below.
+    numba cannot read a file with a type that no longer exists, after a change of kmc or of the script that defined
+    it. In a common file this would affect all other types, too; hence also the leapfrog below.
     """
 
     def path(state, tempering, z, momentum, step_size, n_steps):
@@ -137,7 +136,7 @@ def _jitted_path(kind: type) -> Callable[..., Any]:
     return numba.njit(cache=True)(path)
 
 
-_leapfrog = numba.njit(leapfrog.py_func)  # not cached by itself: it is in the file of the path
+_leapfrog = numba.njit(leapfrog.py_func)  # not cached separately: it is in the file of the path
 
 
 def _registered(estimator: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Fits of the score estimator that a user gave, on copies of it."""
+"""Fits of the user's score estimator, on copies of it."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class Fitter:
     estimator : GradientEstimator
         Copied here, and before each fit, so that neither the user's object nor an earlier fit changes.
     values : bool
-        Whether fits are told log-densities.
+        Whether fits get log-densities.
     refit : bool
         Fit the estimator even if it is fitted already.
     rng : Generator
-        For parameters ``random_state`` that are None: a run's seed decides all.
+        For parameters ``random_state`` that are None: the run's seed determines all random numbers.
 
     Attributes
     ----------
     name : str
-        Of the estimator's class.
+        Name of the estimator's class.
     n_fits, n_failed : int
     error : str
-        Of the last failure.
+        Message of the last failure.
     """
 
     def __init__(self, estimator: GradientEstimator, *, values: bool, refit: bool, rng: np.random.Generator):
@@ -60,7 +60,7 @@ class Fitter:
         self._as_it_is = not refit and _is_fitted(estimator)
 
     def given(self, whitening: Whitening, x: np.ndarray) -> Field | None:
-        """The field of an estimator that came fitted, else None; ValueError if it is not one for points x (n, d)."""
+        """The field of an estimator that is fitted already, else None; ValueError if points x (n, d) do not suit it."""
         if not self._as_it_is:
             return None
         expected = f"expected a target of dimension {x.shape[1]}, or an estimator that is not fitted"
@@ -78,9 +78,9 @@ class Fitter:
         Parameters
         ----------
         x : ndarray, shape (n, d)
-            Distinct.
+            Distinct points.
         values, visits : ndarray, shape (n,)
-            Log-density of each, and number of times that the chains were there.
+            Log-density of each, and number of visits by the chains.
         """
         if self._as_it_is:
             return Field.of(self._estimator, whitening, in_z=False)
@@ -88,7 +88,7 @@ class Fitter:
         _seed(estimator, self._rng)
         z = np.ascontiguousarray(whitening(x))
         try:
-            with warnings.catch_warnings():  # the user can do nothing about the states of a chain
+            with warnings.catch_warnings():  # the user cannot change the states of a chain
                 warnings.simplefilter("ignore", LinAlgWarning)
                 self._fit(estimator, z, values=values, visits=visits)
                 _check_gradient(estimator, z)
@@ -112,7 +112,7 @@ class Fitter:
 
 
 def _check_gradient(estimator: GradientEstimator, z: np.ndarray) -> None:
-    """The gradient at the points of the fit must be numbers, one for each of theirs."""
+    """Check the gradient at the points of the fit: finite, and of the same shape."""
     gradient = np.asarray(estimator.gradient(z))
     if gradient.shape != z.shape:
         raise TypeError(
@@ -130,13 +130,13 @@ def _takes(estimator: GradientEstimator, name: str) -> bool:
 
 
 def _is_fitted(estimator: Any) -> bool:
-    """Whether it says so, in the manner of kmc.scores or of scikit-learn."""
+    """Whether it is fitted, by the conventions of kmc.scores or of scikit-learn."""
     says = getattr(estimator, "__sklearn_is_fitted__", None)
     return hasattr(estimator, "density_") or bool(says and says())
 
 
 def _seed(estimator: Any, rng: np.random.Generator) -> None:
-    """Numbers for all parameters ``random_state`` that are None, those of nested estimators too."""
+    """Random numbers for all parameters ``random_state`` that are None, also of nested estimators."""
     if hasattr(estimator, "get_params") and hasattr(estimator, "set_params"):
         parameters = sorted(estimator.get_params().items(), key=lambda item: item[0])
         names = [name for name, value in parameters if name.split("__")[-1] == "random_state" and value is None]

@@ -2,8 +2,8 @@
 
 Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), "Gradient-free Hamiltonian Monte Carlo with efficient
 kernel exponential families", NIPS, algorithm 1: a score estimator is fitted to a random part of the chains' history,
-and proposals follow leapfrog paths through its gradient. Paths preserve volume and are reversible whatever the gradient
-is, so that
+and proposals follow leapfrog paths through its gradient. Paths preserve volume and are reversible for any gradient, so
+that
 
     min(1, p(x') exp(-|m'|²/2) / (p(x) exp(-|m|²/2)))
 
@@ -30,7 +30,7 @@ from kmc.mcmc.walkers import Walkers, best_starts, requested, start_spread
 from kmc.surrogates.whitening import Whitening, whiten_states
 
 STEP_SIZES = 0.5 ** np.arange(5)  # candidates, relative to the largest; set by hand
-TUNING = 100  # sweeps, where the user does not fix the length of warm-up; set by hand
+TUNING = 100  # sweeps, unless the user fixes the length of warm-up; set by hand
 
 _SAMPLERS = (KernelHMC, AdaptiveMetropolis, RandomWalkMetropolis)
 
@@ -47,10 +47,10 @@ class ScoreHMC:
     ----------
     estimator : estimator
         An object with ``fit(X)`` and ``gradient(X)``, such as ``kmc.scores.NystromKEF()``. It is copied and never
-        changed.
+        modified.
     adaptation : {"freeze", "vanishing"}
-        What happens after warm-up. "freeze": nothing changes any more. "vanishing": the estimator is refitted after n,
-        1.25 n, 1.25² n, ... sweeps of the main phase, n being ``first_refit``; see :class:`kmc.KernelHMC`.
+        Adaptation after warm-up. "freeze": none. "vanishing": the estimator is refitted after n, 1.25 n, 1.25² n, ...
+        sweeps of the main phase, where n is ``first_refit``; see :class:`kmc.KernelHMC`.
     random_walk_probability : float
         Probability that a proposal is a random-walk step: far from the states the gradient may be useless.
     trajectory_length : float
@@ -58,7 +58,7 @@ class ScoreHMC:
     first_refit : int
         Sweeps before the first refit of the main phase, with vanishing adaptation.
     max_states : int
-        States that the estimator is fitted to, at most.
+        Largest number of states to which the estimator is fitted.
     values : bool
         Whether the estimator is also given the log-densities of the states, ``fit(X, values=...)``.
     warmup_sampler : KernelHMC, AdaptiveMetropolis or RandomWalkMetropolis
@@ -67,8 +67,7 @@ class ScoreHMC:
     Raises
     ------
     TypeError, ValueError
-        An option of the wrong kind or out of range; at the start of a run, an estimator that was fitted to points of
-        another dimension.
+        An invalid option; at the start of a run, an estimator that was fitted in another dimension.
 
     See Also
     --------
@@ -76,19 +75,19 @@ class ScoreHMC:
 
     Notes
     -----
-    The published algorithm assumes that the chains have burnt in. Here ``warmup_sampler`` sees to that: it warms up as
-    usual, and then ``max_states`` of its draws are collected (a quarter of the sweeps, if ``warmup`` says how many).
+    The published algorithm assumes that the chains have burnt in. Here ``warmup_sampler`` does that: it warms up as
+    usual, and then ``max_states`` of its draws are collected (a quarter of the sweeps, if ``warmup`` is given).
     The estimator is fitted to them. Then 100 sweeps (a quarter) find the step size with the longest accepted jumps.
     Only then do draws count. A warm-up of under four sweeps is too short for all that: chains start with a random walk,
     and there is an estimator only with vanishing adaptation.
 
-    The estimator is fitted in coordinates in which the states are white: a bandwidth, a base density or landmarks that
-    are given as numbers are meant for data of mean zero and unit covariance. An estimator that is fitted already is
-    used as it is, in the coordinates of the target, unless ``adaptation="vanishing"``.
+    The estimator is fitted in coordinates in which the states are white: a bandwidth, a base density or landmarks
+    given as numbers are for data of mean zero and unit covariance. An estimator that is already fitted is used
+    unchanged, in the coordinates of the target, unless ``adaptation="vanishing"``.
 
     The papers refit with a probability that tends to zero; "vanishing" refits at the fixed times above instead, to
-    ``max_states`` random states out of the later half of all. A fit that fails leaves the last good one in place and
-    is counted in the result's attributes, ``n_failed_refits`` and ``refit_error``. Parameters ``random_state`` of the
+    ``max_states`` random states from the later half of all. After a failed fit the last good one stays in use; failures
+    are counted in the result's attributes, ``n_failed_refits`` and ``refit_error``. Parameters ``random_state`` of the
     estimator that are None are drawn from the seed of the run.
 
     References
@@ -138,7 +137,7 @@ class ScoreHMC:
 
     @property
     def takes_history(self) -> bool:
-        """Whether evaluations made elsewhere help: whether the sampler of warm-up learns from them."""
+        """Whether existing evaluations help, that is, whether the sampler of warm-up learns from them."""
         return getattr(self.warmup_sampler, "takes_history", False)
 
     def start(self, setup: SamplerSetup) -> SamplerState:
@@ -146,7 +145,7 @@ class ScoreHMC:
         return ScoreHMCState(self, setup)
 
     def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
-        """Evaluations of the longest warm-up, about, where nothing bounds them."""
+        """Approximate evaluations of the longest warm-up, if nothing limits them."""
         if warmup is None:
             return self.warmup_sampler.longest_warmup(dim, chains, draws, None) + self.max_states + TUNING * chains
         explore, collect, tune = _quarters(warmup)
@@ -155,7 +154,7 @@ class ScoreHMC:
 
 
 class ScoreHMCState:
-    """Score HMC at work; see :class:`kmc.mcmc.base.SamplerState`.
+    """The state of score HMC; see :class:`kmc.mcmc.base.SamplerState`.
 
     Warm-up has three stages. The sampler of warm-up runs until its own warm-up ends; its draws from then on are
     collected; the estimator is fitted to them, and the step size is tuned.
@@ -174,7 +173,7 @@ class ScoreHMCState:
             self._explorer = options.warmup_sampler.start(setup._replace(warmup=self._stages.explore, seed=seed))
         self._adapts = options.adaptation == "vanishing"
         self._fitter = Fitter(options.estimator, values=bool(options.values), refit=self._adapts, rng=self._rng)
-        self._history = History(setup.dim)  # states after each sweep, repeats and all
+        self._history = History(setup.dim)  # states after each sweep, including repeats
         self._largest_step = options.trajectory_length / MOST_STEPS
         whitening = _whitening_of_start(setup)
         self._plan = ScoreMixture(
@@ -183,8 +182,8 @@ class ScoreHMCState:
             walk_probability=options.random_walk_probability,
             step_size=self._largest_step,
         )
-        self._jumps = [_Mean() for _ in STEP_SIZES]  # squared, of the paths of warm-up
-        self._acceptance = _Mean()  # of the paths after it
+        self._jumps = [_Mean() for _ in STEP_SIZES]  # squared jumps of the paths of warm-up
+        self._acceptance = _Mean()  # of the paths after warm-up
         self._next_refit = float(options.first_refit)  # sweep of the main phase, if adaptation is vanishing
         self._proposals: list[Proposal] = []
         self._sweep = 0  # since the stage began
@@ -200,7 +199,7 @@ class ScoreHMCState:
         return requested(self._proposals, self.setup.dim)
 
     def advance(self, values: np.ndarray) -> Step | None:
-        """Decide, and adapt if it is time."""
+        """Decide, and adapt if it is due."""
         if self._explorer is not None:
             return self._explore(self._explorer, values)
         steps = np.array([proposal.position for proposal in self._proposals]) - self._walkers.x
@@ -222,7 +221,7 @@ class ScoreHMCState:
         return record
 
     def end_warmup(self) -> None:
-        """Collect what a fit needs at least, fit, and try each step size once."""
+        """Collect the least number of states for a fit, fit, and try each step size once."""
         if self._explorer is not None:
             self._explorer.end_warmup()
         enough = -(-2 * (3 * self.setup.dim + 10) // self.setup.chains)  # some states are repeats
@@ -260,7 +259,7 @@ class ScoreHMCState:
         return record._replace(warmup=True)
 
     def _tune(self, jumps: np.ndarray) -> None:
-        """Note the expected squared jumps of a sweep, and turn to the next step size."""
+        """Record the expected squared jumps of a sweep, and continue with the next step size."""
         self._jumps[(self._sweep - 1) % len(STEP_SIZES)].extend(jumps)
         self._plan = self._plan._replace(step_size=self._largest_step * STEP_SIZES[self._sweep % len(STEP_SIZES)])
 
@@ -273,7 +272,7 @@ class ScoreHMCState:
     def _refit(self) -> None:
         """New coordinates and a new surrogate, unless there are too few states.
 
-        They come from the later half of all states, or from all if the half does not hold as many as a fit takes.
+        They come from the later half of all states, or from all if that half has too few for a fit.
         """
         most, n = self.options.max_states, len(self._history)
         for first in (n // 2, 0):
@@ -298,9 +297,9 @@ class Stages(NamedTuple):
 
     @classmethod
     def of(cls, options: ScoreHMC, setup: SamplerSetup) -> Stages:
-        """Half, a quarter and a quarter of what the user asks for.
+        """Half, a quarter and a quarter of the user's number of sweeps.
 
-        Else as many draws as a fit takes, and 100 sweeps of tuning; at most a sixth of the budget for the two.
+        By default as many draws as a fit takes, and 100 sweeps of tuning; at most a sixth of the budget for the two.
         """
         if setup.warmup is not None:
             return _quarters(setup.warmup)
@@ -312,7 +311,7 @@ class Stages(NamedTuple):
 
 
 def _quarters(sweeps: int) -> Stages:
-    """Half of them, a quarter and a quarter; all for the last stage if they are fewer than four."""
+    """Half, a quarter and a quarter of them; all for the last stage if there are fewer than four."""
     quarter = sweeps // 4
     return Stages(sweeps - 2 * quarter, quarter, quarter) if quarter else Stages(0, 0, sweeps)
 

@@ -12,21 +12,21 @@ from kmc.mcmc.score_field import Field
 from kmc.surrogates.whitening import Whitening
 
 # Set by hand.
-LEAST_STEPS, MOST_STEPS = 5, 20  # leapfrog steps of a path, uniform between them
-STEP_JITTER = 0.7, 1.0  # factor of the step size, uniform between them
-_BEST_SCALE = 2.38  # of a random walk, over sqrt(d): the best on a Gaussian (Gelman, Roberts and Gilks 1996)
-_DECADES = 1.0  # over which it is spread
+LEAST_STEPS, MOST_STEPS = 5, 20  # range of the leapfrog steps of a path, uniform
+STEP_JITTER = 0.7, 1.0  # range of the factor on the step size, uniform
+_BEST_SCALE = 2.38  # scale of a random walk, over sqrt(d): the best on a Gaussian (Gelman, Roberts and Gilks 1996)
+_DECADES = 1.0  # range of this scale, in decades
 
 PATH, WALK = MOVES.index("surrogate"), MOVES.index("random-walk")
 
 
 class ScoreMixture(NamedTuple):
-    """How walkers move until the plan is replaced."""
+    """How walkers move until the mixture is replaced."""
 
     field: Field | None  # None before the first fit: a random walk only
-    whitening: Whitening  # whose covariance the random walk has
+    whitening: Whitening  # gives the covariance of the random walk
     walk_probability: float  # probability of a random-walk move
-    step_size: float  # the largest, of leapfrog, in whitened coordinates
+    step_size: float  # largest step of leapfrog, in whitened coordinates
 
     def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
         """A proposal from x (d,); the kind of move, its length and its step size do not depend on x."""
@@ -48,7 +48,7 @@ class ScoreMixture(NamedTuple):
         )
 
     def _walk(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
-        """With scales over a decade, so that some of the steps suit whatever target there is."""
+        """Scales range over a decade, so that some of the steps suit any target."""
         scale = _BEST_SCALE / np.sqrt(len(x)) * 10.0 ** -(_DECADES * rng.random())
         step = self.whitening.inverse @ rng.standard_normal(len(x))
         return Proposal(x + scale * step, 0.0, WALK, step_size=scale)

@@ -1,4 +1,4 @@
-"""What kernel HMC learns from, and how: the pooled history becomes a surrogate, and moves are tuned on it."""
+"""How kernel HMC learns: a surrogate is fitted to the pooled history, and moves are tuned on it."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from kmc.surrogates.depth import bulk_depth
 from kmc.surrogates.transport import IDENTITY, Transport, find_transport
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
-_STARTS = 64  # inner chains that the step size is chosen with (prototypes) ...
+_STARTS = 64  # inner chains used to choose the step size (prototypes) ...
 _STARTS_FOR_LENGTH = 512  # ... and the length (tried: run length)
-_RECENT = 0.6  # of the sweeps, whose states stand for the target (prototypes)
-_LATELY = 1 / 3  # of the sweeps, whose values say how deep the target reaches (tried: coldest walker)
-_STATES_PER_DIM, _MORE_STATES = 3, 5  # distinct states that a temperature must have visited (prototypes)
-_MOVED, _MOVED_SHARE = 1.0, 0.05  # nats, and share of flattened draws, that are a change (tried: twisted Gaussian)
-_WORSE, _WORSE_BY = 1.5, 0.1  # times the last error and nats: a worse fit has to prove itself (prototypes)
-_LAST_VALUES = 200  # on which it does
+_RECENT = 0.6  # last part of the sweeps, whose states represent the target (prototypes)
+_LATELY = 1 / 3  # last part of the sweeps, whose values show the depth of the bulk (tried: coldest walker)
+_STATES_PER_DIM, _MORE_STATES = 3, 5  # distinct states needed from a temperature (prototypes)
+_MOVED, _MOVED_SHARE = 1.0, 0.05  # nats, and fraction of flattened draws: a change (tried: twisted Gaussian)
+_WORSE, _WORSE_BY = 1.5, 0.1  # times the last error plus nats: a worse fit is tested (prototypes) ...
+_LAST_VALUES = 200  # ... on so many values
 _OUT_OF_REACH = 1.2  # times the radius of the centers: draws further away ...
-_MOST_OUT = 0.1  # ... are no more than this share, or their covariance means nothing (tried: ring)
-_NEARLY_WHITE = 0.4, 2.5  # variances of free draws between which coordinates stay
-_HOT_DEPTH = 5.0  # nats past the bulk: the least depth at which hot walkers are drawn back (prototypes)
-_HOT_QUANTILE, _PAST_STATES = 0.99, 3.0  # of the states' depths, and nats past it (prototypes) ...
-_DEEPEST_STATES = 2.0  # ... up to so many times the bulk (prototypes)
-_BESIDE_HIGH = 0.5  # of the probes of noisy values (tried: noisy targets)
+_MOST_OUT = 0.1  # ... may be at most this fraction; otherwise their covariance is not meaningful (tried: ring)
+_NEARLY_WHITE = 0.4, 2.5  # range of variances of free draws in which coordinates are kept
+_HOT_DEPTH = 5.0  # nats below the bulk: smallest depth from which hot walkers are drawn back (prototypes)
+_HOT_QUANTILE, _PAST_STATES = 0.99, 3.0  # quantile of the states' depths, and nats below it (prototypes) ...
+_DEEPEST_STATES = 2.0  # ... up to this multiple of the bulk (prototypes)
+_BESIDE_HIGH = 0.5  # fraction of the probes, if values are noisy (tried: noisy targets)
 
 
 class Fitted(NamedTuple):
-    """What a fit changes of a :class:`kmc.mcmc.proposal_mixture.ProposalMixture`."""
+    """The fields of a :class:`kmc.mcmc.proposal_mixture.ProposalMixture` that a fit changes."""
 
     surrogate: Surrogate
     archive: np.ndarray
@@ -46,36 +46,36 @@ class Fitted(NamedTuple):
 
 
 class SurrogateTrainer:
-    """The evaluations so far, the states visited, and fits to them.
+    """The evaluations so far, the visited states, and the fits to them.
 
     Parameters
     ----------
     dim : int
     fit : FitOptions
     max_archive : int
-        States for archive moves, at most.
+        Largest number of states for archive moves.
     rng : Generator
     noisy : bool
         Whether values are estimates.
     given : tuple of ndarray, optional
-        Points (n, d) and values (n,) that were evaluated elsewhere.
+        Points (n, d) and values (n,) evaluated elsewhere.
 
     Attributes
     ----------
     dim : int
     history : History
-        Every evaluation, in order; first those of `given`.
+        Every evaluation, in order; first those of the given history.
     n_given : int
-        Evaluations that were made elsewhere.
+        Number of given evaluations.
     n_fits : int
         Fits made.
     settled_at : int
         Evaluations of this run at which a fit last changed the surrogate: more than a twentieth of flattened draws by
         one nat.
     noise_sd : float
-        Of the values, as the last fit has it; 0 before the first, and if they are exact.
+        Noise of the values by the last fit; 0 before the first, and if they are exact.
     transport : Transport
-        Coordinates in which the target has no funnel that was found. Depths are those of the density there.
+        Coordinates without the funnel that was found, if any. Depths are those of the density there.
     """
 
     def __init__(
@@ -107,11 +107,11 @@ class SurrogateTrainer:
         return len(self.history) - self.n_given
 
     def begin(self, cloud: np.ndarray) -> None:
-        """Take points (k, d) that stand for the states until the walkers have visited enough of their own."""
+        """Use points (k, d) as states until the walkers have visited enough."""
         self._cloud = cloud
 
     def visit(self, x: np.ndarray, log_density: np.ndarray, inverse_temperatures: np.ndarray) -> None:
-        """Note where the walkers are after a sweep: (w, d), (w,) and (w,)."""
+        """Record where the walkers are after a sweep: (w, d), (w,) and (w,)."""
         self._visits.append((x.copy(), log_density.copy(), inverse_temperatures))
 
     def cold_visits(self, share: float) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +125,7 @@ class SurrogateTrainer:
         )
 
     def stays(self, x: np.ndarray, sweeps: int) -> np.ndarray:
-        """Which of the points (k, d) some walker has been at after each of the last sweeps, shape (k,)."""
+        """Which of the points (k, d) a walker occupied after each of the last sweeps, shape (k,)."""
         recent = self._visits[-sweeps:]
         held = np.full(len(x), len(recent) == sweeps)
         for visited, _, _ in recent:
@@ -133,7 +133,7 @@ class SurrogateTrainer:
         return held
 
     def states(self) -> np.ndarray:
-        """Distinct recent states (n, d) of the coldest walkers that have visited enough of them, in random order."""
+        """Distinct recent states (n, d) of the coldest walkers that have enough of them, in random order."""
         recent = self._recent(_RECENT)
         if recent:
             betas = np.unique(np.concatenate([beta for _, _, beta in recent]))[::-1]
@@ -145,7 +145,7 @@ class SurrogateTrainer:
 
     @property
     def top(self) -> float:
-        """The highest transported value; of noisy ones the last fit's, which no single estimate raises."""
+        """The highest transported value; for noisy ones that of the last fit, which no single estimate raises."""
         if np.isfinite(self._top):
             return self._top
         return float(self._levels().max())
@@ -188,7 +188,7 @@ class SurrogateTrainer:
         return choose_inner_chain_length(trials, mixture.inner, self._rng)
 
     def probes(self, surrogate: Surrogate, count: int, edge: float) -> np.ndarray:
-        """Points (count, d) past the edge of the evaluations that lie less deep than ``edge``."""
+        """Points (count, d) beyond the edge of the evaluations, whose depth is below ``edge``."""
         if not count:
             return np.empty((0, self.dim))
         x, values = self.history.x, self.history.log_density
@@ -202,7 +202,7 @@ class SurrogateTrainer:
         return surrogate.back(points)
 
     def tempering_edge(self) -> float:
-        """The depth beyond which hot walkers are drawn back: past all but 1 % of the recent states."""
+        """The depth beyond which hot walkers are pulled back: that of all but 1 % of the recent states."""
         bulk = bulk_depth(self.dim)
         recent = self._recent(_RECENT)
         if not recent:
@@ -215,13 +215,13 @@ class SurrogateTrainer:
         return self._visits[-max(int(share * len(self._visits)), 1) :]
 
     def _fitted(self, states: np.ndarray, previous: Surrogate | None) -> Surrogate | None:
-        """A new surrogate, or the old one where it is clearly the better of the two on recent points."""
+        """A new surrogate, or the old one if it is clearly better on recent points."""
         x, values = self.history.x, self.history.log_density
         transport = find_transport(x, values, states, current=self.transport, noise_sd=self.noise_sd, noisy=self._noisy)
         visited, levels = self.cold_visits(_LATELY)
         levels = levels - transport.log_jacobian(visited)
         try:
-            with warnings.catch_warnings():  # leave-one-out judges an ill-conditioned candidate; the user cannot
+            with warnings.catch_warnings():  # leave-one-out decides about ill-conditioned candidates, not the user
                 warnings.simplefilter("ignore", LinAlgWarning)
                 surrogate = fit_surrogate(
                     x,
@@ -275,7 +275,7 @@ class SurrogateTrainer:
         """The surrogate in coordinates in which its own draws are white, so that unit mass suits its dynamics."""
         draws = self._free_draws(surrogate, states, mixture)
         inside = np.linalg.norm(draws, axis=1) < _OUT_OF_REACH * surrogate.jit_state.reach
-        if np.mean(inside) < 1.0 - _MOST_OUT:  # there is mass where there are no data: its covariance means nothing
+        if np.mean(inside) < 1.0 - _MOST_OUT:  # mass where there are no data: the covariance is not meaningful
             return surrogate
         eigenvalues = np.linalg.eigvalsh(np.atleast_2d(np.cov(draws[inside].T)))
         low, high = _NEARLY_WHITE

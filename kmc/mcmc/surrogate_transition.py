@@ -17,7 +17,7 @@ from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.mcmc.integrators import leapfrog
 from kmc.mcmc.tempering import tempered
 
-DIVERGENCE = 1000.0  # spread of H along a path, in nats
+DIVERGENCE = 1000.0  # largest spread of H along a path, in nats
 
 
 class InnerChainOptions(NamedTuple):
@@ -30,17 +30,17 @@ class InnerChainOptions(NamedTuple):
 
 
 class InnerChainResult(NamedTuple):
-    """Where an inner chain ended."""
+    """The end of an inner chain, with statistics."""
 
     position: np.ndarray
     start_value: float  # log s at the start
     value: float  # log s at the end
-    start_wall: float  # what a learned wall adds to log s, tempered or not, at the start
-    wall: float  # and at the end
+    start_wall: float  # term of a learned wall in log s, tempered or not, at the start
+    wall: float  # at the end
     n_steps: int  # leapfrog steps
     energy: float  # H at the end of the last trajectory
     acceptance_rate: float  # mean over the trajectories, on the surrogate
-    poor: int  # trajectories accepted with probability under .3
+    poor: int  # trajectories with an acceptance probability under .3
     diverging: bool
     moved: bool
 
@@ -73,7 +73,7 @@ def inner_chain(state, tempering, rng, start, n_moves, options, archive):
         trial[:] = z
         if len(archive) > 1 and rng.random() < options.jump_probability:
             i = int(rng.random() * len(archive))
-            j = (i + 1 + int(rng.random() * (len(archive) - 1))) % len(archive)  # another one: no jump to where it is
+            j = (i + 1 + int(rng.random() * (len(archive) - 1))) % len(archive)  # j differs from i: no jump of length 0
             for k in range(d):
                 trial[k] += archive[i, k] - archive[j, k]
             trial_value = value_and_gradient(state, trial, trial_gradient, work)

@@ -30,15 +30,15 @@ def tempered(tempering, value):
 
 
 def ladder(dim: int, bulk_depth: float, size: int) -> np.ndarray:
-    """Inverse temperatures (size,), geometric, from 1 down to where the bulk reaches as deep as ``bulk_depth``."""
+    """Inverse temperatures (size,), geometric, from 1 to the one at which the bulk reaches down to ``bulk_depth``."""
     return np.geomspace(1.0, min(0.5 * dim / bulk_depth, 1.0), size)
 
 
 def flattened(inverse_temperature: float) -> Tempering:
-    """The whole density to a power."""
+    """A power of the whole density."""
     return Tempering(0.0, inverse_temperature, np.inf)
 
 
 def flattest(dim: int) -> float:
-    """The least power at which surrogates are used: 1 / (1 + 2 / sqrt(d))."""
+    """The smallest power at which surrogates are used: 1 / (1 + 2 / sqrt(d))."""
     return 1.0 / (1.0 + 2.0 / np.sqrt(dim))

@@ -1,4 +1,4 @@
-"""Step size and length of inner chains, chosen on the surrogate alone: no true evaluation is spent."""
+"""Step size and length of inner chains, chosen on the surrogate alone, without true evaluations."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from kmc.surrogates.wall_jit_state import WalledState
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
 STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)  # candidates (prototypes)
-GOOD, POOR = 0.93, 0.05  # mean acceptance on the surrogate; share of trajectories with less than .3 (prototypes)
+GOOD, POOR = 0.93, 0.05  # mean acceptance on the surrogate; fraction of trajectories with less than .3 (prototypes)
 GOOD_AT_WALLS, POOR_AT_WALLS = 0.65, 0.35  # a path that ends behind a wall is lost, however small its steps
 INNER_CHAIN_LENGTHS = (12, 25, 50, 100)  # candidates (prototypes)
 _FORGOTTEN = 0.05  # correlation with the start, beyond chance (tried: run length)
 _TRIALS = 2  # trajectories from each start, for a step size
 _FREE_STEP = 0.1  # step size of free draws
-_FREE_MOVES = 6  # of an inner chain between free draws
-_FREE_DRAWS = 4  # of each chain, after one that is dropped
+_FREE_MOVES = 6  # moves of an inner chain between free draws
+_FREE_DRAWS = 4  # free draws of each chain, after one that is dropped
 
 
 class Trials(NamedTuple):
-    """Where inner chains are tried out, in whitened coordinates."""
+    """Starts and archive for trial inner chains, in whitened coordinates."""
 
     state: SurrogateJitState | WalledState
     starts: np.ndarray  # (n, d)
@@ -34,7 +34,7 @@ class Trials(NamedTuple):
 def free_draws(
     trials: Trials, options: InnerChainOptions, rng: np.random.Generator, *, tempering: Tempering = COLD
 ) -> np.ndarray:
-    """Draws (4 n, d) from the tempered surrogate: inner chains of small steps from the starts, less a fifth."""
+    """Draws (4 n, d) from the tempered surrogate: inner chains of small steps from the starts, minus a fifth."""
     careful = options._replace(step_size=_FREE_STEP, small_step_probability=0.0)
     z, kept = trials.starts, []
     for drawn in range(_FREE_DRAWS + 1):
@@ -62,10 +62,10 @@ def choose_step_size(trials: Trials, options: InnerChainOptions, rng: np.random.
 
 
 def choose_inner_chain_length(trials: Trials, options: InnerChainOptions, rng: np.random.Generator) -> int:
-    """The shortest K whose inner chains, of K/2 to K moves, forget their start.
+    """The smallest K for which inner chains of K/2 to K moves forget their start.
 
-    The largest |corr(z_0, z_{K/2})| over coordinates must be under .05 plus what chance adds: for n independent chains
-    in d coordinates the largest correlation is about sqrt(2 log(2d) / n).
+    The largest |corr(z_0, z_{K/2})| over coordinates must be under .05 plus the effect of chance: for n independent
+    chains in d coordinates the largest correlation is about sqrt(2 log(2d) / n).
     """
     z = starts = trials.starts
     dim = starts.shape[1]
@@ -88,7 +88,7 @@ def _ends(
     rng: np.random.Generator,
     tempering: Tempering,
 ) -> np.ndarray:
-    """Where inner chains from the rows of z (n, d) end, (n, d)."""
+    """End points (n, d) of inner chains from the rows of z (n, d)."""
     state, archive = trials.state, trials.archive
     return np.array([inner_chain(state, tempering, rng, row, n_moves, options, archive).position for row in z])
 

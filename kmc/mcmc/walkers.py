@@ -11,8 +11,8 @@ from kmc.mcmc.metropolis import Proposal, decide
 from kmc.mcmc.tempering import COLD, Tempering, tempered
 from kmc.surrogates.transport import IDENTITY, Transport
 
-_SPREAD_OF_ONE = 0.1  # of the size of start points that are all the same; set by hand
-_CLOUD_SPREAD = 0.5  # of a cloud, in that of the start points; set by hand
+_SPREAD_OF_ONE = 0.1  # relative to the size of start points that are all equal; set by hand
+_CLOUD_SPREAD = 0.5  # of a cloud, relative to that of the start points; set by hand
 
 
 class Walkers:
@@ -22,7 +22,7 @@ class Walkers:
     ----------
     x : ndarray, shape (walkers, d)
     log_density : ndarray, shape (walkers,)
-        Of the target, as it was evaluated when the state was entered; never evaluated again.
+        Of the target, as evaluated when the state was entered; never evaluated again.
     rngs : list of Generator
         One stream per walker.
     """
@@ -30,7 +30,7 @@ class Walkers:
     def __init__(self, rngs: Sequence[np.random.Generator], x: np.ndarray, log_density: np.ndarray):
         self.rngs = list(rngs)
         self.x, self.log_density = x.copy(), log_density.copy()
-        self.proposed = Proposed(self.x, self.log_density)  # of the last decision
+        self.proposed = Proposed(self.x, self.log_density)  # of the last decisions
 
     def __len__(self) -> int:
         return len(self.rngs)
@@ -45,7 +45,7 @@ class Walkers:
     ) -> dict[str, np.ndarray]:
         """Accept or reject every proposal; ``values`` are the log-densities of those that moved. Returns STATS.
 
-        What is tempered is the density of the transported coordinates.
+        Tempering applies to the density of the transported coordinates.
         """
         stats: dict[str, np.ndarray] = {name: np.zeros(len(self), kind) for name, kind in STATS.items()}
         remaining = iter(values)
@@ -94,7 +94,7 @@ class Walkers:
                 self.log_density[[i, i + 1]] = self.log_density[[i + 1, i]]
 
     def move(self, which: np.ndarray, rng: np.random.Generator) -> None:
-        """Move these walkers (walkers,), of type bool, each to the place of one of the others, if there are others."""
+        """Move the selected walkers (boolean mask) to the state of one of the others each, if there are others."""
         if np.all(which):
             return
         for i in np.flatnonzero(which):
@@ -105,7 +105,7 @@ class Walkers:
         return self.log_density - transport.log_jacobian(self.x)
 
     def sweep(self, warmup: bool, stats: dict[str, np.ndarray], chains: int) -> Step:
-        """A record of the first ``chains`` walkers as they are now."""
+        """A step with the current states of the first ``chains`` walkers."""
         kept = {name: value[:chains] for name, value in stats.items()}
         proposed = Proposed(*(column[:chains] for column in self.proposed))
         return Step(warmup, self.x[:chains].copy(), self.log_density[:chains].copy(), kept, proposed)
@@ -118,7 +118,7 @@ def best_starts(x: np.ndarray, log_density: np.ndarray, count: int) -> np.ndarra
 
 
 def start_spread(initial: np.ndarray) -> np.ndarray:
-    """Standard deviations (d,) of start points (k, d); a tenth of the points' size where they are all the same."""
+    """Standard deviations (d,) of start points (k, d); a tenth of the points' size where they are all equal."""
     spread = initial.std(axis=0)
     return np.where(spread > 0, spread, _SPREAD_OF_ONE * np.maximum(np.abs(initial).max(axis=0), 1.0))
 

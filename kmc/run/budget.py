@@ -1,4 +1,4 @@
-"""What a run may cost and what it would have needed, in evaluations and by the clock."""
+"""The budget of a run and what it would have needed, in evaluations and in time."""
 
 from __future__ import annotations
 

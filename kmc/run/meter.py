@@ -1,4 +1,4 @@
-"""Progress records, and what they contain, updated with each sweep."""
+"""Progress records and their content, updated with each sweep."""
 
 from __future__ import annotations
 

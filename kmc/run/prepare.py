@@ -1,4 +1,4 @@
-"""From the user's arguments to a run: every argument of :func:`kmc.sample` is checked or refused here."""
+"""From the user's arguments to a run: every argument of :func:`kmc.sample` is checked here."""
 
 from __future__ import annotations
 

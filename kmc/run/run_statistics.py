@@ -6,8 +6,8 @@ import numpy as np
 
 from kmc import convergence
 
-_FEWEST_MOVES = 20  # from a tail, whose mean acceptance is more than noise; set by hand
-_CERTAIN = 1e-3  # an acceptance nearer than this to 0 or 1 is taken for this near; set by hand
+_FEWEST_MOVES = 20  # moves from a tail, fewest for a reliable mean acceptance; set by hand
+_CERTAIN = 1e-3  # acceptances are clipped to this distance from 0 and 1; set by hand
 
 
 def run_statistics(
@@ -22,26 +22,26 @@ def run_statistics(
 
     Parameters
     ----------
-    positions : ndarray, shape (chains, draws, d)
+        At least one draw.
         With at least one draw.
     log_density, acceptance_rate, accepted : ndarray, shape (chains, draws)
-        Of the draws; and of the proposal that each came from.
+        Of the draws; and of the proposals that led to them.
     independent_runs : int
-        Independent runs among its chains, each with the same number of them, one after the other.
+        Number of independent runs, each with the same number of adjacent chains.
 
     Returns
     -------
     dict
         - ``acceptance``: mean acceptance probability.
         - ``tail_acceptance``: the same of the moves that start below the 5 % or above the 95 % quantile of a coordinate
-          or below the 5 % quantile of the log-density, in the worst of these tails. A proposal that is right in the
-          bulk alone shows here. NaN for fewer than 20 moves from a tail.
-        - ``longest_stay``: the most sweeps that a chain spent in one state; ``stay``: the same over what is expected of
-          as many sweeps with the same acceptance everywhere, log(n) / -log(1 - acceptance).
+          or below the 5 % quantile of the log-density, in the worst of these tails. It reveals proposals that are good
+          in the bulk only. NaN for fewer than 20 moves from a tail.
+        - ``longest_stay``: the largest number of sweeps that a chain spent in one state; ``stay``: the same relative to
+          what is expected for as many sweeps with the same acceptance everywhere, log(n) / -log(1 - acceptance).
         - ``rhat``: the largest rank-normalized split R-hat of the coordinates.
-        - ``tail_ess``: the least effective sample size of the 5 % and 95 % quantiles.
-        - ``drift``: log10 of the p-value of equal means in the five fifths of the run, of coordinates, log-density and
-          their tails. ``disagreement``: the same of equal means in all independent runs.
+        - ``tail_ess``: the smallest effective sample size of the 5 % and 95 % quantiles.
+        - ``drift``: log10 of the p-value of equal means in the five fifths of the run, for coordinates, log-density and
+          their tails. ``disagreement``: the same for equal means in all independent runs.
     """
     x, lp = positions, log_density[:, :, None]
     acceptance = float(acceptance_rate.mean())
@@ -62,7 +62,7 @@ def run_statistics(
 
 
 def _acceptance_from(regions: np.ndarray, acceptance_rate: np.ndarray) -> float:
-    """The least mean acceptance of moves from one of the regions (chains, draws, k); NaN if that would be noise."""
+    """The smallest mean acceptance of moves from one of the regions (chains, draws, k); NaN if it would be noise."""
     starts = regions[:, :-1].reshape(-1, regions.shape[2])
     moves = starts.sum(axis=0)
     enough = moves >= _FEWEST_MOVES
@@ -72,7 +72,7 @@ def _acceptance_from(regions: np.ndarray, acceptance_rate: np.ndarray) -> float:
 
 
 def _longest_stay(accepted: np.ndarray) -> int:
-    """Sweeps in the longest row without an accepted proposal, over chains, and the one before it."""
+    """Sweeps in the longest series without an accepted proposal, over chains, and the one before it."""
     longest = 0
     for chain in accepted:
         moves = np.flatnonzero(np.concatenate([[True], chain, [True]]))
@@ -81,6 +81,6 @@ def _longest_stay(accepted: np.ndarray) -> int:
 
 
 def _expected_stay(acceptance: float, n: int) -> float:
-    """The length that the longest of n stays has, about, where every proposal has the same chance."""
+    """Approximate length of the longest of n stays, if every proposal has the same probability."""
     rejection = np.clip(1.0 - acceptance, _CERTAIN, 1.0 - _CERTAIN)
     return max(float(np.log(n) / -np.log(rejection)), 1.0)

@@ -16,59 +16,59 @@ from kmc.run.budget import UNKNOWN, Remedies, Spent, draws_cost
 from kmc.run.ends import AtBothEnds
 from kmc.surrogates.noise import attainable_acceptance, beyond_noise
 
-# Limits. "Rates" were set so that benchmarks/warning_rates.py has wrong runs warned of and right ones not; the others
-# were set by hand, for the reason that is given.
+# Limits. "Rates": set so that in benchmarks/warning_rates.py wrong runs get warnings and right ones do not; the others
+# were set by hand, for the stated reason.
 FEWEST_ACCEPTED = 0.1  # of any sampler's proposals that could be accepted
 FEWEST_ACCEPTED_CHAINS = 0.4  # of inner chains: below it the default sampler does not freeze unless it must
-LARGEST_RHAT = 1.05  # for many draws; rates
-RHAT_OF_SHORT = 5.0  # over the number of draws, more: independent draws stay below for any number of them
-LONGEST_STAY = 8.0  # times what the acceptance rate explains, if it is also; rates
-LEAST_STAY = 0.01  # of a chain: five sd away, a hundredth of one of four chains moves a mean by .0125 sd
-LEAST_TAIL_ESS = 100.0  # rates
-LEAST_P = -4.0  # log10 of the p-value of a drift or a disagreement; rates
-CURVED_SD = 1.2  # nats by which the best quadratic misses the log-density; rates
-CURVED_SPREAD = 100.0  # of the learned metric; rates
-FEWEST_ACCEPTED_FROM_TAILS = 0.15  # rates
-FEWEST_ACCEPTED_FROM_CURVED_TAILS = 0.6  # if it is also; rates
-LEAST_SHARE_IN_CURVED_TAILS = 0.7  # of the acceptance everywhere: in many dimensions all of it is lower; rates
-THOROUGH_TAIL_ESS = 1000.0  # with so many draws from the tails there is no warning that they may be cut short; rates
-LEAST_SHARE_FROM_NECKS = 0.5  # of the acceptance everywhere, from a tail, where a funnel was found: eight schools
+LARGEST_RHAT = 1.05  # for many draws (rates)
+RHAT_OF_SHORT = 5.0  # divided by the number of draws, added to it: independent draws stay below
+LONGEST_STAY = 8.0  # times the stay that the acceptance rate explains, and also (rates)
+LEAST_STAY = 0.01  # of a chain: at 5 sd, a hundredth of one of four chains shifts a mean by .0125 sd
+LEAST_TAIL_ESS = 100.0  # (rates)
+LEAST_P = -4.0  # log10 of the p-value of a drift or a disagreement (rates)
+CURVED_SD = 1.2  # nats by which the best quadratic misses the log-density (rates)
+CURVED_SPREAD = 100.0  # of the learned metric (rates)
+FEWEST_ACCEPTED_FROM_TAILS = 0.15  # (rates)
+FEWEST_ACCEPTED_FROM_CURVED_TAILS = 0.6  # and also (rates)
+LEAST_SHARE_IN_CURVED_TAILS = 0.7  # relative to the overall acceptance, which is lower in many dimensions (rates)
+THOROUGH_TAIL_ESS = 1000.0  # with so many draws from the tails, no warning that they may be cut short (rates)
+LEAST_SHARE_FROM_NECKS = 0.5  # acceptance from a tail relative to the overall one, if a funnel was found: eight schools
 LARGEST_LOO = 1.0  # nats
 LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
 MANY_NONFINITE = 0.01  # of all evaluations
-LEAST_MASS = 0.02  # of a mode, by the surrogate, that must be visited
-MASS_ERROR = 0.15  # of all draws, and
-RELATIVE_MASS_ERROR = 0.5  # of the mode's mass, by which the draws in a mode may be off
-LONG_NOISY_STAY = 0.2  # of a noisy chain in one state: with noise of sd 1, one run in several hundred
-LEAST_NOISY_STAY = 50  # draws, and at least so many
+LEAST_MASS = 0.02  # smallest mass of a mode, by the surrogate, that must be visited
+MASS_ERROR = 0.15  # fraction of all draws, and
+RELATIVE_MASS_ERROR = 0.5  # fraction of the mode's mass, by which the draws in a mode may be off
+LONG_NOISY_STAY = 0.2  # fraction of a noisy chain in one state: with noise of sd 1, one run in several hundred
+LEAST_NOISY_STAY = 50  # and at least so many draws
 _SHOWN = 6  # coordinates of a place
 _NAMED = 5  # parameters
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What warnings are about.
+    """A finished run, as the warnings see it.
 
     Attributes
     ----------
     sampler : str
         Its name.
     found : mapping
-        What :func:`kmc.run.run_statistics.run_statistics` measured; not looked at where there are no draws.
+        Results of :func:`kmc.run.run_statistics.run_statistics`; not used if there are no draws.
     reports : sequence of mappings
         The report of each independent run's sampler.
     made : int
         Draws per chain.
     draws : int or None
-        Draws per chain that were asked for.
+        Draws per chain that were requested.
     cut : {"", "stopped", "callback", "max_time", "interrupted"}
-        What ended the run before it was complete: nothing, who drives it, the callback, the clock, or Ctrl-C.
+        What ended the run before it was complete: nothing, the caller, the callback, the clock, or Ctrl-C.
     nonfinite : tuple of int
-        Evaluations that gave NaN or +inf and were rejected, and all of them.
+        Number of evaluations that gave NaN or +inf and were rejected, and of all evaluations.
     spent : Spent
-        What remedies give numbers from.
+        Cost of the run, for numbers in the advice.
     ends : sequence of AtBothEnds
-        Numbers whose draws lie at both of their bounds.
+        Scalars whose draws lie at both of their bounds.
     """
 
     sampler: str
@@ -88,12 +88,12 @@ class FinishedRun:
 
     @property
     def noise_sd(self) -> float:
-        """Of the values; 0 if they are exact."""
+        """Standard deviation of the values' noise; 0 if they are exact."""
         return self.facts.get("noise_sd") or 0.0
 
 
 def run_warnings(run: FinishedRun) -> dict[str, str]:
-    """Sentences about what the user should know, by code; empty when all is well."""
+    """Sentences about problems of the run, by code; empty if there are none."""
     said = _about_length(run) | _about_nonfinite(*run.nonfinite)
     if not run.made:
         return said
@@ -102,7 +102,7 @@ def run_warnings(run: FinishedRun) -> dict[str, str]:
     said |= _about_noise(run) if run.facts.get("noisy") else _about_stays(run, remedies)
     if min(report.get("n_history", 1) for report in run.reports) == 0:
         said["unused-history"] = (
-            "The history was not used: log_density has other values at its highest points, by more than a nat. Give "
+            "The history was not used: at its highest points log_density differs from it by more than a nat. Give "
             "values of the same function, without the Jacobians that kmc adds."
         )
     if run.sampler == "score-hmc":
@@ -126,7 +126,7 @@ def _about_length(run: FinishedRun) -> dict[str, str]:
         if draws is None:
             return {}
         return {"few-draws": f"max_time was reached after {made} of {draws} draws per chain: raise max_time."}
-    if cut == "stopped" or cut == "callback":  # who did so knows that there are fewer draws
+    if cut == "stopped" or cut == "callback":  # the caller knows that there are fewer draws
         return {} if made else {"no-draws": "The run was stopped within warm-up and has no draws: let it run longer."}
     if not made:
         return {"no-draws": "The run ended within warm-up and has no draws: raise max_evaluations or lower warmup."}
@@ -145,7 +145,7 @@ def _about_nonfinite(rejected: int, evaluations: int) -> dict[str, str]:
     return {
         "nonfinite-values": f"The log-density was NaN or +inf at {rejected} of {evaluations} evaluations and taken "
         'as -inf: the posterior is cut off there; pass nonfinite="raise" to the model to see a point where it fails, '
-        "then repair the function or bound the parameters."
+        "then fix the function or bound the parameters."
     }
 
 
@@ -194,7 +194,7 @@ def _about_ends(ends: Sequence[AtBothEnds]) -> str:
         remedy = f"move the interval by half its length, to ({low - half:.6g}, {high - half:.6g})"
     return (
         f"The draws of {which} lie at both ends of the interval and hardly any in between: if this is an angle or a "
-        f"phase, its border cuts the posterior in two; {remedy} (here for {name})."
+        f"phase, its boundary cuts the posterior in two; {remedy} (here for {name})."
     )
 
 
@@ -209,12 +209,12 @@ def _about_stays(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
 
 
 def _about_noise(run: FinishedRun) -> dict[str, str]:
-    """Noise lowers acceptance as misfit does: warn of loud noise alone, and of chains stuck at too high an estimate."""
+    """Noise lowers acceptance as misfit does: warn only of loud noise, and of chains stuck at too high an estimate."""
     said, noise_sd = {}, run.noise_sd
     if noise_sd > LOUD:
         times = int(np.ceil(np.expm1(noise_sd**2) / np.expm1(1.0)))
         said["loud-noise"] = (
-            f"The noise of log_density has a sd of about {noise_sd:.1f} nats, so that few proposals can be accepted: "
+            f"The noise of log_density has a sd of about {noise_sd:.1f} nats, so few proposals can be accepted: "
             f"average about {times} times as many simulations in each estimate, for a sd near 1."
         )
     longest = run.found["longest_stay"]
@@ -231,7 +231,7 @@ def _about_surrogate(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
     error = facts.get("surrogate_loo_sd")
     if error is None:
         return {
-            "no-surrogate": "Warm-up was too short for a surrogate, so that all draws came from differential "
+            "no-surrogate": "Warm-up was too short for a surrogate, so all draws came from differential "
             f"evolution: {remedies.first_fit}, or raise warmup."
         }
     said = {}
@@ -245,14 +245,14 @@ def _about_surrogate(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
         return said
     if "surrogate_wall" in facts and found["acceptance"] < FEWEST_ACCEPTED_CHAINS:
         said["wall"] = (
-            f"The density is zero at {facts['surrogate_wall_share']:.0%} of the evaluations near the bulk: what is "
-            f"allowed seems to be bounded by {facts['surrogate_wall']}, and proposals are lost behind it; give the "
+            f"The density is zero at {facts['surrogate_wall_share']:.0%} of the evaluations near the bulk: the "
+            f"allowed region seems to end at {facts['surrogate_wall']}, and proposals are lost behind it; give the "
             "parameters supports without the wall (kmc.Positive, LowerBound, UpperBound, Interval, Simplex, Ordered), "
             "or make the first coordinate the distance from it."
         )
     if FEWEST_ACCEPTED <= found["acceptance"] < FEWEST_ACCEPTED_CHAINS:
         said["low-acceptance"] = (
-            f"Only {found['acceptance']:.0%} of the proposals were accepted, where a surrogate that fits has 80 %: "
+            f"Only {found['acceptance']:.0%} of the proposals were accepted, while a good surrogate has 80 %: "
             f"{remedies.more}, or reparametrize."
         )
     if found["tail_ess"] > THOROUGH_TAIL_ESS:
@@ -305,7 +305,7 @@ def _about_estimator(facts: Mapping[str, Any]) -> dict[str, str]:
     if "surrogate_acceptance_rate" not in facts:
         why = facts.get("refit_error", "warm-up was too short for a fit")
         return {
-            "no-surrogate": f"There was no surrogate ({why}), so that all draws came from a random walk: raise warmup "
+            "no-surrogate": f"There was no surrogate ({why}), so all draws came from a random walk: raise warmup "
             "or max_evaluations, or use another surrogate."
         }
     if facts["n_failed_refits"]:

@@ -1,4 +1,4 @@
-"""The smooth stand-in for an expensive log-density: a parametric trend plus an expansion in kernel sections."""
+"""The surrogate of an expensive log-density: a parametric trend plus an expansion in kernel sections."""
 
 from kmc.surrogates.density import Component, Density
 from kmc.surrogates.fit import FitOptions, fit_surrogate, values_needed

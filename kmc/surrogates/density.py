@@ -1,4 +1,4 @@
-"""What is left of a surrogate when nothing is fitted any more: a density that can be evaluated and drawn from."""
+"""A frozen surrogate: a density that can be evaluated and drawn from, without the data of the fit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Component(InCoordinates):
 
     @classmethod
     def of(cls, surrogate: Surrogate) -> Component:
-        """Without what the fit needed."""
+        """A surrogate without the data of its fit."""
         return cls(surrogate.transport, surrogate.whitening, surrogate.jit_state)
 
     @property

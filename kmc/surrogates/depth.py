@@ -1,14 +1,14 @@
-"""Depth below the highest log-density seen: how much a value matters."""
+"""Depth below the highest log-density seen, which determines how much a value matters."""
 
 from __future__ import annotations
 
 import numpy as np
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
-NEGLIGIBLE = 1e-4  # weight under which a value is left out (prototypes)
-_FALL, _POWER = 4.0, 4.0  # nats past the edge, and power, of the fall of the weights (prototypes)
-_DEEPEST = 2.0  # times the bulk: no edge lies deeper (prototypes)
-_OF_STATES = 0.95  # quantile of the states' depths, at which the edge lies (prototypes)
+NEGLIGIBLE = 1e-4  # values with smaller weights are left out (prototypes)
+_FALL, _POWER = 4.0, 4.0  # scale in nats, and power, of the decrease of weights below the edge (prototypes)
+_DEEPEST = 2.0  # times the bulk: the deepest edge (prototypes)
+_OF_STATES = 0.95  # quantile of the states' depths: the edge (prototypes)
 
 
 def bulk_depth(dim: int) -> float:
@@ -17,13 +17,13 @@ def bulk_depth(dim: int) -> float:
 
 
 def depth_weights(depth: np.ndarray, edge: float) -> np.ndarray:
-    """Full weight down to the edge, then falling as the fourth power of depth."""
+    """Full weight down to the edge, then decreasing with the fourth power of depth."""
     return (1.0 + np.maximum(depth - edge, 0.0) / _FALL) ** -_POWER
 
 
 def edge_of(depths: np.ndarray, dim: int) -> float:
-    """The depth to which values have full weight: the bulk of a Gaussian, or deeper where draws lately were (n,)."""
+    """The depth to which values have full weight: the bulk of a Gaussian, or deeper if recent draws (n,) were."""
     bulk = bulk_depth(dim)
     if not len(depths):
         return bulk
-    return float(max(np.quantile(np.minimum(depths, _DEEPEST * bulk), _OF_STATES), bulk))  # some may be infinite
+    return float(max(np.quantile(np.minimum(depths, _DEEPEST * bulk), _OF_STATES), bulk))  # some depths may be infinite

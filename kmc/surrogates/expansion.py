@@ -1,4 +1,4 @@
-"""The kernel part of the surrogate: one linear solve for values and scores, its kernel chosen by leave-one-out."""
+"""The kernel part of the surrogate: one linear solve for values and scores, with a kernel chosen by leave-one-out."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kmc.surrogates.noise import no_worse
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
 REGULARIZATIONS = np.logspace(-13, 2, 31)  # candidates (prototypes: wide kernels need small ones)
-DEGREE = 4  # of the polynomials that are the widest kernel (tried: quartics)
-_POLYNOMIAL_WIDTH = 2.0  # of these, in median distances of the centers from the middle
-_WIDER = 0.3, 0.1  # of the gain of the best kernel, or of its error, at least so many nats: a wider one may cost this
-_SMOOTHER = 0.15, 0.04  # the same of more regularization (both: prototypes)
-_RUNAWAY = 0.02  # share of the deep points that a wider kernel may claim more than the one that claims least
+DEGREE = 4  # degree of the polynomials that are the widest kernel (tried: quartics)
+_POLYNOMIAL_WIDTH = 2.0  # their width, in median distances of the centers from the middle
+_WIDER = 0.3, 0.1  # fractions of the best kernel's gain and of its error: error that a wider one may add
+_SMOOTHER = 0.15, 0.04  # the same for more regularization (both: prototypes)
+_RUNAWAY = 0.02  # fraction of deep points that a wider kernel may claim beyond the smallest claim
 
 
 class Data(NamedTuple):
-    """What the expansion f is fitted to, in whitened coordinates.
+    """Data for the fit of the expansion f, in whitened coordinates.
 
     f + c ≈ residual at ``z`` (the value terms) and, if ``score_weight`` > 0, the score-matching objective of f on top
     of the base gradient at ``states`` (the score terms).
@@ -36,7 +36,7 @@ class Data(NamedTuple):
     states: np.ndarray  # (k, d) draws from the target
     base_gradient: np.ndarray  # (k, d) gradient of the trend there
     deep: np.ndarray | None = None  # (l, d) points that are known to be far outside the bulk
-    deep_limit: np.ndarray | None = None  # (l,) what f must not exceed there
+    deep_limit: np.ndarray | None = None  # (l,) upper limits of f there
     noisy: bool = False
 
 
@@ -52,12 +52,12 @@ class Expansion(NamedTuple):
     regularization: float
     loo_sd: float  # weighted root mean square of the leave-one-out residuals
     residuals: np.ndarray  # (n,) leave-one-out residuals
-    origin: np.ndarray  # (d,) of the polynomials; radial kernels do not care
+    origin: np.ndarray  # (d,) of the polynomials; irrelevant for radial kernels
     score_weight: float = 0.0  # share of the score terms
 
     @property
     def rate(self) -> float:
-        """What squared distances, or the inner products of polynomials, are multiplied by."""
+        """The factor on squared distances, or on the inner products of polynomials."""
         return self.kernel.rate if isinstance(self.kernel, Gaussian) else self.kernel.bandwidth**-2
 
     @property
@@ -75,12 +75,12 @@ class Expansion(NamedTuple):
 
 
 def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], *, jitter: float) -> Expansion:
-    """The widest kernel, and the largest regularization, that cost little in leave-one-out error.
+    """The widest kernel, and the largest regularization, with little more than the smallest leave-one-out error.
 
     Wide kernels with the same error inside the data have a tenth of the error outside (measured on curved targets):
-    narrow ones fall back to the trend there. The widest of all are polynomials, the limit of flat kernels: a ridge that
-    bends continues to bend beyond the data. But a wide kernel may also run away upwards: of those that fit well,
-    only the ones that keep the known deep points out of the bulk are considered.
+    narrow ones fall back to the trend there. The widest of all are polynomials, the limit of flat kernels: with them a
+    curved ridge continues to bend beyond the data. But a wide kernel may also rise without bound: of those that fit
+    well, only those that keep the known deep points out of the bulk are considered.
     """
     candidates = [fit_kernel(data, metric, factor, jitter=jitter) for factor in factors]
     if data.noisy:
@@ -99,7 +99,7 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], *,
 def fit_kernel(
     data: Data, metric: np.ndarray, factor: float, *, jitter: float, regularization: float | None = None
 ) -> Expansion:
-    """The expansion in sections of one bandwidth; its ridge by leave-one-out if it is not given."""
+    """The expansion in sections of one bandwidth; its ridge is chosen by leave-one-out if it is not given."""
     kernel = kernel_of_width(data.centers @ metric.T, factor)
     sections = KernelSections(Metric(kernel, metric), data.centers)
     whitening = cholesky_whitening(sections.gram(), jitter)
@@ -152,14 +152,14 @@ def system(forms: Forms, scores: Forms | None, whitening: np.ndarray, *, share: 
 
 
 def kernel_of_width(centers: np.ndarray, factor: float) -> Gaussian | Polynomial:
-    """The Gaussian of that bandwidth, in median distances between centers; quartic polynomials if it is infinite."""
+    """The Gaussian of this bandwidth, in median distances between centers; quartic polynomials if it is infinite."""
     if factor == np.inf:
         return Polynomial(DEGREE, 1.0, _POLYNOMIAL_WIDTH * float(np.sqrt(np.median(np.sum(centers**2, axis=1)))))
     return Gaussian(factor * median_distance(centers))
 
 
 def _runaway(expansion: Expansion, data: Data) -> float:
-    """Share of the known deep points at which the expansion is too high."""
+    """Fraction of the known deep points at which the expansion is too high."""
     if data.deep is None or not len(data.deep):
         return 0.0
     return float(np.mean(expansion.values(data.deep) > data.deep_limit))
@@ -170,6 +170,6 @@ def _largest_regularization(errors: np.ndarray, base: float) -> int:
 
 
 def _allowed(best: float, base: float, cost: tuple[float, float]) -> float:
-    """The error that a simpler fit than the best may have, where the error without a fit is ``base``."""
+    """The error allowed for a fit simpler than the best, if the error without a fit is ``base``."""
     share, least = cost
     return best + share * min(max(base - best, 0.0), max(best, least))

@@ -1,7 +1,7 @@
 """The fit: from a history of evaluated points to a surrogate of the log-density.
 
 The steps, each in a function: weights by depth, whitening, trend, centers, expansion with a learned metric, and a
-repair where the surrogate is shallow and the truth deep.
+repair where the surrogate is shallow but the truth is deep.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ from kmc.surrogates.trend import FLATTEST, Trend, fit_trend
 from kmc.surrogates.walls import learn_wall
 from kmc.surrogates.whitening import Whitening, whiten_states
 
-# What steers the fit. "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were
+# Settings of the fit. "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were
 # set by hand.
-GOOD_FIT = 0.5  # nats of error: a better fit hands its coordinates and bandwidth on to the next (prototypes)
+GOOD_FIT = 0.5  # nats of error: a better fit passes its coordinates and bandwidth on to the next (prototypes)
 ABOVE_DATA = 3.0  # nats by which a surrogate may exceed the highest value seen (tried: modes)
 
-_LEAST_VALUES = 100, 10  # of a first fit: so many, and so many more for each dimension (prototypes)
-_VALUES_PER_TERM = 1.15  # of a quadratic, in a first fit (prototypes)
-_HEAVY_PER_TERM = 1.1  # of a quadratic: values of full weight, at least (tried: Gaussian 50-d)
-_OLD_ERRORS = 4  # one in so many of the values that are kept has one of the largest old errors (prototypes)
-_ISOTROPIC = 0.2, 20.0  # eigenvalues of the trend's precision between which coordinates stay (prototypes)
-_TREND_FITS = 0.5  # of the values' sd is missed at most by a trend that may correct the coordinates
+_LEAST_VALUES = 100, 10  # for a first fit: constant, per dimension (prototypes)
+_VALUES_PER_TERM = 1.15  # values per term of a quadratic, in a first fit (prototypes)
+_HEAVY_PER_TERM = 1.1  # fewest values of full weight per term of a quadratic (tried: Gaussian 50-d)
+_OLD_ERRORS = 4  # one in so many of the kept values is chosen by its old error (prototypes)
+_ISOTROPIC = 0.2, 20.0  # range of eigenvalues of the trend's precision in which coordinates are kept (prototypes)
+_TREND_FITS = 0.5  # largest residual, relative to the values' sd, of a trend that may correct the coordinates
 _MOST_DEEP = 200  # points known to be deep, which kernels must keep out of the bulk
-_DEEPER = 16.0  # times the edge: values that show how the target bends (tried: quartics)
-_POOR = 0.25  # of what the trend misses: with a larger error, metrics of quartics are tried ...
-_POOR_AT_MOST = 2.0  # ... and with more than so many target_loo_sd, whatever the trend misses
+_DEEPER = 16.0  # times the edge: depth of values used to find how the target bends (tried: quartics)
+_POOR = 0.25  # of the trend's residual sd: with a larger error, metrics of quartics are tried ...
+_POOR_AT_MOST = 2.0  # ... and with more than this multiple of target_loo_sd in any case
 _METRIC_PASSES = 2  # refits in the metric of the last fit's gradients (prototypes)
-_BETTER = 0.95  # of the error is left by a metric that is worth another pass
-_MORE_CENTERS = 2  # times as many where the error stays above target_loo_sd (tried: funnel) ...
-_VALUES_PER_CENTER = 4  # ... and there are more than so many values for each
-_MOST_QUARTICS = 1400  # polynomials of degree four in eleven variables: a fit takes a few seconds
-_VALUES_PER_QUARTIC, _CENTERS_PER_QUARTIC = 1.2, 1.1  # values and centers for each of them
-_WORTH_QUARTICS = 0.5  # of the error is left by them at most
-_FOUND_LITTLE = 0.6  # of what the trend misses: with a larger error, the fit starts again from the shallow values
-_SHALLOW = 0.5  # of the edge: those values (prototypes)
-_REPAIRS = 4  # times that violators are taken in (prototypes)
+_BETTER = 0.95  # largest fraction of the error left by a metric for another pass
+_MORE_CENTERS = 2  # times as many if the error stays above target_loo_sd (tried: funnel) ...
+_VALUES_PER_CENTER = 4  # ... and there are more than so many values per center
+_MOST_QUARTICS = 1400  # as many as polynomials of degree four in eleven variables: a fit takes a few seconds
+_VALUES_PER_QUARTIC, _CENTERS_PER_QUARTIC = 1.2, 1.1  # values and centers per polynomial
+_WORTH_QUARTICS = 0.5  # largest fraction of the error left by them, for them to be used
+_FOUND_LITTLE = 0.6  # of the trend's residual sd: with a larger error, the fit starts again from the shallow values
+_SHALLOW = 0.5  # times the edge: depth of these values (prototypes)
+_REPAIRS = 4  # passes in which violators are added (prototypes)
 _MOST_VIOLATORS = 50  # at a time
-_REPAIR_DEPTH = 10.0  # nats below the edge, which violators are said to have (tried: edge + 10)
-_REPAIR_WEIGHT = 0.02  # of the largest weight, which they get (prototypes)
-_SPOILT = 1.3  # times the error: a repair that costs more is undone (tried: 1.3)
+_REPAIR_DEPTH = 10.0  # nats below the edge: value assigned to violators (tried: edge + 10)
+_REPAIR_WEIGHT = 0.02  # their weight, relative to the largest (prototypes)
+_SPOILT = 1.3  # times the error: a repair that increases it more is undone (tried: 1.3)
 _SPOILT_NOISY = 1.2  # the same for noisy values (tried: noisy targets)
-_HARMLESS = 0.1  # nats: no repair that leaves a smaller error is undone
+_HARMLESS = 0.1  # nats: repairs that leave a smaller error are never undone
 
 
 @renamed_fields(good="target_loo_sd")
@@ -70,17 +70,18 @@ class FitOptions:
     Attributes
     ----------
     n_basis : int
-        Kernel sections; twice as many where the leave-one-out sd stays above ``target_loo_sd``.
+        Number of kernel sections; twice as many if the leave-one-out sd stays above ``target_loo_sd``.
     target_loo_sd : float
-        Leave-one-out sd, in nats and beyond the noise, that calls for no further effort.
+        Leave-one-out sd, in nats and beyond the noise, that is good enough.
     max_values : int
         Values kept for a fit; a quarter of them are the largest old residuals.
     bandwidths : tuple of float
-        Candidates, in median distances between centers; infinity stands for polynomials of degree four, which noisy
-        values do not get: noise says little between wide kernels.
+        Candidates, in median distances between centers; infinity means polynomials of degree four, which are not used
+        for noisy values: noise hides the differences between wide kernels.
     score_weight : float or "cv", optional
-        Share of the score-matching terms in the objective, in [0, 1); the rest goes to the values. "cv" is a share
-        chosen by cross-validation, and what noisy values get by default; exact ones get none, which is best for them.
+        Weight of the score-matching terms in the objective, in [0, 1); the rest is that of the values. "cv" chooses it
+        by cross-validation, and is the default for noisy values; for exact values the default is 0, which is best
+        there.
     jitter : float
         Added to the diagonal of the Gram matrix.
     """
@@ -108,7 +109,7 @@ class FitOptions:
 
 
 class _Task(NamedTuple):
-    """What the steps of a fit share: the values, what is known of them, and how to fit."""
+    """Data shared by the steps of a fit: the values, their properties, and the options."""
 
     x: np.ndarray  # (n, d)
     log_density: np.ndarray  # (n,)
@@ -116,11 +117,11 @@ class _Task(NamedTuple):
     options: FitOptions
     rng: np.random.Generator
     previous: Surrogate | None
-    levels: np.ndarray | None  # (l,) at which the chains were lately
-    # Known once the depths are:
+    levels: np.ndarray | None  # (l,) of the chains' recent states
+    # Set together with the depths:
     depth: np.ndarray = np.empty(0)  # (n,) below the top
     edge: float = 0.0
-    top: float = 0.0  # the highest value, noise taken off
+    top: float = 0.0  # the highest value, without noise
     noise_sd: float | None = None  # as far as it is known; None: there is no noise
 
     @property
@@ -134,7 +135,7 @@ class _Task(NamedTuple):
         return self.noise_sd or 0.0
 
     def with_depths(self, smooth: np.ndarray, noise_sd: float | None) -> _Task:
-        """With depths, edge and top from values (n,) without their noise."""
+        """A copy with depths, edge and top from values (n,) without their noise."""
         top = float(smooth.max()) if noise_sd is None else highest(smooth)
         depth = top - smooth
         edge = edge_of(top - self.levels if self.levels is not None else np.empty(0), self.x.shape[1])
@@ -143,7 +144,7 @@ class _Task(NamedTuple):
 
 
 class _Weighted(NamedTuple):
-    """Values that a fit is to, in whitened coordinates."""
+    """Values to be fitted, in whitened coordinates."""
 
     whitening: Whitening
     z: np.ndarray  # (n, d)
@@ -153,7 +154,7 @@ class _Weighted(NamedTuple):
 
 
 def values_needed(dim: int) -> int:
-    """Evaluations before a first fit makes sense: a quadratic must be determined."""
+    """Evaluations before a first fit makes sense: enough to determine a quadratic."""
     least, each = _LEAST_VALUES
     return int(max(each * dim + least, _VALUES_PER_TERM * _quadratics(dim)))
 
@@ -175,29 +176,29 @@ def fit_surrogate(
     Parameters
     ----------
     x : ndarray, shape (n, d)
-        Evaluated points, rejected proposals and probes included.
+        Evaluated points, including rejected proposals and probes.
     log_density : ndarray, shape (n,)
-        Their values; -inf is a very deep point, and many of them near the states are a wall to learn.
+        Their values; -inf is a very deep point, and many of these near the states are a wall to learn.
     states : ndarray, shape (k, d)
         States of the chains nearest to the target, for the whitening and the score terms.
     rng : Generator
-        Chooses centers and subsets.
+        For the choice of centers and subsets.
     options : FitOptions
     previous : Surrogate, optional
-        Its whitening is kept if its error is below ``GOOD_FIT``, and its errors pick which values are kept.
+        Its whitening is kept if its error is below ``GOOD_FIT``, and its errors select values to keep.
     levels : ndarray, shape (l,), optional
-        Log-densities (of u) at which the chains nearest to the target were lately: a target with heavy tails spends its
-        time deeper below its mode than a Gaussian, and then values count down to there.
+        Recent log-densities (of u) of the chains nearest to the target: for a target with heavy tails they are deeper
+        below its mode than for a Gaussian, and then values count down to there.
     noisy : bool
         Whether the values are logs of unbiased estimates. Depths are then those of a smoothed log-density (the previous
-        fit's, or a first one's), and fits are chosen by what they gain beyond chance.
+        fit's, or a first one's), and fits are compared by their gain beyond chance.
     transport : Transport
-        Coordinates u to fit in: the surrogate is of the density of u there, and so one of x.
+        Coordinates u of the fit: a surrogate of the density of u gives one of the density of x.
 
     Raises
     ------
     LinAlgError
-        If hardly any point has a positive density.
+        Hardly any point has a positive density.
     """
     if options.score_weight is None:
         options = replace(options, score_weight="cv" if noisy else 0.0)
@@ -206,7 +207,7 @@ def fit_surrogate(
     if previous is not None:
         previous = replace(previous, transport=IDENTITY) if previous.transport == transport else None
     wall = learn_wall(x, log_density, states, rng=rng)
-    if wall is not None:  # what it says about -inf need not be said by smooth functions
+    if wall is not None:  # smooth functions need not represent the -inf that the wall explains
         positive = np.isfinite(log_density)
         x, log_density = x[positive], log_density[positive]
     task = _Task(x, log_density, states, options, rng, previous, levels)
@@ -224,14 +225,14 @@ def _fit_noisy(task: _Task) -> Surrogate:
 
 
 def _fit(task: _Task) -> Surrogate:
-    """A surrogate of the values, which count by their depths."""
+    """A surrogate of the values, weighted by depth."""
     previous = task.previous
     keep = _chosen(task)
     whitening = previous.whitening if previous and previous.error_sd < GOOD_FIT else whiten_states(task.states)
     first = _fit_in(whitening, task, keep)
     if first.error_sd < max(GOOD_FIT, _FOUND_LITTLE * beyond_noise(first.trend_sd, first.noise_sd)):
         return first
-    # The kernel found next to nothing: take coordinates and metric from the shallow half alone, then fit the whole.
+    # The kernel found almost no structure: take coordinates and metric from the shallow half alone, then fit the whole.
     afresh = task._replace(previous=None)
     narrow = _fit_in(whiten_states(task.states), afresh._replace(edge=_SHALLOW * task.edge), keep)
     again = _fit_in(narrow.whitening, afresh, keep, metric=narrow.expansion.metric)
@@ -250,19 +251,19 @@ def _depth_of_enough(x: np.ndarray, depth: np.ndarray) -> float:
 
 
 def _quadratics(dim: int) -> int:
-    """The number of terms of a quadratic."""
+    """Number of terms of a quadratic."""
     return 1 + dim + dim * (dim + 1) // 2
 
 
 def _chosen(task: _Task) -> np.ndarray:
-    """Indices of distinct points with a weight that counts; at most ``max_values``, the worst known ones among them."""
+    """Indices of distinct points with sufficient weight; at most ``max_values``, including the worst known ones."""
     x, depth, edge, most, previous = task.x, task.depth, task.edge, task.options.max_values, task.previous
     distinct = np.arange(len(x)) if task.noisy else np.unique(x, axis=0, return_index=True)[1]
     useful = distinct[depth_weights(depth[distinct], edge) > NEGLIGIBLE]
     if len(useful) <= most:
         return useful
     worst = most // _OLD_ERRORS
-    if previous is None or task.noisy:  # the largest errors are those of the estimates that are far too high
+    if previous is None or task.noisy:  # with noise, the largest errors are those of estimates that are far too high
         return task.rng.permutation(useful)[:most]
     error = np.abs(task.log_density[useful] - previous.log_density(x[useful]))
     order = np.argsort(-(np.sqrt(depth_weights(depth[useful], edge)) * error))
@@ -317,7 +318,7 @@ def _noise_sd(data: Data, expansion: Expansion) -> float:
 
 
 def _rewhitened(values: _Weighted, noise_sd: float) -> Whitening | None:
-    """Coordinates in which the fitted precision is the identity, where it is far from that and describes the values."""
+    """Coordinates in which the fitted precision is the identity, if it is far from that and describes the values."""
     whitening, trend, y, weights = values.whitening, values.trend, values.y, values.weights
     eigenvalues, vectors = linalg.eigh(trend.precision)
     sd = beyond_noise(np.sqrt(weights @ (y - weights @ y) ** 2), noise_sd)
@@ -331,7 +332,7 @@ def _rewhitened(values: _Weighted, noise_sd: float) -> Whitening | None:
 
 
 def _deep_points(task: _Task) -> np.ndarray:
-    """Some evaluated points that are too deep to be fitted to."""
+    """Some evaluated points that are too deep for the fit."""
     negligible = np.flatnonzero(depth_weights(task.depth, task.edge) <= NEGLIGIBLE)
     return task.x[task.rng.permutation(negligible)[:_MOST_DEEP]]
 
@@ -357,21 +358,21 @@ def _data(values: _Weighted, task: _Task) -> Data:
 
 
 def _factors(options: FitOptions, previous: Surrogate | None) -> tuple[float, ...]:
-    """All bandwidths at first; the neighbors of the last choice once a fit is good."""
+    """All bandwidths at first; only neighbors of the last choice once a fit is good."""
     if previous is None or previous.error_sd > GOOD_FIT:
         return options.bandwidths
     return _neighbors(previous.expansion.factor, options)
 
 
 def _neighbors(factor: float, options: FitOptions) -> tuple[float, ...]:
-    """The bandwidth and the ones next to it."""
+    """The bandwidth and its neighbors."""
     order = sorted(options.bandwidths)
     at = order.index(factor)
     return tuple(order[max(at - 1, 0) : at + 2])
 
 
 def _known_metrics(whitening: Whitening, previous: Surrogate | None) -> list[np.ndarray]:
-    """What is known before the fit: nothing, or the last metric, which other coordinates do not make obsolete."""
+    """Metrics known before the fit: none, or the last metric, which remains valid in other coordinates."""
     isotropic = np.eye(len(whitening.matrix))
     if previous is None:
         return [isotropic]
@@ -381,7 +382,7 @@ def _known_metrics(whitening: Whitening, previous: Surrogate | None) -> list[np.
 
 
 def _polynomial_metrics(data: Data, whitening: Whitening, task: _Task) -> Iterator[np.ndarray]:
-    """Metrics of quartic polynomials, expensive ones: of the values that the fit is to, and of many deeper ones too."""
+    """Metrics of quartic polynomials, which are expensive: from the values of the fit, and from many deeper ones."""
     yield polynomial_metric(data.z, data.residual, data.weights, rng=task.rng)
     edge = _DEEPER * task.edge
     weights = depth_weights(task.depth, edge)
@@ -394,7 +395,7 @@ def _polynomial_metrics(data: Data, whitening: Whitening, task: _Task) -> Iterat
 def _with_learned_metric(
     data: Data, metrics: Sequence[np.ndarray], values: _Weighted, *, task: _Task
 ) -> tuple[Data, Expansion]:
-    """The expansion in the best of the given and the learned metrics; more centers if it is poor."""
+    """The expansion in the best of the given and the learned metrics, with more centers if it is poor."""
     options, noise = task.options, task.noise
     factors, target = _factors(options, task.previous), options.target_loo_sd
     poor = min(max(target, _POOR * beyond_noise(values.trend.residual_sd, noise)), _POOR_AT_MOST * target)
@@ -423,7 +424,7 @@ def _with_learned_metric(
 
 
 def _known_quartics(data: Data, task: _Task) -> tuple[Data, Expansion] | None:
-    """The expansion in all polynomials of degree four where the last fit had them, and they still serve."""
+    """The expansion in all polynomials of degree four, if the last fit had them and they are still good enough."""
     previous = task.previous
     if previous is None or len(previous.expansion.centers) <= _quartics(task.x.shape[1]):
         return None
@@ -432,9 +433,9 @@ def _known_quartics(data: Data, task: _Task) -> tuple[Data, Expansion] | None:
 
 
 def _all_quartics(data: Data, task: _Task) -> tuple[Data, Expansion] | None:
-    """The expansion in all polynomials of degree four; None where there are too many, or too few values.
+    """The expansion in all polynomials of degree four; None if there are too many of them, or too few values.
 
-    In the isotropic metric: a learned one makes some of them too small to tell from rounding.
+    In the isotropic metric: in a learned one, some of them would be as small as rounding errors.
     """
     n, dim = data.z.shape
     size, options = _quartics(dim), task.options
@@ -445,7 +446,7 @@ def _all_quartics(data: Data, task: _Task) -> tuple[Data, Expansion] | None:
 
 
 def _quartics(dim: int) -> int:
-    """The number of polynomials of degree four."""
+    """Number of polynomials of degree four."""
     return math.comb(dim + DEGREE, DEGREE)
 
 
@@ -456,7 +457,7 @@ def _clearly_better(trial: Expansion, best: Expansion, data: Data) -> bool:
 
 
 def _repaired(surrogate: Surrogate, data: Data, task: _Task) -> Surrogate:
-    """Take in evaluated points that the surrogate puts in the bulk and the truth far outside, while the bulk allows it.
+    """Add evaluated points that the surrogate puts in the bulk but the truth far outside, while the bulk allows it.
 
     They become centers and lightly weighted data at a depth where no chain would go.
     """
@@ -480,7 +481,7 @@ def _repaired(surrogate: Surrogate, data: Data, task: _Task) -> Surrogate:
         new = fit_expansion(data, old.metric, (old.factor,), jitter=task.options.jitter)
         error_before, error = (float(np.sqrt(weights @ e.residuals[:n] ** 2)) for e in (old, new))
         if error > max((_SPOILT_NOISY if data.noisy else _SPOILT) * error_before, _HARMLESS):
-            break  # a wall that a smooth kernel can build only by spoiling the bulk
+            break  # a wall that a smooth kernel can represent only at the expense of the bulk
         surrogate = surrogate.with_expansion(new)
     return surrogate
 

@@ -32,7 +32,7 @@ class InCoordinates:
         return smooth + wall + self.transport.log_jacobian(x)
 
     def parts(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
-        """The smooth surrogate in its own coordinates z (n, d), and what a wall adds to it, (n,) each."""
+        """The smooth surrogate in its own coordinates z (n, d), and the term of a wall, (n,) each."""
         if isinstance(self.jit_state, WalledState):
             return jit_state.values(self.jit_state.smooth, z), wall_jit_state.log_chances(self.jit_state.wall, z)
         return jit_state.values(self.jit_state, z), 0.0

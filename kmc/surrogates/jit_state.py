@@ -1,10 +1,10 @@
-"""The surrogate at one point, jitted: what a leapfrog loop calls thousands of times.
+"""The surrogate at one point, jitted: a leapfrog loop calls it thousands of times.
 
-All is in the coordinates z in which the surrogate was fitted (whitened), so no method of a Python object is needed:
-the state is a NamedTuple of arrays, which does not recompile after a refit.
+Everything is in the coordinates z in which the surrogate was fitted (whitened), so no method of a Python object is
+needed: the state is a NamedTuple of arrays, which does not recompile after a refit.
 
-No fastmath: with it newly compiled code and the code loaded from numba's cache rounded differently, and a seed
-gave other draws on the first run than on the second. Sums over centers go through BLAS, not through reassociated loops.
+No fastmath: with it, newly compiled code and code loaded from numba's cache rounded differently, so a seed gave
+different draws on the first run and on the second. Sums over centers go through BLAS, not through reassociated loops.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from kmc.jitted import register
 from kmc.kernels.exponentials import exponential
 
-SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it nothing of it is left
+SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it, it has no effect
 
 ABOVE_TREND = 3.0  # nats that the sections may add to the trend anywhere
 
@@ -34,10 +34,10 @@ class SurrogateJitState(NamedTuple):
     ``tail`` log(1 + (q/2 - cap) / tail) so that a wrong trend cannot build a wall.
 
     Polynomials also fall by thousands of nats where there are no data: with them the value beyond ``cap`` falls like
-    the trend, by ``tail`` log(1 + (depth - cap) / tail), so that a path comes back from there instead of diverging.
+    the trend, by ``tail`` log(1 + (depth - cap) / tail), so that a path returns from there instead of diverging.
 
     That value is bounded from above, smoothly, by ``ceiling`` - tail log(1 + ((|z|/reach - 1)+ / .25)²), or by the
-    trend plus three nats where that is higher, but nowhere by more than ``ceiling``: an expansion with large
+    trend plus three nats if that is higher, but nowhere by more than ``ceiling``: an expansion with large
     coefficients of both signs can rise by thousands of nats where there are no data. ``offset`` is the part of
     ``constant`` that belongs to the expansion and not to the trend.
     """
@@ -50,7 +50,7 @@ class SurrogateJitState(NamedTuple):
     tail: float
     metric: np.ndarray  # (d, d)
     shift: np.ndarray  # (d,)
-    centers: np.ndarray  # (d, m): feature-major, so that the loops over centers are contiguous
+    centers: np.ndarray  # (d, m): coordinate-major, so that the loops over centers are contiguous
     coefficients: np.ndarray  # (m,)
     rate: float
     ceiling: float = np.inf
@@ -69,7 +69,7 @@ def workspace(state):
 
 @numba.njit(cache=True)
 def value_and_gradient(state, z, gradient, work):
-    """log s(z); its gradient is written into ``gradient`` (d,)."""
+    """log s(z); the gradient is written into ``gradient`` (d,)."""
     d = state.centers.shape[0]
     vectors, sections = work
     r, pr, u, g = vectors[0], vectors[1], vectors[2], vectors[3]
@@ -102,7 +102,7 @@ register(SurrogateJitState, workspace, value_and_gradient)
 
 @numba.njit(cache=True)
 def _sections(state, u, g, work):
-    """The sum of the sections at u; its gradient in u is written into ``g``."""
+    """The sum of the sections at u; the gradient in u is written into ``g``."""
     d, m = state.centers.shape
     argument, value = work[0], work[1]
     if len(state.quartic):
@@ -136,7 +136,7 @@ def _sections(state, u, g, work):
 
 @numba.njit(cache=True)
 def _quartic(matrix, u, g, q, product):
-    """qᵀ matrix q, its gradient in u in ``g``: one product with a small matrix, however many centers there were."""
+    """qᵀ matrix q, its gradient in u in ``g``: one product with a small matrix for any number of centers."""
     d = len(u)
     q[0] = 1.0
     at = 1 + d
@@ -188,7 +188,7 @@ def _bounded(state, z, sections, trend, slope, pr, gradient):
     if above < -30.0:
         return value
     outward = -state.tail * 2.0 * excess / (1.0 + excess * excess) / (0.25 * state.reach * max(radius, 1e-300))
-    share = 1.0 / (1.0 + np.exp(-above))  # of the bound in the gradient
+    share = 1.0 / (1.0 + np.exp(-above))  # weight of the bound in the gradient
     for i in range(z.size):
         along = outward * z[i] if radial else -2.0 * slope * pr[i]
         if level:

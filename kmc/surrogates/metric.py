@@ -1,8 +1,8 @@
 """The linear metric of the surrogate's kernel: directions along which the residual varies get short distances.
 
-A metric is (M + .02 I)^½ with M the mean of ∇f ∇fᵀ over the weighted data, scaled to trace d, f being a fit of the
-residual: the expansion itself, or a quartic polynomial where an isotropic kernel sees nothing, as on a curved ridge in
-eight dimensions (benchmarks/README.md). For the latter deep values serve too, and there are more of them.
+A metric is (M + .02 I)^½ with M the mean of ∇f ∇fᵀ over the weighted data, scaled to trace d, where f is a fit of the
+residual: the expansion itself, or a quartic polynomial if an isotropic kernel finds nothing, as on a curved ridge in
+eight dimensions (benchmarks/README.md). The polynomial can also use deep values, of which there are more.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from kmc.linalg import symmetric_power
 from kmc.surrogates.expansion import Data, Expansion
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
-_MOST_POINTS = 1500  # of a polynomial fit (tried: quartics)
-_DEGREE = 4  # (tried: cubics do not find the metric)
+_MOST_POINTS = 1500  # points of a polynomial fit (tried: quartics)
+_DEGREE = 4  # of the polynomials (tried: cubics do not find the metric)
 _RIDGES = np.logspace(-13, -1, 7)  # candidates
-_ISOTROPIC = 0.02  # of the metric, so that no direction has length zero (prototypes)
+_ISOTROPIC = 0.02  # isotropic part of the metric, so that no direction has length zero (prototypes)
 
 
 def gradient_metric(expansion: Expansion, data: Data) -> np.ndarray:

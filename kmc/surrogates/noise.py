@@ -1,8 +1,8 @@
-"""Values that are estimates: what noise does to depths, to residuals and to the choice between fits.
+"""Noisy values: effects of noise on depths, on residuals and on the choice between fits.
 
 A noisy value is the log of an unbiased estimate of the density: the log-density plus noise, whose mean is a constant if
-its distribution is. A regression on such values is right up to that constant. What is not right is to treat the
-highest of them as the mode, or to ask of a fit that it comes closer to values than their noise.
+its distribution is. A regression on such values is right up to that constant. It would be wrong to treat the highest
+of them as the mode, or to require that a fit comes closer to values than their noise.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 # "Tried" is docs/what-was-tried.md, noisy targets; the other was set by hand.
-_EXPLAINED = 3.0  # sds of noise by which a value may be off
-_HIGHEST = 3  # of the settled values is the top: the third largest (tried)
+_EXPLAINED = 3.0  # sds of noise that explain the error of a value
+_HIGHEST = 3  # the top is the third largest denoised value (tried)
 
 
 def beyond_noise(sd: float, noise_sd: float) -> float:
-    """What is left of the sd of residuals once the noise is taken off."""
+    """The sd of residuals without the noise."""
     return float(np.sqrt(max(sd**2 - noise_sd**2, 0.0)))
 
 
@@ -34,17 +34,17 @@ def attainable_acceptance(noise_sd: float) -> float:
 
 
 def settled(values: np.ndarray, predicted: np.ndarray, noise_sd: float) -> np.ndarray:
-    """Values (n,) moved towards what a fit says of them, by as much as noise explains.
+    """Values (n,) moved towards those of a fit, as far as noise explains the difference.
 
-    A value within three sds becomes the fit's, so that depths do not depend on single estimates; a value that is
-    further away keeps the rest of its distance, so that a fit that is wrong there does not decide about it.
+    A value within three sds becomes the fit's, so that depths do not depend on single estimates; a value further
+    away keeps the rest of its distance, so that a wrong fit does not determine it.
     """
     apart = values - predicted
     return predicted + np.sign(apart) * np.maximum(np.abs(apart) - _EXPLAINED * noise_sd, 0.0)
 
 
 def highest(values: np.ndarray) -> float:
-    """The third largest of settled values (n,): one or two estimates that are far too high do not decide."""
+    """The third largest of settled values (n,), so that one or two estimates that are far too high have no effect."""
     finite = np.sort(values[np.isfinite(values)])
     return float(finite[-min(_HIGHEST, len(finite))]) if len(finite) else -np.inf
 
@@ -53,13 +53,13 @@ def estimate_noise_sd(u: np.ndarray, *, inside: np.ndarray, left_out: np.ndarray
     """The sd of the noise, from differences between the residuals of nearest neighbors.
 
     Residuals of the fit are too small and leave-one-out residuals too large, by factors whose product is one for least
-    squares; what a fit misses is smooth, and mostly the same for neighbors (Rice 1984, Annals of Statistics 12).
+    squares; the error of a fit is smooth, and mostly the same for neighbors (Rice 1984, Annals of Statistics 12).
 
     Parameters
     ----------
     u : ndarray, shape (n, d)
         Points, in the coordinates of the kernel.
-    inside, left_out : ndarray, shape (n,)
+        Residuals of the fit, and of fits without the point.
         Residuals of the fit, and with the point left out.
     weights : ndarray, shape (n,)
     """
@@ -74,7 +74,7 @@ def no_worse(residuals: np.ndarray, weights: np.ndarray, errors: float = 1.0) ->
     """Which columns of residuals (n, k) have a weighted mean square near the smallest: within standard errors, (k,).
 
     The standard error is that of the difference from the best column: the noise of the values is the same in both, so
-    that far smaller differences show than in either mean square.
+    much smaller differences are visible than in either mean square.
     """
     squares = residuals**2
     best = int(np.argmin(weights @ squares))

@@ -1,10 +1,10 @@
-"""The share of score terms in the surrogate's objective, by cross-validation.
+"""The weight of score terms in the surrogate's objective, by cross-validation.
 
-Noise spoils values and leaves states alone: where it is large, the score-matching objective at the states of the chains
-can add to what the values say. How much it does shows in values that took no part in the fit, whose squared residuals
-have the variance of the noise as an additive constant. A state that is itself an evaluated point must be left out
-together with its value, because it is a state by virtue of a high estimate: leave-one-out, which leaves the values out
-alone, would count that noise twice. Hence folds of points.
+Noise affects values but not states: if it is large, the score-matching objective at the states of the chains can add
+information to the values. How much shows in held-out values, whose squared residuals have the variance of the noise
+as an additive constant. A state that is itself an evaluated point must be held out together with its value, because a
+high estimate has made it a state: leave-one-out, which holds out the values alone, would count that noise twice. Hence
+folds of points.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from kmc.surrogates.noise import no_worse
 # "Tried" is docs/what-was-tried.md, noisy targets; others were set by hand.
 SHARES = (0.0, 0.05, 0.2, 0.6)  # candidates
 FOLDS = 5
-_CENTERS = 100  # that take part in the choice (tried: half as many centers)
-_ERRORS = 2.0  # standard errors of the gain that score terms must bring (tried: one, two)
+_CENTERS = 100  # centers used for the choice (tried: half as many centers)
+_ERRORS = 2.0  # standard errors by which score terms must improve the fit (tried: one, two)
 
 
 class Folds(NamedTuple):
@@ -45,11 +45,11 @@ def make_folds(x: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> F
 def with_best_share(
     data: Data, expansion: Expansion, folds: Folds, *, factors: tuple[float, ...], jitter: float
 ) -> Expansion:
-    """The expansion as it is, or one with score terms if held-out values say that it is better beyond doubt.
+    """The given expansion, or one with score terms if held-out values clearly prefer it.
 
-    Score terms push the surrogate down wherever the chains have not been, which values seldom contradict, for there are
-    few of them there: a chain that finds such a place stays for long. A gain that could be chance is not worth that.
-    Share, bandwidth and ridge are chosen together, out of :data:`SHARES`, ``factors`` and REGULARIZATIONS.
+    Score terms push the surrogate down wherever the chains have not been, where values rarely contradict, as there are
+    few: a chain that finds such a place stays for long. A gain that could be chance is not worth that risk.
+    Weight, bandwidth and ridge are chosen together, from :data:`SHARES`, ``factors`` and REGULARIZATIONS.
     """
     if any(len(np.unique(labels)) < FOLDS for labels in folds):
         return expansion

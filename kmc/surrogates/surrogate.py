@@ -1,4 +1,4 @@
-"""A fitted surrogate: coordinates, trend, expansion, and the arrays that jitted loops take."""
+"""A fitted surrogate: coordinates, trend, expansion, and the arrays for jitted loops."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from kmc.surrogates.walls import Wall, walled
 from kmc.surrogates.whitening import Whitening, whiten_states
 
 # "Prototypes" are runs from before this package; others were set by hand.
-_PAST_EDGE = 36.0  # nats: depth past the edge from which the trend falls as a logarithm; deeper than all that counts
-QUARTICS_IN_SUM = 600  # centers of polynomials, beyond which their sum is formed once and for all
-_REACH = 0.95  # quantile of the centers' distances, within which there are data
+_PAST_EDGE = 36.0  # nats below the edge, from which the trend decreases as a logarithm; deeper than values that count
+QUARTICS_IN_SUM = 600  # largest number of centers of polynomials that are not summed beforehand
+_REACH = 0.95  # quantile of the centers' distances: the region with data
 
 
 @dataclass(frozen=True)
 class Surrogate(InCoordinates):
-    """A fitted surrogate log s of the log-density, the latter's constant included.
+    """A fitted surrogate log s of the log-density, including the latter's constant.
 
     Attributes
     ----------
@@ -40,13 +40,13 @@ class Surrogate(InCoordinates):
     edge : float
         Depth below the highest value down to which values have full weight.
     top : float
-        The highest value, of the density of u; of noisy values, as far as it is not noise.
+        The highest value, of the density of u; for noisy values, without noise.
     noise_sd : float
         Estimated sd of the noise of the values; 0 if they are exact.
     transport : Transport
         Between the user's coordinates x and u.
     wall : Wall, optional
-        Where the density is zero, in u.
+        The boundary of the region of zero density, in u.
     """
 
     whitening: Whitening
@@ -64,7 +64,7 @@ class Surrogate(InCoordinates):
 
     @property
     def error_sd(self) -> float:
-        """What is left of ``loo_sd`` without the noise of the values."""
+        """``loo_sd`` without the noise of the values."""
         return beyond_noise(self.loo_sd, self.noise_sd)
 
     @cached_property
@@ -73,7 +73,7 @@ class Surrogate(InCoordinates):
         return float(np.linalg.cond(self.expansion.metric) ** 2)
 
     def facts(self) -> dict[str, Any]:
-        """What results say about it."""
+        """Summary for the results' attributes."""
         facts = {
             "surrogate_loo_sd": self.loo_sd,
             "surrogate_score_weight": self.expansion.score_weight,
@@ -89,18 +89,18 @@ class Surrogate(InCoordinates):
         return facts | {"surrogate_wall": words, "surrogate_wall_share": self.wall.share}
 
     def with_expansion(self, expansion: Expansion) -> Surrogate:
-        """The same with another kernel part."""
+        """The surrogate with another kernel part."""
         return self._with(self.whitening, self.trend, expansion)
 
     def with_wall(self, wall: Wall | None) -> Surrogate:
-        """The same behind a wall, or the same where there is none."""
+        """The surrogate behind a wall; unchanged if there is none."""
         if wall is None:
             return self
         smooth = self.jit_state.smooth if isinstance(self.jit_state, WalledState) else self.jit_state
         return replace(self, wall=wall, jit_state=walled(smooth, wall, self.whitening))
 
     def rewhitened(self, draws: np.ndarray) -> Surrogate:
-        """The same in coordinates in which ``draws`` (n, d), given in the present ones, are white."""
+        """The surrogate in coordinates in which ``draws`` (n, d), given in the present ones, are white."""
         step = whiten_states(draws)
         inverse = step.inverse
         expansion = self.expansion._replace(
@@ -131,7 +131,7 @@ def assemble(
     top: float,
     noise_sd: float = 0.0,
 ) -> Surrogate:
-    """Put the parts together; ``ceiling`` is a log-density that the surrogate does not exceed."""
+    """Combine the parts; ``ceiling`` is an upper limit of the surrogate."""
     return Surrogate(
         whitening=whitening,
         jit_state=make_jit_state(trend, edge, expansion, ceiling=ceiling),

@@ -1,8 +1,8 @@
 """Coordinates in which heavy tails are those of a Gaussian.
 
-A Student-t density, of all coordinates together around a center (*radial*) or of each by itself, becomes a standard
-normal where every distance from the center is replaced by the quantile of a Gaussian's distance: a chain then crosses
-in a few steps what lies thousands of scales apart, and depths no longer grow with the logarithm of a distance alone.
+A Student-t density, of all coordinates together around a center (*radial*) or of each separately, becomes a standard
+normal if every distance from the center is replaced by the corresponding quantile of a Gaussian's distance: a chain
+then crosses thousands of scales in a few steps, and depths no longer grow only with the logarithm of a distance.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kmc.surrogates.trend import fit_student
 from kmc.surrogates.whitening import whiten_states
 
 # Set by hand.
-_DOFS = (1.0, 2.0, 3.0, 5.0)  # of radial tails: one that is lighter needs no transport
-_MOST_POINTS = 600  # that a guess is fitted to
-_LARGEST_DIM = 12  # of separate tails
-_FIRST_DOF = 2.0  # of each of them
-_LOG_DOFS = math.log(0.7), math.log(50.0)  # between which it stays
+_DOFS = (1.0, 2.0, 3.0, 5.0)  # of radial tails; lighter tails need no transport
+_MOST_POINTS = 600  # to which a guess is fitted
+_LARGEST_DIM = 12  # for separate tails
+_FIRST_DOF = 2.0  # of each of them, at the start
+_LOG_DOFS = math.log(0.7), math.log(50.0)  # its range
 _FURTHEST_CENTER, _LARGEST_LOG_SCALE = 2.0, 3.0  # in spreads of the states
-_EVALUATIONS = 20  # of their least squares
-_NEAR, _FAR = 1e-5, 35.0  # distances below which a quantile is a multiple of it, and beyond which it is cut
+_EVALUATIONS = 20  # of the least squares
+_NEAR, _FAR = 1e-5, 35.0  # distances below which a quantile is proportional to it, and beyond which it is cut off
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class HeavyTails:
 
     @property
     def size(self) -> int:
-        """The number of numbers that were learned."""
+        """Number of learned parameters."""
         d = len(self.origin)
         return d + 1 + d * (d + 1) // 2 if self.radial else 3 * d
 

@@ -1,11 +1,11 @@
 """Coordinates in which a funnel is straight, or heavy tails are light (:mod:`kmc.surrogates.tails`).
 
-In a funnel other parameters are in units of a scale that one of them sets.
+In a funnel one parameter sets the scale of others.
 
 In hierarchical models the logarithm of a scale is often a parameter itself, the *driver*, and others have a spread that
-is exponential in it, around a fixed center or around another parameter, the *location*. No kernel with one metric
-follows the neck of such a funnel. Divided by their scale, these parameters are close to Gaussian, and a surrogate of
-the density in such coordinates is one of the density itself: it is the non-centered parametrization of
+is exponential in it, around a fixed center or around another parameter, the *location*. No kernel with a single metric
+can represent the neck of such a funnel. Divided by their scale, these parameters are close to Gaussian, and a surrogate
+of the density in such coordinates gives one of the density itself: it is the non-centered parametrization of
 Papaspiliopoulos, Roberts and Sköld (2007), "A general framework for the parametrization of hierarchical models",
 Statistical Science 22, found from the evaluations.
 """
@@ -28,22 +28,22 @@ from kmc.surrogates.trend import quadratic_features
 _LARGEST_LOG_SCALE = 10.0  # beyond it scales no longer change
 _STEEPEST = 3.0  # slope of a first guess, in units of the driver's spread
 _LEAST_DISTANCE = 1e-3  # from the middle, in spreads, in these guesses
-_PASSES, _PASSES_MOVING = 3, 6  # of a guess, around fixed and moving centers
-_CURVED = 0.5  # nats by which the best quadratic misses the log-density, at which to look for a funnel
-_GAIN = 0.4  # of this misfit is left at most by a transport (tried)
-_LOSS = 0.7  # of it is left by one that is given up
-_CHANGE = 0.8  # of the misfit of the one in use is left at most by a new one
-_PROMISE = 0.9  # the same of a first guess, to be refined
-_FURTHEST = 1.0  # of a center from the mean of the states, in spreads: further out a funnel is a bend (tried)
-_START_INSIDE = 0.99  # of that, where the refinement starts
-_WORTH = 1.1  # times the misfit is what round slopes and loadings may cost (tried)
-_STEPS_OF_SLOPE = 2.0  # round slopes, for each unit (tried: halves)
-_DEPTH = 2.0  # times the bulk, to which values count
-_MOST_POINTS = 600  # that slopes are refined with
-_LARGEST_DIM = 12  # in which they are
-_EVALUATIONS = 15  # of that least squares
-_LEAST_SPARE = 1e-3  # of the values, in generalized cross-validation
-_JITTER = 1e-9  # of the mean eigenvalue, in the normal equations
+_PASSES, _PASSES_MOVING = 3, 6  # of a guess, with fixed and moving centers
+_CURVED = 0.5  # residual sd of the best quadratic, in nats, from which on funnels are searched
+_GAIN = 0.4  # largest part of this misfit left by a transport that is used (tried)
+_LOSS = 0.7  # part left above which a transport is dropped
+_CHANGE = 0.8  # largest misfit of a new transport relative to the current one
+_PROMISE = 0.9  # the same for a first guess to be refined
+_FURTHEST = 1.0  # distance of a center from the mean of the states, in spreads; further out a funnel is a bend (tried)
+_START_INSIDE = 0.99  # fraction of it, within which the refinement starts
+_WORTH = 1.1  # factor on the misfit allowed for rounded slopes and loadings (tried)
+_STEPS_OF_SLOPE = 2.0  # slopes are rounded to multiples of 1 / 2 (tried: halves)
+_DEPTH = 2.0  # times the bulk: deeper values are not used
+_MOST_POINTS = 600  # with which slopes are refined
+_LARGEST_DIM = 12  # for refined slopes
+_EVALUATIONS = 15  # of the least squares
+_LEAST_SPARE = 1e-3  # smallest fraction of spare values in generalized cross-validation
+_JITTER = 1e-9  # relative to the mean eigenvalue, in the normal equations
 
 
 class Transport(Protocol):
@@ -55,7 +55,7 @@ class Transport(Protocol):
 
     @property
     def size(self) -> int:
-        """The number of numbers that were learned."""
+        """Number of learned parameters."""
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The coordinates u of the rows of x (n, d)."""
@@ -75,11 +75,11 @@ class Identity:
     size: ClassVar[int] = 0
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """The rows as they are."""
+        """The rows unchanged."""
         return x
 
     def back(self, u: np.ndarray) -> np.ndarray:
-        """The rows as they are."""
+        """The rows unchanged."""
         return u
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
@@ -95,7 +95,7 @@ class Funnel:
     """u_i = c_i + (x_i - c_i - b_i (x_m - c_m)) exp(-a_i (x_j - origin)), and u_j = x_j for the driver j.
 
     The slopes a, the loadings b and the centers c are arrays (d,). The driver has slope and loading 0; the location m
-    has loading 0, and so has everything if there is none.
+    has loading 0. Without a location all loadings are 0.
     """
 
     driver: int
@@ -107,7 +107,7 @@ class Funnel:
 
     @property
     def size(self) -> int:
-        """The number of numbers that were learned."""
+        """Number of learned parameters."""
         return 2 * len(self.slopes) - 2 + int(np.count_nonzero(self.loadings))
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -142,9 +142,9 @@ def find_transport(
 ) -> Transport:
     """The current transport, or one in whose coordinates the log-density is much closer to a quadratic.
 
-    Each parameter in turn is taken for the driver. The slopes are first those of a regression of log |x_i - center_i|
+    Each parameter in turn is tried as the driver. The slopes are first those of a regression of log |x_i - center_i|
     on it over the states, and those of the best driver are then refined by least squares on the values. Funnels around
-    a fixed center are tried first, then those around another parameter, and last heavy tails, of exact values only.
+    a fixed center are tried first, then those around another parameter, and last heavy tails, for exact values only.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def find_transport(
         States of the chains nearest to the target.
     current : Transport
     noise_sd : float
-        Of the values, as far as it is known.
+        Noise of the values, as far as it is known.
     noisy : bool
         Whether the highest values may be noise.
     """
@@ -190,18 +190,18 @@ def find_transport(
 
 
 class _Noise(NamedTuple):
-    """Of the values."""
+    """Noise of the values."""
 
-    sd: float  # as far as it is known
-    noisy: bool  # whether there may be some
+    sd: float  # 0 if it is not known
+    noisy: bool  # whether there may be noise
 
 
 @dataclass(frozen=True)
 class _Misfit:
-    """How far the log-density is from a quadratic in the coordinates of a transport."""
+    """Distance of the log-density from a quadratic in the coordinates of a transport."""
 
     transport: Transport
-    x: np.ndarray  # what counts there, and its values in x and its weights
+    x: np.ndarray  # relevant points there, with their values in x and weights
     log_density: np.ndarray
     weights: np.ndarray
     sd: float
@@ -220,7 +220,7 @@ class _Misfit:
 
 
 def _residuals(transport: Transport, x: np.ndarray, log_density: np.ndarray, *, weights: np.ndarray) -> np.ndarray:
-    """Of the weighted least-squares quadratic in the coordinates of a transport, weighted (n,)."""
+    """Weighted residuals (n,) of the least-squares quadratic in the coordinates of a transport."""
     u, values = transport(x), log_density - transport.log_jacobian(x)
     scale = u.std(axis=0)
     features = quadratic_features((u - u.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
@@ -238,7 +238,7 @@ def _fixed(states: np.ndarray) -> Iterator[Funnel]:
 
 
 def _moving(states: np.ndarray) -> Iterator[Funnel]:
-    """The same around the location with which the states are nearest to their middles, for each driver."""
+    """The same for each driver, around the location from which the states have the smallest distances."""
     moving = np.flatnonzero(np.ptp(states, axis=0) > 0)
     for driver in moving:
         others = [_guess(states, int(driver), int(location)) for location in moving if location != driver]
@@ -247,7 +247,7 @@ def _moving(states: np.ndarray) -> Iterator[Funnel]:
 
 
 def _guess(states: np.ndarray, driver: int, location: int | None) -> Funnel:
-    """Slopes by regression of log-distances from the middle on the driver, and the middle where they are short."""
+    """Slopes by regression of log-distances from the center on the driver, and the center where they are small."""
     spread = states.std(axis=0)
     origin = float(np.median(states[:, driver]))
     t = (states[:, driver] - origin) / spread[driver]
@@ -277,7 +277,7 @@ def _rounded(funnel: Transport) -> Transport:
     """Slopes that are multiples of a half, and whole loadings.
 
     A log-scale has slope 1, the log of a variance 1/2, that of a precision -1/2, and a mean the loading 1. Deep in the
-    neck what is nearly so is not good enough.
+    neck, approximate values are not good enough.
     """
     assert isinstance(funnel, Funnel)
     return replace(

@@ -11,21 +11,21 @@ from kmc.linalg import RidgePath, ridge_path
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
 DOFS = (1.0, 2.0, 4.0, 8.0)  # candidates for degrees of freedom (prototypes)
-FLATTEST = 0.02  # least eigenvalue of the precision, in whitened coordinates: the trend must fall in every direction
-_FLATTEST_KNOWN = 1e-5  # the same where the values are quadratic beyond doubt and only the whitening is off (tried)
-_LITERAL = 0.5  # of the residual sd: a flatter trend that leaves less is believed
-_GAUSSIAN = 0.1  # nats of residual sd: with less, no other tail is tried
-_HEAVY, _HEAVY_MOST = 0.65, 0.5  # of the Gaussian's residual sd, and nats: a Student-t leaves less (prototypes)
+FLATTEST = 0.02  # smallest eigenvalue of the precision, in whitened coordinates: the trend decreases in every direction
+_FLATTEST_KNOWN = 1e-5  # the same if the values are certainly quadratic and only the whitening is off (tried)
+_LITERAL = 0.5  # a flatter trend is used if it leaves less than this fraction of the residual sd
+_GAUSSIAN = 0.1  # nats of residual sd, below which no other tail is tried
+_HEAVY, _HEAVY_MOST = 0.65, 0.5  # of the Gaussian's residual sd, and nats: limits for a Student-t (prototypes)
 _RIDGES = np.logspace(-8, 2, 21)  # candidates, by leave-one-out (prototypes)
 _EXACT_RIDGES = np.logspace(-14, 2, 33)  # the same by generalized cross-validation (tried: Gaussian 50-d)
-_SPARE, _LEAST_SPARE = 0.05, 5.0  # of the values, and values, beyond those that determine a quadratic
-_EXACT = 1e-3  # of the values' sd: a smaller error is a quadratic beyond doubt
+_SPARE, _LEAST_SPARE = 0.05, 5.0  # fraction and number of values beyond those that determine a quadratic
+_EXACT = 1e-3  # relative to the values' sd: with a smaller error they are certainly quadratic
 _ITERATIONS = 20  # of Gauss-Newton
 _DAMPING, _LEAST_DAMPING = 1e-3, 1e-9  # at first, and at least
-_LESS, _MORE = 0.2, 10.0  # factors of the damping after a step that was good or not
-_CONVERGED = 0.999  # of the loss, which a step must leave at most for another one
-_CLIPPED_SLOPE = 0.1  # of the slope, where q is clipped: just enough to come back
-_LEAST_SHIFT = -0.5  # degrees of freedom that the constant of q may take
+_LESS, _MORE = 0.2, 10.0  # factors on the damping after a good step and a bad one
+_CONVERGED = 0.999  # a step that leaves more of the loss is the last
+_CLIPPED_SLOPE = 0.1  # factor on the slope where q is clipped: small, to recover
+_LEAST_SHIFT = -0.5  # smallest constant of q, in degrees of freedom
 
 
 class Trend(NamedTuple):
@@ -39,7 +39,7 @@ class Trend(NamedTuple):
 
 
 def fit_trend(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
-    """The Gaussian trend, or a Student-t one where the values say clearly that the tails are heavy.
+    """The Gaussian trend, or a Student-t one if the values clearly have heavy tails.
 
     Parameters
     ----------
@@ -74,11 +74,11 @@ def fit_gaussian(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
 
 
 def _exact(path: RidgePath, features: np.ndarray, *, target: np.ndarray, weights: np.ndarray) -> float | None:
-    """The best ridge where the values are a quadratic beyond doubt; None where they are not.
+    """The best ridge if the values are certainly quadratic, otherwise None.
 
-    Leave-one-out says nothing of points that determine a direction alone, and in many dimensions most of the first
-    points do. Generalized cross-validation, RSS / (1 - tr H / n)², does, given some values beyond those that it takes
-    to determine a quadratic.
+    Leave-one-out gives no information on points that alone determine a direction, and in many dimensions most of the
+    first points do. Generalized cross-validation, RSS / (1 - tr H / n)², does, given some more values than a quadratic
+    needs.
     """
     grid = _EXACT_RIDGES
     n = 1.0 / np.sum(weights**2)
@@ -114,7 +114,7 @@ def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, dof: float
         jacobian = root[:, None] * (jacobian - weights @ jacobian)
         normal = jacobian.T @ jacobian
         scale = np.sqrt(np.diag(normal) + 1e-8 * np.trace(normal))
-        if not np.all(scale > 0):  # the depths are so large that nothing changes them
+        if not np.all(scale > 0):  # the depths are so large that changes are lost to rounding
             break
         scaled = normal / np.outer(scale, scale) + damping * np.eye(len(theta))
         downhill = jacobian.T @ (root * residual) / scale
@@ -149,7 +149,7 @@ def quadratic_features(z: np.ndarray) -> np.ndarray:
 
 
 class _Values(NamedTuple):
-    """What a trend is fitted to."""
+    """Data to which a trend is fitted."""
 
     z: np.ndarray  # (n, d)
     y: np.ndarray  # (n,)

@@ -1,6 +1,6 @@
-"""A surrogate with a learned wall, at one point, jitted: log s(z) + log c(z), c the chance of a positive density.
+"""A surrogate with a learned wall, at one point, jitted: log s(z) + log c(z), c the probability of positive density.
 
-Paths take the gradient of log s alone and are reflected where c < 1/2, so a wall can be as steep as it is.
+Paths use the gradient of log s alone and are reflected where c < 1/2, so a wall can be arbitrarily steep.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kmc.jitted import register, register_wall
 from kmc.surrogates import jit_state
 
 LEAST = -8.0
-"""log c is nowhere lower: a chain in a place that was taken for forbidden, and is not, must come out again."""
+"""Lower limit of log c: a chain at a point that is wrongly considered forbidden must be able to leave it."""
 
 OUTSIDE = float(np.log(0.5))
 
@@ -22,7 +22,7 @@ OUTSIDE = float(np.log(0.5))
 class WallState(NamedTuple):
     """log c(z) = Σ_k log σ(h_k), h_k = bias_k + <linear_k, v> + vᵀ quadratic_k v, v = matrix z - shift.
 
-    ``quadratic`` has no rows where all h are linear.
+    ``quadratic`` has no rows if all h are linear.
     """
 
     matrix: np.ndarray  # (d, d)
@@ -33,19 +33,19 @@ class WallState(NamedTuple):
 
 
 class WalledState(NamedTuple):
-    """A surrogate's state, and its wall."""
+    """A surrogate's state with its wall."""
 
     smooth: jit_state.SurrogateJitState
     wall: WallState
 
     @property
     def ceiling(self) -> float:
-        """Of the surrogate's bound."""
+        """The ceiling of the surrogate's bound."""
         return self.smooth.ceiling
 
     @property
     def reach(self) -> float:
-        """Of the surrogate's bound."""
+        """The reach of the surrogate's bound."""
         return self.smooth.reach
 
 

@@ -1,9 +1,9 @@
-"""Walls: where the density is zero, learned from points of positive and of zero density.
+"""Walls: the boundary of the region of zero density, learned from points of positive and of zero density.
 
 The feasible region is an intersection of regions, each given by a linear or a quadratic function h_k > 0 of whitened
-coordinates: c(z) = Π_k σ(h_k(z)) is the chance that the density at z is positive. The regions are added one by one,
-where the last ones take most points of zero density for feasible, as long as points that were left out are predicted
-better; linear ones are preferred.
+coordinates: c(z) = Π_k σ(h_k(z)) is the probability that the density at z is positive. The regions are added one by
+one, where the previous ones misclassify most points of zero density, as long as predictions of held-out points improve;
+linear ones are preferred.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from kmc.surrogates.wall_jit_state import WalledState, WallState
 from kmc.surrogates.whitening import Whitening, whiten_states
 
 # Set by hand.
-FEWEST = 10  # points of zero density near the states: a wall is worth learning
-_SHARE = 0.01  # the same, of all points there
+FEWEST = 10  # points of zero density near the states for a wall to be learned
+_SHARE = 0.01  # the same, as a fraction of all points there
 _FEASIBLE_PER_DIM, _FEASIBLE_MORE = 2, 10  # points of positive density there
-_OUTER = 0.98  # quantile of the distances of the states from their middle: of the outer ones
-_REACH = 1.3  # times that distance: points nearer than that count
-_MOST = 3000  # points of each kind that are learned from
-_KEPT = 0.75  # of them are fitted to, the others judge
-_REGIONS_CURVED, _REGIONS_PER_DIM, _REGIONS_MORE = 4, 2, 2  # that are tried: curved ones, and flat ones
-_FAILURES = 2  # in succession, after which no more are tried
+_OUTER = 0.98  # quantile of the states' distances from their middle: the outer states
+_REACH = 1.3  # times that distance: nearer points count
+_MOST = 3000  # points of each kind to learn from
+_KEPT = 0.75  # fraction of them for the fit; the others are held out
+_REGIONS_CURVED, _REGIONS_PER_DIM, _REGIONS_MORE = 4, 2, 2  # largest numbers of curved regions and of flat ones
+_FAILURES = 2  # in succession, after which no more regions are tried
 _PRIOR_SD = 30.0  # of coefficients, in coordinates in which the feasible points are white
-_ITERATIONS = 200  # of their optimization
-_BETTER = 0.95  # times the held-out loss: one more region is worth having
-_MUCH_BETTER = 0.7  # times that of one plane: so is a curved surface
-_GOOD = 0.03  # held-out loss that calls for no further effort
-_SCALES = (1.0, 0.5, 0.25, 0.12)  # of h, against overconfidence
-_FEWEST_WRONG = 3  # points of zero density taken for feasible, for one more region
+_ITERATIONS = 200  # of the optimization
+_BETTER = 0.95  # factor on the held-out loss for one more region to be kept
+_MUCH_BETTER = 0.7  # factor relative to a single plane for a curved surface to be kept
+_GOOD = 0.03  # held-out loss that is good enough
+_SCALES = (1.0, 0.5, 0.25, 0.12)  # factors on h, against overconfidence
+_FEWEST_WRONG = 3  # points of zero density misclassified as feasible, for one more region
 _SEEDS = 200  # of them, among which the densest direction is found ...
 _SHARPNESS = 4  # ... by this power of the cosines
-_CLUSTER = 0.5  # cosine with that direction of the points that belong to it
-_EDGE = 0.9  # quantile of the feasible points along it, where the region begins
-_STEEPNESS, _OFFSET = 2.0, 1.0  # of the region to begin with, in white coordinates
-_ALONG_AXIS = 0.95  # of a plane's slope is along an axis that it is named after
-_LEAST_LOG = 1e-9  # of a chance, away from 0
+_CLUSTER = 0.5  # smallest cosine with that direction of points that belong to it
+_EDGE = 0.9  # quantile of the feasible points along it: start of the region
+_STEEPNESS, _OFFSET = 2.0, 1.0  # initial values for the region, in white coordinates
+_ALONG_AXIS = 0.95  # fraction of a plane's slope along an axis, for the plane to be named after it
+_LEAST_LOG = 1e-9  # smallest distance of a log probability from 0
 
 
 class Regions(NamedTuple):
@@ -64,13 +64,13 @@ class _Points(NamedTuple):
     inside: np.ndarray  # (n,)
 
     def at(self, rows: np.ndarray) -> _Points:
-        """Those of these rows (n,), of type bool."""
+        """The selected rows (boolean mask)."""
         return _Points(self.v[rows], self.inside[rows])
 
 
 @dataclass(frozen=True)
 class Wall:
-    """A learned wall in the coordinates u that surrogates are fitted in.
+    """A learned wall in the coordinates u of the surrogate's fit.
 
     Attributes
     ----------
@@ -78,9 +78,9 @@ class Wall:
         From u to v.
     regions : Regions
     loss : float
-        Mean log loss of points that were left out, in nats.
+        Mean log loss of held-out points, in nats.
     share : float
-        Of the points near the states, those of zero density.
+        Fraction of zero density among the points near the states.
     """
 
     whitening: Whitening
@@ -89,7 +89,7 @@ class Wall:
     share: float
 
     def state(self, whitening: Whitening) -> WallState:
-        """For jitted loops, in the coordinates z of a whitening of u."""
+        """The state for jitted loops, in the coordinates z of a whitening of u."""
         d = len(self.whitening.origin)
         matrix = self.whitening.matrix @ whitening.inverse
         shift = self.whitening.matrix @ (self.whitening.origin - whitening.origin)
@@ -109,7 +109,7 @@ class Wall:
         return self.regions.log_chance(self.whitening(u)) < wall_jit_state.OUTSIDE
 
     def description(self) -> str:
-        """What it is in u: "x[i] < b" or "> b" for flat regions along an axis, "a plane", or "a curved surface"."""
+        """Description in u: "x[i] < b" or "> b" for flat regions along an axis, "a plane", or "a curved surface"."""
         if self.regions.curved:
             return "a curved surface"
         slopes = self.regions.coefficients[:, 1:] @ self.whitening.matrix
@@ -133,7 +133,7 @@ def learn_wall(
     *,
     rng: np.random.Generator,
 ) -> Wall | None:
-    """The wall between points of positive and of zero density; None where there is none worth learning.
+    """The wall between points of positive and of zero density; None if there is none worth learning.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def learn_wall(
     states : ndarray, shape (k, d)
         States of chains: a point counts if it is not much further from their middle than they are.
     rng : Generator
-        Chooses what is left out.
+        For the choice of held-out points.
     """
     positive = np.isfinite(log_density)
     if positive.all():
@@ -162,7 +162,7 @@ def learn_wall(
         whitening(u[np.concatenate([inside, outside])]), np.repeat([True, False], [len(inside), len(outside)])
     )
     kept = rng.random(len(points.v)) < _KEPT
-    # A wall is as steep as it is where points of both kinds are closest: all count alike.
+    # The points of both kinds that are closest determine how steep a wall is: all have the same weight.
     regions, loss = _grown(points, kept, curved=False)
     if loss > _GOOD:
         curved, curved_loss = _grown(points, kept, curved=True)
@@ -189,7 +189,7 @@ def _features(v: np.ndarray, curved: bool) -> np.ndarray:
 
 
 def _grown(points: _Points, kept: np.ndarray, curved: bool) -> tuple[Regions, float]:
-    """Regions added while points that are left out gain by them, and the loss of these."""
+    """Regions, added while predictions of held-out points improve, and the held-out loss."""
     d = points.v.shape[1]
     features = 1 + d + (d * (d + 1) // 2 if curved else 0)
     regions = Regions(np.empty((0, features)), curved)
@@ -210,7 +210,7 @@ def _grown(points: _Points, kept: np.ndarray, curved: bool) -> tuple[Regions, fl
 
 
 def _one_more(regions: Regions, points: _Points) -> Regions | None:
-    """The regions and one more, flat, between the feasible points and a cluster of those wrongly taken for such."""
+    """The regions and one more, flat, between the feasible points and a cluster of misclassified ones."""
     v, inside = points
     chance = regions.log_chance(v)
     wrong = np.flatnonzero(~inside & (chance > wall_jit_state.OUTSIDE))
@@ -220,7 +220,7 @@ def _one_more(regions: Regions, points: _Points) -> Regions | None:
     rays = v[wrong] - center
     rays = rays / np.maximum(np.linalg.norm(rays, axis=1, keepdims=True), 1e-12)
     direction = rays.mean(axis=0)
-    if len(regions.coefficients):  # the densest side, not the mean of opposite ones
+    if len(regions.coefficients):  # use the densest side, not the mean of opposite ones
         close = rays @ rays[:_SEEDS].T
         seed = rays[int(np.argmax((np.maximum(close, 0) ** _SHARPNESS).sum(axis=0)))]
         direction = rays[rays @ seed > _CLUSTER].mean(axis=0)
@@ -234,7 +234,7 @@ def _one_more(regions: Regions, points: _Points) -> Regions | None:
 
 
 def _optimized(regions: Regions, points: _Points) -> Regions:
-    """The regions of the largest posterior density, from these on."""
+    """The regions with the largest posterior density, optimized from these."""
     v, inside = points
     features = _features(v, regions.curved)
     shape = regions.coefficients.shape
@@ -257,7 +257,7 @@ def _optimized(regions: Regions, points: _Points) -> Regions:
 
 
 def _loss(regions: Regions, points: _Points) -> float:
-    """Mean log loss (nats), each kind weighing one half."""
+    """Mean log loss (nats); both kinds have weight one half."""
     chance = np.minimum(regions.log_chance(points.v), -_LEAST_LOG)
     chance = np.log(np.exp(wall_jit_state.LEAST) + (1 - np.exp(wall_jit_state.LEAST)) * np.exp(chance))
     chance = np.minimum(chance, -_LEAST_LOG)

@@ -8,7 +8,7 @@ import numpy as np
 
 from kmc.linalg import symmetric_power
 
-_FLOOR = 1e-10  # of the eigenvalues of the correlation; set by hand
+_FLOOR = 1e-10  # smallest eigenvalue of the correlation; set by hand
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a log-density may return, real numbers and a dict of other results; and how its failures are passed on."""
+"""Valid results of a log-density, real numbers and a dict of other results; and how its failures are passed on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start points: those that a user gives, or random ones of every size."""
+"""Start points: given by the user, or random ones of every size."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_values_of_another_density_make_no_draw_wrong():
 
 def test_a_history_that_its_own_points_refute_is_not_used():
     options = {"draws": 5, "warmup": 30, "max_evaluations": None}
-    with pytest.warns(KmcWarning, match="The history was not used: log_density has other values"):
+    with pytest.warns(KmcWarning, match="The history was not used: at its highest points log_density differs"):
         idata = sampled(history=(ELSEWHERE, values(ELSEWHERE) + 3.0), **options)
     assert idata.attrs["n_history"] == 0
     noisy = kmc.Model(banana, dim=2, noisy=True)  # other values are what noise makes

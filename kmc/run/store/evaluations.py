@@ -1,4 +1,4 @@
-"""The evaluations of a run in its store, in order, and those that it was given."""
+"""The evaluations of a run in its store, in order, and the given ones."""
 
 from __future__ import annotations
 

@@ -32,11 +32,11 @@ MODULES = {
     "kmc.scores.full_selection": "kmc.scores.full",
     "kmc.scores.held_out": "kmc.scores.ridge",
 }
-"""Where the classes of modules are that have been merged into others."""
+"""New locations of the classes of modules that were merged into others."""
 
 
 def moved(name: str) -> str:
-    """The name of a class, ``module:Class``, where it is now.
+    """The current name of a class, ``module:Class``.
 
     Examples
     --------
