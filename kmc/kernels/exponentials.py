@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 if TYPE_CHECKING:
 
     def njit(*, cache: bool) -> Callable[[F], F]:
-        """numba's, of which type checkers know nothing: the function keeps its type."""
+        """numba.njit as type checkers should see it: the decorated function keeps its type."""
 
 else:
     njit = numba.njit
