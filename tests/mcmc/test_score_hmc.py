@@ -395,13 +395,15 @@ def test_reports():
     np.testing.assert_allclose(process.report()["surrogate_acceptance_rate"], np.mean(rates))
 
 
+class Steep(Normal):
+    """Too steep in one direction."""
+
+    def gradient(self, X):
+        return super().gradient(X) @ np.diag([1.0, 400.0])
+
+
 def test_the_step_size_is_tuned():
     """A surrogate that is too steep in one direction needs shorter steps than a good one."""
-
-    class Steep(Normal):
-        def gradient(self, X):
-            return super().gradient(X) @ np.diag([1.0, 400.0])
-
     ellipse = Gaussian(2, correlation=0.5, spread=3.0)
     sizes = {}
     for kind in (Normal, Steep):
