@@ -31,8 +31,8 @@ def test_the_target_is_invariant_and_the_move_reversible(name, options):
 
 
 def test_runs_without_the_ratio_of_the_surrogates_are_seen(monkeypatch):
-    right = ModeMixture._run
-    monkeypatch.setattr(ModeMixture, "_run", lambda *args: right(*args)._replace(log_ratio=0.0))
+    right = ModeMixture._chain
+    monkeypatch.setattr(ModeMixture, "_chain", lambda *args: right(*args)._replace(log_ratio=0.0))
     one = case("bimodal")
     with pytest.raises(**CHANGED):
         one.check(several(one, **ONLY_SURROGATE))

@@ -110,9 +110,9 @@ def test_a_recomputed_estimate_is_detected(sampler, name, monkeypatch):
     one, noise, right = case(name), np.random.default_rng(5), Walkers.decide
     frozen_process(name)  # the error is introduced after warm-up
 
-    def decide(self, *arguments):
+    def decide(self, *arguments, **options):
         self.log_density = estimates(one, self.x, noise)
-        return right(self, *arguments)
+        return right(self, *arguments, **options)
 
     monkeypatch.setattr(Walkers, "decide", decide)
     with pytest.raises(AssertionError, match="the distribution has changed"):

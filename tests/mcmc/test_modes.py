@@ -226,7 +226,7 @@ def test_a_mode_that_one_start_has_seen_is_not_lost():
     target = far(3, weights=(0.4, 0.6), widths=(0.2, 1.0))
     rng = np.random.default_rng(5)
     wide = target.centers[1] + rng.standard_normal((3, 3))
-    idata = run(target, np.vstack([wide, target.centers[:1]]), 4000)
+    idata = run(target, np.vstack([wide, target.centers[:1]]), 3000)
     error, _ = weight_error(idata, target)
     assert abs(error) < np.sqrt(chi2.isf(1e-5, 1)) or json.loads(idata.attrs["warnings"])
 

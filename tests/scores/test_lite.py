@@ -50,5 +50,5 @@ def test_bad_options(options, message):
 
 
 def test_a_kernel_without_two_derivatives_is_refused():
-    with pytest.raises(ValueError, match="Exponential.*has 0 derivatives.*takes 2"):
+    with pytest.raises(ValueError, match="Exponential.*has 0 derivatives.*needs 2"):
         fitted(kernel="exponential")
