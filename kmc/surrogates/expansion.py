@@ -152,10 +152,19 @@ def system(forms: Forms, scores: Forms | None, whitening: np.ndarray, *, share: 
 
 
 def kernel_of_width(centers: np.ndarray, factor: float) -> Gaussian | Polynomial:
-    """The Gaussian of this bandwidth, in median distances between centers; quartic polynomials if it is infinite."""
+    """The Gaussian of this bandwidth, in median distances between centers; quartic polynomials if it is infinite.
+
+    Raises
+    ------
+    LinAlgError
+        If there are no two distinct centers.
+    """
     if factor == np.inf:
         return Polynomial(DEGREE, 1.0, _POLYNOMIAL_WIDTH * float(np.sqrt(np.median(np.sum(centers**2, axis=1)))))
-    return Gaussian(factor * median_distance(centers))
+    try:
+        return Gaussian(factor * median_distance(centers))
+    except ValueError as error:
+        raise np.linalg.LinAlgError(str(error)) from error
 
 
 def _runaway(expansion: Expansion, data: Data) -> float:

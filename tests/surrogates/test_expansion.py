@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.surrogates.expansion import Data, fit_expansion
+from kmc.surrogates.expansion import Data, fit_expansion, kernel_of_width
 from tests.oracles import differences
 from tests.oracles import expansion as oracle
 
@@ -106,3 +106,9 @@ def test_an_infinite_bandwidth_stands_for_quartics(metric):
     assert 5.0 * error < falling_back
     slopes = [differences.gradient(lambda z: quartic.values(z[None])[0], row) for row in beyond]
     np.testing.assert_allclose(quartic.gradients(beyond), slopes, rtol=1e-6, atol=1e-4)
+
+
+def test_one_center_has_no_bandwidth():
+    """The sampler then goes on with the surrogate it has; a ValueError would end the run."""
+    with pytest.raises(np.linalg.LinAlgError, match="no distance between distinct points"):
+        kernel_of_width(np.ones((3, 2)), 1.0)
