@@ -473,9 +473,9 @@ class ModeSearch:
             self._learning = None
             if explorer.mixture.surrogate is not None:
                 self.explorers.append(explorer)
-            elif summit is not None:
-                self._shapes.pop()
-                self.left.append(summit)
+            else:  # shapes and explorers stay in step; parts that are not learned yet are counted from the end
+                self._shapes.pop(index)
+                self.left += [] if summit is None else [summit]
         return record
 
     def _led_out(self, explorer: Explorer, top: float, evaluated: tuple[np.ndarray, np.ndarray]) -> list[int]:

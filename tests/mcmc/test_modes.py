@@ -192,6 +192,24 @@ def test_a_warm_up_that_climbs_out_of_its_region_is_no_mode(spike):
         assert len(search._shapes) == 1 and climbing[0].tolist() in relearned[0][0].tolist()
 
 
+def test_a_part_without_a_surrogate_has_no_shape():
+    """Else the shapes after it would be those of other explorers."""
+    target = far(2, weights=(0.3, 0.7), widths=(1.0, 0.02))
+    rng = np.random.default_rng(3)
+    hot = target.centers[0] + 2.0 * rng.standard_normal((150, 2))
+    cold = target.centers[1] + 0.03 * rng.standard_normal((250, 2))
+    search, made = searching(target, np.vstack([hot, cold]), cold[:4])
+    explorer, second = search._learning.explorer, search._shapes[1]
+    assert len(made) == 1 and search._n_parts == 1
+    explorer.mixture = SimpleNamespace(surrogate=None)
+    explorer.trainer.n_fits, explorer.frozen = 0, True
+    explorer.propose_again, explorer.advance = lambda: cold[:1], lambda values: None
+    search._learn(search._learning, np.array([target(cold[0])]))
+    assert search._learning is None and search._shapes == [second] and not search.explorers
+    search._next()
+    assert search._learning.shape == 0 and len(made) == 2
+
+
 SEARCHING = kmc.KernelHMC(min_search_budget=1000)
 
 
