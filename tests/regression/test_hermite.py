@@ -1,5 +1,4 @@
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from kmc.bases import Monomials, UserFunctions
 from kmc.kernels import Exponential, ExponentialDotProduct, Gaussian, Matern52, Polynomial
 from kmc.regression import HermiteRegression
 from tests.oracles import hermite as oracle
+from tests.sklearn_conventions import conventions
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1.0, 1.0, (30, 2))
@@ -212,15 +212,9 @@ def test_bad_input(options, arguments, message):
         HermiteRegression(**options).fit(*arguments)
 
 
-def conventions():
-    checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for estimator in (HermiteRegression(n_basis=30), HermiteRegression(Matern52(), basis="fourier", bandwidth=2.0)):
-            for one, check in checks.estimator_checks_generator(estimator):
-                yield pytest.param(one, check, id=f"{estimator!r}-{check.func.__name__}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(conventions()))
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    conventions([HermiteRegression(n_basis=30), HermiteRegression(Matern52(), basis="fourier", bandwidth=2.0)]),
+)
 def test_conventions(estimator, check):
     check(estimator)

@@ -1,7 +1,6 @@
 """The estimators in scikit-learn; kmc itself imports it only for an estimator's tags."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -9,13 +8,13 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import kmc.scores
 from kmc.estimator import NotFittedError
 from kmc.kernels import Gaussian, RationalQuadratic
 from kmc.scores import DenoisingAutoencoder, FiniteKEF, FullKEF, GaussianScore, LiteKEF, NystromKEF
 from kmc.scores.densities import StudentT
+from tests.sklearn_conventions import conventions
 
 X = np.random.default_rng(0).standard_normal((60, 2)) @ np.array([[1.0, 0.5], [0.0, 3.0]]) + [10.0, 0.0]
 
@@ -32,15 +31,6 @@ SMALL = [
 ]
 
 
-def conventions():
-    """scikit-learn's own tests of every estimator."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of estimators that do not inherit from its own base
-        for estimator in SMALL:
-            for one, check in estimator_checks_generator(estimator):
-                yield pytest.param(one, check, id=f"{estimator!r}-{check.func.__name__}")
-
-
 SMALL_ESTIMATORS = [pytest.param(estimator, id=repr(estimator)) for estimator in SMALL]
 
 
@@ -48,7 +38,7 @@ def test_every_estimator_is_tried():
     assert {type(estimator).__name__ for estimator in SMALL} == set(kmc.scores.__all__)
 
 
-@pytest.mark.parametrize(("estimator", "check"), list(conventions()))
+@pytest.mark.parametrize(("estimator", "check"), conventions(SMALL))
 def test_conventions(estimator, check):
     check(estimator)
 

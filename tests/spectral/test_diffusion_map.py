@@ -4,7 +4,6 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from kmc.errors import KmcWarning
 from kmc.kernels import Exponential, ExponentialDotProduct, Gaussian, Matern52, Polynomial, median_distance
@@ -12,6 +11,7 @@ from kmc.scores import GaussianScore, NystromKEF
 from kmc.spectral import DiffusionMap
 from tests.oracles.differences import gradients
 from tests.oracles.diffusion_maps import eigenvalues
+from tests.sklearn_conventions import conventions
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.standard_normal((4000, 2))
@@ -305,15 +305,8 @@ def test_the_table_of_candidates():
     assert results["rank"][best] == dm.rank_
 
 
-def conventions():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for one, check in estimator_checks_generator(DiffusionMap(n_components=3, n_basis=20)):
-            yield pytest.param(one, check, id=check.func.__name__)
-
-
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
-@pytest.mark.parametrize(("estimator", "check"), list(conventions()))
+@pytest.mark.parametrize(("estimator", "check"), conventions([DiffusionMap(n_components=3, n_basis=20)]))
 def test_conventions(estimator, check):
     check(estimator)
 

@@ -1,5 +1,4 @@
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from kmc.errors import KmcWarning
 from kmc.kernels import Gaussian
 from kmc.spectral import GraphLaplacian
 from tests.oracles import graph as oracle
+from tests.sklearn_conventions import conventions
 
 X = np.random.default_rng(0).standard_normal((40, 2))
 ANGLE = np.linspace(0.0, 2.0 * np.pi, 600, endpoint=False)
@@ -199,16 +199,9 @@ def test_bad_input(options, data, error, message):
         GraphLaplacian(**options).fit(data)
 
 
-def conventions():
-    checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for estimator in (GraphLaplacian(2), GraphLaplacian(2, n_neighbors=None, bandwidth=1.0)):
-            for one, check in checks.estimator_checks_generator(estimator):
-                yield pytest.param(one, check, id=f"{estimator!r}-{check.func.__name__}")
-
-
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
-@pytest.mark.parametrize(("estimator", "check"), list(conventions()))
+@pytest.mark.parametrize(
+    ("estimator", "check"), conventions([GraphLaplacian(2), GraphLaplacian(2, n_neighbors=None, bandwidth=1.0)])
+)
 def test_conventions(estimator, check):
     check(estimator)

@@ -1,7 +1,6 @@
 """The embeddings in scikit-learn."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -9,11 +8,11 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from kmc.estimator import NotFittedError
 from kmc.kernels import RationalQuadratic
 from kmc.spectral import KernelJL, KernelPCA, NystromEmbedding
+from tests.sklearn_conventions import conventions
 
 X = np.random.default_rng(0).standard_normal((80, 2))
 EMBEDDINGS = [
@@ -24,16 +23,7 @@ EMBEDDINGS = [
 ]
 
 
-def conventions():
-    """scikit-learn's own tests of every estimator."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of estimators that do not inherit from its own base
-        for estimator in EMBEDDINGS:
-            for one, check in estimator_checks_generator(estimator):
-                yield pytest.param(one, check, id=f"{estimator!r}-{check.func.__name__}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(conventions()))
+@pytest.mark.parametrize(("estimator", "check"), conventions(EMBEDDINGS))
 def test_conventions(estimator, check):
     check(estimator)
 

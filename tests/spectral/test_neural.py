@@ -1,12 +1,12 @@
 import pickle
 import sys
-import warnings
 
 import numpy as np
 import pytest
 
 from kmc.spectral import AugmentationPairs, DirichletForm, NeuralEigenfunctions, TangentProp
 from tests.oracles import differences
+from tests.sklearn_conventions import conventions
 
 X = np.random.default_rng(0).standard_normal((1000, 1))
 
@@ -145,16 +145,9 @@ def test_a_module_with_too_few_outputs(torch):
         NeuralEigenfunctions(4, module=torch.nn.Linear(1, 3)).fit(X)
 
 
-def conventions():
-    checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        estimator = NeuralEigenfunctions(2, hidden_layer_sizes=(8,), max_iter=5)
-        for one, check in checks.estimator_checks_generator(estimator):
-            yield pytest.param(one, check, id=check.func.__name__)
-
-
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
-@pytest.mark.parametrize(("estimator", "check"), list(conventions()))
+@pytest.mark.parametrize(
+    ("estimator", "check"), conventions([NeuralEigenfunctions(2, hidden_layer_sizes=(8,), max_iter=5)])
+)
 def test_conventions(torch, estimator, check):
     check(estimator)

@@ -6,13 +6,13 @@ import pytest
 from scipy import linalg
 from scipy.signal import lfilter
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from kmc.errors import KmcWarning
 from kmc.spectral import TransitionOperator
 from kmc.spectral.generator_selection import REGULARIZATIONS
 from kmc.spectral.sections import whitened_sections
 from tests.oracles import transition as oracle
+from tests.sklearn_conventions import conventions
 
 MATRIX = np.array([[0.9, 0.08, 0.02], [0.05, 0.9, 0.05], [0.1, 0.1, 0.8]])
 EXACT = {"kernel": "gaussian", "bandwidth": 0.7, "regularization": 0.0, "n_components": 2}
@@ -253,17 +253,11 @@ def test_a_few_samples_are_enough_for_a_fit():
             assert np.all(np.isfinite(TransitionOperator(n_components=1, random_state=0).fit(x).eigenvalues_))
 
 
-def conventions():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for reversible in (True, False):
-            small = TransitionOperator(n_components=2, n_basis=8, reversible=reversible)
-            for one, check in estimator_checks_generator(small):
-                yield pytest.param(one, check, id=f"{one!r}-{check.func.__name__}")
-
-
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
-@pytest.mark.parametrize(("estimator", "check"), list(conventions()))
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    conventions([TransitionOperator(n_components=2, n_basis=8, reversible=reversible) for reversible in (True, False)]),
+)
 def test_conventions(estimator, check):
     check(estimator)
 
