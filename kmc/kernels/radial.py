@@ -6,6 +6,7 @@ is 2 q' r and its Laplacian is 4 q'' s + 2 d q', with r = x - y.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,7 +30,7 @@ class RadialKernel(Protocol):
         """q, q', ... up to that order (at most 4) at squared distances of any shape."""
 
 
-class _BuiltIn(Kernel):
+class _BuiltIn(Kernel, ABC):
     """A radial kernel that is a single instruction of the machine in :mod:`kmc.kernels.program`."""
 
     kind = "distance"
@@ -38,8 +39,9 @@ class _BuiltIn(Kernel):
         """q, q', ... up to that order (at most 4) at squared distances of any shape."""
         return evaluate(self.postfix(), s, order)
 
+    @abstractmethod
     def postfix(self) -> tuple[Instruction, ...]:
-        raise NotImplementedError
+        """The kernel as instructions of that machine."""
 
 
 @dataclass(frozen=True)

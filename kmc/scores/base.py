@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -53,8 +54,8 @@ class FittedExpansion(NamedTuple):
         return None if base is None else self.function.jit_state(base, self.center)
 
 
-class ScoreEstimator(Estimator):
-    """Base of the score estimators: a subclass's ``_fit`` sets ``density_`` to a FittedDensity."""
+class ScoreEstimator(Estimator, ABC):
+    """Base of the score estimators: ``_fit`` and ``_extend`` of a subclass set ``density_`` to a FittedDensity."""
 
     density_: FittedDensity
     n_samples_seen_: int
@@ -106,13 +107,13 @@ class ScoreEstimator(Estimator):
         self._extend(block)
         return self
 
+    @abstractmethod
     def _fit(self, samples: Samples) -> None:
         """Fit to checked samples; ``n_samples_seen_`` is set."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _extend(self, block: Samples) -> None:
         """Add one more block; ``n_samples_seen_`` includes it already."""
-        raise NotImplementedError
 
     def _read(self, x: np.ndarray, values: Any, weights: Any) -> Samples:
         """Checked data, with weights on their own scale."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ ROUNDING = 100.0 * np.finfo(float).eps
 """Fraction of the trace of a kernel matrix: if less remains after centering, it is rounding error."""
 
 
-class KernelEmbedding(Estimator):
+class KernelEmbedding(Estimator, ABC):
     """Base of the embeddings x -> Pᵀ k(x) - c, where k(x) are the values of the kernel between x and a subsample.
 
     A subclass's ``_project`` computes the matrix P and the constant c.
@@ -108,9 +109,9 @@ class KernelEmbedding(Estimator):
         self._check_fitted()
         return self._names_out(self.projection_.shape[1], input_features)
 
+    @abstractmethod
     def _project(self, gram: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """P (m, c) and the constant (c,), from the kernel matrix (m, m) of the subsample."""
-        raise NotImplementedError
 
     def _bandwidth(self, points):
         if not isinstance(self.bandwidth, str):

@@ -62,10 +62,12 @@ class Circular(Parameter):
 
     @property
     def transform(self) -> Direction:
+        """Of a point in the plane to its direction."""
         return Direction(self.low, self.high)
 
     @property
     def attrs(self) -> dict[str, Any]:
+        """Attributes of the variable in results; see :func:`circle_attrs`."""
         return circle_attrs(self.low, self.high)
 
 
@@ -93,10 +95,12 @@ class Angle(Parameter):
 
     @property
     def transform(self) -> Direction:
+        """Of a point in the plane to its direction."""
         return Direction(-np.pi, np.pi)
 
     @property
     def attrs(self) -> dict[str, Any]:
+        """Attributes of the variable in results; see :func:`circle_attrs`."""
         return circle_attrs(-np.pi, np.pi)
 
 
@@ -122,19 +126,23 @@ class Direction:
 
     @property
     def support(self) -> str:
+        """The allowed values in words, for error messages."""
         return f"numbers from {self.low:g} to below {self.high:g}"
 
     def constrain(self, x: np.ndarray) -> np.ndarray:
+        """The directions of points x (..., 2), shape (...)."""
         turns = np.arctan2(x[..., 1], x[..., 0]) / (2.0 * np.pi)
         y = 0.5 * (self.low + self.high) + (self.high - self.low) * turns
         return np.where((y >= self.high) | (y < self.low), self.low, y)  # rounding can reach the ends
 
     def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        """The term in place of a log-Jacobian at points x (..., 2), shape (...); see the class."""
         log_r = np.log(np.maximum(np.hypot(x[..., 0], x[..., 1]), _LEAST))
         constant = np.log((self.high - self.low) / (2.0 * np.pi)) - 0.5 * np.log(2.0 * np.pi) - np.log(SPREAD)
         return constant - 2.0 * log_r - 0.5 * (log_r / SPREAD) ** 2
 
     def contains(self, y: np.ndarray) -> np.ndarray:
+        """Whether the values y are in the interval, of the same shape."""
         return (y >= self.low) & (y < self.high)
 
     def unconstrain(self, y: np.ndarray) -> np.ndarray:

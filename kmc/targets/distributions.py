@@ -47,6 +47,7 @@ class Normal(WithPrior):
 
     @property
     def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
         return stats.norm(self.mean, self.sd)
 
 
@@ -77,6 +78,7 @@ class HalfNormal(WithPrior):
 
     @property
     def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
         return stats.halfnorm(scale=self.sd)
 
 
@@ -110,6 +112,7 @@ class LogNormal(WithPrior):
 
     @property
     def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
         return stats.lognorm(self.sd, scale=np.exp(self.mean))
 
 
@@ -140,6 +143,7 @@ class Uniform(WithPrior):
 
     @property
     def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
         return stats.uniform(self.low, self.high - self.low)
 
 
@@ -170,6 +174,7 @@ class Exponential(WithPrior):
 
     @property
     def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
         return stats.expon(scale=1.0 / self.rate)
 
 
@@ -200,6 +205,7 @@ class Gamma(WithPrior):
 
     @property
     def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
         return stats.gamma(self.alpha, scale=1.0 / self.rate)
 
 
@@ -230,6 +236,7 @@ class Beta(WithPrior):
 
     @property
     def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
         return stats.beta(self.alpha, self.beta)
 
 
@@ -263,6 +270,7 @@ class StudentT(WithPrior):
 
     @property
     def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
         return stats.t(self.df, self.center, self.scale)
 
 
@@ -300,6 +308,7 @@ class Dirichlet(WithPrior):
 
     @property
     def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
         return stats.dirichlet(self.alpha)
 
 

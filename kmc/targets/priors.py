@@ -91,6 +91,7 @@ class Prior(WithPrior):
 
     @property
     def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
         return self._distribution
 
     def __repr__(self) -> str:
