@@ -77,6 +77,19 @@ def test_a_warm_up_of_another_mode_searches_for_none_itself():
 # Warm-up and freeze
 
 
+def test_evaluations_of_a_mode_that_was_none_are_learned():
+    """Values that the surrogate got wrong by forty nats, as in the arm of a mode; afterwards it has them right."""
+    process = start()
+    drive(process, 60)
+    n_fits, n_values = process.trainer.n_fits, len(process.trainer.history)
+    x = np.random.default_rng(2).standard_normal((400, 2))
+    raised = density(x) + 40.0
+    process.relearn(x, raised)
+    assert process.trainer.n_fits == n_fits + 1 and len(process.trainer.history) == n_values + 400
+    error = process.mixture.surrogate.log_density(x) - raised
+    assert np.median(np.abs(error)) < 1.0
+
+
 def test_warm_up_ends_with_the_options_of_the_main_phase():
     process = start(replace(SMALL, archive_probability=0.3, single_move_probability=0.2, tempered_probability=0.25))
     assert process.density is None and not process.frozen

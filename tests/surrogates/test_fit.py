@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kmc.surrogates import FitOptions, fit_surrogate, jit_state
+from kmc.surrogates import FitOptions, fit, fit_surrogate, jit_state
 from kmc.surrogates.trend import depth
 from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
 from tests.oracles import differences
@@ -75,7 +75,7 @@ def test_banana_is_learned(seed):
     assert surrogate.loo_sd < 0.3 < surrogate.trend_sd
 
 
-def test_many_bends_are_learned(rng):
+def test_many_bends_are_learned(rng, monkeypatch):
     """Three bananas side by side are a quartic polynomial in six variables: 210 terms, more than were asked for."""
     part = Banana(2, b=0.1)
 
@@ -90,6 +90,14 @@ def test_many_bends_are_learned(rng):
     assert few.loo_sd > 1.0 and surrogate.loo_sd < 0.01
     fresh = np.hstack([part.sample(rng, 300) for _ in range(3)])
     assert np.median(np.abs(surrogate.log_density(fresh) - evaluate(target, fresh))) < 0.01
+
+    def slow(*arguments, **options):
+        raise AssertionError("a refit searches for a metric again")
+
+    monkeypatch.setattr(fit, "_with_learned_metric", slow)
+    options = FitOptions(n_basis=40)
+    again = fit_surrogate(x, evaluate(target, x), x[::4], rng=rng, options=options, previous=surrogate)
+    assert again.loo_sd < 0.01
 
 
 @pytest.mark.parametrize("target", [Banana(4, b=0.03), Bimodal(2, weight=0.3), Ring()], ids=repr)
