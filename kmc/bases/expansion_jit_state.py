@@ -20,7 +20,7 @@ from kmc.kernels import Gaussian, Kernel, Program, program, run_program, stack_f
 from kmc.kernels.exponentials import exponential
 
 
-class Expansion(Protocol):
+class RadialExpansion(Protocol):
     """The parts of a :class:`kmc.bases.KernelExpansion`."""
 
     @property
@@ -63,7 +63,7 @@ class ExpansionState(NamedTuple):
 
 
 def expansion_state(
-    expansion: Expansion, base: BaseJitState | None = None, origin: np.ndarray | None = None
+    expansion: RadialExpansion, base: BaseJitState | None = None, origin: np.ndarray | None = None
 ) -> ExpansionState:
     """The state of base(x) + f(x - origin); TypeError if the kernel is not composed of built-in radial ones."""
     profile, metric = profile_and_metric(expansion.kernel)

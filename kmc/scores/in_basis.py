@@ -16,7 +16,7 @@ from kmc.scores.sums import Samples, Sums, accumulate_sums
 
 
 class BasisEstimator(ScoreEstimator):
-    """Base of the estimators that are linear in a finite basis; see :class:`kmc.scores.ridge.Model`."""
+    """Base of the estimators that are linear in a finite basis; see :class:`kmc.scores.ridge.RidgeModel`."""
 
     _basis_follows_data = True
 

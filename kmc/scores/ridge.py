@@ -30,7 +30,7 @@ REGULARIZATIONS = tuple(10.0 ** np.arange(-8.0, 2.0))
 """Candidates of ``regularization="cv"``, in units of 1 / (median distance)², so that units of x do not matter."""
 
 
-class Model(Protocol):
+class RidgeModel(Protocol):
     """An estimator in a finite basis. Its parameters and fitted values are attributes."""
 
     kernel: Any

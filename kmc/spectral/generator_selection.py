@@ -44,7 +44,7 @@ class Row(NamedTuple):
         return self.n_modes, self.criterion
 
 
-class Sums(NamedTuple):
+class FoldSums(NamedTuple):
     """The forms of one trial space: over all samples, and over all but a fold with that fold's own."""
 
     whole: Pencil
@@ -57,7 +57,7 @@ def regularizations(regularization: Any) -> list[float]:
     return numbers_or("regularization", regularization, np.array(REGULARIZATIONS)).tolist()
 
 
-def fold_sums(space: TrialSpace, source: Source, unit: float) -> Sums:
+def fold_sums(space: TrialSpace, source: Source, unit: float) -> FoldSums:
     """Sum the forms over all samples, in one pass and by folds, with lengths in units of ``unit``.
 
     Raises
@@ -78,7 +78,7 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> Sums:
 
     left_out = held_out(parts, whole) if len(parts) > 1 else []
     pairs = [(pencil(rest), pencil(part, rest)) for rest, part in left_out]
-    return Sums(pencil(whole), pairs, whole.get("mean")[: space.basis.size] / whole.weight)
+    return FoldSums(pencil(whole), pairs, whole.get("mean")[: space.basis.size] / whole.weight)
 
 
 class GeneratorSearch:
@@ -99,7 +99,7 @@ class GeneratorSearch:
         self._rows: list[Row] = []
         self.best: Row
         self.space: TrialSpace
-        self.sums: Sums
+        self.sums: FoldSums
 
     def add(self, space: TrialSpace, bandwidth: float, source: Source) -> None:
         """Add the trial space of a bandwidth, with its sums over a source."""
@@ -139,7 +139,7 @@ class GeneratorSearch:
         """``cv_results_``."""
         return {name: np.array([getattr(row, name) for row in self._rows]) for name in Row._fields}
 
-    def _compare(self, sums: Sums, bandwidth: float, least: int) -> list[Row]:
+    def _compare(self, sums: FoldSums, bandwidth: float, least: int) -> list[Row]:
         rank = len(sums.whole.mass)
         scored = sums.whole.cross is not None
         if scored and rank <= _space(self._count):  # the subspace is the whole space

@@ -27,23 +27,23 @@ _CENTERS = 100  # centers used for the choice (tried: half as many centers)
 _ERRORS = 2.0  # standard errors by which score terms must improve the fit (tried: one, two)
 
 
-class Folds(NamedTuple):
+class PointFolds(NamedTuple):
     """The fold of every value (n,) and of every state (k,); a state that is an evaluated point is in its fold."""
 
     values: np.ndarray
     states: np.ndarray
 
 
-def make_folds(x: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> Folds:
+def make_folds(x: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> PointFolds:
     """Random folds of the distinct rows of x (n, d) and states (k, d)."""
     _, row = np.unique(np.vstack([x, states]), axis=0, return_inverse=True)
     row = row.ravel()
     labels = (rng.permutation(row.max() + 1) % FOLDS)[row]
-    return Folds(labels[: len(x)], labels[len(x) :])
+    return PointFolds(labels[: len(x)], labels[len(x) :])
 
 
 def with_best_share(
-    data: Data, expansion: Expansion, folds: Folds, *, factors: tuple[float, ...], jitter: float
+    data: Data, expansion: Expansion, folds: PointFolds, *, factors: tuple[float, ...], jitter: float
 ) -> Expansion:
     """The given expansion, or one with score terms if held-out values clearly prefer it.
 
@@ -69,7 +69,7 @@ def with_best_share(
     )
 
 
-def _held_out(data: Data, metric: np.ndarray, folds: Folds, *, factor: float, jitter: float) -> np.ndarray:
+def _held_out(data: Data, metric: np.ndarray, folds: PointFolds, *, factor: float, jitter: float) -> np.ndarray:
     """Residuals (n, shares, regularizations) of the values of every fold from the fit to the others."""
     kernel = kernel_of_width(data.centers @ metric.T, factor)
     sections = KernelSections(Metric(kernel, metric), data.centers)

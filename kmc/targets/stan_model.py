@@ -143,7 +143,7 @@ class StanSpace:
         return _reloaded, (self.model.lib_path, self.model.data, self.model.seed)
 
 
-class Variable(NamedTuple):
+class StanVariable(NamedTuple):
     """The columns that hold an array, and the position of each in it."""
 
     columns: list[int]
@@ -161,7 +161,7 @@ class Variable(NamedTuple):
         return np.moveaxis(arrays, -1, 0)
 
 
-def variables(names: Sequence[str]) -> dict[str, Variable]:
+def variables(names: Sequence[str]) -> dict[str, StanVariable]:
     """The arrays behind Stan's indexed names.
 
     Examples
@@ -173,10 +173,10 @@ def variables(names: Sequence[str]) -> dict[str, Variable]:
     >>> found["mu"].shape, found["a"].shape
     ((), (2, 2))
     """
-    found: dict[str, Variable] = {}
+    found: dict[str, StanVariable] = {}
     for column, indexed in enumerate(names):
         name = re.sub(r"(\.\d+)+$", "", indexed)
-        variable = found.setdefault(name, Variable([], []))
+        variable = found.setdefault(name, StanVariable([], []))
         variable.columns.append(column)
         variable.places.append(tuple(int(index) - 1 for index in indexed[len(name) :].split(".")[1:]))
     return found

@@ -3,7 +3,7 @@ import pytest
 
 from kmc.surrogates import FitOptions, fit_surrogate
 from kmc.surrogates.expansion import REGULARIZATIONS, Data, fit_expansion
-from kmc.surrogates.score_weight_cv import FOLDS, SHARES, Folds, _held_out, make_folds, with_best_share
+from kmc.surrogates.score_weight_cv import FOLDS, SHARES, PointFolds, _held_out, make_folds, with_best_share
 from tests.oracles import expansion as oracle
 
 JITTER, FACTORS = 1e-8, (0.5, 1.0, 2.0)
@@ -77,7 +77,7 @@ def test_equal_points_are_in_one_fold():
 
 def test_held_out_residuals_are_those_of_a_fit_to_the_rest():
     data, factor = problem(30, 15, 0.5, m=6), 1.0
-    folds = Folds(np.arange(30) % FOLDS, np.arange(15) % FOLDS)
+    folds = PointFolds(np.arange(30) % FOLDS, np.arange(15) % FOLDS)
     found = _held_out(data, np.eye(2), folds, factor=factor, jitter=1e-6)
     expansion = fit_expansion(data, np.eye(2), (factor,), jitter=1e-6)
     for share, at in [(0, 20), (1, 24), (3, 28)]:
