@@ -21,7 +21,7 @@ from kmc.run.results import data_of, to_arviz
 from kmc.run.run_statistics import run_statistics
 from kmc.run.run_warnings import FinishedRun, run_warnings
 from kmc.run.trace import Trace, joined
-from kmc.run.unbounded import Ascent
+from kmc.run.unbounded import Ascent, overflowed
 from kmc.targets.evaluate import Evaluation, Evaluator
 
 
@@ -100,8 +100,8 @@ class Run:
             try:
                 yield from self._sweeps()
             except (EvaluationError, ValueError, ArithmeticError) as error:
-                if not isinstance(error, EvaluationError) or "returned +inf" in str(error):
-                    self._check_ascent()  # if values increase without bound, the sampler's arithmetic overflows
+                if not isinstance(error, EvaluationError) or overflowed(error):
+                    self._check_ascent()  # if values increase without bound, some arithmetic overflows in the end
                 raise
 
     def _sweeps(self) -> Generator[Progress, None, None]:

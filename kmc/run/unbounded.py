@@ -98,14 +98,18 @@ class Ascent:
         )
 
 
+def overflowed(error: EvaluationError) -> bool:
+    """Whether the log-density was beyond the range of floats: infinite, or an OverflowError of Python's own floats."""
+    return "returned +inf" in str(error) or isinstance(error.__cause__, OverflowError)
+
+
 def _value(evaluate, x):
     """The value; NaN for a failure, except for a value beyond the range of floats."""
     with np.errstate(all="ignore"):
         try:
             return float(evaluate(x[None])[0])
         except EvaluationError as error:
-            overflow = "returned +inf" in str(error) or isinstance(error.__cause__, OverflowError)
-            return np.inf if overflow else np.nan
+            return np.inf if overflowed(error) else np.nan
 
 
 def _way(model: Model, start: np.ndarray, best: np.ndarray) -> str:

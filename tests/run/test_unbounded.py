@@ -1,5 +1,7 @@
 """A log-density with the wrong sign is distinguished from a proper one with a distant start."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,12 @@ def test_a_positive_parameter_that_overflows():
 
     with pytest.raises(kmc.EvaluationError, match=r"without bound along s \("):
         run(kmc.Model(log_density, parameters={"a": kmc.Real(), "s": kmc.Positive()}), max_evaluations=3000)
+
+
+def test_a_log_density_whose_own_arithmetic_overflows():
+    """Python's floats raise OverflowError where numpy's are infinite."""
+    with pytest.raises(kmc.EvaluationError, match=WRONG):
+        run(lambda x: math.exp(x[0]), "adaptive-metropolis", dim=1, max_evaluations=20_000)
 
 
 def test_a_linear_log_density():
