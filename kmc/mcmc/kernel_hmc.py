@@ -26,6 +26,7 @@ from kmc.mcmc.schedule import Round, Schedule, default_budget
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
+from kmc.mcmc.two_gaussians import two_gaussians_instead
 from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested
 from kmc.surrogates import Density, FitOptions, values_needed
 from kmc.surrogates.depth import bulk_depth
@@ -394,7 +395,7 @@ class KernelHMCState:
         done = False
         if due:
             self._tuner.refit()
-            done = self._schedule.finish(n, self._round, self._trainer.settled_at)
+            done = self._schedule.finish(n, self._round, self._trainer.settled_at) or self._is_two_modes()
             self._next_round()
         elif self.mixture.surrogate is None and len(self._round.archive) >= _RENEWAL:
             self._tuner.renew_archive(self._round)
@@ -442,11 +443,23 @@ class KernelHMCState:
             return self._cloud
         return np.vstack([requested(self._proposals, self.setup.dim), self._probes])
 
-    def _seek_modes(self, n: int) -> None:
+    @property
+    def _may_seek_modes(self) -> bool:
         options, setup = self.options, self.setup
         allowed = options.adaptation == "freeze" and setup.warmup is None and not setup.noisy
         affordable = options.search_share > 0 and self._schedule.budget >= options.min_search_budget
-        if self._hurried or not affordable or not allowed or self.mixture.surrogate is None:
+        return allowed and affordable and not self._hurried and self.mixture.surrogate is not None
+
+    def _is_two_modes(self) -> bool:
+        """Whether two Gaussians explain what the surrogate does not: no further fit of one surrogate will."""
+        history, surrogate = self._trainer.history, self.mixture.surrogate
+        if surrogate is None or not self._may_seek_modes:
+            return False
+        return two_gaussians_instead(surrogate, history.x, history.log_density, self._modes_rng) is not None
+
+    def _seek_modes(self, n: int) -> None:
+        options, setup = self.options, self.setup
+        if not self._may_seek_modes:
             return
         self._modes = ModeSearch(
             setup, self, spent=n, budget=self._schedule.budget, share=options.search_share, rng=self._modes_rng

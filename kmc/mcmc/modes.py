@@ -23,6 +23,7 @@ from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import inner_chain
 from kmc.mcmc.tempering import COLD
+from kmc.mcmc.two_gaussians import two_gaussians_instead
 from kmc.surrogates import Surrogate
 
 # "Tried" is docs/what-was-tried.md, modes; the others were set by hand.
@@ -47,6 +48,7 @@ _LEAST_WARMUP = 1000  # evaluations of the warm-up of a mode found by a search
 _WORTH_LEARNING = 2 * 100, 2 * 10  # evaluations that must be left for it: constant, per dimension
 _MODE_SPREAD = 0.7  # of its start cloud, in sds
 _CLOUD_PER_CHAIN, _CLOUD_PER_DIM, _CLOUD_MORE = 4, 2, 4  # points of these clouds
+_RELABELINGS = 2  # of the known points, when a new mode is found: each lowers the border between the modes
 _DEEP = 200  # points of other modes that a warm-up gets as very deep points (tried: plateau)
 _ABYSS = 1e5  # their depth, in nats
 _REAL = 0.5  # fraction of that depth: less deep values were evaluated
@@ -173,6 +175,7 @@ class ModeSearch:
         self._climbs: list[Climb] = []
         self._learning: _Learning | None = None
         self._n_parts = 0  # parts of the first warm-up that are not learned yet
+        self._overlapping = False  # whether there is no gap between the parts: crossing a border is no sign of an arm
         self._bulk = 0.5 * setup.dim + np.sqrt(2.0 * setup.dim) + _BULK_MORE  # depth: mean, two sds and a margin
         self._look = np.empty((0, setup.dim))
         self._looked = False
@@ -270,10 +273,24 @@ class ModeSearch:
         self._shapes = [_shape(values[group].max(), z[group]) for group in divided(z, self._rng)]
         if len(self._shapes) > 1:
             self._shapes = self._evaluated_shapes(history)
+        else:
+            self._shapes = self._overlapping_shapes(history.x, history.log_density)
+            self._overlapping = len(self._shapes) > 1
         if len(self._shapes) > 1:
             self._n_parts, self.explorers = len(self._shapes), []
         else:
             self._shapes = [self._shape_of(main)]
+
+    def _overlapping_shapes(self, x: np.ndarray, values: np.ndarray) -> list[_Shape]:
+        """Two modes without a gap, such as a narrow one inside a wide one: Gaussians, far better than the surrogate."""
+        pair = two_gaussians_instead(self._frame, x, values, self._rng)
+        if pair is None:
+            return []
+        shapes = [
+            _Shape(float(top), *rest) for top, *rest in zip(pair.tops, pair.centers, pair.precisions, strict=True)
+        ]
+        heaviest = max(shape.log_mass for shape in shapes)
+        return [shape for shape in shapes if shape.log_mass > heaviest + _NEGLIGIBLE]
 
     def _evaluated_shapes(self, history: History) -> list[_Shape]:
         """The shapes that have evaluations, with their highest values: the surrogate may be far too high in places."""
@@ -328,12 +345,13 @@ class ModeSearch:
             history=(x[known], values[known]),
         )
         explorer = self._main.another(setup, self._frame.back(cloud), int(known.sum()) + _PART_MORE)
-        self._deepen(explorer, history.x[labels != index])
+        self._deepen(explorer, history.x[labels != index], self._shapes[index])
         self._learning = _Learning(explorer, index, None, [])
 
-    def _deepen(self, explorer: Explorer, x: np.ndarray) -> None:
-        """Give a warm-up points of other modes as very deep ones, so that its surrogate is low there."""
+    def _deepen(self, explorer: Explorer, x: np.ndarray, shape: _Shape) -> None:
+        """Give a warm-up points of other modes, outside its own, as very deep ones, so that it is low there."""
         x = x[self._rng.permutation(len(x))[:_DEEP]]
+        x = x[shape.value(self._frame.coordinates(x)) < shape.top - self._frame.edge]
         # Too deep to be fitted to, but not -inf, which would be evidence of a wall.
         explorer.trainer.history.extend(x, np.full(len(x), self._known_top - _ABYSS))
 
@@ -432,12 +450,15 @@ class ModeSearch:
     def _start_learning(self, summit: Summit) -> bool:
         """Begin a warm-up around a summit, if the budget allows one."""
         dim = self._setup.dim
+        if len(self.explorers) == 1 and self._divide_again():
+            return True
         allowed = (self._limit - self._used()) // (1 + len(self._found))
         least, each = _WORTH_LEARNING
         if allowed < each * dim + least:
             return False
         center = self._frame.coordinates(summit.position[None])[0]
         self._shapes.append(_Shape(summit.top, center, np.diag(summit.spread**-2.0)))
+        self._lower_tops()
         count = max(_CLOUD_PER_CHAIN * self._setup.chains, _CLOUD_PER_DIM * dim + _CLOUD_MORE)
         cloud = self._frame.back(center + _MODE_SPREAD * summit.spread * self._rng.standard_normal((count, dim)))
         setup = self._setup._replace(
@@ -448,9 +469,31 @@ class ModeSearch:
         )
         explorer = self._main.another(setup, cloud, _LEAST_WARMUP)
         others = np.vstack([other.trainer.states() for other in self.explorers])
-        self._deepen(explorer, others[self._labels(others) != len(self._shapes) - 1])
+        self._deepen(explorer, others[self._labels(others) != len(self._shapes) - 1], self._shapes[-1])
         self._learning = _Learning(explorer, len(self._shapes) - 1, summit, [])
         return True
+
+    def _divide_again(self) -> bool:
+        """Begin with the parts of the first warm-up, if what the searches evaluated shows that it has two."""
+        history = self._main.trainer.history
+        new = _not_in(history, self._known[0])
+        x, values = (np.concatenate(both) for both in zip((history.x, history.log_density), self._known, strict=True))
+        shapes = self._overlapping_shapes(x, values)
+        if len(shapes) < 2:
+            return False
+        history.extend(self._known[0][new], self._known[1][new])
+        self._shapes, self._overlapping = shapes, True
+        self._n_parts, self.explorers = len(shapes), []
+        self._start_part()
+        return True
+
+    def _lower_tops(self) -> None:
+        """Lower the shapes of known modes to the values that are not the new mode's: a start may have been there."""
+        for _ in range(_RELABELINGS):
+            for k, explorer in enumerate(self.explorers):
+                history = explorer.trainer.history
+                own = history.log_density[self._labels(history.x) == k]
+                self._shapes[k] = self._shapes[k]._replace(top=float(own.max(initial=-np.inf)))
 
     def _learn(self, learning: _Learning, values: np.ndarray) -> Step | None:
         """A sweep of the warm-up, which gets only the points that are nearer to its mode than to others."""
@@ -462,7 +505,7 @@ class ModeSearch:
         record = explorer.advance(np.where(mine, values, np.nan))
         self._remember(points[~mine], values[~mine])
         learning.crossings.extend(self._led_out(explorer, top, (points[~mine], values[~mine])))
-        if len(learning.crossings) >= _CROSSINGS and not explorer.frozen:
+        if len(learning.crossings) >= _CROSSINGS and not (explorer.frozen or self._overlapping):
             self._dissolve(learning)
             return record
         if explorer.trainer.n_fits > n_fits:
@@ -499,8 +542,7 @@ class ModeSearch:
         real = learned.log_density > self._known_top - _REAL * _ABYSS
         x = np.vstack([self._known[0], learned.x[real]])
         values = np.concatenate([self._known[1], learned.log_density[real]])
-        seen = {row.tobytes() for row in owner.trainer.history.x}
-        new = np.array([row.tobytes() not in seen for row in x]) & (self._labels(x) == whose)
+        new = _not_in(owner.trainer.history, x) & (self._labels(x) == whose)
         owner.relearn(x[new], values[new])
 
     def _labels(self, x: np.ndarray) -> np.ndarray:
@@ -509,6 +551,12 @@ class ModeSearch:
 
     def _shape_of(self, explorer: Explorer) -> _Shape:
         return _shape(explorer.trainer.history.log_density.max(), self._frame.coordinates(explorer.trainer.states()))
+
+
+def _not_in(history: History, x: np.ndarray) -> np.ndarray:
+    """Which of the points (k, d) a history lacks, (k,)."""
+    seen = {row.tobytes() for row in history.x}
+    return np.array([row.tobytes() not in seen for row in x], dtype=bool)
 
 
 def _shape(top: float, z: np.ndarray) -> _Shape:

@@ -69,7 +69,7 @@ def fit_gaussian(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
     best = float(_RIDGES[np.argmin(loo)])
     exact = _exact(path, features, target=target, weights=weights)
     solution = path.coefficients(best if exact is None else exact)
-    linear, quadratic = solution[:d], _symmetric(solution[d:], d)
+    linear, quadratic = solution[:d], symmetric(solution[d:], d)
     return _completed(np.eye(d) - 2.0 * quadratic, linear, _Values(z, y, weights))
 
 
@@ -129,7 +129,7 @@ def fit_student(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, dof: float
                 break
         else:
             damping *= _MORE
-    precision = _symmetric(theta[1 + d :], d)
+    precision = symmetric(theta[1 + d :], d)
     precision = _raised(precision)
     location = -0.5 * linalg.solve(precision, theta[1 : 1 + d], assume_a="pos")
     # q must vanish at its minimum: fold its constant into the scale, (1 + (q + e)/ν) = (1 + e/ν)(1 + q/(ν + e))
@@ -189,7 +189,8 @@ def _raised(precision: np.ndarray, flattest: float = FLATTEST) -> np.ndarray:
     return (vectors * np.maximum(eigenvalues, flattest)) @ vectors.T
 
 
-def _symmetric(upper: np.ndarray, d: int) -> np.ndarray:
+def symmetric(upper: np.ndarray, d: int) -> np.ndarray:
+    """The symmetric matrix (d, d) of a quadratic form with these coefficients of z_i z_j, i <= j."""
     matrix = np.zeros((d, d))
     matrix[np.triu_indices(d)] = 0.5 * upper
     return matrix + matrix.T

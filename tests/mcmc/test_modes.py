@@ -249,6 +249,30 @@ def test_a_mode_that_one_start_has_seen_is_not_lost():
     assert abs(error) < np.sqrt(chi2.isf(1e-5, 1)) or json.loads(idata.attrs["warnings"])
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_narrow_mode_inside_a_wide_one_has_its_weight(seed):
+    """There is no gap between them, and no single surrogate represents both."""
+    target = Mixture([0.6, 0.4], np.zeros((2, 4)), [1.0, 0.1])
+    sampler = kmc.KernelHMC(min_search_budget=1000, fit=FitOptions(n_basis=30, bandwidths=(1.2, 2.0)))
+    idata = run(target, starts(target, np.random.default_rng(seed)), 3000, sampler=sampler, seed=seed)
+    error, ess = weight_error(idata, target)
+    assert abs(error) < np.sqrt(chi2.isf(1e-5, 1))
+    assert ess > 300
+    assert idata.attrs["n_modes"] == 2
+
+
+def test_a_start_in_a_new_mode_does_not_count_as_the_height_of_an_old_one():
+    target = Mixture([0.4, 0.6], np.zeros((2, 2)), [0.05, 1.0])
+    wide = np.random.default_rng(0).standard_normal((300, 2))
+    search, _ = searching(target, np.vstack([wide[np.linalg.norm(wide, axis=1) > 0.3], [[0.02, 0.0]]]), np.eye(2))
+    narrow = search._frame.coordinates(np.zeros((1, 2)))[0]
+    search._overlapping, search.explorers = False, [search._main]
+    search._shapes = [search._shape_of(search._main), _Shape(target(np.zeros(2)), narrow, np.eye(2) / 0.05**2)]
+    before = search._shapes[0].top
+    search._lower_tops()
+    assert before > 2.0 and search._shapes[0].top == pytest.approx(np.log(0.6), abs=0.7)
+
+
 def test_searches_can_be_switched_off_and_cost_no_more_than_their_share():
     target = far(2)
     initial = starts(target, np.random.default_rng(2), per_mode=4)[:5]
