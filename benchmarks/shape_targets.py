@@ -1,7 +1,7 @@
 """Hard shapes for ``shapes.py``: modes, walls, heavy tails, bends, hierarchies, many dimensions, roughness.
 
-Each shape has a log-density, exact independent draws (or a reference from a long run of NUTS,
-``shape_references.py``), and start policies. The truth about a shape is computed from those draws.
+Each shape has a log-density, independent draws (or a stored reference), and start policies. The truth about a shape is
+computed from those draws.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from hierarchies import GrowthCurves, LatentPoisson
 from scipy.linalg import toeplitz
 from scipy.special import logsumexp
 from targets import Funnel, StudentT, problem
@@ -456,6 +457,8 @@ def _plain():
         yield f"two-drivers-{dim}d", funnels, TwoDrivers(dim), {}
     yield "two-drivers-product-6d", funnels, TwoDrivers(6, product=True), {}
     yield "eight-schools-centred", funnels, EightSchoolsCentered(), {}
+    yield "latent-poisson-13d", funnels, LatentPoisson(), {}
+    yield "growth-curves-29d", funnels, GrowthCurves(), {}
     for dim in (50, 100):
         yield f"gaussian-{dim}d", "many dimensions", Gaussian(dim), {}
     for height in (0.3, 1.0):
