@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "targets": set(),
     "mcmc": {"jitted", "landmarks", "surrogates"},
     "run": {"ess", "convergence", "surrogates", "targets", "mcmc"},
-    "readout": {"ess", "jitted", "surrogates", "targets", "mcmc", "run"},
+    "readout": {"ess", "jitted", "kernels", "bases", "surrogates", "targets", "mcmc", "run"},
     "diagnostics": {"convergence", "kernels", "linalg", "bases", "forms", "spectral"},
     "plots": {"diagnostics"},
     "demo": {"targets", "plots", "kmc"},

@@ -12,14 +12,14 @@ from scipy.special import ndtri
 from kmc.ess import squared_error
 from kmc.readout.correction import corrected
 from kmc.readout.evaluated import Replicate
-from kmc.readout.means import Means, SurrogateMeans, UnknownMode
+from kmc.readout.means import CHAINS, Means, SurrogateMeans, UnknownMode
 from kmc.readout.transitions import Transitions
 
 FEWEST_DRAWS = 100
 _FIRST = 250  # draws of each chain on the surrogate
 _WANTED = 0.1  # error of the surrogate's means relative to the other errors
 _DOUBT = 0.005  # probability that a sound surrogate is rejected
-_MOST_NUMBERS = 2e7  # kept in memory
+_MOST_NUMBERS = 4e7  # kept in memory
 _GAP = 4.0  # standard errors, and
 _LEAST_GAP = 0.02  # nats: larger differences between two estimates of the surrogate's mass are too large
 
@@ -156,8 +156,8 @@ class ReplicateEstimate:
             if enough or known.n_draws >= most:
                 return
             n = min(known.length, known.length * (most - known.n_draws) // known.n_draws)
-            n = min(n, _affordable(known, deadline))
-            if n < 1 or (known.n_draws + n) * k > _MOST_NUMBERS:
+            n = min(n, _affordable(known, deadline), int(_MOST_NUMBERS / known.size) // CHAINS - known.length)
+            if n < 1:
                 return
 
     def _disagreement(self, known):

@@ -51,7 +51,7 @@ def expectations(
         Whether `f` takes many points at once: a dict of arrays (n, ...), or an array (n, d); it returns (n, ...).
     max_surrogate_draws : int
         Largest number of draws from the surrogate, for each independent run. Fewer are made if their error drops below
-        a tenth of the other errors.
+        a tenth of the other errors, and if they would take more than 320 MB of memory.
     max_time : float, optional
         Approximate limit in seconds for these draws. Where the clock stops them is not reproducible.
     seed : int, SeedSequence or Generator
@@ -79,7 +79,8 @@ def expectations(
 
     Notes
     -----
-    The means under the surrogate s are known, as draws from it cost nothing. Each state x of a chain has a proposal y,
+    The means under the surrogate s are known, as draws from it cost nothing, and its gradient gives control variates
+    for them (:mod:`kmc.readout.stein`). Each state x of a chain has a proposal y,
     whose true value is known as well, accepted or not. From s and p at both, weights are computed by which averages
     over the pairs have exactly the expectations under p and under s (:mod:`kmc.readout.transitions`): averages of
     states and proposals by the weights of their mixture, as in bridge sampling and MBAR [1]_, [2]_. The differences

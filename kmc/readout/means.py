@@ -13,16 +13,18 @@ from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.tuning import Trials, choose_step_size
 from kmc.readout.annealing import ISLANDS, Mass, mass_of
+from kmc.readout.chain_means import ChainMeans
 from kmc.readout.evaluated import Replicate
+from kmc.readout.stein import SteinControls
 from kmc.surrogates import Component
 
 _FEWEST = 10  # states of a mode from which its surrogate's chains can start
 _ANNEALED = 4096  # particles, for the weights of several modes
 CHAINS = 32
-_MOVES = 2  # between draws
+_MOVES = 10  # between draws: two trajectories and eight jumps, which are cheap
 _BURN_IN = 50  # draws
 _ARCHIVE = 1000
-_OPTIONS = InnerChainOptions(step_size=0.1, trajectory_length=2.5, jump_probability=0.15, small_step_probability=0.2)
+_OPTIONS = InnerChainOptions(step_size=0.1, trajectory_length=2.5, jump_probability=0.8, small_step_probability=0.2)
 
 
 class UnknownMode(ValueError):
@@ -69,9 +71,10 @@ class SurrogateMeans:
     """
 
     def __init__(self, replicate: Replicate, functions: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator):
-        self._functions = functions
+        self._functions, self._rng = functions, rng
         self._chains = chains_of(replicate, rng)
-        self._values: list[list[np.ndarray]] = [[] for _ in self._chains]
+        self._means = [ChainMeans() for _ in self._chains]
+        self._controls: list[SteinControls | None] = [None for _ in self._chains]
         self.weights, self._errors = np.ones(1), np.zeros(1)
         if len(self._chains) > 1:
             masses = [mass_by(chains, rng) for chains in self._chains]
@@ -83,6 +86,12 @@ class SurrogateMeans:
         self.length, self.seconds = 0, 0.0
 
     @property
+    def size(self) -> int:
+        """Numbers that are kept for one draw of each mode."""
+        controls = sum(0 if own is None else own.size for own in self._controls)
+        return len(self._means) * self._means[0].values[0].shape[2] + controls
+
+    @property
     def n_draws(self) -> int:
         """Number of draws of all chains."""
         return CHAINS * len(self._chains) * self.length
@@ -90,19 +99,20 @@ class SurrogateMeans:
     def extend(self, n: int) -> None:
         """Make n more draws of each chain."""
         began = time.perf_counter()
-        for chains, values in zip(self._chains, self._values, strict=True):
-            values.append(self._functions(chains.back(chains.draws(n))))
+        for i, (chains, means) in enumerate(zip(self._chains, self._means, strict=True)):
+            z = chains.draws(n)
+            if not self.length:
+                self._controls[i] = SteinControls.of(chains.component, z.reshape(-1, z.shape[2]), self._rng)
+            controls = self._controls[i]
+            means.extend(self._functions(chains.back(z)), None if controls is None else controls(z))
         self.length += n
         self.seconds += time.perf_counter() - began
 
     def mean(self, of: Callable[[np.ndarray], np.ndarray]) -> Means:
         """Means of functions of the k numbers: ``of`` takes (..., k) and returns (..., m)."""
-        means, covariances = [], []
-        for values in self._values:
-            sizes = np.array([part.shape[1] for part in values])
-            by_chain = sum(of(part).mean(axis=1) * size for part, size in zip(values, sizes)) / sizes.sum()
-            means.append(by_chain.mean(axis=0))
-            covariances.append(np.atleast_2d(np.cov(by_chain.T)) / CHAINS)
+        by_chain = [own.by_chain(of) for own in self._means]
+        means = [own.mean(axis=0) for own in by_chain]
+        covariances = [np.atleast_2d(np.cov(own.T)) / CHAINS for own in by_chain]
         mean = self.weights @ np.array(means)
         covariance = np.tensordot(self.weights**2, np.array(covariances), 1)
         for weight, error, part in zip(self.weights, self._errors, means):
@@ -111,7 +121,7 @@ class SurrogateMeans:
 
     def sorted(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """The i-th number at all draws in ascending order, and the distribution function there."""
-        by_mode = [np.concatenate([part[..., i].ravel() for part in parts]) for parts in self._values]
+        by_mode = [np.concatenate([part[..., i].ravel() for part in own.values]) for own in self._means]
         weights = np.concatenate([np.full(len(v), w / len(v)) for v, w in zip(by_mode, self.weights)])
         values = np.concatenate(by_mode)
         order = np.argsort(values, kind="stable")

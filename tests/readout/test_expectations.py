@@ -47,7 +47,7 @@ def test_means_and_sds_are_more_precise_and_within_their_errors(found):
     assert found.attrs["corrected"] == 1
     assert np.all(np.abs(found["mean"].values - mean) < 4 * found["mcse"].values)
     assert np.all(np.abs(found["sd"].values - sd) < 4 * found["mcse_sd"].values)
-    assert np.all(found["mcse"] < 0.4 * found["plain_mcse"])
+    assert np.all(found["mcse"] < 0.15 * found["plain_mcse"])
     np.testing.assert_allclose(found["equivalent_ess"], (found["sd"] / found["mcse"]) ** 2)
     assert list(found["quantity"].values) == ["x[0]", "x[1]"]
 

@@ -1,0 +1,47 @@
+"""Control variates of a surrogate have mean zero under it."""
+
+import numpy as np
+import pytest
+
+from kmc.readout.chain_means import ChainMeans
+from kmc.readout.stein import SteinControls
+from kmc.surrogates.jit_state import SurrogateJitState, values
+from kmc.surrogates.wall_jit_state import WalledState
+
+
+def state(coefficients, ceiling=np.inf):
+    """A Gaussian trend with sd 1 and some sections, in two dimensions."""
+    centers = np.array([[0.5, -1.0, 1.5], [0.5, 1.0, -1.0]])[:, : len(coefficients)]
+    trend = (0.0, np.zeros(2), np.eye(2), 0.0, 40.0, 3.0)
+    return SurrogateJitState(*trend, np.eye(2), np.zeros(2), centers, np.array(coefficients), 0.7, ceiling, 2.0)
+
+
+@pytest.mark.parametrize("ceiling", [np.inf, 0.5], ids=["smooth", "bounded from above"])
+def test_each_has_mean_zero(ceiling):
+    """By quadrature, not by draws."""
+    surrogate = state([0.8, -0.5, 1.0], ceiling)
+    z = np.random.default_rng(0).standard_normal((2000, 2))
+    controls = SteinControls(surrogate, z, np.random.default_rng(1))
+    line = np.linspace(-9, 9, 401)
+    grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
+    density = np.exp(values(surrogate, grid))
+    found = controls(grid)
+    mean = density @ found / density.sum()
+    size = np.sqrt(density @ found**2 / density.sum())
+    assert np.all(size > 1e-3)
+    assert np.max(np.abs(mean) / size) < (1e-3 if np.isfinite(ceiling) else 1e-9)
+
+
+def test_means_and_squares_of_a_gaussian_are_nearly_exact():
+    surrogate, rng = state([0.0]), np.random.default_rng(2)
+    z = rng.standard_normal((32, 250, 2))
+    means = ChainMeans()
+    means.extend(z, SteinControls(surrogate, z.reshape(-1, 2), rng)(z))
+    by_chain = means.by_chain(lambda x: np.concatenate([x, x**2], axis=-1))
+    np.testing.assert_allclose(by_chain, np.tile([0, 0, 1, 1], (32, 1)), atol=0.01)
+    assert np.all(by_chain.std(axis=0) < 0.05 * z.mean(axis=1).std())
+
+
+def test_a_surrogate_with_a_wall_has_none():
+    component = type("Walled", (), {"jit_state": WalledState(state([0.0]), None)})
+    assert SteinControls.of(component, np.zeros((10, 2)), np.random.default_rng(0)) is None
