@@ -20,6 +20,7 @@ from kmc.plots import plot_slow_modes as plot_slow_modes
 from kmc.plots import plot_validation as plot_validation
 from kmc.readout.evidence import evidence as evidence
 from kmc.readout.expectations import expectations as expectations
+from kmc.readout.predictive import predictive as predictive
 from kmc.readout.resample import resample as resample
 from kmc.run.executors import DaskExecutor as DaskExecutor
 from kmc.run.executors import ProcessExecutor as ProcessExecutor

@@ -188,7 +188,7 @@ def data_of(request: Request) -> dict[str, Mapping[str, Any]]:
     if model.prior is None:
         return dict(model.data)
     seed = np.random.SeedSequence(request.seed.entropy, spawn_key=(*request.seed.spawn_key, _STREAM))
-    draws = model.prior.draw(np.random.default_rng(seed), N_DRAWS)
+    draws = model.prior_draws(np.random.default_rng(seed), N_DRAWS)
     prior = {name: (("chain", "draw", *model.dims[name]), values[None]) for name, values in draws.items()}
     return {**model.data, "prior": prior}
 

@@ -79,9 +79,16 @@ class Model:
         evaluated. It can be left out if parameters are declared with priors. Both values are stored with the draws, in
         the group ``blobs``, as "total_log_likelihood" and "log_prior". For :func:`kmc.evidence` the prior has to be
         normalized.
+    prior : callable, optional
+        Draws from the prior: it takes a Generator and a number n, and returns arrays (n, ...) by name, or an array
+        (n, d) if the parameters have no names. Chains start at such draws, and the group ``prior`` of the results holds
+        some, for :func:`kmc.predictive`. It does not change the density: `log_prior` has to agree with it. Not needed
+        where parameters are declared with priors.
 
     Attributes
     ----------
+    prior : callable or None
+        As given, or the joint prior of the parameters that were declared with one.
     dim : int
         The number d of unconstrained parameters.
     dims, coords : dict
@@ -152,6 +159,7 @@ class Model:
     space: Space | None = None
     log_likelihood: Callable[..., Any] | None = None
     log_prior: Callable[..., Any] | None = None
+    prior: Callable[[np.random.Generator, int], Any] | None = None
     _space: Space = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -176,6 +184,10 @@ class Model:
             self._set("parameters", as_parameters(self.parameters))
         for name in ("dim", "dims", "coords"):
             self._set(name, getattr(self._space, name))
+        if self.prior is None or isinstance(self.prior, JointPrior):  # as after dataclasses.replace
+            self._set("prior", self._declared_prior)
+        elif not callable(self.prior):
+            raise TypeError(f"prior={self.prior!r}: expected a function of a Generator and a number of draws")
         if self.initial is not None:
             self._set("initial", self.start_points(self.initial, 1))
 
@@ -193,11 +205,6 @@ class Model:
     def variable_attrs(self) -> Mapping[str, Mapping[str, Any]]:
         """By parameter, attributes of its variable in the results, such as the period of an angle."""
         return getattr(self._space, "attrs", {})
-
-    @property
-    def prior(self) -> JointPrior | None:
-        """The prior of those parameters that were declared with one, or None."""
-        return getattr(self._space, "prior", None)
 
     @property
     def intervals(self) -> Mapping[str, tuple[float, float]]:
@@ -228,9 +235,9 @@ class Model:
         The log-Jacobian, and the log-density of the prior where parameters were declared with one.
         """
         jacobian = self.log_jacobian(x)
-        if self.prior is None:
+        if self._declared_prior is None:
             return jacobian
-        log_prior = self.prior.log_density(self.constrain(np.atleast_2d(x)))
+        log_prior = self._declared_prior.log_density(self.constrain(np.atleast_2d(x)))
         return jacobian + (float(log_prior[0]) if x.ndim == 1 else log_prior)
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
@@ -238,15 +245,45 @@ class Model:
         return self._space.constrain(points)
 
     def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
-        """Start points (k, d): the model's own `initial`, all of them, or n points of its space.
+        """Start points (k, d): all of the model's own `initial`, or n draws of its prior, or n points of its space.
 
         None for the sampler's default.
         """
-        return self._space.initial_points(rng, n) if self.initial is None else np.array(self.initial)
+        if self.initial is not None:
+            return np.array(self.initial)
+        return self._space.initial_points(rng, n) if self.prior is self._declared_prior else self._from_prior(rng, n)
+
+    def prior_draws(self, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
+        """Draws (n, *shape) by name from `prior`, or from the priors that parameters were declared with.
+
+        Raises
+        ------
+        TypeError, ValueError
+            `prior` is None, or it returned something other than n points in the parameters' supports.
+        """
+        if self.prior is None:
+            raise ValueError("prior=None: give kmc.Model(..., prior=...), or declare the parameters with priors")
+        if isinstance(self.prior, JointPrior):
+            return self.prior.draw(rng, n)
+        return self.constrain(self._from_prior(rng, n))
 
     def start_points(self, initial: Any, least: int, name: str = "initial") -> np.ndarray:
         """Start points (k, d), k >= least, from a user's argument: see :func:`kmc.targets.starts.start_points`."""
         return start_points(initial, least, self._space, name)
+
+    @property
+    def _declared_prior(self) -> JointPrior | None:
+        """The prior of those parameters that were declared with one."""
+        return getattr(self._space, "prior", None)
+
+    def _from_prior(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Vectors (n, d) drawn by the user's function."""
+        assert self.prior is not None
+        name = f"prior(rng, {n})"
+        points = self.start_points(self.prior(rng, n), 1, name)
+        if len(points) != n:
+            raise ValueError(f"{name} returned {len(points)} draws: expected {n}")
+        return points
 
     def _posterior(self) -> Posterior:
         given: Any = self.log_density  # after dataclasses.replace it is the sum that was made before

@@ -128,6 +128,10 @@ class JointPrior:
             total = total + each.sum(axis=tuple(range(1, each.ndim)))
         return np.where(np.isnan(total), -np.inf, total)
 
+    def __call__(self, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
+        """As :meth:`draw`."""
+        return self.draw(rng, n)
+
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
         """Draws (n, *shape) by name; draws that rounding put on the edge of the support are moved inside."""
         return {
