@@ -1,0 +1,40 @@
+"""The example runs, and its solver and densities are those of the demo."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kmc.targets import lotka_volterra
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "compare_models.py"
+
+
+@pytest.fixture(scope="module")
+def example():
+    spec = importlib.util.spec_from_file_location("compare_models", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_it_runs(example, capsys):
+    example.main(["--evaluations", "1500"])
+    printed = capsys.readouterr().out
+    assert printed.count("log evidence") == 2 and printed.count("largest count of hares") == 2
+    assert "log Bayes factor of the limited model" in printed and "elpd" in printed
+
+
+def test_without_the_term_it_is_the_demo(example):
+    """The densities of the unconstrained parameters, which are the same logarithms in another order."""
+    model = example.model(limited=False, seed=1)
+    x = lotka_volterra.initial(np.random.default_rng(3), 5)
+    ours = [model.call(row)[0] + model.log_added(row) for row in x]
+    np.testing.assert_allclose(ours, [lotka_volterra.log_density(row) for row in x], atol=1e-3)
+
+
+def test_hares_alone_grow_to_their_limit(example):
+    path = example.log_populations(2.0, 0.0, 1.0, 0.0, 0.04, np.log(10.0), 0.0)
+    assert path[-1, 0] == pytest.approx(np.log(2.0 / 0.04), abs=1e-6)
