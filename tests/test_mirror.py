@@ -11,6 +11,7 @@ SUBJECTS = {
     "bases": "jit_states",
     "cli": "main store",
     "mcmc": "noisy_warmup sampler_state walls",
+    "readout": "bad_results",
     "run": "named tracebacks wide_starts",
     "run/executors": "executors",
     "run/store": "crashes damage kill refusals trust",

@@ -59,7 +59,6 @@ def evidence(
     max_evaluations : int
         Number of true evaluations at draws from the surrogate. They reveal mass of the surrogate where there are no
         draws, and correct the estimate for it.
-        have, and make the estimate right then.
     seed : int, SeedSequence or Generator
         For the draws from the surrogate.
 
