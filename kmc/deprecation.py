@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+
+from kmc.errors import warn
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
@@ -181,8 +182,4 @@ def _with_new_names(kwargs, names, owner):
 
 def warn_renamed(old: str, new: str) -> None:
     """Issue a DeprecationWarning at the frame outside of kmc in which the old name was used."""
-    message = f"{old} is now {new}: the old name will be removed in the next release"
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("kmc."):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, DeprecationWarning, stacklevel=level)
+    warn(f"{old} is now {new}: the old name will be removed in the next release", DeprecationWarning)

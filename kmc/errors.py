@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -58,3 +60,11 @@ def _from_outside(traceback: TracebackType | None) -> TracebackType | None:
 
 class KmcWarning(UserWarning):
     """A problem of a run or a result that deserves the user's attention."""
+
+
+def warn(message: str, category: type[Warning] = KmcWarning) -> None:
+    """Issue a warning at the innermost frame outside of kmc: the user's line, whatever lies between."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("kmc."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

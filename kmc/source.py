@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain, tee
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.checks import check_magnitude
-from kmc.errors import KmcWarning
+from kmc.errors import warn
 from kmc.estimator import Estimator, as_points, check_vector
 from kmc.forms.stream import blocks, checked, is_dask, is_iterator, length, trajectories
 
@@ -245,8 +244,4 @@ def check_lagtime(source: Source, lagtime: int) -> None:
             f"lagtime={lagtime}: n_samples={max(known)} in the longest trajectory, expected more than the lagtime"
         )
     if short := sum(n <= lagtime for n in known):
-        warnings.warn(
-            f"lagtime={lagtime}: {short} of {len(known)} trajectories are not longer than it and are left out",
-            KmcWarning,
-            stacklevel=3,
-        )
+        warn(f"lagtime={lagtime}: {short} of {len(known)} trajectories are not longer than it and are left out")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 
 from kmc.bases import Contraction
 from kmc.checks import Seed, as_array, as_generator, check_count, check_number
+from kmc.errors import warn
 from kmc.estimator import DataConversionWarning, Estimator, as_points, check_vector, check_weights, values_of
 from kmc.forms import accumulate, accumulate_folds
 from kmc.forms.stream import is_iterator
@@ -197,11 +197,7 @@ class HermiteRegression(Estimator):
     def _values(self, y, n):
         shape = as_array("y", y).shape
         if len(shape) == 2 and shape[1] == 1:
-            warnings.warn(
-                "A column-vector y was passed when a 1d array was expected: use y.ravel()",
-                DataConversionWarning,
-                stacklevel=4,
-            )
+            warn("A column-vector y was passed when a 1d array was expected: use y.ravel()", DataConversionWarning)
             y = np.asarray(y).ravel()
         return check_vector(y, n, "y")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kmc.checks import Seed, as_generator, check_choice, check_number
-from kmc.errors import KmcWarning
+from kmc.errors import warn
 from kmc.kernels import median_distance
 from kmc.scores.base import REFIT_GROWTH, FittedDensity, FittedExpansion, ScoreEstimator
 from kmc.scores.full_system import FullSystem
@@ -150,7 +149,7 @@ class FullKEF(ScoreEstimator):
         system = FullSystem(choice.kernel, _counted(seen), choice.base)
         solved = next(system.path(self.solver, np.array([choice.regularization]), self.tolerance, PRODUCTS))
         if not solved.converged:
-            warnings.warn(_unfinished(solved, self.tolerance, choice), KmcWarning, stacklevel=4)
+            warn(_unfinished(solved, self.tolerance, choice))
         self._seen, self._choice, self._n_solved = seen, choice, len(seen.x)
         self.kernel_, self.bandwidth_, self.base_density_, self.regularization_, self.cv_results_ = choice
         self.solver_, self.n_iter_ = system.solver(self.solver), solved.iterations

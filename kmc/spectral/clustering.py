@@ -54,7 +54,7 @@ class KernelClusters:
 
     def predict(self, X: Any) -> np.ndarray:
         """Number of the nearest center of each row of X, shape (n,); X as for the embedding's ``transform``."""
-        return nearest(self.embedding.transform(X), self.centers)[0]
+        return nearest(np.asarray(self.embedding.transform(X)), self.centers)[0]
 
 
 def kernel_kmeans(
@@ -108,7 +108,7 @@ def kernel_kmeans(
     check_count(options, "n_init", 1)
     for_embedding, for_starts = as_generator(random_state).spawn(2)
     fitted = _fitted(embedding, X, n_clusters, for_embedding)
-    partition = kmeans(fitted.transform(X), n_clusters, for_starts, n_init)
+    partition = kmeans(np.asarray(fitted.transform(X)), n_clusters, for_starts, n_init)
     return KernelClusters(*partition, embedding=fitted)
 
 

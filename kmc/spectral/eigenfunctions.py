@@ -24,7 +24,7 @@ class EigenfunctionMap(Estimator):
 
     def transform(self, X: Any) -> np.ndarray:
         """Eigenfunctions at the rows of X (n, d), shape (n, k): mean zero and variance one over the samples fitted."""
-        return self._eigenfunctions(self._check_points(X))
+        return self._modes_at(X)
 
     def fit_transform(self, X: Any, y: Any = None, weights: Any = None) -> np.ndarray:
         """:meth:`fit`, then :meth:`transform` of the same X; an iterator of blocks cannot be read again."""
@@ -50,7 +50,7 @@ class EigenfunctionMap(Estimator):
         ndarray, shape (n, m)
         """
         decay = np.exp(-self._checked_time(t) * self.eigenvalues_)
-        a, b = self.transform(X) * decay, self.transform(Y) * decay
+        a, b = self._modes_at(X) * decay, self._modes_at(Y) * decay
         return np.sqrt(sum((a[:, j, None] - b[None, :, j]) ** 2 for j in range(len(decay))))
 
     def semigroup(self, f: Any, X: Any, t: float, at: Any = None, weights: Any = None) -> np.ndarray:
@@ -75,17 +75,20 @@ class EigenfunctionMap(Estimator):
         -------
         ndarray, shape (m,)
         """
-        time, modes = self._checked_time(t), self.transform(X)
+        time, modes = self._checked_time(t), self._modes_at(X)
         values = check_vector(f(np.asarray(X, dtype=float)) if callable(f) else f, len(modes), "f")
         w = check_weights(weights, len(modes)) / len(modes)
         mean = w @ values
         coefficients = np.exp(-time * self.eigenvalues_) * ((w * (values - mean)) @ modes)
-        return mean + (modes if at is None else self.transform(at)) @ coefficients
+        return mean + (modes if at is None else self._modes_at(at)) @ coefficients
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of :meth:`transform`."""
         self._check_fitted()
         return self._names_out(len(self.eigenvalues_), input_features)
+
+    def _modes_at(self, X: Any) -> np.ndarray:
+        return self._eigenfunctions(self._check_points(X))
 
     def _eigenfunctions(self, x: np.ndarray) -> np.ndarray:
         out = np.empty((len(x), len(self.eigenvalues_)))

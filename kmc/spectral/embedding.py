@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from kmc.bases import KernelSections
 from kmc.checks import Seed, as_generator, check_count
-from kmc.errors import KmcWarning
+from kmc.errors import warn
 from kmc.estimator import Estimator
 from kmc.forms.stream import blocks, is_iterator, trajectories
 from kmc.kernels import Kernel, kernel_of, median_distance
@@ -173,5 +172,5 @@ def leading(axes: np.ndarray, count: int, what: str, size: int) -> np.ndarray:
     rank = axes.shape[1]
     if rank < count:
         message = f"n_components={count}: {what} of {size} points has rank {rank}, so there are {rank} components"
-        warnings.warn(message, KmcWarning, stacklevel=4)
+        warn(message)
     return np.ascontiguousarray(axes[:, :count])

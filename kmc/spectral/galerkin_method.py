@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from scipy import linalg
 from kmc.bases import Basis, Contraction, general
 from kmc.bases.base import as_basis
 from kmc.checks import is_number, is_whole
-from kmc.errors import KmcWarning
+from kmc.errors import warn
 from kmc.estimator import as_points
 from kmc.forms import Forms, accumulate
 from kmc.forms.stream import blocks
@@ -248,11 +247,7 @@ def _combined(basis, coefficients, forms, centered):
 
 def _count(n_components, rank):
     if n_components is not None and n_components > rank:
-        warnings.warn(
-            f"n_components={n_components}: the functions have numerical rank {rank} over X, so there are {rank}",
-            KmcWarning,
-            stacklevel=3,
-        )
+        warn(f"n_components={n_components}: the functions have numerical rank {rank} over X, so there are {rank}")
     return rank if n_components is None else int(min(n_components, rank))
 
 

@@ -12,7 +12,6 @@ reported values are those of the same problem within the span of the modes, with
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kmc.errors import KmcWarning
+from kmc.errors import warn
 from kmc.forms import Lagged
 
 ROUNDING = 1e-14
@@ -197,11 +196,9 @@ def warn_of_nan(scales: np.ndarray, eigenvalues: np.ndarray) -> None:
     bad = eigenvalues[np.isnan(scales)]
     if len(bad):
         shown = ", ".join(f"{value:.4g}" for value in bad[:5]) + (", ..." if len(bad) > 5 else "")
-        warnings.warn(
+        warn(
             f"{len(bad)} of {len(eigenvalues)} eigenvalues are complex or outside (0, 1) and have no time scale "
-            f"({shown}): their entries of timescales_ are NaN; ask for fewer components or give more samples",
-            KmcWarning,
-            stacklevel=4,
+            f"({shown}): their entries of timescales_ are NaN; ask for fewer components or give more samples"
         )
 
 
