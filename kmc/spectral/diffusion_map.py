@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from kmc.bases import Basis, FourierFeatures
 from kmc.checks import Seed, as_generator, check_choice
 from kmc.deprecation import renamed_arguments
-from kmc.errors import KmcWarning
+from kmc.errors import warn
 from kmc.estimator import check_vector
 from kmc.kernels import Kernel, kernel_of, median_distance
 from kmc.linalg import eigen_whitening
@@ -19,11 +18,15 @@ from kmc.selection import Numbers
 from kmc.source import SELECTION, Sample, Source, look, open_source
 from kmc.spectral import generator_selection
 from kmc.spectral.eigenfunctions import EigenfunctionMap
+from kmc.spectral.reach import Reach
 from kmc.spectral.sections import Representer, candidates, check_section_parameters, draw_landmarks, whitened_sections
 from kmc.spectral.trial import TrialSpace, orthonormal
 
 SAMPLES_PER_FUNCTION = 10
 """A minimum: more functions could jump across every gap between samples, and give false modes of eigenvalue zero."""
+
+SAMPLES_PER_LANDMARK = 4
+"""A minimum: samples at landmarks cannot be held out."""
 
 BASES = ("nystrom", "fourier", "representer")
 
@@ -41,17 +44,18 @@ class DiffusionMap(EigenfunctionMap):
         In the units of x; for a kernel object, factors of its own lengths. "cv" compares 1/8, 1/4, 1/2, 1 and 2 median
         distances.
     regularization : "cv", float or sequence of float
-        ε, in mean eigenvalues of the Dirichlet form; "cv" compares 1e-10, 1e-9, ..., 1e-2.
+        ε, in mean eigenvalues of the Dirichlet form; "cv" compares nine values from 1e-10 to 1.
     n_basis : int
-        Number of landmarks or features p; all distinct samples if there are fewer.
+        Number of landmarks or features p; at most one landmark for four distinct samples.
     basis : {"nystrom", "fourier", "representer"}
         Sections of the kernel at landmarks; random Fourier features; or sections and their derivatives at all samples,
         n (1 + d) functions, for small n.
     landmarks : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
     score_function : callable or object with ``gradient``, optional
         ∇log p, points (n, d) to (n, d): the target's own or a score estimator (fitted to X if it is not fitted yet).
-        The eigenvalues are then computed by applying the generator at each sample, which is exact if the eigenfunctions
-        are in the basis; errors are several to thirty times smaller.
+        Where residuals of L f = λ f on held-out samples confirm them, the eigenvalues are those of the generator
+        applied at each sample, which is exact if the eigenfunctions are in the basis. Otherwise they are those of the
+        samples alone, with a :class:`kmc.KmcWarning`.
     normals : callable, optional
         Points (n, d) to unit normals (n, d), or to c orthonormal ones (n, d, c), of a manifold that contains the data:
         only tangential gradients count.
@@ -63,7 +67,12 @@ class DiffusionMap(EigenfunctionMap):
     Attributes
     ----------
     eigenvalues_ : ndarray, shape (k,)
-        Ascending, without the constant's zero; in 1 / (unit of x)².
+        Without the constant's zero, the slowest mode first; in 1 / (unit of x)².
+    std_errors_ : ndarray, shape (k,)
+        Of the eigenvalues: by jackknife over four folds, and half of the difference between the Ritz value and the
+        Rayleigh quotient on held-out samples.
+    n_components_ : int
+        Number k of modes that the samples support.
     spectral_gap_, poincare_constant_ : float
         The smallest eigenvalue, and its inverse.
     rank_ : int
@@ -78,25 +87,35 @@ class DiffusionMap(EigenfunctionMap):
     score_ : object
         The score that was used, if any.
     cv_results_ : dict of ndarray
-        ``bandwidth``, ``regularization``, ``rank``, ``n_modes`` (how many of the requested modes every fold supports)
-        and the ``criterion`` to be maximized: the held-out sum of 1/λ (in squared median distances), or with a score
-        minus the sum of held-out residuals.
+        ``bandwidth``, ``regularization``, ``rank``, ``pointwise`` (whether the generator was applied at each sample),
+        ``n_modes`` (how many of the requested modes are accepted), the ``criterion`` to be maximized, the held-out sum
+        of 1/λ over them (in squared median distances), and ``residual``, which decides between nearly equal ones where
+        there is a score.
     n_features_in_ : int
 
     Notes
     -----
-    The estimator is that of Pillaud-Vivien and Bach (2023), "Kernelized diffusion maps", algorithms 1 and 2, with Ritz
-    values instead of penalized ones and forms by matrix products as in Cabannes and Bach (2023), algorithms 2 and 3.
+    The estimator is that of Pillaud-Vivien and Bach (2023), "Kernelized diffusion maps", algorithms 1 and 2, with forms
+    by matrix products as in Cabannes and Bach (2023), algorithms 2 and 3. Instead of penalized eigenvalues it reports
+    the geometric mean of Ritz values, which are too small in the samples that they were fitted to, and of Rayleigh
+    quotients on held-out samples, which are too large by as much.
+
     Time is O(n p²) and memory O(block p + p²) in addition to the samples, for any n: ``fit`` takes arrays, memory maps,
     lists of arrays, dask arrays and iterators of blocks. Landmarks and bandwidth are chosen on at most 50,000 random
     rows (of an iterator, the first ones: shuffle it, or give landmarks), then all rows are read once.
 
     At most one function for ten samples is used, those with the largest eigenvalues of the kernel matrix (but at least
-    as many as there are components): more could jump across every gap between samples, at no cost in energy. Modes that
-    held-out samples do not support are not reported: with too narrow a kernel there would be modes that vary
-    only between a landmark and its neighbors, and a gap that is too small. If fewer than ``n_components`` modes are
-    supported, fewer are returned, with a :class:`kmc.KmcWarning`. Regions without samples cannot be detected: samples
-    that are all in one of two wells have the spectrum of that well.
+    as many as there are components). A mode is accepted if the relative standard error of its eigenvalue is at most
+    .2 + 2 / √n, if the eigenvalue agrees within a factor of 1.5 with the Rayleigh quotient on held-out samples and with
+    the one in half of the functions, and if it lives on twenty samples or more, (Σ f²)² / Σ f⁴ (fewer of a small
+    sample, or with a score). Samples at landmarks are never held out: kernel sections have no gradient at their own
+    center. If fewer than ``n_components`` modes are accepted, fewer are returned, with a :class:`kmc.KmcWarning`. If
+    there is none, or if another setting shows a much slower one, a warning says that the samples hardly support any.
+
+    What samples cannot show: regions without samples (samples that are all in one of two wells have the spectrum of
+    that well), and, without a score, modes too sharp for the functions, such as a narrow barrier in ten dimensions: the
+    eigenvalue is then too large. Densities with power-law tails have no gap; the values are those of modes that the
+    samples resolve.
 
     Examples
     --------
@@ -168,14 +187,15 @@ class DiffusionMap(EigenfunctionMap):
         sample, source = look(source, SELECTION, rng)
         self.n_features_in_ = sample.x.shape[1]
         unit = median_distance(sample.counted())
-        search = generator_selection.GeneratorSearch(int(self.n_components), regularizations, unit)
+        search = generator_selection.GeneratorSearch(int(self.n_components), regularizations, sample, unit)
         seed = int(rng.integers(2**63))  # the same random numbers for all candidates
         for bandwidth in sorted(candidates(self, sample), reverse=True):
             space = self._space(sample, bandwidth, score, np.random.default_rng(seed))
-            search.add(space, bandwidth, sample.source())
+            search.add(space, bandwidth)
         if source.has_more_than(sample):
             search.use_all(source)
         self._keep(search, unit)
+        self._reach = None if self.landmarks_ is None else Reach.of(self.landmarks_, sample.x)
         return self
 
     def schrodinger(self, X: Any, log_density: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -197,11 +217,16 @@ class DiffusionMap(EigenfunctionMap):
             Zero first.
         functions : ndarray, shape (n, k + 1)
         """
-        modes = self.transform(X)
+        modes = self._modes_at(X)
         log_p = getattr(log_density, "log_density", log_density)
         log_p = check_vector(log_p(np.asarray(X, dtype=float)) if callable(log_p) else log_p, len(modes), "log_density")
         functions = np.exp(0.5 * log_p)[:, None] * np.column_stack([np.ones(len(modes)), modes])
         return np.append(0.0, self.eigenvalues_), functions
+
+    def _eigenfunctions(self, x: np.ndarray) -> np.ndarray:
+        if self._reach is not None:
+            self._reach.check(x)
+        return super()._eigenfunctions(x)
 
     def gradient(self, X: Any) -> np.ndarray:
         """Gradients of the eigenfunctions at the rows of X (n, d), shape (n, k, d); tangential if normals are given."""
@@ -214,6 +239,7 @@ class DiffusionMap(EigenfunctionMap):
     def _space(self, sample: Sample, bandwidth: float, score: Any, rng: np.random.Generator) -> TrialSpace:
         """The trial functions of one candidate."""
         kernel, points = kernel_of(self.kernel, bandwidth), sample.counted()
+        distinct, least = len(np.unique(points, axis=0)), self.n_components + 2
         if self.basis == "fourier":
             basis: Basis
             basis, matrix = _fourier(kernel, self.n_basis, points, self.tolerance, rng)
@@ -221,11 +247,10 @@ class DiffusionMap(EigenfunctionMap):
             basis = Representer(kernel, np.unique(points, axis=0))
             matrix = eigen_whitening(basis.gram(), self.tolerance)
         else:
-            whitened = whitened_sections(
-                self.kernel, bandwidth, draw_landmarks(self, sample, bandwidth, rng), self.tolerance
-            )
+            centers = draw_landmarks(self, sample, bandwidth, rng, max(distinct // SAMPLES_PER_LANDMARK, least))
+            whitened = whitened_sections(self.kernel, bandwidth, centers, self.tolerance)
             basis, matrix = whitened.basis, whitened.matrix
-        most = max(len(np.unique(points, axis=0)) // SAMPLES_PER_FUNCTION, self.n_components + 2)
+        most = max(distinct // SAMPLES_PER_FUNCTION, least)
         return TrialSpace(basis, matrix[:, :most], score, self.normals)
 
     def _fit_score(self, source: Source) -> Any:
@@ -249,30 +274,48 @@ class DiffusionMap(EigenfunctionMap):
         Larger is better; it is the held-out criterion for bandwidth and regularization. (A score function, the
         gradient of a log-density, is the parameter ``score_function``.)
         """
-        modes, gradients = self.transform(X), self.gradient(X)
+        modes, gradients = self._modes_at(X), self.gradient(X)
         return float(np.sum(modes.var(axis=0) / np.mean(np.sum(gradients**2, axis=2), axis=0)))
 
     def _keep(self, search: generator_selection.GeneratorSearch, unit: float) -> None:
         """Set the fitted attributes."""
-        best, space = search.best, search.space
-        modes = search.modes()
-        if len(modes.eigenvalues) < self.n_components:
-            warnings.warn(
-                f"{len(modes.eigenvalues)} of n_components={self.n_components} modes are supported by the samples "
-                f"(rank {best.rank}, bandwidth {best.bandwidth:.3g}): there are no more in eigenvalues_",
-                KmcWarning,
-                stacklevel=3,
+        row, judged, space, mean = search.best
+        if judged.plausible == 0:
+            raise ValueError(
+                f"no mode is supported by held-out samples (bandwidth={row.bandwidth:.3g}, rank {row.rank}): use a "
+                "wider kernel or more samples"
             )
-        self.basis_, self.kernel_ = space.basis, kernel_of(self.kernel, best.bandwidth)
+        hardly = judged.accepted == 0
+        judged = judged.first(judged.plausible if hardly else judged.accepted)
+        if hardly:
+            error = np.max(judged.std_errors / judged.eigenvalues)
+            warn(
+                f"the samples hardly support a mode: the {judged.accepted} in eigenvalues_ (of n_components="
+                f"{self.n_components}) have relative standard errors up to {error:.2g} or rest on few samples (rank "
+                f"{row.rank}, bandwidth {row.bandwidth:.3g})"
+            )
+        elif judged.accepted < self.n_components:
+            warn(
+                f"{judged.accepted} of n_components={self.n_components} modes are supported by the samples "
+                f"(rank {row.rank}, bandwidth {row.bandwidth:.3g}): there are no more in eigenvalues_"
+            )
+        elif not judged.confirmed():
+            warn(
+                "the score does not confirm the eigenvalues (residuals of L f = λ f bound their relative errors by "
+                f"{', '.join(f'{bound:.2g}' for bound in judged.bounds)}): they are those of the samples alone, and "
+                "too large if the functions cannot represent the modes; use more samples and functions (n_basis)"
+            )
+        self.basis_, self.kernel_ = space.basis, kernel_of(self.kernel, row.bandwidth)
         self.landmarks_ = getattr(space.basis, "centers", None)
-        self.eigenvalues_ = modes.eigenvalues / unit**2
-        coefficients = space.matrix @ modes.vectors
+        self.n_components_ = judged.accepted
+        self.eigenvalues_, self.std_errors_ = judged.eigenvalues / unit**2, judged.std_errors / unit**2
+        coefficients = space.matrix @ judged.modes.vectors
         peak = np.abs(coefficients).argmax(axis=0)
         self.coefficients_ = coefficients * np.sign(coefficients[peak, np.arange(len(peak))])
-        self.means_ = search.sums.mean @ self.coefficients_
+        self.means_ = mean @ self.coefficients_
         self.spectral_gap_ = float(self.eigenvalues_[0])
         self.poincare_constant_ = 1.0 / self.spectral_gap_
-        self.rank_, self.bandwidth_, self.regularization_ = best.rank, best.bandwidth, best.regularization
+        self.rank_, self.bandwidth_, self.regularization_ = row.rank, row.bandwidth, row.regularization
         self.cv_results_ = search.table()
 
 

@@ -1,8 +1,11 @@
 """Choice of bandwidth and regularization by the modes' performance on held-out samples.
 
-Without a score, the sum of 1/λ over held-out Rayleigh quotients is maximized: by the variational principle no functions
-exceed the true modes. With a score, the held-out residual of L f = λ f is minimized. Four fold sums of
-the same forms suffice for all regularizations.
+The sum of 1/λ over held-out Rayleigh quotients is maximized: by the variational principle no functions exceed the true
+modes, so that spurious ones are not rewarded. With a score, candidates that this sum hardly distinguishes are compared
+by held-out residuals of L f = λ f. Four fold sums of the same forms suffice for all regularizations.
+
+Samples at landmarks are never held out: a section of the kernel has no gradient at its own center, and modes that live
+on landmarks alone would pass for slow ones, or with a score for exact ones.
 """
 
 from __future__ import annotations
@@ -13,21 +16,24 @@ from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
+from scipy.spatial import cKDTree
 
 from kmc.forms import Forms, accumulate_folds
 from kmc.selection import held_out, numbers_or
-from kmc.source import Source, folds
-from kmc.spectral.trial import GeneratorModes, Pencil, TrialSpace, quotient, refined, residuals, ritz, subspace
+from kmc.source import Sample, Source, folds
+from kmc.spectral.judgment import AGREEMENT, Evidence, Judged, judge
+from kmc.spectral.trial import Pencil, TrialSpace
 
-REGULARIZATIONS = tuple(10.0 ** np.arange(-10, -1))
+REGULARIZATIONS = (1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """Candidates of ``regularization="cv"``, in mean eigenvalues of the Dirichlet form."""
 
 N_FOLDS = 4
 
-SPACE = 8
-LEAST_SPACE = 128
-"""Functions of the subspace in which the generator is applied: so many for each mode, and at least this number."""
+MOST_FOR_PARTICIPATION = 10_000
+"""Samples at which modes are evaluated, to count the points on which they live."""
+
+COINCIDENT = 1e-9
+"""Distance from a landmark, in median distances, below which a sample is that landmark."""
 
 
 class Row(NamedTuple):
@@ -36,12 +42,19 @@ class Row(NamedTuple):
     bandwidth: float
     regularization: float
     rank: int  # functions that the kernel matrix distinguishes
-    n_modes: int  # how many of the requested modes every fold supports
+    pointwise: bool  # whether the generator was applied at each sample
+    n_modes: int  # how many of the requested modes are accepted
     criterion: float  # larger is better
+    residual: float  # decides where the criteria are nearly equal: smaller is better
 
-    def order(self) -> tuple[int, float]:
-        """The key by which candidates are compared."""
-        return self.n_modes, self.criterion
+
+class Candidate(NamedTuple):
+    """Modes in a trial space."""
+
+    row: Row
+    judged: Judged
+    space: TrialSpace
+    mean: np.ndarray  # (p,) of the basis
 
 
 class FoldSums(NamedTuple):
@@ -65,127 +78,116 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> FoldSums:
     ValueError
         All weights are zero.
     """
-    x, labels = folds(source, N_FOLDS)
+    x, labels = _folds(space, source, unit)
     basis: Any = space  # the two forms need no gradients of it
     parts = accumulate_folds(basis, x, ("mass", "dirichlet"), labels, weights=source.weights)
-    parts = [part for part in parts if part.weight > 0]
-    if not parts:
+    if not any(part.weight > 0 for part in parts):
         raise ValueError("weights: expected some that are not zero")
     whole: Forms = reduce(add, parts)
 
     def pencil(forms: Forms, about: Forms | None = None) -> Pencil:
         return space.pencil(forms, about).scaled(unit)
 
-    left_out = held_out(parts, whole) if len(parts) > 1 else []
-    pairs = [(pencil(rest), pencil(part, rest)) for rest, part in left_out]
+    judges = [part for part in parts[:N_FOLDS] if 0 < part.weight < whole.weight]
+    pairs = [(pencil(rest), pencil(part, rest)) for rest, part in held_out(judges, whole)]
     return FoldSums(pencil(whole), pairs, whole.get("mean")[: space.basis.size] / whole.weight)
 
 
+def _folds(space: TrialSpace, source: Source, unit: float) -> tuple[Any, Any]:
+    """Samples, and the fold of each; those at landmarks are in a fold of their own, unless they are the majority."""
+    centers = getattr(space.basis, "centers", None)
+    if centers is None or not isinstance(source.x, np.ndarray):
+        return folds(source, N_FOLDS)
+    at_landmark = np.isfinite(cKDTree(centers).query(source.x, distance_upper_bound=COINCIDENT * unit)[0])
+    others = np.flatnonzero(~at_landmark)
+    if 2 * len(others) < len(source.x):
+        return folds(source, N_FOLDS)
+    labels = np.full(len(source.x), N_FOLDS)
+    labels[others] = folds(Source(source.x[others], None, len(others), False), N_FOLDS)[1]
+    return source.x, labels
+
+
 class GeneratorSearch:
-    """The candidates' table, and the sums of the best so far.
+    """The candidates' table, and the best so far.
 
     Parameters
     ----------
     count : int
         Number of requested modes.
-    candidates : sequence of float
+    epsilons : sequence of float
         Regularizations.
+    sample : Sample
+        Samples by which candidates are compared.
     unit : float
         A unit of length, so that results do not depend on the units of x.
     """
 
-    def __init__(self, count: int, candidates: Sequence[float], unit: float):
-        self._count, self._candidates, self._unit = count, candidates, unit
+    def __init__(self, count: int, epsilons: Sequence[float], sample: Sample, unit: float):
+        self._count, self._epsilons, self._unit = count, epsilons, unit
+        self._sample = sample
+        every = slice(None, None, -(-len(sample.x) // MOST_FOR_PARTICIPATION))
+        self._points = sample.x[every]
+        self._weights = np.ones(len(self._points)) if sample.weights is None else sample.weights[every]
         self._rows: list[Row] = []
-        self.best: Row
-        self.space: TrialSpace
-        self.sums: FoldSums
+        self._found: dict[bool, Candidate] = {}
+        self._least: Candidate | None = None
 
-    def add(self, space: TrialSpace, bandwidth: float, source: Source) -> None:
-        """Add the trial space of a bandwidth, with its sums over a source."""
-        sums = fold_sums(space, source, self._unit)
-        rows = self._compare(sums, bandwidth, self.best.n_modes if self._rows else 0)
-        row = max(rows, key=Row.order)
-        if not self._rows or row.order() > self.best.order():
-            self.best, self.space, self.sums = row, space, sums
-        self._rows += rows
+    @property
+    def best(self) -> Candidate:
+        """The best candidate; modes by the generator are preferred unless their sum of 1/λ is much smaller.
+
+        A Rayleigh quotient is an upper bound, up to noise. If that of another, plausible candidate is smaller than that
+        of the best, by more than their standard errors, it is returned instead, with no accepted mode.
+        """
+        best, pointwise = self._found[False], self._found.get(True)
+        if pointwise is not None and pointwise.judged.better_than(best.judged, 1 - 1 / AGREEMENT):
+            best = pointwise
+        least = self._least
+        if least is None or (best.judged.accepted and _first(best, -1.0) < _first(least, 1.0)):
+            return best
+        return least._replace(judged=least.judged._replace(accepted=0))
+
+    def add(self, space: TrialSpace, bandwidth: float) -> None:
+        """Add the trial space of a bandwidth."""
+        for candidate in self._candidates_in(space, bandwidth, self._sample.source()):
+            best = self._found.get(candidate.row.pointwise)
+            if best is None or candidate.judged.better_than(best.judged):
+                self._found[candidate.row.pointwise] = candidate
 
     def use_all(self, source: Source) -> None:
         """Sum over all samples in the best space, and choose the regularization again."""
-        self.sums = fold_sums(self.space, source, self._unit)
-        again = self._compare(self.sums, self.best.bandwidth, 0)
-        self.best = max(again, key=Row.order)
-        self._rows = [row for row in self._rows if row.bandwidth != self.best.bandwidth] + again
-
-    def modes(self) -> GeneratorModes:
-        """The supported modes of the best candidate.
-
-        Raises
-        ------
-        ValueError
-            There is none.
-        """
-        if self.best.n_modes == 0:
-            raise ValueError(
-                f"no mode is supported by held-out samples (bandwidth={self.best.bandwidth:.3g}, "
-                f"rank {self.best.rank}): use a wider kernel or more samples"
-            )
-        if self.sums.whole.cross is None:
-            return ritz(self.sums.whole, subspace(self.sums.whole, self.best.regularization, self.best.n_modes))
-        space = subspace(self.sums.whole, self.best.regularization, _space(self._count))
-        return refined(self.sums.whole, space, self.best.n_modes)
+        best = self.best
+        self._rows = [row for row in self._rows if row.bandwidth != best.row.bandwidth]
+        self._least = None
+        self._found = {
+            candidate.row.pointwise: candidate
+            for candidate in self._candidates_in(best.space, best.row.bandwidth, source)
+        }
 
     def table(self) -> dict[str, np.ndarray]:
         """``cv_results_``."""
         return {name: np.array([getattr(row, name) for row in self._rows]) for name in Row._fields}
 
-    def _compare(self, sums: FoldSums, bandwidth: float, least: int) -> list[Row]:
-        rank = len(sums.whole.mass)
-        scored = sums.whole.cross is not None
-        if scored and rank <= _space(self._count):  # the subspace is the whole space
-            return [Row(bandwidth, self._candidates[0], rank, *_by_residuals(sums, self._candidates[0], self._count))]
-        least = 0 if scored else least
-        rows = [Row(bandwidth, eps, rank, *_by_quotients(sums, eps, self._count, least)) for eps in self._candidates]
-        if not scored:
-            return rows
-        best = max(rows, key=Row.order)  # has the best subspace
-        return [Row(bandwidth, best.regularization, rank, *_by_residuals(sums, best.regularization, self._count))]
+    def _candidates_in(self, space: TrialSpace, bandwidth: float, source: Source) -> list[Candidate]:
+        """The best regularization, and with a score the modes by the generator in the same subspace."""
+        sums = fold_sums(space, source, self._unit)
+        values = (space.basis.values(self._points) - sums.mean) @ space.matrix
+        evidence = Evidence(sums.whole, sums.parts, values, self._weights)
+
+        def candidate(epsilon: float, pointwise: bool) -> Candidate:
+            judged = judge(evidence, epsilon, self._count, pointwise)
+            rank = len(sums.whole.mass)
+            row = Row(bandwidth, epsilon, rank, pointwise, judged.accepted, judged.criterion, judged.residual)
+            self._rows.append(row)
+            found = Candidate(row, judged, space, sums.mean)
+            if judged.plausible and (self._least is None or _first(found, 1.0) < _first(self._least, 1.0)):
+                self._least = found
+            return found
+
+        best = max((candidate(epsilon, False) for epsilon in self._epsilons), key=lambda one: one.judged.criterion)
+        return [best] if space.score is None else [best, candidate(best.row.regularization, True)]
 
 
-def _by_quotients(sums, regularization, count, least):
-    """Modes that all folds support, none if fewer than ``least``, and the held-out Σ 1/λ.
-
-    Variances and energies are summed over the folds before they are divided: a mode that jumps across a gap between
-    samples may have no energy in one fold, but rarely in all.
-    """
-    spaces = [subspace(fitted, regularization, count) for fitted, _ in sums.parts]
-    for k in range(spaces[0].shape[1], max(least, 1) - 1, -1):
-        mass, energy = np.zeros(k), np.zeros(k)
-        for (fitted, part), space in zip(sums.parts, spaces):
-            modes = ritz(fitted, space[:, :k])
-            known, variances, energies = quotient(modes, part)
-            if not known or len(variances) < k:
-                break
-            mass += variances
-            energy += energies
-        else:
-            return k, float(np.sum(mass / energy))
-    return 0, -np.inf
-
-
-def _by_residuals(sums, regularization, count):
-    """Modes that all folds support, and minus the sum of held-out residuals, where a missing mode counts as one."""
-    errors, known = np.ones((len(sums.parts), count)), np.zeros((len(sums.parts), count), bool)
-    for row, support, (fitted, part) in zip(errors, known, sums.parts):
-        try:
-            modes = refined(fitted, subspace(fitted, regularization, _space(count)), count)
-        except linalg.LinAlgError:
-            return 0, -np.inf
-        found = len(modes.eigenvalues)
-        support[:found], row[:found] = residuals(modes, part)
-    missing = np.flatnonzero(~np.all(known, axis=0))
-    return int(missing[0]) if len(missing) else count, -float(errors.mean(axis=0).sum())
-
-
-def _space(count):
-    return max(SPACE * count, LEAST_SPACE)
+def _first(candidate: Candidate, errors: float) -> float:
+    """The first eigenvalue plus so many standard errors."""
+    return float(candidate.judged.eigenvalues[0] + errors * candidate.judged.std_errors[0])

@@ -39,13 +39,15 @@ def candidates(model: Any, sample: Sample) -> list[float]:
     return found
 
 
-def draw_landmarks(model: Any, sample: Sample, bandwidth: float, rng: np.random.Generator) -> np.ndarray:
+def draw_landmarks(
+    model: Any, sample: Sample, bandwidth: float, rng: np.random.Generator, most: int | None = None
+) -> np.ndarray:
     """(m, d) landmarks by the parameters ``landmarks`` and ``n_basis`` of an estimator, not of zero weight."""
     points = sample.counted()
     if len(points) > MOST_FOR_LANDMARKS:
         points = points[np.sort(rng.choice(len(points), MOST_FOR_LANDMARKS, replace=False))]
     kernel = kernel_of(model.kernel, bandwidth)
-    return landmarks.choose(model.landmarks, points, model.n_basis, rng, kernel)
+    return landmarks.choose(model.landmarks, points, min(model.n_basis, most or model.n_basis), rng, kernel)
 
 
 def whitened_sections(kernel: Any, bandwidth: float, centers: np.ndarray, tolerance: float = 2e-8) -> Whitened:

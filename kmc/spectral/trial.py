@@ -23,9 +23,6 @@ from kmc.linalg import generalized_eigh
 
 Field = Callable[[np.ndarray], np.ndarray]
 
-LEAST_MASS = 0.02
-"""Held-out fraction of a mode's variance below which the mode is an artifact of the samples that it was fitted to."""
-
 
 @dataclass(frozen=True, eq=False)
 class TrialSpace(Basis):
@@ -146,6 +143,10 @@ class GeneratorModes(NamedTuple):
     eigenvalues: np.ndarray  # (k,)
     vectors: np.ndarray  # (r, k)
 
+    def first(self, count: int) -> GeneratorModes:
+        """The slowest ones."""
+        return GeneratorModes(self.eigenvalues[:count], self.vectors[:, :count])
+
 
 def subspace(pencil: Pencil, regularization: float, count: int) -> np.ndarray:
     """(r, count), the smoothest functions first; fewer if there are fewer functions."""
@@ -170,11 +171,9 @@ def ritz(pencil: Pencil, space: np.ndarray) -> GeneratorModes:
     return GeneratorModes(eigenvalues, whiten @ vectors)
 
 
-def quotient(modes: GeneratorModes, held_out: Pencil) -> tuple[bool, np.ndarray, np.ndarray]:
-    """Whether held-out samples support all modes, and each mode's variance and energy there."""
-    mass = _quadratic(held_out.mass, modes.vectors)
-    energy = _quadratic(held_out.dirichlet, modes.vectors)
-    return bool(np.all((mass > LEAST_MASS) & (energy > 0) & (modes.eigenvalues > 0))), mass, energy
+def energies(modes: GeneratorModes, held_out: Pencil) -> tuple[np.ndarray, np.ndarray]:
+    """Each mode's variance and energy E |∇f|² over other samples; their ratio is its Rayleigh quotient."""
+    return _quadratic(held_out.mass, modes.vectors), _quadratic(held_out.dirichlet, modes.vectors)
 
 
 def refined(pencil: Pencil, space: np.ndarray, count: int) -> GeneratorModes:
@@ -192,13 +191,15 @@ def refined(pencil: Pencil, space: np.ndarray, count: int) -> GeneratorModes:
     return GeneratorModes(eigenvalues[order].real, linalg.solve_triangular(lower, vectors.T, lower=True).T)
 
 
-def residuals(modes: GeneratorModes, held_out: Pencil) -> tuple[np.ndarray, np.ndarray]:
-    """Whether other samples support each mode, and its E |L f - λ f|² / (λ² E f²) there, at most one."""
+def residuals(modes: GeneratorModes, held_out: Pencil) -> np.ndarray:
+    """Each mode's E |L f - λ f|² / (λ² E f²) over other samples; NaN without a score."""
+    if held_out.square is None:
+        return np.full(len(modes.eigenvalues), np.nan)
     v, eigenvalues = modes.vectors, modes.eigenvalues
     mass = _quadratic(held_out.mass, v)
     residual = _quadratic(held_out.square, v) - 2 * eigenvalues * _quadratic(held_out.cross, v) + eigenvalues**2 * mass
-    known = (mass > LEAST_MASS) & (eigenvalues > 0)
-    return known, np.minimum(np.where(known, residual / np.where(known, eigenvalues**2 * mass, 1.0), 1.0), 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return residual / (eigenvalues**2 * mass)
 
 
 def _symmetric(matrix):
