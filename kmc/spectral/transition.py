@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
@@ -10,12 +9,16 @@ import numpy as np
 
 from kmc.bases import Basis
 from kmc.checks import Seed, as_generator, check_count
-from kmc.errors import KmcWarning
-from kmc.forms import Lagged, accumulate_folds_each
+from kmc.errors import warn
+from kmc.estimator import as_points
+from kmc.forms import Lagged, accumulate, accumulate_folds_each
 from kmc.kernels import Kernel
 from kmc.selection import Numbers, held_out
-from kmc.source import check_lagtime, folds, look, open_source
+from kmc.source import Source, check_lagtime, folds, is_stream, look, open_source
+from kmc.spectral.equilibrium import DRIFT, StationaryDensity, drift
 from kmc.spectral.generator_selection import N_FOLDS, regularizations
+from kmc.spectral.pairs import paired, refuse_two
+from kmc.spectral.reach import Reach
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
 from kmc.spectral.transition_functions import TransitionFunctions
 from kmc.spectral.transition_modes import (
@@ -54,8 +57,8 @@ class TransitionOperator(TransitionFunctions):
     landmarks : {"uniform", "pivoted-cholesky", "k-means"} or array_like, shape (m, d)
     reversible : bool
         Whether the process is reversible in time, as most Markov chain Monte Carlo is: then each pair of
-        samples counts in both directions, and the eigenvalues are real. If not, the modes are the singular functions of
-        VAMP (Wu and Noé 2020).
+        samples counts in both directions, and the eigenvalues are real; trajectories that start off equilibrium are
+        reweighted, see Notes. If not, the modes are the singular functions of VAMP (Wu and Noé 2020).
     random_state : int, Generator or None
         For the choice of landmarks.
 
@@ -86,6 +89,11 @@ class TransitionOperator(TransitionFunctions):
     of 2048 rows in turn). For an iterator the landmarks and the median distance come from the first 20,000 rows,
     otherwise from random ones. See [1]_ for the variational principle, [2]_ for the score.
 
+    If the modes of a reversible fit change, on average, by five standard errors from the starts to the ends of eight
+    trajectories or more, these did not start in equilibrium, and counting pairs in both directions would be wrong. The
+    pairs are then weighted by the stationary density from the operator without detailed balance ([3]_); see
+    :meth:`stationary_weights`.
+
     Modes that the trajectories never visit cannot be detected: if no trajectory leaves its basin, the slowest mode is
     that of the basins between trajectories, with an eigenvalue of one, and if all are in the same basin nothing
     indicates another.
@@ -94,6 +102,8 @@ class TransitionOperator(TransitionFunctions):
     ----------
     .. [1] Noé and Nüske (2013), "A variational approach to modeling slow processes in stochastic dynamical systems".
     .. [2] Wu and Noé (2020), "Variational approach for learning Markov processes from time series data".
+    .. [3] Wu, Nüske, Paul, Klus, Koltai and Noé (2017), "Variational Koopman models: slow collective variables and
+       molecular kinetics from short off-equilibrium simulations".
 
     Examples
     --------
@@ -140,7 +150,9 @@ class TransitionOperator(TransitionFunctions):
         X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
             Each item of a list is a trajectory, anything else is one trajectory; rows follow each other in time. Keep
             repeated rows, such as those after rejected proposals of a Markov chain.
-        y : ignored
+        y : array_like (n, d), optional
+            For pairs of states: the ones a lagtime after the rows of X, which then need not be a trajectory. Labels
+            (n,) are ignored.
         weights : array_like, shape (n,), or list of these, one for each trajectory, optional
             Weights of the samples, not negative; a pair has the weight of its first sample.
 
@@ -158,10 +170,10 @@ class TransitionOperator(TransitionFunctions):
             check_count(self, name, least)
         if not isinstance(self.reversible, (bool, np.bool_)):
             raise TypeError(f"reversible={self.reversible!r}: expected True or False")
-        epsilons = regularizations(self.regularization)
+        epsilons, self._density = regularizations(self.regularization), None
         rng = as_generator(self.random_state)
-        source = open_source(self, X, weights)
-        check_lagtime(source, self.lagtime)
+        source, lagtime, ends = self._pairs_or_trajectories(X, y, weights)
+        check_lagtime(source, lagtime)
         sample, source = look(source, MOST_FOR_LANDMARKS, rng)
         self.n_features_in_ = sample.x.shape[1]
         bandwidths = candidates(self, sample)
@@ -169,29 +181,90 @@ class TransitionOperator(TransitionFunctions):
         centers = [draw_landmarks(self, sample, b, np.random.default_rng(seed)) for b in bandwidths]
         bases = [whitened_sections(self.kernel, b, c) for b, c in zip(bandwidths, centers)]
         x, labels = folds(source, N_FOLDS)
-        sums = accumulate_folds_each(bases, x, ("lagged",), labels, weights=source.weights, lagtime=self.lagtime)
+        sums = accumulate_folds_each(bases, x, ("lagged",), labels, weights=source.weights, lagtime=lagtime)
         parts = [
             TransitionCandidate(b, basis, [part.get("lagged") for part in of])
             for b, basis, of in zip(bandwidths, bases, sums)
         ]
         selected = select(parts, epsilons, self.n_components, self.reversible)
+        if self.reversible:
+            selected = self._in_equilibrium(selected, source, lagtime, ends)
         self._keep(selected.modes, selected.candidate.basis)
+        self._reach = Reach.of(self.landmarks_, sample.x)
+        self._find_sets(sample.x)
         self.bandwidth_, self.regularization_ = selected.candidate.bandwidth, selected.regularization
         self.cv_results_ = selected.table
         return self
+
+    def _in_equilibrium(self, selected: Selected, source: Source, lagtime: int, ends: Any) -> Selected:
+        """The same, or where trajectories start off equilibrium the modes with weights that make up for it.
+
+        ``ends`` are the first and the last states of all trajectories, if they are not those of ``source``.
+        """
+        basis = selected.candidate.basis
+        if not isinstance(source.x, list) or not all(hasattr(x, "shape") for x in source.x):
+            return selected
+        trajectories = [np.asarray(x, dtype=float) for x in source.x]
+        if ends is None:
+            ends = tuple(np.array([x[row] for x in trajectories if len(x)]) for row in (0, -1))
+        moved = drift(basis, selected.modes, *ends)
+        if moved < DRIFT:
+            return selected
+        total = selected.candidate.total()
+        one_way = modes_of(total, selected.regularization, self.n_components, False)
+        density = StationaryDensity(basis, one_way)
+        weights, given = [density(x) for x in trajectories], source.weights
+        if given is not None:
+            rows = np.concatenate([np.asarray(w) for w in given]) if isinstance(given, (list, tuple)) else given
+            weights = list(np.split(np.concatenate(weights) * rows, np.cumsum([len(x) for x in trajectories])[:-1]))
+        flat = np.concatenate(weights)
+        share = flat.sum() ** 2 / (len(flat) * np.sum(flat**2))
+        warn(
+            f"the trajectories did not start in equilibrium (a mode changes by {moved:.0f} standard errors from their "
+            f"starts to their ends): samples are reweighted (Koopman reweighting, effective share {share:.2f}); for "
+            "score and ck_test pass weights=stationary_weights(X), or use reversible=False"
+        )
+        lagged = accumulate(basis, trajectories, ("lagged",), weights=weights, lagtime=lagtime).get("lagged")
+        self._density = density
+        return selected._replace(modes=modes_of(lagged, selected.regularization, self.n_components, True))
+
+    def _pairs_or_trajectories(self, X: Any, y: Any, weights: Any) -> tuple[Source, int, Any]:
+        """The data as trajectories, the number of rows between the states of a pair, and these states if given."""
+        refuse_two(X)
+        if y is None or np.asarray(y).ndim < 2:
+            return open_source(self, X, weights), self.lagtime, None
+        first = self._check_points(X, fitting=True, least=2)
+        found = paired(X, y, weights)
+        rows = sum(len(part) for part in found.trajectories)
+        source = Source(found.trajectories, np.concatenate(found.weights), rows, False)
+        return source, found.lagtime, (first, as_points(y, name="y"))
 
     def fit_transform(self, X: Any, y: Any = None, weights: Any = None) -> Any:
         """Fit, and return the modes along these trajectories; see :meth:`fit` and :meth:`transform`."""
         return self.fit(X, y, weights).transform(X)
 
+    def stationary_weights(self, X: Any) -> Any:
+        """Weights by which the samples count in this fit; ones if the trajectories started in equilibrium.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d), or list of these
+
+        Returns
+        -------
+        ndarray, shape (n,), or list of these
+        """
+        if isinstance(X, (list, tuple)) and is_stream(X):
+            return [self.stationary_weights(part) for part in X]
+        x = self._check_points(X)
+        return np.ones(len(x)) if self._density is None else self._density(x)
+
     def _keep(self, modes: TransitionModes, basis: Any) -> None:
         k = len(modes.singular_values)
         if k < self.n_components:
-            warnings.warn(
+            warn(
                 f"n_components={self.n_components}: the samples determine only {k} modes, and there are {k}; a larger "
-                "n_basis or a smaller bandwidth would give more",
-                KmcWarning,
-                stacklevel=3,
+                "n_basis or a smaller bandwidth would give more"
             )
         self._modes, self._basis = modes, basis
         self.landmarks_, self.rank_ = basis.basis.centers, basis.size
@@ -238,16 +311,20 @@ def select(
         i, j = divmod(int(np.nanargmax(scores)), len(epsilons))
     else:
         i, j = len(candidates) // 2, len(epsilons) // 2
-    c = covariances(candidates[i].total(), reversible)
-    ((left, right),) = subspaces(c, [epsilons[j]], count)
+    modes = modes_of(candidates[i].total(), epsilons[j], count, reversible)
     table = {
         "bandwidth": np.repeat([candidate.bandwidth for candidate in candidates], len(epsilons)),
         "regularization": np.tile(epsilons, len(candidates)),
         "score": scores.ravel() + 1.0,
     }
-    return Selected(
-        candidates[i], float(epsilons[j]), transition_ritz(c, left, right), table if scores.size > 1 else {}
-    )
+    return Selected(candidates[i], float(epsilons[j]), modes, table if scores.size > 1 else {})
+
+
+def modes_of(lagged: Lagged, epsilon: float, count: int, reversible: bool) -> TransitionModes:
+    """The leading modes at one regularization."""
+    c = covariances(lagged, reversible)
+    ((left, right),) = subspaces(c, [epsilon], count)
+    return transition_ritz(c, left, right)
 
 
 def _held_out(candidate: TransitionCandidate, epsilons, count, reversible) -> np.ndarray:

@@ -13,6 +13,8 @@ from kmc.forms import Lagged, accumulate, accumulate_folds
 from kmc.forms.stream import length
 from kmc.selection import held_out
 from kmc.source import BLOCK, Source, check_lagtime, check_repeatable, folds, is_stream
+from kmc.spectral.pairs import paired, refuse_two
+from kmc.spectral.reach import Reach
 from kmc.spectral.transition_modes import TransitionModel, TransitionModes, covariances, vamp2
 
 SEGMENTS = 16
@@ -30,6 +32,8 @@ class TransitionFunctions(Estimator):
     eigenvalues_: np.ndarray
     _modes: TransitionModes
     _basis: Whitened
+    _sets: dict[int, np.ndarray]
+    _reach: Reach
 
     def transform(self, X: Any) -> Any:
         """The modes at points: eigenfunctions, or left singular functions if not reversible; mean zero, variance one.
@@ -44,7 +48,11 @@ class TransitionFunctions(Estimator):
         """
         if isinstance(X, (list, tuple)) and is_stream(X):
             return [self.transform(part) for part in X]
+        return self._modes_at(X)
+
+    def _modes_at(self, X: Any) -> np.ndarray:
         x = self._check_points(X)
+        self._reach.check(x)
         modes = self._left()
         parts = [modes.values(x[start : start + BLOCK]) for start in range(0, len(x), BLOCK)]
         return np.concatenate(parts) - self._modes.left_mean
@@ -61,34 +69,42 @@ class TransitionFunctions(Estimator):
         sum of the true squared singular values. Parameters as in :meth:`fit`.
         """
         self._check_fitted()
-        if not is_stream(X):
+        refuse_two(X)
+        lagtime = self.lagtime
+        if y is not None and np.asarray(y).ndim == 2:
+            X, weights, lagtime = paired(self._check_points(X), y, weights)
+        elif not is_stream(X):
             X = self._check_points(X)
-        check_lagtime(Source(X, None, length(X), False), self.lagtime)
+        check_lagtime(Source(X, None, length(X), False), lagtime)
         modes = self._modes
         k = modes.left.shape[1]
         both = modes.left if self.reversible else np.column_stack([modes.left, modes.right])
         basis = Whitened(self._basis.basis, self._basis.matrix @ both)
-        lagged = accumulate(basis, X, ("lagged",), weights=weights, lagtime=self.lagtime).get("lagged")
+        lagged = accumulate(basis, X, ("lagged",), weights=weights, lagtime=lagtime).get("lagged")
         left = np.eye(basis.size)[:, :k]
         right = np.eye(basis.size)[:, -k:]
         return 1.0 + vamp2(covariances(lagged, self.reversible), left, right)
 
-    def memberships(self, X: Any, n_sets: int = 2) -> np.ndarray:
+    def memberships(self, X: Any, n_sets: int = 2) -> Any:
         """Memberships of points in metastable sets, the corners of the simplex that the n_sets - 1 slowest modes fill.
+
+        The corners are those of the samples of the fit (of at most 20,000 random ones).
 
         Parameters
         ----------
-        X : array_like, shape (n, d)
+        X : array_like, shape (n, d), or list of these
         n_sets : int
 
         Returns
         -------
-        ndarray, shape (n, n_sets)
+        ndarray, shape (n, n_sets), or list of these
             Linear in the modes; rows sum to one, entries may be slightly outside [0, 1]. The largest entry of a row
             (``argmax(axis=1)``) is its set.
         """
         rotation = self._membership_matrix(n_sets)
-        modes = self.transform(X)[:, : n_sets - 1]
+        if isinstance(X, (list, tuple)) and is_stream(X):
+            return [self.memberships(part, n_sets) for part in X]
+        modes = self._modes_at(X)[:, : n_sets - 1]
         return rotation[0] + modes @ rotation[1:]
 
     def ck_test(self, X: Any, n_sets: int = 2, multiples: int = 5, weights: Any = None) -> CKTest:
@@ -148,7 +164,19 @@ class TransitionFunctions(Estimator):
         most = len(self.eigenvalues_) + 1
         if not is_whole(n_sets) or not 2 <= n_sets <= most:
             raise ValueError(f"n_sets={n_sets!r}: expected a whole number from 2 to {most}, one more than the modes")
-        return membership_matrix(self.transform(self.landmarks_)[:, : n_sets - 1])
+        if n_sets not in self._sets:
+            raise ValueError(f"n_sets={n_sets}: the modes of the samples have no {n_sets} corners, ask for fewer sets")
+        return self._sets[n_sets]
+
+    def _find_sets(self, x: np.ndarray) -> None:
+        """The matrices of memberships for each number of sets, by the corners of samples (n, d)."""
+        modes = self._modes_at(x)
+        self._sets = {}
+        for n_sets in range(2, modes.shape[1] + 2):
+            try:
+                self._sets[n_sets] = membership_matrix(modes[:, : n_sets - 1])
+            except (ValueError, np.linalg.LinAlgError):  # no more corners
+                break
 
 
 class CKTest(NamedTuple):

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from kmc.errors import KmcWarning
 from kmc.spectral import TransitionOperator
 from kmc.spectral.transition_functions import corners, membership_matrix
 from tests.oracles import transition as oracle
@@ -93,3 +94,29 @@ def test_bad_input(options, error, message):
     operator = TransitionOperator(**EXACT).fit(TRAJECTORIES)
     with pytest.raises(error, match=message):
         operator.ck_test(**({"X": TRAJECTORIES} | options))
+
+
+def test_a_rare_state_is_found():
+    """Half a per cent of the samples; among 200 landmarks it is missing in one of three fits."""
+    matrix = np.array([[0.99, 0.009, 0.001], [0.009, 0.99, 0.001], [0.09, 0.09, 0.82]])
+    for seed in range(3):
+        place = walk(matrix, 20_000, seed)
+        x = 5.0 * place + 0.3 * np.random.default_rng(seed).standard_normal(place.shape)
+        operator = TransitionOperator(n_components=2, n_basis=40, bandwidth=2.0, regularization=1e-6, random_state=seed)
+        found = operator.fit(x).memberships(x, 3).argmax(axis=1)
+        assert all(np.mean(found == found[place[:, 0] == k][0]) < 0.7 for k in range(3))
+        assert np.mean(found[place[:, 0] == 2] == found[place[:, 0] == 2][0]) > 0.95
+        assert found[place[:, 0] == 2][0] not in (np.bincount(found[place[:, 0] == k]).argmax() for k in (0, 1))
+
+
+def test_memberships_take_lists():
+    operator = TransitionOperator(**EXACT).fit(TRAJECTORIES)
+    parts = operator.memberships(TRAJECTORIES, 3)
+    assert len(parts) == len(TRAJECTORIES)
+    np.testing.assert_array_equal(parts[1], operator.memberships(TRAJECTORIES[1], 3))
+
+
+def test_far_from_the_data():
+    operator = TransitionOperator(**EXACT).fit(TRAJECTORIES)
+    with pytest.warns(KmcWarning, match="1 of 2 points in X are farther than .* from all landmarks"):
+        operator.transform([[1.0], [500.0]])
