@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse import csgraph
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
 
 from kmc.bases import Basis
 from kmc.bases.base import as_basis, is_basis
 from kmc.checks import check_count, check_number, length
-from kmc.errors import KmcWarning
+from kmc.errors import warn
 from kmc.forms import accumulate
 from kmc.selection import Numbers
 from kmc.source import gathered
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.galerkin_method import whitening
-from kmc.spectral.neighbors import Neighbors, automatic_bandwidth, gaussian
+from kmc.spectral.neighbors import Neighbors, automatic_count, dimension, exponent, gaussian, local_bandwidths
 
 DENSE = 500
 """Points up to which all eigenvectors are computed."""
+
+FACTORIZED = 3000
+"""Points up to which the matrix is factorized in any dimension: the factors fill up as dimension and points grow."""
+
+ITERATIONS = 300
+"""Restarts of the Lanczos method, at most."""
+
+BEYOND = 10.0
+"""Bandwidths from the nearest point of the fit beyond which there is a warning."""
+
+NARROWER = 0.7
+DEPENDS = 0.14
+"""A fit is repeated with so many times the automatic bandwidths: a larger change of log λ₁ causes a warning."""
 
 NO_EDGE = 1e-10
 """Weights below this, relative to the square roots of the two degrees, count as zero."""
@@ -31,9 +43,11 @@ NO_EDGE = 1e-10
 class GraphLaplacian(EigenfunctionMap):
     r"""Eigenfunctions of the Laplacian by finite differences between neighbors.
 
-    With Gaussian weights :math:`k_{ij} = \exp(-|x_i - x_j|^2 / 2h^2)`, degrees :math:`q_i = \sum_j k_{ij}` and
+    With Gaussian weights :math:`k_{ij} = \exp(-|x_i - x_j|^2 / 2 h_i h_j)`, degrees :math:`q_i = \sum_j k_{ij}` and
     :math:`w_{ij} = k_{ij} / (q_i q_j)^\alpha`, these are diffusion maps (Coifman and Lafon 2006): the eigenvectors of
-    :math:`(I - D^{-1} W) / (h^2/2)`, :math:`D_{ii} = \sum_j w_{ij}`, extended to other points by Nyström's formula.
+    :math:`(I - D^{-1} W) / (h^2/2)`, :math:`D_{ii} = \sum_j w_{ij}`, extended to other points by Nyström's formula. By
+    default the bandwidths :math:`h_i \propto q_i^{-1/d}` follow the density of the samples, with the exponents for
+    which the limit is the same operator (Berry and Harlim 2016, "Variable bandwidth diffusion kernels").
     With a ``basis`` the energy :math:`\sum_{ij} w_{ij} (f(x_i) - f(x_j))^2 / 2` is restricted to the span of its
     functions, a p × p instead of an n × n problem: equation 16 and appendix B.1 of Cabannes and Bach (2023).
 
@@ -45,9 +59,11 @@ class GraphLaplacian(EigenfunctionMap):
     ----------
     n_components : int
     bandwidth : float or "auto"
-        h, in the units of X. "auto": where d log(sum of all weights) / d log h is largest.
-    n_neighbors : int or None
-        Number of neighbors of each point, including itself; None joins all, in O(n²) time.
+        h, in the units of X, the same everywhere. "auto": local bandwidths, such that the last neighbor of nearly all
+        points is three of them away; with a ``basis``, their median everywhere.
+    n_neighbors : int, "auto" or None
+        Number of neighbors of each point, including itself; "auto": a twelfth of the points, but from 64 to 256. None
+        joins all, in O(n²) time.
     alpha : float
         Between 0 and 1.
     basis : Basis, optional
@@ -58,7 +74,11 @@ class GraphLaplacian(EigenfunctionMap):
     eigenvalues_ : ndarray, shape (k,)
         Ascending, without the constant.
     bandwidth_ : float
-        h.
+        h, or the median of local ones.
+    bandwidths_ : ndarray, shape (n,)
+        Of each point of the fit.
+    dimension_ : int
+        Of the data, estimated from the distances of neighbors.
     embedding_ : ndarray, shape (n, k)
         The eigenfunctions at the points of the fit: mean zero and variance one, in the weights that α implies.
     n_features_in_ : int
@@ -69,6 +89,9 @@ class GraphLaplacian(EigenfunctionMap):
     :class:`DiffusionMap` and of ``benchmarks/spectral_galerkin.py``. Time O(n log n) for few neighbors in few
     dimensions. Points of the fit are mapped to their rows of the embedding; others, without a basis, by Nyström's
     formula over their nearest points of the fit.
+
+    Eigenproblems in one or two dimensions, and of up to 3,000 points, are solved with a sparse factorization, others by
+    the Lanczos method, with a bound on its iterations.
 
     Memory is O(n d + n k) for k neighbors, O(n²) if all points are joined.
 
@@ -86,7 +109,7 @@ class GraphLaplacian(EigenfunctionMap):
         self,
         n_components: int = 10,
         bandwidth: Numbers = "auto",
-        n_neighbors: int | None = 64,
+        n_neighbors: int | str | None = "auto",
         alpha: float = 0.5,
         basis: Basis | None = None,
     ):
@@ -113,38 +136,43 @@ class GraphLaplacian(EigenfunctionMap):
         Raises
         ------
         ValueError, TypeError
-            Points are invalid, or a parameter is out of its range; the message names it.
+            Points are invalid, or a parameter is out of its range; the message names it. Or the eigenproblem was not
+            solved within the bound on iterations.
 
         Warns
         -----
         KmcWarning
-            The graph is not connected, so eigenfunctions only say which part a point is in; or there are fewer
-            eigenfunctions than ``n_components``.
+            The graph is not connected, so eigenfunctions only say which part a point is in; there are fewer
+            eigenfunctions than ``n_components``; or with automatic bandwidths, the first eigenvalue changes by more
+            than a seventh if they are narrower: the samples do not determine it.
         """
         x = self._check_points(gathered(X)[0], fitting=True, least=3)
         check_count(self, "n_components", 1)
         check_number(self, "alpha", 0, 1, ends="[]")
-        if self.n_neighbors is not None:
+        if isinstance(self.n_neighbors, str) and self.n_neighbors != "auto":
+            raise ValueError(f"n_neighbors={self.n_neighbors!r}: expected 'auto', None or a whole number of at least 2")
+        if self.n_neighbors is not None and self.n_neighbors != "auto":
             check_count(self, "n_neighbors", 2)
         if self.basis is not None and not is_basis(self.basis):
             raise TypeError(f"basis={self.basis!r}: expected None or an object of kmc.bases")
         if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
             raise ValueError(f"bandwidth={self.bandwidth!r}: expected 'auto' or a positive number")
-        graph = Neighbors(x, self.n_neighbors)
+        graph = Neighbors(x, automatic_count(len(x)) if self.n_neighbors == "auto" else self.n_neighbors)
         self._graph = graph
-        self.bandwidth_ = (
-            automatic_bandwidth(graph) if isinstance(self.bandwidth, str) else length("bandwidth", self.bandwidth)
-        )
+        self.dimension_ = dimension(graph.local())
+        local = isinstance(self.bandwidth, str)
+        h = local_bandwidths(graph) if local else np.full(len(x), length("bandwidth", self.bandwidth))
+        self.bandwidth_ = float(np.median(h))
         if self.basis is None:
-            self._fit_graph(graph)
+            self.bandwidths_ = h
+            self._fit_graph(
+                graph, self.alpha + 0.5 * (self.dimension_ + 2) * exponent(self.dimension_) if local else self.alpha
+            )
         else:
+            self.bandwidths_ = np.full(len(x), self.bandwidth_)
             self._fit_basis(graph, as_basis(self.basis))
         if len(self.eigenvalues_) < self.n_components:
-            warnings.warn(
-                f"n_components={self.n_components}: there are only {len(self.eigenvalues_)} eigenfunctions",
-                KmcWarning,
-                stacklevel=2,
-            )
+            warn(f"n_components={self.n_components}: there are only {len(self.eigenvalues_)} eigenfunctions")
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:  # type: ignore[override]
@@ -157,25 +185,43 @@ class GraphLaplacian(EigenfunctionMap):
             raise TypeError("basis=None: eigenvectors of a graph have no gradients, fit with a basis")
         return super().gradient(X)
 
-    def _fit_graph(self, graph):
-        """Eigenvectors of D^-1/2 W D^-1/2, which is similar to D^-1 W."""
-        weights = graph.matrix(self.bandwidth_)
-        self._degree_powers = weights.sum(axis=1) ** -self.alpha  # q^-α
-        weights = _scaled(weights, self._degree_powers)
+    def _fit_graph(self, graph, alpha):
+        """Eigenvectors of (D - W) f = λ D h²/2 f.
+
+        With bandwidths proportional to q^β, the exponent that gives the operator of α is α + (d + 2) β / 2, applied to
+        the density estimate with weights h^-d (Berry and Harlim 2016, corollary 1).
+        """
+        count = min(self.n_components + 1, len(graph.points) - 1)
+        solved = self._solve(graph, self.bandwidths_, alpha, count)
+        self._degree_powers, self.eigenvalues_, vectors, mass = solved
+        self.embedding_ = vectors * np.sqrt(mass.sum() / mass)[:, None]
+        if isinstance(self.bandwidth, str):
+            first = self._solve(graph, NARROWER * self.bandwidths_, alpha, min(2, count))[1][0]
+            if not abs(np.log(max(first, 1e-300) / max(self.eigenvalues_[0], 1e-300))) < DEPENDS:
+                warn(
+                    f"the first eigenvalue depends on the bandwidth: {self.eigenvalues_[0]:.4g}, and {first:.4g} with "
+                    f"{NARROWER} times the bandwidths; give more points or more n_neighbors, or fit a DiffusionMap"
+                )
+
+    def _solve(self, graph, h, alpha, count):
+        """q^-α (n,), eigenvalues and vectors of S^-1 (D - W) S^-1, and S² = D h²/2 (n,)."""
+        weights = graph.matrix(h)
+        powers = (weights.sum(axis=1) * (h / self.bandwidth_) ** -self.dimension_) ** -alpha
+        weights = _scaled(weights, powers)
         degrees = weights.sum(axis=1)
         similar = _scaled(weights, degrees**-0.5)
-        _warn_of_parts(similar)
-        values, vectors = _greatest(similar, min(self.n_components + 1, len(degrees) - 1))
-        functions = vectors * np.sqrt(degrees.sum() / degrees)[:, None]
-        self.eigenvalues_ = (1.0 - values[1:]) / (0.5 * self.bandwidth_**2)
-        self.embedding_, self._transition_eigenvalues = functions[:, 1:], values[1:]
+        if h is self.bandwidths_:
+            _warn_of_parts(similar)
+        rates = np.sqrt(2.0) / h
+        values, vectors = _least(_scaled(similar, rates), rates**2, count, self.dimension_)
+        return powers, values[1:], vectors[:, 1:], degrees / rates**2
 
     def _fit_basis(self, graph, basis):
         """Galerkin: energy and second moments of the functions, for the density p^(2 - 2α) that α implies."""
         phi = basis.values(graph.points)
-        q = np.concatenate([np.asarray(k.sum(axis=1)) for _, k in graph.rows(self.bandwidth_)])
+        q = np.concatenate([np.asarray(k.sum(axis=1)) for _, k in graph.rows(self.bandwidths_)])
         scaled, energy = q**-self.alpha, np.zeros((basis.size, basis.size))
-        for rows, k in graph.rows(self.bandwidth_):
+        for rows, k in graph.rows(self.bandwidths_):
             spread = k @ (np.column_stack([phi, np.ones(len(q))]) * scaled[:, None])
             spread *= scaled[rows, None]
             energy += phi[rows].T @ (spread[:, -1:] * phi[rows] - spread[:, :-1])
@@ -189,14 +235,25 @@ class GraphLaplacian(EigenfunctionMap):
         self.eigenvalues_, self.embedding_ = values[: self.n_components], phi @ coefficients - self.means_
 
     def _eigenfunctions(self, x):
-        """Combinations of the basis; without one, f(x) = Σ_j P(x, x_j) f(x_j) / μ, or the value at a fitted point."""
+        """Combinations of the basis; without one Σ_j P(x, x_j) f(x_j) / (1 - λ h²/2), or values of the fit."""
         if self.basis is not None:
             return super()._eigenfunctions(x)
         s, indices = self._graph.nearest(x)
-        weights = gaussian(s - s.min(axis=1, keepdims=True), self.bandwidth_) * self._degree_powers[indices]
-        weights /= weights.sum(axis=1, keepdims=True)
-        out = np.einsum("nk,nkj->nj", weights, self.embedding_[indices]) / self._transition_eigenvalues
         own = np.take_along_axis(indices, np.argmin(s, axis=1)[:, None], axis=1)[:, 0]
+        h = self.bandwidths_[own]
+        squares = h[:, None] * self.bandwidths_[indices]
+        exponents = s / squares
+        weights = gaussian(exponents - exponents.min(axis=1, keepdims=True), 1.0) * self._degree_powers[indices]
+        weights /= weights.sum(axis=1, keepdims=True)
+        out = np.einsum("nk,nkj->nj", weights, self.embedding_[indices]) / (
+            1.0 - np.outer(0.5 * h**2, self.eigenvalues_)
+        )
+        beyond = np.count_nonzero(s.min(axis=1) > (BEYOND * h) ** 2)
+        if beyond:
+            warn(
+                f"{beyond} of {len(x)} points in X are farther than {BEYOND:g} bandwidths from all points of the fit: "
+                "the eigenfunctions are not known there, and those of the nearest points are given"
+            )
         known = s.min(axis=1) == 0.0
         out[known] = self.embedding_[own[known]]
         return out
@@ -206,11 +263,9 @@ def _warn_of_parts(similar):
     """Warn of disconnected parts; weights that are negligible relative to the degrees connect nothing."""
     parts = csgraph.connected_components(sparse.csr_array(similar > NO_EDGE), directed=False)[0]
     if parts > 1:
-        warnings.warn(
+        warn(
             f"the graph has {parts} parts that are not connected: the first {parts - 1} eigenfunctions only say which "
-            "part a point is in; raise n_neighbors or the bandwidth",
-            KmcWarning,
-            stacklevel=4,
+            "part a point is in; raise n_neighbors or the bandwidth"
         )
 
 
@@ -222,14 +277,39 @@ def _scaled(weights, factors):
     return (diagonal @ weights @ diagonal).tocsr()
 
 
-def _greatest(matrix, count):
-    """The largest eigenvalues of a symmetric matrix, descending, and their vectors."""
-    n = matrix.shape[0]
+def _least(matrix, diagonal, count, dimension):
+    """The smallest eigenvalues of diag(diagonal) - matrix, ascending, and their vectors.
+
+    Raises
+    ------
+    ValueError
+        The iteration did not converge.
+    """
+    n = len(diagonal)
     if n <= DENSE or not sparse.issparse(matrix):
-        dense = matrix.toarray() if sparse.issparse(matrix) else matrix
-        values, vectors = linalg.eigh(dense, subset_by_index=[n - count, n - 1], check_finite=False)
-    else:
-        start = np.random.default_rng(0).standard_normal(n)  # the same for every fit
-        values, vectors = eigsh(matrix, count, which="LA", v0=start, ncv=min(n, max(4 * count, 40)))
-    order = np.argsort(values)[::-1]
+        dense = np.diag(diagonal) - (matrix.toarray() if sparse.issparse(matrix) else matrix)
+        return linalg.eigh(dense, subset_by_index=[0, count - 1], check_finite=False)
+    system = (sparse.dia_array((diagonal[None], [0]), shape=(n, n)) - matrix).tocsc()
+    start = np.random.default_rng(0).standard_normal(n)  # the same for every fit
+    options = {"k": count, "v0": start, "ncv": min(n, max(4 * count, 40)), "maxiter": ITERATIONS}
+    try:
+        if n <= FACTORIZED or dimension <= 2:
+            shift = -1e-9 * diagonal.max()
+            factors = splu(
+                system - shift * sparse.eye_array(n, format="csc"),
+                permc_spec="MMD_AT_PLUS_A",
+                diag_pivot_thresh=0.0,
+                options={"SymmetricMode": True},
+            )
+            inverse = LinearOperator((n, n), factors.solve, dtype=float)
+            values, vectors = eigsh(system, sigma=shift, OPinv=inverse, **options)
+        else:
+            values, vectors = eigsh(system, which="SA", **options)
+    except ArpackNoConvergence as error:
+        raise ValueError(
+            f"the {count} smallest eigenvalues of the graph on n={n} points (dimension {dimension}) "
+            f"did not converge in {ITERATIONS} iterations: ask for fewer components, give fewer points or a larger "
+            "bandwidth, or fit a DiffusionMap"
+        ) from error
+    order = np.argsort(values)
     return values[order], vectors[:, order]

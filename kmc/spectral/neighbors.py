@@ -15,8 +15,12 @@ BLOCK = 1024
 """Rows per block of distances to all points."""
 
 
+REACH = 3.0
+"""Distance of the last neighbor of a typical point, in bandwidths: beyond it the weights are below .011."""
+
+
 class Neighbors:
-    """The Gaussian weights exp(-|x_i - x_j|² / (2 bandwidth²)) of a graph on a sample.
+    """The Gaussian weights exp(-|x_i - x_j|² / (2 h_i h_j)) of a graph on a sample.
 
     Parameters
     ----------
@@ -46,46 +50,74 @@ class Neighbors:
         distances, indices = self._tree.query(x, np.arange(1, self.count + 1))
         return distances**2, indices
 
-    def rows(self, bandwidth: float) -> Iterator[tuple[slice, Any]]:
-        """The symmetric weights in blocks of rows (b, n): sparse, or dense if all points are joined."""
+    def local(self) -> np.ndarray:
+        """Distances (n, k) to nearest points, ascending from zero."""
         if self.distances is not None:
-            yield slice(0, len(self.points)), self.matrix(bandwidth)
+            return np.sqrt(self.distances)
+        return cKDTree(self.points).query(self.points, np.arange(1, automatic_count(len(self.points)) + 1))[0]
+
+    def rows(self, h: np.ndarray) -> Iterator[tuple[slice, Any]]:
+        """The symmetric weights for bandwidths (n,), in blocks of rows (b, n): sparse, or dense if all are joined."""
+        if self.distances is not None:
+            yield slice(0, len(self.points)), self.matrix(h)
             return
         for start in range(0, len(self.points), BLOCK):
             rows = slice(start, start + BLOCK)
-            yield rows, gaussian(squared_distances(self.points[rows], self.points), bandwidth)
+            yield rows, gaussian(squared_distances(self.points[rows], self.points), h[rows, None] * h)
 
-    def matrix(self, bandwidth: float) -> Any:
-        """The symmetric weights (n, n): sparse, or dense if all points are joined."""
+    def matrix(self, h: np.ndarray) -> Any:
+        """The symmetric weights (n, n) for bandwidths (n,): sparse, or dense if all points are joined."""
         if self.distances is None:
-            return gaussian(squared_distances(self.points, self.points), bandwidth)
+            return gaussian(squared_distances(self.points, self.points), h[:, None] * h)
         n, k = self.distances.shape
-        values = gaussian(self.distances, bandwidth)
+        values = gaussian(self.distances, h[:, None] * h[self._indices])
         directed = sparse.csr_array((values.ravel(), self._indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
         return directed.maximum(directed.T).tocsr()
 
 
-def gaussian(s: np.ndarray, bandwidth: float) -> np.ndarray:
-    """exp(-s / (2 bandwidth²)) at squared distances of any shape."""
-    return np.exp(s / (-2.0 * bandwidth**2))
+def automatic_count(n: int) -> int:
+    """Number of neighbors for n points: more points allow narrower bandwidths, but not at fewer neighbors."""
+    return min(n, max(n // 12, 64), 256)
 
 
-def automatic_bandwidth(neighbors: Neighbors, most: int = 2000) -> float:
-    r"""The bandwidth at which the weights change most, as a power of it.
+def gaussian(s: np.ndarray, square: Any) -> np.ndarray:
+    """exp(-s / (2 h²)) at squared distances s, for squared bandwidths."""
+    return np.exp(s / (-2.0 * square))
 
-    The sum S of all weights grows as bandwidth^dimension where the graph sees the data as a manifold, and more slowly
-    where it sees single points or a blob: this maximizes d log S / d log bandwidth (Coifman, Shkolnisky, Sigworth and
-    Singer 2008; Berry, Giannakis and Harlim 2015).
+
+def dimension(r: np.ndarray) -> int:
+    """Dimension of data with distances (n, k) to neighbors, ascending: by maximum likelihood, rounded.
+
+    Levina and Bickel (2005), "Maximum likelihood estimation of intrinsic dimension".
     """
-    s = neighbors.distances
-    if s is None:
-        points = neighbors.points[np.linspace(0, len(neighbors.points) - 1, most).astype(int)]
-        s = squared_distances(points if len(neighbors.points) > most else neighbors.points, neighbors.points[:most])
-    if not np.any(s > 0):
-        raise ValueError("all neighbors in X are at distance zero: give a bandwidth, or raise n_neighbors")
-    grid = np.exp(np.linspace(0.5 * np.log(s[s > 0].min()), 0.5 * np.log(s.max()), 200))
-    slopes = []
-    for bandwidth in grid:
-        weights = gaussian(s, bandwidth)
-        slopes.append(np.sum(weights * s) / (bandwidth**2 * np.sum(weights)))
-    return float(grid[int(np.argmax(slopes))])
+    r = r[r[:, -1] > 0]
+    logs = np.log(r[:, -1:] / np.maximum(r[:, 1:-1], 1e-3 * r[:, -1:]))
+    return max(round(logs.size / logs.sum()), 1) if logs.sum() > 0 else 1
+
+
+def local_bandwidths(neighbors: Neighbors) -> np.ndarray:
+    """Bandwidths (n,) proportional to q^(-1/d) for a density q in d dimensions: all see about as many neighbors.
+
+    The density is a kernel estimate whose own bandwidths are distances of neighbors.
+
+    Raises
+    ------
+    ValueError
+        Half of the neighbors of some point are at distance zero from it.
+    """
+    r = neighbors.local()
+    middle = r[:, r.shape[1] // 2]
+    if not np.all(middle > 0):
+        raise ValueError(
+            f"bandwidth='auto': {r.shape[1] // 2} neighbors of some point in X are at distance zero from it; drop "
+            "repeated points, raise n_neighbors or give a bandwidth"
+        )
+    d = dimension(r)
+    density = gaussian(r**2, (0.5 * middle[:, None]) ** 2).sum(axis=1) / middle**d
+    width = density ** exponent(d)
+    return width * (np.quantile(r[:, -1] / width, 0.1) / REACH)
+
+
+def exponent(d: int) -> float:
+    """β of bandwidths proportional to q^β in d dimensions: as many neighbors everywhere, but not as wide in tails."""
+    return -1.0 / max(d, 2)
