@@ -20,6 +20,11 @@ LEVELS = (100.0, 10.0, 1.0)
 NOISES = (0.02, 0.05, 0.1, 0.2, 0.5)
 """Candidates of ``noise="cv"``, in units of the root mean square of the columns' standard deviations."""
 
+AUTOMATIC = 0.5
+"""``noise="auto"``, in the same units. With 500 samples of N(0, I2) the squared error is .06 of the score's mean square
+(.48 at .2, 4.6 at .1), and .3 of it for N(0, I10).
+"""
+
 HIDDEN = (10, 30, 100)
 """Candidates of ``n_hidden="cv"``."""
 
@@ -46,10 +51,11 @@ class DenoisingAutoencoder(ScoreEstimator):
     ----------
     n_hidden : int, "cv" or sequence of int
         Size of the code. "cv" compares 10, 30 and 100.
-    noise : float, "cv" or sequence of float
+    noise : float, "auto", "cv" or sequence of float
         σ, in the units of X and the same for all columns: standardize columns with different units first. It acts like
         a bandwidth, and matters as much: a good value is the width of the narrowest structure, or a little
-        less. "cv" compares .02, .05, .1, .2 and .5 of the root mean square of the columns' standard deviations.
+        less. "auto" is half the root mean square of the columns' standard deviations, "cv" compares .02, .05, .1, .2
+        and .5 of it.
     max_iter : int
         Iterations of L-BFGS at each of the three levels of noise.
     n_corruptions : int
@@ -104,7 +110,7 @@ class DenoisingAutoencoder(ScoreEstimator):
     def __init__(
         self,
         n_hidden: Any = 100,
-        noise: Any = 0.1,
+        noise: Any = "auto",
         max_iter: int = 1000,
         n_corruptions: int = 10,
         tied: bool = False,
@@ -241,12 +247,12 @@ def _sizes(n_hidden):
 
 
 def _noises(noise, samples):
-    expected = "expected 'cv', a positive finite number or a sequence of them"
+    expected = "expected 'auto', 'cv', a positive finite number or a sequence of them"
     if isinstance(noise, str):
-        if noise != "cv":
+        if noise not in ("auto", "cv"):
             raise ValueError(f"noise={noise!r}: {expected}")
         scale = _center_and_scale(samples)[1]
-        return [factor * scale for factor in NOISES]
+        return [factor * scale for factor in (NOISES if noise == "cv" else (AUTOMATIC,))]
     try:
         noises = np.atleast_1d(as_array("noise", noise))
     except (TypeError, ValueError) as error:

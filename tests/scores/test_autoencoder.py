@@ -241,3 +241,12 @@ def test_the_point_says_the_same(tied):
     for x, value, expected in zip(at, values, estimator.gradient(at)):
         assert _at(estimator.jit_state(), x, gradient) == pytest.approx(value, rel=1e-11)
         np.testing.assert_allclose(gradient, expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e3])
+def test_the_default_noise_has_the_scale_of_the_data(unit):
+    x = np.random.default_rng(0).standard_normal((300, 2))
+    estimator = DenoisingAutoencoder(n_hidden=20, max_iter=40, random_state=0).fit(unit * x)
+    assert estimator.noise_ == pytest.approx(0.5 * unit, rel=0.1)
+    fresh = np.random.default_rng(1).standard_normal((1000, 2))
+    assert np.mean((unit * estimator.gradient(unit * fresh) + fresh) ** 2) < 0.3  # 1 for a score of zero
