@@ -72,9 +72,9 @@ class DiffusionMap(EigenfunctionMap):
         Of the eigenvalues: by jackknife over four folds, and half of the difference between the Ritz value and the
         Rayleigh quotient on held-out samples.
     n_components_ : int
-        Number k of modes that the samples support.
+        Number k of modes that the samples support; zero, with a warning, if there is none.
     spectral_gap_, poincare_constant_ : float
-        The smallest eigenvalue, and its inverse.
+        The smallest eigenvalue, and its inverse; NaN if no mode is supported.
     rank_ : int
         Number of functions used: those of p that the kernel matrix distinguishes, at most one for ten samples.
     bandwidth_, regularization_ : float
@@ -169,8 +169,13 @@ class DiffusionMap(EigenfunctionMap):
 
         Raises
         ------
-            Points are not finite, too few or all equal; weights are negative or all zero; a parameter is out of its
-            range; or held-out samples support no mode.
+            Points are not finite, too few or all equal; weights are negative or all zero; or a parameter is out of its
+            range.
+
+        Warns
+        -----
+        KmcWarning
+            The samples support fewer modes than ``n_components``, or hardly any; or a score does not confirm them.
         """
         check_section_parameters(self)
         check_choice(self, "basis", BASES)
@@ -280,14 +285,14 @@ class DiffusionMap(EigenfunctionMap):
     def _keep(self, search: generator_selection.GeneratorSearch, unit: float) -> None:
         """Set the fitted attributes."""
         row, judged, space, mean = search.best
-        if judged.plausible == 0:
-            raise ValueError(
-                f"no mode is supported by held-out samples (bandwidth={row.bandwidth:.3g}, rank {row.rank}): use a "
-                "wider kernel or more samples"
-            )
         hardly = judged.accepted == 0
         judged = judged.first(judged.plausible if hardly else judged.accepted)
-        if hardly:
+        if not judged.accepted:
+            warn(
+                f"no mode is supported by held-out samples (bandwidth={row.bandwidth:.3g}, rank {row.rank}), so "
+                "there is none: use a wider kernel or more samples"
+            )
+        elif hardly:
             error = np.max(judged.std_errors / judged.eigenvalues)
             warn(
                 f"the samples hardly support a mode: the {judged.accepted} in eigenvalues_ (of n_components="
@@ -313,7 +318,7 @@ class DiffusionMap(EigenfunctionMap):
         peak = np.abs(coefficients).argmax(axis=0)
         self.coefficients_ = coefficients * np.sign(coefficients[peak, np.arange(len(peak))])
         self.means_ = mean @ self.coefficients_
-        self.spectral_gap_ = float(self.eigenvalues_[0])
+        self.spectral_gap_ = float(self.eigenvalues_[0]) if judged.accepted else np.nan
         self.poincare_constant_ = 1.0 / self.spectral_gap_
         self.rank_, self.bandwidth_, self.regularization_ = row.rank, row.bandwidth, row.regularization
         self.cv_results_ = search.table()

@@ -33,8 +33,10 @@ class EigenfunctionMap(Estimator):
     def gradient(self, X: Any) -> np.ndarray:
         """Gradients of the eigenfunctions at the rows of X (n, d), shape (n, k, d)."""
         x = self._check_points(X)
-        modes = (Contraction(self.basis_, column) for column in self.coefficients_.T)
-        return np.stack([mode.gradient(x) for mode in modes], axis=1)
+        out = np.empty((len(x), self.coefficients_.shape[1], x.shape[1]))
+        for k, column in enumerate(self.coefficients_.T):
+            out[:, k] = Contraction(self.basis_, column).gradient(x)
+        return out
 
     def diffusion_distance(self, X: Any, Y: Any, t: float) -> np.ndarray:
         r"""Distances :math:`[\sum_j e^{-2\lambda_j t}(f_j(x) - f_j(y))^2]^{1/2}` (Coifman and Lafon 2006).

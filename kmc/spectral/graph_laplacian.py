@@ -151,13 +151,13 @@ class GraphLaplacian(EigenfunctionMap):
         check_number(self, "alpha", 0, 1, ends="[]")
         if isinstance(self.n_neighbors, str) and self.n_neighbors != "auto":
             raise ValueError(f"n_neighbors={self.n_neighbors!r}: expected 'auto', None or a whole number of at least 2")
-        if self.n_neighbors is not None and self.n_neighbors != "auto":
+        if not isinstance(self.n_neighbors, str) and self.n_neighbors is not None:
             check_count(self, "n_neighbors", 2)
         if self.basis is not None and not is_basis(self.basis):
             raise TypeError(f"basis={self.basis!r}: expected None or an object of kmc.bases")
         if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
             raise ValueError(f"bandwidth={self.bandwidth!r}: expected 'auto' or a positive number")
-        graph = Neighbors(x, automatic_count(len(x)) if self.n_neighbors == "auto" else self.n_neighbors)
+        graph = Neighbors(x, automatic_count(len(x)) if isinstance(self.n_neighbors, str) else self.n_neighbors)
         self._graph = graph
         self.dimension_ = dimension(graph.local())
         local = isinstance(self.bandwidth, str)

@@ -170,7 +170,8 @@ class TransitionOperator(TransitionFunctions):
             check_count(self, name, least)
         if not isinstance(self.reversible, (bool, np.bool_)):
             raise TypeError(f"reversible={self.reversible!r}: expected True or False")
-        epsilons, self._density = regularizations(self.regularization), None
+        epsilons = regularizations(self.regularization)
+        self._density: StationaryDensity | None = None
         rng = as_generator(self.random_state)
         source, lagtime, ends = self._pairs_or_trajectories(X, y, weights)
         check_lagtime(source, lagtime)

@@ -70,7 +70,7 @@ def test_hermite_polynomials(options, tolerance):
 def test_the_representer_basis_of_a_small_sample():
     x = np.random.default_rng(1).standard_normal((120, 1))
     dm = fit(x, basis="representer", n_components=2)
-    np.testing.assert_allclose(dm.eigenvalues_, [1 / x.var(), 2 / x.var()], rtol=0.25)
+    np.testing.assert_allclose(dm.eigenvalues_, [1 / x.var(), 2 / x.var()], rtol=0.3)
     assert len(dm.coefficients_) == 240
     with pytest.raises(ValueError, match="n .1 . d. = 3003 functions"):
         fit(NORMAL[:1001], basis="representer")
@@ -207,8 +207,11 @@ class TestNoSpuriousMode:
 
     def test_a_narrow_kernel(self):
         """A section has no gradient at its own center: alone there it would be a mode of eigenvalue zero."""
-        with pytest.raises(ValueError, match="no mode is supported by held-out samples .bandwidth=0.0001"):
-            fit(bandwidth=1e-4)
+        with pytest.warns(KmcWarning, match="no mode is supported by held-out samples .bandwidth=0.0001"):
+            dm = fit(bandwidth=1e-4)
+        assert dm.n_components_ == 0
+        assert np.isnan(dm.spectral_gap_)
+        assert dm.transform(NORMAL[:3]).shape == (3, 0)
         with pytest.warns(KmcWarning, match="of n_components=25 modes"):
             dm = fit(NORMAL[:300], bandwidth=1.0, n_components=25)
         assert dm.spectral_gap_ > 0.5
@@ -225,14 +228,11 @@ class TestNoSpuriousMode:
     @pytest.mark.parametrize("tolerance", [1e-10, 1e-11, 1e-12])
     @pytest.mark.parametrize("score", [None, lambda x: -x])
     def test_whitening_at_rounding_level(self, score, tolerance):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", KmcWarning)
-                dm = fit(NORMAL[:, :1], tolerance=tolerance, n_components=4, score_function=score, n_basis=200)
-        except ValueError as error:
-            assert "no mode is supported" in str(error)
-        else:
-            np.testing.assert_allclose(dm.eigenvalues_[:3], [1, 2, 3][: len(dm.eigenvalues_)], rtol=0.3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KmcWarning)
+            dm = fit(NORMAL[:, :1], tolerance=tolerance, n_components=4, score_function=score, n_basis=200)
+        found = dm.eigenvalues_[:3]
+        np.testing.assert_allclose(found, [1, 2, 3][: len(found)], rtol=0.3)
 
     def test_more_components_than_the_rank(self):
         with pytest.warns(KmcWarning, match="of n_components=20 modes"):
