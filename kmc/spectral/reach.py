@@ -8,33 +8,33 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from kmc.errors import warn
+from kmc.kernels import median_distance
 
 FACTOR = 3.0
-"""Distance to the nearest landmark, relative to the largest of a sample of the fit, beyond which there is a warning."""
+"""Distance to the nearest landmark, relative to the largest of a sample of the fit, beyond which a point is far."""
 
 MOST = 5_000
 """Samples by which the largest distance is found."""
 
 
 class Reach(NamedTuple):
-    """Landmarks and the largest distance of samples from them."""
+    """Landmarks, and the distance from them beyond which points are far from the data."""
 
     centers: np.ndarray  # (m, d)
-    largest: float
+    most: float
 
     @classmethod
     def of(cls, centers: np.ndarray, x: np.ndarray) -> Self:
-        """For samples (n, d) of the fit."""
-        tree, every = cKDTree(centers), -(-len(x) // MOST)
-        apart = tree.query(centers, [min(2, len(centers))])[0]  # if all samples are landmarks
-        return cls(centers, float(max(tree.query(x[::every])[0].max(), apart.mean())))
+        """For samples (n, d) of the fit; not less than their median distance."""
+        some = x[:: -(-len(x) // MOST)]
+        largest = float(cKDTree(centers).query(some)[0].max())
+        return cls(centers, max(FACTOR * largest, median_distance(some)))
 
     def check(self, x: np.ndarray) -> None:
         """Warn of points (n, d) at which the functions are extrapolated by far."""
-        most = FACTOR * self.largest
-        beyond = np.count_nonzero(np.isinf(cKDTree(self.centers).query(x, distance_upper_bound=most)[0]))
-        if beyond and most > 0:
+        beyond = np.count_nonzero(np.isinf(cKDTree(self.centers).query(x, distance_upper_bound=self.most)[0]))
+        if beyond:
             warn(
-                f"{beyond} of {len(x)} points in X are farther than {most:.3g} from all landmarks, and no sample of "
-                f"the fit than {self.largest:.3g}: the functions are not known there, and tend to constants"
+                f"{beyond} of {len(x)} points in X are farther than {self.most:.3g} from all landmarks, and no sample "
+                "of the fit is: the functions are not known there, and tend to constants"
             )

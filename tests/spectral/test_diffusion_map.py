@@ -381,3 +381,10 @@ def test_stated_errors_of_eigenvalues():
         dm = fit(np.random.default_rng(seed).standard_normal((500, 2)), n_components=1, n_basis=50)
         inside += abs(dm.eigenvalues_[0] - 1.0) < 2 * dm.std_errors_[0]
     assert inside >= 8
+
+
+def test_far_from_the_data():
+    dm = fit(n_components=1, **{key: FIXED[key] for key in ("bandwidth", "regularization")})
+    dm.transform(3 * NORMAL[:100])
+    with pytest.warns(KmcWarning, match="1 of 2 points in X are farther than .* from all landmarks"):
+        dm.transform([[0.0, 0.0], [50.0, 0.0]])
