@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -71,6 +71,17 @@ class Lagged:
         mass = 0.5 * (self.first_scatter + self.second_scatter) / weight + apart
         lagged = 0.5 * (self.cross_scatter + self.cross_scatter.T) / weight - apart
         return mass, lagged
+
+    def within(self, w: np.ndarray) -> Lagged:
+        """The moments of combinations of the functions, the columns of w (p, k)."""
+        scatters = (w.T @ s @ w for s in (self.first_scatter, self.second_scatter, self.cross_scatter))
+        return Lagged(self.weight, self.first_sum @ w, self.second_sum @ w, *scatters)
+
+    def about(self, mean: np.ndarray) -> Lagged:
+        """The moments of the functions minus constants (p,)."""
+        return replace(
+            self, first_sum=self.first_sum - self.weight * mean, second_sum=self.second_sum - self.weight * mean
+        )
 
     def _square(self, a, b):
         return np.outer(a, b) / self.weight if self.weight > 0 else np.zeros((len(a), len(b)))

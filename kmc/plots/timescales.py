@@ -12,6 +12,8 @@ from kmc.plots.style import ACCENT, INK, SHADES, axes_or_new, require_matplotlib
 def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "samples", ax: Any = None) -> Any:
     """Plot time scales against the lagtime: constant where the lagtime is long enough for a Markov process.
 
+    Bands are two standard errors wide on either side.
+
     In the shaded area a time scale is shorter than the lagtime, and cannot be distinguished from noise.
 
     Parameters
@@ -37,6 +39,8 @@ def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "
     for k, scales in enumerate(found.timescales.T):
         color = ACCENT if k == 0 else SHADES[max(4 - k, 1)]
         ax.plot(lags, unit * scales, marker="o", markersize=3, linewidth=1.2, color=color, label=f"mode {k + 1}")
+        low, high = (unit * (scales + sign * 2 * found.std_errors[:, k]) for sign in (-1, 1))
+        ax.fill_between(lags, np.maximum(low, 1e-3 * unit * scales), high, color=color, alpha=0.15, linewidth=0)
     low = min(np.nanmin(unit * found.timescales, initial=lags[0]), lags[0])
     times = np.geomspace(lags[0], lags[-1])
     ax.fill_between(times, low, times, color="0.9", linewidth=0, zorder=0)

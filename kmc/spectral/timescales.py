@@ -17,6 +17,7 @@ class ImpliedTimescales(NamedTuple):
     lagtimes: np.ndarray  # (m,), in samples
     timescales: np.ndarray  # (m, k), in samples, NaN where there is none
     models: list[Any]  # the fitted operators
+    std_errors: np.ndarray  # (m, k), of the time scales
 
 
 def implied_timescales(
@@ -64,10 +65,11 @@ def implied_timescales(
     for lag in lags:
         options.update(lagtime=int(lag), n_components=n_timescales)
         models.append(TransitionOperator(**options).fit(data, weights=weights))
-    found = np.full((len(lags), n_timescales), np.nan)
-    for row, model in zip(found, models):
+    found, errors = np.full((2, len(lags), n_timescales), np.nan)
+    for row, error, model in zip(found, errors, models):
         row[: len(model.timescales_)] = model.timescales_
-    return ImpliedTimescales(lags, found, models)
+        error[: len(model.timescales_)] = model.timescale_errors_
+    return ImpliedTimescales(lags, found, models, errors)
 
 
 def _checked(lagtimes):

@@ -11,10 +11,11 @@ from kmc.bases import Basis
 from kmc.checks import Seed, as_generator, check_count
 from kmc.errors import warn
 from kmc.estimator import as_points
-from kmc.forms import Lagged, accumulate, accumulate_folds_each
+from kmc.forms import Lagged, accumulate_folds, accumulate_folds_each
 from kmc.kernels import Kernel
 from kmc.selection import Numbers, held_out
-from kmc.source import Source, check_lagtime, folds, is_stream, look, open_source
+from kmc.source import SEGMENTS, Source, check_lagtime, folds, is_stream, look, open_source
+from kmc.spectral.coarse import Segments, jackknife
 from kmc.spectral.equilibrium import DRIFT, StationaryDensity, drift
 from kmc.spectral.generator_selection import N_FOLDS, regularizations
 from kmc.spectral.pairs import paired, refuse_two
@@ -71,6 +72,9 @@ class TransitionOperator(TransitionFunctions):
         Descending; if reversible, the absolute eigenvalues.
     timescales_ : ndarray, shape (k,)
         -τ / log λ in samples; NaN, with a warning, for an eigenvalue that is complex or outside (0, 1).
+    timescale_errors_ : ndarray, shape (k,)
+        Standard errors of the time scales, by jackknife over sixteen parts of the data in time, within the span of the
+        modes; NaN if there are too few parts.
     spectral_gap_ : float
         1 - λ₁ for one lagtime; 1 - |λ₁| if not reversible.
     bandwidth_, regularization_, landmarks_
@@ -181,7 +185,7 @@ class TransitionOperator(TransitionFunctions):
         seed = int(rng.integers(2**63))  # the same landmarks for every bandwidth, unless their choice depends on it
         centers = [draw_landmarks(self, sample, b, np.random.default_rng(seed)) for b in bandwidths]
         bases = [whitened_sections(self.kernel, b, c) for b, c in zip(bandwidths, centers)]
-        x, labels = folds(source, N_FOLDS)
+        x, labels = folds(source, SEGMENTS)
         sums = accumulate_folds_each(bases, x, ("lagged",), labels, weights=source.weights, lagtime=lagtime)
         parts = [
             TransitionCandidate(b, basis, [part.get("lagged") for part in of])
@@ -190,7 +194,7 @@ class TransitionOperator(TransitionFunctions):
         selected = select(parts, epsilons, self.n_components, self.reversible)
         if self.reversible:
             selected = self._in_equilibrium(selected, source, lagtime, ends)
-        self._keep(selected.modes, selected.candidate.basis)
+        self._keep(selected)
         self._reach = Reach.of(self.landmarks_, sample.x)
         self._find_sets(sample.x)
         self.bandwidth_, self.regularization_ = selected.candidate.bandwidth, selected.regularization
@@ -225,9 +229,12 @@ class TransitionOperator(TransitionFunctions):
             f"starts to their ends): samples are reweighted (Koopman reweighting, effective share {share:.2f}); for "
             "score and ck_test pass weights=stationary_weights(X), or use reversible=False"
         )
-        lagged = accumulate(basis, trajectories, ("lagged",), weights=weights, lagtime=lagtime).get("lagged")
+        labels = folds(source, SEGMENTS)[1]
+        sums = accumulate_folds(basis, trajectories, ("lagged",), labels, weights=weights, lagtime=lagtime)
+        candidate = selected.candidate._replace(segments=[part.get("lagged") for part in sums])
         self._density = density
-        return selected._replace(modes=modes_of(lagged, selected.regularization, self.n_components, True))
+        modes = modes_of(candidate.total(), selected.regularization, self.n_components, True)
+        return selected._replace(candidate=candidate, modes=modes)
 
     def _pairs_or_trajectories(self, X: Any, y: Any, weights: Any) -> tuple[Source, int, Any]:
         """The data as trajectories, the number of rows between the states of a pair, and these states if given."""
@@ -260,7 +267,9 @@ class TransitionOperator(TransitionFunctions):
         x = self._check_points(X)
         return np.ones(len(x)) if self._density is None else self._density(x)
 
-    def _keep(self, modes: TransitionModes, basis: Any) -> None:
+    def _keep(self, selected: Selected) -> None:
+        modes = selected.modes
+        basis: Any = selected.candidate.basis
         k = len(modes.singular_values)
         if k < self.n_components:
             warn(
@@ -268,24 +277,34 @@ class TransitionOperator(TransitionFunctions):
                 "n_basis or a smaller bandwidth would give more"
             )
         self._modes, self._basis = modes, basis
+        parts = [part.within(modes.left).about(modes.left_mean) for part in selected.candidate.segments]
+        self._segments = Segments(parts, bool(self.reversible))
         self.landmarks_, self.rank_ = basis.basis.centers, basis.size
         self.eigenvalues_, self.singular_values_ = modes.eigenvalues, modes.singular_values
         self.timescales_ = timescales(self.eigenvalues_, self.lagtime)
         warn_of_nan(self.timescales_, self.eigenvalues_)
+        self.timescale_errors_ = jackknife(
+            lambda koopman: timescales(_slowest(koopman, k), self.lagtime), self._segments.without(k)
+        )
         leading = self.eigenvalues_[0]
         self.spectral_gap_ = float(1.0 - (leading if self.reversible else np.abs(leading)))
 
 
 class TransitionCandidate(NamedTuple):
-    """A bandwidth, its basis, and the moments of the pairs in each fold."""
+    """A bandwidth, its basis, and the moments of the pairs."""
 
     bandwidth: float
     basis: Basis
-    folds: list[Lagged]
+    segments: list[Lagged]  # of parts of the data in time
+
+    @property
+    def folds(self) -> list[Lagged]:
+        """The segments in turn."""
+        return [sum(part[1:], part[0]) for k in range(N_FOLDS) if (part := self.segments[k::N_FOLDS])]
 
     def total(self) -> Lagged:
         """The moments of all pairs."""
-        return sum(self.folds[1:], self.folds[0])
+        return sum(self.segments[1:], self.segments[0])
 
 
 class Selected(NamedTuple):
@@ -319,6 +338,12 @@ def select(
         "score": scores.ravel() + 1.0,
     }
     return Selected(candidates[i], float(epsilons[j]), modes, table if scores.size > 1 else {})
+
+
+def _slowest(koopman: np.ndarray, count: int) -> np.ndarray:
+    """The eigenvalues without the constant's, (count,), descending by real part."""
+    values = np.sort_complex(np.linalg.eigvals(koopman))[::-1]
+    return np.delete(values, np.argmin(np.abs(values - 1.0)))[:count]
 
 
 def modes_of(lagged: Lagged, epsilon: float, count: int, reversible: bool) -> TransitionModes:

@@ -13,6 +13,7 @@ from kmc.forms import Lagged, accumulate, accumulate_folds
 from kmc.forms.stream import length
 from kmc.selection import held_out
 from kmc.source import BLOCK, Source, check_lagtime, check_repeatable, folds, is_stream
+from kmc.spectral.coarse import CoarseModel, Segments, coarse_model
 from kmc.spectral.pairs import paired, refuse_two
 from kmc.spectral.reach import Reach
 from kmc.spectral.transition_modes import TransitionModel, TransitionModes, covariances, vamp2
@@ -32,6 +33,7 @@ class TransitionFunctions(Estimator):
     eigenvalues_: np.ndarray
     _modes: TransitionModes
     _basis: Whitened
+    _segments: Segments
     _sets: dict[int, np.ndarray]
     _reach: Reach
 
@@ -147,6 +149,51 @@ class TransitionFunctions(Estimator):
         return CKTest(
             powers * self.lagtime, predicted, np.array([e for e, _ in found]), np.array([s for _, s in found])
         )
+
+    def coarse_grain(self, n_sets: int = 2) -> CoarseModel:
+        """A Markov chain of metastable sets: populations, rates, passage times and committors, with standard errors.
+
+        Parameters
+        ----------
+        n_sets : int
+            Number of sets, see :meth:`memberships`.
+
+        Returns
+        -------
+        CoarseModel
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kmc.spectral import TransitionOperator
+        >>> rng, state = np.random.default_rng(0), np.zeros(20_000)
+        >>> for t in range(1, len(state)):  # leaves 0 with probability .01, and 1 with .02
+        ...     state[t] = (state[t - 1] + (rng.random() < (0.02 if state[t - 1] else 0.01))) % 2
+        >>> operator = TransitionOperator(n_components=1, bandwidth=0.5, random_state=0).fit(state[:, None])
+        >>> chain = operator.coarse_grain(2)
+        >>> bool(np.all(np.abs(np.sort(chain.passage_times[[0, 1], [1, 0]]) - [50, 100]) < 20))
+        True
+        """
+        return coarse_model(self._segments, self._membership_matrix(n_sets), int(self.lagtime))
+
+    def committor(self, X: Any, source: int, target: int, n_sets: int = 2) -> Any:
+        """Probability of reaching one metastable set before another, in the span of the slow modes.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d), or list of these
+        source, target : int
+            Numbers of sets, columns of :meth:`memberships`.
+        n_sets : int
+
+        Returns
+        -------
+        ndarray, shape (n,), or list of these
+            May be slightly outside [0, 1].
+        """
+        values = self.coarse_grain(n_sets).committor(source, target)
+        found = self.memberships(X, n_sets)
+        return [part @ values for part in found] if isinstance(found, list) else found @ values
 
     def fetch_model(self) -> TransitionModel:
         """The fitted operator as a separate object, which deeptime's tools accept."""

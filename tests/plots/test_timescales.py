@@ -10,14 +10,18 @@ from kmc.spectral.transition_functions import CKTest
 def test_time_scales_against_the_lagtime():
     scales = np.array([[20.0, 5.0], [21.0, np.nan], [19.0, 4.0]])
     ax = plot_implied_timescales(
-        ImpliedTimescales(np.array([1, 2, 4]), scales, []), unit=0.5, unit_name="ps", ax=Figure().subplots()
+        ImpliedTimescales(np.array([1, 2, 4]), scales, [], 0.1 * scales),
+        unit=0.5,
+        unit_name="ps",
+        ax=Figure().subplots(),
     )
     assert ax.get_yscale() == "log"
     assert ax.get_xlabel() == "lagtime (ps)"
     for line, column in zip(ax.lines, scales.T, strict=True):
         np.testing.assert_allclose(line.get_xdata(), [0.5, 1.0, 2.0])
         np.testing.assert_allclose(line.get_ydata(), column / 2)
-    (shaded,) = ax.collections
+    *bands, shaded = ax.collections
+    assert len(bands) == 2  # two standard errors of each mode
     assert shaded.get_paths()[0].vertices.max(axis=0) == pytest.approx([2.0, 2.0])  # up to where time scale = lagtime
 
 
