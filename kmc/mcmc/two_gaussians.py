@@ -13,18 +13,14 @@ from kmc.surrogates.trend import quadratic_features, symmetric
 
 # Set by hand.
 _KNOWN_DEPTH = 40.0  # nats below the edge of the surrogate: deeper values are ignored
-_MOST_VALUES = 2000
+_MOST_VALUES = 6000
 _FEWEST_PER_TERM = 3  # values per coefficient of both, for a fit that says something
 _EXPLAINED, _EXPLAINED_AT_MOST = 0.1, 0.1  # largest error, relative to the surrogate's and in nats (tried: narrow)
-_QUANTILES = (
-    0.1,
-    0.25,
-    0.5,
-    0.75,
-    0.9,
-)  # of the values: first guesses, points above belong to one and below to the other
-_VALUES_PER_TERM = 1.2  # fewest values of a Gaussian, per term of its quadratic
+_QUANTILES = 0.1, 0.25, 0.5, 0.75, 0.9  # first guesses: values above this quantile belong to one Gaussian
+_VALUES_PER_TERM = 1.5  # fewest values of a Gaussian, per term of its quadratic
 _ITERATIONS = 50  # of dividing the values between the two
+_RIDGE, _TINY = 1e-12, 1e-300  # relative to the mean squares of the terms, and for a term that is zero everywhere
+_PROMISING = 1.0  # nats of error before the last step: near a border, the higher of two is .7 nats below their sum
 _STEPS = 30  # of least squares on all values together
 
 
@@ -64,21 +60,42 @@ def fit_two_gaussians(z: np.ndarray, values: np.ndarray) -> TwoGaussians | None:
     coefficients are fitted together.
     """
     features = quadratic_features(z)
-    fits = [_fit(features, values, values > np.quantile(values, q)) for q in _QUANTILES]
-    found = [fit for fit in fits if fit is not None]
-    return min(found, key=lambda fit: fit.error_sd, default=None)
+    starts = [_divided(features, values, values > np.quantile(values, q)) for q in _QUANTILES]
+    found = [start for start in starts if start is not None]
+    best = min(found, key=lambda theta: _error_sd(features, values, theta), default=None)
+    if best is None or _error_sd(features, values, best) > _PROMISING:
+        return None
+    return _polished(features, values, best)
 
 
-def _fit(features: np.ndarray, values: np.ndarray, first: np.ndarray) -> TwoGaussians | None:
-    """The fit that begins with the given points (n,) in the first Gaussian."""
+def _divided(features: np.ndarray, values: np.ndarray, first: np.ndarray) -> np.ndarray | None:
+    """Two quadratics (2, size), each fitted where it is the higher one; at first one has the given points (n,)."""
     size = features.shape[1]
     for _ in range(_ITERATIONS):
         if min(first.sum(), (~first).sum()) < _VALUES_PER_TERM * size:
             return None
-        pair = [np.linalg.lstsq(features[rows], values[rows], rcond=None)[0] for rows in (first, ~first)]
-        before, first = first, features @ pair[0] > features @ pair[1]
+        theta = np.array([_least_squares(features[rows], values[rows]) for rows in (first, ~first)])
+        before, first = first, features @ theta[0] > features @ theta[1]
         if np.array_equal(before, first):
             break
+    return theta
+
+
+def _least_squares(features: np.ndarray, values: np.ndarray) -> np.ndarray:
+    scale = np.sqrt(np.mean(features**2, axis=0)) + _TINY
+    scaled = features / scale
+    gram = scaled.T @ scaled
+    gram[np.diag_indices_from(gram)] += _RIDGE * len(features)
+    return np.linalg.solve(gram, scaled.T @ values) / scale
+
+
+def _error_sd(features: np.ndarray, values: np.ndarray, theta: np.ndarray) -> float:
+    return float(np.sqrt(np.mean((np.logaddexp(features @ theta[0], features @ theta[1]) - values) ** 2)))
+
+
+def _polished(features: np.ndarray, values: np.ndarray, theta: np.ndarray) -> TwoGaussians | None:
+    """All coefficients fitted together, from the given ones (2, size)."""
+    size = features.shape[1]
 
     def residuals(theta: np.ndarray) -> np.ndarray:
         return np.logaddexp(features @ theta[:size], features @ theta[size:]) - values
@@ -88,8 +105,10 @@ def _fit(features: np.ndarray, values: np.ndarray, first: np.ndarray) -> TwoGaus
         share = np.exp(ones - np.logaddexp(ones, others))[:, None]
         return np.hstack([share * features, (1.0 - share) * features])
 
-    with np.errstate(over="ignore", under="ignore"):
-        best = least_squares(residuals, np.concatenate(pair), jacobian, method="lm", x_scale="jac", max_nfev=_STEPS)
+    best = least_squares(residuals, theta.ravel(), jacobian, method="lm", x_scale="jac", max_nfev=_STEPS)
+    first = features @ best.x[:size] > features @ best.x[size:]
+    if min(first.sum(), (~first).sum()) < _VALUES_PER_TERM * size:
+        return None
     return _of(best.x.reshape(2, size), float(np.sqrt(np.mean(best.fun**2))))
 
 
