@@ -1,10 +1,11 @@
 """Samplers: options, their states, moves, integrators and adaptation. See :mod:`kmc.mcmc.base`."""
 
 from kmc.deprecation import renamed_attributes
+from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import Sampler, SamplerSetup, SamplerState, Step
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.old_kernel_hmc import kernel_or_score_hmc
-from kmc.mcmc.random_walk import AdaptiveMetropolis, RandomWalkMetropolis
+from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_hmc import ScoreHMC
 
 SAMPLERS: dict[str, type] = {s.name: s for s in (KernelHMC, AdaptiveMetropolis, RandomWalkMetropolis)}

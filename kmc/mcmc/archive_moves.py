@@ -46,12 +46,17 @@ def archive_move(
     return differential_evolution(rng, x, archive, scale=scale)
 
 
-def differential_evolution(rng: np.random.Generator, x: np.ndarray, archive: np.ndarray, *, scale: float) -> Proposal:
-    """x + γ (a - b) + small noise; γ = 1, for jumps between modes, with probability .1. Symmetric."""
+def differential_evolution(
+    rng: np.random.Generator, x: np.ndarray, archive: np.ndarray, *, scale: float, sd: np.ndarray | None = None
+) -> Proposal:
+    """x + γ (a - b) + small noise; γ = 1, for jumps between modes, with probability .1. Symmetric.
+
+    The noise is relative to ``sd`` (d,), by default the archive's standard deviations.
+    """
     a, b = archive[rng.choice(len(archive), 2, replace=False)]
     unit = rng.random() < _UNIT_PROBABILITY
     gamma = 1.0 if unit else scale * _BEST_SCALE / np.sqrt(2 * len(x)) * rng.uniform(*_SPREAD)
-    noise = _NOISE * archive.std(axis=0) * rng.standard_normal(len(x))
+    noise = _NOISE * (archive.std(axis=0) if sd is None else sd) * rng.standard_normal(len(x))
     return Proposal(x + gamma * (a - b) + noise, 0.0, _DE)
 
 

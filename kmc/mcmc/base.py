@@ -14,7 +14,7 @@ import numpy as np
 
 from kmc.deprecation import renamed_attributes
 
-MOVES = ("random-walk", "differential-evolution", "snooker", "surrogate", "tempered-surrogate")
+MOVES = ("random-walk", "differential-evolution", "snooker", "surrogate", "tempered-surrogate", "independence")
 """Names of the kinds of move; a draw's ``move`` statistic is an index into this tuple."""
 
 

@@ -18,11 +18,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
+from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import SamplerSetup, SamplerState, Step
 from kmc.mcmc.history import History
 from kmc.mcmc.kernel_hmc import REFIT_GROWTH, KernelHMC
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.random_walk import AdaptiveMetropolis, RandomWalkMetropolis
+from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_field import GradientEstimator
 from kmc.mcmc.score_fitter import Fitter, check_estimator
 from kmc.mcmc.score_mixture import MOST_STEPS, PATH, ScoreMixture

@@ -175,7 +175,7 @@ class Run:
         """Description of the run and its cost so far."""
         return {
             "sampler": self.request.sampler.name,
-            "moves": getattr(self.request.sampler, "moves", None),  # move names of a sampler from outside the package
+            "moves": names_of_moves(self.request.sampler),
             "settings": self.request.sampler,
             "seed": self.request.seed.entropy,
             "seed_spawn_key": list(self.request.seed.spawn_key),
@@ -324,6 +324,11 @@ def shares(total: int | None, parts: int) -> list[int | None]:
     [4, 4, 3]
     """
     return [None if total is None else (total + parts - 1 - i) // parts for i in range(parts)]
+
+
+def names_of_moves(sampler: Any) -> tuple[str, ...] | None:
+    """Names of the moves of a sampler from outside the package; its own are ``kmc.mcmc.base.MOVES``."""
+    return None if type(sampler).__module__.startswith("kmc.") else getattr(sampler, "moves", None)
 
 
 def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -26,6 +26,7 @@ from scipy import stats
 from benchmarks import targets
 from benchmarks.targets import Cone, LogGamma, StudentT
 from kmc.mcmc import archive_moves
+from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.proposal_mixture import ProposalMixture
@@ -262,6 +263,31 @@ def random_walk(case: Case):
 
 
 @cache
+def learned_proposer(case: Case, sampler: Any, sweeps: int = 100):
+    """What the proposals of an adaptive sampler depend on, after that many sweeps of four chains."""
+    starts = case.archive[np.isfinite(case.values(case.archive))][:4]
+    setup = SamplerSetup(
+        dim=case.dim,
+        chains=4,
+        initial=starts,
+        initial_log_density=case.values(starts),
+        draws=None,
+        warmup=sweeps,
+        max_evaluations=None,
+        seed=np.random.SeedSequence(4),
+    )
+    process = sampler.start(setup)
+    while process.warming_up:
+        process.advance(case.values(process.propose()))
+    return process._proposers[0]
+
+
+def learned(case: Case, sampler: Any):
+    """The proposals of an adaptive sampler, as it is after a short warm-up."""
+    return proposals_of(case, learned_proposer(case, sampler).propose)
+
+
+@cache
 def frozen_process(case: Case):
     """The default sampler after a warm-up of some 600 evaluations; it has one chain."""
     starts = case.archive[:6]
@@ -315,6 +341,7 @@ MOVES: dict[str, Callable[[Case], Any]] = {
     "tempered runs on a wrong surrogate": lambda c: runs(c, c.wrong, **ONLY_TEMPERED),
     "mixture on a wrong surrogate": lambda c: runs(c, c.wrong),
     "paths and walks on a wrong score": lambda c: proposals_of(c, c.score_plan(0.2).propose),
+    "adaptive Metropolis": lambda c: learned(c, AdaptiveMetropolis()),
     "frozen process": frozen_chains,
 }
 """Functions of a case that return its ``step``."""

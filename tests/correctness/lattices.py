@@ -9,7 +9,9 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+from scipy import stats
 
+from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.mcmc.archive_moves import differential_evolution, snooker
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.kernel_hmc import KernelHMC
@@ -197,6 +199,68 @@ def check_volumes(move, dim: int) -> None:
         volume = np.linalg.slogdet(jacobian)[1]
         log_ratio = move(np.random.default_rng(seed), x, archive).log_ratio
         np.testing.assert_allclose(log_ratio, volume, rtol=0, atol=1e-5)
+
+
+# Proposals with a density
+
+
+class _Given:
+    """A generator with given normal numbers."""
+
+    def __init__(self, normals):
+        self._normals = iter(normals)
+
+    def standard_normal(self, size: int) -> np.ndarray:
+        """The next of them."""
+        normal = next(self._normals)
+        assert normal.shape == (size,)
+        return normal
+
+
+def check_densities(lattice: Lattice, propose, density, normals) -> None:
+    """A continuous proposal, as far as its density and acceptance are concerned: pairs of points on the lattice.
+
+    From point i, point j is proposed with probability h q(x_j | x_i), for a cell of volume h; other proposals are
+    outside, where the density is zero. The target is stationary if the acceptance has the right densities.
+
+    Parameters
+    ----------
+    propose : callable
+        (rng, x) -> Proposal, the code under test.
+    density : callable
+        (x, y) -> q(y | x), by an independent computation.
+    normals : callable
+        (x, y) -> list of ndarray, the standard normal numbers with which ``propose`` goes from x to y.
+    """
+    q = np.array([[density(x, y) for y in lattice.points] for x in lattice.points])
+    q *= 0.9 / q.sum(axis=1).max()
+
+    def step(rng, i):
+        x = lattice.points[i]
+        j = rng.fork(np.append(q[i], 1.0 - q[i].sum()))
+        if j == len(lattice.points):
+            return i
+        proposal = propose(_Given(normals(x, lattice.points[j])), x)
+        np.testing.assert_allclose(proposal.position, lattice.points[j], atol=1e-9)
+        group = Walkers([rng], x[None], lattice.log_density[i : i + 1])
+        accepted = group.decide([proposal], lattice.log_density[j : j + 1])["accepted"]
+        return j if accepted[0] else i
+
+    assert_stationary(transition_matrix(step, len(lattice.points), {}), lattice.mass())
+
+
+def check_independence() -> None:
+    """The Student-t proposal of adaptive Metropolis."""
+    lattice = grid()
+    root = np.array([[1.3, 0.0], [0.5, 0.8]])
+    proposer = LearnedMixture(AdaptiveMetropolis(), lattice.points, np.ones(2), np.random.default_rng(0))
+    proposer.moments.mean, proposer.moments.root = np.array([1.2, 0.7]), root
+    law = stats.multivariate_t(proposer.moments.mean, root @ root.T, df=5)
+
+    def normals(_, y):
+        return [np.linalg.solve(root, y - proposer.moments.mean), np.ones(5)]
+
+    check_densities(lattice, proposer._independent, lambda _, y: law.pdf(y), normals)
 
 
 # A whole process

@@ -12,6 +12,7 @@ from kmc.mcmc.walkers import Walkers, requested
 from tests.correctness.lattices import (
     HOT,
     check_evolution,
+    check_independence,
     check_ladder,
     check_noisy_target,
     check_plan,
@@ -98,6 +99,10 @@ def test_a_snooker_on_a_line_through_its_center(dim):
 def test_log_ratios_are_the_volumes_of_maps(dim):
     check_volumes(snooker, dim)
     check_volumes(lambda rng, x, archive: differential_evolution(rng, x, archive, scale=0.7), dim)
+
+
+def test_independent_proposals():
+    check_independence()
 
 
 def test_a_frozen_process():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from kmc.mcmc import archive_moves
+from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.mcmc.kernel_hmc import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.proposal_mixture import ProposalMixture
@@ -21,6 +22,7 @@ from tests.correctness.invariance import (
     ONLY_TEMPERED,
     case,
     frozen_chains,
+    learned,
     runs,
     snookers,
 )
@@ -28,6 +30,7 @@ from tests.correctness.lattices import (
     HOT,
     NOISE,
     NOISE_SHARES,
+    check_independence,
     check_noisy_target,
     check_plan,
     check_process,
@@ -151,6 +154,28 @@ def test_a_missing_ratio_is_seen_from_exact_draws(no_ratio, name):
 def test_a_ratio_at_the_wrong_temperature_is_seen_from_exact_draws(ratio_at_temperature_one, name):
     with pytest.raises(**CHANGED):
         case(name).check(runs(case(name), case(name).right, **ONLY_TEMPERED))
+
+
+# Adaptive Metropolis
+
+
+@pytest.fixture
+def one_density(monkeypatch):
+    """An independent proposal treated as a symmetric one."""
+    right = LearnedMixture._independent
+
+    def independent(self, rng, x):
+        return right(self, rng, x)._replace(log_ratio=0.0)
+
+    monkeypatch.setattr(LearnedMixture, "_independent", independent)
+
+
+def test_an_independent_proposal_without_its_densities_is_seen(one_density):
+    with pytest.raises(**NOT_EXACT):
+        check_independence()
+    for name in ("gaussian", "ring"):
+        with pytest.raises(**CHANGED):
+            case(name).check(learned(case(name), AdaptiveMetropolis()))
 
 
 # Frozen means frozen

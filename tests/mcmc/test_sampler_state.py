@@ -189,10 +189,9 @@ def test_the_plan_and_the_history_stay_after_warm_up():
 
 def test_the_proposal_of_adaptive_metropolis_stays_after_warm_up():
     process, _ = warmed_up(FROZEN["adaptive-metropolis"])
-    before = process._root.copy(), process._log_factor
+    before = pickle.dumps(process._proposers)
     drive(process, 300)
-    np.testing.assert_array_equal(process._root, before[0])
-    assert process._log_factor == before[1]
+    assert pickle.dumps(process._proposers) == before
 
 
 def learns_from_rejections(sampler, sweeps):
@@ -264,7 +263,7 @@ def test_refits_come_at_sweeps_fixed_in_advance():
 
 
 def test_the_factor_of_adaptive_metropolis_settles():
-    process, sweeps = warmed_up(ADAPTING["adaptive-metropolis"])
+    process, sweeps = warmed_up(AdaptiveMetropolis(moves=("random-walk",)))
     last = process.report()["proposal_factor"]
     changes = []
     for _ in range(1500):
@@ -282,7 +281,7 @@ def test_the_factor_of_adaptive_metropolis_settles():
 @pytest.mark.parametrize(
     ("sampler", "rate"),
     [
-        (AdaptiveMetropolis(target_acceptance=0.4), 0.4),
+        (AdaptiveMetropolis(target_acceptance=0.4, moves=("random-walk",)), 0.4),
         (RandomWalkMetropolis(target_acceptance=0.4), 0.4),
         (RandomWalkMetropolis(), 0.234),
     ],
@@ -291,15 +290,6 @@ def test_the_acceptance_rate_is_tuned(sampler, rate):
     process, _ = warmed_up(sampler, ELLIPSE, warmup=1000, max_evaluations=None)
     rates = [r.stats["acceptance_rate"].mean() for r in drive(process, 1000, ELLIPSE)]
     assert abs(np.mean(rates) - rate) < 0.06
-
-
-def test_adaptive_metropolis_learns_the_covariance():
-    process, _ = warmed_up(AdaptiveMetropolis(adaptation="freeze"), ELLIPSE, warmup=2000, max_evaluations=None)
-    learned = np.cov(steps(process, 2000).T)
-    learned /= np.sqrt(np.linalg.det(learned))
-    exact = ELLIPSE.covariance / np.sqrt(np.linalg.det(ELLIPSE.covariance))
-    ratios = np.linalg.eigvals(np.linalg.solve(exact, learned))
-    assert np.all(np.abs(np.log(ratios)) < np.log(1.4))
 
 
 def steps(process, sweeps):

@@ -19,6 +19,7 @@ from kmc.run.store.commit import read_commit
 from kmc.run.store.files import StoreError
 from kmc.run.store.open import (
     as_path,
+    check_continuable,
     check_finished,
     check_settings,
     reopen,
@@ -104,6 +105,7 @@ def extend(
     trust = as_flag("trust", trust)
     header, commit = read_commit(folder)
     check_finished(folder, commit)
+    check_continuable(folder, header, commit)
     request, where = _request(folder, header, target, trust), as_executor(executor)
     recorder = reopen(folder, trust, further, budget)
     run = Run(request, where, seconds, recorder, header.get("save_surrogate", False))

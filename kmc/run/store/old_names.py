@@ -74,6 +74,23 @@ def upgraded(settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
+def is_old_adaptive_metropolis(settings: dict[str, Any]) -> bool:
+    """Whether a store is of a run of adaptive Metropolis, or warmed up by it, with proposals that are no longer made.
+
+    Examples
+    --------
+    >>> options = '{"adaptation": "freeze", "target_acceptance": 0.234}'
+    >>> is_old_adaptive_metropolis({"sampler": "adaptive-metropolis", "settings of the sampler": options})
+    True
+    """
+    options = json.loads(settings["settings of the sampler"])
+    if settings["sampler"] == "score-hmc" and isinstance(options, dict):
+        options = options.get("warmup_sampler")
+    elif settings["sampler"] != "adaptive-metropolis":
+        return False
+    return isinstance(options, dict) and set(options) == {"adaptation", "target_acceptance"}
+
+
 def instance_of_today(thing: Any) -> Any:
     """An instance with the fields of a store; a KernelHMC with an estimator is a ScoreHMC today."""
     if not isinstance(thing, KernelHMC):

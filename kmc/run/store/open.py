@@ -24,6 +24,7 @@ from kmc.run.store.columns import make_group
 from kmc.run.store.commit import Commit, read_commit, versions, write_commit
 from kmc.run.store.evaluations import EVALUATIONS, read_given, write_given
 from kmc.run.store.files import DATA, LOCK, Lock, StoreError, write_data
+from kmc.run.store.old_names import is_old_adaptive_metropolis
 from kmc.run.store.recorder import Recorder
 from kmc.run.store.snapshot import needs_trust
 
@@ -92,7 +93,8 @@ def open_recorder(request: Request, path: Path, save_warmup: bool, save_surrogat
         Another process is writing to it.
     """
     if not _empty(path):
-        header, _ = read_commit(path)
+        header, commit = read_commit(path)
+        check_continuable(path, header, commit)
         check_settings(path, header["settings"], settings(request))
         return reopen(path, trust)
     path.mkdir(parents=True, exist_ok=True)
@@ -109,6 +111,7 @@ def reopen(path: Path, trust: bool, draws: int | None = None, max_evaluations: i
     """
     with _closed_after_errors(Lock(path)) as lock:
         header, commit = read_commit(path)
+        check_continuable(path, header, commit)
         if not trust and commit.versions.get("kmc") == versions()["kmc"]:  # otherwise its snapshots are not used
             for made in commit.snapshots:
                 _check_trust(path, needs_trust(made))
@@ -176,6 +179,16 @@ def check_settings(path: Path, before: dict[str, Any], now: dict[str, Any]) -> N
                 f"store={str(path)!r} is of a run with {name}={_short(before.get(name))}, and this one has "
                 f"{_short(value)}: resume it with the same arguments, or use another path"
             )
+
+
+def check_continuable(path: Path, header: dict[str, Any], commit: Commit) -> None:
+    """StoreError for a run whose algorithm this version does not have."""
+    if is_old_adaptive_metropolis(header["settings"]):
+        raise StoreError(
+            f"store={str(path)!r} is of a run with the adaptive Metropolis of an earlier version, kmc "
+            f"{commit.versions.get('kmc', '(unknown)')}, whose proposals this version does not make: kmc.load reads "
+            "its draws; continue it with the version that wrote it, or begin a new run at another path"
+        )
 
 
 def coordinates(labels: Any) -> dict[str, Any]:

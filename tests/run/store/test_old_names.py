@@ -113,3 +113,22 @@ def test_old_modules_are_gone_and_new_ones_may_be_in_a_state():
     for old, new in MODULES.items():
         assert importlib.util.find_spec(old) is None
         assert any(new == package or new.startswith(f"{package}.") for package in PACKAGES)
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_a_run_of_the_old_adaptive_metropolis_is_read_but_not_continued(tmp_path):
+    """Its proposals were those of a random walk only, and its settings did not say so."""
+    path, asked = tmp_path / "run.zarr", settings("adaptive-metropolis")
+    expected = kmc.sample(log_density, store=path, **asked)
+    content = read_json(path / "zarr.json")
+    written = content["attributes"]["kmc"]["settings"]
+    options = json.loads(written["settings of the sampler"])
+    old = {name: options[name] for name in ("adaptation", "target_acceptance")}
+    written["settings of the sampler"] = json.dumps(old)
+    for name in ("zarr.json", COPY):
+        write_json(path / name, content)
+    assert_same(kmc.load(path), expected, attrs=False)
+    with pytest.raises(ValueError, match="adaptive Metropolis of an earlier version, kmc .* does not make: kmc.load"):
+        kmc.sample(log_density, store=path, resume=True, **asked)
+    with pytest.raises(ValueError, match="adaptive Metropolis of an earlier version"):
+        kmc.extend(path, draws=3, target=log_density, progress=False)
