@@ -69,7 +69,9 @@ def add_sample(commands: Any) -> None:
     parser.add_argument("--max-evaluations", type=positive, metavar="N", help="budget, warm-up included")
     add_max_time(parser)
     parser.add_argument("--seed", type=natural, metavar="S", help="random seed")
-    parser.add_argument("--sampler", metavar="NAME", help="kernel-hmc (default), adaptive-metropolis or random-walk")
+    parser.add_argument(
+        "--sampler", metavar="NAME", help="kernel-hmc (default), adaptive-metropolis, kameleon or random-walk"
+    )
     parser.add_argument("--independent-runs", type=positive, metavar="N", help="independent runs that share the chains")
     parser.add_argument("--replicas", type=positive, dest="independent_runs", action=OldName, help=argparse.SUPPRESS)
     parser.add_argument("--executor", type=positive, metavar="N", help="processes that evaluate the log-density")

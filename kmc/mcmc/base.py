@@ -14,7 +14,15 @@ import numpy as np
 
 from kmc.deprecation import renamed_attributes
 
-MOVES = ("random-walk", "differential-evolution", "snooker", "surrogate", "tempered-surrogate", "independence")
+MOVES = (
+    "random-walk",
+    "differential-evolution",
+    "snooker",
+    "surrogate",
+    "tempered-surrogate",
+    "independence",
+    "kameleon",
+)
 """Names of the kinds of move; a draw's ``move`` statistic is an index into this tuple."""
 
 

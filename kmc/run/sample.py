@@ -61,7 +61,7 @@ def sample(
         or else random ones: uniform on [-2, 2]^d (of the unconstrained parameters), or as PyMC draws them, and redrawn
         where the density is zero.
     sampler : str or options, default "kernel-hmc"
-        "kernel-hmc", "adaptive-metropolis", "random-walk", or options such as ``kmc.KernelHMC(...)`` or
+        "kernel-hmc", "adaptive-metropolis", "kameleon", "random-walk", or options such as ``kmc.KernelHMC(...)`` or
         ``kmc.ScoreHMC(estimator)``.
     draws : int or None
         Draws per chain. None: as many as ``max_evaluations`` or ``max_time`` allows. With neither, the length of

@@ -28,6 +28,7 @@ from benchmarks.targets import Cone, LogGamma, StudentT
 from kmc.mcmc import archive_moves
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import SamplerSetup
+from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import RandomWalkMetropolis
@@ -282,9 +283,9 @@ def learned_proposer(case: Case, sampler: Any, sweeps: int = 100):
     return process._proposers[0]
 
 
-def learned(case: Case, sampler: Any):
+def learned(case: Case, sampler: Any, sweeps: int = SWEEPS):
     """The proposals of an adaptive sampler, as it is after a short warm-up."""
-    return proposals_of(case, learned_proposer(case, sampler).propose)
+    return proposals_of(case, learned_proposer(case, sampler).propose, sweeps)
 
 
 @cache
@@ -342,6 +343,7 @@ MOVES: dict[str, Callable[[Case], Any]] = {
     "mixture on a wrong surrogate": lambda c: runs(c, c.wrong),
     "paths and walks on a wrong score": lambda c: proposals_of(c, c.score_plan(0.2).propose),
     "adaptive Metropolis": lambda c: learned(c, AdaptiveMetropolis()),
+    "kameleon": lambda c: learned(c, Kameleon(max_states=60, gamma=0.5)),
     "frozen process": frozen_chains,
 }
 """Functions of a case that return its ``step``."""

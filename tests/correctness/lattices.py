@@ -14,6 +14,7 @@ from scipy import stats
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.mcmc.archive_moves import differential_evolution, snooker
 from kmc.mcmc.base import SamplerSetup
+from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.proposal_mixture import ProposalMixture
@@ -23,6 +24,7 @@ from kmc.mcmc.walkers import Walkers, requested
 from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.whitening import Whitening
+from tests.oracles import kameleon
 from tests.oracles.bookkeeping import EXACT, ForkingGenerator, assert_stationary, transition_matrix
 from tests.oracles.mcmc import jit_state, tempered_value
 
@@ -261,6 +263,23 @@ def check_independence() -> None:
         return [np.linalg.solve(root, y - proposer.moments.mean), np.ones(5)]
 
     check_densities(lattice, proposer._independent, lambda _, y: law.pdf(y), normals)
+
+
+def check_kameleon() -> None:
+    """A covariance that depends on the state, with the densities of both directions from its transcription."""
+    lattice = grid()
+    z, scale, settings = np.random.default_rng(6).standard_normal((12, 2)) + 1.0, np.array([2.0, 0.7]), (0.9, 0.4, 0.8)
+    proposer = KameleonProposer(Kameleon(gamma=settings[1]), np.ones(2), np.random.default_rng(0))
+    proposer._subsample = Subsample(z, scale, bandwidth=settings[0], unit=settings[2])
+
+    def density(x, y):
+        return np.exp(kameleon.log_proposal(y / scale, x / scale, z, *settings))
+
+    def normals(x, y):
+        root = np.linalg.cholesky(kameleon.covariance(x / scale, z, *settings))
+        return [np.linalg.solve(root, (y - x) / scale)]
+
+    check_densities(lattice, proposer.propose, density, normals)
 
 
 # A whole process

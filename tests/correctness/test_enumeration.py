@@ -13,6 +13,7 @@ from tests.correctness.lattices import (
     HOT,
     check_evolution,
     check_independence,
+    check_kameleon,
     check_ladder,
     check_noisy_target,
     check_plan,
@@ -103,6 +104,10 @@ def test_log_ratios_are_the_volumes_of_maps(dim):
 
 def test_independent_proposals():
     check_independence()
+
+
+def test_kameleon():
+    check_kameleon()
 
 
 def test_a_frozen_process():

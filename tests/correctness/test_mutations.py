@@ -11,6 +11,7 @@ import pytest
 
 from kmc.mcmc import archive_moves
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
+from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.proposal_mixture import ProposalMixture
@@ -31,6 +32,7 @@ from tests.correctness.lattices import (
     NOISE,
     NOISE_SHARES,
     check_independence,
+    check_kameleon,
     check_noisy_target,
     check_plan,
     check_process,
@@ -176,6 +178,23 @@ def test_an_independent_proposal_without_its_densities_is_seen(one_density):
     for name in ("gaussian", "ring"):
         with pytest.raises(**CHANGED):
             case(name).check(learned(case(name), AdaptiveMetropolis()))
+
+
+# Kameleon
+
+
+@pytest.fixture
+def one_covariance(monkeypatch):
+    """A covariance that depends on the state, treated as if it were the same at both ends."""
+    monkeypatch.setattr("kmc.mcmc.kameleon.log_normal", lambda step, root: 0.0)
+
+
+def test_a_kameleon_without_its_densities_is_seen(one_covariance):
+    with pytest.raises(**NOT_EXACT):
+        check_kameleon()
+    for name in ("student-t", "cone"):
+        with pytest.raises(**CHANGED):
+            case(name).check(learned(case(name), Kameleon(max_states=60, bandwidth=1.0, gamma=0.5), sweeps=8))
 
 
 # Frozen means frozen

@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from kmc.mcmc import SAMPLERS, AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis, SamplerSetup
+from kmc.mcmc import SAMPLERS, AdaptiveMetropolis, Kameleon, KernelHMC, RandomWalkMetropolis, SamplerSetup
 from kmc.mcmc.base import MOVES, STATS
 from kmc.surrogates.fit import FitOptions
 from kmc.targets.toys import Banana, Gaussian
@@ -22,10 +22,15 @@ VANISHING = KernelHMC(min_warmup_evaluations=300, fit=FIT, adaptation="vanishing
 FROZEN = {
     "kernel-hmc": SMALL,
     "adaptive-metropolis": AdaptiveMetropolis(adaptation="freeze"),
+    "kameleon": Kameleon(max_states=60, adaptation="freeze"),
     "random-walk": RandomWalkMetropolis(),
     "random-walk with a scale": RandomWalkMetropolis(scale=2.0),
 }
-ADAPTING = {"kernel-hmc": VANISHING, "adaptive-metropolis": AdaptiveMetropolis(adaptation="vanishing")}
+ADAPTING = {
+    "kernel-hmc": VANISHING,
+    "adaptive-metropolis": AdaptiveMetropolis(adaptation="vanishing"),
+    "kameleon": Kameleon(max_states=60, adaptation="vanishing"),
+}
 EVERY = {**FROZEN, **{f"vanishing {name}": sampler for name, sampler in ADAPTING.items()}}
 EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
 
@@ -163,7 +168,7 @@ def test_warm_up_lasts_as_long_as_asked(sampler, warmup):
     assert sweeps == warmup
 
 
-@pytest.mark.parametrize("sampler", [AdaptiveMetropolis(), RandomWalkMetropolis()])
+@pytest.mark.parametrize("sampler", [AdaptiveMetropolis(), Kameleon(), RandomWalkMetropolis()])
 def test_no_warm_up(sampler):
     assert not start(sampler, warmup=0).warming_up
 

@@ -72,7 +72,12 @@ kmc.sample_pymc(tune="long")  # type: ignore[arg-type]
 idata = kmc.sample(model, draws=100, chains=4, seed=1, callback=stop, progress=False, save_warmup=True, executor=4)
 kmc.sample(log_density, dim=2, initial=np.zeros((4, 2)), draws=None, max_evaluations=10_000, independent_runs=2)
 kmc.sample(vector, sampler="random-walk", seed=np.random.default_rng(1))
-for sampler in (kmc.KernelHMC(archive_probability=0.1), kmc.AdaptiveMetropolis(), kmc.RandomWalkMetropolis(scale=0.5)):
+for sampler in (
+    kmc.KernelHMC(archive_probability=0.1),
+    kmc.AdaptiveMetropolis(),
+    kmc.Kameleon(),
+    kmc.RandomWalkMetropolis(scale=0.5),
+):
     kmc.sample(vector, sampler=sampler)
 kmc.sample(vector, sampler=kmc.ScoreHMC(kmc.scores.NystromKEF(n_basis=50), values=True))
 kmc.sample(vector, sampler=kmc.ScoreHMC(kmc.scores.LiteKEF(), warmup_sampler=kmc.AdaptiveMetropolis()))

@@ -9,6 +9,7 @@ QUIET = {"progress": False, "seed": 7, "chains": 2}
 SAMPLERS = {
     "random-walk": "random-walk",
     "adaptive-metropolis": kmc.AdaptiveMetropolis(),
+    "kameleon": kmc.Kameleon(max_states=50),
     "kernel-hmc": kmc.KernelHMC(min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3),
     "vanishing": kmc.KernelHMC(
         adaptation="vanishing", min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3, first_refit=15

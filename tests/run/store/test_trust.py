@@ -46,7 +46,7 @@ def interrupted(path, sampler, k=250):
     return settings("kernel-hmc", sampler=sampler)
 
 
-@pytest.mark.parametrize("name", ["adaptive-metropolis", "vanishing", "nystrom"])
+@pytest.mark.parametrize("name", ["adaptive-metropolis", "kameleon", "vanishing", "nystrom"])
 def test_a_run_is_resumed_and_extended_without_a_pickle(tmp_path, name, no_pickles, often):
     path, asked = tmp_path / "run.zarr", settings(name)
     with pytest.raises(kmc.EvaluationError):
