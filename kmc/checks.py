@@ -126,6 +126,19 @@ def as_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def as_seed(seed: Any) -> np.random.SeedSequence:
+    """A fresh SeedSequence: always the same for an int or SeedSequence; a Generator advances."""
+    if seed is None:
+        return np.random.SeedSequence()
+    if isinstance(seed, np.random.SeedSequence):
+        return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
+    if isinstance(seed, np.random.Generator):
+        return np.random.SeedSequence(seed.integers(2**32, size=4, dtype=np.uint32).tolist())
+    if is_whole(seed) and seed >= 0:
+        return np.random.SeedSequence(int(seed))
+    raise TypeError(f"seed={seed!r}: expected None, an int >= 0, a numpy SeedSequence or a numpy Generator")
+
+
 def check_choice(options: Any, name: str, choices: tuple[str, ...]) -> None:
     """Check that it is one of the words."""
     value = getattr(options, name)

@@ -51,6 +51,13 @@ def draws_of_it(sampler):
     return idata.posterior["x"].values
 
 
+def an_asking_state():
+    state = kmc.AdaptiveMetropolis().start(initial=np.eye(4, 2), draws=20, warmup=2, seed=1)
+    for _ in range(5):
+        state.tell([normal(x) for x in state.ask()])
+    return state
+
+
 def draws_of_a_parameter(parameter):
     return draws(kmc.Model(flat_normal, parameters={"a": parameter}))
 
@@ -161,6 +168,7 @@ TWO = {"n_components": 2, "bandwidth": 1.0, **SMALL}
 CASES = {
     # of kmc itself
     kmc.AdaptiveMetropolis: lambda: ([kmc.AdaptiveMetropolis(adaptation="freeze")], draws_of_it),
+    kmc.AskTell: lambda: ([an_asking_state()], lambda state: (state.ask(), state.positions)),
     kmc.Kameleon: lambda: ([kmc.Kameleon(max_states=50)], draws_of_it),
     kmc.KernelHMC: lambda: ([kmc.KernelHMC(archive_probability=0.2, fit=FitOptions(n_basis=50))], itself),
     kmc.ScoreHMC: lambda: (

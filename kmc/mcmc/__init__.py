@@ -2,6 +2,7 @@
 
 from kmc.deprecation import renamed_attributes
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
+from kmc.mcmc.ask_tell import AskTell
 from kmc.mcmc.base import Sampler, SamplerSetup, SamplerState, Step
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMC
@@ -15,6 +16,7 @@ SAMPLERS: dict[str, type] = {s.name: s for s in (KernelHMC, AdaptiveMetropolis, 
 __all__ = [
     "SAMPLERS",
     "AdaptiveMetropolis",
+    "AskTell",
     "Kameleon",
     "KernelHMC",
     "RandomWalkMetropolis",

@@ -11,6 +11,7 @@ import numpy as np
 from kmc.checks import as_flag, check_choice, check_count, check_number
 from kmc.mcmc.adapting import AdaptingState, Moved, walkers_of, warmup_sweeps
 from kmc.mcmc.archive_moves import differential_evolution
+from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moments import Moments
@@ -29,7 +30,7 @@ _DELAY = 100  # of the recursion for the squared jumps
 
 
 @dataclass(frozen=True)
-class AdaptiveMetropolis:
+class AdaptiveMetropolis(Startable):
     r"""Adaptive Metropolis: proposals learned from the history of all chains, without a surrogate.
 
     Parameters
@@ -108,8 +109,7 @@ class AdaptiveMetropolis:
         """Evaluations of warm-up, if nothing limits them."""
         return chains * (draws if warmup is None else warmup)
 
-    def start(self, setup: SamplerSetup) -> AdaptingState:
-        """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
+    def _start(self, setup: SamplerSetup) -> AdaptingState:
         walkers, spread = walkers_of(setup), start_spread(setup.initial)
         starts = [walkers.x] if self.pooled else [row[None] for row in walkers.x]
         rngs = [np.random.default_rng(seed) for seed in setup.seed.spawn(len(starts))]

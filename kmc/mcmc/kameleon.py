@@ -24,6 +24,7 @@ from scipy.spatial.distance import pdist
 
 from kmc.checks import check_choice, check_count, check_number, is_number
 from kmc.mcmc.adapting import AdaptingState, Moved, walkers_of, warmup_sweeps
+from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.reservoir import Reservoir
@@ -39,7 +40,7 @@ _SPREAD_OF_ONE = 1e-8  # relative to its size, for a coordinate in which the sta
 
 
 @dataclass(frozen=True)
-class Kameleon:
+class Kameleon(Startable):
     r"""Kernel adaptive Metropolis–Hastings: a random walk that follows the shape of the target around each state.
 
     Parameters
@@ -110,8 +111,7 @@ class Kameleon:
         """Evaluations of warm-up, if nothing limits them."""
         return chains * (draws if warmup is None else warmup)
 
-    def start(self, setup: SamplerSetup) -> AdaptingState:
-        """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
+    def _start(self, setup: SamplerSetup) -> AdaptingState:
         walkers = walkers_of(setup)
         rng = np.random.default_rng(setup.seed.spawn(1)[0])
         proposer = KameleonProposer(self, start_spread(setup.initial), rng)

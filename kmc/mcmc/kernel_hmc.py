@@ -15,6 +15,7 @@ import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
 from kmc.deprecation import SplitClass, renamed_fields
+from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup, SamplerState, Step
 from kmc.mcmc.joined_modes import JoinedModes, join
 from kmc.mcmc.metropolis import Proposal
@@ -52,7 +53,7 @@ _SURROGATE_MOVES = (MOVES.index("surrogate"), MOVES.index("tempered-surrogate"))
     settle="post_freeze_burn_in",
 )
 @dataclass(frozen=True)
-class KernelHMC(metaclass=SplitClass):
+class KernelHMC(Startable, metaclass=SplitClass):
     """Hamiltonian dynamics on a kernel surrogate of the log-density, corrected by one true evaluation per draw.
 
     Parameters
@@ -154,8 +155,7 @@ class KernelHMC(metaclass=SplitClass):
         if not isinstance(self.fit, FitOptions):
             raise TypeError(f"fit={self.fit!r}: expected kmc.surrogates.FitOptions(...)")
 
-    def start(self, setup: SamplerSetup) -> SamplerState:
-        """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
+    def _start(self, setup: SamplerSetup) -> SamplerState:
         return KernelHMCState(self, setup)
 
     def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kmc.checks import as_array, check_number
 from kmc.mcmc.adapting import warmup_sweeps
+from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.walkers import Walkers, best_starts, requested, start_spread
@@ -18,7 +19,7 @@ _WARMUP = 3  # one in so many evaluations of the budget
 
 
 @dataclass(frozen=True)
-class RandomWalkMetropolis:
+class RandomWalkMetropolis(Startable):
     """Gaussian random-walk Metropolis.
 
     Parameters
@@ -56,8 +57,7 @@ class RandomWalkMetropolis:
         """Evaluations of warm-up, if nothing limits them."""
         return chains * (draws if warmup is None else warmup)
 
-    def start(self, setup: SamplerSetup) -> GaussianWalk:
-        """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
+    def _start(self, setup: SamplerSetup) -> GaussianWalk:
         if self.scale is None:
             return GaussianWalk(setup, _root_of_start(setup), tune=True, target_acceptance=self.target_acceptance)
         scale = np.asarray(self.scale, float)

@@ -19,6 +19,7 @@ import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
+from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import SamplerSetup, SamplerState, Step
 from kmc.mcmc.history import History
 from kmc.mcmc.kernel_hmc import REFIT_GROWTH, KernelHMC
@@ -37,7 +38,7 @@ _SAMPLERS = (KernelHMC, AdaptiveMetropolis, RandomWalkMetropolis)
 
 
 @dataclass(frozen=True)
-class ScoreHMC:
+class ScoreHMC(Startable):
     """Hamiltonian dynamics along a score estimator's gradient, corrected by one true evaluation per draw.
 
     This is Kernel Hamiltonian Monte Carlo as it was published [1]_, [2]_. The estimator is fitted to states of the
@@ -141,8 +142,7 @@ class ScoreHMC:
         """Whether existing evaluations help, that is, whether the sampler of warm-up learns from them."""
         return getattr(self.warmup_sampler, "takes_history", False)
 
-    def start(self, setup: SamplerSetup) -> SamplerState:
-        """Begin a run; see :class:`kmc.mcmc.base.Sampler`."""
+    def _start(self, setup: SamplerSetup) -> SamplerState:
         return ScoreHMCState(self, setup)
 
     def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:

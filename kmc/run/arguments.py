@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kmc.checks import as_number, is_whole
+from kmc.checks import as_seed as as_seed
 from kmc.mcmc import SAMPLERS, Sampler, ScoreHMC
 from kmc.run.given import Given, as_given
 from kmc.targets.model import Model
@@ -47,19 +48,6 @@ def as_sampler(sampler: Any) -> Sampler:
     if isinstance(sampler, type) or not callable(getattr(sampler, "start", None)):
         raise TypeError(f"sampler={sampler!r}: expected a name or options such as kmc.KernelHMC()")
     return sampler
-
-
-def as_seed(seed: Any) -> np.random.SeedSequence:
-    """A fresh SeedSequence: always the same for an int or SeedSequence; a Generator advances."""
-    if seed is None:
-        return np.random.SeedSequence()
-    if isinstance(seed, np.random.SeedSequence):
-        return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
-    if isinstance(seed, np.random.Generator):
-        return np.random.SeedSequence(seed.integers(2**32, size=4, dtype=np.uint32).tolist())
-    if is_whole(seed) and seed >= 0:
-        return np.random.SeedSequence(int(seed))
-    raise TypeError(f"seed={seed!r}: expected None, an int >= 0, a numpy SeedSequence or a numpy Generator")
 
 
 def as_independent_runs(independent_runs: Any, chains: int) -> int:

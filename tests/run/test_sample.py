@@ -292,7 +292,9 @@ def test_the_layout_of_the_results(sampler):
     assert positions(idata).shape == (3, 50, 2) and positions(idata).dtype == np.float64
     moves = statistic(idata, "move")
     assert idata["sample_stats"]["move"].attrs["flag_meanings"].split() == list(MOVES)
-    expected = {"random-walk"} if sampler not in (SMALL, VANISHING) else set(MOVES) - {"random-walk"}
+    expected = {"differential-evolution", "snooker", "surrogate", "tempered-surrogate"}
+    if sampler not in (SMALL, VANISHING):
+        expected = {"random-walk", "differential-evolution", "independence"}
     assert {MOVES[m] for m in np.unique(moves)} <= expected
     np.testing.assert_array_equal(statistic(idata, "lp"), [[NORMAL(x) for x in c] for c in positions(idata)])
     options = kmc.RandomWalkMetropolis() if sampler == "random-walk" else sampler

@@ -82,6 +82,11 @@ for sampler in (
 kmc.sample(vector, sampler=kmc.ScoreHMC(kmc.scores.NystromKEF(n_basis=50), values=True))
 kmc.sample(vector, sampler=kmc.ScoreHMC(kmc.scores.LiteKEF(), warmup_sampler=kmc.AdaptiveMetropolis()))
 
+state = kmc.KernelHMC().start(initial=np.zeros((4, 2)), draws=100, seed=1)
+assert_type(state, kmc.AskTell)
+state.tell([log_density(x) for x in state.ask()])
+kmc.Kameleon().start(draws=100)  # type: ignore[call-overload]
+
 kmc.sample(vector, draws="many")  # type: ignore[arg-type]
 kmc.sample(vector, callback=3)  # type: ignore[arg-type]
 kmc.sample(vector, sampler=3)  # type: ignore[arg-type]
