@@ -5,6 +5,7 @@ from kmc import kernels as kernels
 from kmc import regression as regression
 from kmc import scores as scores
 from kmc import spectral as spectral
+from kmc import testing as testing
 from kmc._version import __version__ as __version__
 from kmc.diagnostics.summary import summary as summary
 from kmc.errors import EvaluationError as EvaluationError
@@ -15,6 +16,7 @@ from kmc.mcmc import Kameleon as Kameleon
 from kmc.mcmc import KernelHMC as KernelHMC
 from kmc.mcmc import RandomWalkMetropolis as RandomWalkMetropolis
 from kmc.mcmc import ScoreHMC as ScoreHMC
+from kmc.mcmc import moves as moves
 from kmc.plots import plot_ck_test as plot_ck_test
 from kmc.plots import plot_implied_timescales as plot_implied_timescales
 from kmc.plots import plot_pairs as plot_pairs

@@ -53,6 +53,7 @@ MAY_IMPORT = {
     "readout": {"ess", "jitted", "kernels", "bases", "surrogates", "targets", "mcmc", "run"},
     "diagnostics": {"convergence", "kernels", "linalg", "bases", "forms", "spectral"},
     "plots": {"diagnostics"},
+    "testing": {"mcmc", "targets"},
     "demo": {"targets", "plots", "kmc"},
     "cli": {"ess", "run", "diagnostics", "demo", "kmc"},
 }

@@ -1,6 +1,7 @@
 """Samplers: options, their states, moves, integrators and adaptation. See :mod:`kmc.mcmc.base`."""
 
 from kmc.deprecation import renamed_attributes
+from kmc.mcmc import moves as moves
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.ask_tell import AskTell
 from kmc.mcmc.base import Sampler, SamplerSetup, SamplerState, Step

@@ -80,7 +80,11 @@ class AskTell:
         self.sampler = sampler
         self.n_evaluations = 0
         self._seed = as_seed(seed).spawn(2)[1]  # as in kmc.sample
-        self._limits = {"draws": draws, "warmup": as_count("warmup", warmup, 0), "max_evaluations": budget}
+        self._limits: dict[str, Any] = {
+            "draws": draws,
+            "warmup": as_count("warmup", warmup, 0),
+            "max_evaluations": budget,
+        }
         self._chains, self._noisy = chains, as_flag("noisy", noisy)
         self._state: SamplerState | None = None
         self._asked = points

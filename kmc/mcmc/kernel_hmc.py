@@ -8,6 +8,7 @@ ever rarer (``adaptation="vanishing"``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.mixture_tuner import MixtureTuner, MoveProbabilities
 from kmc.mcmc.mode_mixture import ModeMixture
 from kmc.mcmc.modes import ModeSearch
+from kmc.mcmc.moves import Move, as_moves, propose_one_of
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.schedule import Round, Schedule, default_budget
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
@@ -94,6 +96,9 @@ class KernelHMC(Startable, metaclass=SplitClass):
         Smallest budget of evaluations for such a search: smaller ones do not suffice to learn several modes.
     fit : FitOptions
         The options of the surrogate.
+    moves : sequence of (move, probability)
+        Further moves in all phases, each with the probability of a proposal being its own; the other proposals are the
+        sampler's. See :class:`kmc.moves.Move` for writing one, and :func:`kmc.testing.check_move` for testing it.
 
     Raises
     ------
@@ -109,6 +114,7 @@ class KernelHMC(Startable, metaclass=SplitClass):
     >>> import kmc
     >>> kmc.KernelHMC(archive_probability=0.1).adaptation
     'freeze'
+    >>> sampler = kmc.KernelHMC(moves=[(kmc.moves.Independence(), 0.1), (kmc.moves.Snooker(), 0.05)])
     """
 
     adaptation: str = "freeze"
@@ -129,6 +135,7 @@ class KernelHMC(Startable, metaclass=SplitClass):
     search_share: float = 0.1
     min_search_budget: int = 4000
     fit: FitOptions = field(default_factory=FitOptions)
+    moves: Sequence[tuple[Move, float]] = ()
 
     name: ClassVar[str] = "kernel-hmc"
     takes_history: ClassVar[bool] = True
@@ -154,6 +161,7 @@ class KernelHMC(Startable, metaclass=SplitClass):
         check_count(self, "max_archive", 10)
         if not isinstance(self.fit, FitOptions):
             raise TypeError(f"fit={self.fit!r}: expected kmc.surrogates.FitOptions(...)")
+        object.__setattr__(self, "moves", as_moves(self.moves))
 
     def _start(self, setup: SamplerSetup) -> SamplerState:
         return KernelHMCState(self, setup)
@@ -233,7 +241,7 @@ class KernelHMCState:
             return self._cloud
         self._temperings = [self._tempering(beta) for beta in self._betas]
         self._proposals = [
-            self._moves.propose(rng, x, tempering)
+            self._proposal(rng, x, tempering)
             for rng, x, tempering in zip(self._walkers.rngs, self._walkers.x, self._temperings, strict=True)
         ]
         self._probes = self._new_probes()
@@ -341,6 +349,13 @@ class KernelHMCState:
 
     # A sweep
 
+    def _proposal(self, rng: np.random.Generator, x: np.ndarray, tempering: Tempering) -> Proposal:
+        if self.options.moves:
+            proposal = propose_one_of(self.options.moves, rng, x, archive=self._moves.archive)
+            if proposal is not None:
+                return proposal
+        return self._moves.propose(rng, x, tempering)
+
     def _tempering(self, beta: float) -> Tempering:
         if beta == 1.0:
             return COLD
@@ -373,6 +388,8 @@ class KernelHMCState:
 
     def _tally(self, acceptance: np.ndarray) -> None:
         for beta, proposal, rate in zip(self._betas, self._proposals, acceptance, strict=True):
+            if proposal.move >= len(MOVES):  # a move of the user's
+                continue
             chains = self._round.cold if beta == 1.0 else self._round.hot
             (chains if proposal.move in _SURROGATE_MOVES else self._round.archive).append(float(rate))
 

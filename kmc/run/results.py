@@ -142,7 +142,7 @@ def laid_out(
     if names.named:
         groups["unconstrained_posterior"] = _unconstrained(draws)
     if surrogate is not None and draws.proposals:
-        groups["proposals"], groups["surrogate"] = _proposals(draws), surrogate
+        groups["proposals"], groups["surrogate"] = _proposals(draws, moves), surrogate
     for name, variables in data.items():
         groups[name] = with_attrs(_labeled(variables, names.coords), names.variable_attrs)
     return container(groups, attrs)
@@ -216,12 +216,12 @@ def _unconstrained(draws: Drawn) -> Any:
     return _labeled({"x": (("chain", "draw", "x_dim_0"), draws.positions)})
 
 
-def _proposals(draws: Drawn) -> Any:
+def _proposals(draws: Drawn, moves: Sequence[str]) -> Any:
     dims = ("chain", "draw", "x_dim_0")
     columns = {name: (dims[: len(column.shape)], column) for name, column in (draws.proposals or {}).items()}
     stats = {name: (dims[:2], draws.stats[name]) for name in ("accepted", "move")}
     dataset = _labeled({**columns, **stats})
-    dataset["move"].attrs = _flags(MOVES)
+    dataset["move"].attrs = _flags(moves)
     return dataset
 
 

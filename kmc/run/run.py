@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.mcmc import KernelHMC
 from kmc.mcmc.base import Step
+from kmc.mcmc.moves import names_of
 from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
 from kmc.run.budget import Spent, TimeLimit, planned_evaluations
@@ -327,7 +329,9 @@ def shares(total: int | None, parts: int) -> list[int | None]:
 
 
 def names_of_moves(sampler: Any) -> tuple[str, ...] | None:
-    """Names of the moves of a sampler from outside the package; its own are ``kmc.mcmc.base.MOVES``."""
+    """Names of the moves of a sampler that has others than ``kmc.mcmc.base.MOVES``; None if it has not."""
+    if isinstance(sampler, KernelHMC):
+        return names_of(sampler.moves) if sampler.moves else None
     return None if type(sampler).__module__.startswith("kmc.") else getattr(sampler, "moves", None)
 
 

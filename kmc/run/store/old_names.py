@@ -19,6 +19,8 @@ _KERNEL_HMC = {
 }
 _FIT = {"good": "target_loo_sd"}
 
+_NEW: dict[str, Any] = {"moves": []}  # options of KernelHMC that were added, in the order of its fields
+
 _MOVED = ("surrogate", "values")  # options of KernelHMC that are now ScoreHMC's
 
 FIELDS = {"kmc.mcmc.kernel_hmc:KernelHMC": _KERNEL_HMC, "kmc.surrogates.fit:FitOptions": _FIT}
@@ -71,7 +73,20 @@ def upgraded(settings: dict[str, Any]) -> dict[str, Any]:
         else:
             options = {name: value for name, value in options.items() if name not in _MOVED}
         settings = {**settings, "settings of the sampler": json.dumps(options)}
-    return settings
+    return with_new_options(settings)
+
+
+def with_new_options(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a store, with options that its KernelHMC did not have yet at their defaults."""
+    options = json.loads(settings["settings of the sampler"])
+    if not isinstance(options, dict):
+        return settings
+    if settings["sampler"] == "kernel-hmc":
+        options = {**options, **{name: options.get(name, value) for name, value in _NEW.items()}}
+    warmup = options.get("warmup_sampler")
+    if settings["sampler"] == "score-hmc" and isinstance(warmup, dict) and "archive_probability" in warmup:
+        options = {**options, "warmup_sampler": {**warmup, **{k: warmup.get(k, v) for k, v in _NEW.items()}}}
+    return {**settings, "settings of the sampler": json.dumps(options)}
 
 
 def is_old_adaptive_metropolis(settings: dict[str, Any]) -> bool:
