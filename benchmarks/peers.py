@@ -269,6 +269,9 @@ METHODS: dict[str, Callable[[Problem, int, int], list[Run]]] = {
     "kmc": partial(run_kmc, sampler="kernel-hmc"),
     "kmc vanishing": partial(run_kmc, sampler="vanishing"),
     "kmc adaptive Metropolis": partial(run_kmc, sampler="adaptive-metropolis"),
+    "kmc adaptive Langevin": partial(run_kmc, sampler="adaptive-langevin"),
+    "kmc delayed acceptance": partial(run_kmc, sampler="delayed-acceptance"),
+    "kmc Kameleon": partial(run_kmc, sampler="kameleon"),
     "emcee stretch": partial(run_emcee, move="StretchMove"),
     "emcee DE": partial(run_emcee, move="DEMove"),
     "zeus": run_zeus,
@@ -278,6 +281,6 @@ METHODS: dict[str, Callable[[Problem, int, int], list[Run]]] = {
 }
 OURS = ("kmc", "kmc vanishing")
 EMCEE = ("emcee stretch", "emcee DE")
-PEERS = tuple(method for method in METHODS if method not in OURS)
+PEERS = tuple(method for method in METHODS if not method.startswith("kmc"))
 NO_NOISE = ("zeus", "pymc DEMetropolisZ")
 """Methods that draw the noise of a state anew, and so do not run on noisy targets."""

@@ -212,7 +212,10 @@ def _number(text: str):
 OVERHEAD_MS = {  # of one evaluation, if no row has it
     "kmc": 0.35,
     "kmc vanishing": 2.0,
-    "kmc adaptive Metropolis": 0.04,
+    "kmc adaptive Metropolis": 0.09,
+    "kmc adaptive Langevin": 0.4,
+    "kmc delayed acceptance": 0.5,
+    "kmc Kameleon": 0.2,
     "emcee stretch": 0.009,
     "emcee DE": 0.011,
     "zeus": 0.008,

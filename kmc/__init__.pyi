@@ -10,8 +10,10 @@ from kmc._version import __version__ as __version__
 from kmc.diagnostics.summary import summary as summary
 from kmc.errors import EvaluationError as EvaluationError
 from kmc.errors import KmcWarning as KmcWarning
+from kmc.mcmc import AdaptiveLangevin as AdaptiveLangevin
 from kmc.mcmc import AdaptiveMetropolis as AdaptiveMetropolis
 from kmc.mcmc import AskTell as AskTell
+from kmc.mcmc import DelayedAcceptance as DelayedAcceptance
 from kmc.mcmc import Kameleon as Kameleon
 from kmc.mcmc import KernelHMC as KernelHMC
 from kmc.mcmc import RandomWalkMetropolis as RandomWalkMetropolis

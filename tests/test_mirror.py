@@ -28,7 +28,8 @@ HELPERS = {
     "diagnostics": "columns coordinates langevin mode_verdicts",
     "forms": "scatter sums",
     "kernels": "profiles",
-    "mcmc": "adapting affine base gaps joined_modes mode_mixture old_kernel_hmc random_walk score_mixture",
+    "mcmc": "adapting affine base gaps joined_modes learned_density mode_mixture old_kernel_hmc "
+    "random_walk score_mixture",
     "plots": "style",
     "readout": "annealing estimate evaluated means quantities transitions",
     "regression": "candidates loss",

@@ -168,6 +168,8 @@ TWO = {"n_components": 2, "bandwidth": 1.0, **SMALL}
 CASES = {
     # of kmc itself
     kmc.AdaptiveMetropolis: lambda: ([kmc.AdaptiveMetropolis(adaptation="freeze")], draws_of_it),
+    kmc.AdaptiveLangevin: lambda: ([kmc.AdaptiveLangevin(max_states=50)], draws_of_it),
+    kmc.DelayedAcceptance: lambda: ([kmc.DelayedAcceptance(max_states=50)], draws_of_it),
     kmc.AskTell: lambda: ([an_asking_state()], lambda state: (state.ask(), state.positions)),
     kmc.Kameleon: lambda: ([kmc.Kameleon(max_states=50)], draws_of_it),
     kmc.KernelHMC: lambda: ([kmc.KernelHMC(archive_probability=0.2, fit=FitOptions(n_basis=50))], itself),

@@ -70,7 +70,7 @@ def add_sample(commands: Any) -> None:
     add_max_time(parser)
     parser.add_argument("--seed", type=natural, metavar="S", help="random seed")
     parser.add_argument(
-        "--sampler", metavar="NAME", help="kernel-hmc (default), adaptive-metropolis, kameleon or random-walk"
+        "--sampler", metavar="NAME", help="kernel-hmc (default), adaptive-metropolis, kameleon, random-walk, ..."
     )
     parser.add_argument("--independent-runs", type=positive, metavar="N", help="independent runs that share the chains")
     parser.add_argument("--replicas", type=positive, dest="independent_runs", action=OldName, help=argparse.SUPPRESS)

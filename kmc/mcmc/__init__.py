@@ -2,22 +2,36 @@
 
 from kmc.deprecation import renamed_attributes
 from kmc.mcmc import moves as moves
+from kmc.mcmc.adaptive_langevin import AdaptiveLangevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.ask_tell import AskTell
 from kmc.mcmc.base import Sampler, SamplerSetup, SamplerState, Step
+from kmc.mcmc.delayed_acceptance import DelayedAcceptance
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.old_kernel_hmc import kernel_or_score_hmc
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_hmc import ScoreHMC
 
-SAMPLERS: dict[str, type] = {s.name: s for s in (KernelHMC, AdaptiveMetropolis, Kameleon, RandomWalkMetropolis)}
+SAMPLERS: dict[str, type] = {
+    sampler.name: sampler
+    for sampler in (
+        KernelHMC,
+        AdaptiveMetropolis,
+        AdaptiveLangevin,
+        DelayedAcceptance,
+        Kameleon,
+        RandomWalkMetropolis,
+    )
+}
 """Samplers by the name that :func:`kmc.sample` takes; :class:`ScoreHMC` is not among them, as it needs an estimator."""
 
 __all__ = [
     "SAMPLERS",
+    "AdaptiveLangevin",
     "AdaptiveMetropolis",
     "AskTell",
+    "DelayedAcceptance",
     "Kameleon",
     "KernelHMC",
     "RandomWalkMetropolis",

@@ -8,7 +8,7 @@ have one each.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -25,6 +25,8 @@ class Moved(NamedTuple):
     position: np.ndarray  # (chains, d): the states after it
     log_density: np.ndarray  # (chains,)
     proposals: Sequence[Proposal]
+    proposed: np.ndarray  # (chains, d): their positions, or the states of chains that proposed none
+    proposed_log_density: np.ndarray  # (chains,)
     stats: dict[str, np.ndarray]  # (chains,) each; see STATS
 
 
@@ -87,6 +89,11 @@ class AdaptingState:
         """End warm-up with the next sweep."""
         self._warmup = 0
 
+    def wrap(self, wrapper: Callable[[Proposer], Proposer]) -> None:
+        """Replace each proposer by one that uses it; only before the first sweep."""
+        assert self._sweep == 0
+        self._proposers = [wrapper(proposer) for proposer in self._proposers]
+
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes; those of proposers of single chains as lists."""
         facts = [proposer.facts() for proposer in self._proposers]
@@ -100,7 +107,15 @@ class AdaptingState:
         walkers, n = self._walkers, len(self._proposers)
         for i, proposer in enumerate(self._proposers):
             mine = {name: column[i::n] for name, column in stats.items()}
-            moved = Moved(start[i::n], walkers.x[i::n], walkers.log_density[i::n], self._proposals[i::n], mine)
+            moved = Moved(
+                start=start[i::n],
+                position=walkers.x[i::n],
+                log_density=walkers.log_density[i::n],
+                proposals=self._proposals[i::n],
+                proposed=walkers.proposed.position[i::n],
+                proposed_log_density=walkers.proposed.log_density[i::n],
+                stats=mine,
+            )
             proposer.learn(moved, self._sweep)
 
 

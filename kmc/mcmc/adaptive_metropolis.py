@@ -113,7 +113,7 @@ class AdaptiveMetropolis(Startable):
         walkers, spread = walkers_of(setup), start_spread(setup.initial)
         starts = [walkers.x] if self.pooled else [row[None] for row in walkers.x]
         rngs = [np.random.default_rng(seed) for seed in setup.seed.spawn(len(starts))]
-        proposers = [LearnedMixture(self, x, spread, rng) for x, rng in zip(starts, rngs, strict=True)]
+        proposers = [LearnedMixture(self, x, spread=spread, rng=rng) for x, rng in zip(starts, rngs, strict=True)]
         warmup = warmup_sweeps(setup, _WARMUP)
         return AdaptingState(setup, walkers, proposers, freeze=self.adaptation == "freeze", warmup=warmup)
 
@@ -140,7 +140,7 @@ class LearnedMixture:
         Of the kinds.
     """
 
-    def __init__(self, options: AdaptiveMetropolis, x: np.ndarray, spread: np.ndarray, rng: np.random.Generator):
+    def __init__(self, options: AdaptiveMetropolis, x: np.ndarray, *, spread: np.ndarray, rng: np.random.Generator):
         self.moments = Moments(x.mean(axis=0), spread)
         self.kinds = [MOVES.index(kind) for kind in options.moves]
         self._archive = Reservoir(len(spread), options.max_archive, rng)

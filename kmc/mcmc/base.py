@@ -22,6 +22,7 @@ MOVES = (
     "tempered-surrogate",
     "independence",
     "kameleon",
+    "langevin",
 )
 """Names of the kinds of move; a draw's ``move`` statistic is an index into this tuple."""
 

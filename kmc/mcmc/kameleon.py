@@ -142,7 +142,8 @@ class Subsample(NamedTuple):
 
     def root(self, x: np.ndarray, gamma: float, factor: float) -> np.ndarray:
         """The Cholesky factor (d, d) of R at x (d,)."""
-        return covariance_root(x / self.scale, self.z, self.bandwidth, gamma, factor * self.unit)
+        nu = factor * self.unit
+        return covariance_root(x / self.scale, self.z, bandwidth=self.bandwidth, gamma=gamma, nu=nu)
 
 
 def gradients(y: np.ndarray, z: np.ndarray, bandwidth: float) -> np.ndarray:
@@ -153,7 +154,7 @@ def gradients(y: np.ndarray, z: np.ndarray, bandwidth: float) -> np.ndarray:
     return rows - rows.mean(axis=0)
 
 
-def covariance_root(y: np.ndarray, z: np.ndarray, bandwidth: float, gamma: float, nu: float) -> np.ndarray:
+def covariance_root(y: np.ndarray, z: np.ndarray, *, bandwidth: float, gamma: float, nu: float) -> np.ndarray:
     """The Cholesky factor of R_y = γ² I + ν² M_y H M_yᵀ; H is a projection, so that M H Mᵀ = (M H)(M H)ᵀ."""
     rows = gradients(y, z, bandwidth)
     return np.linalg.cholesky(nu**2 * (rows.T @ rows) + gamma**2 * np.eye(len(y)))

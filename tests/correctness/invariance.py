@@ -25,9 +25,11 @@ from scipy import stats
 
 from benchmarks import targets
 from benchmarks.targets import Cone, LogGamma, StudentT
-from kmc.mcmc import archive_moves
+from kmc.mcmc import archive_moves, moves
+from kmc.mcmc.adaptive_langevin import AdaptiveLangevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import SamplerSetup
+from kmc.mcmc.delayed_acceptance import DelayedAcceptance
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.proposal_mixture import ProposalMixture
@@ -263,6 +265,17 @@ def random_walk(case: Case):
     return step
 
 
+def added_moves(case: Case):
+    """The built-in moves beside those of a plan, as kernel HMC has them."""
+    kinds = moves.Independence(2), moves.RandomWalk(0.7), moves.DifferentialEvolution(0.7), moves.Snooker()
+    pairs, plan = moves.as_moves([(kind, 0.2) for kind in kinds]), case.plan(case.wrong)
+
+    def propose(rng, x):
+        return moves.propose_one_of(pairs, rng, x, archive=case.archive) or plan.propose(rng, x)
+
+    return proposals_of(case, propose)
+
+
 @cache
 def learned_proposer(case: Case, sampler: Any, sweeps: int = 100):
     """What the proposals of an adaptive sampler depend on, after that many sweeps of four chains."""
@@ -344,6 +357,9 @@ MOVES: dict[str, Callable[[Case], Any]] = {
     "paths and walks on a wrong score": lambda c: proposals_of(c, c.score_plan(0.2).propose),
     "adaptive Metropolis": lambda c: learned(c, AdaptiveMetropolis()),
     "kameleon": lambda c: learned(c, Kameleon(max_states=60, gamma=0.5)),
+    "moves from outside": added_moves,
+    "langevin": lambda c: learned(c, AdaptiveLangevin(GaussianScore())),
+    "delayed acceptance": lambda c: learned(c, DelayedAcceptance(estimator=GaussianScore())),
     "frozen process": frozen_chains,
 }
 """Functions of a case that return its ``step``."""

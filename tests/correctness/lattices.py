@@ -5,22 +5,28 @@ rounding. They are called by ``test_enumeration.py``, and by ``test_mutations.py
 """
 
 import copy
+from types import SimpleNamespace
 from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
 from scipy import stats
 
+from kmc.mcmc.adaptive_langevin import langevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.mcmc.archive_moves import differential_evolution, snooker
 from kmc.mcmc.base import SamplerSetup
+from kmc.mcmc.delayed_acceptance import ScreenedProposer
 from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample
 from kmc.mcmc.kernel_hmc import KernelHMC
+from kmc.mcmc.learned_density import Learned
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.proposal_mixture import ProposalMixture
+from kmc.mcmc.score_field import Field
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.walkers import Walkers, requested
+from kmc.scores import GaussianScore
 from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.whitening import Whitening
@@ -255,7 +261,7 @@ def check_independence() -> None:
     """The Student-t proposal of adaptive Metropolis."""
     lattice = grid()
     root = np.array([[1.3, 0.0], [0.5, 0.8]])
-    proposer = LearnedMixture(AdaptiveMetropolis(), lattice.points, np.ones(2), np.random.default_rng(0))
+    proposer = LearnedMixture(AdaptiveMetropolis(), lattice.points, spread=np.ones(2), rng=np.random.default_rng(0))
     proposer.moments.mean, proposer.moments.root = np.array([1.2, 0.7]), root
     law = stats.multivariate_t(proposer.moments.mean, root @ root.T, df=5)
 
@@ -280,6 +286,50 @@ def check_kameleon() -> None:
         return [np.linalg.solve(root, (y - x) / scale)]
 
     check_densities(lattice, proposer.propose, density, normals)
+
+
+def check_langevin() -> None:
+    """A Langevin step along a gradient that belongs to another density."""
+    lattice, step_size = grid(), 0.9
+    whitening = Whitening.of(np.array([1.0, 0.5]), np.array([[0.8, 0.1], [0.0, 1.1]]))
+    score = GaussianScore().fit(np.random.default_rng(3).standard_normal((50, 2)) @ np.diag([0.7, 2.0]))
+    learned = Learned(Field.of(score, whitening, in_z=True), None)
+
+    def mean(x):
+        z = whitening(x[None])
+        return z[0] + 0.5 * step_size**2 * score.gradient(z)[0]
+
+    def density(x, y):
+        return stats.multivariate_normal(mean(x), step_size**2 * np.eye(2)).pdf(whitening(y[None])[0])
+
+    def propose(rng, x):
+        return langevin(learned, x, rng.standard_normal(2), step_size=step_size)
+
+    check_densities(lattice, propose, density, lambda x, y: [(whitening(y[None])[0] - mean(x)) / step_size])
+
+
+def check_screening() -> None:
+    """Delayed acceptance by another density, around jumps on the lattice that are not symmetric."""
+    lattice = line()
+    known = np.random.default_rng(9).normal(0.0, 1.0, 40)
+
+    class Jumps:
+        def propose(self, rng, x):
+            right = rng.random() < 0.7
+            return Proposal(x + (1.0 if right else -1.0), float(np.log(0.3 / 0.7)) * (1 if right else -1), 0)
+
+    class Known:
+        def log_density(self, x):
+            return known[int(np.rint(x[0]))]
+
+    proposer = ScreenedProposer(Jumps(), SimpleNamespace(learned=Known()))
+    matrix = transition_matrix(
+        walker_step(lattice, lambda rng, x, _: proposer.propose(rng, x)), len(lattice.points), {}
+    )
+    flow = lattice.mass()[:, None] * matrix  # the density of zero in the middle separates the two sides
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=EXACT)
+    np.testing.assert_allclose(flow, flow.T, rtol=0, atol=EXACT)
+    assert np.trace(matrix) < 0.95 * len(matrix)
 
 
 # A whole process

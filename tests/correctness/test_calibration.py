@@ -1,4 +1,4 @@
-"""Simulation-based calibration of the default sampler: parameters from the prior, data from the parameters, a run.
+"""Simulation-based calibration of the samplers: parameters from the prior, data from the parameters, a run.
 
 Among the draws of the run the parameters that made the data must have a uniform rank, and so must every function of
 parameters and data: Talts, Betancourt, Simpson, Vehtari and Gelman (2018), "Validating Bayesian inference algorithms
@@ -18,6 +18,7 @@ to the benchmarks.
 import math
 import warnings
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from scipy import stats
 
 import kmc
 from benchmarks.targets import LotkaVolterra
+from kmc import mcmc
 from kmc.targets import lotka_volterra
 
 LEVEL = 2e-5
@@ -127,10 +129,20 @@ def _prior_of_demo(x):
     return float(np.sum(x[:4]) - 0.5 * (z @ z + np.sum((x[4:6] - math.log(10)) ** 2) + np.sum((x[6:] + 1) ** 2)))
 
 
+SAMPLERS = {
+    "adaptive-metropolis": ("adaptive-metropolis", 1500),
+    "adaptive-langevin": (kmc.AdaptiveLangevin(kmc.scores.GaussianScore()), 1500),
+    "delayed-acceptance": (kmc.DelayedAcceptance(estimator=kmc.scores.GaussianScore()), 1500),
+    "kameleon": (kmc.Kameleon(max_states=200), 2500),
+}
+"""Besides the default; each with a budget for which twenty of its draws are nearly independent."""
+
 MODELS = {"normal mean": NormalMean, "gamma-poisson": GammaPoisson, "demo": Demo}
 
 
-def replicated_runs(name: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def replicated_runs(
+    name: str, seed: int = 0, sampler: Any = "kernel-hmc", budget: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Truths (n, q) and draws (n, L, q) of the model's parameters and of its log-likelihood."""
     model, truths, draws = MODELS[name](), [], []
     for child in np.random.SeedSequence(seed).spawn(model.size):
@@ -145,7 +157,8 @@ def replicated_runs(name: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
                 initial=model.draw(rng, CHAINS),
                 draws=None,
                 chains=CHAINS,
-                max_evaluations=model.budget,
+                max_evaluations=budget or model.budget,
+                sampler=sampler,
                 seed=rng,
                 progress=False,
             )
@@ -183,6 +196,17 @@ def test_ranks_are_uniform(name):
     for wrong in (draws + 2.0 * sd, center + 0.1 * (draws - center), center + 10.0 * (draws - center)):
         with pytest.raises(AssertionError, match="the ranks are not uniform"):
             check_ranks(truths, wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_ranks_of_other_samplers_are_uniform(sampler):
+    options, budget = SAMPLERS[sampler]
+    check_ranks(*replicated_runs("normal mean", 1, options, budget))
+
+
+def test_every_sampler_is_calibrated():
+    assert {"kernel-hmc", "random-walk", *SAMPLERS} == set(mcmc.SAMPLERS)
 
 
 def test_uniform_ranks_pass_and_level_is_kept():

@@ -15,9 +15,11 @@ from tests.correctness.lattices import (
     check_independence,
     check_kameleon,
     check_ladder,
+    check_langevin,
     check_noisy_target,
     check_plan,
     check_process,
+    check_screening,
     check_snooker_on_rays,
     check_volumes,
     grid,
@@ -108,6 +110,14 @@ def test_independent_proposals():
 
 def test_kameleon():
     check_kameleon()
+
+
+def test_langevin():
+    check_langevin()
+
+
+def test_delayed_acceptance():
+    check_screening()
 
 
 def test_a_frozen_process():

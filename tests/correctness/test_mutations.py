@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 
 from kmc.mcmc import archive_moves
+from kmc.mcmc.adaptive_langevin import AdaptiveLangevin, langevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
+from kmc.mcmc.delayed_acceptance import DelayedAcceptance, ScreenedProposer
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.walkers import Walkers
+from kmc.scores import GaussianScore
 from kmc.surrogates import jit_state
 from tests.correctness.invariance import (
     ONLY_SURROGATE,
@@ -33,9 +36,11 @@ from tests.correctness.lattices import (
     NOISE_SHARES,
     check_independence,
     check_kameleon,
+    check_langevin,
     check_noisy_target,
     check_plan,
     check_process,
+    check_screening,
     check_snooker_on_rays,
     check_volumes,
     line,
@@ -195,6 +200,47 @@ def test_a_kameleon_without_its_densities_is_seen(one_covariance):
     for name in ("student-t", "cone"):
         with pytest.raises(**CHANGED):
             case(name).check(learned(case(name), Kameleon(max_states=60, bandwidth=1.0, gamma=0.5), sweeps=8))
+
+
+# Langevin and delayed acceptance
+
+
+@pytest.fixture
+def symmetric_langevin(monkeypatch):
+    """A step along a gradient treated as a symmetric one."""
+
+    def change(*arguments, **options):
+        return langevin(*arguments, **options)._replace(log_ratio=0.0)
+
+    monkeypatch.setattr("kmc.mcmc.adaptive_langevin.langevin", change)
+    monkeypatch.setattr("tests.correctness.lattices.langevin", change)
+
+
+def test_a_langevin_step_without_its_densities_is_seen(symmetric_langevin):
+    with pytest.raises(**NOT_EXACT):
+        check_langevin()
+    for name in ("gaussian", "student-t"):
+        with pytest.raises(**CHANGED):
+            case(name).check(learned(case(name), AdaptiveLangevin(GaussianScore())))
+
+
+@pytest.fixture
+def screened_twice(monkeypatch):
+    """What the learned density has accepted is accepted by the true one as if nothing had been screened."""
+    right = ScreenedProposer.propose
+
+    def propose(self, rng, x):
+        return right(self, rng, x)._replace(log_ratio=0.0)
+
+    monkeypatch.setattr(ScreenedProposer, "propose", propose)
+
+
+def test_screening_without_its_ratio_is_seen(screened_twice):
+    with pytest.raises(**NOT_EXACT):
+        check_screening()
+    for name in ("gaussian", "student-t"):
+        with pytest.raises(**CHANGED):
+            case(name).check(learned(case(name), DelayedAcceptance(estimator=GaussianScore()), sweeps=8))
 
 
 # Frozen means frozen

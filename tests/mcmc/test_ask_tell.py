@@ -19,6 +19,8 @@ EVERY = {
         kmc.scores.GaussianScore(), max_states=100, warmup_sampler=kmc.AdaptiveMetropolis(moves=("random-walk",))
     ),
     "adaptive-metropolis": kmc.AdaptiveMetropolis(),
+    "adaptive-langevin": kmc.AdaptiveLangevin(kmc.scores.GaussianScore()),
+    "delayed-acceptance": kmc.DelayedAcceptance(estimator=kmc.scores.GaussianScore()),
     "kameleon": kmc.Kameleon(max_states=100),
     "random-walk": kmc.RandomWalkMetropolis(),
 }

@@ -41,7 +41,7 @@ def test_the_covariance_and_the_density_are_those_of_the_paper(dim, n, bandwidth
     rng = np.random.default_rng(dim)
     z = rng.standard_normal((n, dim))
     for y in 1.5 * rng.standard_normal((5, dim)):
-        root = covariance_root(y, z, bandwidth, gamma, nu)
+        root = covariance_root(y, z, bandwidth=bandwidth, gamma=gamma, nu=nu)
         np.testing.assert_allclose(root @ root.T, oracle.covariance(y, z, bandwidth, gamma, nu), rtol=1e-10)
         x = y + rng.standard_normal(dim)
         expected = oracle.log_proposal(x, y, z, bandwidth, gamma, nu) + 0.5 * dim * math.log(2 * math.pi)

@@ -8,8 +8,18 @@ import pickle
 import numpy as np
 import pytest
 
-from kmc.mcmc import SAMPLERS, AdaptiveMetropolis, Kameleon, KernelHMC, RandomWalkMetropolis, SamplerSetup
+from kmc.mcmc import (
+    SAMPLERS,
+    AdaptiveLangevin,
+    AdaptiveMetropolis,
+    DelayedAcceptance,
+    Kameleon,
+    KernelHMC,
+    RandomWalkMetropolis,
+    SamplerSetup,
+)
 from kmc.mcmc.base import MOVES, STATS
+from kmc.scores import GaussianScore
 from kmc.surrogates.fit import FitOptions
 from kmc.targets.toys import Banana, Gaussian
 from tests.oracles.mcmc import assert_standard
@@ -23,6 +33,8 @@ FROZEN = {
     "kernel-hmc": SMALL,
     "adaptive-metropolis": AdaptiveMetropolis(adaptation="freeze"),
     "kameleon": Kameleon(max_states=60, adaptation="freeze"),
+    "adaptive-langevin": AdaptiveLangevin(GaussianScore(), adaptation="freeze"),
+    "delayed-acceptance": DelayedAcceptance(AdaptiveMetropolis(adaptation="freeze"), GaussianScore()),
     "random-walk": RandomWalkMetropolis(),
     "random-walk with a scale": RandomWalkMetropolis(scale=2.0),
 }

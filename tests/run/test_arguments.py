@@ -46,7 +46,12 @@ BAD = [
     ("initial", "start", TypeError, ["'start'", "numbers of shape (4, 2)"]),
     ("initial", [[0, 0], [1]], TypeError, ["[[0, 0], [1]]", "numbers of shape (4, 2)"]),
     ("initial", [[1j, 0]] * 4, TypeError, ["1j", "numbers of shape (4, 2)"]),
-    ("sampler", "hmc", ValueError, ["'hmc'", "'kernel-hmc'", "'adaptive-metropolis'", "'kameleon'", "'random-walk'"]),
+    (
+        "sampler",
+        "hmc",
+        ValueError,
+        ["'hmc'", "'kernel-hmc'", "'adaptive-metropolis'", "'adaptive-langevin'", "'delayed-acceptance'", "'kameleon'"],
+    ),
     ("sampler", "score-hmc", ValueError, ["'score-hmc'", "kmc.ScoreHMC(estimator)"]),
     ("sampler", None, TypeError, ["None", "kmc.KernelHMC()"]),
     ("sampler", 3, TypeError, ["3", "kmc.KernelHMC()"]),

@@ -9,6 +9,8 @@ QUIET = {"progress": False, "seed": 7, "chains": 2}
 SAMPLERS = {
     "random-walk": "random-walk",
     "adaptive-metropolis": kmc.AdaptiveMetropolis(),
+    "langevin": kmc.AdaptiveLangevin(max_states=50),
+    "delayed": kmc.DelayedAcceptance(estimator=kmc.scores.GaussianScore()),
     "kameleon": kmc.Kameleon(max_states=50),
     "kernel-hmc": kmc.KernelHMC(min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3),
     "vanishing": kmc.KernelHMC(

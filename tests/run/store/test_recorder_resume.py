@@ -44,7 +44,7 @@ def test_exceptions(tmp_path, uninterrupted, name, k):
     assert counting.calls + k - 1 <= result.attrs["n_evaluations"] + 8  # no more is evaluated again than one sweep
 
 
-@pytest.mark.parametrize("name", ["adaptive-metropolis", "kameleon", "kernel-hmc", "nystrom"])
+@pytest.mark.parametrize("name", ["adaptive-metropolis", "kameleon", "langevin", "delayed", "kernel-hmc", "nystrom"])
 def test_from_the_history_alone(tmp_path, uninterrupted, name, no_snapshots):
     path = tmp_path / "run.zarr"
     with pytest.raises(kmc.EvaluationError):

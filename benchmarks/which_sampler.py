@@ -1,0 +1,116 @@
+"""Which sampler: kmc's samplers on the same targets, ``python benchmarks/which_sampler.py``.
+
+Runs the cells (target, sampler, seed, budget) that ``results/which_sampler.csv`` lacks, all in this process, and writes
+the table in ``docs/which-sampler.md``. ``--targets``, ``--samplers``, ``--seeds`` and ``--budgets`` select cells;
+``--report`` runs none. Start points, truth and definitions are those of ``sampling.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import warnings
+from pathlib import Path
+
+from metrics import wrong
+from sampling import run_cell, write_between
+from targets import TARGETS
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "which_sampler.csv"
+PAGE = HERE.parent / "docs" / "which-sampler.md"
+KEY = ("target", "sampler", "seed", "budget")
+COLUMNS = (
+    *KEY,
+    *("ess_per_1000", "rhat", "warnings", "overhead_ms", "version"),
+    *("bias", "sd_ratio_error", "width_min", "width_max", "bias_excess", "width_excess"),
+)
+SAMPLERS = {
+    "kernel-hmc": "kmc",
+    "adaptive-metropolis": "kmc adaptive Metropolis",
+    "adaptive-langevin": "kmc adaptive Langevin",
+    "delayed-acceptance": "kmc delayed acceptance",
+    "kameleon": "kmc Kameleon",
+}
+"""By name in ``kmc.sample``, the method of ``peers.py``."""
+DEFAULT_TARGETS = ("banana-2d", "banana-8d", "gaussian-10d", "ring", "bimodal-2d", "logistic", "funnel-5d-sd1")
+
+
+def rows() -> list[dict[str, str]]:
+    """All cells so far; a cell that was run again counts with its last row."""
+    if not RESULTS.exists():
+        return []
+    with RESULTS.open(newline="") as file:
+        return list({tuple(row[name] for name in KEY): row for row in csv.DictReader(file)}.values())
+
+
+def run(target: str, sampler: str, seed: int, budget: int) -> None:
+    """Run a cell, and append its row."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = run_cell(target, SAMPLERS[sampler], seed, budget) | {"sampler": sampler}
+    new = not RESULTS.exists()
+    with RESULTS.open("a", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        if new:
+            table.writeheader()
+        table.writerow(found)
+    print(target, sampler, seed, budget, found["ess_per_1000"], flush=True)
+
+
+def table(found: list[dict[str, str]], budget: int) -> str:
+    """Median ESS per 1,000 evaluations (worst seed) of each sampler on each target; how many runs are wrong."""
+    mine = [row for row in found if int(row["budget"]) == budget]
+    targets = [target for target in TARGETS if any(row["target"] == target for row in mine)]
+    lines = [f"| target | {' | '.join(SAMPLERS)} |", f"| --- |{' ---: |' * len(SAMPLERS)}"]
+    for target in targets:
+        cells = [_cell([row for row in mine if (row["target"], row["sampler"]) == (target, name)]) for name in SAMPLERS]
+        lines.append(f"| {target} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(group: list[dict[str, str]]) -> str:
+    if not group:
+        return ""
+    ess = [float(row["ess_per_1000"]) for row in group]
+    numbers = [{name: float(row[name]) for name in ("bias_excess", "width_excess")} for row in group]
+    bad = sum(wrong(row) for row in numbers)
+    shown = f"{statistics.median(ess):.3g} ({min(ess):.3g})"
+    return f"{shown}, {bad} of {len(group)} wrong" if bad else shown
+
+
+def report() -> None:
+    """Write the tables of all budgets to the page."""
+    found = rows()
+    budgets = sorted({int(row["budget"]) for row in found})
+    parts = [f"{budget:,} evaluations:\n\n{table(found, budget)}" for budget in budgets]
+    write_between(PAGE, "which-sampler", "\n\n".join(parts))
+
+
+def main() -> None:
+    """Run what is missing, and report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--targets", nargs="+", default=list(DEFAULT_TARGETS), choices=TARGETS, metavar="TARGET")
+    parser.add_argument("--samplers", nargs="+", default=list(SAMPLERS), choices=SAMPLERS, metavar="SAMPLER")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--budgets", nargs="+", type=int, default=[6000])
+    parser.add_argument("--report", action="store_true", help="run nothing")
+    options = parser.parse_args()
+    if not options.report:
+        known = {tuple(row[name] for name in KEY) for row in rows()}
+        cells = [
+            (target, sampler, seed, budget)
+            for budget in options.budgets
+            for sampler in options.samplers
+            for target in options.targets
+            for seed in range(options.seeds)
+        ]
+        for cell in cells:
+            if tuple(map(str, cell)) not in known:
+                run(*cell)
+    report()
+
+
+if __name__ == "__main__":
+    main()

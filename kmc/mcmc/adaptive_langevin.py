@@ -1,0 +1,168 @@
+"""Kernel adaptive Langevin: steps along a learned gradient, without a gradient of the target.
+
+In coordinates z in which the states of the chains are white, with the gradient g of a learned log-density,
+
+    z' = z + ε²/2 g(z) + ε ξ,    ξ ~ N(0, I),
+
+accepted with the densities of both directions. This is one leapfrog step with the momentum ξ, which is reversible and
+preserves volume for any g: the ratio of the densities is exp((|ξ|² - |ξ'|²) / 2) with the momentum ξ' at its end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kmc.checks import check_choice, check_count, check_number
+from kmc.mcmc.adapting import AdaptingState, Moved, walkers_of, warmup_sweeps
+from kmc.mcmc.ask_tell import Startable
+from kmc.mcmc.base import MOVES, SamplerSetup
+from kmc.mcmc.learned_density import DensityLearner, Learned
+from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.moments import Moments
+from kmc.mcmc.score_field import GradientEstimator
+from kmc.mcmc.score_fitter import check_estimator
+from kmc.mcmc.tuning_rate import BEST_SCALE, RobbinsMonro
+from kmc.mcmc.walkers import start_spread
+
+LANGEVIN, WALK = MOVES.index("langevin"), MOVES.index("random-walk")
+_BEST_STEP = 1.65  # of a Langevin step on a Gaussian, over d^(1/6) (Roberts and Rosenthal 1998)
+_WALK_ACCEPTANCE = 0.234
+_WARMUP = 4  # one in so many evaluations of the budget
+
+
+@dataclass(frozen=True)
+class AdaptiveLangevin(Startable):
+    """Langevin proposals along a learned gradient, preconditioned by the learned covariance.
+
+    Parameters
+    ----------
+    estimator : estimator, optional
+        An object with ``fit(X)`` and ``gradient(X)``, such as ``kmc.scores.NystromKEF()``: kernel adaptive Langevin
+        [1]_. It is copied, and fitted to past states. By default the gradient is that of the surrogate of
+        :class:`kmc.KernelHMC`, fitted to all evaluated log-densities.
+    adaptation : {"vanishing", "freeze"}
+        "vanishing": refits at sweeps that are fixed in advance and ever rarer, and step sizes of the recursions that
+        tend to zero. "freeze": the proposals do not change after warm-up.
+    target_acceptance : float
+        The acceptance rate to which the step size is tuned.
+    random_walk_probability : float
+        Probability that a proposal is a random-walk step: far from the states the gradient may be useless.
+    max_states : int
+        Largest number of past states to which an estimator is fitted.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An invalid option.
+
+    See Also
+    --------
+    kmc.ScoreHMC : longer paths along the same gradient.
+
+    Notes
+    -----
+    A proposal is accepted by the true density and the densities of both directions [2]_, so that a wrong gradient makes
+    the sampler slow, never wrong. Until the first fit all proposals are random-walk steps with a learned covariance.
+
+    References
+    ----------
+    .. [1] Sejdinovic, Strathmann, Lomeli Garcia, Andrieu and Gretton (2014), "Kernel adaptive Metropolis-Hastings",
+       ICML; Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), "Gradient-free Hamiltonian Monte Carlo with
+       efficient kernel exponential families", NIPS.
+    .. [2] Roberts and Tweedie (1996), "Exponential convergence of Langevin distributions and their discrete
+       approximations", Bernoulli 2.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.AdaptiveLangevin(kmc.scores.NystromKEF(n_basis=50)).target_acceptance
+    0.574
+    """
+
+    estimator: GradientEstimator | None = None
+    adaptation: str = "vanishing"
+    target_acceptance: float = 0.574
+    random_walk_probability: float = 0.1
+    max_states: int = 1000
+
+    name: ClassVar[str] = "adaptive-langevin"
+
+    def __post_init__(self):
+        check_choice(self, "adaptation", ("vanishing", "freeze"))
+        check_number(self, "target_acceptance", 0, 1)
+        check_number(self, "random_walk_probability", 0, 1, "(]")  # never 0: a wrong gradient could trap a chain
+        check_count(self, "max_states", 10)
+        if self.estimator is not None:
+            check_estimator(self.estimator, False)
+
+    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+        """Evaluations of warm-up, if nothing limits them."""
+        return chains * (draws if warmup is None else warmup)
+
+    def _start(self, setup: SamplerSetup) -> AdaptingState:
+        walkers = walkers_of(setup)
+        moments = Moments(walkers.x.mean(axis=0), start_spread(setup.initial))
+        learner = DensityLearner(
+            self.estimator,
+            dim=setup.dim,
+            max_states=self.max_states,
+            noisy=setup.noisy,
+            rng=np.random.default_rng(setup.seed.spawn(1)[0]),
+        )
+        proposer = LangevinProposer(self, moments, learner)
+        warmup = warmup_sweeps(setup, _WARMUP)
+        return AdaptingState(setup, walkers, [proposer], freeze=self.adaptation == "freeze", warmup=warmup)
+
+
+class LangevinProposer:
+    """See :class:`kmc.mcmc.adapting.Proposer`."""
+
+    def __init__(self, options: AdaptiveLangevin, moments: Moments, learner: DensityLearner):
+        self._walk_probability = options.random_walk_probability
+        self._moments, self._learner = moments, learner
+        self._walk, self._step = RobbinsMonro(_WALK_ACCEPTANCE), RobbinsMonro(options.target_acceptance)
+
+    @property
+    def step_size(self) -> float:
+        """ε, in white coordinates."""
+        return _BEST_STEP * len(self._moments.mean) ** (-1 / 6) * self._step.value
+
+    def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
+        """A proposal from x (d,); the kind does not depend on x."""
+        learned = self._learner.learned
+        if learned is None or rng.random() < self._walk_probability:
+            scale = BEST_SCALE / math.sqrt(len(x)) * self._walk.value
+            return Proposal(x + scale * (self._moments.root @ rng.standard_normal(len(x))), 0.0, WALK, step_size=scale)
+        return langevin(learned, x, rng.standard_normal(len(x)), step_size=self.step_size)
+
+    def learn(self, moved: Moved, sweep: int) -> None:
+        """Adapt the scales and the covariance, and refit if it is due."""
+        kinds, rates = moved.stats["move"], moved.stats["acceptance_rate"]
+        for kind, scale in ((WALK, self._walk), (LANGEVIN, self._step)):
+            if np.any(mine := kinds == kind):
+                scale.learn(float(rates[mine].mean()), sweep, float(mine.mean()))
+        self._moments.learn(moved.position, sweep)
+        self._learner.learn(moved, sweep)
+
+    def facts(self) -> dict[str, Any]:
+        """Facts for the results' attributes."""
+        return {**self._learner.facts(), "langevin_step_size": self.step_size}
+
+
+def langevin(learned: Learned, x: np.ndarray, noise: np.ndarray, *, step_size: float) -> Proposal:
+    """The step from x (d,) with standard normal noise (d,)."""
+    field = learned.field
+    path = field.path(field.whitening(x[None])[0], noise, step_size=step_size, n_steps=1)
+    if path.diverging:
+        return Proposal(x, 0.0, LANGEVIN, moved=False, n_steps=1, step_size=step_size, diverging=True)
+    return Proposal(
+        position=field.whitening.back(path.z[None])[0],
+        log_ratio=0.5 * float(noise @ noise - path.momentum @ path.momentum),
+        move=LANGEVIN,
+        n_steps=1,
+        step_size=step_size,
+    )

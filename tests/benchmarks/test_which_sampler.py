@@ -1,0 +1,38 @@
+"""The table of samplers."""
+
+import pytest
+import which_sampler
+
+from kmc.mcmc import SAMPLERS
+
+
+def row(sampler="kameleon", seed="0", ess="10", excess="-1"):
+    numbers = {"ess_per_1000": ess, "bias_excess": excess, "width_excess": "-1"}
+    return {"target": "ring", "sampler": sampler, "seed": seed, "budget": "6000", **numbers}
+
+
+def test_the_table_has_medians_and_counts_wrong_runs():
+    found = [row(), row(seed="1", ess="20"), row(seed="2", ess="40", excess="0.1"), row("kernel-hmc", ess="500")]
+    header, _, line = which_sampler.table(found, 6000).splitlines()
+    assert header.split(" | ")[1:3] == ["kernel-hmc", "adaptive-metropolis"]
+    assert line == "| ring | 500 (500) |  |  |  | 20 (10), 1 of 3 wrong |"
+
+
+def test_samplers_are_those_of_the_package():
+    assert set(which_sampler.SAMPLERS) == set(SAMPLERS) - {"random-walk"}
+
+
+def test_a_row_is_read_as_it_was_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(which_sampler, "RESULTS", tmp_path / "rows.csv")
+    monkeypatch.setattr(which_sampler, "run_cell", lambda target, method, seed, budget: {
+        **row(seed=seed), "target": target, "budget": budget, "method": method,
+    })  # fmt: skip
+    for seed in (0, 1, 1):
+        which_sampler.run("ring", "kameleon", seed, 6000)
+    assert [found["seed"] for found in which_sampler.rows()] == ["0", "1"]
+    assert which_sampler.rows()[0]["ess_per_1000"] == "10"
+
+
+@pytest.mark.parametrize("name", ["which-sampler: begin", "which-sampler: end"])
+def test_the_page_has_its_markers(name):
+    assert name in which_sampler.PAGE.read_text()

@@ -1,0 +1,139 @@
+"""Kernel adaptive Langevin: what it learns. Its stationary distribution is tested in tests/correctness."""
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.ess import worst_bulk_ess
+from kmc.mcmc import AdaptiveLangevin, AdaptiveMetropolis, SamplerSetup
+from kmc.mcmc.adaptive_langevin import LANGEVIN, WALK, langevin
+from kmc.mcmc.base import MOVES
+from kmc.scores import GaussianScore
+from kmc.targets.toys import Banana, Gaussian
+from tests.oracles.mcmc import assert_standard
+
+NORMAL = Gaussian(3, correlation=0.6, spread=3.0)
+BANANA = Banana(2, b=0.03)
+BY_SCORE = AdaptiveLangevin(GaussianScore(), max_states=200)
+
+
+def started(sampler, target=NORMAL, chains=4, warmup=200, seed=1):
+    initial = target.sample(np.random.default_rng(0), chains)
+    return sampler.start(
+        SamplerSetup(
+            dim=target.dim,
+            chains=chains,
+            initial=initial,
+            initial_log_density=np.array([target(x) for x in initial]),
+            draws=None,
+            warmup=warmup,
+            max_evaluations=None,
+            seed=np.random.SeedSequence(seed),
+        )
+    )
+
+
+def drive(state, sweeps, target=NORMAL):
+    return [state.advance(np.array([target(x) for x in state.propose()])) for _ in range(sweeps)]
+
+
+def ess(steps):
+    return worst_bulk_ess(np.array([step.position for step in steps if not step.warmup]).swapaxes(0, 1))
+
+
+def test_walks_first_and_langevin_steps_after_the_first_fit():
+    state = started(BY_SCORE)
+    kinds = np.array([step.stats["move"] for step in drive(state, 500)])
+    first = np.flatnonzero(np.any(kinds == LANGEVIN, axis=1))[0]
+    assert first == 30 and set(kinds[:first].ravel()) == {WALK}
+    later = kinds[first:]
+    assert_standard((np.mean(later == WALK) - 0.1) / np.sqrt(0.09 / later.size))
+    assert set(later.ravel()) == {WALK, LANGEVIN} and MOVES[LANGEVIN] == "langevin"
+
+
+def test_refits_come_at_sweeps_fixed_in_advance():
+    state, counts = started(BY_SCORE, warmup=50), []
+    for _ in range(300):
+        drive(state, 1)
+        counts.append(state.report()["n_refits"])
+    refits = 1 + np.flatnonzero(np.diff(counts, prepend=0))
+    assert refits.tolist() == np.ceil(30 * 1.4 ** np.arange(7)).astype(int).tolist()
+
+
+def test_frozen_proposals_stay():
+    state = started(AdaptiveLangevin(GaussianScore(), adaptation="freeze"), warmup=60)
+    drive(state, 60)
+    learned, report = state._proposers[0]._learner.learned, state.report()
+    drive(state, 100)
+    assert state._proposers[0]._learner.learned is learned and state.report() == report
+
+
+def test_the_acceptance_rate_is_tuned():
+    state = started(BY_SCORE)
+    drive(state, 600)
+    steps = drive(state, 600)
+    kinds, rates = (np.array([step.stats[name] for step in steps]) for name in ("move", "acceptance_rate"))
+    assert abs(rates[kinds == LANGEVIN].mean() - 0.574) < 0.06
+
+
+def test_with_the_true_gradient_it_mixes_better_than_a_random_walk():
+    langevin_steps = drive(started(BY_SCORE, warmup=300), 1300)
+    walk_steps = drive(started(AdaptiveMetropolis(moves=("random-walk",)), warmup=300), 1300)
+    assert ess(langevin_steps) > 2 * ess(walk_steps)
+
+
+def test_the_default_gradient_is_that_of_the_surrogate():
+    """On a banana its gradient is close to the exact one where the states are."""
+    state = started(AdaptiveLangevin(adaptation="freeze"), BANANA, warmup=70)
+    drive(state, 70, BANANA)
+    learned = state._proposers[0]._learner.learned
+    assert learned.surrogate is not None
+    h, x = 1e-4, np.array([5.0, 0.5])
+    exact = [(BANANA(x + h * e) - BANANA(x - h * e)) / (2 * h) for e in np.eye(2)]
+    found = [(learned.log_density(x + h * e) - learned.log_density(x - h * e)) / (2 * h) for e in np.eye(2)]
+    np.testing.assert_allclose(found, exact, atol=0.3)
+    noise = np.array([0.3, -0.2])
+    step = langevin(learned, x, noise, step_size=0.1)
+    whitening = learned.field.whitening
+    z, gradient = whitening(x[None])[0], whitening.inverse.T @ np.array(found)
+    np.testing.assert_allclose(whitening(step.position[None])[0], z + 0.005 * gradient + 0.1 * noise, atol=1e-6)
+
+
+def test_the_estimator_is_never_modified():
+    estimator = GaussianScore()
+    drive(started(AdaptiveLangevin(estimator)), 60)
+    assert not hasattr(estimator, "density_")
+
+
+class Failing:
+    """An estimator that cannot be fitted."""
+
+    def fit(self, X):
+        raise ValueError("no fit today")
+
+    def gradient(self, X):
+        return X
+
+
+def test_failed_fits_are_counted():
+    state = started(AdaptiveLangevin(Failing()))
+    drive(state, 50)
+    report = state.report()
+    assert report["n_refits"] == 0 and report["n_failed_refits"] == 2 and "no fit today" in report["refit_error"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"estimator": 3}, TypeError),
+        ({"estimator": GaussianScore}, TypeError),
+        ({"adaptation": "never"}, ValueError),
+        ({"target_acceptance": 1.0}, ValueError),
+        ({"random_walk_probability": 0.0}, ValueError),
+        ({"max_states": 2}, ValueError),
+    ],
+)
+def test_wrong_options(options, error):
+    (name,) = options
+    with pytest.raises(error, match=f"{name}=.*"):
+        kmc.AdaptiveLangevin(**options)
