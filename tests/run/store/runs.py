@@ -24,6 +24,10 @@ SAMPLERS = {
 }
 
 
+DRAWS = {"adaptive-metropolis": 120, "delayed": 250}
+"""Of samplers with a short warm-up or few evaluations, so that all of these runs make more than 250 evaluations."""
+
+
 def log_density(x):
     return -0.5 * float(x @ x) - 0.1 * float(x[0] ** 4)
 
@@ -46,7 +50,14 @@ class Interrupted:
 
 
 def settings(name, **others):
-    return {**QUIET, "dim": 2, "sampler": SAMPLERS[name], "draws": 40, "max_evaluations": 300, **others}
+    return {
+        **QUIET,
+        "dim": 2,
+        "sampler": SAMPLERS[name],
+        "draws": DRAWS.get(name, 40),
+        "max_evaluations": 300,
+        **others,
+    }
 
 
 def groups(idata):
