@@ -137,13 +137,13 @@ class GeneratorSearch:
         """The best candidate; modes by the generator are preferred unless their sum of 1/λ is much smaller.
 
         A Rayleigh quotient is an upper bound, up to noise. If that of another, plausible candidate is smaller than that
-        of the best, by more than their standard errors, it is returned instead, with no accepted mode.
+        of the best, by more than twice their standard errors, it is returned instead, with no accepted mode.
         """
         best, pointwise = self._found[False], self._found.get(True)
         if pointwise is not None and pointwise.judged.better_than(best.judged, 1 - 1 / AGREEMENT):
-            best = pointwise
+            return pointwise
         least = self._least
-        if least is None or (best.judged.accepted and _first(best, -1.0) < _first(least, 1.0)):
+        if least is None or (best.judged.accepted and _first(best, -2.0) < _first(least, 2.0)):
             return best
         return least._replace(judged=least.judged._replace(accepted=0))
 
