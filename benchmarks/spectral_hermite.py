@@ -40,6 +40,11 @@ def cosines(x: np.ndarray, fit: DiffusionMap) -> np.ndarray:
     return np.abs(np.sum(functions * truth, axis=0)) / norms
 
 
+def _padded(values: np.ndarray) -> np.ndarray:
+    """NaN for the modes that the samples do not support."""
+    return np.append(values, np.full(COUNT - len(values), np.nan))
+
+
 def table(seeds: int) -> str:
     """Markdown: eigenvalues and cosines, medians over seeds."""
     degrees = range(1, COUNT + 1)
@@ -47,8 +52,8 @@ def table(seeds: int) -> str:
     lines.append(f"| truth | {' | '.join(map(str, degrees))} |{' 1' * COUNT} |")
     for n in SIZES:
         fits = [estimated(n, seed) for seed in range(seeds)]
-        eigenvalues = np.median([fit.eigenvalues_ for _, fit in fits], axis=0)
-        near = np.median([cosines(*pair) for pair in fits], axis=0)
+        eigenvalues = np.nanmedian([_padded(fit.eigenvalues_) for _, fit in fits], axis=0)
+        near = np.nanmedian([_padded(cosines(*pair)) for pair in fits], axis=0)
         cells = [f"{value:.2f}" for value in eigenvalues]
         lines.append(f"| {n} | {' | '.join(cells)} | {' '.join(f'{value:.2f}' for value in near)} |")
     return "\n".join(lines)
@@ -63,8 +68,9 @@ def draw(path: Path, seed: int) -> None:
     for axis, n in zip(axes, SIZES, strict=True):
         x, fit = estimated(n, seed)
         functions, truth = fit.transform(line[:, None]), hermite(line)
-        signs = np.sign(np.sum(fit.transform(x) * hermite(x[:, 0]), axis=0))
-        for k in range(COUNT):
+        found = fit.n_components_
+        signs = np.sign(np.sum(fit.transform(x) * hermite(x[:, 0])[:, :found], axis=0))
+        for k in range(found):
             axis.plot(line, truth[:, k], color=f"C{k}", linestyle=":", linewidth=1)
             axis.plot(line, signs[k] * functions[:, k], color=f"C{k}", label=f"degree {k + 1}")
         axis.plot(x[:, 0], np.full(n, -3.9), "|", color="black", alpha=min(1.0, 100 / n))

@@ -37,8 +37,8 @@ HELPERS = {
     "run/executors": "maps task",
     "run/store": "commit evaluations open",
     "scores": "base sums",
-    "spectral": "eigenfunctions embedding generator_selection neighbors neural_training operators sections "
-    "transition_modes trial",
+    "spectral": "eigenfunctions embedding generator_selection judgment neighbors neural_training operators reach "
+    "sections transition_modes trial",
     "surrogates": "density depth in_coordinates surrogate wall_jit_state whitening",
     "targets": "dimensions distributions html returned",
 }
