@@ -15,6 +15,7 @@ from kmc.bases import Basis, KernelSections, Monomials
 from kmc.kernels import Gaussian, median_distance
 from kmc.surrogates import Component
 from kmc.surrogates.jit_state import SurrogateJitState, gradients
+from kmc.surrogates.tails import HeavyTails
 
 # Tried (docs/what-was-tried.md, expectations): with polynomials of higher degree, errors are larger than stated.
 _DEGREE = 2  # of the polynomials
@@ -50,9 +51,15 @@ class SteinControls:
 
     @classmethod
     def of(cls, component: Component, z: np.ndarray, rng: np.random.Generator) -> SteinControls | None:
-        """Those of a surrogate; None if it has a wall, where the density is too steep for them to be of use."""
+        """Those of a surrogate; None if it has a wall or heavy tails.
+
+        At a wall the density is too steep for them to be of use. In heavy tails, draws that were not made matter, and
+        errors would be larger than stated (tried).
+        """
         state = component.jit_state
-        return cls(state, z, rng) if isinstance(state, SurrogateJitState) else None
+        if isinstance(component.transport, HeavyTails) or not isinstance(state, SurrogateJitState):
+            return None
+        return cls(state, z, rng)
 
     @property
     def size(self) -> int:

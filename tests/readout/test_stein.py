@@ -5,8 +5,12 @@ import pytest
 
 from kmc.readout.chain_means import ChainMeans
 from kmc.readout.stein import SteinControls
+from kmc.surrogates import Component
 from kmc.surrogates.jit_state import SurrogateJitState, values
+from kmc.surrogates.tails import HeavyTails
+from kmc.surrogates.transport import IDENTITY
 from kmc.surrogates.wall_jit_state import WalledState
+from kmc.surrogates.whitening import whiten_states
 
 
 def state(coefficients, ceiling=np.inf):
@@ -42,6 +46,10 @@ def test_means_and_squares_of_a_gaussian_are_nearly_exact():
     assert np.all(by_chain.std(axis=0) < 0.05 * z.mean(axis=1).std())
 
 
-def test_a_surrogate_with_a_wall_has_none():
-    component = type("Walled", (), {"jit_state": WalledState(state([0.0]), None)})
-    assert SteinControls.of(component, np.zeros((10, 2)), np.random.default_rng(0)) is None
+def test_a_surrogate_with_a_wall_or_heavy_tails_has_none():
+    z, rng = np.random.default_rng(3).standard_normal((400, 2)), np.random.default_rng(4)
+    smooth, whitening = state([0.0]), whiten_states(z)
+    tails = HeavyTails(np.zeros(2), np.eye(2), np.eye(2), np.array([3.0]), True)
+    assert SteinControls.of(Component(IDENTITY, whitening, smooth), z, rng) is not None
+    assert SteinControls.of(Component(tails, whitening, smooth), z, rng) is None
+    assert SteinControls.of(Component(IDENTITY, whitening, WalledState(smooth, None)), z, rng) is None
