@@ -26,6 +26,7 @@ from kmc.mcmc.modes import ModeSearch
 from kmc.mcmc.moves import Move, as_moves, propose_one_of
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.schedule import Round, Schedule, default_budget
+from kmc.mcmc.small_budget import burn_in, first_fit
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
@@ -203,12 +204,12 @@ class KernelHMCState:
         )
         self._trainer.history.extend(setup.initial, setup.initial_log_density)
         self._hot_edge = self._trainer.tempering_edge()
-        self._settle = (
-            options.post_freeze_burn_in if setup.warmup is None else min(options.post_freeze_burn_in, setup.warmup)
-        )
+        budget = setup.max_evaluations if cloud is None else None  # a mode's warm-up is part of a larger run
+        self._first_fit = first_fit(dim, budget)
+        self._settle = burn_in(options.post_freeze_burn_in, budget, setup)
         self._schedule = Schedule.of(
             setup,
-            first_fit=values_needed(dim),
+            first_fit=self._first_fit,
             refit_growth=options.refit_growth,
             earliest=options.min_warmup_evaluations,
             post_freeze_burn_in=self._settle,
@@ -418,7 +419,7 @@ class KernelHMCState:
             self._tuner.renew_archive(self._round)
             self._round = Round()
         if done or self._schedule.exhausted(self._sweep, n):
-            if not due and len(self._trainer.history) >= values_needed(self.setup.dim):
+            if not due and len(self._trainer.history) >= self._first_fit:
                 self._tuner.refit()
             self._seek_modes(n)
             if not self._modes or self._modes.done:

@@ -6,6 +6,7 @@ import math
 import time
 from typing import NamedTuple
 
+from kmc.mcmc.small_budget import first_fit
 from kmc.run.arguments import Request
 from kmc.surrogates import values_needed
 
@@ -33,7 +34,7 @@ def short_budget(request: Request) -> str | None:
     if request.max_evaluations is None or not getattr(request.sampler, "takes_history", False):
         return None
     dim, share = request.model.dim, request.max_evaluations // request.independent_runs
-    if request.warmup is not None or request.history is not None or share >= 2 * values_needed(dim):
+    if request.warmup is not None or request.history is not None or share >= 2 * first_fit(dim, share):
         return None
     each = "" if request.independent_runs == 1 else f", divided among {request.independent_runs} independent runs,"
     return (

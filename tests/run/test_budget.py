@@ -63,8 +63,9 @@ def test_a_budget_that_fits_no_surrogate_is_said_at_the_start():
         ):
             kmc.sample(never, dim=50, max_evaluations=3000, progress=False)
         with pytest.raises(KmcWarning, match="divided among 2 independent runs, is few for 2 .* at least 960"):
-            kmc.iterate(never, dim=2, max_evaluations=400, independent_runs=2)
+            kmc.iterate(never, dim=2, max_evaluations=40, independent_runs=2)
         kmc.iterate(normal, dim=50, max_evaluations=3100)
+        kmc.iterate(normal, dim=2, max_evaluations=200)  # the first fit is earlier
         kmc.iterate(normal, dim=50, max_evaluations=3000, sampler="random-walk")
         kmc.iterate(normal, dim=50, max_evaluations=3000, warmup=10)
         kmc.iterate(normal, dim=50, max_evaluations=3000, history=(np.eye(50), np.full(50, -0.5)))

@@ -1,0 +1,37 @@
+"""Budgets of a few hundred evaluations."""
+
+import numpy as np
+
+import kmc
+from kmc.mcmc import SamplerSetup
+from kmc.mcmc.small_budget import burn_in, first_fit
+
+
+def setup(warmup=None, chains=4):
+    return SamplerSetup(
+        2, chains, np.zeros((chains, 2)), np.zeros(chains), None, warmup, 200, np.random.SeedSequence(0)
+    )
+
+
+def normal(x):
+    return -0.5 * float(x @ x)
+
+
+def test_the_first_fit_is_earlier():
+    assert first_fit(2, 200) == 33 and first_fit(5, 300) == 50
+    assert first_fit(2, None) == first_fit(2, 2000) == first_fit(2, 300) == kmc.surrogates.values_needed(2)
+    assert first_fit(5, 200) == 150 and first_fit(10, 200) == 200  # as 33 values hardly determine a quadratic
+    assert first_fit(50, 3000) == kmc.surrogates.values_needed(50)
+
+
+def test_burn_in_is_a_sixteenth_of_the_budget_at_most():
+    assert burn_in(15, 200, setup()) == 3 and burn_in(15, 2000, setup()) == burn_in(15, None, setup()) == 15
+    assert burn_in(15, 200, setup(warmup=7)) == 7
+    assert burn_in(15, 200, setup(chains=20)) == 0 and burn_in(15, 200, setup()._replace(dim=5)) == 15
+
+
+def test_two_hundred_evaluations_are_enough_for_a_surrogate():
+    idata = kmc.sample(normal, dim=2, draws=None, max_evaluations=200, seed=1, progress=False)
+    assert "surrogate" in idata and idata["posterior"].sizes["draw"] >= 20
+    mean = idata["posterior"]["x"].mean(("chain", "draw"))
+    assert np.all(np.abs(mean) < 5 / np.sqrt(idata["posterior"].sizes["draw"]))
