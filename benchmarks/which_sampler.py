@@ -19,6 +19,7 @@ from targets import TARGETS
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "which_sampler.csv"
+SAMPLING = HERE / "results" / "sampling.csv"
 PAGE = HERE.parent / "docs" / "which-sampler.md"
 KEY = ("target", "sampler", "seed", "budget")
 COLUMNS = (
@@ -34,15 +35,24 @@ SAMPLERS = {
     "kameleon": "kmc Kameleon",
 }
 """By name in ``kmc.sample``, the method of ``peers.py``."""
+DEFAULT = "kernel-hmc"
 DEFAULT_TARGETS = ("banana-2d", "banana-8d", "gaussian-10d", "ring", "bimodal-2d", "logistic", "funnel-5d-sd1")
 
 
 def rows() -> list[dict[str, str]]:
-    """All cells so far; a cell that was run again counts with its last row."""
-    if not RESULTS.exists():
+    """All cells so far; a cell that was run again counts with its last row.
+
+    Those of the default sampler are in ``results/sampling.csv`` already.
+    """
+    found = [row | {"sampler": DEFAULT} for row in _read(SAMPLING) if row["method"] == SAMPLERS[DEFAULT]]
+    return list({tuple(row[name] for name in KEY): row for row in found + _read(RESULTS)}.values())
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
         return []
-    with RESULTS.open(newline="") as file:
-        return list({tuple(row[name] for name in KEY): row for row in csv.DictReader(file)}.values())
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def run(target: str, sampler: str, seed: int, budget: int) -> None:
@@ -62,7 +72,8 @@ def run(target: str, sampler: str, seed: int, budget: int) -> None:
 def table(found: list[dict[str, str]], budget: int) -> str:
     """Median ESS per 1,000 evaluations (worst seed) of each sampler on each target; how many runs are wrong."""
     mine = [row for row in found if int(row["budget"]) == budget]
-    targets = [target for target in TARGETS if any(row["target"] == target for row in mine)]
+    others = {row["target"] for row in mine if row["sampler"] != DEFAULT}
+    targets = [target for target in TARGETS if target in others]
     lines = [f"| target | {' | '.join(SAMPLERS)} |", f"| --- |{' ---: |' * len(SAMPLERS)}"]
     for target in targets:
         cells = [_cell([row for row in mine if (row["target"], row["sampler"]) == (target, name)]) for name in SAMPLERS]
@@ -74,8 +85,7 @@ def _cell(group: list[dict[str, str]]) -> str:
     if not group:
         return ""
     ess = [float(row["ess_per_1000"]) for row in group]
-    numbers = [{name: float(row[name]) for name in ("bias_excess", "width_excess")} for row in group]
-    bad = sum(wrong(row) for row in numbers)
+    bad = sum(wrong({name: float(row[name] or "nan") for name in ("bias_excess", "width_excess")}) for row in group)
     shown = f"{statistics.median(ess):.3g} ({min(ess):.3g})"
     return f"{shown}, {bad} of {len(group)} wrong" if bad else shown
 
@@ -83,7 +93,7 @@ def _cell(group: list[dict[str, str]]) -> str:
 def report() -> None:
     """Write the tables of all budgets to the page."""
     found = rows()
-    budgets = sorted({int(row["budget"]) for row in found})
+    budgets = sorted({int(row["budget"]) for row in found if row["sampler"] != DEFAULT})
     parts = [f"{budget:,} evaluations:\n\n{table(found, budget)}" for budget in budgets]
     write_between(PAGE, "which-sampler", "\n\n".join(parts))
 

@@ -13,9 +13,11 @@ from kmc.errors import KmcWarning as KmcWarning
 from kmc.mcmc import AdaptiveLangevin as AdaptiveLangevin
 from kmc.mcmc import AdaptiveMetropolis as AdaptiveMetropolis
 from kmc.mcmc import AskTell as AskTell
+from kmc.mcmc import Cycle as Cycle
 from kmc.mcmc import DelayedAcceptance as DelayedAcceptance
 from kmc.mcmc import Kameleon as Kameleon
 from kmc.mcmc import KernelHMC as KernelHMC
+from kmc.mcmc import Mixture as Mixture
 from kmc.mcmc import RandomWalkMetropolis as RandomWalkMetropolis
 from kmc.mcmc import ScoreHMC as ScoreHMC
 from kmc.mcmc import moves as moves

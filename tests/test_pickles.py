@@ -169,6 +169,11 @@ CASES = {
     # of kmc itself
     kmc.AdaptiveMetropolis: lambda: ([kmc.AdaptiveMetropolis(adaptation="freeze")], draws_of_it),
     kmc.AdaptiveLangevin: lambda: ([kmc.AdaptiveLangevin(max_states=50)], draws_of_it),
+    kmc.Mixture: lambda: (
+        [kmc.Mixture([(kmc.AdaptiveMetropolis(), 0.5), (kmc.Kameleon(max_states=50), 0.5)])],
+        draws_of_it,
+    ),
+    kmc.Cycle: lambda: ([kmc.Cycle([kmc.AdaptiveMetropolis(), (kmc.Kameleon(max_states=50), 2)])], draws_of_it),
     kmc.DelayedAcceptance: lambda: ([kmc.DelayedAcceptance(max_states=50)], draws_of_it),
     kmc.AskTell: lambda: ([an_asking_state()], lambda state: (state.ask(), state.positions)),
     kmc.Kameleon: lambda: ([kmc.Kameleon(max_states=50)], draws_of_it),

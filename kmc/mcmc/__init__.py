@@ -4,6 +4,7 @@ from kmc.deprecation import renamed_attributes
 from kmc.mcmc import moves as moves
 from kmc.mcmc.adaptive_langevin import AdaptiveLangevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
+from kmc.mcmc.alternation import Cycle, Mixture
 from kmc.mcmc.ask_tell import AskTell
 from kmc.mcmc.base import Sampler, SamplerSetup, SamplerState, Step
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance
@@ -31,9 +32,11 @@ __all__ = [
     "AdaptiveLangevin",
     "AdaptiveMetropolis",
     "AskTell",
+    "Cycle",
     "DelayedAcceptance",
     "Kameleon",
     "KernelHMC",
+    "Mixture",
     "RandomWalkMetropolis",
     "Sampler",
     "SamplerSetup",

@@ -64,13 +64,16 @@ class AdaptingState:
     ):
         self.setup = setup
         self.warming_up = warmup > 0
-        self._walkers, self._proposers, self._freeze, self._warmup = walkers, list(proposers), freeze, warmup
+        self.proposers, self.freeze, self.warmup = list(proposers), freeze, warmup
+        self._walkers = walkers
         self._sweep = 0
         self._proposals: list[Proposal] = []
 
     def propose(self) -> np.ndarray:
         """The proposals that moved."""
         rngs, x = self._walkers.rngs, self._walkers.x
+        for proposer in self.proposers:
+            getattr(proposer, "next_sweep", bool)()  # of mixtures and cycles
         self._proposals = [self._proposer(i).propose(rngs[i], x[i]) for i in range(len(x))]
         return requested(self._proposals, self.setup.dim)
 
@@ -80,32 +83,32 @@ class AdaptingState:
         stats = self._walkers.decide(self._proposals, values)
         step = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
-        if self.warming_up or not self._freeze:
+        if self.warming_up or not self.freeze:
             self._learn(start, stats)
-        self.warming_up = self.warming_up and self._sweep < self._warmup
+        self.warming_up = self.warming_up and self._sweep < self.warmup
         return step
 
     def end_warmup(self) -> None:
         """End warm-up with the next sweep."""
-        self._warmup = 0
+        self.warmup = 0
 
     def wrap(self, wrapper: Callable[[Proposer], Proposer]) -> None:
         """Replace each proposer by one that uses it; only before the first sweep."""
         assert self._sweep == 0
-        self._proposers = [wrapper(proposer) for proposer in self._proposers]
+        self.proposers = [wrapper(proposer) for proposer in self.proposers]
 
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes; those of proposers of single chains as lists."""
-        facts = [proposer.facts() for proposer in self._proposers]
+        facts = [proposer.facts() for proposer in self.proposers]
         shared = facts[0] if len(facts) == 1 else {name: [one[name] for one in facts] for name in facts[0]}
         return {"noisy": self.setup.noisy, "n_refits": 0, **shared}
 
     def _proposer(self, i: int) -> Proposer:
-        return self._proposers[i % len(self._proposers)]
+        return self.proposers[i % len(self.proposers)]
 
     def _learn(self, start: np.ndarray, stats: dict[str, np.ndarray]) -> None:
-        walkers, n = self._walkers, len(self._proposers)
-        for i, proposer in enumerate(self._proposers):
+        walkers, n = self._walkers, len(self.proposers)
+        for i, proposer in enumerate(self.proposers):
             mine = {name: column[i::n] for name, column in stats.items()}
             moved = Moved(
                 start=start[i::n],

@@ -84,8 +84,8 @@ class Kameleon(Startable):
     Examples
     --------
     >>> import kmc
-    >>> banana = kmc.targets.toys.Banana(2, b=0.03)
-    >>> idata = kmc.sample(banana, dim=2, sampler=kmc.Kameleon(max_states=200), draws=200, seed=1, progress=False)
+    >>> sampler = kmc.Kameleon(max_states=200)
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, sampler=sampler, draws=500, seed=1, progress=False)
     >>> idata.posterior.attrs["sampler"]
     'kameleon'
     """

@@ -24,6 +24,7 @@ def test_samplers_are_those_of_the_package():
 
 def test_a_row_is_read_as_it_was_written(tmp_path, monkeypatch):
     monkeypatch.setattr(which_sampler, "RESULTS", tmp_path / "rows.csv")
+    monkeypatch.setattr(which_sampler, "SAMPLING", tmp_path / "none.csv")
     monkeypatch.setattr(which_sampler, "run_cell", lambda target, method, seed, budget: {
         **row(seed=seed), "target": target, "budget": budget, "method": method,
     })  # fmt: skip

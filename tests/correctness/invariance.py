@@ -293,7 +293,7 @@ def learned_proposer(case: Case, sampler: Any, sweeps: int = 100):
     process = sampler.start(setup)
     while process.warming_up:
         process.advance(case.values(process.propose()))
-    return process._proposers[0]
+    return process.proposers[0]
 
 
 def learned(case: Case, sampler: Any, sweeps: int = SWEEPS):

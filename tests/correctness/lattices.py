@@ -14,6 +14,7 @@ from scipy import stats
 
 from kmc.mcmc.adaptive_langevin import langevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
+from kmc.mcmc.alternation import AlternatingProposer
 from kmc.mcmc.archive_moves import differential_evolution, snooker
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import ScreenedProposer
@@ -326,6 +327,31 @@ def check_screening() -> None:
     matrix = transition_matrix(
         walker_step(lattice, lambda rng, x, _: proposer.propose(rng, x)), len(lattice.points), {}
     )
+    flow = lattice.mass()[:, None] * matrix  # the density of zero in the middle separates the two sides
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=EXACT)
+    np.testing.assert_allclose(flow, flow.T, rtol=0, atol=EXACT)
+    assert np.trace(matrix) < 0.95 * len(matrix)
+
+
+def check_mixture_of_samplers() -> None:
+    """Two samplers that jump with different probabilities, chosen without regard to the state."""
+    lattice = line()
+
+    class Jumps:
+        def __init__(self, right):
+            self.right = right
+
+        def propose(self, rng, x):
+            sign = 1.0 if rng.random() < self.right else -1.0
+            return Proposal(x + sign, sign * float(np.log((1 - self.right) / self.right)), 0)
+
+    def step(rng, i):
+        parts = Jumps(0.7), Jumps(0.2)
+        proposer = AlternatingProposer(parts, probabilities=(0.4, 0.6), order=(), rng=rng)
+        proposer.next_sweep()
+        return walker_step(lattice, lambda rng, x, _: proposer.propose(rng, x))(rng, i)
+
+    matrix = transition_matrix(step, len(lattice.points), {})
     flow = lattice.mass()[:, None] * matrix  # the density of zero in the middle separates the two sides
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=EXACT)
     np.testing.assert_allclose(flow, flow.T, rtol=0, atol=EXACT)

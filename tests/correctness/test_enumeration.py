@@ -16,6 +16,7 @@ from tests.correctness.lattices import (
     check_kameleon,
     check_ladder,
     check_langevin,
+    check_mixture_of_samplers,
     check_noisy_target,
     check_plan,
     check_process,
@@ -118,6 +119,10 @@ def test_langevin():
 
 def test_delayed_acceptance():
     check_screening()
+
+
+def test_a_mixture_of_samplers():
+    check_mixture_of_samplers()
 
 
 def test_a_frozen_process():

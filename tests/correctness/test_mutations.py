@@ -12,6 +12,7 @@ import pytest
 from kmc.mcmc import archive_moves
 from kmc.mcmc.adaptive_langevin import AdaptiveLangevin, langevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
+from kmc.mcmc.alternation import AlternatingProposer
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance, ScreenedProposer
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMCState
@@ -37,6 +38,7 @@ from tests.correctness.lattices import (
     check_independence,
     check_kameleon,
     check_langevin,
+    check_mixture_of_samplers,
     check_noisy_target,
     check_plan,
     check_process,
@@ -241,6 +243,18 @@ def test_screening_without_its_ratio_is_seen(screened_twice):
     for name in ("gaussian", "student-t"):
         with pytest.raises(**CHANGED):
             case(name).check(learned(case(name), DelayedAcceptance(estimator=GaussianScore()), sweeps=8))
+
+
+def test_a_choice_of_samplers_by_the_state_is_seen(monkeypatch):
+    right = AlternatingProposer.propose
+
+    def propose(self, rng, x):
+        self._now = int(x[0]) % 2
+        return right(self, rng, x)
+
+    monkeypatch.setattr(AlternatingProposer, "propose", propose)
+    with pytest.raises(**NOT_EXACT):
+        check_mixture_of_samplers()
 
 
 # Frozen means frozen

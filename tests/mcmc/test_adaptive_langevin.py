@@ -63,9 +63,9 @@ def test_refits_come_at_sweeps_fixed_in_advance():
 def test_frozen_proposals_stay():
     state = started(AdaptiveLangevin(GaussianScore(), adaptation="freeze"), warmup=60)
     drive(state, 60)
-    learned, report = state._proposers[0]._learner.learned, state.report()
+    learned, report = state.proposers[0]._learner.learned, state.report()
     drive(state, 100)
-    assert state._proposers[0]._learner.learned is learned and state.report() == report
+    assert state.proposers[0]._learner.learned is learned and state.report() == report
 
 
 def test_the_acceptance_rate_is_tuned():
@@ -86,7 +86,7 @@ def test_the_default_gradient_is_that_of_the_surrogate():
     """On a banana its gradient is close to the exact one where the states are."""
     state = started(AdaptiveLangevin(adaptation="freeze"), BANANA, warmup=70)
     drive(state, 70, BANANA)
-    learned = state._proposers[0]._learner.learned
+    learned = state.proposers[0]._learner.learned
     assert learned.surrogate is not None
     h, x = 1e-4, np.array([5.0, 0.5])
     exact = [(BANANA(x + h * e) - BANANA(x - h * e)) / (2 * h) for e in np.eye(2)]

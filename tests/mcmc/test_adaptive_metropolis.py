@@ -72,7 +72,7 @@ def test_the_covariance_is_learned_whether_pooled_or_not():
     for pooled in (True, False):
         state = started(AdaptiveMetropolis(pooled=pooled), warmup=3000)
         drive(state, 3000)
-        proposers = state._proposers
+        proposers = state.proposers
         assert len(proposers) == (1 if pooled else 4)
         for proposer in proposers:
             learned = proposer.moments.root @ proposer.moments.root.T

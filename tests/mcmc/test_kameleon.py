@@ -52,7 +52,7 @@ def test_proposals_and_their_acceptance_are_those_of_the_paper():
     """In the coordinates in which the subsample has unit spread."""
     state = started(SMALL)
     drive(state, 300)
-    proposer = state._proposers[0]
+    proposer = state.proposers[0]
     subsample, nu = proposer._subsample, proposer._factor.value * proposer._subsample.unit
     settings = subsample.z, subsample.bandwidth, 0.2, nu
     np.testing.assert_allclose(subsample.z.std(axis=0), 1.0)
@@ -100,7 +100,7 @@ def test_a_random_walk_first_and_renewals_at_sweeps_fixed_in_advance():
     kinds, renewed, last = [], [], None
     for sweep in range(1, 400):
         kinds += [MOVES[kind] for kind in drive(state, 1)[0].stats["move"]]
-        now = state._proposers[0]._subsample
+        now = state.proposers[0]._subsample
         if now is not last:
             renewed.append(sweep)
         last = now
@@ -120,9 +120,9 @@ def test_the_acceptance_rate_is_tuned():
 def test_frozen_proposals_stay():
     state = started(Kameleon(max_states=100, adaptation="freeze"), warmup=100)
     drive(state, 100)
-    before = state._proposers[0]._subsample, state.report()
+    before = state.proposers[0]._subsample, state.report()
     drive(state, 200)
-    assert state._proposers[0]._subsample is before[0] and state.report() == before[1]
+    assert state.proposers[0]._subsample is before[0] and state.report() == before[1]
 
 
 @pytest.mark.parametrize(

@@ -206,9 +206,9 @@ def test_the_plan_and_the_history_stay_after_warm_up():
 
 def test_the_proposal_of_adaptive_metropolis_stays_after_warm_up():
     process, _ = warmed_up(FROZEN["adaptive-metropolis"])
-    before = pickle.dumps(process._proposers)
+    before = pickle.dumps(process.proposers)
     drive(process, 300)
-    assert pickle.dumps(process._proposers) == before
+    assert pickle.dumps(process.proposers) == before
 
 
 def learns_from_rejections(sampler, sweeps):
