@@ -6,6 +6,7 @@ import copy
 from typing import Any, Self
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from kmc.bases import Basis, FourierFeatures
 from kmc.checks import Seed, as_generator, check_choice
@@ -17,6 +18,7 @@ from kmc.linalg import eigen_whitening
 from kmc.selection import Numbers
 from kmc.source import SELECTION, Sample, Source, look, open_source
 from kmc.spectral import generator_selection
+from kmc.spectral.along import least_quotient
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.reach import Reach
 from kmc.spectral.sections import Representer, candidates, check_section_parameters, draw_landmarks, whitened_sections
@@ -24,6 +26,12 @@ from kmc.spectral.trial import TrialSpace, orthonormal
 
 SAMPLES_PER_FUNCTION = 10
 """A minimum: more functions could jump across every gap between samples, and give false modes of eigenvalue zero."""
+
+MOST_FOR_STEPS = 5_000
+"""Samples by which modes are tested for steps that the basis cannot represent."""
+
+LEAST_SHARE = 1 / 1.3
+"""Energy of a function of a mode, relative to that of the mode: below it there is a warning."""
 
 SAMPLES_PER_LANDMARK = 4
 """A minimum: samples at landmarks cannot be held out."""
@@ -113,9 +121,9 @@ class DiffusionMap(EigenfunctionMap):
     there is none, or if another setting shows a much slower one, a warning says that the samples hardly support any.
 
     What samples cannot show: regions without samples (samples that are all in one of two wells have the spectrum of
-    that well), and, without a score, modes too sharp for the functions, such as a narrow barrier in ten dimensions: the
-    eigenvalue is then too large. Densities with power-law tails have no gap; the values are those of modes that the
-    samples resolve.
+    that well). Without a score, modes too sharp for the functions, such as a narrow barrier in ten dimensions, have too
+    large eigenvalues; there is a warning where a function of a mode has much less energy than the mode. Densities with
+    power-law tails have no gap; the values are those of modes that the samples resolve.
 
     Examples
     --------
@@ -175,7 +183,8 @@ class DiffusionMap(EigenfunctionMap):
         Warns
         -----
         KmcWarning
-            The samples support fewer modes than ``n_components``, or hardly any; or a score does not confirm them.
+            The samples support fewer modes than ``n_components``, or hardly any; a score does not confirm them; or the
+            basis cannot represent a mode.
         """
         check_section_parameters(self)
         check_choice(self, "basis", BASES)
@@ -201,6 +210,8 @@ class DiffusionMap(EigenfunctionMap):
             search.use_all(source)
         self._keep(search, unit)
         self._reach = None if self.landmarks_ is None else Reach.of(self.landmarks_, sample.x)
+        if not search.best.row.pointwise:
+            self._warn_of_steps(sample)
         return self
 
     def schrodinger(self, X: Any, log_density: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -282,6 +293,19 @@ class DiffusionMap(EigenfunctionMap):
         modes, gradients = self._modes_at(X), self.gradient(X)
         return float(np.sum(modes.var(axis=0) / np.mean(np.sum(gradients**2, axis=2), axis=0)))
 
+    def _warn_of_steps(self, sample: Sample) -> None:
+        """Warn if a function of a mode has much less energy than the mode."""
+        x, weights = _points_off(self.landmarks_, sample)
+        if len(x) < 100 or not np.any(weights > 0):
+            return
+        modes, squares = self._modes_at(x), np.sum(self.gradient(x) ** 2, axis=2)
+        shares = np.array([least_quotient(f, s, weights) for f, s in zip(modes.T, squares.T)])
+        for k in np.flatnonzero(shares < LEAST_SHARE):
+            warn(
+                f"eigenvalue {k} is too large: {self.eigenvalues_[k]:.4g}, but a function of this mode alone has "
+                f"{shares[k] * self.eigenvalues_[k]:.4g}, as the basis cannot represent a step; raise n_basis"
+            )
+
     def _keep(self, search: generator_selection.GeneratorSearch, unit: float) -> None:
         """Set the fitted attributes."""
         row, judged, space, mean = search.best
@@ -322,6 +346,15 @@ class DiffusionMap(EigenfunctionMap):
         self.poincare_constant_ = 1.0 / self.spectral_gap_
         self.rank_, self.bandwidth_, self.regularization_ = row.rank, row.bandwidth, row.regularization
         self.cv_results_ = search.table()
+
+
+def _points_off(landmarks: np.ndarray | None, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
+    """Some samples that are not landmarks, and their weights; no sample if most are landmarks."""
+    every = -(-len(sample.x) // MOST_FOR_STEPS)
+    x, weights = sample.x[::every], np.ones(len(sample.x)) if sample.weights is None else sample.weights
+    apart = np.full(len(x), np.inf) if landmarks is None else cKDTree(landmarks).query(x)[0]
+    kept = apart > 0
+    return x[kept], weights[::every][kept]
 
 
 def _fourier(

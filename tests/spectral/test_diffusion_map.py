@@ -372,6 +372,8 @@ def test_a_barrier_that_the_functions_cannot_represent_is_not_confirmed():
 
     with pytest.warns(KmcWarning, match="the score does not confirm"):
         fit(x, n_components=2, score_function=score)
+    with pytest.warns(KmcWarning, match="eigenvalue 0 is too large: .* a function of this mode alone has"):
+        fit(x, n_components=2)
 
 
 def test_stated_errors_of_eigenvalues():
