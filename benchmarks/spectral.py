@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 PARTS = {
     "hermite": ("spectral_hermite.py",),
     "accuracy": ("spectral_accuracy.py", "--seeds", "4"),
+    "defaults": ("spectral_defaults.py",),
     "speed": ("spectral_speed.py",),
     "scaling": ("spectral_scaling.py", "--rerun"),
     "chains": ("spectral_chains.py",),

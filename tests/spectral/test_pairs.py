@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV, KFold
 
+from kmc.kernels import Gaussian
 from kmc.spectral import TransitionOperator
 from tests.spectral.test_transition import autoregression
 
@@ -24,3 +26,13 @@ def test_a_tuple_of_two_could_be_either():
         TransitionOperator().fit((x[:-1], x[1:]))
     with pytest.raises(ValueError, match="y has shape .99, 1. for X of shape .100, 1."):
         TransitionOperator().fit(x, x[1:])
+
+
+def test_pairs_are_cross_validated_by_scikit_learn():
+    """By the VAMP-2 score; also kernels: a very narrow one says nothing of the pairs left out."""
+    x = autoregression(2000, 0.9, 0)
+    grid = {"kernel": [Gaussian(0.001), Gaussian(1.0)]}
+    model = TransitionOperator(n_components=1, n_basis=20, bandwidth="median", regularization=1e-6, random_state=0)
+    search = GridSearchCV(model, grid, cv=KFold(3)).fit(x[:-1], x[1:])
+    assert search.best_index_ == 1
+    assert search.best_score_ == pytest.approx(1 + 0.9**2, abs=0.1)
