@@ -167,6 +167,8 @@ def _error_bounds(pencil: Pencil, regularization: float, eigenvalues: np.ndarray
     The true eigenvalue is at least λ - |L f - λ f|² / (ν - λ), where ν is the next one. An eigenvalue within the factor
     ``AGREEMENT`` of λ does not count as another one, since mixing the two does no harm.
     """
+    if pencil.square is None:
+        return np.full(len(eigenvalues), np.nan)
     space = subspace(pencil, regularization, len(eigenvalues) + FURTHER)
     spectrum = ritz(pencil, space).eigenvalues
     least = AGREEMENT * eigenvalues
