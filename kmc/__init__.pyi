@@ -30,6 +30,7 @@ from kmc.readout.evidence import evidence as evidence
 from kmc.readout.expectations import expectations as expectations
 from kmc.readout.predictive import predictive as predictive
 from kmc.readout.resample import resample as resample
+from kmc.reports.report import report as report
 from kmc.run.executors import DaskExecutor as DaskExecutor
 from kmc.run.executors import ProcessExecutor as ProcessExecutor
 from kmc.run.find_start import find_start as find_start

@@ -12,6 +12,7 @@ import numpy as np
 
 from kmc.checks import as_array, check_magnitude
 from kmc.containers import KINDS, as_table, contained
+from kmc.html import table_of_options
 from kmc.threads import single_threaded
 
 TRANSFORMS = ("transform", "fit_transform")
@@ -113,13 +114,21 @@ class Estimator:
         return self
 
     def __repr__(self) -> str:
+        changed = (f"{name}={value!r}" for name, value in self._changed().items())
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _repr_html_(self) -> str:
+        note = "fitted" if self.__sklearn_is_fitted__() else "not fitted"
+        return table_of_options(type(self).__name__, self.get_params(deep=False), self._changed(), note)
+
+    def _changed(self) -> dict[str, Any]:
+        """Parameters that differ from their defaults."""
         defaults = {name: p.default for name, p in inspect.signature(type(self).__init__).parameters.items()}
-        changed = (
-            f"{name}={value!r}"
+        return {
+            name: value
             for name, value in self.get_params(deep=False).items()
             if not (value is defaults[name] or _is_default(value, defaults[name]))
-        )
-        return f"{type(self).__name__}({', '.join(changed)})"
+        }
 
     def __sklearn_is_fitted__(self) -> bool:
         return bool(_fitted_attributes(self) - {"n_features_in_", "feature_names_in_"})

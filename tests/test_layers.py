@@ -9,11 +9,12 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"errors", "_names", "_version", "checks", "lazy", "threads", "deprecation"}
+ANYWHERE = {"errors", "_names", "_version", "checks", "html", "lazy", "threads", "deprecation"}
 MAY_IMPORT = {
     "errors": set(),
     "checks": set(),
     "deprecation": set(),
+    "html": set(),
     "lazy": set(),
     "threads": set(),
     "_names": set(),
@@ -54,6 +55,7 @@ MAY_IMPORT = {
     "diagnostics": {"convergence", "kernels", "linalg", "bases", "forms", "spectral"},
     "plots": {"diagnostics"},
     "testing": {"mcmc", "targets"},
+    "reports": {"diagnostics", "plots", "run"},
     "demo": {"targets", "plots", "kmc"},
     "cli": {"ess", "run", "diagnostics", "demo", "kmc"},
 }

@@ -7,7 +7,7 @@ PACKAGE = TESTS.parent / "kmc"
 OF_THEIR_OWN = {"benchmarks", "correctness", "examples", "malformed", "oracles", "typing"}
 
 SUBJECTS = {
-    "": "architecture extensions import large_data layers mirror names pickles readme signatures",
+    "": "architecture extensions import large_data layers mirror names pickles readme signatures site",
     "bases": "jit_states",
     "cli": "main store",
     "mcmc": "noisy_warmup sampler_state walls",
@@ -33,6 +33,7 @@ HELPERS = {
     "plots": "style",
     "readout": "annealing estimate evaluated means quantities transitions",
     "regression": "candidates loss",
+    "reports": "facts page pictures",
     "run": "recording run",
     "run/executors": "maps task",
     "run/store": "commit evaluations open",

@@ -14,11 +14,11 @@ from collections.abc import Collection, Sequence
 
 from kmc._names import COMMAND, DISTRIBUTION
 from kmc._version import __version__
-from kmc.cli.results import add_slow_modes, add_status, add_summary
+from kmc.cli.results import add_report, add_slow_modes, add_status, add_summary
 from kmc.cli.runs import add_demo, add_resume, add_sample
 from kmc.errors import EvaluationError, KmcWarning
 
-_COMMANDS = (add_demo, add_sample, add_resume, add_status, add_summary, add_slow_modes)
+_COMMANDS = (add_demo, add_sample, add_resume, add_status, add_summary, add_slow_modes, add_report)
 
 _EXAMPLES = f"""\
 examples:
@@ -28,6 +28,7 @@ examples:
       samples your own; then
   {COMMAND} summary draws.nc
   {COMMAND} slow-modes draws.nc
+  {COMMAND} report draws.nc
 
 exit codes:
   0 success, 1 error, 2 wrong arguments, 130 interrupted (draws made so far are kept)

@@ -1,4 +1,4 @@
-"""Results of runs: the subcommands ``summary``, ``slow-modes`` and ``status``, and how results are written."""
+"""Results of runs: ``summary``, ``slow-modes``, ``report`` and ``status``, and how results are written."""
 
 from __future__ import annotations
 
@@ -77,6 +77,32 @@ def _slow_modes(args: argparse.Namespace) -> None:
 def _timescale(draws: float) -> str:
     """The time scale; none if the draws of the mode are practically independent."""
     return digits(draws) if draws else "none"
+
+
+def add_report(commands: Any) -> None:
+    """Add ``kernelmc report``."""
+    parser = subparser(
+        commands,
+        "report",
+        _report,
+        "a web page about finished draws",
+        "Write one HTML page that needs no network: the run's cost, verdict and warnings, the summary and\n"
+        "pictures. An existing page is replaced.",
+        f"  {COMMAND} report pendulum.zarr --output pendulum.html",
+    )
+    parser.add_argument("path", type=Path, metavar="FILE_OR_STORE", help="netCDF file or Zarr store")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE.html", help="(default: the name of the draws with .html, in this folder)"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="heading (default: the name of the draws)")
+    add_var_names(parser)
+
+
+def _report(args: argparse.Namespace) -> None:
+    import kmc
+
+    output = args.output or Path(args.path.with_suffix(".html").name)
+    print(kmc.report(read(args.path), output, var_names=args.var_names, title=args.title or args.path.stem))
 
 
 def add_status(commands: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any, overload
 import numpy as np
 
 from kmc.checks import Seed, as_array, as_count, as_flag, as_number, as_seed
+from kmc.html import fields_as_html
 from kmc.mcmc.base import Sampler, SamplerSetup, SamplerState, Step
 from kmc.threads import single_threaded
 
@@ -207,6 +208,8 @@ class AskTell:
 
 class Startable:
     """Options of a sampler that can be started by kmc's run layer or by the user."""
+
+    _repr_html_ = fields_as_html
 
     @overload
     def start(self, setup: SamplerSetup) -> SamplerState: ...

@@ -131,8 +131,6 @@ def sample(
     **unknown : Never
         Not accepted. Names of other samplers' arguments, such as ``tune`` or ``nwalkers``, raise an error that gives
         the name used here.
-    **unknown : Never
-        Refused: names of other samplers' arguments, such as ``tune`` or ``nwalkers``, with the one that is meant here.
 
     Returns
     -------

@@ -48,7 +48,6 @@ class Model:
     dims : mapping of str to sequence of str, optional
         Names of each parameter's dimensions; by default ``name_dim_0``, ... A parameter without a shape gets it from
         the labels; if both are given, they must agree. The dimensions of a value, such as that of a simplex, come last.
-        a simplex, come last.
     initial : array_like, shape (k, d), mapping or list of mappings, optional
         Default start points of :func:`kmc.sample`: unconstrained ones, or arrays (k, ...) by name,
         or one mapping for each point.

@@ -4,6 +4,7 @@
 mypy detects that mistake.
 """
 
+from pathlib import Path
 from typing import Any, assert_type
 
 import numpy as np
@@ -147,6 +148,8 @@ kmc.bases.KernelSections("gaussian", X)  # type: ignore[arg-type]
 # Diagnostics
 
 assert_type(kmc.diagnostics.spectral_gap(idata), float)
+assert_type(kmc.report(idata, "report.html", var_names=["sigma"], title="A run"), Path)
+kmc.report(idata, 3)  # type: ignore[arg-type]
 assert_type(kmc.diagnostics.langevin_gap(idata, var_names=["x"]), float)
 assert_type(kmc.diagnostics.kernel_stein_discrepancy(idata, score), kmc.diagnostics.SteinDiscrepancy)
 assert_type(kmc.diagnostics.kernel_stein_discrepancy(idata, score).discrepancy, float)

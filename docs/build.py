@@ -1,0 +1,47 @@
+"""Build the site: ``python docs/build.py``, and ``--serve`` to look at it. Every warning is an error.
+
+Pages with code are executed; outputs are kept in ``docs/_build/executed`` until the page's code changes.
+``--fresh`` executes everything again, as it is needed after a change of the package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BUILD = HERE / "_build"
+
+
+def main() -> int:
+    """Build, and serve if asked to; the exit code is Sphinx's."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fresh", action="store_true", help="forget what earlier builds have left")
+    parser.add_argument("--serve", action="store_true", help="then serve the site at http://localhost:8000")
+    args = parser.parse_args()
+    if args.fresh:
+        shutil.rmtree(BUILD, ignore_errors=True)
+    # Pages are executed by a process of their own, which must find the package of this checkout.
+    path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", HERE, BUILD / "html"]
+    code = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}).returncode
+    if code == 0:
+        print(BUILD / "html" / "index.html")
+    if code == 0 and args.serve:
+        handler = partial(SimpleHTTPRequestHandler, directory=BUILD / "html")
+        with ThreadingHTTPServer(("localhost", 8000), handler) as server:
+            print("http://localhost:8000 until Ctrl-C")
+            with suppress(KeyboardInterrupt):
+                server.serve_forever()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

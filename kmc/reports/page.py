@@ -1,0 +1,206 @@
+"""The parts of a report, as HTML: escaped, with captions, and readable on a narrow screen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from kmc._version import __version__
+from kmc.reports.facts import Facts
+from kmc.run.warning_codes import CODES
+
+MOST_ROWS = 50  # of the summary
+GOOD_RHAT = 1.01
+GOOD_ESS = 100  # effective draws per chain, as Vehtari et al. (2021) advise
+
+_STYLE = """\
+:root { color-scheme: light; }
+body { font: 1rem/1.5 system-ui, sans-serif; color: #22262b; background: #fff; max-width: 60rem; margin: 0 auto;
+  padding: 1rem; }
+h1, h2 { line-height: 1.2; }
+h2 { border-bottom: 1px solid #b3d3da; padding-bottom: .2rem; margin-top: 2rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; }
+caption { text-align: left; padding-bottom: .3rem; }
+th, td { padding: .15rem .8rem .15rem 0; text-align: right; border-bottom: 1px solid #dcebee; }
+th:first-child { text-align: left; }
+.facts td { text-align: left; }
+.good, .bad { border-left: .4rem solid #1f6478; padding: .5rem 1rem; background: #eef6f8; font-weight: 600; }
+.bad { border-color: #a63a22; background: #fbefec; }
+figure { margin: 1.5rem 0; }
+img { max-width: 100%; height: auto; }
+code { font-size: .95em; }
+"""
+
+
+class Page:
+    """A page in the making.
+
+    Examples
+    --------
+    >>> page = Page("A & B")
+    >>> page.section("First", "<p>text</p>")
+    >>> "<h1>A &amp; B</h1>" in page.html()
+    True
+    """
+
+    def __init__(self, title: str):
+        self._title = escape(title)
+        self._parts: list[str] = []
+
+    def section(self, heading: str, *parts: str) -> None:
+        """Add a section of HTML parts."""
+        self._parts += [f"<section><h2>{escape(heading)}</h2>", *parts, "</section>"]
+
+    def html(self) -> str:
+        """The page."""
+        return "\n".join(
+            [
+                '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+                '<meta name="viewport" content="width=device-width, initial-scale=1">',
+                f"<title>{self._title}</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>\n<main>",
+                f"<h1>{self._title}</h1>",
+                *self._parts,
+                f"</main>\n<footer><p>Written by kmc {escape(__version__)}.</p></footer>\n</body>\n</html>\n",
+            ]
+        )
+
+
+def told(facts: Facts) -> list[str]:
+    """The verdict, and the warnings with their codes."""
+    problems = facts.warnings
+    if facts.table is None:
+        few = f"The run made {facts.draws} draws in each chain: there is nothing to judge."
+        parts = [_verdict(False, few)]
+    else:
+        parts = [_verdict(*_judged(facts, problems))]
+    if problems is None:
+        parts.append(
+            "<p>The result has no record of its run's checks: kmc did not make it, or the run is not finished.</p>"
+        )
+    elif problems:
+        parts.append(f"<ul>{''.join(_warning(code, sentence) for code, sentence in problems)}</ul>")
+    parts.append(
+        "<p>No set of checks is complete. A second run with another seed and twice the budget is a better one.</p>"
+    )
+    return parts
+
+
+def _judged(facts: Facts, problems: Sequence[Any] | None) -> tuple[bool, str]:
+    rhat, ess = facts.rhat, facts.ess
+    if np.all(np.isnan(ess)):
+        return False, "No parameter moved."
+    least = int(np.nanargmin(ess))
+    worst = "" if np.all(np.isnan(rhat)) else f", the largest R-hat {np.nanmax(rhat):.3f}"
+    measured = f"The least effective sample size is {ess[least]:,.0f} ({facts.columns[least].name}){worst}."
+    mixed = (not worst or np.nanmax(rhat) <= GOOD_RHAT) and ess[least] >= GOOD_ESS * facts.chains
+    if problems:
+        n = len(problems)
+        return False, f"{n} check{'s' if n > 1 else ''} of the run failed: read the advice below. {measured}"
+    if not mixed:
+        asked = f"An R-hat of at most {GOOD_RHAT} and {GOOD_ESS * facts.chains} effective draws are advised."
+        return False, f"{measured} {asked}"
+    return True, f"{'No check of the run failed. ' if problems is not None else ''}{measured}"
+
+
+def _verdict(good: bool, sentence: str) -> str:
+    return f'<p class="{"good" if good else "bad"}">{escape(sentence)}</p>'
+
+
+def _warning(code: str, sentence: str) -> str:
+    meaning = f" ({escape(CODES[code])})" if code in CODES else ""
+    head = f"<strong><code>{escape(code)}</code></strong>{meaning}: " if code else ""
+    return f"<li>{head}{escape(sentence)}</li>"
+
+
+def costs(facts: Facts) -> str:
+    """What was run and what it cost, as a table of names and values."""
+    attrs, rows = facts.attrs, {}
+    library, version = attrs.get("inference_library"), attrs.get("inference_library_version", "")
+    rows["made by"] = f"{library} {version}" if library else None
+    rows["at"] = attrs.get("created_at")
+    rows["sampler"] = attrs.get("sampler")
+    rows["seed"] = attrs.get("seed")
+    rows["parameters"] = f"{len(facts.columns):,}"
+    rows["draws"] = f"{facts.chains} chains of {facts.draws:,}"
+    runs = attrs.get("independent_runs", 1)
+    rows["independent runs"] = runs if runs != 1 else None
+    total = attrs.get("n_evaluations")
+    if total:
+        warmup = attrs.get("n_evaluations_warmup")
+        within = "" if warmup is None else f", {warmup:,} of them in warm-up"
+        rows["evaluations of the log-density"] = f"{total:,}{within}"
+        if facts.table is not None and not np.all(np.isnan(facts.ess)):
+            rows["effective draws per 1,000 evaluations"] = f"{1000 * np.nanmin(facts.ess) / total:,.3g} (least)"
+    seconds = attrs.get("sampling_time")
+    if seconds is not None:
+        each = f", {1000 * seconds / total:,.3g} ms per evaluation" if total else ""
+        rows["time"] = f"{seconds:,.3g} s{each}, the sampler's own work included"
+    rows["stopped by"] = attrs.get("stopped_by")
+    rows["points of NaN or +inf"] = attrs.get("n_nonfinite") or None
+    rows["fits of the surrogate"] = _listed(attrs.get("n_refits"))
+    rows["error of the surrogate at left-out points"] = _listed(attrs.get("surrogate_loo_sd"), "nats")
+    rows["modes"] = _listed(attrs.get("n_modes"))
+    cells = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(value))}</td></tr>'
+        for name, value in rows.items()
+        if value is not None
+    )
+    return f'<div class="wide"><table class="facts">{cells}</table></div>'
+
+
+def _listed(value: Any, unit: str = "") -> str | None:
+    """A number, or the JSON list with one for each independent run."""
+    if isinstance(value, str):
+        value = json.loads(value)
+    numbers = value if isinstance(value, list) else [value]
+    if any(not isinstance(number, (int, float, np.number)) for number in numbers):
+        return None
+    return f"{', '.join(f'{number:.3g}' for number in numbers)} {unit}".rstrip()
+
+
+def table_of(facts: Facts) -> str:
+    """ArviZ's summary."""
+    table = facts.table.iloc[:MOST_ROWS]
+    left = len(facts.table) - len(table)
+    caption = "Mean, standard deviation, interval, errors, effective sample sizes and R-hat of each parameter."
+    more = f" The first {MOST_ROWS} of {len(facts.table)} rows." if left else ""
+    head = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in ("", *table.columns))
+    names = [column.name for column in facts.columns]
+    body = "".join(_row(name, row) for name, row in zip(names, table.itertuples(index=False)))
+    return (
+        f'<div class="wide"><table><caption>{caption}{more}</caption><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _row(name: str, values: Iterable[Any]) -> str:
+    cells = "".join(f"<td>{escape(_digits(value))}</td>" for value in values)
+    return f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>'
+
+
+def _digits(value: Any) -> str:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return str(value)
+    if np.isnan(number):
+        return "–"
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
+
+
+def cited() -> str:
+    """What a publication should cite."""
+    works = (
+        f"kmc, version {__version__} (distributed as kernelmc).",
+        "Strathmann, Sejdinovic, Livingstone, Szabó and Gretton (2015), “Gradient-free Hamiltonian Monte Carlo with "
+        "efficient kernel exponential families”, Advances in Neural Information Processing Systems 28, "
+        "arXiv:1506.02564: for the method.",
+        "Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), “Rank-normalization, folding, and localization: an "
+        "improved R-hat for assessing convergence of MCMC”, Bayesian Analysis 16: for R-hat and ESS.",
+    )
+    return f"<ul>{''.join(f'<li>{escape(work)}</li>' for work in works)}</ul>"

@@ -1,0 +1,93 @@
+"""The site in docs/: every public name is in its reference, links lead somewhere, and code is executed by the build.
+
+These tests need no Sphinx. `python docs/build.py` builds the site, and fails on any warning.
+"""
+
+import ast
+import importlib
+import inspect
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import kmc
+from kmc.run.warning_codes import CODES
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = {str(path.relative_to(DOCS)): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
+PAGES = {name: text for name, text in PAGES.items() if not name.startswith("_build")}
+PUBLIC = ["kmc", *(f"kmc.{name}" for name in kmc.__all__ if inspect.ismodule(getattr(kmc, name)))]
+DIRECTIVE = re.compile(r"^\.\. auto(?:class|function|exception|data):: ([\w.]+)", re.MULTILINE)
+FENCE = re.compile(r"^(`{3,}|:{3,})(\S*)[^\n]*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
+
+
+def value(name):
+    home, _, last = name.rpartition(".")
+    return getattr(importlib.import_module(home), last)
+
+
+def documented():
+    return [name for page, text in PAGES.items() if page.startswith("api/") for name in DIRECTIVE.findall(text)]
+
+
+def test_every_public_name_is_in_the_reference_once():
+    public = {f"{module}.{name}" for module in PUBLIC for name in importlib.import_module(module).__all__}
+    expected = {name for name in public - {"kmc.__version__"} if not inspect.ismodule(value(name))}
+    found = Counter(documented())
+    assert len(expected) > 100 and expected - found.keys() == set()
+    assert {name for name, times in found.items() if times > 1} == set()
+
+
+def test_no_object_is_in_the_reference_under_two_names():
+    assert [times for times in Counter(id(value(name)) for name in documented()).values() if times > 1] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_page_has_one_title_and_is_in_a_table_of_contents(page):
+    prose = FENCE.sub("", PAGES[page])
+    assert len(re.findall(r"^# ", prose, re.MULTILINE)) == 1
+    folder = Path(page).parent
+    listed = {
+        str(Path(home).parent / line)
+        for home, text in PAGES.items()
+        for _, kind, body in FENCE.findall(text)
+        if kind == "{toctree}"
+        for line in body.splitlines()
+    }
+    assert page == "index.md" or str(folder / Path(page).stem) in listed
+
+
+def anchors(text):
+    """The names of a page's headings, as GitHub and myst make them, and its own labels."""
+    heads = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    plain = (re.sub(r"[^\w\- ]", "", head.replace("`", "").lower()).replace(" ", "-") for head in heads)
+    return {*plain, *re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_link_is_dead(page):
+    for target in re.findall(r"\]\((?!https?://)([^)\s]+)\)", FENCE.sub("", PAGES[page])):
+        path, _, anchor = target.partition("#")
+        file = (DOCS / page).parent / path if path else DOCS / page
+        assert file.exists(), target
+        if anchor:
+            assert anchor in anchors(file.read_text(encoding="utf-8")), target
+    for target in re.findall(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`", PAGES[page]):
+        assert ((DOCS / page).parent / f"{target}.md").exists(), target
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if not page.startswith("api/")])
+def test_code_is_executed_by_the_build(page):
+    kinds = [(kind, body) for _, kind, body in FENCE.findall(PAGES[page])]
+    cells = [body for kind, body in kinds if kind == "{code-cell}"]
+    for body in cells:
+        ast.parse(re.sub(r"\A(:\w[^\n]*\n)+|^[%!].*$", "", body, flags=re.MULTILINE))
+    assert "python" not in dict(kinds), "code that no build executes: make it a {code-cell}"
+    assert bool(cells) == PAGES[page].startswith("---\nfile_format: mystnb")
+
+
+def test_each_warning_has_a_section():
+    sections = anchors(PAGES["warnings.md"])
+    assert {f"warning-{code}" for code in CODES} <= sections
