@@ -13,6 +13,8 @@ from kmc.mcmc.metropolis import decide
 from kmc.mcmc.moves import Move, as_moves, propose_one_of
 from kmc.targets.toys import Banana, Gaussian
 
+__all__ = ["check_move"]
+
 _FALSE_ALARMS = 1e-6  # probability that a right move fails the check
 _SWEEPS = 3
 _ARCHIVE = 60

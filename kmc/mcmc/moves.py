@@ -22,6 +22,8 @@ from kmc.mcmc import archive_moves
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.metropolis import Proposal
 
+__all__ = ["DifferentialEvolution", "Independence", "Move", "RandomWalk", "Snooker"]
+
 _ITERATIONS = 50  # of expectation-maximization, at most
 _FLOOR = 1e-6  # added to the variances of a component, relative to those of the archive
 _LEAST = 10  # states per parameter of a component
