@@ -169,7 +169,7 @@ def table_of(facts: Facts) -> str:
     left = len(facts.table) - len(table)
     caption = "Mean, standard deviation, interval, errors, effective sample sizes and R-hat of each parameter."
     more = f" The first {MOST_ROWS} of {len(facts.table)} rows." if left else ""
-    head = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in ("", *table.columns))
+    head = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in ("parameter", *table.columns))
     names = [column.name for column in facts.columns]
     body = "".join(_row(name, row) for name, row in zip(names, table.itertuples(index=False)))
     return (
