@@ -114,9 +114,13 @@ def _surrogate(proposals: Any) -> Iterator[str]:
     right.plot((flat % truth.shape[1]), error.ravel()[flat], ".", markersize=2, color=SHADES[4])
     right.axhline(0.0, color=ACCENT, linewidth=0.8)
     right.set(xlabel="draw", ylabel="surrogate - truth, nats")
-    spread = np.quantile(np.abs(error[known]), 0.9)
+    low, high = np.quantile(truth[known], [0.02, 1.0])  # a few proposals far out would hide all others
+    air = 0.05 * (high - low) or 1.0
+    left.set(xlim=(low - air, high + air), ylim=(low - air, high + air))
+    spread, most = np.quantile(np.abs(error[known]), [0.9, 0.98])
+    right.set_ylim(-1.2 * most or -1.0, 1.2 * most or 1.0)
     text = f"Surrogate against the true log-density at the proposals: nine of ten are within {spread:.2g} nats."
-    yield _shown(figure, text, text)
+    yield _shown(figure, text, text + " The axes leave out one proposal in fifty.")
 
 
 def _figure(width: float, height: float, constrained: bool = True) -> Any:
