@@ -31,7 +31,8 @@ def main() -> int:
     # Pages are executed by a process of their own, which must find the package of this checkout.
     path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", HERE, BUILD / "html"]
-    code = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}).returncode
+    own = {"PYTHONPATH": path, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}  # pictures go into the pages
+    code = subprocess.run(command, env={**os.environ, **own}).returncode
     if code == 0:
         print(BUILD / "html" / "index.html")
     if code == 0 and args.serve:
