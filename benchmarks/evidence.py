@@ -5,8 +5,9 @@ run again. Only targets with a known log Z are used. dynesty needs a prior that 
 densities (three degrees of freedom) around the true means, of three times the true sds; its likelihood is the ratio of
 the target and this prior, so that both methods estimate the same integral. That helps dynesty: kmc gets over-dispersed
 starts, and not the scales of the posterior. It stops at the budget, or when .01 nats are left; the rows have the
-evaluations that it used. "For .1" is the number of evaluations at which the root-mean-square error would be .1 nats, as
-errors fall with the square root of the evaluations; for kmc it is the budget if the error is smaller there.
+evaluations that it used. "For .1" is the number of evaluations at which the error would be .1 nats, as errors fall with
+the square root of the evaluations, from the larger one of the root-mean-square and the stated error. kmc needs its
+budget if its error is smaller than that; a run with an error of more than a nat is unfinished, and needs more.
 """
 
 from __future__ import annotations
@@ -74,14 +75,15 @@ def table(rows: list[dict]) -> str:
         group = [row for row in rows if (row["target"], row["method"], row["budget"]) == key]
         error, se, used = (np.array([float(row[name]) for row in group]) for name in ("error", "se", "evaluations"))
         rms = float(np.sqrt(np.mean(error**2)))
-        needed = float(used.mean()) * (rms / WANTED) ** 2
+        needed = float(used.mean()) * (max(rms, float(np.sqrt(np.mean(se**2)))) / WANTED) ** 2
         if key[1] == "kmc":
             needed = max(needed, float(used.mean()))
+        wanted = f"{needed:,.0f}" if rms < 1 else "more"
         covered = np.mean(np.abs(error) < 1.96 * se)
         seconds = np.median([float(row["seconds"]) for row in group])
         warned = sum(int(row["said"]) > 0 for row in group)
         cells = (*key, f"{used.mean():,.0f}", len(group), f"{rms:.3f}", f"{np.sqrt(np.mean(se**2)):.3f}")
-        cells += (f"{covered:.2f}", warned, f"{needed:,.0f}", f"{seconds:.0f}")
+        cells += (f"{covered:.2f}", warned, wanted, f"{seconds:.0f}")
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines) + "\n"
 
