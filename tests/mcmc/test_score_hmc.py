@@ -462,7 +462,7 @@ def test_a_good_surrogate_beats_a_random_walk():
     """Moments of an ellipse, to be known better by four standard errors of the walk's own."""
     ellipse = Gaussian(4, correlation=0.8, spread=4.0)
     errors = []
-    for sampler in (ScoreHMC(GaussianScore()), AdaptiveMetropolis()):
+    for sampler in (ScoreHMC(GaussianScore()), AdaptiveMetropolis(moves=("random-walk",))):
         idata = kmc.sample(ellipse, dim=4, sampler=sampler, seed=3, draws=500, progress=False)
         x = idata.posterior["x"].values
         means = x.reshape(4, 5, 100, 4).mean(axis=2) / np.sqrt(np.diag(ellipse.covariance))
