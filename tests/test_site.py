@@ -20,6 +20,7 @@ PAGES = {str(path.relative_to(DOCS)): path.read_text(encoding="utf-8") for path 
 PAGES = {name: text for name, text in PAGES.items() if not name.startswith("_build")}
 PUBLIC = ["kmc", *(f"kmc.{name}" for name in kmc.__all__ if inspect.ismodule(getattr(kmc, name)))]
 DIRECTIVE = re.compile(r"^\.\. auto(?:class|function|exception|data):: ([\w.]+)", re.MULTILINE)
+OPTIONS = re.compile(r"\A(?:---\n(.*?)\n---\n)?", re.DOTALL)
 FENCE = re.compile(r"^(`{3,}|:{3,})(\S*)[^\n]*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 
 
@@ -81,7 +82,9 @@ def test_code_is_executed_by_the_build(page):
     kinds = [(kind, body) for _, kind, body in FENCE.findall(PAGES[page])]
     cells = [body for kind, body in kinds if kind == "{code-cell}"]
     for body in cells:
-        ast.parse(re.sub(r"\A(:\w[^\n]*\n)+|^[%!].*$", "", body, flags=re.MULTILINE))
+        options, code = OPTIONS.match(body)[1] or "", OPTIONS.sub("", body)
+        ast.parse(code)
+        assert not code.rstrip().endswith(";") or "alt: " in options, "a picture without a text that says what it shows"
     assert "python" not in dict(kinds), "code that no build executes: make it a {code-cell}"
     assert bool(cells) == PAGES[page].startswith("---\nfile_format: mystnb")
 
