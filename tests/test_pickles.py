@@ -177,6 +177,10 @@ CASES = {
     kmc.DelayedAcceptance: lambda: ([kmc.DelayedAcceptance(max_states=50)], draws_of_it),
     kmc.AskTell: lambda: ([an_asking_state()], lambda state: (state.ask(), state.positions)),
     kmc.Kameleon: lambda: ([kmc.Kameleon(max_states=50)], draws_of_it),
+    kmc.moves.DifferentialEvolution: lambda: ([kmc.moves.DifferentialEvolution()], itself),
+    kmc.moves.Snooker: lambda: ([kmc.moves.Snooker()], itself),
+    kmc.moves.RandomWalk: lambda: ([kmc.moves.RandomWalk()], itself),
+    kmc.moves.Independence: lambda: ([kmc.moves.Independence(3)], itself),
     kmc.KernelHMC: lambda: ([kmc.KernelHMC(archive_probability=0.2, fit=FitOptions(n_basis=50))], itself),
     kmc.ScoreHMC: lambda: (
         [
@@ -281,7 +285,7 @@ CASES = {
         fields_of,
     ),
 }
-ABSTRACT = {kernels.Kernel, kernels.RadialKernel, bases.Basis}
+ABSTRACT = {kernels.Kernel, kernels.RadialKernel, bases.Basis, kmc.moves.Move}
 CONNECTED = {kmc.DaskExecutor}  # it holds a client, which is a connection
 
 

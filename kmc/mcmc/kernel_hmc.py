@@ -473,7 +473,7 @@ class KernelHMCState:
         history, surrogate = self._trainer.history, self.mixture.surrogate
         if surrogate is None or not self._may_seek_modes:
             return False
-        return two_gaussians_instead(surrogate, history.x, history.log_density, self._modes_rng) is not None
+        return two_gaussians_instead(surrogate, history.x, history.log_density, rng=self._modes_rng) is not None
 
     def _seek_modes(self, n: int) -> None:
         options, setup = self.options, self.setup

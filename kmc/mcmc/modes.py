@@ -283,7 +283,7 @@ class ModeSearch:
 
     def _overlapping_shapes(self, x: np.ndarray, values: np.ndarray) -> list[_Shape]:
         """Two modes without a gap, such as a narrow one inside a wide one: Gaussians, far better than the surrogate."""
-        pair = two_gaussians_instead(self._frame, x, values, self._rng)
+        pair = two_gaussians_instead(self._frame, x, values, rng=self._rng)
         if pair is None:
             return []
         shapes = [

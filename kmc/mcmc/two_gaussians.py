@@ -34,7 +34,7 @@ class TwoGaussians(NamedTuple):
 
 
 def two_gaussians_instead(
-    surrogate: Surrogate, x: np.ndarray, values: np.ndarray, rng: np.random.Generator
+    surrogate: Surrogate, x: np.ndarray, values: np.ndarray, *, rng: np.random.Generator
 ) -> TwoGaussians | None:
     """Two Gaussians, in the coordinates of a poor surrogate, that explain values (n,) at points x (n, d) far better.
 

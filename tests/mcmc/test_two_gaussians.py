@@ -25,7 +25,7 @@ def nested(dim, rng, n=800):
 @pytest.mark.parametrize("dim", [2, 5, 10])
 def test_a_narrow_gaussian_inside_a_wide_one_is_found(dim):
     x, values, both = nested(dim, np.random.default_rng(dim))
-    pair = two_gaussians_instead(POOR, x, values, np.random.default_rng(0))
+    pair = two_gaussians_instead(POOR, x, values, rng=np.random.default_rng(0))
     assert pair.error_sd < 1e-6
     order = np.argsort(pair.tops)  # the narrow one is higher
     for k, weight, one in zip(order, (0.6, 0.4), both, strict=True):
@@ -37,13 +37,13 @@ def test_a_narrow_gaussian_inside_a_wide_one_is_found(dim):
 def test_a_good_surrogate_is_kept():
     x, values, _ = nested(2, np.random.default_rng(1))
     good = SimpleNamespace(error_sd=0.1, edge=15.0, coordinates=lambda x: x)
-    assert two_gaussians_instead(good, x, values, np.random.default_rng(0)) is None
+    assert two_gaussians_instead(good, x, values, rng=np.random.default_rng(0)) is None
 
 
 def test_too_few_values_say_nothing():
     """With as many coefficients as values any two Gaussians are exact."""
     x, values, _ = nested(5, np.random.default_rng(1), n=100)
-    assert two_gaussians_instead(POOR, x, values, np.random.default_rng(0)) is None
+    assert two_gaussians_instead(POOR, x, values, rng=np.random.default_rng(0)) is None
 
 
 ONE_MODE = {
@@ -57,7 +57,7 @@ ONE_MODE = {
 @pytest.mark.parametrize("name", ONE_MODE)
 def test_a_single_mode_that_bends_is_not_divided(name):
     x = 2.0 * np.random.default_rng(2).standard_normal((3000, 3))
-    assert two_gaussians_instead(POOR, x, ONE_MODE[name](x), np.random.default_rng(0)) is None
+    assert two_gaussians_instead(POOR, x, ONE_MODE[name](x), rng=np.random.default_rng(0)) is None
 
 
 def test_a_gaussian_has_two_only_in_name():
