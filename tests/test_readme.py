@@ -14,14 +14,9 @@ README = Path(__file__).parents[1] / "README.md"
 SMALLER = [
     (r"max_evaluations=6000", "max_evaluations=1500"),
     (r"draws=5000", "draws=20, max_evaluations=800"),
-    (r"draws=500\b", "draws=5, max_evaluations=200"),
-    (r"draws=10_000", "draws=100, max_evaluations=800"),
-    (r"draws=20_000", "draws=100"),
     (r"kmc.expectations\(idata\)", "kmc.expectations(idata, max_surrogate_draws=2000)"),
-    (r"executor=4", "executor=1"),
-    (r"dim=2, seed=1, sampler=", "dim=2, seed=1, draws=20, warmup=40, sampler="),
 ]
-NEEDED = {"store=": "zarr"}  # extras, by what shows that a block needs them
+NEEDED = {"store=": "zarr", "kmc.report(": "matplotlib"}  # extras, by what shows that a block needs them
 
 
 def blocks():
@@ -55,7 +50,7 @@ def test_the_blocks_run_one_after_the_other(tmp_path, monkeypatch, capsys):
 
 def test_no_block_takes_a_name_from_another():
     taken = [set(bound(block)) for block in blocks()]
-    assert len(taken) > 5 and sum(map(len, taken)) == len(set().union(*taken))
+    assert len(taken) > 2 and sum(map(len, taken)) == len(set().union(*taken))
 
 
 @pytest.mark.parametrize("pattern", [pattern for pattern, _ in SMALLER])
