@@ -15,6 +15,8 @@ from kmc.containers import KINDS, as_table, contained
 from kmc.html import table_of_options
 from kmc.threads import single_threaded
 
+_LARGEST = 1e150  # of numbers whose squares are finite
+
 TRANSFORMS = ("transform", "fit_transform")
 """Methods whose results are data frames if the user has asked for them."""
 
@@ -281,12 +283,14 @@ def check_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:
 
 
 def check_vector(values: Any, n: int, name: str) -> np.ndarray:
-    """Finite numbers, one for each of the n rows of X."""
+    """Finite numbers with finite squares, one for each of the n rows of X."""
     v = as_array(name, values)
     if v.shape != (n,):
         raise ValueError(f"{name} has shape {v.shape}: expected ({n},), one number for each row of X")
     if not np.all(np.isfinite(v)):
         raise ValueError(f"{name} contains NaN or infinity, first in row {int(np.argmax(~np.isfinite(v)))}")
+    if np.any(np.abs(v) > _LARGEST):
+        raise ValueError(f"{name} has numbers beyond {_LARGEST:.0e}, whose squares overflow: expected smaller ones")
     return v
 
 

@@ -106,7 +106,7 @@ def modules():
 
 @pytest.mark.parametrize(("module", "path", "package"), list(modules()))
 def test_imports_run_downward(module, path, package):
-    assert layer(module) in MAY_IMPORT, f"{module} is in no layer: give it one here, and in the picture in docs/architecture.md"
+    assert layer(module) in MAY_IMPORT, f"{module} is in no layer: give it one here and in docs/architecture.md"
     assert not list(violations(module, path.read_text(encoding="utf-8"), package))
 
 

@@ -413,7 +413,8 @@ class KernelHMCState:
         done = False
         if due:
             self._tuner.refit()
-            done = self._schedule.finish(n, self._round, self._trainer.settled_at) or self._is_two_modes()
+            done = self._schedule.finish(n, self._round, self._trainer.settled_at)
+            done = done or (n >= self._schedule.earliest and self._is_two_modes())
             self._next_round()
         elif self.mixture.surrogate is None and len(self._round.archive) >= _RENEWAL:
             self._tuner.renew_archive(self._round)

@@ -273,7 +273,7 @@ class ModeSearch:
         self._shapes = [_shape(values[group].max(), z[group]) for group in divided(z, self._rng)]
         if len(self._shapes) > 1:
             self._shapes = self._evaluated_shapes(history)
-        else:
+        if len(self._shapes) == 1:
             self._shapes = self._overlapping_shapes(history.x, history.log_density)
             self._overlapping = len(self._shapes) > 1
         if len(self._shapes) > 1:

@@ -16,6 +16,7 @@ _KNOWN_DEPTH = 40.0  # nats below the edge of the surrogate: deeper values are i
 _MOST_VALUES = 6000
 _FEWEST_PER_TERM = 3  # values per coefficient of both, for a fit that says something
 _EXPLAINED, _EXPLAINED_AT_MOST = 0.1, 0.1  # largest error, relative to the surrogate's and in nats (tried: narrow)
+_NEGLIGIBLE = 7.0  # log of the ratio of their masses: a lighter one is ignored
 _QUANTILES = 0.1, 0.25, 0.5, 0.75, 0.9  # first guesses: values above this quantile belong to one Gaussian
 _VALUES_PER_TERM = 1.5  # fewest values of a Gaussian, per term of its quadratic
 _ITERATIONS = 50  # of dividing the values between the two
@@ -31,6 +32,11 @@ class TwoGaussians(NamedTuple):
     centers: np.ndarray  # (2, d)
     precisions: np.ndarray  # (2, d, d), positive definite
     error_sd: float  # root mean square of the residuals
+
+    @property
+    def log_masses(self) -> np.ndarray:
+        """Log-masses (2,) relative to (2 pi)^(d/2)."""
+        return self.tops - 0.5 * np.linalg.slogdet(self.precisions)[1]
 
 
 def two_gaussians_instead(
@@ -50,7 +56,8 @@ def two_gaussians_instead(
         return None
     pair = fit_two_gaussians(surrogate.coordinates(x[rows]), values[rows])
     enough = min(_EXPLAINED * surrogate.error_sd, _EXPLAINED_AT_MOST)
-    return pair if pair is not None and pair.error_sd < enough else None
+    good = pair is not None and pair.error_sd < enough and abs(np.diff(pair.log_masses)[0]) < _NEGLIGIBLE
+    return pair if good else None
 
 
 def fit_two_gaussians(z: np.ndarray, values: np.ndarray) -> TwoGaussians | None:

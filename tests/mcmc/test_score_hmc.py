@@ -407,7 +407,7 @@ def test_the_step_size_is_tuned():
     ellipse = Gaussian(2, correlation=0.5, spread=3.0)
     sizes = {}
     for kind in (Normal, Steep):
-        process, _ = warmed_up(quick(kind([])), ellipse, max_evaluations=3000)
+        process, _ = warmed_up(quick(kind([])), ellipse, max_evaluations=6000)
         sizes[kind] = process.report()["leapfrog_step_size"]
     assert sizes[Normal] == 2.5 / MOST_STEPS and sizes[Steep] < sizes[Normal]
 
