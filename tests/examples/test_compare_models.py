@@ -19,6 +19,7 @@ def example():
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_it_runs(example, capsys):
     example.main(["--evaluations", "1500"])
