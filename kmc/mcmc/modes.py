@@ -323,12 +323,15 @@ class ModeSearch:
         ]
         return surrogate.back(np.array([end.position for end in ends]))
 
-    def _start_part(self) -> None:
-        """Begin a warm-up of one part, with all that is known of it."""
+    def _start_part(self) -> bool:
+        """Begin a warm-up of one part, with all that is known of it; False if a part learned before claims all that."""
         index = len(self._shapes) - self._n_parts
         self._n_parts -= 1
         history = self._main.trainer.history
         labels = self._labels(history.x)
+        if not np.any(np.isfinite(history.log_density[labels == index])):
+            self._shapes.pop(index)
+            return False
         x, values = history.x[labels == index], history.log_density[labels == index]
         known = values > values.max() - self._frame.edge - _KNOWN_DEPTH
         near = np.flatnonzero(values > values.max() - self._bulk)
@@ -347,6 +350,7 @@ class ModeSearch:
         explorer = self._main.another(setup, self._frame.back(cloud), int(known.sum()) + _PART_MORE)
         self._deepen(explorer, history.x[labels != index], self._shapes[index])
         self._learning = _Learning(explorer, index, None, [])
+        return True
 
     def _deepen(self, explorer: Explorer, x: np.ndarray, shape: _Shape) -> None:
         """Give a warm-up points of other modes, outside its own, as very deep ones, so that it is low there."""
@@ -359,9 +363,9 @@ class ModeSearch:
 
     def _next(self) -> None:
         """Learn a mode that was found, search where values are unexplained, or end."""
-        if self._n_parts and self._used() < self._limit:
-            self._start_part()
-            return
+        while self._n_parts and self._used() < self._limit:
+            if self._start_part():
+                return
         if self._n_parts:  # the remaining parts cannot be learned any more: the first warm-up knows all
             self._n_parts, self.explorers = 0, []
         if not self.explorers:
@@ -484,8 +488,7 @@ class ModeSearch:
         history.extend(self._known[0][new], self._known[1][new])
         self._shapes, self._overlapping = shapes, True
         self._n_parts, self.explorers = len(shapes), []
-        self._start_part()
-        return True
+        return self._start_part()
 
     def _lower_tops(self) -> None:
         """Lower the shapes of known modes to the values that are not the new mode's: a start may have been there."""

@@ -210,8 +210,7 @@ def test_a_part_without_a_surrogate_has_no_shape():
     assert search._learning.shape == 0 and len(made) == 2
 
 
-LIGHT = FitOptions(n_basis=30, bandwidths=(1.2, 2.0))
-SEARCHING = kmc.KernelHMC(min_search_budget=1000, fit=LIGHT)
+SEARCHING = kmc.KernelHMC(min_search_budget=1000)
 
 
 def run(target, initial, budget, seed=1, sampler=SEARCHING, **options):
@@ -253,7 +252,8 @@ def test_a_mode_that_one_start_has_seen_is_not_lost():
 def test_a_narrow_mode_inside_a_wide_one_has_its_weight():
     """There is no gap between them, and no single surrogate represents both."""
     target = Mixture([0.6, 0.4], np.zeros((2, 3)), [1.0, 0.1])
-    idata = run(target, starts(target, np.random.default_rng(1)), 2500)
+    sampler = kmc.KernelHMC(min_search_budget=1000, fit=FitOptions(n_basis=30, bandwidths=(1.2, 2.0)))
+    idata = run(target, starts(target, np.random.default_rng(1)), 2500, sampler=sampler)
     error, ess = weight_error(idata, target)
     assert abs(error) < np.sqrt(chi2.isf(1e-5, 1))
     assert ess > 300
@@ -275,7 +275,7 @@ def test_a_start_in_a_new_mode_does_not_count_as_the_height_of_an_old_one():
 def test_searches_can_be_switched_off_and_cost_no_more_than_their_share():
     target = far(2)
     initial = starts(target, np.random.default_rng(2), per_mode=4)[:5]
-    off = run(target, initial, 1500, sampler=kmc.KernelHMC(search_share=0.0, fit=LIGHT))
+    off = run(target, initial, 1500, sampler=kmc.KernelHMC(search_share=0.0))
     assert "n_modes" not in off.attrs
     idata = run(target, initial, 1500)
     assert idata.attrs["n_evaluations"] == target.n - off.attrs["n_evaluations"]
