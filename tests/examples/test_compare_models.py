@@ -1,22 +1,16 @@
 """The example runs, and its solver and densities are those of the demo."""
 
-import importlib.util
-from pathlib import Path
+import importlib
 
 import numpy as np
 import pytest
 
 from kmc.targets import lotka_volterra
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "compare_models.py"
-
 
 @pytest.fixture(scope="module")
 def example():
-    spec = importlib.util.spec_from_file_location("compare_models", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("compare_models")
 
 
 @pytest.mark.slow

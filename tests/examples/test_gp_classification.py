@@ -1,20 +1,14 @@
 """The example runs, at a budget too small for meaningful numbers, and interprets weights correctly."""
 
-import importlib.util
-from pathlib import Path
+import importlib
 
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "gp_classification.py"
-
 
 @pytest.fixture(scope="module")
 def example():
-    spec = importlib.util.spec_from_file_location("gp_classification", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("gp_classification")
 
 
 @pytest.fixture

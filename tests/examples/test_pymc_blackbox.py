@@ -1,8 +1,7 @@
 """The example runs, at a budget too small for meaningful numbers, and its simulator is correct."""
 
-import importlib.util
+import importlib
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,15 +10,10 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pytest.importorskip("pymc")
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "pymc_blackbox.py"
-
 
 @pytest.fixture(scope="module")
 def example():
-    spec = importlib.util.spec_from_file_location("pymc_blackbox", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("pymc_blackbox")
 
 
 @pytest.mark.slow

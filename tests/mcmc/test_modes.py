@@ -210,6 +210,17 @@ def test_a_part_without_a_surrogate_has_no_shape():
     assert search._learning.shape == 0 and len(made) == 2
 
 
+def test_a_part_that_another_part_claims_is_none():
+    target = far(2, weights=(0.3, 0.7), widths=(1.0, 0.02))
+    rng = np.random.default_rng(3)
+    hot = target.centers[0] + 2.0 * rng.standard_normal((150, 2))
+    cold = target.centers[1] + 0.03 * rng.standard_normal((250, 2))
+    search, made = searching(target, np.vstack([hot, cold]), cold[:4])
+    search._shapes[1] = search._shapes[1]._replace(top=-1e9)
+    assert not search._start_part()
+    assert len(search._shapes) == len(made) == 1 and search._n_parts == 0
+
+
 SEARCHING = kmc.KernelHMC(min_search_budget=1000)
 
 
