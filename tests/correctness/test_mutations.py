@@ -182,7 +182,7 @@ def one_density(monkeypatch):
 def test_an_independent_proposal_without_its_densities_is_seen(one_density):
     with pytest.raises(**NOT_EXACT):
         check_independence()
-    for name in ("gaussian", "ring"):
+    for name in ("gaussian", "student-t"):
         with pytest.raises(**CHANGED):
             case(name).check(learned(case(name), AdaptiveMetropolis()))
 
@@ -201,7 +201,7 @@ def test_a_kameleon_without_its_densities_is_seen(one_covariance):
         check_kameleon()
     for name in ("student-t", "cone"):
         with pytest.raises(**CHANGED):
-            case(name).check(learned(case(name), Kameleon(max_states=60, bandwidth=1.0, gamma=0.5), sweeps=8))
+            case(name).check(learned(case(name), Kameleon(max_states=60, bandwidth=1.0, gamma=0.5), sweeps=30))
 
 
 # Langevin and delayed acceptance
