@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from abc import ABCMeta
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -133,8 +134,10 @@ def renamed_method(old: str, new: str) -> Callable[..., Any]:
     return call
 
 
-class SplitClass(type):
+class SplitClass(ABCMeta):
     """The metaclass of a class that was split: while both work, calls with arguments of the other class make that.
+
+    It is one of abstract classes, so that the class may have abstract bases.
 
     Examples
     --------

@@ -99,10 +99,6 @@ class AdaptiveLangevin(Startable):
         if self.estimator is not None:
             check_estimator(self.estimator, False)
 
-    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
-        """Evaluations of warm-up, if nothing limits them."""
-        return chains * (draws if warmup is None else warmup)
-
     def _start(self, setup: SamplerSetup) -> AdaptingState:
         walkers = walkers_of(setup)
         moments = Moments(walkers.x.mean(axis=0), start_spread(setup.initial))

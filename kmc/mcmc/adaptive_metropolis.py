@@ -105,10 +105,6 @@ class AdaptiveMetropolis(Startable):
         as_flag("pooled", self.pooled)
         check_count(self, "max_archive", 10)
 
-    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
-        """Evaluations of warm-up, if nothing limits them."""
-        return chains * (draws if warmup is None else warmup)
-
     def _start(self, setup: SamplerSetup) -> AdaptingState:
         walkers, spread = walkers_of(setup), start_spread(setup.initial)
         starts = [walkers.x] if self.pooled else [row[None] for row in walkers.x]

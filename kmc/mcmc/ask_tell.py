@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, overload
 
 import numpy as np
@@ -206,10 +207,14 @@ class AskTell:
             self._steps.append(step)
 
 
-class Startable:
+class Startable(ABC):
     """Options of a sampler that can be started by kmc's run layer or by the user."""
 
     _repr_html_ = fields_as_html
+
+    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+        """Evaluations of warm-up, if nothing limits them: by default one per chain and sweep, as many as draws."""
+        return chains * (draws if warmup is None else warmup)
 
     @overload
     def start(self, setup: SamplerSetup) -> SamplerState: ...
@@ -245,8 +250,9 @@ class Startable:
             return AskTell(self, **arguments)  # type: ignore[arg-type]
         return self._start(setup)
 
+    @abstractmethod
     def _start(self, setup: SamplerSetup) -> SamplerState:
-        raise NotImplementedError
+        """The state for a setup."""
 
 
 def _start_points(initial: Any, chains: int) -> np.ndarray:

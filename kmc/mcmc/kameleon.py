@@ -107,10 +107,6 @@ class Kameleon(Startable):
             kind = ValueError if isinstance(self.bandwidth, str) or is_number(self.bandwidth) else TypeError
             raise kind(f"bandwidth={self.bandwidth!r}: expected a positive number or 'median'")
 
-    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
-        """Evaluations of warm-up, if nothing limits them."""
-        return chains * (draws if warmup is None else warmup)
-
     def _start(self, setup: SamplerSetup) -> AdaptingState:
         walkers = walkers_of(setup)
         rng = np.random.default_rng(setup.seed.spawn(1)[0])

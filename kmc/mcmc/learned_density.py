@@ -108,7 +108,7 @@ class DensityLearner:
         except np.linalg.LinAlgError:
             return None
         same = Affine(surrogate.jit_state, np.zeros(self._dim), np.eye(self._dim))
-        return Learned(Field(_NoEstimator(), surrogate.whitening, True, same), surrogate)
+        return Learned(Field(None, surrogate.whitening, True, same), surrogate)
 
     def _from_states(self, fitter: Fitter) -> Learned | None:
         rows = self._states.x
@@ -117,13 +117,3 @@ class DensityLearner:
             return None
         field = fitter.fitted(distinct, rows[first, -1], visits, whitening=whiten_states(rows[:, :-1]))
         return None if field is None else Learned(field, None)
-
-
-class _NoEstimator:
-    """In place of an estimator, where a field has a jitted state."""
-
-    def fit(self, X: np.ndarray, *, values: Any = None, weights: Any = None) -> Any:
-        raise NotImplementedError
-
-    def gradient(self, X: np.ndarray) -> np.ndarray:
-        raise NotImplementedError

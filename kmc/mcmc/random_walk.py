@@ -53,10 +53,6 @@ class RandomWalkMetropolis(Startable):
         if not (np.all(np.isfinite(scale)) and np.all(scale > 0)):
             raise ValueError(f"scale={self.scale!r}: expected positive standard deviations")
 
-    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
-        """Evaluations of warm-up, if nothing limits them."""
-        return chains * (draws if warmup is None else warmup)
-
     def _start(self, setup: SamplerSetup) -> GaussianWalk:
         if self.scale is None:
             return GaussianWalk(setup, _root_of_start(setup), tune=True, target_acceptance=self.target_acceptance)

@@ -54,7 +54,8 @@ class Field:
 
     Attributes
     ----------
-    estimator : GradientEstimator
+    estimator : GradientEstimator or None
+        None: the function is known by ``state`` only.
     whitening : Whitening
         From the target's coordinates x to z.
     in_z : bool
@@ -63,7 +64,7 @@ class Field:
         The fitted function in z, for jitted paths.
     """
 
-    estimator: GradientEstimator
+    estimator: GradientEstimator | None
     whitening: Whitening
     in_z: bool
     state: Affine | None = None
@@ -81,6 +82,10 @@ class Field:
 
     def gradient(self, z: np.ndarray) -> np.ndarray:
         """The field at z (d,), shape (d,)."""
+        if self.estimator is None:
+            out = np.empty_like(z)
+            jitted.value_and_gradient(self.state, z, out, jitted.workspace(self.state))
+            return out
         if self.in_z:
             return np.asarray(self.estimator.gradient(z[None]))[0]
         return np.asarray(self.estimator.gradient(self.whitening.back(z[None])))[0] @ self.whitening.inverse

@@ -265,3 +265,10 @@ def test_the_field_of_a_gaussian():
         estimator.covariance_, estimator.mean_ - WHITENING.back(z[None])[0]
     )
     np.testing.assert_allclose(Field.of(estimator, WHITENING, in_z=False).gradient(z), expected, rtol=1e-9)
+
+
+def test_a_field_that_is_known_by_its_state_only():
+    field = FIELDS["jitted"]
+    alone = Field(None, field.whitening, True, field.state)
+    z = np.array([0.3, -0.8, 1.1])
+    np.testing.assert_allclose(alone.gradient(z), field.gradient(z), rtol=1e-12)
