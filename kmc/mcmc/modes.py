@@ -260,7 +260,19 @@ class ModeSearch:
     # A first warm-up with several modes
 
     def _divide(self, main: Explorer) -> None:
-        """Divide the evaluations of the first warm-up where there is a gap between its modes."""
+        """Divide the evaluations of the first warm-up between its modes: two Gaussians, or groups with gaps between."""
+        history = main.trainer.history
+        self._shapes = self._overlapping_shapes(history.x, history.log_density)
+        self._overlapping = len(self._shapes) > 1
+        if not self._overlapping:
+            self._shapes = self._separate_shapes(main)
+        if len(self._shapes) > 1:
+            self._n_parts, self.explorers = len(self._shapes), []
+        else:
+            self._shapes = [self._shape_of(main)]
+
+    def _separate_shapes(self, main: Explorer) -> list[_Shape]:
+        """Modes with gaps between them."""
         history = main.trainer.history
         if self._frame.error_sd < _POOR:
             x = self._wandered(main.mixture, history)
@@ -271,15 +283,7 @@ class ModeSearch:
             values = history.log_density[shallow][rows]
         z = self._frame.coordinates(x)
         self._shapes = [_shape(values[group].max(), z[group]) for group in divided(z, self._rng)]
-        if len(self._shapes) > 1:
-            self._shapes = self._evaluated_shapes(history)
-        if len(self._shapes) == 1:
-            self._shapes = self._overlapping_shapes(history.x, history.log_density)
-            self._overlapping = len(self._shapes) > 1
-        if len(self._shapes) > 1:
-            self._n_parts, self.explorers = len(self._shapes), []
-        else:
-            self._shapes = [self._shape_of(main)]
+        return self._evaluated_shapes(history) if len(self._shapes) > 1 else self._shapes
 
     def _overlapping_shapes(self, x: np.ndarray, values: np.ndarray) -> list[_Shape]:
         """Two modes without a gap, such as a narrow one inside a wide one: Gaussians, far better than the surrogate."""
@@ -511,7 +515,7 @@ class ModeSearch:
         if len(learning.crossings) >= _CROSSINGS and not (explorer.frozen or self._overlapping):
             self._dissolve(learning)
             return record
-        if explorer.trainer.n_fits > n_fits:
+        if explorer.trainer.n_fits > n_fits and not self._overlapping:
             self._shapes[index] = self._shape_of(explorer)
         if self._used() >= self._limit and not explorer.frozen:
             explorer.finish()
