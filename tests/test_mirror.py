@@ -28,14 +28,14 @@ HELPERS = {
     "diagnostics": "columns coordinates langevin mode_verdicts",
     "forms": "scatter sums",
     "kernels": "profiles",
-    "mcmc": "adapting affine base gaps joined_modes learned_density mode_mixture old_kernel_hmc "
+    "mcmc": "adapting affine base gaps joined_modes lanes learned_density mode_mixture old_kernel_hmc "
     "random_walk score_mixture",
     "plots": "style",
     "readout": "annealing estimate evaluated means quantities transitions",
     "regression": "candidates loss",
     "reports": "facts page pictures",
     "run": "recording run",
-    "run/executors": "maps task",
+    "run/executors": "futures maps task",
     "run/store": "commit evaluations open",
     "scores": "base sums",
     "spectral": "eigenfunctions embedding generator_selection judgment neighbors neural_training operators reach "

@@ -19,6 +19,7 @@ from kmc.deprecation import SplitClass, renamed_fields
 from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup, SamplerState, Step
 from kmc.mcmc.joined_modes import JoinedModes, join
+from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.mixture_tuner import MixtureTuner, MoveProbabilities
 from kmc.mcmc.mode_mixture import ModeMixture
@@ -260,11 +261,27 @@ class KernelHMCState:
             self._learn(values[:n_proposed], values[n_proposed:])
         transport = self._trainer.transport
         stats = self._walkers.decide(self._proposals, values[:n_proposed], self._temperings, transport=transport)
+        return self._finish_sweep(stats)
+
+    def lanes(self) -> Lanes | None:
+        """The chains, each on its own; None as long as anything couples them."""
+        if self._learning:
+            return None
+        burn_in = self._settle - self._sweep if self.warming_up else 0
+        return make_lanes(lambda rng, x: self._proposal(rng, x, COLD), self._walkers, burn_in)
+
+    def join(self, passed: Sequence[Passed]) -> Step:
+        """Finish a sweep that the chains have made on their own."""
+        join_lanes(self._walkers, passed)
+        return self._finish_sweep(joined_stats(passed))
+
+    def _finish_sweep(self, stats: dict[str, np.ndarray]) -> Step:
         record = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
         if self._joined and not self.warming_up:
             self._joined.visit(self._walkers.x)
         if not self._frozen:
+            transport = self._trainer.transport
             self._tally(stats["acceptance_rate"])
             self._walkers.swap_neighbors(self._temperings, self._rng, transport)
         if self._learning:

@@ -35,7 +35,8 @@ class Move(Protocol):
     def propose(self, rng: np.random.Generator, position: np.ndarray, archive: np.ndarray) -> tuple[np.ndarray, float]:
         """A proposal, and the logarithm of q(position | proposal) / q(proposal | position).
 
-        All randomness is from ``rng``; ``position`` and ``archive`` must not be changed.
+        All randomness is from ``rng``; ``position`` and ``archive`` must not be changed. The proposal must not depend
+        on earlier calls: after warm-up, chains are not called in turn.
 
         Parameters
         ----------

@@ -12,6 +12,7 @@ with the true density p makes every move exact while the estimator is fixed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,6 +24,7 @@ from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import SamplerSetup, SamplerState, Step
 from kmc.mcmc.history import History
 from kmc.mcmc.kernel_hmc import REFIT_GROWTH, KernelHMC
+from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_field import GradientEstimator
@@ -204,7 +206,21 @@ class ScoreHMCState:
         if self._explorer is not None:
             return self._explore(self._explorer, values)
         steps = np.array([proposal.position for proposal in self._proposals]) - self._walkers.x
-        stats = self._walkers.decide(self._proposals, values)
+        return self._finish_sweep(self._walkers.decide(self._proposals, values), steps)
+
+    def lanes(self) -> Lanes | None:
+        """The chains, each on its own; None as long as anything couples them."""
+        if self.warming_up or self._adapts:
+            return None
+        return make_lanes(lambda rng, x: self._plan.propose(rng, x), self._walkers)
+
+    def join(self, passed: Sequence[Passed]) -> Step:
+        """Finish a sweep that the chains have made on their own."""
+        join_lanes(self._walkers, passed)
+        return self._finish_sweep(joined_stats(passed), np.empty((0, self.setup.dim)))
+
+    def _finish_sweep(self, stats: dict[str, np.ndarray], steps: np.ndarray) -> Step:
+        """``steps`` (chains, d) are the differences between proposals and states; only warm-up uses them."""
         record = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
         paths = stats["move"] == PATH

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from kmc.errors import EvaluationError
 from kmc.mcmc.base import SamplerSetup, SamplerState, Step
+from kmc.mcmc.lanes import Lanes, Passed
 from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
 from kmc.run.trace import Trace
@@ -187,6 +188,18 @@ class IndependentRun:
             (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
         return sweep
 
+    def lanes(self) -> Lanes | None:
+        """The chains, each on its own; None as long as the sampler couples them."""
+        return getattr(self._process, "lanes", _no_lanes)()
+
+    def join(self, passed: Sequence[Passed]) -> Step:
+        """Finish a sweep that the chains have made on their own, and store it."""
+        process: Any = self._process
+        self._asked = None
+        sweep = process.join(passed)
+        (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
+        return sweep
+
     def end_warmup(self) -> None:
         """Ask the sampler to end warm-up soon."""
         if self._process is not None and self._process.warming_up:
@@ -211,6 +224,10 @@ class IndependentRun:
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state; the traces have to be restored, too."""
         self._process, self._asked = state["process"], state["asked"]
+
+
+def _no_lanes() -> None:
+    """Of a sampler whose chains always move together."""
 
 
 def _nowhere(model: Model, tried: int, wide: int, failure: EvaluationError | None) -> str:

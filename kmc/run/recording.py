@@ -35,6 +35,9 @@ class RecordedRun(Protocol):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state."""
 
+    def evaluated_ahead(self) -> list[tuple[int, np.ndarray, Evaluation]]:
+        """Chain, point and result of each evaluation that is in no whole sweep yet."""
+
     def facts(self) -> dict[str, Any]:
         """Description of the run and its cost so far."""
 
@@ -50,6 +53,10 @@ class RunRecorder(Protocol):
 
     replaying: bool  # whether the last values came from the store
 
+    @property
+    def remembers(self) -> bool:
+        """Whether `recall` may know further evaluations; chains move on their own only if it does not."""
+
     def attach(self, run: RecordedRun) -> tuple[int | None, int | None]:
         """Begin to record a run; return the numbers of draws and evaluations at which it ends."""
 
@@ -62,6 +69,9 @@ class RunRecorder(Protocol):
 
     def recall(self, points: np.ndarray) -> list[Evaluation] | None:
         """Results at the points (k, d), if they were evaluated before."""
+
+    def recall_ahead(self, chain: int, x: np.ndarray) -> Evaluation | None:
+        """The result at x (d,) that a chain on its own needs next, if it was evaluated before."""
 
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         """Store new evaluations."""
@@ -76,7 +86,7 @@ class RunRecorder(Protocol):
 class NullRecorder:
     """Records nothing."""
 
-    replaying = False
+    replaying = remembers = False
 
     def attach(self, run: RecordedRun) -> tuple[int | None, int | None]:
         """The limits of the request."""
@@ -93,6 +103,9 @@ class NullRecorder:
         return False
 
     def recall(self, points: np.ndarray) -> None:
+        """None: nothing was evaluated before."""
+
+    def recall_ahead(self, chain: int, x: np.ndarray) -> None:
         """None: nothing was evaluated before."""
 
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:

@@ -10,7 +10,9 @@ import numpy as np
 from kmc.errors import EvaluationError
 from kmc.mcmc import KernelHMC
 from kmc.mcmc.base import Step
+from kmc.mcmc.lanes import Passed
 from kmc.mcmc.moves import names_of
+from kmc.run.ahead import Ahead, Limits, Made
 from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
 from kmc.run.budget import Spent, TimeLimit, planned_evaluations
@@ -24,7 +26,9 @@ from kmc.run.run_statistics import run_statistics
 from kmc.run.run_warnings import FinishedRun, run_warnings
 from kmc.run.trace import Trace, joined
 from kmc.run.unbounded import Ascent, overflowed
-from kmc.targets.evaluate import Evaluation, Evaluator
+from kmc.targets.evaluate import Evaluation, Evaluator, stream_of
+
+_PROBES = 100  # evaluations that a look at values without bound may cost, at the end of warm-up
 
 
 class Run:
@@ -32,6 +36,10 @@ class Run:
 
     Independent runs that finish warm-up wait for the others; from then on all have the same number of draws at any
     time. Each plans its warm-up with its part of the evaluations; together they draw until all evaluations are used.
+
+    Sweeps are made together, all chains waiting for the slowest evaluation, until the sampler's chains no longer depend
+    on each other; from then on by chains that move on their own (:mod:`kmc.run.ahead`), if the executor returns values
+    one by one. What follows from a sweep is the same.
 
     Parameters
     ----------
@@ -87,6 +95,8 @@ class Run:
         self.interrupted = self.ended = False
         self.stopped_by: str | None = None
         self._n_warmup = 0
+        self._ahead: Ahead | None = None
+        self._burn_in = 0  # sweeps without draws that chains on their own still have to make
         self._ascent = Ascent(request.model)
         self.meter = Meter(request.draws, request.max_evaluations)
         self._planned = planned_evaluations(request)
@@ -105,6 +115,9 @@ class Run:
                 if not isinstance(error, EvaluationError) or overflowed(error):
                     self._check_ascent()  # if values increase without bound, some arithmetic overflows in the end
                 raise
+            finally:
+                if (stream := stream_of(self.evaluate.mapper)) is not None:
+                    stream.abandon()
 
     def _sweeps(self) -> Generator[Progress, None, None]:
         __tracebackhide__ = True
@@ -113,14 +126,11 @@ class Run:
         if not (self.stopped_by or self.recorder.restore()):
             self._start()
         while not (self.stopped_by or self._has_all_draws()):
-            moving = [one for one in self.independent_runs if one.warming_up] or self.independent_runs
-            points = [one.propose() for one in moving]
-            if not self._affords(sum(map(len, points))):
+            self._ahead = self._ahead or self._let_go()
+            looking = [one.warming_up for one in self._moving()]
+            sweeps = self._in_step() if self._ahead is None else self._on_their_own(self._ahead)
+            if sweeps is None:
                 break
-            values = self._values(np.vstack(points))  # with the user's own number of threads
-            ends = np.cumsum([len(rows) for rows in points])[:-1]
-            looking = [one.warming_up for one in moving]
-            sweeps = [one.advance(part) for one, part in zip(moving, np.split(values, ends), strict=True)]
             was_warming_up = self._note(sweeps, looking)
             if was_warming_up and not self.warming_up():
                 self._check_ascent()
@@ -133,6 +143,58 @@ class Run:
             yield self._progress("warmup" if self.warming_up() else "sampling")
         self.ended = self.stopped_by is None
         yield self._progress("done")
+
+    def _moving(self) -> list[IndependentRun]:
+        return [one for one in self.independent_runs if one.warming_up] or self.independent_runs
+
+    def _in_step(self) -> list[Step | None] | None:
+        """Make one sweep of the chains that move; None if the evaluations do not suffice."""
+        __tracebackhide__ = True
+        moving = self._moving()
+        points = [one.propose() for one in moving]
+        if not self._affords(sum(map(len, points))):
+            return None
+        values = self._values(np.vstack(points))  # with the user's own number of threads
+        ends = np.cumsum([len(rows) for rows in points])[:-1]
+        return [one.advance(part) for one, part in zip(moving, np.split(values, ends), strict=True)]
+
+    def _let_go(self) -> Ahead | None:
+        """Let the chains move on their own, if sampler, executor and recorder allow it."""
+        stream = stream_of(self.evaluate.mapper)
+        if stream is None or self.request.model.vectorized or getattr(self.recorder, "remembers", True):
+            return None
+        if len(self.independent_runs) > 1 and self.warming_up():
+            return None
+        lanes = [one.lanes() for one in self.independent_runs]
+        ready = [part for part in lanes if part is not None]
+        if len(ready) < len(lanes):
+            return None
+        self._burn_in = max(part.burn_in for part in ready)
+        return Ahead([lane for part in ready for lane in part.chains], stream, self._limits, self.recorder.recall_ahead)
+
+    def _limits(self) -> Limits:
+        left = None if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
+        sweeps = () if self.draws is None else (self._burn_in + self.draws - self.n_draws(),)
+        return Limits(sweeps, left, reserve=_PROBES if self.warming_up() else 0)
+
+    def _on_their_own(self, ahead: Ahead) -> list[Step | None] | None:
+        """The next sweep that all chains have made; None if the evaluations do not suffice."""
+        __tracebackhide__ = True
+        made = ahead.sweep()
+        if made is None:
+            return None
+        evaluated = [one for one in made if one.point is not None]
+        points = np.array([one.point for one in evaluated]).reshape(-1, self.request.model.dim)
+        self.recorder.recall(points)  # nothing is left to recall, but the recorder learns when its values were needed
+        values = self.evaluate.take(points, [one.outcome for one in evaluated if one.outcome is not None])
+        self._ascent.note(points, values)
+        self._burn_in = max(self._burn_in - 1, 0)
+        chains = self.request.chains // self.request.independent_runs
+        return [one.join(_passed(made[i * chains : (i + 1) * chains])) for i, one in enumerate(self.independent_runs)]
+
+    def evaluated_ahead(self) -> list[tuple[int, np.ndarray, Evaluation]]:
+        """Chain, point and result of each evaluation that is in no whole sweep yet."""
+        return [] if self._ahead is None else self._ahead.evaluated()
 
     def result(self, save_warmup: bool) -> tuple[Any, list[str]]:
         """The draws so far, as ArviZ holds them, and the warnings as in their attribute "warnings"."""
@@ -186,6 +248,7 @@ class Run:
             "replicas": self.request.independent_runs,  # the old name, for one release
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
+            "n_evaluations_ahead": 0 if self._ahead is None else self._ahead.n_evaluations,
             "n_nonfinite": self.evaluate.n_nonfinite,
             "sampling_time": self.meter.elapsed,
             "tuning_steps": min(len(one.warmup_trace) for one in self.independent_runs),
@@ -247,7 +310,7 @@ class Run:
         """EvaluationError if the log-density increases without bound; costs a few evaluations if that is suspected."""
         left = np.inf if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
         try:
-            self._ascent.check(Evaluator(self.request.model, self.evaluate.mapper), int(min(left, 100)))
+            self._ascent.check(Evaluator(self.request.model, self.evaluate.mapper), int(min(left, _PROBES)))
         finally:
             self.evaluate.n_evaluations += self._ascent.n_probes
             self._ascent.n_probes = 0
@@ -352,6 +415,10 @@ def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.n
     order = np.argsort(~positive, kind="stable")
     rows = [np.sort(order[i::hands]) for i in range(hands)]
     return [(points[mine], values[mine]) for mine in rows]
+
+
+def _passed(made: Sequence[Made]) -> list[Passed]:
+    return [one.passed for one in made if one.passed is not None]
 
 
 def _together(reports):

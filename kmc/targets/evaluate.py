@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,6 +22,25 @@ class Evaluation(NamedTuple):
 
 Mapper = Callable[[np.ndarray], Sequence[Evaluation | Failure]]
 """Evaluates points (k, d) elsewhere: returns an evaluation or a failure for each."""
+
+
+@runtime_checkable
+class Stream(Protocol):
+    """What a mapper may have besides: evaluations that are returned one by one, in the order in which they end."""
+
+    def submit(self, key: int, x: np.ndarray) -> None:
+        """Begin the evaluation at x (d,), without waiting for it."""
+
+    def ready(self) -> list[tuple[int, Evaluation | Failure]]:
+        """Wait until some evaluations have ended; their keys and results."""
+
+    def abandon(self) -> None:
+        """Forget all that were submitted and have not been returned."""
+
+
+def stream_of(mapper: object) -> Stream | None:
+    """The mapper, if it can return values one by one."""
+    return mapper if isinstance(mapper, Stream) else None
 
 
 class Evaluator:
@@ -77,7 +96,14 @@ class Evaluator:
             error is that of the first such point. NaN and ``+inf`` of a model that rejects them count as ``-inf``.
         """
         points = np.asarray(points, dtype=np.float64)
-        evaluations = self._evaluations(points) if len(points) else []
+        return self._kept(points, self._evaluations(points) if len(points) else [])
+
+    def take(self, points: np.ndarray, outcomes: Sequence[Evaluation | Failure]) -> np.ndarray:
+        """The same for points (k, d) that were evaluated one by one; they are counted now."""
+        self.n_evaluations += len(points)
+        return self._kept(points, [_checked(outcome) for outcome in outcomes])
+
+    def _kept(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> np.ndarray:
         if self._keep is not None:
             self._keep(points, evaluations)
         return self.values(evaluations)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +12,11 @@ from uuid import uuid4
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.run.executors.futures import Futures
 from kmc.run.executors.task import Answer, Outcomes, Package, Task, blocks, check_timeout, package
 from kmc.targets.evaluate import Mapper
 from kmc.targets.model import Model
-from kmc.targets.returned import failed_value
+from kmc.targets.returned import Failure, failed_value
 
 _NAME = "kmc-evaluate"
 _ATTEMPTS = 5  # the first one may find that the worker does not have the model
@@ -69,9 +70,11 @@ class DaskExecutor:
         del anchor
 
 
-class _DaskMapper:
+class _DaskMapper(Futures):
     def __init__(self, client: Any, made: Package):
-        self._client, self._made = client, made
+        super().__init__(made, self._send_task, self._failed_task)
+        self._client = client
+        self._under_way: set[Any] = set()
         self._price = math.inf  # seconds per evaluation, a moving average
 
     def __call__(self, points: np.ndarray) -> Outcomes:
@@ -111,18 +114,45 @@ class _DaskMapper:
             raise
 
     def _results(self, futures, parts):
-        from distributed import KilledWorker, wait
+        from distributed import wait
 
         wait(futures)
         for future, part in zip(futures, parts):
             if future.status == "error":
                 error = future.exception()
-                died = "its workers died" if isinstance(error, KilledWorker) else "the task failed"
-                what = f"dask gave up the evaluation, {died}, {type(error).__name__}: {error}"
-                raise self._given_up(part, what) from error
+                raise self._task_failed(part, error) from error
         finished = [i for i, future in enumerate(futures) if future.status == "finished"]
         results = dict(zip(finished, self._client.gather([futures[i] for i in finished])))
         return [results.get(i) for i in range(len(futures))]
+
+    def abandon(self) -> None:
+        """Cancel what is under way."""
+        super().abandon()
+        if self._under_way:
+            self._client.cancel(list(self._under_way))
+            self._under_way.clear()
+
+    def _send_task(self, task: Task, x: np.ndarray, ended: Callable[[Any], None]) -> None:
+        future = self._client.submit(task, x, pure=False, key=f"{_NAME}-{uuid4().hex}")
+        self._under_way.add(future)
+
+        def pass_on(done: Any) -> None:  # in a thread of dask's
+            self._under_way.discard(done)
+            if done.status == "lost":
+                ended(None)
+            elif done.status != "cancelled":
+                ended(done.exception() or done.result())
+
+        future.add_done_callback(pass_on)
+
+    def _failed_task(self, error: BaseException, x: np.ndarray) -> Failure:
+        return Failure(self._task_failed(x, error))
+
+    def _task_failed(self, part: np.ndarray, error: Any) -> EvaluationError:
+        from distributed import KilledWorker
+
+        died = "its workers died" if isinstance(error, KilledWorker) else "the task failed"
+        return self._given_up(part, f"dask gave up the evaluation, {died}, {type(error).__name__}: {error}")
 
     def _given_up(self, part: np.ndarray, what: str) -> EvaluationError:
         """An error with the points of the task; one of them, or none, is the cause."""

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.run.executors.futures import Futures, Send, sender
 from kmc.run.executors.task import Answer, Outcomes, Package, blocks, package
 from kmc.targets.evaluate import Mapper
 from kmc.targets.model import Model
+from kmc.targets.returned import Failure
 
 
 @dataclass(frozen=True)
@@ -25,34 +27,56 @@ class MapExecutor:
 
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
-        """Send points through ``pool.map``."""
+        """Send points through ``pool.map``; one by one, too, if the pool is a known one."""
+        send = sender(self.pool)
         with package(model) as made:
-            yield lambda points: self._evaluate(made, points)
+            yield _Mapper(self.pool, made) if send is None else _StreamingMapper(self.pool, made, send)
 
-    def _evaluate(self, made: Package, points: np.ndarray) -> Outcomes:
-        parts = blocks(points, _size(self.pool) if made.model.vectorized else len(points))
+
+class _Mapper:
+    def __init__(self, pool: Any, made: Package):
+        self._pool, self._made = pool, made
+
+    def __call__(self, points: np.ndarray) -> Outcomes:
+        made = self._made
+        parts = blocks(points, _size(self._pool) if made.model.vectorized else len(points))
         answers = self._map(made.known, parts)
         unknown = [i for i, answer in enumerate(answers) if answer is None]
         if unknown:
             for i, answer in zip(unknown, self._map(made.whole, [parts[i] for i in unknown])):
                 answers[i] = answer
         if None in answers:
-            raise EvaluationError(f"executor={self.pool!r}: map returned None instead of values", position=points)
+            raise EvaluationError(f"executor={self._pool!r}: map returned None instead of values", position=points)
         return [outcome for answer in answers for outcome in answer.outcomes]
 
     def _map(self, task, parts):
         try:
-            answers = list(self.pool.map(task, parts))
+            answers = list(self._pool.map(task, parts))
         except Exception as error:  # exceptions of the function itself are in the answers
-            message = f"executor={self.pool!r} failed, {type(error).__name__}: {error}; its workers may have died"
-            raise EvaluationError(message, position=np.concatenate(parts)) from error
+            raise _broken(self._pool, error, np.concatenate(parts)) from error
         if not all(isinstance(answer, (Answer, NoneType)) for answer in answers):
-            message = f"executor={self.pool!r}: map returned something other than the function's results: {answers!r}"
+            message = f"executor={self._pool!r}: map returned something other than the function's results: {answers!r}"
             raise EvaluationError(message, position=np.concatenate(parts))
         if len(answers) != len(parts):
-            message = f"executor={self.pool!r}: map returned {len(answers)} results, expected {len(parts)}"
+            message = f"executor={self._pool!r}: map returned {len(answers)} results, expected {len(parts)}"
             raise EvaluationError(message, position=np.concatenate(parts))
         return answers
+
+
+class _StreamingMapper(_Mapper, Futures):
+    """The same, and evaluations one by one."""
+
+    def __init__(self, pool: Any, made: Package, send: Send):
+        _Mapper.__init__(self, pool, made)
+        Futures.__init__(self, made, send, self._given_up)
+
+    def _given_up(self, error: BaseException, x: np.ndarray) -> Failure:
+        raise _broken(self._pool, error, x) from error
+
+
+def _broken(pool: Any, error: BaseException, points: np.ndarray) -> EvaluationError:
+    message = f"executor={pool!r} failed, {type(error).__name__}: {error}; its workers may have died"
+    return EvaluationError(message, position=points)
 
 
 def _size(pool: Any) -> int:

@@ -18,9 +18,9 @@ import numpy as np
 from kmc.checks import check_count
 from kmc.errors import EvaluationError
 from kmc.run.executors.task import Outcomes, blocks, check_timeout, packed, serve, too_late
-from kmc.targets.evaluate import Mapper
+from kmc.targets.evaluate import Evaluation, Mapper
 from kmc.targets.model import Model
-from kmc.targets.returned import failed_value
+from kmc.targets.returned import Failure, failed_value
 
 _NAME = "kmc-worker"
 _UNGUARDED = 78  # exit code of a worker that tried to start workers itself
@@ -85,9 +85,11 @@ def leave_worker() -> None:
 
 @dataclass(eq=False)
 class _Job:
-    index: int
     points: np.ndarray
+    key: int | None = None  # of a job that is returned one by one
     tries: int = 0
+    outcomes: Outcomes | None = None
+    failure: Failure | None = None  # why the pool gave it up
 
 
 class _Worker:
@@ -120,49 +122,83 @@ class _Worker:
 
 
 class _Pool:
-    """A mapper that gives points to whichever process is free."""
+    """A mapper, and a stream, that gives points to whichever process is free."""
 
     def __init__(self, model: Model, size: int, timeout: float | None):
         self._model, self._size, self._timeout = model, size, timeout
         self._payload = packed(model)
         self._workers: list[_Worker] = []
+        self._jobs: deque[_Job] = deque()  # not begun
+        self._ended: list[_Job] = []  # of those that are returned one by one
+        self._latest: np.ndarray | None = None  # a point that was asked for
 
     def start(self) -> None:
         for _ in range(self._size):
             self._workers.append(_Worker(self._payload))
 
     def __call__(self, points: np.ndarray) -> Outcomes:
-        parts = blocks(points, self._size if self._model.vectorized else len(points))
-        jobs = deque(_Job(i, part) for i, part in enumerate(parts))
-        answers: dict[int, Outcomes] = {}
-        while len(answers) < len(parts):
-            self._hand_out(jobs)
-            for worker in self._heard():
-                try:
-                    message = worker.connection.recv()
-                except (EOFError, OSError):
-                    self._replace(worker, jobs)
-                    continue
-                if not worker.greeted:
-                    if message is not None:
-                        raise EvaluationError(message, position=points[0])
-                    worker.greeted = True
-                elif worker.job is not None:
-                    answers[worker.job.index] = message
-                    worker.job = None
-            self._check_time()
-        return [outcome for i in range(len(parts)) for outcome in answers[i]]
+        jobs = [_Job(part) for part in blocks(points, self._size if self._model.vectorized else len(points))]
+        self._jobs.extend(jobs)
+        self._latest = points[0]
+        while any(job.outcomes is None for job in jobs):
+            self._work()
+            for job in jobs:
+                if job.failure is not None:
+                    job.failure.throw()  # without waiting for the others
+        return [outcome for job in jobs for outcome in job.outcomes or ()]
 
-    def _hand_out(self, jobs: deque[_Job]) -> None:
+    def submit(self, key: int, x: np.ndarray) -> None:
+        self._jobs.append(_Job(x[None].copy(), key))
+        self._latest = x
+        self._hand_out()
+
+    def ready(self) -> list[tuple[int, Evaluation | Failure]]:
+        while not self._ended:
+            self._work()
+        ended, self._ended = self._ended, []
+        return [(job.key, job.outcomes[0]) for job in ended if job.key is not None and job.outcomes]
+
+    def abandon(self) -> None:
+        self._jobs.clear()
+        self._ended.clear()
+
+    def _work(self) -> None:
+        """Give jobs to free processes, and wait until something has happened."""
+        self._hand_out()
+        for worker in self._heard():
+            try:
+                message = worker.connection.recv()
+            except (EOFError, OSError):
+                self._replace_dead(worker)
+                continue
+            if not worker.greeted:
+                if message is not None:
+                    raise EvaluationError(message, position=self._latest)
+                worker.greeted = True
+            elif worker.job is not None:
+                self._end(worker.job, message)
+                worker.job = None
+        self._check_time()
+
+    def _end(self, job: _Job, outcomes: Outcomes) -> None:
+        job.outcomes = outcomes
+        if job.key is not None:
+            self._ended.append(job)
+
+    def _give_up(self, job: _Job, error: EvaluationError) -> None:
+        job.failure = Failure(error)
+        self._end(job, [job.failure])
+
+    def _hand_out(self) -> None:
         for worker in list(self._workers):
-            if jobs and worker.greeted and worker.job is None:
-                job = jobs.popleft()
+            if self._jobs and worker.greeted and worker.job is None:
+                job = self._jobs.popleft()
                 try:
                     worker.give(job, self._timeout)
                 except OSError:  # it died while idle
                     worker.job = None
-                    jobs.appendleft(job)
-                    self._replace(worker, jobs)
+                    self._jobs.appendleft(job)
+                    self._replace_dead(worker)
 
     def _heard(self) -> list[_Worker]:
         """Workers that have sent something, or are dead."""
@@ -174,36 +210,46 @@ class _Pool:
 
     def _check_time(self) -> None:
         now = time.monotonic()
-        for worker in self._workers:
-            if worker.job is not None and now > worker.deadline and not worker.connection.poll():
+        for worker in list(self._workers):
+            job = worker.job
+            if job is not None and now > worker.deadline and not worker.connection.poll():
                 assert self._timeout is not None
-                raise too_late(self._model, worker.job.points, self._timeout)
+                self._replace(worker)
+                self._give_up(job, too_late(self._model, job.points, self._timeout))
 
-    def _replace(self, worker: _Worker, jobs: deque[_Job]) -> None:
+    def _replace_dead(self, worker: _Worker) -> None:
         """Replace a dead process, and repeat its job once."""
         worker.process.join(_PATIENCE)
         code, job = worker.process.exitcode, worker.job
+        if not worker.greeted:
+            worker.kill()
+            raise EvaluationError(self._never_ready(code)) from None
+        self._replace(worker)
+        if job is None:
+            return
+        job.tries += 1
+        if job.tries < _TRIES:
+            self._jobs.appendleft(job)
+            return
+        x = job.points if self._model.vectorized else job.points[0]
+        what = f"log_density ended its process {_TRIES} times, the last time with exit code {code}"
+        remedy = "look for a crash in compiled code, or for lack of memory"
+        self._give_up(job, failed_value(self._model, x, what, remedy))
+
+    def _replace(self, worker: _Worker) -> None:
         worker.kill()
-        if code == _UNGUARDED and not worker.greeted:
-            raise EvaluationError(
+        self._workers[self._workers.index(worker)] = _Worker(self._payload)
+
+    def _never_ready(self, code: int | None) -> str:
+        if code == _UNGUARDED:
+            return (
                 f"executor={self._size}: each worker process imports the script, so put its code under "
                 'if __name__ == "__main__":'
-            ) from None
-        if not worker.greeted:
-            raise EvaluationError(
-                f"a worker process ended with exit code {code} before it was ready, see its output on standard "
-                'error; a script that uses processes must put its code under if __name__ == "__main__":'
-            ) from None
-        if job is not None:
-            job.tries += 1
-            if job.tries == _TRIES:
-                x = job.points if self._model.vectorized else job.points[0]
-                what = f"log_density ended its process {_TRIES} times, the last time with exit code {code}"
-                raise failed_value(
-                    self._model, x, what, "look for a crash in compiled code, or for lack of memory"
-                ) from None
-            jobs.appendleft(job)
-        self._workers[self._workers.index(worker)] = _Worker(self._payload)
+            )
+        return (
+            f"a worker process ended with exit code {code} before it was ready, see its output on standard "
+            'error; a script that uses processes must put its code under if __name__ == "__main__":'
+        )
 
     def close(self) -> None:
         """End all processes: busy ones at once, the others by closing their pipes."""

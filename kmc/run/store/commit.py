@@ -47,6 +47,8 @@ class Commit:
         Time of sampling, over all sessions.
     warmup_cut : int or None
         Evaluations after which warm-up was told to end, by the clock.
+    ahead : dict or None
+        Record of the evaluations beyond the last whole sweep.
     at : str
         Time of the commit.
     versions : dict
@@ -64,6 +66,7 @@ class Commit:
     finished: bool = False
     seconds: float = 0.0
     warmup_cut: int | None = None
+    ahead: dict[str, Any] | None = None
     at: str = ""
     versions: dict[str, str] = field(default_factory=dict)
 

@@ -14,6 +14,7 @@ import numpy as np
 from kmc.run.recording import RecordedRun
 from kmc.run.results import described
 from kmc.run.store import snapshot
+from kmc.run.store.ahead import Found, read_ahead, write_ahead
 from kmc.run.store.columns import StoredColumn, Table
 from kmc.run.store.commit import Commit, read_commit, versions, write_commit
 from kmc.run.store.evaluations import Batch, Mismatch, Past, columns_of
@@ -45,6 +46,7 @@ class Recorder:
         self.replaying = False
         self._lock = lock
         self._past: Past | None = None
+        self._found = Found()  # what chains on their own had evaluated beyond the past
         self._new: list[Batch] = []
         self._tables: dict[str, Table] = {}
         self._left = self._last_commit = time.perf_counter()  # _left: when a value was last returned
@@ -88,6 +90,7 @@ class Recorder:
         columns, blobs = self._read("history", done.n_evaluations), self._read("history/blobs", done.n_evaluations)
         state = self._newest_state()
         self._past = Past(columns, blobs, first=0 if state is None else state["n_evaluations"])
+        self._found = read_ahead(self.path, done.ahead)
         if state is not None:
             self.run.restore(state)
             if blobs:
@@ -122,6 +125,15 @@ class Recorder:
                 f"with {_listed(self.commit.versions)} and is now asked for at x = {error.now.tolist()} with "
                 f"{_listed(versions())}: the code, the machine or the target has changed"
             ) from None
+
+    @property
+    def remembers(self) -> bool:
+        """See :class:`kmc.run.recording.RunRecorder`."""
+        return bool(self._past)
+
+    def recall_ahead(self, chain: int, x: np.ndarray) -> Evaluation | None:
+        """See :class:`kmc.run.recording.RunRecorder`."""
+        return self._found.take(chain, x)
 
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         """See :class:`kmc.run.recording.RunRecorder`."""
@@ -187,6 +199,7 @@ class Recorder:
         snapshots = self.commit.snapshots
         if with_snapshot:
             snapshots = self._new_snapshots()
+        ahead = write_ahead(self.path, run.evaluated_ahead() + self._found.left(), self.commit.ahead)
         commit = self.commit.with_changes(
             **{"attrs": described({**run.facts(), "n_evaluations": n_evaluations}), "finished": False, **changes},
             n_evaluations=n_evaluations,
@@ -198,6 +211,7 @@ class Recorder:
             max_evaluations=run.max_evaluations,
             seconds=run.meter.elapsed,
             warmup_cut=run.warmup_cut,
+            ahead=ahead,
         )
         write_commit(self.path, self.header, commit)
         self.commit, self._new = commit, self._new[new:]

@@ -3,13 +3,16 @@ import time
 import numpy as np
 import pytest
 
+import kmc
 from kmc.errors import EvaluationError
 from kmc.run.executors import DaskExecutor, as_executor
+from kmc.run.executors.dask import _DaskMapper
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.model import Model
 from tests.run.executors import models
 from tests.run.executors.models import POINTS
 from tests.run.executors.test_executors import sampled
+from tests.run.store.runs import log_density, settings
 
 distributed = pytest.importorskip("distributed")
 
@@ -47,6 +50,30 @@ def test_the_same_draws_as_in_process(client):
     for group, name in ("posterior", "x"), ("blobs", "twice"), ("blobs", "value"):
         np.testing.assert_array_equal(found[group][name], expected[group][name])
     assert found.posterior.attrs["n_evaluations"] == expected.posterior.attrs["n_evaluations"]
+
+
+@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+def test_chains_go_on_alone_with_the_same_draws(client, monkeypatch):
+    began = []
+    submit = _DaskMapper.submit
+    monkeypatch.setattr(_DaskMapper, "submit", lambda self, *given: (began.append(given), submit(self, *given)))
+    asked = settings("kernel-hmc", max_evaluations=200)
+    found = kmc.sample(log_density, executor=client, **asked)
+    np.testing.assert_array_equal(found.posterior["x"], kmc.sample(log_density, **asked).posterior["x"])
+    assert len(began) > 30
+
+
+def test_values_one_by_one(client):
+    model = Model(models.raising, dim=2)
+    with DaskExecutor(client).open(model) as mapper:
+        for key, x in enumerate(POINTS):
+            mapper.submit(key, x)
+        outcomes = {}
+        while len(outcomes) < len(POINTS):
+            outcomes |= dict(mapper.ready())
+        assert outcomes[0].value == 0.0
+        with pytest.raises(EvaluationError, match="UnpicklableError: this and that"):
+            outcomes[2].throw()
 
 
 def test_cheap_points_share_a_task_and_dear_ones_do_not(client):

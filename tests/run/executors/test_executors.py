@@ -1,7 +1,7 @@
 import re
 import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from multiprocessing.pool import ThreadPool
 
 import numpy as np
@@ -97,6 +97,39 @@ def test_a_model_goes_to_another_process_once(monkeypatch):
             assert [outcome.value for outcome in mapper(POINTS)] == POINTS[:, 0].tolist()
     assert pool.payloads == 1
     assert len(pool._remembered) == 1
+
+
+class Immediate(Executor):
+    """A pool with another process, which ends each task at once."""
+
+    def __init__(self, monkeypatch):
+        self.other = OtherProcess(monkeypatch)
+
+    def submit(self, function, x):
+        future = Future()
+        try:
+            future.set_result(self.other.map(function, [x])[0])
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def test_values_one_by_one_from_a_pool(monkeypatch):
+    pool = Immediate(monkeypatch)
+    with MapExecutor(pool).open(Model(lambda x: float(x[0]), dim=2)) as mapper:
+        for key, x in enumerate(POINTS):
+            mapper.submit(key, x)
+        outcomes = dict(mapper.ready())
+        assert [outcomes[i].value for i in range(6)] == POINTS[:, 0].tolist()
+    assert pool.other.payloads == 6  # all were under way before one of them brought the model
+
+
+def test_a_pool_that_breaks_is_named_when_values_come_one_by_one():
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    broken = pytest.raises(EvaluationError, match="ThreadPoolExecutor object.*failed, RuntimeError: cannot schedule")
+    with MapExecutor(pool).open(Model(models.quartic, dim=2)) as mapper, broken:
+        mapper.submit(0, POINTS[0])
 
 
 def test_other_processes_forget_the_models_of_long_ago(monkeypatch):

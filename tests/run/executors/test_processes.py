@@ -187,3 +187,22 @@ def test_a_script_without_a_guard_gets_one_sentence(tmp_path):
     assert done.returncode == 1 and last.startswith("kmc.errors.EvaluationError: executor=1: each worker process imp")
     assert last.endswith('under if __name__ == "__main__":')
     assert len(above) < 12 and done.stderr.count("Traceback") == 1
+
+
+def one_by_one(mapper, points):
+    for key, x in enumerate(points):
+        mapper.submit(key, x)
+    outcomes = {}
+    while len(outcomes) < len(points):
+        outcomes |= dict(mapper.ready())
+    return outcomes
+
+
+def test_values_one_by_one():
+    """A process that dies is replaced; one evaluation that is given up does not end the others."""
+    with ProcessExecutor(2).open(Model(models.dying, dim=2)) as mapper:
+        outcomes = one_by_one(mapper, POINTS)
+        assert [outcomes[i].value for i in (0, 1, 3, 4, 5)] == [0.0] * 5
+        with pytest.raises(EvaluationError, match=r"ended its process 2 times.* at x = \[0.4, 0.5\]"):
+            outcomes[2].throw()
+        assert [outcome.value for outcome in mapper(POINTS[:2])] == [0.0, 0.0]

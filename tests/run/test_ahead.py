@@ -1,0 +1,145 @@
+"""Chains that move on their own make the draws of chains that wait for each other."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import kmc
+from kmc.mcmc.lanes import Lane
+from kmc.mcmc.metropolis import Proposal
+from kmc.run.ahead import LEAD, Ahead, Limits
+from tests.run.store.runs import assert_same, log_density, settings
+from tests.run.streams import Disorder
+
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+
+CASES = {
+    "draws": settings("kernel-hmc", max_evaluations=None),
+    "score": settings("nystrom"),
+    "independent": settings("kernel-hmc", draws=None, chains=4, independent_runs=2, max_evaluations=401),
+    "moves": settings("kernel-hmc") | {"sampler": kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.2)])},
+}
+PLAIN = settings("kernel-hmc", chains=3, max_evaluations=400, draws=None)
+
+
+@pytest.fixture(scope="module")
+def in_step():
+    """Results of chains that wait for each other."""
+    return {name: kmc.sample(log_density, **asked) for name, asked in CASES.items()} | {
+        "plain": kmc.sample(log_density, **PLAIN)
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_draws_in_any_order(in_step, name):
+    order = Disorder(1)
+    assert_same(kmc.sample(log_density, executor=order, **CASES[name]), in_step[name])
+    assert order.n_alone > 50
+
+
+def test_no_chain_waits_for_another(in_step):
+    """The straggler's values return when the other chains may not go on without them."""
+    order = Disorder(straggler=0)
+    assert_same(kmc.sample(log_density, executor=order, **PLAIN), in_step["plain"])
+    assert 20 < order.lead <= LEAD
+
+
+def test_threads_go_on_while_one_evaluation_takes_long():
+    """One evaluation ends when another chain has made eight more after it."""
+    lock, calls, passed = threading.Lock(), [0], threading.Event()
+
+    def waiting(x):
+        with lock:
+            calls[0] += 1
+            mine = calls[0]
+        if mine == 300:
+            assert passed.wait(60), "no chain went on"
+        if mine == 308:
+            passed.set()
+        return log_density(x)
+
+    with ThreadPoolExecutor(2) as pool:
+        result = kmc.sample(waiting, executor=pool, **PLAIN)
+    assert passed.is_set() and result.attrs["n_evaluations"] <= 400
+
+
+@pytest.mark.parametrize("budget", [297, 298, 299, 300, 301, 302])
+def test_no_evaluation_too_many(budget):
+    """Proposals that do not move make sweeps cheaper, which is known late."""
+    order, rng = Disorder(budget), np.random.default_rng(budget)
+    lanes = [Lane(_sometimes, np.random.default_rng(i), np.zeros(2), 0.0) for i in range(3)]
+    made, spent = [], [0]
+    with order.open(kmc.Model(log_density, dim=2)):
+        ahead = Ahead(lanes, order, lambda: Limits((), budget - spent[0], reserve=int(rng.integers(20))))
+        while (sweep := ahead.sweep()) is not None:
+            made.append([one.point is not None for one in sweep])
+            spent[0] += sum(made[-1])
+    expected = np.array(made).sum(axis=1)
+    assert order.n_alone == expected.sum() <= budget < expected.sum() + 3
+    assert 0 < np.mean(made) < 1
+
+
+def _sometimes(rng, x):
+    position = x + rng.standard_normal(2)
+    return Proposal(position, 0.0, 0, moved=bool(rng.random() < 0.7))
+
+
+def test_a_stop_gives_whole_sweeps(in_step):
+    found = kmc.sample(log_density, executor=Disorder(straggler=1), callback=lambda p: p.draw == 20, **PLAIN)
+    np.testing.assert_array_equal(found.posterior["x"], in_step["plain"].posterior["x"][:, :20])
+    assert found.attrs["stopped_by"] == "callback" and found.attrs["n_evaluations_ahead"] > 0
+    together = found.attrs["n_evaluations"] + found.attrs["n_evaluations_ahead"]
+    assert together <= PLAIN["max_evaluations"]
+
+
+def test_an_iterator_shows_whole_sweeps(in_step):
+    asked = {key: value for key, value in PLAIN.items() if key != "progress"}
+    run = kmc.iterate(log_density, executor=Disorder(straggler=1), **asked)
+    seen = [progress.draw for progress in run if progress.phase == "sampling"]
+    assert seen == list(range(seen[0], len(in_step["plain"].posterior.draw) + 1))
+    assert_same(run.result(), in_step["plain"])
+
+
+def test_an_error_comes_with_the_draws_before_it():
+    """Also if the chain that fails is far ahead, and its error known long before."""
+    calls = [0]
+
+    def failing(x):
+        calls[0] += 1
+        if x[0] > limit:
+            raise ZeroDivisionError
+        return log_density(x)
+
+    limit = np.inf
+    free = kmc.sample(failing, **PLAIN)
+    limit = float(free.posterior["x"][:, 30:, 0].max()) - 1e-9
+    errors = []
+    for order in None, Disorder(3), Disorder(4, straggler=2):
+        with pytest.raises(kmc.EvaluationError) as caught:
+            kmc.sample(failing, executor=order, **PLAIN)
+        errors.append(caught.value)
+    for error in errors[1:]:
+        np.testing.assert_array_equal(error.position, errors[0].position)
+        np.testing.assert_array_equal(error.idata.posterior["x"], errors[0].idata.posterior["x"])
+
+
+def test_blobs_and_rejected_values():
+    def function(x):
+        return (np.nan if x[0] > 2.5 else log_density(x)), {"twice": 2 * x}
+
+    model = kmc.Model(function, dim=2, nonfinite="reject")
+    asked = {key: value for key, value in PLAIN.items() if key != "dim"}
+    expected = kmc.sample(model, **asked)
+    assert expected.attrs["n_nonfinite"] > 0
+    assert_same(kmc.sample(model, executor=Disorder(7), **asked), expected)
+
+
+def test_a_lane_leaves_the_sampler_where_it_was():
+    rng = np.random.default_rng(0)
+    lane = Lane(_sometimes, rng, np.zeros(2), 0.0)
+    before = rng.bit_generator.state
+    for _ in range(5):
+        lane.advance(np.array([0.0] * len(lane.propose())))
+    assert rng.bit_generator.state == before
