@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from further_shapes import further
 from hierarchies import GrowthCurves, LatentPoisson
 from scipy.linalg import toeplitz
 from scipy.special import logsumexp
@@ -480,6 +481,8 @@ def _plain():
 def _all():
     shapes = [Shape(name, "multimodal", density, density.label) for name, density in _multimodal()]
     shapes += [Shape(name, family, density, **options) for name, family, density, options in _plain()]
+    for name, density, options, several in further(Mixture, Funnel, Gaussian, Shells):
+        shapes.append(Shape(name, "further", density, density.label if several else None, **options))
     return {shape.name: shape for shape in shapes}
 
 
