@@ -272,6 +272,7 @@ METHODS: dict[str, Callable[[Problem, int, int], list[Run]]] = {
     "kmc adaptive Langevin": partial(run_kmc, sampler="adaptive-langevin"),
     "kmc delayed acceptance": partial(run_kmc, sampler="delayed-acceptance"),
     "kmc Kameleon": partial(run_kmc, sampler="kameleon"),
+    "kmc parallel tempering": partial(run_kmc, sampler="tempered"),
     "emcee stretch": partial(run_emcee, move="StretchMove"),
     "emcee DE": partial(run_emcee, move="DEMove"),
     "zeus": run_zeus,

@@ -216,6 +216,7 @@ OVERHEAD_MS = {  # of one evaluation, if no row has it
     "kmc adaptive Langevin": 0.4,
     "kmc delayed acceptance": 0.5,
     "kmc Kameleon": 0.2,
+    "kmc parallel tempering": 0.15,
     "emcee stretch": 0.009,
     "emcee DE": 0.011,
     "zeus": 0.008,

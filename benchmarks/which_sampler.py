@@ -33,6 +33,7 @@ SAMPLERS = {
     "adaptive-langevin": "kmc adaptive Langevin",
     "delayed-acceptance": "kmc delayed acceptance",
     "kameleon": "kmc Kameleon",
+    "tempered": "kmc parallel tempering",
 }
 """By name in ``kmc.sample``, the method of ``peers.py``."""
 DEFAULT = "kernel-hmc"

@@ -20,6 +20,7 @@ from kmc.mcmc import KernelHMC as KernelHMC
 from kmc.mcmc import Mixture as Mixture
 from kmc.mcmc import RandomWalkMetropolis as RandomWalkMetropolis
 from kmc.mcmc import ScoreHMC as ScoreHMC
+from kmc.mcmc import Tempered as Tempered
 from kmc.mcmc import moves as moves
 from kmc.plots import plot_ck_test as plot_ck_test
 from kmc.plots import plot_implied_timescales as plot_implied_timescales

@@ -29,7 +29,7 @@ HELPERS = {
     "forms": "scatter sums",
     "kernels": "profiles",
     "mcmc": "adapting affine base gaps joined_modes lanes learned_density mode_mixture old_kernel_hmc "
-    "random_walk score_mixture",
+    "random_walk score_mixture temperature_ladder",
     "plots": "style",
     "readout": "annealing estimate evaluated means quantities transitions",
     "regression": "candidates loss",

@@ -177,6 +177,7 @@ CASES = {
     kmc.DelayedAcceptance: lambda: ([kmc.DelayedAcceptance(max_states=50)], draws_of_it),
     kmc.AskTell: lambda: ([an_asking_state()], lambda state: (state.ask(), state.positions)),
     kmc.Kameleon: lambda: ([kmc.Kameleon(max_states=50)], draws_of_it),
+    kmc.Tempered: lambda: ([kmc.Tempered(kmc.Kameleon(max_states=50), temperatures=(1, 3))], draws_of_it),
     kmc.moves.DifferentialEvolution: lambda: ([kmc.moves.DifferentialEvolution()], itself),
     kmc.moves.Snooker: lambda: ([kmc.moves.Snooker()], itself),
     kmc.moves.RandomWalk: lambda: ([kmc.moves.RandomWalk()], itself),

@@ -11,6 +11,7 @@ from kmc.mcmc.delayed_acceptance import DelayedAcceptance
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.old_kernel_hmc import kernel_or_score_hmc
+from kmc.mcmc.parallel_tempering import Tempered
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_hmc import ScoreHMC
 
@@ -23,6 +24,7 @@ SAMPLERS: dict[str, type] = {
         DelayedAcceptance,
         Kameleon,
         RandomWalkMetropolis,
+        Tempered,
     )
 }
 """Samplers by the name that :func:`kmc.sample` takes; :class:`ScoreHMC` is not among them, as it needs an estimator."""
@@ -43,6 +45,7 @@ __all__ = [
     "SamplerState",
     "ScoreHMC",
     "Step",
+    "Tempered",
 ]
 
 KernelHMC.moved(kernel_or_score_hmc, "surrogate", "values")  # for one release

@@ -92,6 +92,11 @@ class AdaptingState:
         """End warm-up with the next sweep."""
         self.warmup = 0
 
+    @property
+    def walkers(self) -> Walkers:
+        """One per chain."""
+        return self._walkers
+
     def wrap(self, wrapper: Callable[[Proposer], Proposer]) -> None:
         """Replace each proposer by one that uses it; only before the first sweep."""
         assert self._sweep == 0

@@ -89,6 +89,7 @@ class AskTell:
         }
         self._chains, self._noisy = chains, as_flag("noisy", noisy)
         self._state: SamplerState | None = None
+        self._has_prior = False
         self._asked = points
         self._steps: list[Step] = []
 
@@ -104,28 +105,37 @@ class AskTell:
             raise RuntimeError("ask: the run is done, as state.done says; no more points are needed")
         return self._asked.copy()
 
-    def tell(self, values: Any) -> None:
+    def tell(self, values: Any, log_prior: Any = None) -> None:
         """Take the log-densities (k,) of the points last asked for, in their order; -inf where the density is zero.
+
+        Parameters
+        ----------
+        values : array_like, shape (k,)
+        log_prior : array_like, shape (k,), optional
+            The part of each that :class:`kmc.Tempered` does not temper, from the first call on or never.
 
         Raises
         ------
         ValueError
             The wrong number of values, NaN or +inf, or -inf at all start points. The state is unchanged.
+        TypeError
+            The sampler takes no ``log_prior``, or not any more.
         RuntimeError
             The run is done.
         """
         if self.done:
             raise RuntimeError("tell: the run is done, as state.done says; these values are not needed")
         known = self._checked(values)
+        prior = self._checked_prior(log_prior, known)
         with single_threaded():  # as in kmc.sample
             if self._state is None:
-                self._state = self._started(known)
+                self._state = self._started(known, prior)
             else:
-                self._advance(known)
+                self._advance(known, prior)
             self.n_evaluations += len(known)
             self._asked = self._state.propose()
             while not (len(self._asked) or self._has_all_draws):  # no chain moved: no evaluation is needed
-                self._advance(np.empty(0))
+                self._advance(np.empty(0), None if prior is None else np.empty(0))
                 self._asked = self._state.propose()
 
     @property
@@ -187,7 +197,23 @@ class AskTell:
             )
         return known
 
-    def _started(self, values: np.ndarray) -> SamplerState:
+    def _checked_prior(self, log_prior: Any, values: np.ndarray) -> np.ndarray | None:
+        if self._state is None:
+            self._has_prior = log_prior is not None
+            if self._has_prior and not getattr(self.sampler, "takes_log_prior", False):
+                raise TypeError(f"log_prior: the sampler {self.sampler!r} takes none; only kmc.Tempered(...) does")
+        if self._has_prior != (log_prior is not None):
+            raise TypeError(f"log_prior={log_prior!r}: expected it in every call or in none, as in the first one")
+        if log_prior is None:
+            return None
+        prior = as_array("log_prior", log_prior)
+        if prior.shape != values.shape or not np.all(np.isfinite(prior[np.isfinite(values)])):
+            raise ValueError(
+                f"log_prior={prior.tolist()}: expected shape {values.shape}, and finite numbers where values are finite"
+            )
+        return prior
+
+    def _started(self, values: np.ndarray, prior: np.ndarray | None) -> SamplerState:
         return self.sampler.start(
             SamplerSetup(
                 dim=self._asked.shape[1],
@@ -196,13 +222,15 @@ class AskTell:
                 initial_log_density=values,
                 seed=self._seed,
                 noisy=self._noisy,
+                initial_log_prior=prior,
                 **self._limits,
             )
         )
 
-    def _advance(self, values: np.ndarray) -> None:
+    def _advance(self, values: np.ndarray, prior: np.ndarray | None) -> None:
         assert self._state is not None
-        step = self._state.advance(values)
+        state: Any = self._state
+        step: Step | None = state.advance(values) if prior is None else state.advance(values, log_prior=prior)
         if step is not None and not step.warmup:
             self._steps.append(step)
 

@@ -42,6 +42,8 @@ class SamplerSetup(NamedTuple):
     # Points (n, d) and values (n,) that were evaluated elsewhere, presumably of the same function: a surrogate may be
     # fitted to them, but no state may use their values.
     history: tuple[np.ndarray, np.ndarray] | None = None
+    # (k,): of the start points, Jacobians included, for a sampler with ``takes_log_prior`` if the model has it apart.
+    initial_log_prior: np.ndarray | None = None
 
 
 class Proposed(NamedTuple):
@@ -57,8 +59,9 @@ class Step(NamedTuple):
     warmup: bool
     position: np.ndarray  # (chains, d)
     log_density: np.ndarray  # (chains,)
-    stats: dict[str, np.ndarray]  # (chains,) each; see STATS
+    stats: dict[str, np.ndarray]  # (chains,) each; those of STATS, and any of FURTHER_STATS
     proposed: Proposed | None = None  # None if the sampler does not report it
+    others: Proposed | None = None  # states (m, d), (m,) that are no draws, but that chains may return to
 
 
 STATS: dict[str, type] = {
@@ -73,6 +76,11 @@ STATS: dict[str, type] = {
     "inverse_temperature": np.float64,  # 1 except for tempered chains in warm-up
 }
 
+FURTHER_STATS: dict[str, type] = {
+    "swap_rate": np.float64,  # of parallel tempering: mean acceptance probability of the swaps offered in a sweep
+}
+"""Statistics that only some samplers have."""
+
 
 class SamplerState(Protocol):
     """A sampler in a run: it requests evaluations (``propose``) and receives their values (``advance``)."""
@@ -85,7 +93,8 @@ class SamplerState(Protocol):
     def advance(self, values: np.ndarray) -> Step | None:
         """Take log p at those points, shape (k,), and return the step.
 
-        None if no draw was made: around the start, or if a move takes several sweeps.
+        None if no draw was made: around the start, or if a move takes several sweeps. The state of a sampler with the
+        attribute ``takes_log_prior`` also gets ``log_prior=``, an array (k,), if the model has its prior apart.
         """
 
     def end_warmup(self) -> None:

@@ -109,6 +109,16 @@ class GaussianWalk:
         """End warm-up with the next sweep."""
         self._warmup = 0
 
+    @property
+    def walkers(self) -> Walkers:
+        """One per chain."""
+        return self._walkers
+
+    @property
+    def warmup(self) -> int:
+        """Sweeps of warm-up."""
+        return self._warmup
+
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         return {

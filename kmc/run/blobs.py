@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from kmc.mcmc.base import Step
+from kmc.mcmc.base import Proposed, Step
 from kmc.targets.evaluate import Evaluation
 from kmc.targets.model import Model
 from kmc.targets.returned import Blobs, failed_value
@@ -49,20 +49,21 @@ class BlobStore:
                 self._at[_key(x, value)] = blobs
 
     def at(self, sweep: Step) -> Blobs:
-        """The blobs of a sweep's states, (chains, *shape) each; empty if the log-density returns none."""
+        """The blobs of a sweep's draws, (chains, *shape) each; empty if the log-density returns none."""
         if not self._shapes:
             return {}
         found = [self._at[key] for key in _keys(sweep)]
         return {name: np.stack([blobs[name] for blobs in found]) for name in self._shapes}
 
     def forget_but(self, sweeps: Iterable[Step]) -> None:
-        """Keep those of the sweeps' states only."""
+        """Keep those of the states only that the sweeps' chains may have again."""
         if self._at:
-            self._at = {key: self._at[key] for sweep in sweeps for key in _keys(sweep)}
+            kept = [states for sweep in sweeps for states in (sweep, sweep.others) if states is not None]
+            self._at = {key: self._at[key] for states in kept for key in _keys(states)}
 
 
-def _keys(sweep: Step) -> list[bytes]:
-    return [_key(x, value) for x, value in zip(sweep.position, sweep.log_density)]
+def _keys(states: Step | Proposed) -> list[bytes]:
+    return [_key(x, value) for x, value in zip(states.position, states.log_density)]
 
 
 def _key(x: np.ndarray, value: float) -> bytes:

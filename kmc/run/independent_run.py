@@ -167,6 +167,7 @@ class IndependentRun:
                 seed=self._process_seed,
                 noisy=self.request.model.noisy,
                 history=None if self.history is None else (self.history.x, self.history.values),
+                initial_log_prior=self._log_prior(points),
             )
         )
 
@@ -180,9 +181,11 @@ class IndependentRun:
 
     def advance(self, values: np.ndarray) -> Step | None:
         """Finish the sweep with these log-densities (k,), and store it."""
-        assert self._process is not None
+        assert self._process is not None and self._asked is not None
+        process: Any = self._process
+        prior = self._log_prior(self._asked)
         with single_threaded():
-            sweep = self._process.advance(values)
+            sweep: Step | None = process.advance(values) if prior is None else process.advance(values, log_prior=prior)
         self._asked = None
         if sweep is not None:
             (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
@@ -199,6 +202,11 @@ class IndependentRun:
         sweep = process.join(passed)
         (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
         return sweep
+
+    def _log_prior(self, points: np.ndarray) -> np.ndarray | None:
+        """At points (k, d), if the sampler takes it and the model has it apart."""
+        takes = getattr(self.request.sampler, "takes_log_prior", False)
+        return self.request.model.log_prior_apart(points) if takes else None
 
     def end_warmup(self) -> None:
         """Ask the sampler to end warm-up soon."""

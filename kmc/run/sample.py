@@ -61,8 +61,8 @@ def sample(
         or else random ones: uniform on [-2, 2]^d (of the unconstrained parameters), or as PyMC draws them, and redrawn
         where the density is zero.
     sampler : str or options, default "kernel-hmc"
-        "kernel-hmc", "adaptive-metropolis", "adaptive-langevin", "delayed-acceptance", "kameleon", "random-walk", or
-        options such as ``kmc.KernelHMC(...)`` or ``kmc.ScoreHMC(estimator)``.
+        "kernel-hmc", "adaptive-metropolis", "adaptive-langevin", "delayed-acceptance", "kameleon", "random-walk",
+        "tempered", or options such as ``kmc.KernelHMC(...)`` or ``kmc.ScoreHMC(estimator)``.
     draws : int or None
         Draws per chain. None: as many as ``max_evaluations`` or ``max_time`` allows. With neither, the length of
         warm-up is planned from the number of draws and of parameters, and the display and :class:`kmc.Progress` show at

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kmc.mcmc.base import STATS, Step
+from kmc.mcmc.base import FURTHER_STATS, STATS, Step
 from kmc.run.blobs import BlobStore
 
 _LEAST = 64  # rows of a block
@@ -43,6 +43,8 @@ class Trace:
     def append(self, sweep: Step) -> None:
         """Copy one draw of every chain to the end."""
         values = {"position": sweep.position, "log_density": sweep.log_density, **sweep.stats}
+        for name in FURTHER_STATS.keys() & sweep.stats.keys() - self._columns.keys():  # in the first sweep
+            self._columns[name] = GrowingArray(np.empty((0, *sweep.log_density.shape), FURTHER_STATS[name]))
         if self._has_proposals:
             values["proposal"], values["proposal_log_density"] = sweep.proposed or _unknown(sweep)
         for name, column in self._columns.items():
@@ -66,8 +68,9 @@ class Trace:
 
     @property
     def stats(self) -> dict[str, np.ndarray]:
-        """One array of shape (chains, draws) for each name in :data:`kmc.mcmc.base.STATS`."""
-        return {name: self._by_chain(self._columns[name]) for name in STATS}
+        """One array (chains, draws) for each name in :data:`kmc.mcmc.base.STATS`, and for further ones present."""
+        names = (name for name in (*STATS, *FURTHER_STATS) if name in self._columns)
+        return {name: self._by_chain(self._columns[name]) for name in names}
 
     @property
     def proposals(self) -> dict[str, np.ndarray]:
@@ -94,7 +97,8 @@ class Trace:
             self._n = len(rows["position"])
             unknown = np.full(rows["position"].shape, np.nan)  # in stores of earlier versions
             empty = {"proposal": unknown, "proposal_log_density": unknown[..., 0]}
-            self._columns = {name: GrowingArray(rows[name] if name in rows else empty[name]) for name in self._columns}
+            names = [*self._columns, *(FURTHER_STATS.keys() & rows.keys() - self._columns.keys())]
+            self._columns = {name: GrowingArray(rows[name] if name in rows else empty[name]) for name in names}
             self._blobs = {name: GrowingArray(values) for name, values in blobs.items()}
 
     def _by_chain(self, column: GrowingArray) -> np.ndarray:

@@ -239,6 +239,21 @@ class Model:
         log_prior = self._declared_prior.log_density(self.constrain(np.atleast_2d(x)))
         return jacobian + (float(log_prior[0]) if x.ndim == 1 else log_prior)
 
+    def log_prior_apart(self, points: np.ndarray) -> np.ndarray | None:
+        """The prior's log-density (k,) of unconstrained vectors (k, d), log-Jacobian included.
+
+        What remains of the log-density is the likelihood. None if the model does not have its prior apart.
+        """
+        function = self.log_density.log_prior if isinstance(self.log_density, Posterior) else None
+        if function is None and self._declared_prior is None:
+            return None
+        added = self.log_added(points) if self.named else np.zeros(len(points))
+        if function is None or not len(points):
+            return added
+        arguments = [points] if self.vectorized else points
+        found = [function(x.copy() if self.parameters is None else self._by_name(x)) for x in arguments]
+        return added + np.asarray(found[0] if self.vectorized else found, float).reshape(len(points))
+
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """The parameters (n, *shape) at vectors (n, d), by name; ``{"x": points}`` if they have no names."""
         return self._space.constrain(points)

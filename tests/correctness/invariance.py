@@ -32,11 +32,13 @@ from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMC
+from kmc.mcmc.parallel_tempering import TemperedState
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_field import Field
 from kmc.mcmc.score_mixture import ScoreMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
+from kmc.mcmc.temperature_ladder import TemperatureLadder
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore
 from kmc.surrogates import FitOptions, fit_surrogate
@@ -301,6 +303,56 @@ def learned(case: Case, sampler: Any, sweeps: int = SWEEPS):
     return proposals_of(case, learned_proposer(case, sampler).propose, sweeps)
 
 
+STRETCH = 2.0
+
+
+def tempered(case: Case, sweeps: int = SWEEPS, beta: float = 0.4):
+    """Sweeps of parallel tempering from exact draws at two temperatures; between two offers of swaps each.
+
+    The prior is chosen such that the hot density is that of the target stretched about its center, restricted to where
+    the target is positive: there are exact draws of that, too.
+    """
+
+    def log_hot(x):
+        return case.values(case._center + (x - case._center) / STRETCH)
+
+    def log_prior(x):
+        values = case.values(x)
+        inside = np.isfinite(values)
+        return np.where(inside, (log_hot(x) - beta * np.where(inside, values, 0.0)) / (1.0 - beta), 0.0)
+
+    def hot_draws(rng, n):
+        x = case._center + STRETCH * (case.target.sample(rng, 8 * n) - case._center)
+        return x[np.isfinite(case.values(x))][:n]
+
+    def step(rng, x):
+        states = [x, hot_draws(rng, len(x))]
+        setup = SamplerSetup(
+            dim=case.dim,
+            chains=len(x),
+            initial=x,
+            initial_log_density=case.values(x),
+            draws=sweeps,
+            warmup=0,
+            max_evaluations=None,
+            seed=np.random.SeedSequence(int(rng.integers(2**31))),
+            initial_log_prior=log_prior(x),
+        )
+        walk = RandomWalkMetropolis(scale=0.8 * case.scale / np.sqrt(case.dim))
+        process = TemperedState(setup, walk, TemperatureLadder((1.0, 1.0 / beta), case.dim))
+        for k, own in enumerate(states):
+            process.levels[k].walkers.x[:] = own
+            process.log_density[k], process.log_prior[k] = case.values(own), log_prior(own)
+        process._retemper()
+        for _ in range(sweeps):
+            process.swap()
+            points = process.propose()
+            record = process.advance(case.values(points), log_prior(points))
+        return record.position
+
+    return step
+
+
 @cache
 def frozen_process(case: Case):
     """The default sampler after a warm-up of some 600 evaluations; it has one chain."""
@@ -360,6 +412,7 @@ MOVES: dict[str, Callable[[Case], Any]] = {
     "moves from outside": added_moves,
     "langevin": lambda c: learned(c, AdaptiveLangevin(GaussianScore())),
     "delayed acceptance": lambda c: learned(c, DelayedAcceptance(estimator=GaussianScore())),
+    "parallel tempering": tempered,
     "frozen process": frozen_chains,
 }
 """Functions of a case that return its ``step``."""

@@ -12,6 +12,7 @@ from unittest.mock import patch
 import numpy as np
 from scipy import stats
 
+from kmc.mcmc.adapting import AdaptingState, walkers_of
 from kmc.mcmc.adaptive_langevin import langevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.mcmc.alternation import AlternatingProposer
@@ -22,9 +23,11 @@ from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.learned_density import Learned
 from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.parallel_tempering import TemperedState
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.score_field import Field
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
+from kmc.mcmc.temperature_ladder import TemperatureLadder
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore
@@ -32,7 +35,7 @@ from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.whitening import Whitening
 from tests.oracles import kameleon
-from tests.oracles.bookkeeping import EXACT, ForkingGenerator, assert_stationary, transition_matrix
+from tests.oracles.bookkeeping import EXACT, ForkingGenerator, assert_stationary, outcomes, transition_matrix
 from tests.oracles.mcmc import jit_state, tempered_value
 
 JUMPS = InnerChainOptions(
@@ -356,6 +359,92 @@ def check_mixture_of_samplers() -> None:
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=EXACT)
     np.testing.assert_allclose(flow, flow.T, rtol=0, atol=EXACT)
     assert np.trace(matrix) < 0.95 * len(matrix)
+
+
+# Parallel tempering
+
+
+class Jumps:
+    """Symmetric jumps of one or two points on a line, and what a proposer has besides."""
+
+    def propose(self, rng, x):
+        return Proposal(x + (-2.0, -1.0, 1.0, 2.0)[rng.integers(4)], 0.0, 0)
+
+    def learn(self, moved, sweep):
+        raise AssertionError("frozen")
+
+
+class Jumping:
+    """A sampler of such jumps."""
+
+    def _start(self, setup):
+        return AdaptingState(setup, walkers_of(setup), [Jumps()], freeze=True, warmup=0)
+
+
+def check_tempering(size: int, betas: tuple[float, ...], moves: bool, apart: bool) -> None:
+    """``TemperedState``: the joint mass of all temperatures is stationary, by swaps alone and by whole sweeps.
+
+    A state is a tuple of points on a line, one for each temperature.
+    """
+    lattice, n = line(size), len(betas)
+    prior = np.random.default_rng(8).normal(0.0, 1.5, size) * apart
+    setup = SamplerSetup(
+        dim=1,
+        chains=1,
+        initial=lattice.points,
+        initial_log_density=lattice.log_density,
+        draws=10,
+        warmup=0,
+        max_evaluations=None,
+        seed=np.random.SeedSequence(1),
+        initial_log_prior=prior if apart else None,
+    )
+    process = TemperedState(setup, Jumping(), TemperatureLadder(tuple(1 / np.array(betas)), 1))
+
+    def log_prior(points):
+        return np.array([0.0 if (i := lattice.index(x)) is None else prior[i] for x in points]) if apart else None
+
+    def step(rng, joint):
+        one = copy.deepcopy(process)
+        one._rng = rng
+        for k, i in enumerate(np.unravel_index(joint, (size,) * n)):
+            one.log_density[k], one.log_prior[k] = lattice.log_density[i], prior[i]
+            walkers = one.levels[k].walkers
+            walkers.x[0], walkers.rngs = lattice.points[i], [rng]
+            walkers.log_density[0] = prior[i] + betas[k] * (lattice.log_density[i] - prior[i])
+        if moves:
+            points = one.propose()
+            record = one.advance(lattice.values(points), log_prior(points))
+            at = lattice.index(record.position[0])
+            assert record.log_density[0] == lattice.log_density[at] and record.stats["n_evaluations"][0] == n
+        else:
+            one.swap()
+        ends = [lattice.index(level.walkers.x[0]) for level in one.levels]
+        for k, j in enumerate(ends):
+            assert one.log_density[k, 0] == lattice.log_density[j] and one.log_prior[k, 0] == prior[j]
+            expected = prior[j] + betas[k] * (lattice.log_density[j] - prior[j])
+            np.testing.assert_allclose(one.levels[k].walkers.log_density[0], expected, rtol=1e-12)
+        return int(np.ravel_multi_index(ends, (size,) * n))
+
+    mass = np.ones(1)
+    for beta in betas:
+        inside = np.isfinite(lattice.log_density)
+        own = np.where(inside, np.exp(prior + beta * (np.where(inside, lattice.log_density, 0.0) - prior)), 0.0)
+        mass = np.outer(mass, own).ravel()
+    starts = np.flatnonzero(mass > 0)
+    matrix = np.zeros((len(mass), len(mass)))
+    for i in starts:
+        for probability, j in outcomes(lambda rng, i=i: step(rng, i)):
+            matrix[i, j] += probability
+    matrix, mass = matrix[np.ix_(starts, starts)], mass[starts] / mass.sum()
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=EXACT)
+    np.testing.assert_allclose(mass @ matrix, mass, rtol=0, atol=EXACT)
+    assert np.trace(matrix) < 0.95 * len(matrix)
+    if moves:
+        assert_stationary(matrix, mass, reversible=False)  # moves, then swaps: each is reversible
+    else:
+        flow = mass[:, None] * matrix
+        np.testing.assert_allclose(flow, flow.T, rtol=0, atol=EXACT)
 
 
 # A whole process

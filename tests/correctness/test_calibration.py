@@ -134,6 +134,7 @@ SAMPLERS = {
     "adaptive-langevin": (kmc.AdaptiveLangevin(kmc.scores.GaussianScore()), 1500),
     "delayed-acceptance": (kmc.DelayedAcceptance(estimator=kmc.scores.GaussianScore()), 1500),
     "kameleon": (kmc.Kameleon(max_states=200), 2500),
+    "tempered": (kmc.Tempered(temperatures=(1, 2, 4)), 4500),
 }
 """Besides the default; each with a budget for which twenty of its draws are nearly independent."""
 

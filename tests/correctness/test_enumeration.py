@@ -22,6 +22,7 @@ from tests.correctness.lattices import (
     check_process,
     check_screening,
     check_snooker_on_rays,
+    check_tempering,
     check_volumes,
     grid,
     line,
@@ -123,6 +124,12 @@ def test_delayed_acceptance():
 
 def test_a_mixture_of_samplers():
     check_mixture_of_samplers()
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["density", "likelihood"])
+@pytest.mark.parametrize(("betas", "moves"), [((1.0, 0.4), True), ((1.0, 0.5, 0.2), False)])
+def test_parallel_tempering(betas, moves, apart):
+    check_tempering(5, betas, moves, apart)
 
 
 def test_a_frozen_process():

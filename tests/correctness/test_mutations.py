@@ -30,6 +30,7 @@ from tests.correctness.invariance import (
     learned,
     runs,
     snookers,
+    tempered,
 )
 from tests.correctness.lattices import (
     HOT,
@@ -44,6 +45,7 @@ from tests.correctness.lattices import (
     check_process,
     check_screening,
     check_snooker_on_rays,
+    check_tempering,
     check_volumes,
     line,
 )
@@ -255,6 +257,27 @@ def test_a_choice_of_samplers_by_the_state_is_seen(monkeypatch):
     monkeypatch.setattr(AlternatingProposer, "propose", propose)
     with pytest.raises(**NOT_EXACT):
         check_mixture_of_samplers()
+
+
+# Parallel tempering
+
+
+@pytest.fixture
+def swaps_always(monkeypatch):
+    """Neighbors swap whatever their densities are."""
+    monkeypatch.setattr("kmc.mcmc.parallel_tempering.swap_acceptance", lambda betas, excess: 1.0)
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_swaps_without_their_ratio_are_seen_by_enumeration(swaps_always, moves):
+    with pytest.raises(**NOT_EXACT):
+        check_tempering(4, (1.0, 0.4), moves, True)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "log-gamma", "ring"])
+def test_swaps_without_their_ratio_are_seen_from_exact_draws(swaps_always, name):
+    with pytest.raises(**CHANGED):
+        case(name).check(tempered(case(name)))
 
 
 # Frozen means frozen

@@ -26,6 +26,7 @@ EVERY = {
     "delayed-acceptance": kmc.DelayedAcceptance(estimator=kmc.scores.GaussianScore()),
     "kameleon": kmc.Kameleon(max_states=100),
     "random-walk": kmc.RandomWalkMetropolis(),
+    "tempered": kmc.Tempered(temperatures=3),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 

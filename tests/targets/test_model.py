@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.targets.evaluate import Evaluator
 from kmc.targets.model import Model
 
 
@@ -235,3 +236,28 @@ def test_a_notebook_shows_a_table_of_the_parameters():
     assert "3 unconstrained dimensions" in html
     plain = kmc.Model(log_density, dim=1, vectorized=True)._repr_html_()
     assert "1 unconstrained dimension, vectorized" in plain and "<table>" not in plain
+
+
+def test_a_prior_apart():
+    """What remains is the likelihood, which does not have the log-Jacobian."""
+    points = np.random.default_rng(0).normal(size=(3, 2))
+    assert kmc.Model(lambda x: 0.0, dim=2).log_prior_apart(points) is None
+    assert kmc.Model(lambda p: 0.0, parameters={"a": kmc.Positive(2)}).log_prior_apart(points) is None
+
+    def likelihood(p):
+        return -float(np.sum(p["a"] ** 2)) if isinstance(p, dict) else -np.sum(p**2, axis=-1)
+
+    vector = {"log_likelihood": likelihood, "log_prior": lambda x: np.sum(np.sin(x), axis=-1), "dim": 2}
+    by_name = {"log_likelihood": likelihood, "log_prior": lambda p: float(np.sin(p["a"]).sum())}
+    models = (
+        kmc.Model(**vector),
+        kmc.Model(**vector, vectorized=True),
+        kmc.Model(**by_name, parameters={"a": kmc.Positive(2)}),
+        kmc.Model(likelihood, parameters={"a": kmc.Exponential(1.0, shape=2)}),
+        kmc.Model(**by_name, parameters={"a": kmc.Exponential(1.0, shape=2)}),
+    )
+    for model in models:
+        a = model.constrain(points).get("a", points)
+        rest = Evaluator(model)(points) - model.log_prior_apart(points)
+        np.testing.assert_allclose(rest, -np.sum(a**2, axis=1), rtol=1e-12)
+        assert model.log_prior_apart(points[:0]).shape == (0,)

@@ -13,7 +13,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from kmc.errors import KmcWarning
-from kmc.mcmc.base import STATS
+from kmc.mcmc.base import FURTHER_STATS, STATS
 from kmc.run.frozen import decoded, encoded
 from kmc.run.results import Drawn, laid_out
 from kmc.run.store import snapshot
@@ -166,6 +166,7 @@ def _drawn(phases: Sequence[_Phase], names: _Names, chains: int, dim: int) -> Dr
             return np.empty((chains, 0, *shape), dtype)
         return lazily([phase.array(kind, name) for phase in phases], [phase.n - n for phase in phases], n)
 
+    further = {name: FURTHER_STATS[name] for name in phases[0].names("trace") if name in FURTHER_STATS} if n else {}
     positions = column("trace", "position", float, (dim,))
     variables = {"x": positions}
     if names.named:
@@ -175,7 +176,8 @@ def _drawn(phases: Sequence[_Phase], names: _Names, chains: int, dim: int) -> Dr
         variables=variables,
         blobs={name: column("blobs", name, float) for name in phases[0].names("blobs")} if n else {},
         stats={"lp": column("trace", "log_density", float)}
-        | {name: column("trace", name, dtype) for name, dtype in STATS.items()},
+        | {name: column("trace", name, dtype) for name, dtype in STATS.items()}
+        | {name: column("trace", name, dtype) for name, dtype in further.items()},
     )
 
 

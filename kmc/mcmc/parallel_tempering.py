@@ -1,0 +1,310 @@
+"""Parallel tempering: copies of a sampler at several temperatures, which exchange states.
+
+Each chain of the result belongs to a ladder of inverse temperatures 1 = β_0 > β_1 > ...; the state at β has the density
+
+    p_β(x) ∝ π(x) (p(x) / π(x))^β,
+
+with the prior π, if the model has it apart, or π = 1. A sweep moves the state at every temperature by the sampler's
+proposals, and then offers neighbors a swap, which is accepted with probability
+
+    min(1, p_β(x') p_β'(x) / (p_β(x) p_β'(x'))) = min(1, exp((β - β') (l(x') - l(x)))),    l = log p - log π.
+
+Moves and swaps leave the product of all p_β invariant, and so the states at β_0 the target (Geyer 1991).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kmc.checks import is_number, is_whole
+from kmc.mcmc.adapting import AdaptingState, warmup_sweeps
+from kmc.mcmc.adaptive_langevin import AdaptiveLangevin
+from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
+from kmc.mcmc.alternation import Cycle, Mixture
+from kmc.mcmc.ask_tell import Startable
+from kmc.mcmc.base import Proposed, SamplerSetup, Step
+from kmc.mcmc.delayed_acceptance import DelayedAcceptance
+from kmc.mcmc.kameleon import Kameleon
+from kmc.mcmc.random_walk import GaussianWalk, RandomWalkMetropolis
+from kmc.mcmc.reservoir import Reservoir
+from kmc.mcmc.temperature_ladder import TemperatureLadder
+from kmc.mcmc.walkers import best_starts
+
+_KINDS = (AdaptiveMetropolis, AdaptiveLangevin, DelayedAcceptance, Kameleon, RandomWalkMetropolis, Mixture, Cycle)
+_WARMUP = 3  # one in so many evaluations of the budget
+_LONGEST_TUNING = 1000  # sweeps in which the ladder is tuned; half of warm-up, if that is shorter
+_KEPT = 200  # states at each temperature, whose spread the samplers start with at the tuned ladder
+
+Level = AdaptingState | GaussianWalk
+"""States of all chains at one temperature."""
+
+
+@dataclass(frozen=True)
+class Tempered(Startable):
+    r"""Parallel tempering around a sampler: for targets with several modes that it does not leave by itself.
+
+    Parameters
+    ----------
+    sampler : sampler
+        ``kmc.AdaptiveMetropolis`` (the default), ``kmc.AdaptiveLangevin``, ``kmc.DelayedAcceptance``, ``kmc.Kameleon``,
+        ``kmc.RandomWalkMetropolis``, or a ``kmc.Mixture`` or ``kmc.Cycle``. There is one for each temperature.
+    temperatures : int or sequence of float
+        Their number: the ladder is tuned in the first half of warm-up, until neighbors swap at a rate of .234, and
+        fixed afterwards. Or the temperatures themselves, increasing from 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An invalid sampler or ladder.
+
+    See Also
+    --------
+    kmc.KernelHMC : tempers its surrogate instead, which costs no evaluations.
+
+    Notes
+    -----
+    The states at temperature T have the density :math:`\pi(x)\,(p(x)/\pi(x))^{1/T}` [1]_. π is the prior, if the model
+    has it apart: ``kmc.Model(log_likelihood=..., log_prior=...)``, or parameters that are declared with priors; the
+    function of the prior is then called once more for each evaluation, in this process. Otherwise π = 1: the whole
+    density of the unconstrained vector is tempered. With heavy tails it may not be integrable at high temperatures;
+    hot chains then drift away and stop swapping, and a tuned ladder becomes shorter.
+
+    Each chain of the result has a ladder of its own, so that a sweep costs an evaluation per chain *and temperature*;
+    ``max_evaluations`` counts them all, and a draw's ``n_evaluations`` is their sum. Draws are the states at T = 1. The
+    draw's ``swap_rate`` in ``sample_stats`` is the mean acceptance probability of the swaps that its ladder was offered
+    in the sweep. Attributes of the result are ``temperatures``, ``swap_rates`` (after warm-up, for each pair of
+    neighbors) and ``tempered`` ("likelihood" or "density"). A ladder is tuned as in [2]_; when its tuning ends, the
+    samplers start anew from the states reached. In a loop of your own, pass ``log_prior`` to
+    :meth:`kmc.AskTell.tell`.
+
+    References
+    ----------
+    .. [1] Geyer (1991), "Markov chain Monte Carlo maximum likelihood", Computing Science and Statistics 23.
+    .. [2] Miasojedow, Moulines and Vihola (2013), "An adaptive parallel tempering algorithm", Journal of Computational
+       and Graphical Statistics 22.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> def two_modes(x):
+    ...     return float(np.logaddexp(-0.5 * np.sum((x - 6) ** 2), -0.5 * np.sum((x + 6) ** 2)))
+    >>> sampler = kmc.Tempered(kmc.AdaptiveMetropolis(), temperatures=4)
+    >>> idata = kmc.sample(two_modes, dim=2, sampler=sampler, draws=500, seed=1, progress=False)
+    >>> bool(0.2 < (idata.posterior["x"][..., 0] > 0).mean() < 0.8)
+    True
+    """
+
+    sampler: Startable = field(default_factory=AdaptiveMetropolis)
+    temperatures: int | Sequence[float] = 5
+
+    name: ClassVar[str] = "tempered"
+    takes_log_prior: ClassVar[bool] = True
+
+    def __post_init__(self):
+        if not isinstance(self.sampler, _KINDS):
+            names = ", ".join(f"kmc.{kind.__name__}" for kind in _KINDS)
+            raise TypeError(f"sampler={self.sampler!r} cannot be tempered: expected one of {names}")
+        object.__setattr__(self, "temperatures", _checked(self.temperatures))
+
+    @property
+    def n_temperatures(self) -> int:
+        """Their number."""
+        return self.temperatures if isinstance(self.temperatures, int) else len(self.temperatures)
+
+    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+        """Evaluations of warm-up, if nothing limits them."""
+        return self.n_temperatures * self.sampler.longest_warmup(dim, chains, draws, warmup)
+
+    def _start(self, setup: SamplerSetup) -> TemperedState:
+        ladder = TemperatureLadder(self.temperatures, setup.dim)  # type: ignore[arg-type]
+        return TemperedState(setup, self.sampler, ladder)
+
+
+class TemperedState:
+    """See :class:`kmc.mcmc.base.SamplerState`.
+
+    Parameters
+    ----------
+    setup : SamplerSetup
+    sampler : Startable
+        Options of the sampler at each temperature.
+    ladder : TemperatureLadder
+
+    Attributes
+    ----------
+    levels : list
+        The states of the sampler, one at each temperature. Their log-densities are tempered.
+    """
+
+    def __init__(self, setup: SamplerSetup, sampler: Startable, ladder: TemperatureLadder):
+        self.setup, self.ladder = setup, ladder
+        self._sampler = sampler
+        self._rng = np.random.default_rng(setup.seed.spawn(1)[0])
+        self._apart = setup.initial_log_prior is not None
+        n, budget = len(ladder.betas), setup.max_evaluations
+        self._share = setup._replace(max_evaluations=None if budget is None else budget // n)
+        initial = setup.initial_log_density
+        prior = setup.initial_log_prior if setup.initial_log_prior is not None else np.zeros(len(initial))
+        best = [best_starts(setup.initial, self._tempered(k, initial, prior), setup.chains) for k in range(n)]
+        self.log_density = np.array([initial[rows] for rows in best])  # (n, chains): of the target, as evaluated
+        self.log_prior = np.array([prior[rows] for rows in best])
+        warmup = warmup_sweeps(self._share, _WARMUP)
+        self.levels: list[Level] = [
+            self._level(k, warmup, x=setup.initial, values=initial, prior=prior) for k in range(n)
+        ]
+        self.warming_up = self.levels[0].warming_up
+        self._tuned_until = min(warmup // 2, _LONGEST_TUNING) if ladder.tuned else 0
+        self._seen = [Reservoir(setup.dim + 2, _KEPT, self._rng) for _ in range(n)]
+        self._sweep = 0
+        self._asked = [0] * n
+        self._rates, self._offers = np.zeros(n - 1), np.zeros(n - 1)  # sums over swaps after warm-up
+
+    def propose(self) -> np.ndarray:
+        """The proposals of all temperatures."""
+        points = [level.propose() for level in self.levels]
+        self._asked = [len(rows) for rows in points]
+        return np.vstack(points)
+
+    def advance(self, values: np.ndarray, log_prior: np.ndarray | None = None) -> Step:
+        """Decide at each temperature, swap, and tune the ladder; ``log_prior`` (k,) is that of the points."""
+        prior = np.zeros(len(values)) if log_prior is None else log_prior
+        ends = np.cumsum(self._asked)[:-1]
+        parts = zip(np.split(values, ends), np.split(prior, ends), strict=True)
+        steps = [self._advance(k, *part) for k, part in enumerate(parts)]
+        cold = steps[0]
+        rates = self.swap()
+        self._sweep += 1
+        if not cold.warmup:
+            self._rates += np.nan_to_num(rates).sum(axis=1)
+            self._offers += np.sum(~np.isnan(rates), axis=1)
+        elif self._sweep <= self._tuned_until:
+            self._tune(rates)
+        self.warming_up = self.levels[0].warming_up
+        offered = rates[~np.isnan(rates[:, 0])]
+        stats = {
+            **cold.stats,
+            "n_evaluations": sum(step.stats["n_evaluations"] for step in steps),
+            "swap_rate": offered.mean(axis=0),
+        }
+        walkers = [level.walkers for level in self.levels]
+        return Step(
+            warmup=cold.warmup,
+            position=walkers[0].x.copy(),
+            log_density=self.log_density[0].copy(),
+            stats=stats,
+            proposed=cold.proposed,
+            others=Proposed(np.vstack([one.x for one in walkers[1:]]), self.log_density[1:].ravel().copy()),
+        )
+
+    def swap(self) -> np.ndarray:
+        """Offer swaps to every second pair of neighbors; their acceptance probabilities (n - 1, chains), or NaN."""
+        betas, n = self.ladder.betas, len(self.levels)
+        rates = np.full((n - 1, self.setup.chains), np.nan)
+        for k in range(int(self._rng.integers(min(n - 1, 2))), n - 1, 2):
+            excess = self.log_density[k : k + 2] - self.log_prior[k : k + 2]
+            for chain in range(self.setup.chains):
+                rates[k, chain] = swap_acceptance(betas[k : k + 2], excess[:, chain])
+                if self._rng.random() < rates[k, chain]:
+                    self._exchange(k, chain)
+        self._retemper()
+        return rates
+
+    def end_warmup(self) -> None:
+        """End warm-up with the next sweep, and the tuning of the ladder now."""
+        self._tuned_until = 0
+        for level in self.levels:
+            level.end_warmup()
+
+    def report(self) -> dict[str, Any]:
+        """Facts for the results' attributes: those of the sampler at T = 1, the ladder, and the rates of swaps."""
+        rates = [float(rate / n) if n else None for rate, n in zip(self._rates, self._offers, strict=True)]
+        return {
+            **self.levels[0].report(),
+            "temperatures": self.ladder.temperatures,
+            "swap_rates": rates,
+            "tempered": "likelihood" if self._apart else "density",
+        }
+
+    def _advance(self, k: int, values: np.ndarray, prior: np.ndarray) -> Step:
+        step = self.levels[k].advance(self._tempered(k, values, prior))
+        moved = step.stats["n_evaluations"] > 0  # the values are of these
+        accepted = step.stats["accepted"]
+        self.log_density[k, accepted] = values[accepted[moved]]
+        self.log_prior[k, accepted] = prior[accepted[moved]]
+        return step
+
+    def _exchange(self, k: int, chain: int) -> None:
+        pair = [self.levels[k].walkers, self.levels[k + 1].walkers]
+        pair[0].x[chain], pair[1].x[chain] = pair[1].x[chain].copy(), pair[0].x[chain].copy()
+        for column in (self.log_density, self.log_prior):
+            column[k : k + 2, chain] = column[k : k + 2, chain][::-1].copy()
+
+    def _retemper(self) -> None:
+        """Give the levels the log-densities of their states."""
+        for k, level in enumerate(self.levels):
+            level.walkers.log_density[:] = self._tempered(k, self.log_density[k], self.log_prior[k])
+
+    def _tempered(self, k: int, values: np.ndarray, prior: np.ndarray) -> np.ndarray:
+        """log p_β of points, from log p and log π."""
+        beta = self.ladder.betas[k]
+        if beta == 1.0:  # without rounding
+            return values
+        inside = np.isfinite(values)
+        values, prior = np.where(inside, values, 0.0), np.where(inside, prior, 0.0)
+        return np.where(inside, prior + beta * (values - prior), -np.inf)
+
+    def _tune(self, rates: np.ndarray) -> None:
+        self.ladder.learn(rates, self._sweep)
+        for k, seen in enumerate(self._seen):
+            seen.offer(np.column_stack([self.levels[k].walkers.x, self.log_density[k], self.log_prior[k]]))
+        if self._sweep == self._tuned_until:
+            self._begin_again()
+        self._retemper()
+
+    def _begin_again(self) -> None:
+        """Samplers that have seen no other temperatures, at the states reached."""
+        for k, (level, seen) in enumerate(zip(self.levels, self._seen, strict=True)):
+            rows, x = seen.x, level.walkers.x
+            left = level.warmup - self._sweep
+            self.levels[k] = self._level(k, left, x=rows[:, :-2], values=rows[:, -2], prior=rows[:, -1])
+            self.levels[k].walkers.x[:] = x
+
+    def _level(self, k: int, warmup: int | None, *, x: np.ndarray, values: np.ndarray, prior: np.ndarray) -> Level:
+        setup = self._share
+        own = setup._replace(
+            initial=x,
+            initial_log_density=self._tempered(k, values, prior),
+            initial_log_prior=None,
+            warmup=warmup,
+            seed=setup.seed.spawn(1)[0],
+            history=None,
+        )
+        return self._sampler._start(own)  # type: ignore[return-value]
+
+
+def swap_acceptance(betas: np.ndarray, excess: np.ndarray) -> float:
+    """The acceptance probability of a swap between two inverse temperatures (2,), with l (2,) of their states."""
+    return math.exp(min(float((betas[0] - betas[1]) * (excess[1] - excess[0])), 0.0))
+
+
+def _checked(temperatures: Any) -> int | tuple[float, ...]:
+    expected = "expected a whole number of at least 2, or increasing numbers of which the first is 1"
+    if is_whole(temperatures):
+        if temperatures < 2:
+            raise ValueError(f"temperatures={temperatures!r}: {expected}")
+        return int(temperatures)
+    if isinstance(temperatures, str) or not isinstance(temperatures, (Sequence, np.ndarray)):
+        raise TypeError(f"temperatures={temperatures!r}: {expected}")
+    if not all(is_number(t) for t in temperatures):
+        raise TypeError(f"temperatures={temperatures!r}: {expected}")
+    found = tuple(float(t) for t in temperatures)
+    if len(found) < 2 or found[0] != 1.0 or not all(a < b < math.inf for a, b in pairwise(found)):
+        raise ValueError(f"temperatures={temperatures!r}: {expected}")
+    return found
