@@ -35,7 +35,7 @@ HELPERS = {
     "regression": "candidates loss",
     "reports": "facts page pictures",
     "run": "recording run",
-    "run/executors": "futures maps task",
+    "run/executors": "futures maps task usage",
     "run/store": "commit evaluations open",
     "scores": "base sums",
     "spectral": "eigenfunctions embedding generator_selection judgment neighbors neural_training operators reach "

@@ -42,7 +42,7 @@ class Lane:
     log_density : float
     """
 
-    def __init__(self, propose: Propose, rng: np.random.Generator, x: np.ndarray, log_density: float):
+    def __init__(self, propose: Propose, rng: np.random.Generator, *, x: np.ndarray, log_density: float):
         self._propose = propose
         self._walker = Walkers([deepcopy(rng)], x[None], np.array([log_density]))
         self._proposals: list[Proposal] = []
@@ -68,7 +68,7 @@ class Lanes(NamedTuple):
 def make_lanes(propose: Propose, walkers: Walkers, burn_in: int = 0) -> Lanes:
     """Lanes that begin where the walkers are."""
     states = zip(walkers.rngs, walkers.x, walkers.log_density, strict=True)
-    return Lanes([Lane(propose, rng, x, float(value)) for rng, x, value in states], burn_in)
+    return Lanes([Lane(propose, rng, x=x, log_density=float(value)) for rng, x, value in states], burn_in)
 
 
 def join_lanes(walkers: Walkers, passed: Sequence[Passed]) -> None:

@@ -18,6 +18,7 @@ from kmc.run.blobs import BlobStore
 from kmc.run.budget import Spent, TimeLimit, planned_evaluations
 from kmc.run.ends import AtBothEnds, at_both_ends
 from kmc.run.executors import Executor
+from kmc.run.executors.usage import Usage
 from kmc.run.independent_run import IndependentRun
 from kmc.run.meter import Compilation, Meter, Progress
 from kmc.run.recording import NullRecorder, RunRecorder
@@ -220,6 +221,7 @@ class Run:
             nonfinite=(self.evaluate.n_nonfinite, self.evaluate.n_evaluations),
             spent=spent,
             ends=self._at_both_ends(trace),
+            n_timeouts=self._usage().get("n_timeouts", 0),
         )
         warned = run_warnings(finished)
         said = list(warned.values())
@@ -254,8 +256,14 @@ class Run:
             "tuning_steps": min(len(one.warmup_trace) for one in self.independent_runs),
             "interrupted": self.interrupted,
             "stopped_by": self.stopped_by,
+            **self._usage(),
             **_together([one.report() for one in self.independent_runs]),
         }
+
+    def _usage(self) -> dict[str, Any]:
+        """How the executor's workers spent their time, if it tells."""
+        usage = getattr(self.evaluate.mapper, "usage", None)
+        return usage.facts() if isinstance(usage, Usage) else {}
 
     def state(self) -> dict[str, Any]:
         """All that determines the continuation, between two sweeps, except draws and blobs."""

@@ -69,6 +69,8 @@ class FinishedRun:
         Cost of the run, for numbers in the advice.
     ends : sequence of AtBothEnds
         Scalars whose draws lie at both of their bounds.
+    n_timeouts : int
+        Number of evaluations that took longer than the executor's ``timeout``.
     """
 
     sampler: str
@@ -80,6 +82,7 @@ class FinishedRun:
     nonfinite: tuple[int, int] = (0, 0)
     spent: Spent = UNKNOWN
     ends: Sequence[AtBothEnds] = ()
+    n_timeouts: int = 0
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -94,7 +97,7 @@ class FinishedRun:
 
 def run_warnings(run: FinishedRun) -> dict[str, str]:
     """Sentences about problems of the run, by code; empty if there are none."""
-    said = _about_length(run) | _about_nonfinite(*run.nonfinite)
+    said = _about_length(run) | _about_nonfinite(*run.nonfinite, run.n_timeouts)
     if not run.made:
         return said
     remedies = Remedies.of(run.spent, run.made, run.found["tail_ess"])
@@ -139,9 +142,15 @@ def _about_length(run: FinishedRun) -> dict[str, str]:
     return {}
 
 
-def _about_nonfinite(rejected: int, evaluations: int) -> dict[str, str]:
+def _about_nonfinite(rejected: int, evaluations: int, n_timeouts: int) -> dict[str, str]:
     if rejected <= MANY_NONFINITE * evaluations:
         return {}
+    if n_timeouts:
+        return {
+            "nonfinite-values": f"{rejected} of {evaluations} evaluations were taken as -inf, because they were NaN or "
+            f"+inf, or took longer than the timeout ({n_timeouts} did): the posterior is cut off there; raise the "
+            'timeout, or pass on_timeout="raise" to see a point where it is exceeded.'
+        }
     return {
         "nonfinite-values": f"The log-density was NaN or +inf at {rejected} of {evaluations} evaluations and taken "
         'as -inf: the posterior is cut off there; pass nonfinite="raise" to the model to see a point where it fails, '

@@ -69,7 +69,7 @@ def test_threads_go_on_while_one_evaluation_takes_long():
 def test_no_evaluation_too_many(budget):
     """Proposals that do not move make sweeps cheaper, which is known late."""
     order, rng = Disorder(budget), np.random.default_rng(budget)
-    lanes = [Lane(_sometimes, np.random.default_rng(i), np.zeros(2), 0.0) for i in range(3)]
+    lanes = [Lane(_sometimes, np.random.default_rng(i), x=np.zeros(2), log_density=0.0) for i in range(3)]
     made, spent = [], [0]
     with order.open(kmc.Model(log_density, dim=2)):
         ahead = Ahead(lanes, order, lambda: Limits((), budget - spent[0], reserve=int(rng.integers(20))))
@@ -138,7 +138,7 @@ def test_blobs_and_rejected_values():
 
 def test_a_lane_leaves_the_sampler_where_it_was():
     rng = np.random.default_rng(0)
-    lane = Lane(_sometimes, rng, np.zeros(2), 0.0)
+    lane = Lane(_sometimes, rng, x=np.zeros(2), log_density=0.0)
     before = rng.bit_generator.state
     for _ in range(5):
         lane.advance(np.array([0.0] * len(lane.propose())))

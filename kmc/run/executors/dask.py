@@ -32,9 +32,10 @@ class DaskExecutor:
     client : dask.distributed.Client
         Started and closed by the caller. kmc must be installed on the workers.
     timeout : float, optional
-        Seconds that one call of the log-density may take. A call that takes longer ends the run with an
-        :class:`kmc.EvaluationError` that holds its parameters; the worker cannot stop it, and may be busy until it is
-        restarted (``client.restart()``).
+        Seconds that one call of the log-density may take. The worker cannot stop a call that takes longer, and may be
+        busy until it is restarted (``client.restart()``).
+    on_timeout : {"raise", "reject", "retry"}
+        What then becomes of the call: as in :class:`kmc.ProcessExecutor`. A call is made once more on the same worker.
 
     Notes
     -----
@@ -51,6 +52,7 @@ class DaskExecutor:
 
     client: Any
     timeout: float | None = None
+    on_timeout: str = "raise"
 
     def __post_init__(self):
         if not callable(getattr(self.client, "submit", None)) or not callable(getattr(self.client, "gather", None)):
@@ -65,7 +67,7 @@ class DaskExecutor:
         # The scheduler keeps statistics per task name, and starts anew when all tasks of that name are gone. A task
         # that stays for the whole run keeps it at one record instead of one for every few sweeps.
         anchor = self.client.submit(int, key=f"{_NAME}-{uuid4().hex}")
-        with package(model, self.timeout) as made:
+        with package(model, self.timeout, self.on_timeout) as made:
             yield _DaskMapper(self.client, made)
         del anchor
 
@@ -74,6 +76,7 @@ class _DaskMapper(Futures):
     def __init__(self, client: Any, made: Package):
         super().__init__(made, self._send_task, self._failed_task)
         self._client = client
+        self.usage.workers = sum(client.nthreads().values()) or 1
         self._under_way: set[Any] = set()
         self._price = math.inf  # seconds per evaluation, a moving average
 
@@ -91,6 +94,8 @@ class _DaskMapper(Futures):
         else:
             lost = next(part for i, part in enumerate(parts) if i not in answers)
             raise self._given_up(lost, f"dask lost the evaluation, {_ATTEMPTS} times")
+        for answer in answers.values():
+            self.note(answer)
         self._note(len(points), sum(answer.seconds for answer in answers.values()))
         return [outcome for i in range(len(parts)) for outcome in answers[i].outcomes]
 

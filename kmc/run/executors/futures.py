@@ -12,6 +12,7 @@ import numpy as np
 
 from kmc.errors import EvaluationError
 from kmc.run.executors.task import Answer, Package, Task
+from kmc.run.executors.usage import Usage
 from kmc.targets.evaluate import Evaluation
 from kmc.targets.returned import Failure
 
@@ -33,6 +34,12 @@ class Futures:
     def __init__(self, made: Package, send: Send, failed: Callable[[BaseException, np.ndarray], Failure]):
         self._made, self._send, self._failed = made, send, failed
         self._ended: SimpleQueue[tuple[int, np.ndarray, Any]] = SimpleQueue()
+        self.usage = Usage(1)
+
+    def note(self, answer: Answer) -> None:
+        """Count an answer in the usage of the workers."""
+        self.usage.note(answer.seconds, len(answer.outcomes))
+        self.usage.n_timeouts += answer.n_timeouts
 
     def submit(self, key: int, x: np.ndarray) -> None:
         """Send a task."""
@@ -74,6 +81,7 @@ class Futures:
         if not isinstance(answer, Answer):
             what = f"something other than the function's results: {answer!r}"
             raise EvaluationError(f"the executor returned {what}", position=x[0])
+        self.note(answer)
         return answer.outcomes[0]
 
 

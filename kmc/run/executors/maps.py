@@ -47,7 +47,12 @@ class _Mapper:
                 answers[i] = answer
         if None in answers:
             raise EvaluationError(f"executor={self._pool!r}: map returned None instead of values", position=points)
+        for answer in answers:
+            self.note(answer)
         return [outcome for answer in answers for outcome in answer.outcomes]
+
+    def note(self, answer: Answer) -> None:
+        """How long it took; nothing is known about the workers of such a pool."""
 
     def _map(self, task, parts):
         try:
@@ -63,12 +68,13 @@ class _Mapper:
         return answers
 
 
-class _StreamingMapper(_Mapper, Futures):
+class _StreamingMapper(Futures, _Mapper):
     """The same, and evaluations one by one."""
 
     def __init__(self, pool: Any, made: Package, send: Send):
         _Mapper.__init__(self, pool, made)
         Futures.__init__(self, made, send, self._given_up)
+        self.usage.workers = _workers(pool)
 
     def _given_up(self, error: BaseException, x: np.ndarray) -> Failure:
         raise _broken(self._pool, error, x) from error
@@ -77,6 +83,12 @@ class _StreamingMapper(_Mapper, Futures):
 def _broken(pool: Any, error: BaseException, points: np.ndarray) -> EvaluationError:
     message = f"executor={pool!r} failed, {type(error).__name__}: {error}; its workers may have died"
     return EvaluationError(message, position=points)
+
+
+def _workers(pool: Any) -> int:
+    """Workers of a pool of :mod:`concurrent.futures` or :mod:`multiprocessing`, which do not tell; else as `_size`."""
+    count = getattr(pool, "_max_workers", getattr(pool, "_processes", None))
+    return count if isinstance(count, int) and count > 0 else _size(pool)
 
 
 def _size(pool: Any) -> int:

@@ -17,7 +17,8 @@ import numpy as np
 
 from kmc.checks import check_count
 from kmc.errors import EvaluationError
-from kmc.run.executors.task import Outcomes, blocks, check_timeout, packed, serve, too_late
+from kmc.run.executors.task import Outcomes, blocks, check_timeout, packed, rejected, serve, too_late
+from kmc.run.executors.usage import Usage
 from kmc.targets.evaluate import Evaluation, Mapper
 from kmc.targets.model import Model
 from kmc.targets.returned import Failure, failed_value
@@ -37,14 +38,22 @@ class ProcessExecutor:
     workers : int
         Number of processes. Each starts clean ("spawn"), imports what it needs and uses one BLAS thread.
     timeout : float, optional
-        Seconds that one call of the log-density may take. A call that takes longer ends the run with an
-        :class:`kmc.EvaluationError` that holds its parameters, and its process is ended.
+        Seconds that one call of the log-density may take. The process of a call that takes longer is ended and
+        replaced.
+    on_timeout : {"raise", "reject", "retry"}
+        What then becomes of the call. "raise": the run ends with an :class:`kmc.EvaluationError` that holds its
+        parameters. "reject": its density counts as zero, see the notes. "retry": it is made once more, and the run ends
+        if that takes too long again.
 
     Notes
     -----
     If a process dies, it is replaced and its evaluation is repeated once. If that process dies too, the run ends with
     an EvaluationError that holds the parameters and the draws so far. However the run ends, no process is left,
     including processes that the log-density had started in a busy worker.
+
+    Rejected points are a cut of the posterior, so that "reject" suits functions that are slow only where the density is
+    negligible. They are counted in the attributes "n_timeouts" and "n_nonfinite" of the result. Which calls are
+    rejected depends on the machine's speed, and then so do the draws; a resumed run uses the values of its store.
 
     A script that uses processes must be guarded by ``if __name__ == "__main__":``, because each process imports the
     script.
@@ -57,6 +66,7 @@ class ProcessExecutor:
 
     workers: int
     timeout: float | None = None
+    on_timeout: str = "raise"
 
     def __post_init__(self):
         check_count(self, "workers", 1)
@@ -66,7 +76,7 @@ class ProcessExecutor:
     def open(self, model: Model) -> Iterator[Mapper]:
         """Start the processes, and end them afterwards."""
         leave_worker()
-        pool = _Pool(model, self.workers, self.timeout)
+        pool = _Pool(model, self)
         atexit.register(pool.close)  # for a run that is never finished
         try:
             pool.start()
@@ -103,11 +113,12 @@ class _Worker:
         theirs.close()
         self.greeted = False
         self.job: _Job | None = None
-        self.deadline = float("inf")
+        self.began, self.deadline = 0.0, float("inf")
 
     def give(self, job: _Job, timeout: float | None) -> None:
         self.job = job
-        self.deadline = float("inf") if timeout is None else time.monotonic() + timeout
+        self.began = time.monotonic()
+        self.deadline = float("inf") if timeout is None else self.began + timeout
         self.connection.send(job.points)
 
     def kill(self) -> None:
@@ -124,8 +135,10 @@ class _Worker:
 class _Pool:
     """A mapper, and a stream, that gives points to whichever process is free."""
 
-    def __init__(self, model: Model, size: int, timeout: float | None):
-        self._model, self._size, self._timeout = model, size, timeout
+    def __init__(self, model: Model, options: ProcessExecutor):
+        self._model, self._size, self._timeout = model, options.workers, options.timeout
+        self._on_timeout = options.on_timeout
+        self.usage = Usage(options.workers)
         self._payload = packed(model)
         self._workers: list[_Worker] = []
         self._jobs: deque[_Job] = deque()  # not begun
@@ -176,6 +189,7 @@ class _Pool:
                     raise EvaluationError(message, position=self._latest)
                 worker.greeted = True
             elif worker.job is not None:
+                self.usage.note(time.monotonic() - worker.began, len(worker.job.points))
                 self._end(worker.job, message)
                 worker.job = None
         self._check_time()
@@ -213,9 +227,20 @@ class _Pool:
         for worker in list(self._workers):
             job = worker.job
             if job is not None and now > worker.deadline and not worker.connection.poll():
-                assert self._timeout is not None
                 self._replace(worker)
-                self._give_up(job, too_late(self._model, job.points, self._timeout))
+                self._end_late(job)
+
+    def _end_late(self, job: _Job) -> None:
+        assert self._timeout is not None
+        self.usage.n_timeouts += 1
+        self.usage.note(self._timeout, len(job.points))
+        job.tries += 1
+        if self._on_timeout == "reject":
+            self._end(job, rejected(job.points))
+        elif self._on_timeout == "retry" and job.tries < _TRIES:
+            self._jobs.appendleft(job)
+        else:
+            self._give_up(job, too_late(self._model, job.points, self._timeout))
 
     def _replace_dead(self, worker: _Worker) -> None:
         """Replace a dead process, and repeat its job once."""

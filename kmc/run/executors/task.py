@@ -6,12 +6,13 @@ worker that replaced a dead one. Threads of this process share the model without
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing.connection import Connection
 from threading import Thread
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from kmc.checks import check_number
+from kmc.checks import check_choice, check_number
 from kmc.errors import EvaluationError
 from kmc.targets.evaluate import Evaluation, Mapper, evaluate_block
 from kmc.targets.model import Model
@@ -37,6 +38,7 @@ class Answer(NamedTuple):
 
     outcomes: Outcomes
     seconds: float
+    n_timeouts: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Task:
     name: str
     timeout: float | None = None
     payload: bytes | None = None
+    on_timeout: str = "raise"
 
     def __call__(self, points: np.ndarray) -> Answer | None:
         if self.name not in _models:
@@ -60,8 +63,8 @@ class Task:
                 del _models[next(iter(_models))]
             _models[self.name] = model
         start = perf_counter()
-        outcomes = evaluate_in_time(_models[self.name], points, self.timeout)
-        return Answer(outcomes, perf_counter() - start)
+        outcomes, n_timeouts = evaluate_in_time(_models[self.name], points, self.timeout, self.on_timeout)
+        return Answer(outcomes, perf_counter() - start, n_timeouts)
 
 
 class Package:
@@ -74,20 +77,20 @@ class Package:
         For workers that have the model.
     """
 
-    def __init__(self, model: Model, timeout: float | None = None):
+    def __init__(self, model: Model, timeout: float | None = None, on_timeout: str = "raise"):
         self.model = model
-        self.known = Task(uuid.uuid4().hex, timeout)
+        self.known = Task(uuid.uuid4().hex, timeout, on_timeout=on_timeout)
 
     @cached_property
     def whole(self) -> Task:
         """A task with the model, for any worker."""
-        return Task(self.known.name, self.known.timeout, packed(self.model))
+        return replace(self.known, payload=packed(self.model))
 
 
 @contextmanager
-def package(model: Model, timeout: float | None = None) -> Iterator[Package]:
+def package(model: Model, timeout: float | None = None, on_timeout: str = "raise") -> Iterator[Package]:
     """A package whose model threads of this process can find."""
-    made = Package(model, timeout)
+    made = Package(model, timeout, on_timeout)
     _models[made.known.name] = model
     try:
         yield made
@@ -133,20 +136,42 @@ def unpacked(payload: bytes) -> Model:
         ) from error
 
 
-def evaluate_in_time(model: Model, points: np.ndarray, timeout: float | None) -> Outcomes:
-    """Outcomes of the points; the first call that takes too long is abandoned and ends them with a failure."""
+def evaluate_in_time(
+    model: Model, points: np.ndarray, timeout: float | None, on_timeout: str = "raise"
+) -> tuple[Outcomes, int]:
+    """Outcomes of the points, and the number of calls that took too long and were abandoned.
+
+    ``on_timeout`` is that of :class:`kmc.ProcessExecutor`; a failure ends the outcomes.
+    """
     if timeout is None:
-        return evaluate_block(model, points)
+        return evaluate_block(model, points), 0
     outcomes: Outcomes = []
+    late = 0
     for call in calls(model, points):
-        made: list[Outcomes] = []
-        thread = Thread(target=lambda to, call: to.append(evaluate_block(model, call)), args=(made, call), daemon=True)
-        thread.start()
-        thread.join(timeout)
-        if not made:
-            return [*outcomes, Failure(too_late(model, call, timeout))]
-        outcomes += made[0]
-    return outcomes
+        made = _within(timeout, model, call)
+        late += made is None
+        if made is None and on_timeout == "retry":
+            made = _within(timeout, model, call)
+            late += made is None
+        if made is None and on_timeout == "reject":
+            made = rejected(call)
+        if made is None:
+            return [*outcomes, Failure(too_late(model, call, timeout))], late
+        outcomes += made
+    return outcomes, late
+
+
+def _within(timeout: float, model: Model, call: np.ndarray) -> Outcomes | None:
+    made: list[Outcomes] = []
+    thread = Thread(target=lambda: made.append(evaluate_block(model, call)), daemon=True)
+    thread.start()
+    thread.join(timeout)
+    return made[0] if made else None
+
+
+def rejected(points: np.ndarray) -> Outcomes:
+    """Outcomes of points (k, d) that are taken as having zero density."""
+    return [Evaluation(math.nan) for _ in points]
 
 
 def calls(model: Model, points: np.ndarray) -> list[np.ndarray]:
@@ -183,9 +208,12 @@ def blocks(points: np.ndarray, count: int) -> list[np.ndarray]:
 
 
 def check_timeout(options: Any) -> None:
-    """Check the attribute ``timeout``: None or a positive number of seconds."""
+    """Check the attributes ``timeout``, None or a positive number of seconds, and ``on_timeout``."""
     if options.timeout is not None:
         check_number(options, "timeout", 0, np.inf)
+    check_choice(options, "on_timeout", ("raise", "reject", "retry"))
+    if options.timeout is None and options.on_timeout != "raise":
+        raise ValueError(f"on_timeout={options.on_timeout!r} without a timeout: give timeout=, in seconds")
 
 
 def serve(connection: Connection, payload: bytes) -> None:

@@ -69,3 +69,17 @@ class Meeting:
         while len(list(self.folder.iterdir())) < self.processes:
             time.sleep(0.01)
         return float(x[0]), {"pid": os.getpid()}
+
+
+class SlowOnce:
+    """Takes very long at its first call of all."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def __call__(self, x):
+        try:
+            (self.folder / "slow").touch(exist_ok=False)
+        except FileExistsError:
+            return float(x[0])
+        time.sleep(30)

@@ -1,3 +1,4 @@
+import math
 import re
 import threading
 import warnings
@@ -10,7 +11,8 @@ import pytest
 import kmc
 from kmc.errors import EvaluationError
 from kmc.run.executors import DaskExecutor, InProcess, MapExecutor, ProcessExecutor, as_executor
-from kmc.run.executors.task import Task, package, packed
+from kmc.run.executors.task import Task, evaluate_in_time, package, packed
+from kmc.run.executors.usage import Usage
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.model import Model
 from tests.run.executors import models
@@ -88,6 +90,64 @@ def test_there_is_at_least_one_process(workers):
 def test_a_timeout_is_positive(make, timeout, kind):
     with pytest.raises(kind, match="timeout="):
         make(timeout)
+
+
+@pytest.mark.parametrize("make", [lambda **o: ProcessExecutor(1, **o), lambda **o: DaskExecutor(_Client(), **o)])
+def test_what_becomes_of_late_calls(make):
+    with pytest.raises(ValueError, match="on_timeout='skip': expected 'raise' or 'reject' or 'retry'"):
+        make(timeout=1.0, on_timeout="skip")
+    with pytest.raises(ValueError, match="on_timeout='reject' without a timeout: give timeout="):
+        make(on_timeout="reject")
+
+
+@pytest.mark.parametrize(
+    ("policy", "n_late", "expected"),
+    [
+        ("reject", 1, [0.2, math.nan, 0.6]),
+        ("retry", 1, [0.2, 0.4, 0.6]),
+        ("retry", 2, [0.2, None]),
+        ("raise", 1, [0.2, None]),
+    ],
+)
+def test_late_calls_of_a_task(policy, n_late, expected):
+    ends, late = threading.Event(), []  # ends: of calls that are late
+
+    def log_density(x):
+        if x[0] == 0.4:
+            late.append(x)
+            if len(late) <= n_late:
+                ends.wait(30)
+        return float(x[0])
+
+    try:
+        found, n_timeouts = evaluate_in_time(Model(log_density, dim=2), POINTS[1:4], 0.2, policy)
+    finally:
+        ends.set()
+    assert str([getattr(outcome, "value", None) for outcome in found]) == str(expected)
+    assert n_timeouts == n_late
+
+
+def test_a_result_tells_how_workers_spent_their_time():
+    with ThreadPoolExecutor(2) as pool:
+        attrs = sampled(pool).attrs
+    assert attrs["workers"] == 2 and 0 <= attrs["workers_waited"] <= 1 and attrs["n_timeouts"] == 0
+    assert 0 < attrs["evaluation_seconds"] <= attrs["longest_evaluation_seconds"]
+    assert "workers" not in sampled(None).attrs
+
+
+def test_usage():
+    usage = Usage(2)
+    assert usage.facts() == {}
+    usage.note(3.0, count=2)
+    usage.note(1.0)
+    usage._began, usage._latest = 0.0, 4.0
+    assert usage.facts() == {
+        "workers": 2,
+        "workers_waited": 0.5,
+        "evaluation_seconds": 4 / 3,
+        "longest_evaluation_seconds": 1.5,
+        "n_timeouts": 0,
+    }
 
 
 def test_a_model_goes_to_another_process_once(monkeypatch):

@@ -91,6 +91,23 @@ def test_one_that_takes_too_long_is_ended():
     np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
 
 
+def test_one_that_takes_too_long_is_rejected():
+    """One by one and together; the process is replaced."""
+    with ProcessExecutor(2, timeout=1.0, on_timeout="reject").open(Model(models.slow, dim=2)) as mapper:
+        outcomes = one_by_one(mapper, POINTS)
+        assert [outcomes[i].value for i in range(6)] == [0.0, 0.0, pytest.approx(np.nan, nan_ok=True), 0.0, 0.0, 0.0]
+        assert np.isnan([outcome.value for outcome in mapper(POINTS[2:4])]).tolist() == [True, False]
+        assert mapper.usage.n_timeouts == 2 and mapper.usage.count == 8
+        assert mapper.usage.longest >= 1.0
+
+
+def test_one_that_takes_too_long_is_tried_again(tmp_path):
+    model = Model(models.SlowOnce(tmp_path), dim=2)
+    with ProcessExecutor(1, timeout=1.0, on_timeout="retry").open(model) as mapper:
+        assert [outcome.value for outcome in mapper(POINTS[1:3])] == [0.2, 0.4]
+        assert mapper.usage.n_timeouts == 1
+
+
 def test_a_model_that_cannot_be_loaded_says_why(tmp_path, monkeypatch):
     (tmp_path / "only_here.py").write_text("def log_density(x):\n    return 0.0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
