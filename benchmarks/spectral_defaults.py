@@ -1,6 +1,6 @@
 """Eigenvalues at the defaults, on densities that nothing was tuned on: how often they are wrong, and whether silently.
 
-python benchmarks/spectral_defaults.py [--seeds 5] [--samples 500,2000,10000] [--only muller]
+python benchmarks/spectral_defaults.py [--seeds 5] [--first-seed 0] [--samples 500,2000,10000] [--only muller]
 
 Truths are those of normal distributions, or of finite volumes on a grid, times normal coordinates. A fit is wrong if
 one of its first three eigenvalues is off by more than a factor of 1.5, and silently so if there was no warning.
@@ -212,18 +212,19 @@ def outcome(problem: Problem, n: int, seed: int, with_score: bool) -> Outcome:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--samples", default="500,2000,10000")
     parser.add_argument("--only", default="")
     parser.add_argument("--output", type=Path, default=RESULTS)
     args = parser.parse_args()
     chosen = [problem for problem in problems() if args.only.casefold() in problem.name.casefold()]
-    outcomes = []
+    outcomes, seeds = [], range(args.first_seed, args.first_seed + args.seeds)
     print("| density | n | score | gap: least, greatest (truth) | modes | worst factor | warned | wrong | silent | s |")
     print("| --- | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for problem in chosen:
         for n in map(int, args.samples.split(",")):
             for with_score in (False, True):
-                these = [outcome(problem, n, seed, with_score) for seed in range(args.seeds)]
+                these = [outcome(problem, n, seed, with_score) for seed in seeds]
                 outcomes += these
                 print(_row(these), flush=True)
     silent, wrong = sum(o.silent for o in outcomes), sum(o.worst > FACTOR for o in outcomes)

@@ -6,7 +6,6 @@ import copy
 from typing import Any, Self
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from kmc.bases import Basis, FourierFeatures
 from kmc.checks import Seed, as_generator, check_choice
@@ -18,20 +17,18 @@ from kmc.linalg import eigen_whitening
 from kmc.selection import Numbers
 from kmc.source import SELECTION, Sample, Source, look, open_source
 from kmc.spectral import generator_selection
-from kmc.spectral.along import least_quotient
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.reach import Reach
 from kmc.spectral.sections import Representer, candidates, check_section_parameters, draw_landmarks, whitened_sections
+from kmc.spectral.tails import is_heavy
 from kmc.spectral.trial import TrialSpace, orthonormal
+from kmc.spectral.uncertainty import Uncertainty
 
 SAMPLES_PER_FUNCTION = 10
 """A minimum: more functions could jump across every gap between samples, and give false modes of eigenvalue zero."""
 
-MOST_FOR_STEPS = 5_000
-"""Samples by which modes are tested for steps that the basis cannot represent."""
-
-LEAST_SHARE = 1 / 1.3
-"""Energy of a function of a mode, relative to that of the mode: below it there is a warning."""
+MOST_FOR_SHAPES = 5_000
+"""Samples by which the shapes of the modes are judged."""
 
 SAMPLES_PER_LANDMARK = 4
 """A minimum: samples at landmarks cannot be held out."""
@@ -210,8 +207,8 @@ class DiffusionMap(EigenfunctionMap):
             search.use_all(source)
         self._keep(search, unit)
         self._reach = None if self.landmarks_ is None else Reach.of(self.landmarks_, sample.x)
-        if not search.best.row.pointwise:
-            self._warn_of_steps(sample)
+        if self.n_components_:
+            self._judge(search, sample)
         return self
 
     def schrodinger(self, X: Any, log_density: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -293,17 +290,23 @@ class DiffusionMap(EigenfunctionMap):
         modes, gradients = self._modes_at(X), self.gradient(X)
         return float(np.sum(modes.var(axis=0) / np.mean(np.sum(gradients**2, axis=2), axis=0)))
 
-    def _warn_of_steps(self, sample: Sample) -> None:
-        """Warn if a function of a mode has much less energy than the mode."""
-        x, weights = _points_off(self.landmarks_, sample)
-        if len(x) < 100 or not np.any(weights > 0):
-            return
-        modes, squares = self._modes_at(x), np.sum(self.gradient(x) ** 2, axis=2)
-        shares = np.array([least_quotient(f, s, weights) for f, s in zip(modes.T, squares.T)])
-        for k in np.flatnonzero(shares < LEAST_SHARE):
+    def _judge(self, search: generator_selection.GeneratorSearch, sample: Sample) -> None:
+        """Add what the shapes of the modes say to the errors of the eigenvalues, and warn of those known badly."""
+        row, judged, _, _ = search.best
+        every = -(-len(sample.x) // MOST_FOR_SHAPES)
+        x = sample.x[::every]
+        weights = np.ones(len(x)) if sample.weights is None else sample.weights[::every]
+        modes, squares = self._eigenfunctions(x), np.sum(self.gradient(x) ** 2, axis=2)
+        if not row.pointwise:
+            between, change = self.std_errors_ / self.eigenvalues_, search.sensitivity()[: self.n_components_]
+            known = Uncertainty.of(between, change, modes, squares, weights, len(sample.x) / len(x))
+            self.std_errors_ = self.eigenvalues_ * known.total()
+            if sentence := known.sentence(self.eigenvalues_):
+                warn(sentence + ("" if judged.confirmed() else "; the score does not confirm it either"))
+        if is_heavy(x, modes[:, 0], squares[:, 0], weights, row.pointwise):
             warn(
-                f"eigenvalue {k} is too large: {self.eigenvalues_[k]:.4g}, but a function of this mode alone has "
-                f"{shares[k] * self.eigenvalues_[k]:.4g}, as the basis cannot represent a step; raise n_basis"
+                f"the slowest mode (eigenvalue {self.eigenvalues_[0]:.4g}) lives in a tail that is exponential or "
+                "heavier: such a density may have no gap, and its eigenvalues fall as samples are added"
             )
 
     def _keep(self, search: generator_selection.GeneratorSearch, unit: float) -> None:
@@ -328,12 +331,6 @@ class DiffusionMap(EigenfunctionMap):
                 f"{judged.accepted} of n_components={self.n_components} modes are supported by the samples "
                 f"(rank {row.rank}, bandwidth {row.bandwidth:.3g}): there are no more in eigenvalues_"
             )
-        elif not judged.confirmed():
-            warn(
-                "the score does not confirm the eigenvalues (residuals of L f = λ f bound their relative errors by "
-                f"{', '.join(f'{bound:.2g}' for bound in judged.bounds)}): they are those of the samples alone, and "
-                "too large if the functions cannot represent the modes; use more samples and functions (n_basis)"
-            )
         self.basis_, self.kernel_ = space.basis, kernel_of(self.kernel, row.bandwidth)
         self.landmarks_ = getattr(space.basis, "centers", None)
         self.n_components_ = judged.accepted
@@ -346,15 +343,6 @@ class DiffusionMap(EigenfunctionMap):
         self.poincare_constant_ = 1.0 / self.spectral_gap_
         self.rank_, self.bandwidth_, self.regularization_ = row.rank, row.bandwidth, row.regularization
         self.cv_results_ = search.table()
-
-
-def _points_off(landmarks: np.ndarray | None, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
-    """Some samples that are not landmarks, and their weights; no sample if most are landmarks."""
-    every = -(-len(sample.x) // MOST_FOR_STEPS)
-    x, weights = sample.x[::every], np.ones(len(sample.x)) if sample.weights is None else sample.weights
-    apart = np.full(len(x), np.inf) if landmarks is None else cKDTree(landmarks).query(x)[0]
-    kept = apart > 0
-    return x[kept], weights[::every][kept]
 
 
 def _fourier(

@@ -32,6 +32,9 @@ N_FOLDS = 4
 MOST_FOR_PARTICIPATION = 10_000
 """Samples at which modes are evaluated, to count the points on which they live."""
 
+APART = 1.5
+"""Factor between two bandwidths whose eigenvalues are compared."""
+
 COINCIDENT = 1e-9
 """Distance from a landmark, in median distances, below which a sample is that landmark."""
 
@@ -131,6 +134,8 @@ class GeneratorSearch:
         self._rows: list[Row] = []
         self._found: dict[bool, Candidate] = {}
         self._least: Candidate | None = None
+        self._of: dict[float, np.ndarray] = {}  # eigenvalues of the best candidate of each bandwidth
+        self._chosen: Candidate | None = None  # before all samples were used
 
     @property
     def best(self) -> Candidate:
@@ -150,19 +155,40 @@ class GeneratorSearch:
     def add(self, space: TrialSpace, bandwidth: float) -> None:
         """Add the trial space of a bandwidth."""
         for candidate in self._candidates_in(space, bandwidth, self._sample.source()):
+            if not candidate.row.pointwise:
+                self._of[bandwidth] = candidate.judged.eigenvalues
             best = self._found.get(candidate.row.pointwise)
             if best is None or candidate.judged.better_than(best.judged):
                 self._found[candidate.row.pointwise] = candidate
 
     def use_all(self, source: Source) -> None:
         """Sum over all samples in the best space, and choose the regularization again."""
-        best = self.best
+        best = self._chosen = self.best
         self._rows = [row for row in self._rows if row.bandwidth != best.row.bandwidth]
         self._least = None
         self._found = {
             candidate.row.pointwise: candidate
             for candidate in self._candidates_in(best.space, best.row.bandwidth, source)
         }
+
+    def sensitivity(self) -> np.ndarray:
+        """How much the logarithms of the best candidate's eigenvalues change with the bandwidth, (k,).
+
+        The smaller of the changes to the next wider and the next narrower bandwidth: in the range of good bandwidths
+        one of the two is small. Zero if no others were compared.
+        """
+        chosen = self.best if self._chosen is None else self._chosen
+        own, bandwidth = chosen.judged.eigenvalues, chosen.row.bandwidth
+        wider = [other for other in self._of if other >= APART * bandwidth]
+        narrower = [other for other in self._of if other * APART <= bandwidth]
+        neighbors = [self._of[b] for b in [*sorted(wider)[:1], *sorted(narrower)[-1:]]]
+        if not neighbors or not np.all(own > 0):
+            return np.zeros(len(own))
+        change = np.full(len(own), np.log(AGREEMENT))
+        for other in neighbors:
+            k = min(len(own), len(other))
+            change[:k] = np.minimum(change[:k], np.abs(np.log(np.maximum(other[:k], 1e-300) / own[:k])))
+        return change
 
     def table(self) -> dict[str, np.ndarray]:
         """``cv_results_``."""

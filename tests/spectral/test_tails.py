@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+from kmc.spectral.tails import distance_along, is_heavy
+
+N = 2000
+ONES = np.ones(N)
+
+
+def judge(x, with_score=False):
+    """The first mode of a symmetric density is odd and increasing: about x itself, as far as tails go."""
+    return is_heavy(x, x[:, 0], ONES, ONES, with_score)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_normal_and_lighter_tails(seed):
+    rng = np.random.default_rng(seed)
+    assert not judge(rng.standard_normal((N, 1)))
+    assert not judge(rng.standard_normal((N, 30)))
+    assert not judge(rng.uniform(-1, 1, (N, 2)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_exponential_and_heavier_tails(seed):
+    rng = np.random.default_rng(seed)
+    assert judge(rng.laplace(size=(N, 1)))
+    assert judge(rng.standard_t(4, (N, 2)))
+    assert judge(rng.standard_t(2, (N, 1)), with_score=True)
+
+
+def test_a_mode_that_grows_along_the_tail():
+    """sinh(x / 2) for exponential tails, with samples that alone do not show it."""
+    x = np.clip(np.random.default_rng(0).laplace(size=(N, 1)), -4, 4)
+    f, slope = np.sinh(x[:, 0] / 2), np.cosh(x[:, 0] / 2) / 2
+    assert is_heavy(x, f, slope**2, ONES, False)
+
+
+def test_a_rare_state_is_no_tail():
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random((N, 1)) < 0.04, 6.0, 0.0) + 0.5 * rng.standard_normal((N, 1))
+    f, slope = np.tanh(2 * (x[:, 0] - 3)), 2 / np.cosh(2 * (x[:, 0] - 3)) ** 2
+    assert not is_heavy(x, f, slope**2, ONES, False)
+
+
+def test_weights():
+    """A normal distribution from samples of a Laplace distribution; too few samples say nothing."""
+    x = np.random.default_rng(1).laplace(scale=1.5, size=(20 * N, 1))
+    weights = np.exp(np.abs(x[:, 0]) / 1.5 - x[:, 0] ** 2 / 2)
+    ones = np.ones(len(x))
+    assert is_heavy(x, x[:, 0], ones, ones, False)
+    assert not is_heavy(x, x[:, 0], ones, weights, False)
+    assert not is_heavy(x[:50], x[:50, 0], ones[:50], ones[:50], False)
+
+
+def test_distance_along():
+    x = np.random.default_rng(0).standard_normal(N)
+    along = distance_along(np.tanh(x), 1 / np.cosh(x) ** 4)
+    inner = np.abs(x) < 1.5
+    assert np.corrcoef(along[inner], x[inner])[0, 1] > 0.999
+    assert np.ptp(along[inner]) == pytest.approx(np.ptp(x[inner]), rel=0.05)
