@@ -20,7 +20,7 @@ from kmc.spectral import generator_selection
 from kmc.spectral.eigenfunctions import EigenfunctionMap
 from kmc.spectral.reach import Reach
 from kmc.spectral.sections import Representer, candidates, check_section_parameters, draw_landmarks, whitened_sections
-from kmc.spectral.tails import is_heavy
+from kmc.spectral.tails import is_flat, is_heavy
 from kmc.spectral.trial import TrialSpace, orthonormal
 from kmc.spectral.uncertainty import Uncertainty
 
@@ -60,7 +60,7 @@ class DiffusionMap(EigenfunctionMap):
         ∇log p, points (n, d) to (n, d): the target's own or a score estimator (fitted to X if it is not fitted yet).
         Where residuals of L f = λ f on held-out samples confirm them, the eigenvalues are those of the generator
         applied at each sample, which is exact if the eigenfunctions are in the basis. Otherwise they are those of the
-        samples alone, with a :class:`kmc.KmcWarning`.
+        samples alone (``cv_results_`` says which).
     normals : callable, optional
         Points (n, d) to unit normals (n, d), or to c orthonormal ones (n, d, c), of a manifold that contains the data:
         only tangential gradients count.
@@ -74,8 +74,9 @@ class DiffusionMap(EigenfunctionMap):
     eigenvalues_ : ndarray, shape (k,)
         Without the constant's zero, the slowest mode first; in 1 / (unit of x)².
     std_errors_ : ndarray, shape (k,)
-        Of the eigenvalues: by jackknife over four folds, and half of the difference between the Ritz value and the
-        Rayleigh quotient on held-out samples.
+        Of the eigenvalues: by jackknife over four folds, half of the difference between the Ritz value and the Rayleigh
+        quotient on held-out samples, and, unless a score confirms them, the error of an energy to which few samples
+        contribute, the change with the bandwidth, and how far functions of the mode stay below its energy.
     n_components_ : int
         Number k of modes that the samples support; zero, with a warning, if there is none.
     spectral_gap_, poincare_constant_ : float
@@ -117,10 +118,13 @@ class DiffusionMap(EigenfunctionMap):
     center. If fewer than ``n_components`` modes are accepted, fewer are returned, with a :class:`kmc.KmcWarning`. If
     there is none, or if another setting shows a much slower one, a warning says that the samples hardly support any.
 
+    A warning names the eigenvalues that are known badly: those with a relative standard error above .33, which may be
+    off by a factor of 1.5 or more. Most are those of narrow wells with few samples between them.
+
     What samples cannot show: regions without samples (samples that are all in one of two wells have the spectrum of
-    that well). Without a score, modes too sharp for the functions, such as a narrow barrier in ten dimensions, have too
-    large eigenvalues; there is a warning where a function of a mode has much less energy than the mode. Densities with
-    power-law tails have no gap; the values are those of modes that the samples resolve.
+    that well). Densities with exponential tails have a continuous spectrum, and those with heavier tails no gap: the
+    values are those of modes that the samples resolve, and there is a warning where the slowest mode lives in such a
+    tail.
 
     Examples
     --------
@@ -180,8 +184,8 @@ class DiffusionMap(EigenfunctionMap):
         Warns
         -----
         KmcWarning
-            The samples support fewer modes than ``n_components``, or hardly any; a score does not confirm them; or the
-            basis cannot represent a mode.
+            The samples support fewer modes than ``n_components``, or hardly any; eigenvalues are uncertain; or the
+            slowest mode lives in a tail that is exponential or heavier.
         """
         check_section_parameters(self)
         check_choice(self, "basis", BASES)
@@ -292,7 +296,7 @@ class DiffusionMap(EigenfunctionMap):
 
     def _judge(self, search: generator_selection.GeneratorSearch, sample: Sample) -> None:
         """Add what the shapes of the modes say to the errors of the eigenvalues, and warn of those known badly."""
-        row, judged, _, _ = search.best
+        row, judged, space, _ = search.best
         every = -(-len(sample.x) // MOST_FOR_SHAPES)
         x = sample.x[::every]
         weights = np.ones(len(x)) if sample.weights is None else sample.weights[::every]
@@ -303,7 +307,11 @@ class DiffusionMap(EigenfunctionMap):
             self.std_errors_ = self.eigenvalues_ * known.total()
             if sentence := known.sentence(self.eigenvalues_):
                 warn(sentence + ("" if judged.confirmed() else "; the score does not confirm it either"))
-        if is_heavy(x, modes[:, 0], squares[:, 0], weights, row.pointwise):
+        if row.pointwise and space.score is not None:
+            no_gap = is_flat(x, modes[:, 0], space.score(x), weights)
+        else:
+            no_gap = is_heavy(x, modes[:, 0], squares[:, 0], weights)
+        if no_gap:
             warn(
                 f"the slowest mode (eigenvalue {self.eigenvalues_[0]:.4g}) lives in a tail that is exponential or "
                 "heavier: such a density may have no gap, and its eigenvalues fall as samples are added"

@@ -19,9 +19,12 @@ MOST_KURTOSIS_ALONG = 3.8
 MOST_ERRORS = 4.0
 """Standard errors √(24/n) by which the kurtosis of the samples, in the direction of the mode, may exceed 3."""
 
-SLACK_WITH_SCORE = 2.0
-"""Factor on the first two limits where modes are eigenfunctions of the generator applied at each sample: they are not
-flattened in tails with few samples."""
+LEAST_GROWTH = 0.45
+"""Power of the distance with which the score grows: 1 for a normal distribution, 0 in an exponential tail; with the
+distances below, .25 to .3 for a hyperbolic distribution, .33 to .39 for a Student-t with 5 degrees of freedom."""
+
+MIDDLE, OUTER = (0.4, 0.6), (0.9, 1.0)
+"""Quantiles of the distances between which the score grows."""
 
 LEAST_SPREAD = 0.4
 """Variance of exceedances, in squares of their mean: 1 in an exponential tail, .7 in a normal one, less in a state."""
@@ -35,7 +38,7 @@ LEAST_CORRELATION = 0.5
 LEAST_SAMPLES = 100
 
 
-def is_heavy(x: np.ndarray, f: np.ndarray, squares: np.ndarray, weights: np.ndarray, with_score: bool) -> bool:
+def is_heavy(x: np.ndarray, f: np.ndarray, squares: np.ndarray, weights: np.ndarray) -> bool:
     """Whether a mode grows along a tail that is about exponential, or heavier.
 
     Parameters
@@ -44,23 +47,37 @@ def is_heavy(x: np.ndarray, f: np.ndarray, squares: np.ndarray, weights: np.ndar
         Samples.
     f, squares, weights : ndarray, shape (n,)
         The mode and |∇f|² at the samples.
-    with_score : bool
-        Whether the generator was applied at each sample.
     """
     if np.count_nonzero(weights) < LEAST_SAMPLES:
         return False
-    if np.ptp(weights) > 0:  # as many samples, of equal weight
-        drawn = np.searchsorted(np.cumsum(weights) / weights.sum(), (np.arange(len(f)) + 0.5) / len(f))
+    if np.ptp(weights) > 0:
+        drawn = _equal(weights)
         x, f, squares = x[drawn], f[drawn], squares[drawn]
-    along, slack = distance_along(f, squares), SLACK_WITH_SCORE if with_score else 1.0
-    grows = kurtosis(f) > slack * MOST_KURTOSIS or kurtosis(along) > slack * MOST_KURTOSIS_ALONG
+    along = distance_along(f, squares)
+    grows = kurtosis(f) > MOST_KURTOSIS or kurtosis(along) > MOST_KURTOSIS_ALONG
     if grows and _least_spread(along, f) > LEAST_SPREAD:
         return True
-    direction = (x - x.mean(axis=0)) @ ((x - x.mean(axis=0)).T @ f)
-    if with_score or abs(np.corrcoef(direction, f)[0, 1]) < LEAST_CORRELATION:
+    direction = (x - x.mean(axis=0)) @ _direction(x, f)
+    if abs(np.corrcoef(direction, f)[0, 1]) < LEAST_CORRELATION:
         return False
     excess = kurtosis(direction) - 3
     return excess > MOST_ERRORS * np.sqrt(24 / len(f)) and _least_spread(direction, direction) > LEAST_SPREAD
+
+
+def is_flat(x: np.ndarray, f: np.ndarray, score: np.ndarray, weights: np.ndarray) -> bool:
+    """Whether the score (n, d) at samples hardly grows in the direction of a mode: what the tail is, from the score."""
+    if np.count_nonzero(weights) < LEAST_SAMPLES:
+        return False
+    drawn = _equal(weights)
+    x, f, score = x[drawn], f[drawn], score[drawn]
+    along = _direction(x, f)
+    distance = x @ along - np.median(x @ along)
+    inward, order = -(score @ along) * np.sign(distance), np.argsort(np.abs(distance))
+    middle, outer = (order[int(low * len(f)) : int(high * len(f))] for low, high in (MIDDLE, OUTER))
+    if inward[middle].mean() <= 0 or inward[outer].mean() <= 0:
+        return False
+    growth = np.log(inward[outer].mean() / inward[middle].mean())
+    return growth < LEAST_GROWTH * np.log(np.abs(distance[outer]).mean() / np.abs(distance[middle]).mean())
 
 
 def distance_along(f: np.ndarray, squares: np.ndarray) -> np.ndarray:
@@ -80,6 +97,17 @@ def kurtosis(values: np.ndarray) -> float:
     """Fourth moment about the mean, in squares of the variance."""
     squares = (values - values.mean()) ** 2
     return float(np.mean(squares**2) / np.mean(squares) ** 2)
+
+
+def _equal(weights: np.ndarray) -> np.ndarray:
+    """As many samples, of equal weight."""
+    return np.searchsorted(np.cumsum(weights) / weights.sum(), (np.arange(len(weights)) + 0.5) / len(weights))
+
+
+def _direction(x: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Unit vector along the covariance of the samples with a mode."""
+    covariance = (x - x.mean(axis=0)).T @ (f - f.mean())
+    return covariance / max(np.linalg.norm(covariance), 1e-300)
 
 
 def _least_spread(values: np.ndarray, f: np.ndarray) -> float:
