@@ -138,6 +138,9 @@ class DiffusionMap(EigenfunctionMap):
     (2000, 2)
     """
 
+    n_components_: int
+    std_errors_: np.ndarray
+
     @renamed_arguments(score="score_function")
     def __init__(
         self,
