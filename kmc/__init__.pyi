@@ -10,6 +10,8 @@ from kmc._version import __version__ as __version__
 from kmc.diagnostics.summary import summary as summary
 from kmc.errors import EvaluationError as EvaluationError
 from kmc.errors import KmcWarning as KmcWarning
+from kmc.mcmc import HMC as HMC
+from kmc.mcmc import NUTS as NUTS
 from kmc.mcmc import AdaptiveLangevin as AdaptiveLangevin
 from kmc.mcmc import AdaptiveMetropolis as AdaptiveMetropolis
 from kmc.mcmc import AskTell as AskTell

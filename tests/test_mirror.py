@@ -28,7 +28,7 @@ HELPERS = {
     "diagnostics": "columns coordinates langevin mode_verdicts",
     "forms": "scatter sums",
     "kernels": "profiles",
-    "mcmc": "adapting affine base gaps joined_modes lanes learned_density mode_mixture old_kernel_hmc "
+    "mcmc": "adapting affine base gaps hmc_adaptation joined_modes lanes learned_density mode_mixture old_kernel_hmc "
     "random_walk score_mixture temperature_ladder",
     "plots": "style",
     "readout": "annealing estimate evaluated means quantities transitions",

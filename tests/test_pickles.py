@@ -178,6 +178,8 @@ CASES = {
     kmc.AskTell: lambda: ([an_asking_state()], lambda state: (state.ask(), state.positions)),
     kmc.Kameleon: lambda: ([kmc.Kameleon(max_states=50)], draws_of_it),
     kmc.Tempered: lambda: ([kmc.Tempered(kmc.Kameleon(max_states=50), temperatures=(1, 3))], draws_of_it),
+    kmc.HMC: lambda: ([kmc.HMC(np.negative)], draws_of_it),
+    kmc.NUTS: lambda: ([kmc.NUTS(np.negative, max_depth=4)], draws_of_it),
     kmc.moves.DifferentialEvolution: lambda: ([kmc.moves.DifferentialEvolution()], itself),
     kmc.moves.Snooker: lambda: ([kmc.moves.Snooker()], itself),
     kmc.moves.RandomWalk: lambda: ([kmc.moves.RandomWalk()], itself),

@@ -8,8 +8,10 @@ from kmc.mcmc.alternation import Cycle, Mixture
 from kmc.mcmc.ask_tell import AskTell
 from kmc.mcmc.base import Sampler, SamplerSetup, SamplerState, Step
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance
+from kmc.mcmc.hmc import HMC
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMC
+from kmc.mcmc.nuts import NUTS
 from kmc.mcmc.old_kernel_hmc import kernel_or_score_hmc
 from kmc.mcmc.parallel_tempering import Tempered
 from kmc.mcmc.random_walk import RandomWalkMetropolis
@@ -27,9 +29,15 @@ SAMPLERS: dict[str, type] = {
         Tempered,
     )
 }
-"""Samplers by the name that :func:`kmc.sample` takes; :class:`ScoreHMC` is not among them, as it needs an estimator."""
+"""Samplers by the name that :func:`kmc.sample` takes.
+
+:class:`ScoreHMC` is not among them, as it needs an estimator; nor are :class:`HMC` and :class:`NUTS`, which need a
+gradient.
+"""
 
 __all__ = [
+    "HMC",
+    "NUTS",
     "SAMPLERS",
     "AdaptiveLangevin",
     "AdaptiveMetropolis",

@@ -23,6 +23,8 @@ MOVES = (
     "independence",
     "kameleon",
     "langevin",
+    "hmc",
+    "nuts",
 )
 """Names of the kinds of move; a draw's ``move`` statistic is an index into this tuple."""
 

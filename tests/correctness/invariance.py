@@ -18,6 +18,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,10 @@ from kmc.mcmc.adaptive_langevin import AdaptiveLangevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance
+from kmc.mcmc.hmc import PathProposer
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMC
+from kmc.mcmc.nuts import NUTS
 from kmc.mcmc.parallel_tempering import TemperedState
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import RandomWalkMetropolis
@@ -39,6 +42,7 @@ from kmc.mcmc.score_field import Field
 from kmc.mcmc.score_mixture import ScoreMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.temperature_ladder import TemperatureLadder
+from kmc.mcmc.user_gradient import UserGradient
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore
 from kmc.surrogates import FitOptions, fit_surrogate
@@ -303,6 +307,49 @@ def learned(case: Case, sampler: Any, sweeps: int = SWEEPS):
     return proposals_of(case, learned_proposer(case, sampler).propose, sweeps)
 
 
+def slope_of_another(case: Case):
+    """The gradient of a Gaussian that fits something else."""
+    return UserGradient(lambda x: -(x - case._center - 0.2 * case.scale) / (0.9 * case.scale) ** 2)
+
+
+def steps_of(case: Case, step_size: float) -> Any:
+    """As after warm-up."""
+    return SimpleNamespace(step_size=step_size, sd=0.7 * case.scale)
+
+
+def paths(case: Case, sweeps: int = SWEEPS):
+    """HMC along a wrong gradient."""
+    proposer = PathProposer(slope_of_another(case), steps_of(case, 0.25), length=0.5, chains=1)
+    return proposals_of(case, proposer.propose, sweeps)
+
+
+def trees(case: Case, sweeps: int = 2):
+    """NUTS along a wrong gradient."""
+
+    def step(rng, x):
+        setup = SamplerSetup(
+            dim=case.dim,
+            chains=len(x),
+            initial=x,
+            initial_log_density=case.values(x),
+            draws=sweeps,
+            warmup=0,
+            max_evaluations=None,
+            seed=np.random.SeedSequence(int(rng.integers(2**31))),
+        )
+        process = NUTS(slope_of_another(case), max_depth=3).start(setup)
+        process._check, process._adaptation = None, steps_of(case, 0.5)
+        process._walkers = Walkers([rng] * len(x), x, case.values(x))
+        process._gradients = [process._gradient(row) for row in x]
+        made = []
+        while len(made) < sweeps:
+            record = process.advance(case.values(process.propose()))
+            made += [] if record is None else [record]
+        return made[-1].position
+
+    return step
+
+
 STRETCH = 2.0
 
 
@@ -412,6 +459,8 @@ MOVES: dict[str, Callable[[Case], Any]] = {
     "moves from outside": added_moves,
     "langevin": lambda c: learned(c, AdaptiveLangevin(GaussianScore())),
     "delayed acceptance": lambda c: learned(c, DelayedAcceptance(estimator=GaussianScore())),
+    "hmc": paths,
+    "nuts": trees,
     "parallel tempering": tempered,
     "frozen process": frozen_chains,
 }

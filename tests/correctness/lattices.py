@@ -6,7 +6,7 @@ rounding. They are called by ``test_enumeration.py``, and by ``test_mutations.py
 
 import copy
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -19,16 +19,19 @@ from kmc.mcmc.alternation import AlternatingProposer
 from kmc.mcmc.archive_moves import differential_evolution, snooker
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import ScreenedProposer
+from kmc.mcmc.hmc import PathProposer, Phase, leapfrog
 from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.learned_density import Learned
 from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.nuts import Point, Tree
 from kmc.mcmc.parallel_tempering import TemperedState
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.score_field import Field
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.temperature_ladder import TemperatureLadder
 from kmc.mcmc.tempering import COLD, Tempering
+from kmc.mcmc.user_gradient import UserGradient
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore
 from kmc.surrogates.jit_state import SurrogateJitState
@@ -217,7 +220,7 @@ def check_volumes(move, dim: int) -> None:
 
 
 class _Given:
-    """A generator with given normal numbers."""
+    """A generator with given normal numbers, and the middle of each interval."""
 
     def __init__(self, normals):
         self._normals = iter(normals)
@@ -227,6 +230,10 @@ class _Given:
         normal = next(self._normals)
         assert normal.shape == (size,)
         return normal
+
+    def uniform(self, low: float, high: float) -> float:
+        """The middle."""
+        return 0.5 * (low + high)
 
 
 def check_densities(lattice: Lattice, propose, density, normals) -> None:
@@ -310,6 +317,64 @@ def check_langevin() -> None:
         return langevin(learned, x, rng.standard_normal(2), step_size=step_size)
 
     check_densities(lattice, propose, density, lambda x, y: [(whitening(y[None])[0] - mean(x)) / step_size])
+
+
+def check_hmc() -> None:
+    """A path of one leapfrog step along a gradient that belongs to another density."""
+    lattice, sd, step_size = grid(), np.array([1.3, 0.8]), 0.9
+
+    def slope(x):
+        return -(x - 1.0) / np.array([1.5, 0.7]) - 0.1 * x[::-1]
+
+    adaptation: Any = SimpleNamespace(step_size=step_size, sd=sd)
+    proposer = PathProposer(UserGradient(slope), adaptation, length=step_size, chains=1)
+
+    def mean(x):
+        return x + 0.5 * (step_size * sd) ** 2 * slope(x)
+
+    def density(x, y):
+        return stats.multivariate_normal(mean(x), np.diag((step_size * sd) ** 2)).pdf(y)
+
+    check_densities(lattice, proposer.propose, density, lambda x, y: [(y - mean(x)) / (step_size * sd)])
+
+
+def check_nuts(max_depth: int = 3) -> None:
+    """``Tree`` on one orbit of leapfrog steps, whose points have any densities; it is zero at the ends of the orbit.
+
+    The orbit is that of a pendulum with nine points in a period, so that paths also end because they turn.
+    """
+    step, n = np.array([0.7]), 11
+    orbit = [Phase(np.array([0.3]), np.array([1.1]), np.array([-0.3]))]
+    for _ in range(n - 1):
+        found = leapfrog(np.negative, orbit[-1], step=step, n_steps=1)
+        assert found is not None
+        orbit.append(found)
+    x = np.array([phase.x[0] for phase in orbit])
+    values = np.random.default_rng(5).normal(0.0, 1.0, n)
+    values[[0, -1]] = -np.inf
+
+    def index(at):
+        i = int(np.argmin(np.abs(x - at)))
+        return i if abs(x[i] - at) < 1e-9 else None
+
+    def step_from(rng, i):
+        tree = Tree(Point(*orbit[i], values[i]))
+        while not tree.done:
+            (at,) = tree.ask(rng, step)
+            j = index(at)
+            value = -np.inf if j is None else float(values[j])
+            tree.tell(rng, value, np.array([-at]), step=step, max_depth=max_depth)
+        j = index(tree.chosen.x[0])
+        assert j is not None and tree.chosen.log_density == values[j] and tree.moved == (i != j)
+        np.testing.assert_allclose(tree.chosen.momentum, orbit[j].momentum, atol=1e-9)
+        return j
+
+    mass = np.exp(values - 0.5 * np.array([phase.momentum[0] for phase in orbit]) ** 2)
+    matrix = np.zeros((n, n))
+    for i in range(1, n - 1):
+        for probability, j in outcomes(lambda rng, i=i: step_from(rng, i)):
+            matrix[i, j] += probability
+    assert_stationary(matrix[1:-1, 1:-1], mass[1:-1])
 
 
 def check_screening() -> None:

@@ -12,12 +12,14 @@ from kmc.mcmc.walkers import Walkers, requested
 from tests.correctness.lattices import (
     HOT,
     check_evolution,
+    check_hmc,
     check_independence,
     check_kameleon,
     check_ladder,
     check_langevin,
     check_mixture_of_samplers,
     check_noisy_target,
+    check_nuts,
     check_plan,
     check_process,
     check_screening,
@@ -116,6 +118,15 @@ def test_kameleon():
 
 def test_langevin():
     check_langevin()
+
+
+def test_hmc():
+    check_hmc()
+
+
+@pytest.mark.parametrize("max_depth", [1, 2, 3])
+def test_nuts(max_depth):
+    check_nuts(max_depth)
 
 
 def test_delayed_acceptance():

@@ -14,9 +14,11 @@ from kmc.mcmc.adaptive_langevin import AdaptiveLangevin, langevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.mcmc.alternation import AlternatingProposer
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance, ScreenedProposer
+from kmc.mcmc.hmc import PathProposer
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.nuts import Point, Tree
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.walkers import Walkers
@@ -28,19 +30,23 @@ from tests.correctness.invariance import (
     case,
     frozen_chains,
     learned,
+    paths,
     runs,
     snookers,
     tempered,
+    trees,
 )
 from tests.correctness.lattices import (
     HOT,
     NOISE,
     NOISE_SHARES,
+    check_hmc,
     check_independence,
     check_kameleon,
     check_langevin,
     check_mixture_of_samplers,
     check_noisy_target,
+    check_nuts,
     check_plan,
     check_process,
     check_screening,
@@ -257,6 +263,44 @@ def test_a_choice_of_samplers_by_the_state_is_seen(monkeypatch):
     monkeypatch.setattr(AlternatingProposer, "propose", propose)
     with pytest.raises(**NOT_EXACT):
         check_mixture_of_samplers()
+
+
+# Gradients of the user's
+
+
+def test_a_path_without_its_momenta_is_seen(monkeypatch):
+    right = PathProposer.propose
+
+    def propose(self, rng, x):
+        return right(self, rng, x)._replace(log_ratio=0.0)
+
+    monkeypatch.setattr(PathProposer, "propose", propose)
+    with pytest.raises(**NOT_EXACT):
+        check_hmc()
+    for name in ("student-t", "log-gamma"):
+        with pytest.raises(**CHANGED):
+            case(name).check(paths(case(name), sweeps=12))
+
+
+def test_a_tree_without_its_energies_is_seen(monkeypatch):
+    monkeypatch.setattr(Point, "energy", property(lambda self: 0.0 if np.isfinite(self.log_density) else np.inf))
+    with pytest.raises(**NOT_EXACT):
+        check_nuts()
+    for name in ("gaussian", "ring"):
+        with pytest.raises(**CHANGED):
+            case(name).check(trees(case(name)))
+
+
+def test_a_tree_that_always_takes_the_new_half_is_seen(monkeypatch):
+    right = Tree._join
+
+    def join(self, rng, step, max_depth):
+        self._log_weight = -np.inf
+        right(self, rng, step, max_depth)
+
+    monkeypatch.setattr(Tree, "_join", join)
+    with pytest.raises(**NOT_EXACT):
+        check_nuts()
 
 
 # Parallel tempering

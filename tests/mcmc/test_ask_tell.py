@@ -16,6 +16,14 @@ from kmc.targets.toys import Banana
 TARGET = Banana(2, b=0.03)
 FIT = FitOptions(n_basis=25, bandwidths=(1.2, 2.0))
 START = np.random.default_rng(3).normal(0, 4, (4, 2))
+
+
+def slope(x):
+    """The gradient of the target."""
+    r = x[1] + 0.03 * x[0] ** 2 - 3.0
+    return np.array([-x[0] / 100 - 0.06 * r * x[0], -r])
+
+
 EVERY = {
     "kernel-hmc": kmc.KernelHMC(min_warmup_evaluations=200, fit=FIT),
     "score-hmc": kmc.ScoreHMC(
@@ -27,6 +35,8 @@ EVERY = {
     "kameleon": kmc.Kameleon(max_states=100),
     "random-walk": kmc.RandomWalkMetropolis(),
     "tempered": kmc.Tempered(temperatures=3),
+    "hmc": kmc.HMC(slope),
+    "nuts": kmc.NUTS(slope),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 
@@ -40,7 +50,7 @@ def started(sampler=kmc.AdaptiveMetropolis(), **options):  # noqa: B008
 
 
 def test_every_sampler_is_here():
-    assert set(EVERY) == {*SAMPLERS, "score-hmc"}
+    assert set(EVERY) == {*SAMPLERS, "score-hmc", "hmc", "nuts"}
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -1,0 +1,93 @@
+"""The gradient that a user gives to HMC and NUTS: counted, checked for its shape, and once against differences."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kmc.errors import KmcWarning
+
+_STEP = 1e-4  # of differences, relative to the spread of the start points
+_SMALL = 0.1  # a slope whose terms cancel to less than this part of them is compared with that part
+_WRONG = 0.05  # relative error of a slope that causes a warning
+
+
+class UserGradient:
+    """The user's function, x (d,) -> (d,).
+
+    Attributes
+    ----------
+    n_calls : int
+    """
+
+    def __init__(self, function: Callable[[np.ndarray], Any]):
+        self._function = function
+        self.n_calls = 0
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """The gradient at x (d,); ValueError for another shape, or for something other than numbers."""
+        self.n_calls += 1
+        returned = self._function(x.copy())
+        expected = f"expected the gradient of the log-density, an array of shape {x.shape}"
+        try:
+            gradient = np.array(returned, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"gradient returned {returned!r} at {x.tolist()}: {expected}") from error
+        if gradient.shape != x.shape:
+            raise ValueError(f"gradient returned an array of shape {gradient.shape} at {x.tolist()}: {expected}")
+        return gradient
+
+
+class GradientCheck:
+    """A gradient's slope at each start point, in a random direction, against a central difference.
+
+    Parameters
+    ----------
+    gradient : UserGradient
+    x : ndarray, shape (k, d)
+    spread : ndarray, shape (d,)
+        Of the start points.
+    rng : Generator
+
+    Attributes
+    ----------
+    points : ndarray, shape (2 k, d)
+        Where the log-density is needed.
+    """
+
+    def __init__(self, gradient: UserGradient, x: np.ndarray, *, spread: np.ndarray, rng: np.random.Generator):
+        steps = rng.standard_normal(x.shape)
+        steps *= _STEP * spread / np.linalg.norm(steps, axis=1, keepdims=True)
+        self.points = np.vstack([x + steps, x - steps])
+        gradients = np.array([gradient(row) for row in x])
+        self._slopes = 2.0 * np.sum(gradients * steps, axis=1)
+        self._sizes = 2.0 * np.linalg.norm(gradients * steps, axis=1)
+
+    def warn(self, values: np.ndarray) -> float:
+        """Compare with the log-densities (2 k,) of the points: the largest relative error; KmcWarning if it is large.
+
+        NaN if the density is zero near all start points.
+        """
+        above, below = np.split(values, 2)
+        inside = np.isfinite(above) & np.isfinite(below)
+        if not np.any(inside):
+            return float("nan")
+        differences = above[inside] - below[inside]
+        slopes, sizes = self._slopes[inside], np.maximum(np.abs(differences), _SMALL * self._sizes[inside])
+        relative = np.abs(slopes - differences) / np.where(sizes > 0, sizes, 1.0)
+        relative[~np.isfinite(slopes)] = np.inf
+        i = int(np.argmax(relative))
+        worst = float(relative[i])
+        if worst > _WRONG:
+            warnings.warn(
+                f"The gradient disagrees with differences of the log-density at the start: in one direction the change "
+                f"is {differences[i]:.3g}, and {slopes[i]:.3g} by the gradient. Draws are right for any "
+                "gradient, but a wrong one makes the sampler slow. Check its sign, and that it is the gradient of what "
+                "is sampled: of the unconstrained vector, with the prior and the log-Jacobian.",
+                KmcWarning,
+                stacklevel=2,
+            )
+        return worst
