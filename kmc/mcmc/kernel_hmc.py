@@ -25,12 +25,13 @@ from kmc.mcmc.mixture_tuner import MixtureTuner, MoveProbabilities
 from kmc.mcmc.mode_mixture import ModeMixture
 from kmc.mcmc.modes import ModeSearch
 from kmc.mcmc.moves import Move, as_moves, propose_one_of
-from kmc.mcmc.proposal_mixture import ProposalMixture
+from kmc.mcmc.proposal_mixture import SURROGATE_MOVES, ProposalMixture
 from kmc.mcmc.schedule import Round, Schedule, default_budget
 from kmc.mcmc.small_budget import burn_in, first_fit
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
+from kmc.mcmc.trust_region import within_trust_region
 from kmc.mcmc.two_gaussians import two_gaussians_instead
 from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested
 from kmc.surrogates import Density, FitOptions, values_needed
@@ -43,8 +44,6 @@ _RENEWAL = 40  # archive moves between renewals of the archive, until there is a
 _RECENT = 0.6  # last part of the sweeps of warm-up, in whose states the main phase starts (prototypes)
 _LOST = 15.0  # nats, plus one per dimension, below the median of the others: such a walker is moved (prototypes)
 _LONG_STAY = 40  # sweeps in one state, after which it is moved too, if values are noisy (tried: noisy targets)
-
-_SURROGATE_MOVES = (MOVES.index("surrogate"), MOVES.index("tempered-surrogate"))
 
 
 @renamed_fields(
@@ -246,6 +245,8 @@ class KernelHMCState:
             self._proposal(rng, x, tempering)
             for rng, x, tempering in zip(self._walkers.rngs, self._walkers.x, self._temperings, strict=True)
         ]
+        if not self._frozen:
+            self._proposals = within_trust_region(self._proposals, self._walkers.x, self._trainer.history)
         self._probes = self._new_probes()
         return np.vstack([requested(self._proposals, self.setup.dim), self._probes])
 
@@ -409,7 +410,7 @@ class KernelHMCState:
             if proposal.move >= len(MOVES):  # a move of the user's
                 continue
             chains = self._round.cold if beta == 1.0 else self._round.hot
-            (chains if proposal.move in _SURROGATE_MOVES else self._round.archive).append(float(rate))
+            (chains if proposal.move in SURROGATE_MOVES else self._round.archive).append(float(rate))
 
     # Adaptation
 

@@ -13,7 +13,7 @@ from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
 from kmc.surrogates.fit import Surrogate
 
-SURROGATE, TEMPERED = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
+SURROGATE_MOVES = SURROGATE, TEMPERED = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
 
 
 class InnerChains(Protocol):
