@@ -38,15 +38,24 @@ COLUMNS = (
     "wall",
     "share",
     "share_alone",
+    "unused",
 )
 KEY = COLUMNS[:7]
 
 
 def run_kmc(
-    target: str, price: str, seconds: float, workers: int, chains: int, seed: int, budget: int = BUDGET
+    target: str,
+    price: str,
+    seconds: float,
+    workers: int,
+    chains: int,
+    seed: int,
+    *,
+    prefetch: bool = False,
+    budget: int = BUDGET,
 ) -> dict:
     """One run of kmc with its defaults."""
-    model, pool = problem(target), Workers(workers, PRICES[price](seconds))
+    model, pool = problem(target), Workers(workers, PRICES[price](seconds), prefetch=prefetch)
     initial = model.initial(np.random.default_rng(seed), chains)
     idata = kmc.sample(
         model.log_density,
@@ -61,7 +70,8 @@ def run_kmc(
     )
     draws = idata.posterior["x"].transpose("chain", "draw", ...).values
     alone = None if pool.alone_at is None else pool.share(pool.alone_at)
-    return row_of(pool, draws, idata.attrs["n_evaluations"]) | {"share_alone": alone}
+    found = row_of(pool, draws, idata.attrs["n_evaluations"])
+    return found | {"share_alone": alone, "unused": idata.attrs["n_evaluations_unused"]}
 
 
 def run_emcee(target: str, price: str, seconds: float, workers: int, walkers: int, seed: int, move: str) -> dict:
@@ -87,11 +97,13 @@ def row_of(pool: Workers, draws: np.ndarray, evaluations: int) -> dict:
 
 def cells():
     """Settings of the rows, the most important first."""
+    for sampler in ("kmc", "kmc, prefetch"):
+        for target in ("logistic", "banana-2d", "fitzhugh-nagumo"):
+            yield sampler, target, "lognormal", 1.0, 64, 64, 1
+    for workers in (4, 32):
+        yield "kmc, prefetch", "logistic", "constant", 0.1, workers, 4, 1
     for price, seconds in itertools.product(("lognormal", "constant"), reversed(SECONDS)):
-        for workers in (64, 16, 4):
-            yield "kmc", "logistic", price, seconds, workers, workers, 1
-    for target, seed in itertools.product(("banana-2d", "fitzhugh-nagumo"), (1, 2)):
-        yield "kmc", target, "lognormal", 1.0, 64, 64, seed
+        yield "kmc", "logistic", price, seconds, 64, 64, 1
     for move, walkers in itertools.product(("DEMove", "StretchMove"), (128, 64, 32)):
         for target in ("logistic", "banana-2d"):
             yield f"emcee {move}", target, "lognormal", 1.0, 64, walkers, 1
@@ -100,7 +112,10 @@ def cells():
 def run(cell) -> dict:
     """The row of a cell."""
     sampler, *setting = cell
-    found = run_kmc(*setting) if sampler == "kmc" else run_emcee(*setting, move=sampler.split()[1])
+    if sampler.startswith("kmc"):
+        found = run_kmc(*setting, prefetch=sampler == "kmc, prefetch")
+    else:
+        found = run_emcee(*setting, move=sampler.split()[1])
     return dict(zip(KEY, cell, strict=True)) | found
 
 
@@ -171,7 +186,7 @@ def main() -> None:
     path = RESULTS / "scaling.csv"
     rows = load(path)
     known = {tuple(row[name] for name in KEY) for row in rows}
-    missing = [] if options.report else [cell for cell in cells() if cell not in known][: options.most]
+    missing = [] if options.report else [cell for cell in dict.fromkeys(cells()) if cell not in known][: options.most]
     if missing:
         run_kmc("banana-2d", "constant", 0.0, 4, 4, 0, budget=1500)  # compiles
     for cell in missing:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from kmc.run.executors.usage import Usage
 from kmc.targets.evaluate import evaluate_block
 
 
@@ -43,6 +44,8 @@ class Workers:
         Virtual seconds of an evaluation at x (d,).
     own : float
         Factor on the processor time that the sampler takes itself, before it is added to the clock; 0: not added.
+    prefetch : bool
+        As in :class:`kmc.ProcessExecutor`.
 
     Attributes
     ----------
@@ -54,12 +57,13 @@ class Workers:
         When chains first went on alone.
     """
 
-    def __init__(self, count: int, price: Callable[[np.ndarray], float], own: float = 1.0):
+    def __init__(self, count: int, price: Callable[[np.ndarray], float], own: float = 1.0, *, prefetch: bool = False):
         self.count, self._price, self._own = count, price, own
         self.clock, self.spans, self.alone_at = 0.0, [], None
         self._free = [0.0] * count
         self._running: list[tuple[float, int, int, object]] = []
         self._left = time.process_time()
+        self.prefetch, self.usage = prefetch, Usage(count)
 
     @contextmanager
     def open(self, model) -> Iterator[Workers]:

@@ -85,7 +85,8 @@ class KernelHMC(Startable, metaclass=SplitClass):
     min_warmup_evaluations : int
         Warm-up does not end before this many evaluations, unless the budget is less than three times as many.
     post_freeze_burn_in : int
-        Sweeps between the freeze and the first kept draw.
+        Sweeps between the freeze and the first kept draw, with up to 16 chains; more chains make as many evaluations,
+        but at least five sweeps.
     first_refit : int
         Sweeps before the first refit of the main phase, with vanishing adaptation.
     max_archive : int

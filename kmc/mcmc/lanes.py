@@ -57,6 +57,17 @@ class Lane:
         stats = self._walker.decide(self._proposals, values)
         return Passed(self._walker.sweep(False, stats, 1), self._walker.rngs[0].bit_generator.state)
 
+    def imagine(self, decide: Callable[[float], bool]) -> Lane:
+        """The chain after its current proposal is accepted or rejected: it can propose, but not decide.
+
+        ``decide`` gets the uniform number of the decision, which is known before the value.
+        """
+        (proposal,) = self._proposals
+        lane = Lane(self._propose, self._walker.rngs[0], x=self._walker.x[0], log_density=np.nan)
+        if decide(lane._walker.rngs[0].random()):
+            lane._walker.x[0] = proposal.position
+        return lane
+
 
 class Lanes(NamedTuple):
     """The chains of a sampler."""

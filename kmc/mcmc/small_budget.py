@@ -1,4 +1,4 @@
-"""Budgets of a few hundred evaluations: an earlier first fit, and a shorter burn-in.
+"""Budgets of a few hundred evaluations: an earlier first fit, and a shorter burn-in, as with many chains.
 
 By default a first fit waits for so many values that the warm-up of a small budget would end without a surrogate. A
 quadratic is determined by fewer.
@@ -14,6 +14,8 @@ _SMALL = 2.5  # times the values of a first fit
 _FIRST_FIT = 6  # the first fit is at this fraction of a small budget, ...
 _VALUES_PER_TERM = 2  # ... if there are so many values for each term of a quadratic: with fewer it did not help
 _BURN_IN = 16  # fraction of the budget that burn-in may then take
+_FEW_CHAINS = 16  # more chains make as many evaluations in burn-in as so many (set by hand), ...
+_LEAST_SWEEPS = 5  # ... but not fewer sweeps
 
 
 def first_fit(dim: int, budget: int | None) -> int:
@@ -33,7 +35,11 @@ def first_fit(dim: int, budget: int | None) -> int:
 
 
 def burn_in(sweeps: int, budget: int | None, setup: SamplerSetup) -> int:
-    """Sweeps between warm-up and the first draw: at most those of a given warm-up, and few after an early first fit."""
+    """Sweeps between warm-up and the first draw: at most those of a given warm-up, and few after an early first fit.
+
+    ``sweeps`` is that of few chains; many chains make fewer sweeps and as many evaluations.
+    """
+    sweeps = min(sweeps, max(_LEAST_SWEEPS, -(-sweeps * _FEW_CHAINS // setup.chains)))
     if setup.warmup is not None:
         return min(sweeps, setup.warmup)
     if budget is None or first_fit(setup.dim, budget) == values_needed(setup.dim):

@@ -9,6 +9,7 @@ of workers and order in which values return.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.mcmc.lanes import Lane, Passed
+from kmc.run.guesses import Guesses
 from kmc.targets.evaluate import Evaluation, Stream
 from kmc.targets.returned import Failure
 from kmc.threads import single_threaded
@@ -51,6 +53,8 @@ class Ahead:
         Returns the current limits.
     recall : callable, optional
         ``recall(chain, x)`` gives an evaluation that an earlier session made, or None.
+    workers : int
+        Idle ones of so many workers evaluate points that chains will probably need; 0: none do.
     """
 
     def __init__(
@@ -59,9 +63,13 @@ class Ahead:
         stream: Stream,
         limits: Callable[[], Limits],
         recall: Callable[[int, np.ndarray], Evaluation | None] = lambda chain, x: None,
+        *,
+        workers: int = 0,
     ):
         self._stream, self._limits, self._recall = stream, limits, recall
         self._chains = [_Chain(i, lane) for i, lane in enumerate(lanes)]
+        self._guesses, self._workers = Guesses(stream, len(lanes)), workers
+        self._n_under_way = 0  # without guesses
         self._still = deque([0] * (LEAD + 1))  # chains known to need no evaluation, in each of the coming sweeps
 
     def sweep(self) -> list[Made] | None:
@@ -73,8 +81,9 @@ class Ahead:
                     self._go_on()  # the cost of the sweep is known by now
                     if not any(chain.waiting for chain in self._chains):
                         break
+                self._guess()
                 for key, outcome in self._stream.ready():
-                    self._take(self._chains[key], outcome)
+                    self._take(key, outcome)
         if not all(chain.made for chain in self._chains):
             return None
         self._still.rotate(-1)
@@ -96,6 +105,11 @@ class Ahead:
         begun = sum(made.point is not None for chain in self._chains for made in chain.made)
         return begun + sum(chain.waiting for chain in self._chains)
 
+    @property
+    def n_unused(self) -> int:
+        """Evaluations at points that no chain has come to."""
+        return self._guesses.n_begun - self._guesses.n_used
+
     def _go_on(self) -> None:
         limits = self._limits()
         idle = [chain for chain in self._chains if not chain.waiting]
@@ -105,13 +119,35 @@ class Ahead:
             if not (chain.made or chain.waiting):  # now that all have proposed, it may be known to be affordable
                 self._advance(chain, limits)
 
-    def _take(self, chain: _Chain, outcome: Evaluation | Failure) -> None:
+    def _take(self, key: int, outcome: Evaluation | Failure) -> None:
+        if key < len(self._chains):
+            self._n_under_way -= 1
+            chain = self._chains[key]
+        else:
+            index = self._guesses.arrive(key, outcome)
+            if index is None:
+                return
+            chain = self._chains[index]
         chain.end(outcome)
         self._advance(chain, self._limits())
 
+    def _guess(self) -> None:
+        idle = self._workers - self._n_under_way - len(self._guesses)
+        if idle > 0:
+            limits = self._limits()
+            most = self._most(limits)
+            if limits.evaluations is not None:
+                most = min(most, limits.evaluations // len(self._chains) + 1)
+            waiting = [chain for chain in self._chains if chain.waiting]
+            self._guesses.extend(waiting, idle, [chain.n_sweeps + most - 1 - len(chain.made) for chain in waiting])
+
+    def _most(self, limits: Limits) -> int:
+        """Sweeps that a chain may make before the next one is handed out."""
+        return min([LEAD, *(len(one.made) for one in self._chains if one.failed), *limits.sweeps])
+
     def _advance(self, chain: _Chain, limits: Limits) -> None:
         """Let a chain move until it needs an evaluation, or is as far ahead as it may be."""
-        most = min([LEAD, *(len(one.made) for one in self._chains if one.failed), *limits.sweeps])
+        most = self._most(limits)
         while len(chain.made) < most and not chain.failed:
             if chain.point is None and not chain.propose():
                 self._still[len(chain.made) - 1] += 1
@@ -119,10 +155,14 @@ class Ahead:
             if not self._affords(len(chain.made), limits):
                 return
             assert chain.point is not None
-            known = self._recall(chain.index, chain.point)
-            if known is None:
+            known: Evaluation | Failure | None = self._recall(chain.index, chain.point)
+            if known is None and (guess := self._guesses.look_up(chain.index, chain.point)) is not None:
+                known, chain.waiting = guess.outcome, True
+            elif known is None:
                 self._stream.submit(chain.index, chain.point)
+                self._n_under_way += 1
                 chain.waiting = True
+            if known is None:
                 return
             chain.end(known)
 
@@ -139,18 +179,20 @@ class _Chain:
     """A lane, and the sweeps that it has made and that were not handed out yet."""
 
     def __init__(self, index: int, lane: Lane):
-        self.index, self._lane = index, lane
+        self.index, self.lane = index, lane
+        self.n_sweeps, self.rates = 0, [1.0]  # as if there had been an accepted proposal
         self.made: deque[Made] = deque()
         self.point: np.ndarray | None = None  # of the sweep that it makes
         self.waiting = self.failed = False
 
     def propose(self) -> bool:
         """Propose; False if the sweep needs no evaluation, and is made."""
-        points = self._lane.propose()
+        points = self.lane.propose()
         if len(points):
             self.point = points[0]
             return True
-        self.made.append(Made(None, None, self._lane.advance(np.empty(0))))
+        self.made.append(Made(None, None, self.lane.advance(np.empty(0))))
+        self.n_sweeps += 1
         return False
 
     def end(self, outcome: Evaluation | Failure) -> None:
@@ -160,6 +202,8 @@ class _Chain:
             self.failed = True
         else:
             value = -np.inf if np.isnan(outcome.value) else outcome.value  # NaN: the model rejects it
-            passed = self._lane.advance(np.array([value]))
+            passed = self.lane.advance(np.array([value]))
+            insort(self.rates, float(passed.step.stats["acceptance_rate"][0]))
+        self.n_sweeps += 1
         self.made.append(Made(self.point, outcome, passed))
         self.point, self.waiting = None, False

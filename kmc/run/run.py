@@ -171,7 +171,10 @@ class Run:
         if len(ready) < len(lanes):
             return None
         self._burn_in = max(part.burn_in for part in ready)
-        return Ahead([lane for part in ready for lane in part.chains], stream, self._limits, self.recorder.recall_ahead)
+        chains = [lane for part in ready for lane in part.chains]
+        usage = getattr(stream, "usage", None)
+        workers = usage.workers if usage is not None and getattr(stream, "prefetch", False) else 0
+        return Ahead(chains, stream, self._limits, self.recorder.recall_ahead, workers=workers)
 
     def _limits(self) -> Limits:
         left = None if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
@@ -251,6 +254,7 @@ class Run:
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "n_evaluations_ahead": 0 if self._ahead is None else self._ahead.n_evaluations,
+            "n_evaluations_unused": 0 if self._ahead is None else self._ahead.n_unused,
             "n_nonfinite": self.evaluate.n_nonfinite,
             "sampling_time": self.meter.elapsed,
             "tuning_steps": min(len(one.warmup_trace) for one in self.independent_runs),

@@ -163,8 +163,9 @@ def sample(
 
     Notes
     -----
-    The points of one sweep are evaluated in parallel, at most one per chain (in warm-up a few more): more workers
-    than chains are of little use. The log-density is sent to each worker once, by cloudpickle, so that lambdas and
+    The points of one sweep are evaluated in parallel, at most one per chain (in warm-up a few more). After the freeze,
+    chains do not wait for each other; further workers are of use with ``prefetch=True`` of :class:`kmc.ProcessExecutor`
+    and :class:`kmc.DaskExecutor`. The log-density is sent to each worker once, by cloudpickle, so that lambdas and
     closures work; each call then sends only the parameters. An exception on a worker is raised here as a
     :class:`kmc.EvaluationError`, with the worker's traceback as a note; the other points of that sweep have then been
     evaluated, and are counted.

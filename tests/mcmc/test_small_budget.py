@@ -30,6 +30,11 @@ def test_burn_in_is_a_sixteenth_of_the_budget_at_most():
     assert burn_in(15, 200, setup(chains=20)) == 0 and burn_in(15, 200, setup()._replace(dim=5)) == 15
 
 
+def test_burn_in_of_many_chains_is_no_more_evaluations():
+    assert [burn_in(15, None, setup(chains=chains)) for chains in (4, 16, 20, 64, 256)] == [15, 15, 12, 5, 5]
+    assert burn_in(3, None, setup(chains=64)) == 3
+
+
 def test_two_hundred_evaluations_are_enough_for_a_surrogate():
     idata = kmc.sample(normal, dim=2, draws=None, max_evaluations=200, seed=1, progress=False)
     assert "surrogate" in idata and idata["posterior"].sizes["draw"] >= 20

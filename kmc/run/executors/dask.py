@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from kmc.checks import as_flag
 from kmc.errors import EvaluationError
 from kmc.run.executors.futures import Futures
 from kmc.run.executors.task import Answer, Outcomes, Package, Task, blocks, check_timeout, package
@@ -36,6 +37,8 @@ class DaskExecutor:
         busy until it is restarted (``client.restart()``).
     on_timeout : {"raise", "reject", "retry"}
         What then becomes of the call: as in :class:`kmc.ProcessExecutor`. A call is made once more on the same worker.
+    prefetch : bool
+        Let idle workers evaluate points that chains will probably need: as in :class:`kmc.ProcessExecutor`.
 
     Notes
     -----
@@ -53,6 +56,7 @@ class DaskExecutor:
     client: Any
     timeout: float | None = None
     on_timeout: str = "raise"
+    prefetch: bool = False
 
     def __post_init__(self):
         if not callable(getattr(self.client, "submit", None)) or not callable(getattr(self.client, "gather", None)):
@@ -60,6 +64,7 @@ class DaskExecutor:
         if getattr(self.client, "asynchronous", False):
             raise TypeError(f"client={self.client!r}: expected a Client that was made without asynchronous=True")
         check_timeout(self)
+        as_flag("prefetch", self.prefetch)
 
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
@@ -68,14 +73,14 @@ class DaskExecutor:
         # that stays for the whole run keeps it at one record instead of one for every few sweeps.
         anchor = self.client.submit(int, key=f"{_NAME}-{uuid4().hex}")
         with package(model, self.timeout, self.on_timeout) as made:
-            yield _DaskMapper(self.client, made)
+            yield _DaskMapper(self.client, made, self.prefetch)
         del anchor
 
 
 class _DaskMapper(Futures):
-    def __init__(self, client: Any, made: Package):
+    def __init__(self, client: Any, made: Package, prefetch: bool):
         super().__init__(made, self._send_task, self._failed_task)
-        self._client = client
+        self._client, self.prefetch = client, prefetch
         self.usage.workers = sum(client.nthreads().values()) or 1
         self._under_way: set[Any] = set()
         self._price = math.inf  # seconds per evaluation, a moving average

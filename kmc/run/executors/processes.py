@@ -15,7 +15,7 @@ from multiprocessing.connection import wait
 
 import numpy as np
 
-from kmc.checks import check_count
+from kmc.checks import as_flag, check_count
 from kmc.errors import EvaluationError
 from kmc.run.executors.task import Outcomes, blocks, check_timeout, packed, rejected, serve, too_late
 from kmc.run.executors.usage import Usage
@@ -44,6 +44,10 @@ class ProcessExecutor:
         What then becomes of the call. "raise": the run ends with an :class:`kmc.EvaluationError` that holds its
         parameters. "reject": its density counts as zero, see the notes. "retry": it is made once more, and the run ends
         if that takes too long again.
+    prefetch : bool
+        Let idle processes evaluate points that chains will probably need, so that more processes than chains are of
+        use. The draws are the same. Evaluations that turn out not to be needed are not part of ``max_evaluations``;
+        the attribute "n_evaluations_unused" of the result counts them.
 
     Notes
     -----
@@ -67,9 +71,11 @@ class ProcessExecutor:
     workers: int
     timeout: float | None = None
     on_timeout: str = "raise"
+    prefetch: bool = False
 
     def __post_init__(self):
         check_count(self, "workers", 1)
+        as_flag("prefetch", self.prefetch)
         check_timeout(self)
 
     @contextmanager
@@ -138,7 +144,7 @@ class _Pool:
     def __init__(self, model: Model, options: ProcessExecutor):
         self._model, self._size, self._timeout = model, options.workers, options.timeout
         self._on_timeout = options.on_timeout
-        self.usage = Usage(options.workers)
+        self.usage, self.prefetch = Usage(options.workers), options.prefetch
         self._payload = packed(model)
         self._workers: list[_Worker] = []
         self._jobs: deque[_Job] = deque()  # not begun
