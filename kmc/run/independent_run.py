@@ -199,7 +199,8 @@ class IndependentRun:
         """Finish a sweep that the chains have made on their own, and store it."""
         process: Any = self._process
         self._asked = None
-        sweep = process.join(passed)
+        with single_threaded():
+            sweep = process.join(passed)
         (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
         return sweep
 

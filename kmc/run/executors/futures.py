@@ -87,7 +87,7 @@ class Futures:
 
 def sender(pool: Any) -> Send | None:
     """How to send tasks to a pool of :mod:`concurrent.futures` or :mod:`multiprocessing`; None for other pools."""
-    if isinstance(pool, Executor):
+    if isinstance(pool, Executor) and type(pool).submit is not Executor.submit:
         return lambda task, x, ended: when_done(pool.submit(task, x), ended)
     if isinstance(pool, Pool):
         return lambda task, x, ended: pool.apply_async(task, (x,), callback=ended, error_callback=ended)

@@ -237,7 +237,6 @@ def serve(connection: Connection, payload: bytes) -> None:
     with threadpool_limits(1):
         while True:
             try:
-                points = connection.recv()
-            except EOFError:
+                connection.send(evaluate_block(model, connection.recv()))
+            except (EOFError, OSError):  # the parent has ended, or was killed
                 return
-            connection.send(evaluate_block(model, points))

@@ -13,7 +13,7 @@ from kmc.errors import EvaluationError
 from kmc.run.executors import DaskExecutor, InProcess, MapExecutor, ProcessExecutor, as_executor
 from kmc.run.executors.task import Task, evaluate_in_time, package, packed
 from kmc.run.executors.usage import Usage
-from kmc.targets.evaluate import Evaluator
+from kmc.targets.evaluate import Evaluator, stream_of
 from kmc.targets.model import Model
 from tests.run.executors import models
 from tests.run.executors.models import POINTS
@@ -182,6 +182,16 @@ def test_values_one_by_one_from_a_pool(monkeypatch):
         outcomes = dict(mapper.ready())
         assert [outcomes[i].value for i in range(6)] == POINTS[:, 0].tolist()
     assert pool.other.payloads == 6  # all were under way before one of them brought the model
+
+
+def test_a_pool_that_has_only_a_map_is_used_by_its_map():
+    class OnlyMap(Executor):
+        def map(self, function, *iterables):
+            return map(function, *iterables)
+
+    with MapExecutor(OnlyMap()).open(Model(models.quartic, dim=2)) as mapper:
+        assert stream_of(mapper) is None
+        assert [outcome.value for outcome in mapper(POINTS)] == [models.quartic(x)[0] for x in POINTS]
 
 
 def test_a_pool_that_breaks_is_named_when_values_come_one_by_one():
