@@ -140,6 +140,11 @@ def costs(facts: Facts) -> str:
     if seconds is not None:
         each = f", {1000 * seconds / total:,.3g} ms per evaluation" if total else ""
         rows["time"] = f"{seconds:,.3g} s{each}, the sampler's own work included"
+    if "workers_waited" in attrs:
+        rows["workers"] = (
+            f"{attrs['workers']}, idle {attrs['workers_waited']:.0%} of the time; an evaluation took "
+            f"{attrs['evaluation_seconds']:.3g} s on average, {attrs['longest_evaluation_seconds']:.3g} s at most"
+        )
     rows["stopped by"] = attrs.get("stopped_by")
     rows["points of NaN or +inf"] = attrs.get("n_nonfinite") or None
     rows["fits of the surrogate"] = _listed(attrs.get("n_refits"))

@@ -123,6 +123,12 @@ def text_of(idata, tmp_path, **options):
     return Parsed(kmc.report(idata, tmp_path / "r.html", **options).read_text(encoding="utf-8")).text
 
 
+def test_the_workers_of_a_run_are_among_its_costs(tmp_path):
+    spent = {"workers": 64, "workers_waited": 0.25, "evaluation_seconds": 0.5, "longest_evaluation_seconds": 12.0}
+    text = text_of(by_hand(**spent), tmp_path)
+    assert "64, idle 25% of the time; an evaluation took 0.5 s on average, 12 s at most" in text
+
+
 def test_draws_of_another_library(tmp_path):
     text = text_of(by_hand(), tmp_path)
     assert "no record of its run's checks" in text and "The least effective sample size is" in text
