@@ -56,6 +56,8 @@ class Fitter:
         self.n_fits = self.n_failed = 0
         self.error = ""
         self._estimator = copy.deepcopy(estimator)
+        if hasattr(self._estimator, "fix_choices"):
+            self._estimator.fix_choices()  # refits are frequent, and states white: nothing to choose
         self._values, self._rng = values, rng
         self._as_it_is = not refit and _is_fitted(estimator)
 

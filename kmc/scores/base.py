@@ -9,6 +9,7 @@ import numpy as np
 
 from kmc.checks import as_array, check_number, check_samples
 from kmc.estimator import Estimator, check_vector, check_weights, values_of
+from kmc.scores import choice
 from kmc.scores.densities import jit_parameters
 from kmc.scores.sums import Samples
 from kmc.source import gathered
@@ -105,6 +106,12 @@ class ScoreEstimator(Estimator, ABC):
             raise ValueError("values: give log-densities for every block of a stream, or for none")
         self.n_samples_seen_ += len(block.x)
         self._extend(block)
+        return self
+
+    def fix_choices(self) -> Self:
+        """Replace "auto" by a Gaussian kernel, the median distance and a Gaussian base density, as samplers do."""
+        for name in choice.open_names(self):
+            setattr(self, name, choice.FIXED[name])
         return self
 
     @abstractmethod

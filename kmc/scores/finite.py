@@ -46,11 +46,11 @@ class FiniteKEF(BasisEstimator):
 
     def __init__(
         self,
-        kernel: Kernels = "gaussian",
-        bandwidth: Numbers = "median",
+        kernel: Kernels = "auto",
+        bandwidth: Numbers = "auto",
         regularization: Numbers = "cv",
         n_basis: int = 200,
-        base: Any = "gaussian",
+        base: Any = "auto",
         jitter: Any = "auto",
         value_weight: float = 1.0,
         cv: Any = 5,

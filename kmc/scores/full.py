@@ -41,16 +41,17 @@ class FullKEF(ScoreEstimator):
     Parameters
     ----------
     kernel : str, kernel or list of them
-        "gaussian", "inverse-multiquadric", "rational-quadratic", "matern52", "matern72", "polynomial" or an object from
-        :mod:`kmc.kernels`. From a list, the one with the best held-out objective is chosen.
-    bandwidth : float, "median", "cv" or sequence of float
-        In the units of X; "median" is the median distance between samples; "cv" and a sequence are candidates to choose
-        from. A kernel object has its own scale: "median" keeps it, numbers multiply it.
+        "auto" is "gaussian" or "inverse-multiquadric"; also "rational-quadratic", "matern52", "matern72", "polynomial"
+        or an object from :mod:`kmc.kernels`. From a list, the one with the best held-out objective is chosen.
+    bandwidth : float, "auto", "median", "cv" or sequence of float
+        In the units of X; "median" is the median distance between samples, "auto" this, half or twice of it; "cv" and a
+        sequence are candidates to choose from. A kernel object has its own scale: "auto" and "median" keep it, numbers
+        multiply it.
     regularization : float, "cv" or sequence of float
         λ, positive.
     base : str, density or list of them
-        The q0: "gaussian" and "student-t" are fitted, "uniform" is flat over all space, or an object with
-        ``log_density`` and ``gradient``.
+        The q0: "gaussian" and "student-t" are fitted, "uniform" is flat over all space, "auto" is one of these; or an
+        object with ``log_density`` and ``gradient``.
     solver : {"auto", "dense", "cg"}
         "dense" factorizes the matrix; "cg" runs conjugate gradients, with a Nyström preconditioner, on products with a
         matrix that is never formed; "auto" is "dense" for n d <= 1000 unknowns.
@@ -82,6 +83,8 @@ class FullKEF(ScoreEstimator):
 
     Notes
     -----
+    For "auto" see :class:`NystromKEF`.
+
     With p = n d unknowns (n (d + 1) with values) "dense" takes O(p³) time and 8 p² bytes, three times that to choose
     the regularization; "cg" O(n² d) time for each of ten to a hundred products, twice that for kernels that are not
     composed of the radial ones in :mod:`kmc.kernels`, and O(n d) memory plus a few (3 √p)². A gradient at a point takes
@@ -110,10 +113,10 @@ class FullKEF(ScoreEstimator):
 
     def __init__(
         self,
-        kernel: Kernels = "gaussian",
-        bandwidth: Numbers = "median",
+        kernel: Kernels = "auto",
+        bandwidth: Numbers = "auto",
         regularization: Numbers = "cv",
-        base: Any = "gaussian",
+        base: Any = "auto",
         solver: str = "auto",
         tolerance: float = 1e-7,
         value_weight: float = 1.0,
@@ -178,7 +181,7 @@ def choose(model: Any, samples: Samples) -> Choice:
         raise ValueError("cv='loo': the full estimator has no exact leave-one-out, use a number of folds")
     rng, median = as_generator(model.random_state), median_distance(samples.x)
     search = Search(_regularizations(model.regularization, median))
-    settings = list(candidate_settings(model, samples, median))
+    settings = list(candidate_settings(model, samples, median, rng))
     for setting in settings:
         check_smooth(setting.kernel, 4)
     chosen, shrinkage = settings[0], 1.0

@@ -46,12 +46,12 @@ class LiteKEF(BasisEstimator):
 
     def __init__(
         self,
-        kernel: Kernels = "gaussian",
-        bandwidth: Numbers = "median",
+        kernel: Kernels = "auto",
+        bandwidth: Numbers = "auto",
         regularization: Numbers = "cv",
         n_basis: int = 100,
         landmarks: Any = "uniform",
-        base: Any = "gaussian",
+        base: Any = "auto",
         penalty: str = "cv",
         jitter: Any = "auto",
         value_weight: float = 1.0,

@@ -18,10 +18,10 @@ from kmc.bases import Basis
 from kmc.checks import as_generator, check_number, is_whole
 from kmc.kernels import kernel_of, median_distance
 from kmc.linalg import ridge_solution, ridge_system
+from kmc.scores import choice
 from kmc.scores.base import FittedExpansion
-from kmc.scores.densities import fit_base
 from kmc.scores.sums import Samples, Sums, accumulate_sums
-from kmc.selection import Search, folds_of, held_out, kernel_candidates, listed, numbers_or
+from kmc.selection import Search, folds_of, held_out, listed, numbers_or
 
 BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Candidates of ``bandwidth="cv"``, in median distances between samples."""
@@ -62,11 +62,11 @@ def fit(model: Any, samples: Samples) -> Sums:
     check_folds(model.cv)
     rng = as_generator(model.random_state)
     median = median_distance(samples.x)
-    first = listed("kernel", model.kernel)[0]
+    first = listed("kernel", choice.FIXED["kernel"] if "kernel" in choice.open_names(model) else model.kernel)[0]
     model.center_ = samples.center
     model._draw(samples, kernel_of(first, median if isinstance(first, str) else 1.0), rng)
     search = Search(candidate_regularizations(model.regularization, median))
-    total = _searched(model, samples, list(candidate_settings(model, samples, median)), search, rng)
+    total = _searched(model, samples, list(candidate_settings(model, samples, median, rng)), search, rng)
     model.regularization_ = search.regularization
     model.cv_results_ = search.table()
     solve(model, total)
@@ -101,12 +101,10 @@ class ScoreSetting(NamedTuple):
     base: Any
 
 
-def candidate_settings(model: Any, samples: Samples, median: float) -> Iterator[ScoreSetting]:
+def candidate_settings(model: Any, samples: Samples, median: float, rng: np.random.Generator) -> Iterator[ScoreSetting]:
     """All combinations of an estimator's kernels, bandwidths and base densities; the penalty is still "norm"."""
-    bases = [(base, fit_base(base, samples.x, samples.weights)) for base in listed("base", model.base)]
-    for kernel, bandwidth, built in kernel_candidates(model, median, BANDWIDTHS):
-        for base, fitted in bases:
-            yield ScoreSetting(ScoreCandidate(kernel, bandwidth, base, "norm"), built, fitted)
+    for kernel, bandwidth, base, built, density in choice.settings(model, samples, median, BANDWIDTHS, rng):
+        yield ScoreSetting(ScoreCandidate(kernel, bandwidth, base, "norm"), built, density)
 
 
 def candidate_regularizations(regularization: Any, median: float) -> np.ndarray:
