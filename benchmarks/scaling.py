@@ -120,11 +120,13 @@ def run(cell) -> dict:
 
 
 def load(path: Path) -> list[dict]:
-    """All rows; numbers are numbers."""
+    """All rows, in the order of :func:`cells`; numbers are numbers."""
     if not path.exists():
         return []
     with path.open(newline="") as file:
-        return [{name: _number(value) for name, value in row.items()} for row in csv.DictReader(file)]
+        rows = [{name: _number(value) for name, value in row.items()} for row in csv.DictReader(file)]
+    order = list(dict.fromkeys(cells()))
+    return sorted(rows, key=lambda row: order.index(tuple(row[name] for name in KEY)))
 
 
 def save(path: Path, rows: list[dict]) -> None:
@@ -138,14 +140,17 @@ def save(path: Path, rows: list[dict]) -> None:
 def table(rows: list[dict]) -> str:
     """In Markdown."""
     head = (
-        "| sampler | target | price | mean, s | workers | chains | seed | busy after the freeze | busy | virtual "
-        "seconds to 1,000 effective samples |"
+        "| sampler | target | price | mean, s | workers | chains | seed | busy after the freeze | busy | unused "
+        "evaluations | virtual seconds to 1,000 effective samples |"
     )
-    lines = [head, "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    lines = [head, "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for row in rows:
         alone = f"{row['share_alone']:.0%}" if row["share_alone"] != "" else ""
         setting = " | ".join(str(row[name]) for name in KEY)
-        lines.append(f"| {setting} | {alone} | {row['share']:.0%} | {1000 * row['wall'] / row['ess']:.3g} |")
+        unused = f"{row['unused']:,}" if row["unused"] != "" else ""
+        seconds = 1000 * row["wall"] / row["ess"]
+        seconds = f"{seconds:.3g}" if seconds < 100 else f"{seconds:,.0f}"
+        lines.append(f"| {setting} | {alone} | {row['share']:.0%} | {unused} | {seconds} |")
     return "\n".join(lines)
 
 
@@ -155,8 +160,9 @@ def write_page(rows: list[dict]) -> None:
 
 `python benchmarks/scaling.py`: {BUDGET:,} evaluations on simulated workers. Prices are constant or lognormal (sd 1 of
 the logarithm); processor time that a sampler takes itself is added to the clock. "Busy" is the part of the workers'
-time that evaluations take. emcee's chains are its walkers, of which half are evaluated at once; burn-in is chosen in
-hindsight.
+time that evaluations take, unused ones included: those that `prefetch=True` made and no chain came to, on top of the
+budget. emcee's chains are its walkers, of which half are evaluated at once; burn-in is chosen in hindsight, and its
+effective sizes, of hardly more than the number of walkers, are too large if anything.
 
 {table(rows)}
 """
@@ -192,7 +198,7 @@ def main() -> None:
     for cell in missing:
         rows.append(run(cell))
         save(path, rows)
-        print(table(rows[-1:]).splitlines()[-1], flush=True)
+        print(rows[-1], flush=True)
     write_page(load(path))
 
 
