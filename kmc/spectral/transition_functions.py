@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.bases import Basis, Whitened
+from kmc.bases import Basis, Contraction, Whitened
 from kmc.checks import is_whole
 from kmc.estimator import Estimator
 from kmc.forms import Lagged, accumulate, accumulate_folds
@@ -59,6 +59,11 @@ class TransitionFunctions(Estimator):
         parts = [modes.values(x[start : start + BLOCK]) for start in range(0, len(x), BLOCK)]
         return np.concatenate(parts) - self._modes.left_mean
 
+    def gradient(self, X: Any) -> np.ndarray:
+        """Gradients of the modes at the rows of X (n, d), shape (n, k, d), where the kernel has them."""
+        x, left = self._check_points(X), self._left()
+        return np.stack([Contraction(left.basis, column).gradient(x) for column in left.matrix.T], axis=1)
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """transitionoperator0, transitionoperator1, ..."""
         self._check_fitted()
@@ -108,6 +113,22 @@ class TransitionFunctions(Estimator):
             return [self.memberships(part, n_sets) for part in X]
         modes = self._modes_at(X)[:, : n_sets - 1]
         return rotation[0] + modes @ rotation[1:]
+
+    def predict(self, X: Any, n_sets: int = 2) -> Any:
+        """The metastable set of each point: the one with its largest entry in :meth:`memberships`.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d), or list of these
+        n_sets : int
+
+        Returns
+        -------
+        ndarray of int, shape (n,), or list of these
+            From 0 to n_sets - 1.
+        """
+        found = self.memberships(X, n_sets)
+        return [part.argmax(axis=1) for part in found] if isinstance(found, list) else found.argmax(axis=1)
 
     def ck_test(self, X: Any, n_sets: int = 2, multiples: int = 5, weights: Any = None) -> CKTest:
         """Chapman–Kolmogorov test: transition probabilities between metastable sets, predicted and estimated.

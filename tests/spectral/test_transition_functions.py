@@ -33,6 +33,27 @@ def test_sets_of_a_finite_chain_are_its_states():
     assert len(set(found.argmax(axis=1))) == 3
 
 
+def test_sets_of_points():
+    """The set of a point is the one with its largest membership; trajectories in a list have one array each."""
+    operator = TransitionOperator(**EXACT).fit(TRAJECTORIES)
+    found = operator.predict(STATES, 3)
+    assert sorted(found) == [0, 1, 2]
+    np.testing.assert_array_equal(found, operator.memberships(STATES, 3).argmax(axis=1))
+    parts = operator.predict([STATES, STATES[::-1]], 3)
+    np.testing.assert_array_equal(parts[1], parts[0][::-1])
+
+
+def test_gradients_of_modes():
+    x = np.column_stack([autoregression(600, 0.9, 1).ravel(), autoregression(600, 0.3, 2).ravel()])
+    operator = TransitionOperator(n_components=2, n_basis=30, bandwidth=2.0, random_state=0).fit(x)
+    points, step = x[:5], 1e-5
+    found = operator.gradient(points)
+    assert found.shape == (5, 2, 2)
+    for j, shift in enumerate(step * np.eye(2)):
+        difference = (operator.transform(points + shift) - operator.transform(points - shift)) / (2 * step)
+        np.testing.assert_allclose(found[:, :, j], difference, rtol=1e-5, atol=1e-7)
+
+
 def test_two_wells():
     """A slow jump between two places with noise around each: memberships are near 0 or 1."""
     place = walk(np.array([[0.995, 0.005], [0.005, 0.995]]), 5000, 3)
