@@ -26,13 +26,12 @@ def within_trust_region(proposals: list[Proposal], x: np.ndarray, history: Histo
     known = history.x[np.isfinite(history.log_density)]
     low, high = known.min(axis=0), known.max(axis=0)
     margin = _FURTHER * (high - low)
-    return [
-        _shortened(proposal, start, low - margin, high + margin) for proposal, start in zip(proposals, x, strict=True)
-    ]
+    box = low - margin, high + margin
+    return [_shortened(proposal, start, box) for proposal, start in zip(proposals, x, strict=True)]
 
 
-def _shortened(proposal: Proposal, start: np.ndarray, low: np.ndarray, high: np.ndarray) -> Proposal:
-    end = proposal.position
+def _shortened(proposal: Proposal, start: np.ndarray, box: tuple[np.ndarray, np.ndarray]) -> Proposal:
+    (low, high), end = box, proposal.position
     if proposal.move not in SURROGATE_MOVES or np.all((end >= low) & (end <= high)):
         return proposal
     return proposal._replace(position=np.clip(np.where(np.isnan(end), start, end), low, high), log_ratio=-np.inf)
