@@ -5,11 +5,12 @@ import pytest
 
 import kmc
 from kmc.ess import worst_bulk_ess
-from kmc.mcmc import AdaptiveLangevin, AdaptiveMetropolis, SamplerSetup
+from kmc.mcmc import AdaptiveLangevin, AdaptiveMetropolis
 from kmc.mcmc.adaptive_langevin import LANGEVIN, WALK, langevin
 from kmc.mcmc.base import MOVES
 from kmc.scores import GaussianScore
 from kmc.targets.toys import Banana, Gaussian
+from tests.mcmc import setups
 from tests.oracles.mcmc import assert_standard
 
 NORMAL = Gaussian(3, correlation=0.6, spread=3.0)
@@ -18,19 +19,7 @@ BY_SCORE = AdaptiveLangevin(GaussianScore(), max_states=200)
 
 
 def started(sampler, target=NORMAL, chains=4, warmup=200, seed=1):
-    initial = target.sample(np.random.default_rng(0), chains)
-    return sampler.start(
-        SamplerSetup(
-            dim=target.dim,
-            chains=chains,
-            initial=initial,
-            initial_log_density=np.array([target(x) for x in initial]),
-            draws=None,
-            warmup=warmup,
-            max_evaluations=None,
-            seed=np.random.SeedSequence(seed),
-        )
-    )
+    return setups.started(sampler, target, chains=chains, warmup=warmup, seed=seed)
 
 
 def drive(state, sweeps, target=NORMAL):

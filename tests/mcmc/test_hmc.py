@@ -8,6 +8,7 @@ from kmc.mcmc import HMC, NUTS, SamplerSetup
 from kmc.mcmc.hmc import Phase, leapfrog
 from kmc.mcmc.hmc_adaptation import Adaptation, DualAveraging
 from kmc.targets.toys import Gaussian
+from tests.mcmc import setups
 from tests.oracles.mcmc import assert_standard
 
 NORMAL = Gaussian(3, correlation=0.6, spread=3.0)
@@ -26,20 +27,7 @@ def quartic(x):
 
 
 def started(sampler, target=NORMAL, chains=4, warmup=100, noisy=False):
-    initial = target.sample(np.random.default_rng(0), chains)
-    return sampler.start(
-        SamplerSetup(
-            dim=target.dim,
-            chains=chains,
-            initial=initial,
-            initial_log_density=np.array([target(x) for x in initial]),
-            draws=None,
-            warmup=warmup,
-            max_evaluations=None,
-            seed=np.random.SeedSequence(1),
-            noisy=noisy,
-        )
-    )
+    return setups.started(sampler, target, chains=chains, warmup=warmup, noisy=noisy)
 
 
 def drive(state, draws, target=NORMAL):

@@ -5,31 +5,19 @@ import math
 import numpy as np
 import pytest
 
-from kmc.mcmc import SamplerSetup
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.kameleon import Kameleon, Subsample, covariance_root, log_normal
 from kmc.mcmc.metropolis import decide
 from kmc.targets.toys import Banana
+from tests.mcmc import setups
 from tests.oracles import kameleon as oracle
 
 BANANA = Banana(2, b=0.1)
 SMALL = Kameleon(max_states=100)
 
 
-def started(sampler, target=BANANA, dim=2, chains=3, warmup=300):
-    initial = target.sample(np.random.default_rng(0), chains)
-    return sampler.start(
-        SamplerSetup(
-            dim=dim,
-            chains=chains,
-            initial=initial,
-            initial_log_density=np.array([target(x) for x in initial]),
-            draws=None,
-            warmup=warmup,
-            max_evaluations=None,
-            seed=np.random.SeedSequence(1),
-        )
-    )
+def started(sampler, target=BANANA, chains=3, warmup=300):
+    return setups.started(sampler, target, chains=chains, warmup=warmup)
 
 
 def drive(state, sweeps, target=BANANA):

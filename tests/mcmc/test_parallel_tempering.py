@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc import RandomWalkMetropolis, SamplerSetup, Tempered
+from kmc.mcmc import RandomWalkMetropolis, Tempered
 from kmc.mcmc.temperature_ladder import SWAP_RATE, TemperatureLadder
 from kmc.targets.toys import Gaussian
+from tests.mcmc.setups import setup_from
 from tests.oracles.mcmc import assert_standard
 
 FAR = 7.0
@@ -22,19 +23,8 @@ def two_modes(x):
 
 def started(sampler, target=two_modes, dim=2, chains=3, warmup=100, log_prior=None):
     initial = np.random.default_rng(0).normal(0, 3, (chains + 2, dim))
-    return sampler.start(
-        SamplerSetup(
-            dim=dim,
-            chains=chains,
-            initial=initial,
-            initial_log_density=np.array([target(x) for x in initial]),
-            draws=None,
-            warmup=warmup,
-            max_evaluations=None,
-            seed=np.random.SeedSequence(1),
-            initial_log_prior=None if log_prior is None else log_prior(initial),
-        )
-    )
+    priors = None if log_prior is None else log_prior(initial)
+    return sampler.start(setup_from(initial, target, warmup=warmup, chains=chains, initial_log_prior=priors))
 
 
 def drive(state, sweeps, target=two_modes):
