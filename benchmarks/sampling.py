@@ -348,13 +348,13 @@ def versions(store: Store) -> list[str]:
 
 
 def write_between(page: Path, name: str, text: str) -> None:
-    """Write the text between the page's markers of that name."""
+    """Write the text between the page's markers of that name, each a line of its own."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, _, rest = page.read_text().partition(begin)
-    _, _, after = rest.partition(end)
-    if not after:
+    before, first, rest = f"\n{page.read_text()}".partition(f"\n{begin}\n")
+    _, last, after = f"\n{rest}".partition(f"\n{end}")
+    if not (first and last):
         sys.exit(f"{page} has no lines {begin!r} and {end!r} to write between")
-    page.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+    page.write_text(f"{before}{first}{text}{last}{after}".removeprefix("\n"))
 
 
 def _options():
