@@ -102,7 +102,7 @@ def run_here(target: str, method: str, budget: int, seeds: list[int]) -> None:
             said = {"row": run_cell(target, method, seed, budget)}
         except Unavailable as reason:
             said = {"unavailable": str(reason)}
-        except Exception:
+        except Exception:  # the parent reports it as a failure of this seed, and the other seeds are run
             said = {"seed": seed, "error": traceback.format_exc()}
         print("\n" + json.dumps(said), flush=True)
 

@@ -59,6 +59,7 @@ class Real(Parameter):
 
     @property
     def transform(self) -> transforms.Transform:
+        """The identity: every real number is allowed."""
         return transforms.Identity()
 
 
@@ -82,6 +83,7 @@ class Positive(Parameter):
 
     @property
     def transform(self) -> transforms.Transform:
+        """exp(x)."""
         return transforms.Above(0.0)
 
 
@@ -111,6 +113,7 @@ class LowerBound(Parameter):
 
     @property
     def transform(self) -> transforms.Transform:
+        """lower + exp(x)."""
         return transforms.Above(self.lower)
 
 
@@ -140,6 +143,7 @@ class UpperBound(Parameter):
 
     @property
     def transform(self) -> transforms.Transform:
+        """upper - exp(x)."""
         return transforms.Below(self.upper)
 
 
@@ -174,6 +178,7 @@ class Interval(Parameter):
 
     @property
     def transform(self) -> transforms.Transform:
+        """The logistic function of x, scaled to the interval."""
         return transforms.Between(self.lower, self.upper)
 
 
@@ -210,6 +215,7 @@ class Simplex(Parameter):
 
     @property
     def transform(self) -> transforms.Transform:
+        """From size - 1 numbers to size positive ones that sum to one."""
         return transforms.IsometricLogRatio(int(self.size))
 
 
@@ -242,6 +248,7 @@ class Ordered(Parameter):
 
     @property
     def transform(self) -> transforms.Transform:
+        """The first number, and positive steps exp(x) after it."""
         return transforms.Increasing(int(self.size))
 
 
@@ -279,6 +286,7 @@ class CorrelationCholesky(Parameter):
 
     @property
     def transform(self) -> transforms.Transform:
+        """From one number for each pair to the Cholesky factor, by partial correlations."""
         return transforms.PartialCorrelations(int(self.size))
 
 

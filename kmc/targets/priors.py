@@ -43,10 +43,12 @@ class WithPrior(Parameter):
 
     @property
     def transform(self) -> transforms.Transform:
+        """The transform onto the support of the distribution."""
         return _transform(self.distribution)
 
     @property
     def attrs(self) -> dict[str, Any]:
+        """For an angle, the circle on which it lies; otherwise nothing."""
         transform = self.transform
         return circle_attrs(transform.low, transform.high) if isinstance(transform, Direction) else {}
 

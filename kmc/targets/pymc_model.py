@@ -180,6 +180,7 @@ class PyMCSpace:
 
     @property
     def dim(self) -> int:
+        """Length of the unconstrained vector."""
         return len(self.start)
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:

@@ -39,13 +39,16 @@ class Space(Protocol):
     """
 
     @property
-    def dim(self) -> int: ...
+    def dim(self) -> int:
+        """See above."""
 
     @property
-    def dims(self) -> Mapping[str, tuple[str, ...]]: ...
+    def dims(self) -> Mapping[str, tuple[str, ...]]:
+        """See above."""
 
     @property
-    def coords(self) -> Mapping[str, Any]: ...
+    def coords(self) -> Mapping[str, Any]:
+        """See above."""
 
     def constrain(self, points: np.ndarray) -> dict[str, np.ndarray]:
         """The parameters (n, *shape) at vectors (n, d), by name."""

@@ -246,21 +246,26 @@ def runs(case: Case, surrogate: Any, **options):
     return proposals_of(case, case.plan(surrogate, **options).propose)
 
 
+def main_phase_from(case: Case, rng: np.random.Generator, x: np.ndarray, draws: int) -> SamplerSetup:
+    """A setup without warm-up, with a chain at each row of x."""
+    return SamplerSetup(
+        dim=case.dim,
+        chains=len(x),
+        initial=x,
+        initial_log_density=case.values(x),
+        draws=draws,
+        warmup=0,
+        max_evaluations=None,
+        seed=np.random.SeedSequence(int(rng.integers(2**31))),
+    )
+
+
 def random_walk(case: Case):
     """The process of random-walk Metropolis, with as many chains as there are rows."""
 
     def step(rng, x):
         scale = 0.8 * case.scale / np.sqrt(case.dim)
-        setup = SamplerSetup(
-            dim=case.dim,
-            chains=len(x),
-            initial=x,
-            initial_log_density=case.values(x),
-            draws=SWEEPS,
-            warmup=0,
-            max_evaluations=None,
-            seed=np.random.SeedSequence(int(rng.integers(2**31))),
-        )
+        setup = main_phase_from(case, rng, x, SWEEPS)
         process = RandomWalkMetropolis(scale=scale).start(setup)
         for _ in range(SWEEPS):
             record = process.advance(case.values(process.propose()))
@@ -327,16 +332,7 @@ def trees(case: Case, sweeps: int = 2):
     """NUTS along a wrong gradient."""
 
     def step(rng, x):
-        setup = SamplerSetup(
-            dim=case.dim,
-            chains=len(x),
-            initial=x,
-            initial_log_density=case.values(x),
-            draws=sweeps,
-            warmup=0,
-            max_evaluations=None,
-            seed=np.random.SeedSequence(int(rng.integers(2**31))),
-        )
+        setup = main_phase_from(case, rng, x, sweeps)
         process = NUTS(slope_of_another(case), max_depth=3).start(setup)
         process._check, process._adaptation = None, steps_of(case, 0.5)
         process._walkers = Walkers([rng] * len(x), x, case.values(x))

@@ -52,7 +52,7 @@ def value(kernel, x, y):
             return float(profiles[0](np.array(s / h**2)))
         case K.DotProductFunction(profiles, h):
             return float(profiles[0](np.array(t / h**2)))
-    raise NotImplementedError(kernel)
+    raise TypeError(f"kernel={kernel!r}: expected one of the kernels above")
 
 
 def partial(kernel, name, x, y):
