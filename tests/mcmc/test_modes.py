@@ -271,6 +271,46 @@ def test_a_narrow_mode_inside_a_wide_one_has_its_weight():
     assert idata.attrs["n_modes"] == 2
 
 
+def nested():
+    """A search after a warm-up with a narrow mode in a wide one, and evaluations of hot walkers around both."""
+    target, rng = Mixture([0.6, 0.4], np.zeros((2, 4)), [1.0, 0.05]), np.random.default_rng(5)
+    x = np.vstack([starts(target, rng, 300), 2.0 * rng.standard_normal((200, 4))])
+    search, made = searching(target, x, x[:4])
+    return target, search, made
+
+
+def test_two_gaussians_that_explain_the_values_divide_before_gaps_do(monkeypatch):
+    """Groups with a gap between them have covariances that would give the narrow one points of the wide one."""
+    monkeypatch.setattr("kmc.mcmc.modes.divided", lambda z, rng: [np.arange(len(z)) % 2 == k for k in (0, 1)])
+    target, search, made = nested()
+    assert search._overlapping and len(search._shapes) == 2
+    assert len(set(target.labels(made[0][0].history[0]))) == 1
+
+
+def test_two_gaussians_keep_their_border():
+    """The states of a warm-up, hot ones among them, say less than they do."""
+    _, search, _ = nested()
+    before, trainer = search._shapes[0], SimpleNamespace(n_fits=0, history=search._main.trainer.history)
+    trainer.states = lambda: 100.0 * np.random.default_rng(1).standard_normal((50, 4))
+
+    def advance(values):
+        trainer.n_fits += 1
+
+    surrogate = search._frame
+    explorer = SimpleNamespace(
+        trainer=trainer,
+        frozen=False,
+        mixture=SimpleNamespace(surrogate=surrogate),
+        advance=advance,
+        propose_again=lambda: np.zeros((1, 4)),
+    )
+    search._learn(_Learning(explorer, 0, None, []), np.zeros(1))
+    assert trainer.n_fits == 1 and search._shapes[0] is before
+    search._overlapping = False
+    search._learn(_Learning(explorer, 0, None, []), np.zeros(1))
+    assert trainer.n_fits == 2 and search._shapes[0] is not before
+
+
 def test_a_start_in_a_new_mode_does_not_count_as_the_height_of_an_old_one():
     target = Mixture([0.4, 0.6], np.zeros((2, 2)), [0.05, 1.0])
     wide = np.random.default_rng(0).standard_normal((300, 2))
