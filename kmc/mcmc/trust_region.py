@@ -12,8 +12,8 @@ from kmc.mcmc.history import History
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.proposal_mixture import SURROGATE_MOVES
 
-# Times the width of the evaluations, beyond them. Right runs on nine targets without heavy tails, with budgets of 600
-# and 3,000, went up to .5 widths beyond them; early fits that failed went 10 to 100,000 widths beyond them.
+# Times the width of the evaluations, beyond them: right runs without heavy tails do not come there, early fits that
+# failed do (tried: docs/what-was-tried.md).
 _FURTHER = 1.0
 
 
