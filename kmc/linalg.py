@@ -7,6 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
+FEW = 0.2
+"""Share of all eigenvectors up to which computing these alone takes less time than computing all."""
+
 
 def cholesky_whitening(gram: np.ndarray, jitter: float) -> np.ndarray:
     """W, upper triangular, with Wᵀ (G + jitter I) W = I; the jitter grows tenfold until the factorization succeeds."""
@@ -22,12 +25,12 @@ def cholesky_whitening(gram: np.ndarray, jitter: float) -> np.ndarray:
         return linalg.solve_triangular(lower, eye, lower=True, check_finite=False).T
 
 
-def eigen_whitening(gram: np.ndarray, tolerance: float = 2e-8) -> np.ndarray:
+def eigen_whitening(gram: np.ndarray, tolerance: float = 2e-8, most: int | None = None) -> np.ndarray:
     """W = V s^-1/2 of a Gram matrix (p, p) = V diag(s) Vᵀ, shape (p, r), with Wᵀ G W = I.
 
-    The r eigenvalues above ``tolerance`` times the largest are kept, in descending order: r is the numerical rank.
-    Below the square root of the machine epsilon they are rounding errors, and so are forms in those directions, which
-    would give spurious modes in an eigenproblem.
+    The r eigenvalues above ``tolerance`` times the largest are kept, in descending order: r is the numerical rank, or
+    ``most`` if that is smaller. Below the square root of the machine epsilon they are rounding errors, and so are forms
+    in those directions, which would give spurious modes in an eigenproblem.
 
     Raises
     ------
@@ -35,8 +38,12 @@ def eigen_whitening(gram: np.ndarray, tolerance: float = 2e-8) -> np.ndarray:
         No eigenvalue is left: the matrix is not finite, zero or negative.
     """
     if np.all(np.isfinite(gram)):
-        s, v = linalg.eigh(gram, check_finite=False, driver="evd")
-        kept = np.flatnonzero(s > tolerance * max(s[-1], 0.0))[::-1]
+        p = len(gram)
+        if most is None or most > FEW * p:
+            s, v = linalg.eigh(gram, check_finite=False, driver="evd")
+        else:
+            s, v = linalg.eigh(gram, check_finite=False, subset_by_index=[p - most, p - 1])
+        kept = np.flatnonzero(s > tolerance * max(s[-1], 0.0))[::-1][:most]
         if len(kept):
             return v[:, kept] / np.sqrt(s[kept])
     raise linalg.LinAlgError(f"the Gram matrix of {len(gram)} functions is zero or not finite: no basis is left")

@@ -105,6 +105,16 @@ def test_eigen_whitening_keeps_the_rank():
             eigen_whitening(nothing)
 
 
+@pytest.mark.parametrize("most", [3, 30, 80])
+def test_eigen_whitening_of_a_few_directions(most):
+    factor = np.random.default_rng(5).standard_normal((60, 40))
+    gram = factor @ factor.T
+    w, every = eigen_whitening(gram, most=most), eigen_whitening(gram)
+    assert w.shape == (60, min(most, 40))  # the rank is 40
+    np.testing.assert_allclose(w.T @ gram @ w, np.eye(w.shape[1]), atol=1e-10)
+    np.testing.assert_allclose(np.abs(np.sum(w * every[:, : w.shape[1]], axis=0)), np.sum(w**2, axis=0), rtol=1e-9)
+
+
 def test_generalized_eigenvalues_from_the_greatest():
     rng = np.random.default_rng(6)
     a, b = (m @ m.T + np.eye(6) for m in rng.standard_normal((2, 6, 6)))

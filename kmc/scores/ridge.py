@@ -29,6 +29,12 @@ BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 REGULARIZATIONS = tuple(10.0 ** np.arange(-8.0, 2.0))
 """Candidates of ``regularization="cv"``, in units of 1 / (median distance)², so that units of x do not matter."""
 
+MANY = 500
+"""Functions from which on a regularization is expensive to try: those that are far too small are then left out."""
+
+BATCH = 3
+"""Regularizations that are tried before the next decision whether smaller ones are needed."""
+
 
 class RidgeModel(Protocol):
     """An estimator in a finite basis. Its parameters and fitted values are attributes."""
@@ -139,14 +145,26 @@ class Folds:
             self.total = self.total + part
 
     def objectives(self, penalty: np.ndarray, regularizations: np.ndarray, jitter: Any) -> np.ndarray:
-        """See :class:`HeldOut`."""
-        out = np.empty((len(self.parts), len(regularizations)))
-        for k, (rest, part) in enumerate(held_out(self.parts, self.total)):
-            training, objective = rest.objective(), part.objective()
-            for j, regularization in enumerate(regularizations):
-                out[k, j] = objective(
-                    ridge_solution(training.matrix, -training.linear, penalty, regularization, jitter)
-                )
+        """See :class:`HeldOut`.
+
+        With ``MANY`` functions the regularizations are tried in batches, from the largest to the smallest. Once the two
+        smallest so far are worse than the best one in every fold, the others are left out (NaN).
+        """
+        out = np.full((len(self.parts), len(regularizations)), np.nan)
+        order = np.argsort(-regularizations, kind="stable")
+        size = BATCH if len(penalty) >= MANY else len(order)
+        for start in range(0, len(order), size):
+            batch = order[start : start + size]
+            for k, (rest, part) in enumerate(held_out(self.parts, self.total)):
+                training, objective = rest.objective(), part.objective()
+                for j in batch:
+                    out[k, j] = objective(
+                        ridge_solution(training.matrix, -training.linear, penalty, regularizations[j], jitter)
+                    )
+            mean = out.mean(axis=0)
+            best = out[:, [np.argmin(np.where(np.isfinite(mean), mean, np.inf))]]
+            if np.all(out[:, batch[-2:]] > best):
+                break
         return out
 
 

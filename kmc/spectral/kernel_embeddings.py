@@ -133,7 +133,8 @@ class KernelPCA(KernelEmbedding):
         n, matrix = len(gram), centered(gram)
         # for a wide kernel, little remains after centering, and the rounding of the whole matrix is in the remainder
         tolerance = max(2e-8, ROUNDING * np.trace(gram) / np.linalg.norm(matrix))
-        axes = leading(eigen_whitening(matrix, tolerance), self.n_components, "the centered kernel matrix", n)
+        few = eigen_whitening(matrix, tolerance, self.n_components)
+        axes = leading(few, self.n_components, "the centered kernel matrix", n)
         axes *= np.sign(axes[np.argmax(np.abs(axes), axis=0), np.arange(axes.shape[1])])
         self.eigenvalues_ = 1.0 / (n * np.einsum("ij,ij->j", axes, axes))  # axes are α λ^-1/2
         return axes, gram.mean(axis=0) @ axes
@@ -186,5 +187,6 @@ class NystromEmbedding(KernelEmbedding):
     """
 
     def _project(self, gram, rng):
-        matrix = leading(eigen_whitening(gram), self.n_components, "the kernel matrix", len(gram))
+        few = eigen_whitening(gram, most=self.n_components)
+        matrix = leading(few, self.n_components, "the kernel matrix", len(gram))
         return matrix, np.zeros(matrix.shape[1])

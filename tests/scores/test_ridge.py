@@ -4,7 +4,7 @@ import pytest
 from kmc.bases import KernelGradients, KernelSections
 from kmc.kernels import Gaussian, candidate_bandwidths
 from kmc.linalg import ridge_solution
-from kmc.scores import ridge
+from kmc.scores import NystromKEF, ridge
 from kmc.scores.densities import fit_base
 from kmc.scores.ridge import Folds, LeaveOneOut
 from kmc.scores.sums import Samples, accumulate_sums
@@ -125,3 +125,15 @@ def test_folds_are_fits_without_the_fold(basis, values):
 def test_leave_one_out_has_no_values():
     with pytest.raises(ValueError, match="cv='loo'.*without values"):
         LeaveOneOut(KernelSections(Gaussian(), X[:3]), samples(values=np.zeros(25)), fit_base("uniform", X))
+
+
+def test_with_many_functions_regularizations_that_are_far_too_small_are_left_out(monkeypatch):
+    data = np.random.default_rng(6).standard_normal((60, 3))
+    plain = NystromKEF(n_basis=15, kernel="gaussian", bandwidth="median", base="gaussian", random_state=0).fit(data)
+    monkeypatch.setattr(ridge, "MANY", 10)
+    quick = NystromKEF(n_basis=15, kernel="gaussian", bandwidth="median", base="gaussian", random_state=0).fit(data)
+    np.testing.assert_array_equal(quick.coefficients_, plain.coefficients_)
+    left_out = np.isnan(quick.cv_results_["objective"])
+    assert 0 < left_out.sum() < 8
+    np.testing.assert_array_equal(quick.cv_results_["objective"][~left_out], plain.cv_results_["objective"][~left_out])
+    assert np.all(quick.cv_results_["regularization"][left_out] < quick.regularization_)
