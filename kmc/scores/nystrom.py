@@ -72,10 +72,12 @@ class NystromKEF(BasisEstimator):
     60 samples, with values, with a number as regularization, and in samplers, which whiten their states.
 
     Assembly takes O(n m² d²) time in blocks of bounded memory, the solution O(m³ d³) for each regularization and fold,
-    memory O(m² d²). With 500 functions or more, regularizations are tried from the largest on, and those that are far too
-    small are left out (NaN in ``cv_results_``). In a stream, a block's forms are added to the earlier ones, O(block) work, and the system is solved
-    again once the stream has grown by 5 % since the last time; landmarks, bandwidth, regularization and base density
-    are chosen again when it has doubled, from all of its samples, which are kept in O(n d) memory.
+    memory O(m² d²). With 500 functions or more, regularizations are tried from the largest on, and those that are far
+    too small are left out (NaN in ``cv_results_``).
+
+    In a stream, a block's forms are added to the earlier ones, O(block) work, and the system is solved again once the
+    stream has grown by 5 % since the last time; landmarks, bandwidth, regularization and base density are chosen again
+    when it has doubled, from all of its samples, which are kept in O(n d) memory.
 
     Examples
     --------
