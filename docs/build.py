@@ -1,7 +1,8 @@
 """Build the site: ``python docs/build.py``, and ``--serve`` to look at it. Every warning is an error.
 
 Pages with code are executed; outputs are kept in ``docs/_build/executed`` until the page's code changes.
-``--fresh`` executes everything again, as it is needed after a change of the package.
+``--fresh`` executes everything again, as it is needed after a change of the package. The scripts of the gallery are run
+as well; ``--quick`` renders them without (the tests run them, with smaller budgets).
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ def main() -> int:
     """Build, and serve if asked to; the exit code is Sphinx's."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fresh", action="store_true", help="forget what earlier builds have left")
+    parser.add_argument("--quick", action="store_true", help="do not run the scripts of the gallery")
     parser.add_argument("--serve", action="store_true", help="then serve the site at http://localhost:8000")
     args = parser.parse_args()
     if args.fresh:
-        shutil.rmtree(BUILD, ignore_errors=True)
+        for folder in (BUILD, HERE / "gallery"):
+            shutil.rmtree(folder, ignore_errors=True)
     # Pages are executed by a process of their own, which must find the package of this checkout.
     path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", HERE, BUILD / "html"]
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+    command += ["-D", f"plot_gallery={int(not args.quick)}", HERE, BUILD / "html"]
     own = {"PYTHONPATH": path, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}  # pictures go into the pages
     code = subprocess.run(command, env={**os.environ, **own}).returncode
     if code == 0:

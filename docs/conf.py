@@ -23,8 +23,22 @@ extensions = [
     "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
     "numpydoc",
+    "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build"]
+
+ELSEWHERE = "alanine_dipeptide|bilby_problem|cobaya_problem|pypesto_problem"  # need packages beyond the extra `docs`
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": rf"/(?!{ELSEWHERE})\w+\.py",
+    "within_subsection_order": "FileNameSortKey",
+    "notebook_extensions": set(),
+    "download_all_examples": False,
+    "show_signature": False,
+    "capture_repr": (),
+    "reset_modules": (),
+}
 
 html_theme = "furo"
 html_title = f"kmc {__version__}"

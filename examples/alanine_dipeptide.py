@@ -1,4 +1,7 @@
-"""The slow mode of alanine dipeptide, found without prior knowledge: ``python examples/alanine_dipeptide.py``.
+"""The slow mode of alanine dipeptide
+==================================
+
+``python examples/alanine_dipeptide.py`` finds it without prior knowledge.
 
 Needs OpenMM and Matplotlib: ``pip install "kernelmc[md,plots]"``. It simulates eight nanoseconds in implicit solvent at
 450 K, divided among the cores, at one to two nanoseconds a minute for each. Then kmc looks for the slow modes twice: in

@@ -1,6 +1,7 @@
-"""Evaluations by someone else: each round of points goes to a spreadsheet, and comes back with its values.
+"""Evaluations by someone else
+===========================
 
-    python examples/ask_tell.py
+Each round of points goes to a spreadsheet, and comes back with its values: ``python examples/ask_tell.py``.
 
 A state asks for points and is told their log-densities. Between the two anything may happen: here the points are
 written to a CSV file, a "laboratory" fills in its column of values, and the state itself is stored in a file meanwhile,
@@ -60,7 +61,7 @@ def round_trip(folder: Path) -> bool:
     return state.done
 
 
-def main(folder: Path, sampler=None, evaluations: int = 3000) -> kmc.AskTell:
+def main(folder: Path, sampler=None, evaluations: int = 1000) -> kmc.AskTell:
     """Begin a run in a folder, and make all its rounds."""
     start = np.random.default_rng(0).normal(0.0, 2.0, (4, len(COLUMNS)))
     state = (sampler or kmc.KernelHMC()).start(initial=start, max_evaluations=evaluations, seed=1)
@@ -76,3 +77,10 @@ if __name__ == "__main__":
     for column, draws in zip(COLUMNS, np.moveaxis(done.positions, 2, 0), strict=True):
         print(f"{column}: mean {draws.mean():.2f}, sd {draws.std():.2f}")
     print(f"{done.positions.shape[1]} draws of {done.positions.shape[0]} chains, {done.n_evaluations} evaluations")
+
+    import matplotlib.pyplot as plt
+
+    plt.plot(*done.positions.reshape(-1, 2).T, ".", color="#4a8fa1")
+    plt.xlabel(COLUMNS[0])
+    plt.ylabel(COLUMNS[1])
+    plt.show()

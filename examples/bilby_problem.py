@@ -1,4 +1,7 @@
-"""A bilby problem, sampled by kmc: ``python examples/bilby_problem.py --help``.
+"""A bilby problem
+===============
+
+Sampled by kmc: ``python examples/bilby_problem.py --help``.
 
 ``from_bilby`` makes a model from a likelihood and its priors, whose supports become those of the parameters;
 ``to_bilby`` makes a bilby result from the draws, for bilby's plots and tables. The likelihood here is a sine wave in

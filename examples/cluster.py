@@ -1,4 +1,7 @@
-"""A simulator on a cluster: ``python examples/cluster.py``.
+"""A simulator on a cluster
+========================
+
+``python examples/cluster.py``.
 
 The log-density is a stand-in for an expensive simulation: a damped oscillator is integrated in small steps, and
 compared with noisy observations of it. It is evaluated on the workers of a cluster, four points at a time, one for each
@@ -62,7 +65,7 @@ class Posterior:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--evaluations", type=int, default=1000)
+    parser.add_argument("--evaluations", type=int, default=600)
     options = parser.parse_args()
     rng = np.random.default_rng(0)
     observed = simulate(2.0, 0.3) + NOISE * rng.standard_normal(len(TIMES))
@@ -76,6 +79,15 @@ def main() -> None:
     print(az.summary(idata))
     mean = idata.blobs["trajectory"].mean(("chain", "draw")).values
     print(f"Root mean square of observed - mean trajectory: {np.sqrt(np.mean((observed - mean) ** 2)):.3f} ({NOISE})")
+
+    import matplotlib.pyplot as plt
+
+    plt.plot(TIMES, observed, "o", color="#33373d", label="observed")
+    plt.plot(TIMES, mean, color="#c8553d", label="mean of the draws")
+    plt.xlabel("time")
+    plt.ylabel("position")
+    plt.legend(frameon=False)
+    plt.show()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""A cobaya model, sampled by kmc: ``python examples/cobaya_problem.py --help``.
+"""A cobaya model
+==============
+
+Sampled by kmc: ``python examples/cobaya_problem.py --help``.
 
 ``from_cobaya`` makes a model from the result of ``cobaya.model.get_model``: its sampled parameters with the bounds of
 their priors, its posterior, and its derived parameters for each draw. The likelihood is a line through points.

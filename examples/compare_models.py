@@ -1,4 +1,7 @@
-"""Do hares limit their own growth? Two models of the pelts compared: ``python examples/compare_models.py --help``.
+"""Do hares limit their own growth?
+================================
+
+Two models of the pelts are compared: ``python examples/compare_models.py --help``.
 
 The equations of Lotka and Volterra let hares grow without bound where there are no lynx. A second model adds a term:
 
@@ -92,7 +95,7 @@ def model(limited: bool, seed: int, chains: int = 4) -> kmc.Model:
 def main(arguments: list[str] | None = None) -> None:
     """Sample both posteriors and compare the models."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--evaluations", type=int, default=6000, help="budget for each model (default: 6000)")
+    parser.add_argument("--evaluations", type=int, default=3000, help="budget for each model (default: 3000)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     options = parser.parse_args(arguments)
     runs = {
@@ -117,6 +120,24 @@ def main(arguments: list[str] | None = None) -> None:
         largest = kmc.predictive(run, simulate, seed=options.seed)["posterior_predictive"]["pelts"].max("pelts_dim_0")
         low, high = np.quantile(largest.values[..., 0], [0.05, 0.95])
         print(f"{name:10s} largest count of hares: 90 % in [{low:.0f}, {high:.0f}]; observed 77")
+    picture(runs)
+
+
+def picture(runs: dict[str, Any]) -> None:
+    """Hares by twenty draws of each model, and their counts."""
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
+    for (name, run), color in zip(runs.items(), ("#7fb3bf", "#c8553d"), strict=True):
+        draws = run.posterior.stack(sample=("chain", "draw"))
+        for k in np.linspace(0, draws.sizes["sample"] - 1, 20).astype(int):
+            one = {key: variable.values[..., k] for key, variable in draws.data_vars.items()}
+            hares = np.exp(solution(one)[:, 0])
+            ax.plot(1900 + np.arange(21), hares, color=color, alpha=0.5, linewidth=1, label=name if k == 0 else None)
+    ax.plot(1900 + np.arange(21), lotka_volterra.PELTS[:, 0], "o", color="#33373d", label="counts")
+    ax.set(xlabel="year", ylabel="pelts of hares (thousands)")
+    ax.legend(frameon=False)
+    plt.show()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Which inputs matter to a Gaussian-process classifier? ``python examples/gp_classification.py --help``.
+"""Which inputs matter to a Gaussian-process classifier?
+=====================================================
+
+``python examples/gp_classification.py --help``.
 
 The kernel of the classifier is exp(-½ Σ w_i² (x_i - x'_i)²), one weight per input: where w_i is near zero, input i
 has no effect. The posterior of the log weights has no closed form, because the latent values must be integrated out of
@@ -53,7 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Sample the posterior and print the relevance of the inputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="UCI's glass.data, instead of scikit-learn's data")
-    parser.add_argument("--evaluations", type=int, default=6000, help="the whole budget (default: 6000)")
+    parser.add_argument("--evaluations", type=int, default=2000, help="the whole budget (default: 2000)")
     parser.add_argument("--draws", type=int, default=100, help="draws of the importance sampler (default: 100)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     options = parser.parse_args(arguments)
@@ -77,6 +80,11 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"\nThe noise of the estimates has a sd of about {attrs['noise_sd']:.2f} in the log.")
     print("\ninput            median weight [5 %, 95 %], and how alike two cases are that are two sds apart in it:")
     print("\n".join(relevance(posterior.values.reshape(-1, classifier.dim), names)))
+
+    import matplotlib.pyplot as plt
+
+    kmc.plot_pairs(idata, labels={f"x[{i}]": f"log weight of\n{name}" for i, name in enumerate(names)})
+    plt.show()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-r"""The marginal posterior of a Gaussian-process classifier's length scales, as a pseudo-marginal target.
+r"""A Gaussian-process classifier as a noisy target
+===============================================
+
+The marginal posterior of a classifier's length scales: the target of the previous example.
 
 The target of Strathmann et al. (2015), section 5, and of Sutherland et al. (2018), section 5.2: logistic likelihood,
 latent f ~ N(0, K + ridge I), :math:`K_{ab} = \exp(-\tfrac12 \sum_i w_i^2 (x_{ai} - x_{bi})^2)`, log w ~ N(0, 5 I). The

@@ -1,4 +1,7 @@
-"""A simulator inside a PyMC model, which NUTS cannot sample. ``python examples/pymc_blackbox.py --help``.
+"""A simulator inside a PyMC model
+===============================
+
+NUTS cannot sample it: ``python examples/pymc_blackbox.py --help``.
 
 A patient takes a dose of a drug; it passes from the gut into the blood, which an enzyme clears at a rate that
 saturates (Michaelis and Menten). The concentration has no closed form: SciPy solves the equation, in a black-box Op
@@ -76,7 +79,7 @@ def report(method: str, posterior, n_runs: int, seconds: float) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Sample by both methods and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--evaluations", type=int, default=4000, help="runs of the simulator for each method")
+    parser.add_argument("--evaluations", type=int, default=2000, help="runs of the simulator, for each method")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     options = parser.parse_args(arguments)
 
@@ -114,6 +117,12 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"\nthe truth       {'  '.join(f'{value:9.2f}' for value in TRUTH)}")
     print(f"method          {'  '.join(NAMES)}      runs      ess  ess/1000    rhat seconds")
     print("\n".join(lines))
+
+    import matplotlib.pyplot as plt
+
+    reference = {f"rates[{name}]": value for name, value in zip(NAMES, TRUTH, strict=True)}
+    kmc.plot_pairs(idata, ["rates", "noise"], reference=reference)
+    plt.show()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""kmc as a sampler of pyPESTO: ``python examples/pypesto_problem.py --help``.
+"""A sampler for pyPESTO
+=====================
+
+``python examples/pypesto_problem.py --help``.
 
 ``KmcSampler`` is used like pyPESTO's own samplers, ``pypesto.sample.sample(problem, n_samples, KmcSampler())``, and
 its result is a pyPESTO result. The problem is exponential decay, with parameters on the logarithmic scale.

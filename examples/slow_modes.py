@@ -1,4 +1,7 @@
-"""A chain that looks converged in every parameter, but is not: ``python examples/slow_modes.py``.
+"""A chain that looks converged, but is not
+========================================
+
+It does so in every parameter: ``python examples/slow_modes.py``.
 
 The target is a mixture of two normal distributions in the plane with correlations .95 and -.95, and the Gibbs sampler
 hardly ever changes the component: each chain keeps the sign of its correlation. Both components have the same

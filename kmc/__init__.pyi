@@ -24,10 +24,16 @@ from kmc.mcmc import RandomWalkMetropolis as RandomWalkMetropolis
 from kmc.mcmc import ScoreHMC as ScoreHMC
 from kmc.mcmc import Tempered as Tempered
 from kmc.mcmc import moves as moves
+from kmc.plots import plot_acceptance as plot_acceptance
 from kmc.plots import plot_ck_test as plot_ck_test
+from kmc.plots import plot_energy as plot_energy
+from kmc.plots import plot_evidence as plot_evidence
 from kmc.plots import plot_implied_timescales as plot_implied_timescales
 from kmc.plots import plot_pairs as plot_pairs
 from kmc.plots import plot_slow_modes as plot_slow_modes
+from kmc.plots import plot_surrogate as plot_surrogate
+from kmc.plots import plot_trace as plot_trace
+from kmc.plots import plot_transport as plot_transport
 from kmc.plots import plot_validation as plot_validation
 from kmc.readout.evidence import evidence as evidence
 from kmc.readout.expectations import expectations as expectations

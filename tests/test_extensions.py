@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp, softmax
 
 import kmc
 from kmc.bases import Basis
 from kmc.kernels import Gaussian, Kernel, Matern52, register_kernel
 from kmc.mcmc.base import STATS, SamplerSetup, Step
 from kmc.run.recording import NullRecorder
+from kmc.scores.base import ScoreEstimator
 from kmc.targets.evaluate import evaluate_block
 from kmc.targets.parameters import Parameter
 
@@ -93,6 +95,76 @@ def test_a_kernel_of_new_formulas():
         x
     )
     assert np.corrcoef(fit.gradient(x)[:, 0], -x[:, 0])[0, 1] > 0.9
+
+
+# An estimator
+
+
+class Smoothed:
+    """The mean of Gaussians of one width around the samples."""
+
+    def __init__(self, centers, width):
+        self.centers, self.width = centers, width
+
+    def pulls(self, x):
+        z = (self.centers - x[:, None]) / self.width**2
+        return z, -0.5 * self.width**2 * np.sum(z**2, axis=2)
+
+    def log_density(self, x):
+        return logsumexp(self.pulls(x)[1], axis=1)
+
+    def gradient(self, x):
+        z, heights = self.pulls(x)
+        return np.einsum("nk,nkd->nd", softmax(heights, axis=1), z)
+
+    def laplacian(self, x):
+        z, heights = self.pulls(x)
+        square = np.einsum("nk,nkd->n", softmax(heights, axis=1), z**2)
+        return square - np.sum(self.gradient(x) ** 2, axis=1) - x.shape[1] / self.width**2
+
+
+class KernelDensityScore(ScoreEstimator):
+    def __init__(self, width=0.5):
+        self.width = width
+
+    def _fit(self, samples):
+        self.samples_, self.density_ = samples.x, Smoothed(samples.x, self.width)
+
+    def _extend(self, block):
+        self._fit(block._replace(x=np.vstack([self.samples_, block.x])))
+
+
+def test_an_estimator():
+    """Of N(0, I) it estimates N(0, 1.25 I); its derivatives are those of its log-density, and blocks are added."""
+    x = np.random.default_rng(0).standard_normal((800, 2))
+    whole, parts = KernelDensityScore().fit(x), KernelDensityScore().fit(x[:500]).partial_fit(x[500:])
+    at, step = np.array([[1.0, 0.0], [0.3, -0.8]]), 1e-4 * np.eye(2)
+    np.testing.assert_allclose(parts.gradient(at), whole.gradient(at), rtol=1e-12)
+    np.testing.assert_allclose(whole.gradient(at), -at / 1.25, atol=0.25)
+    rises = [(whole.log_density(at + h) - whole.log_density(at - h)) / 2e-4 for h in step]
+    np.testing.assert_allclose(whole.gradient(at), np.transpose(rises), atol=1e-6)
+    bends = [(whole.gradient(at + h) - whole.gradient(at - h))[:, i] / 2e-4 for i, h in enumerate(step)]
+    np.testing.assert_allclose(whole.laplacian(at), np.sum(bends, axis=0), atol=1e-6)
+    idata = kmc.sample(log_density, dim=2, **(QUICK | {"sampler": kmc.ScoreHMC(KernelDensityScore()), "warmup": 250}))
+    assert idata.posterior.sizes["draw"] == 30 and idata.attrs["n_refits"] > 0
+
+
+# A move
+
+
+class Reflection:
+    """Through a random archived state: x -> 2 a - x, as likely as back."""
+
+    def propose(self, rng, position, archive):
+        return 2.0 * archive[rng.integers(len(archive))] - position, 0.0
+
+
+def test_a_move():
+    kmc.testing.check_move(Reflection())
+    sampler = kmc.KernelHMC(moves=[(Reflection(), 0.3)])
+    idata = kmc.sample(log_density, dim=2, **(QUICK | {"sampler": sampler, "warmup": 100}))
+    move = idata.sample_stats["move"]
+    assert np.any(move.values == move.attrs["flag_meanings"].split().index("Reflection"))
 
 
 # A parameter with its transform

@@ -53,7 +53,7 @@ MAY_IMPORT = {
     "run": {"ess", "convergence", "surrogates", "targets", "mcmc"},
     "readout": {"ess", "jitted", "kernels", "bases", "surrogates", "targets", "mcmc", "run"},
     "diagnostics": {"convergence", "kernels", "linalg", "bases", "forms", "spectral"},
-    "plots": {"diagnostics"},
+    "plots": {"diagnostics", "readout", "run", "targets"},
     "testing": {"mcmc", "targets"},
     "reports": {"diagnostics", "plots", "run"},
     "demo": {"targets", "plots", "kmc"},

@@ -11,6 +11,7 @@ SUBJECTS = {
     "bases": "jit_states",
     "cli": "main store",
     "mcmc": "noisy_warmup sampler_state walls",
+    "plots": "run",
     "readout": "bad_results",
     "run": "named tracebacks wide_starts",
     "run/executors": "executors",
@@ -30,7 +31,7 @@ HELPERS = {
     "kernels": "profiles",
     "mcmc": "adapting affine base gaps hmc_adaptation joined_modes lanes learned_density mode_mixture old_kernel_hmc "
     "random_walk score_mixture temperature_ladder",
-    "plots": "style",
+    "plots": "acceptance energy evidence style surrogates traces transports",
     "readout": "annealing estimate evaluated means quantities transitions",
     "regression": "candidates loss",
     "reports": "facts page pictures",

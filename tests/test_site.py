@@ -16,6 +16,8 @@ import kmc
 from kmc.run.warning_codes import CODES
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+EXAMPLES = DOCS.parent / "examples"
+GALLERY = {"gallery/index", *(f"gallery/{path.stem}" for path in EXAMPLES.glob("*.py"))}  # pages that the build makes
 PAGES = {str(path.relative_to(DOCS)): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
 PAGES = {name: text for name, text in PAGES.items() if not name.startswith("_build")}
 PUBLIC = ["kmc", *(f"kmc.{name}" for name in kmc.__all__ if inspect.ismodule(getattr(kmc, name)))]
@@ -74,7 +76,7 @@ def test_no_link_is_dead(page):
         if anchor:
             assert anchor in anchors(file.read_text(encoding="utf-8")), target
     for target in re.findall(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`", PAGES[page]):
-        assert ((DOCS / page).parent / f"{target}.md").exists(), target
+        assert target in GALLERY or ((DOCS / page).parent / f"{target}.md").exists(), target
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if not page.startswith("api/")])
@@ -87,6 +89,29 @@ def test_code_is_executed_by_the_build(page):
         assert not code.rstrip().endswith(";") or "alt: " in options, "a picture without a text that says what it shows"
     assert "python" not in dict(kinds), "code that no build executes: make it a {code-cell}"
     assert bool(cells) == PAGES[page].startswith("---\nfile_format: mystnb")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_name_of_the_package_on_a_page_exists(page):
+    names = re.findall(r"(?<![\w/.-])kmc(?:\.[A-Za-z]\w*)+", PAGES[page])
+    assert [name for name in names if value(name) is None] == []
+
+
+def test_extensions_on_the_page_are_short():
+    sections = re.split(r"^## ", PAGES["extending.md"], flags=re.MULTILINE)[1:]
+    titles = [section.splitlines()[0] for section in sections]
+    assert " ".join(title.split()[-1] for title in titles) == "kernel basis estimator move type executor sampler"
+    for section in sections:
+        code = "".join(OPTIONS.sub("", body) for _, kind, body in FENCE.findall(section) if kind == "{code-cell}")
+        assert 0 < len([line for line in code.splitlines() if line.strip()]) < 40
+
+
+def test_each_example_has_a_title_and_a_test():
+    tests = "".join(path.read_text(encoding="utf-8") for path in sorted((DOCS.parent / "tests").rglob("*.py")))
+    for path in EXAMPLES.glob("*.py"):
+        title, line, *_ = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).splitlines()
+        assert line == "=" * len(title), path.name
+        assert re.search(rf"\b{path.stem}\b", tests) or path.stem.removesuffix("_problem") in tests, path.name
 
 
 def test_each_warning_has_a_section():

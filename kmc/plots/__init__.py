@@ -1,8 +1,26 @@
 """Plots. Matplotlib is imported when a plot is made."""
 
+from kmc.plots.acceptance import plot_acceptance
+from kmc.plots.energy import plot_energy
+from kmc.plots.evidence import plot_evidence
 from kmc.plots.modes import plot_slow_modes
 from kmc.plots.pairs import plot_pairs
+from kmc.plots.surrogates import plot_surrogate
 from kmc.plots.timescales import plot_ck_test, plot_implied_timescales
+from kmc.plots.traces import plot_trace
+from kmc.plots.transports import plot_transport
 from kmc.plots.validation import plot_validation
 
-__all__ = ["plot_ck_test", "plot_implied_timescales", "plot_pairs", "plot_slow_modes", "plot_validation"]
+__all__ = [
+    "plot_acceptance",
+    "plot_ck_test",
+    "plot_energy",
+    "plot_evidence",
+    "plot_implied_timescales",
+    "plot_pairs",
+    "plot_slow_modes",
+    "plot_surrogate",
+    "plot_trace",
+    "plot_transport",
+    "plot_validation",
+]

@@ -7,6 +7,7 @@ from typing import Any
 from kmc._names import install
 
 INK, ACCENT = "#33373d", "#c8553d"
+LINES = ("#1f6478", "#c8553d", "#4a8fa1", "#8a6d1d", "#33373d", "#7a4b8c")  # of chains, or of runs
 SHADES = ("#dcebee", "#b3d3da", "#7fb3bf", "#4a8fa1", "#1f6478")
 
 
@@ -16,6 +17,14 @@ def require_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise ImportError(f"Pictures need Matplotlib. Install it with: {install('plots')}") from error
+
+
+def group(idata: Any, name: str) -> Any:
+    """The group of a result, or None."""
+    try:
+        return idata[name]
+    except (KeyError, TypeError, IndexError, AttributeError):
+        return None
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] = (5.0, 4.0)) -> Any:

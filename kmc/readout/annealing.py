@@ -64,6 +64,8 @@ class Mass(NamedTuple):
     temperatures : int
     particles : ndarray, shape (n, d)
         Approximate draws from s, at the last temperature on the way up, in its coordinates z.
+    path : ndarray, shape (3, temperatures)
+        Inverse temperatures from 0 to 1, and the log-mass at each of them by the particles that go down, and up.
     """
 
     down: float
@@ -72,6 +74,7 @@ class Mass(NamedTuple):
     up_se: float
     temperatures: int
     particles: np.ndarray
+    path: np.ndarray
 
     @property
     def gap(self) -> float:
@@ -116,15 +119,16 @@ def mass_of(component: Component, z: np.ndarray, step_size: float, rng: np.rando
             particles = base.draws(rng, len(z))
             log_ratios = path.log_ratios(particles)
         levels.append(log_ratios)
-    down = _log_masses(betas, levels)
+    down_path = _log_masses(betas, levels)
 
     levels = levels[-1:]
     for before, beta in zip(betas[:0:-1], betas[-2::-1]):
         particles = _resampled(particles, (beta - before) * levels[-1], rng)
         particles, log_ratios = path.moved(particles, beta)
         levels.append(log_ratios)
-    up = _log_masses(betas, levels[::-1])
+    up_path = _log_masses(betas, levels[::-1])
     volume, root = component.log_volume, np.sqrt(ISLANDS)
+    down, up = down_path[0], up_path[0]
     return Mass(
         down=float(np.mean(down)) + volume,
         up=float(np.mean(up)) + volume,
@@ -132,6 +136,7 @@ def mass_of(component: Component, z: np.ndarray, step_size: float, rng: np.rando
         up_se=float(np.std(up, ddof=1) / root),
         temperatures=len(betas),
         particles=particles,
+        path=np.array([betas, down_path.mean(axis=1) + volume, up_path.mean(axis=1) + volume])[:, ::-1],
     )
 
 
@@ -181,12 +186,14 @@ def _resampled(particles, log_weights, rng):
 
 
 def _log_masses(betas, levels):
-    """log of the mass of s relative to that of q, by each island: (islands,)."""
-    total = np.zeros(ISLANDS)
+    """log of the mass at each temperature relative to that of q, by each island: (temperatures, islands)."""
+    steps = np.zeros((len(betas), ISLANDS))
     split = [np.split(level, ISLANDS) for level in levels]
-    for higher, lower, step in zip(split, split[1:], -np.diff(betas)):
-        total += [bennett(step * up, step * down) for up, down in zip(higher, lower)]
-    return total
+    for k, (higher, lower, step) in enumerate(zip(split, split[1:], -np.diff(betas))):
+        steps[k] = [bennett(step * up, step * down) for up, down in zip(higher, lower)]
+    found = np.cumsum(steps[::-1], axis=0)[::-1]
+    found[0] = np.cumsum(steps, axis=0)[-1]  # added from the other end, as ever
+    return found
 
 
 @numba.njit(cache=True)

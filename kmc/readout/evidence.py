@@ -29,12 +29,13 @@ _LEAST_GAP = 0.05  # nats: smaller differences between the two directions cause 
 
 
 class Part(NamedTuple):
-    """Of one independent run: log Z, its standard error, and the difference of the two estimates."""
+    """Of one independent run: log Z, its standard error, the difference of the two estimates, and the path."""
 
     log_evidence: float
     se: float
     log_surrogate_mass: float
     doubts: str
+    path: np.ndarray  # (3, temperatures) of the surrogate with the largest mass
 
 
 def evidence(
@@ -69,8 +70,10 @@ def evidence(
         of the surrogate; ``log_bayes_factor`` of each run against each ``reference``, with ``se_log_bayes_factor``; and
         ``kl_divergence``, the Kullback–Leibler divergence from the prior to the posterior with ``se_kl_divergence``, if
         the result has log-likelihoods (else NaN): of ``kmc.Model(log_likelihood=..., log_prior=...)``, or in the
-        group ``log_likelihood``. The attribute "warnings" is a list of sentences, and "method" describes the
-        computation.
+        group ``log_likelihood``. By ``run`` and ``step``: ``path_inverse_temperature`` from 0 to 1, and the log-mass
+        there by particles that go down, ``path_down``, and up, ``path_up``; of the first independent run and its
+        largest mode, NaN after the last temperature (:func:`kmc.plot_evidence` draws them). The attribute "warnings" is
+        a list of sentences, and "method" describes the computation.
 
     Raises
     ------
@@ -165,7 +168,8 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
         doubts = []
     else:
         doubts += _checks(replicate, check)
-    return Part(log_mass - log_ratio, float(np.hypot(mass_se, ratio_se)), log_mass, "; ".join(doubts))
+    path = max(masses, key=lambda mass: mass.log_mass).path
+    return Part(log_mass - log_ratio, float(np.hypot(mass_se, ratio_se)), log_mass, "; ".join(doubts), path)
 
 
 def _checks(replicate, seed):
@@ -219,7 +223,7 @@ def _together(parts: list[Part]) -> Part:
     precision = np.array([part.se for part in parts]) ** -2.0
     whole = np.average([part.log_evidence for part in parts], weights=precision)
     mass = np.average([part.log_surrogate_mass for part in parts], weights=precision)
-    return Part(float(whole), float(precision.sum() ** -0.5), float(mass), "")
+    return Part(float(whole), float(precision.sum() ** -0.5), float(mass), "", parts[0].path)
 
 
 def _dataset(names, runs: list[Result], found: list[Part], prior_normalized: bool, said: list[str]) -> Any:
@@ -232,6 +236,11 @@ def _dataset(names, runs: list[Result], found: list[Part], prior_normalized: boo
         "log_surrogate_mass": np.array([part.log_surrogate_mass for part in found]),
     }
     variables: dict[str, Any] = {name: ("run", values) for name, values in each.items()}
+    paths = np.full((len(found), 3, max(part.path.shape[1] for part in found)), np.nan)
+    for own, part in zip(paths, found, strict=True):
+        own[:, : part.path.shape[1]] = part.path
+    for k, name in enumerate(("path_inverse_temperature", "path_down", "path_up")):
+        variables[name] = (("run", "step"), paths[:, k])
     coords = {"run": names}
     if prior_normalized:
         divergences = np.array([_divergence(run, part) for run, part in zip(runs, found, strict=True)])

@@ -11,6 +11,7 @@ import numpy as np
 
 from kmc.diagnostics.columns import Column, Variable, columns, labeled
 from kmc.diagnostics.summary import summary
+from kmc.plots.style import group
 
 FEWEST_DRAWS = 4  # per chain, for ArviZ's summary
 
@@ -80,11 +81,3 @@ def facts_of(idata: Any, var_names: Sequence[str] | None = None) -> Facts:
         places = {column.name: i for i, column in enumerate(columns(variables))}  # the table's order
         table = summary(idata).iloc[[places[column.name] for column in chosen]]
     return Facts(attrs, chains, draws, chosen, variables, table)
-
-
-def group(idata: Any, name: str) -> Any:
-    """The group of this name, or None."""
-    try:
-        return idata[name]
-    except (KeyError, TypeError, IndexError, AttributeError):
-        return None

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from kmc.diagnostics import slow_modes
+from kmc.plots.acceptance import plot_acceptance
+from kmc.plots.modes import plot_slow_modes
 from kmc.plots.pairs import plot_pairs
-from kmc.plots.style import ACCENT, INK, SHADES
-from kmc.reports.facts import Facts, group
+from kmc.plots.style import ACCENT, INK, LINES, SHADES, group
+from kmc.reports.facts import Facts
 
 MOST_PAIRS = 8  # columns of the pairs plot
 MOST_TRACES = 5
+FEWEST_FOR_MODES = 100  # draws per chain
 _POINTS = 2000  # of a line or a cloud; more would only make the page larger
-_BLOCKS = 60  # means along the run
 _BINS = 20
-_LINES = ("#1f6478", "#c8553d", "#4a8fa1", "#8a6d1d", "#33373d", "#7a4b8c")
 _DPI = 110
 
 
@@ -30,12 +32,16 @@ def pictures(idata: Any, facts: Facts) -> Iterator[str]:
     if moving:
         yield _pairs(idata, facts, moving)
         yield _traces(facts)
+    modes = None
+    if len(moving) > 1 and facts.draws >= FEWEST_FOR_MODES:
+        modes = slow_modes(idata["posterior"], 2, var_names=[facts.columns[i].name for i in moving])
+        yield _modes(modes)
     stats = group(idata, "sample_stats")
-    if stats is not None and "acceptance_rate" in stats:
-        yield _acceptance(stats, group(idata, "warmup_sample_stats"))
+    if stats is not None and "acceptance_rate" in stats and stats.sizes["draw"]:
+        yield _acceptance(idata, stats)
     proposals = group(idata, "proposals")
     if proposals is not None and {"lp", "surrogate"} <= set(proposals.data_vars):
-        yield from _surrogate(proposals)
+        yield from _surrogate(proposals, modes)
 
 
 def _pairs(idata: Any, facts: Facts, moving: list[int]) -> str:
@@ -57,7 +63,7 @@ def _traces(facts: Facts) -> str:
         values = facts.values(facts.columns[i])
         every = max(1, values.shape[1] // _POINTS)
         for chain, line in enumerate(values):
-            left.plot(np.arange(line.size)[::every], line[::every], linewidth=0.5, color=_LINES[chain % len(_LINES)])
+            left.plot(np.arange(line.size)[::every], line[::every], linewidth=0.5, color=LINES[chain % len(LINES)])
         _ranks(right, values)
         left.set_ylabel(facts.columns[i].name, color=INK)
     axes[0, 0].set_title("draws of each chain", fontsize=10, color=INK)
@@ -72,32 +78,27 @@ def _ranks(ax: Any, values: np.ndarray) -> None:
     edges = np.linspace(0.5, values.size + 0.5, _BINS + 1)
     for chain, line in enumerate(ranks):
         counts = np.histogram(line, edges)[0] * _BINS / line.size
-        ax.stairs(counts, edges, color=_LINES[chain % len(_LINES)], linewidth=0.9)
+        ax.stairs(counts, edges, color=LINES[chain % len(LINES)], linewidth=0.9)
     ax.axhline(1.0, color=SHADES[2], linewidth=0.7)
     ax.set(ylim=(0, None), xticks=[])
 
 
-def _acceptance(stats: Any, warmup: Any) -> str:
+def _acceptance(idata: Any, stats: Any) -> str:
     figure = _figure(9.0, 2.6)
-    ax = figure.subplots()
-    means = []
-    for part, sign in ((warmup, -1), (stats, 1)):
-        if part is None or "acceptance_rate" not in part or not part.sizes["draw"]:
-            continue
-        rates = part["acceptance_rate"].transpose("chain", "draw").values
-        blocks = np.array_split(np.arange(rates.shape[1]), min(_BLOCKS, rates.shape[1]))
-        where = [block.mean() if sign > 0 else block.mean() - rates.shape[1] for block in blocks]
-        for chain, line in enumerate(rates):
-            ax.plot(where, [line[block].mean() for block in blocks], linewidth=0.9, color=_LINES[chain % len(_LINES)])
-        means = rates.mean(axis=1)
-        if sign < 0:
-            ax.axvline(0.0, color=INK, linewidth=0.7)
-    ax.set(ylim=(0, 1), xlabel="draw (negative: warm-up)" if warmup is not None else "draw", ylabel="acceptance")
+    plot_acceptance(idata, ax=figure.subplots())
+    means = stats["acceptance_rate"].mean("draw").values
     text = "Acceptance rate along the run, one line for each chain"
     return _shown(figure, f"{text}; means from {min(means):.2f} to {max(means):.2f}.", f"{text}, averaged over blocks.")
 
 
-def _surrogate(proposals: Any) -> Iterator[str]:
+def _modes(modes: Any) -> str:
+    figure = _figure(9.0, 0.6 + 1.7 * modes.sizes["mode"])
+    plot_slow_modes(modes, figure=figure)
+    text = "The slowest functions of all parameters along the chains, and the parameters that they correlate with."
+    return _shown(figure, text, f"{text} {modes.attrs['verdict']}")
+
+
+def _surrogate(proposals: Any, modes: Any) -> Iterator[str]:
     truth = proposals["lp"].transpose("chain", "draw").values
     surrogate = proposals["surrogate"].transpose("chain", "draw").values
     known = np.isfinite(truth) & np.isfinite(surrogate)
@@ -121,6 +122,23 @@ def _surrogate(proposals: Any) -> Iterator[str]:
     right.set_ylim(-1.2 * most or -1.0, 1.2 * most or 1.0)
     text = f"Surrogate against the true log-density at the proposals: nine of ten are within {spread:.2g} nats."
     yield _shown(figure, text, text + " The axes leave out one proposal in fifty.")
+    if modes is not None and "accepted" in proposals:
+        yield from _along(modes, proposals["accepted"].transpose("chain", "draw").values.astype(bool) & known, error)
+
+
+def _along(modes: Any, accepted: np.ndarray, error: np.ndarray) -> Iterator[str]:
+    """The surrogate's error at the draws that moved, against the slowest mode there."""
+    mode = modes["value"].isel(mode=0).transpose("chain", "draw").values
+    if accepted.shape != mode.shape or not accepted.any():
+        return
+    figure = _figure(9.0, 2.6)
+    ax = figure.subplots()
+    every = max(1, accepted.sum() // _POINTS)
+    ax.plot(mode[accepted][::every], error[accepted][::every], ".", markersize=2, color=SHADES[4])
+    ax.axhline(0.0, color=ACCENT, linewidth=0.8)
+    ax.set(xlabel="slowest mode", ylabel="surrogate - truth, nats")
+    text = "Surrogate less truth at the accepted proposals, along the slowest mode."
+    yield _shown(figure, text, text + " A trend at one end is where draws are too rare or too frequent.")
 
 
 def _figure(width: float, height: float, constrained: bool = True) -> Any:

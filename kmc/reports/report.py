@@ -24,8 +24,9 @@ def report(
 
     The page needs no network and no other file: pictures are inside it. It has the verdict of the run's checks, each
     warning with its code and advice, what was run and what it cost, ArviZ's summary, the pairs plot, traces and ranks
-    of the parameters that mix worst, the acceptance along the run, the surrogate against the true log-density where
-    the result has both, and how to cite.
+    of the parameters that mix worst, the slowest functions of all parameters, the acceptance along the run, the
+    surrogate against the true log-density, along the chains and along the slowest mode, where the result has both, and
+    how to cite.
 
     Parameters
     ----------

@@ -53,11 +53,17 @@ def test_the_mass_of_a_surrogate_that_is_known():
     exact = 4.0 + 1.5 * np.log(2 * np.pi)  # the determinants of scale and precision are 1
     assert abs(found.log_mass - exact) < 4 * found.se < 0.2
     assert abs(found.gap) < 4
+    beta, down, up = found.path
+    assert beta.shape == (found.temperatures,) and beta[0] == 0.0 and beta[-1] == 1.0 and np.all(np.diff(beta) > 0)
+    assert (down[-1], up[-1]) == pytest.approx((found.down, found.up), rel=1e-12)
+    assert down[0] == up[0]  # the Student-t density, which is normalized
+    assert np.abs(down - up).max() < 6 * np.hypot(found.down_se, found.up_se)
 
 
 def test_the_evidence(found):
     assert found.attrs["warnings"] == []
     assert abs(float(found["log_evidence"][0]) - LOG_Z) < 4 * float(found["se"][0]) < 0.2
+    assert found["path_up"].isel(run=0, step=-1) == pytest.approx(float(found["log_surrogate_mass"][0]), abs=0.2)
 
 
 def test_constants_jacobians_and_bayes_factors():

@@ -1,0 +1,95 @@
+"""Plot the frozen surrogate against true values of the log-density."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kmc.checks import as_number
+from kmc.plots.style import ACCENT, INK, SHADES, require_matplotlib
+from kmc.readout.evaluated import read
+from kmc.run.arguments import as_model
+from kmc.targets.evaluate import Evaluator
+
+_POINTS = 2000  # of a cloud
+_GRID = 121
+
+
+def plot_surrogate(idata: Any, model: Any = None, *, n_true: int = 9, max_columns: int = 6, figure: Any = None) -> Any:
+    """Plot the surrogate's error at all proposals, and slices of it through the best draw.
+
+    Everything is in the unconstrained parameters, which the surrogate knows. A constant between surrogate and
+    log-density has no effect on the draws, so their median difference is subtracted.
+
+    Parameters
+    ----------
+    idata : InferenceData, DataTree, or path of a store
+        A run of "kernel-hmc" with a frozen surrogate.
+    model : Model, function, pymc.Model or bridgestan.StanModel, optional
+        If given, the true log-density is evaluated on each slice: ``n_true`` times the number of columns evaluations.
+    n_true : int
+        Number of true values on each slice.
+    max_columns : int
+        Number of parameters at most, the first ones.
+    figure : matplotlib Figure or SubFigure, optional
+
+    Returns
+    -------
+    ndarray of Axes, shape (2, k)
+        For each parameter: above, surrogate less truth at the proposals; below, the slice, and true values as dots.
+
+    Raises
+    ------
+    ImportError
+        Matplotlib is not installed (``pip install "kernelmc[plots]"``).
+    TypeError, ValueError
+        The result has no surrogate, or an argument is invalid.
+    """
+    require_matplotlib()
+    n_true, most = as_number("n_true", n_true, 1), as_number("max_columns", max_columns, 1)
+    run = read(idata, model).replicates[0]
+    dim = run.draws.shape[2]
+    points, truth = run.proposals.reshape(-1, dim), run.proposal_log_density.ravel()
+    error = np.full(len(points), np.nan)
+    known = np.isfinite(truth)
+    error[known] = run.density.log_density(points[known]) - truth[known]
+    error -= np.nanmedian(error) if known.any() else 0.0
+    shift = _shift(run)
+    best = run.draws.reshape(-1, dim)[np.argmax(run.log_density)]
+    spread = run.draws.reshape(-1, dim).std(axis=0)
+    evaluate = None if model is None else Evaluator(as_model(model, dim))
+    k = min(dim, most)
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(0.6 + 2.6 * k, 4.4), layout="constrained")
+    axes = figure.subplots(2, k, squeeze=False, sharex="col", sharey="row")
+    shown = np.flatnonzero(np.isfinite(error))[:: max(1, len(error) // _POINTS)]
+    for i, (upper, lower) in enumerate(axes.T):
+        upper.plot(points[shown, i], error[shown], ".", markersize=2, color=SHADES[3])
+        upper.axhline(0.0, color=ACCENT, linewidth=0.8)
+        line = _line(best, spread, i, _GRID)
+        lower.plot(line[:, i], run.density.log_density(line) - shift, color=SHADES[4], linewidth=1.2)
+        if evaluate is not None:
+            dots = _line(best, spread, i, n_true)
+            lower.plot(dots[:, i], evaluate(dots), "o", markersize=4, color=ACCENT)
+        lower.set_xlabel(f"x[{i}]", fontsize=9, color=INK)
+    axes[0, 0].set_ylabel("surrogate - truth (nats)", fontsize=9, color=INK)
+    axes[1, 0].set_ylabel("log-density", fontsize=9, color=INK)
+    most_error = np.nanquantile(np.abs(error), 0.98) if known.any() else 1.0
+    axes[0, 0].set_ylim(-1.2 * most_error or -1.0, 1.2 * most_error or 1.0)
+    return axes
+
+
+def _shift(run):
+    """Median of surrogate less truth at the draws."""
+    x = run.draws.reshape(-1, run.draws.shape[2])
+    return float(np.median(run.density.log_density(x) - run.log_density.ravel()))
+
+
+def _line(best, spread, i, n):
+    """Points (n, d) within three standard deviations of the best draw along a parameter."""
+    line = np.tile(best, (n, 1))
+    line[:, i] += spread[i] * np.linspace(-3.0, 3.0, n)
+    return line

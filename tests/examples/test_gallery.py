@@ -1,0 +1,126 @@
+"""The examples of the gallery run, with small budgets, and their models are what they say."""
+
+import importlib
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def no_window(monkeypatch):
+    """Nothing stays open, whatever backend there is."""
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("agg")
+    yield
+    plt.close("all")
+
+
+def example(name, *packages):
+    for package in packages:
+        pytest.importorskip(package)
+    return importlib.import_module(name)
+
+
+def pictures():
+    import matplotlib.pyplot as plt
+
+    return len(plt.get_fignums())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "packages", "budget", "printed"),
+    [
+        ("epidemic", ["pints"], 600, "One ill person infects"),
+        ("ion_channel", ["pints"], 600, "closing_slope  truth"),
+        ("line_fit", ["emcee"], 600, "effective samples, emcee"),
+        ("synthetic_likelihood", [], 400, "The noise of the estimates has a sd of about"),
+        ("butane", [], 1500, "set 3:"),
+    ],
+)
+def test_it_runs(name, packages, budget, printed, capsys):
+    example(name, *packages).main(budget)
+    assert printed in capsys.readouterr().out and pictures() >= 1
+
+
+def test_the_epidemic_is_that_of_pints():
+    module = example("epidemic", "pints")
+    theirs = module.DATA.simulate([0.02, 0.3, 40.0], module.DAYS)
+    np.testing.assert_allclose(module.ill_and_recovered(0.02, 0.3, 40.0), theirs, rtol=1e-3, atol=1e-3)
+
+
+def test_noise_of_the_channel_has_the_size_it_should():
+    module = example("ion_channel", "pints")
+    n = len(module.TIMES)
+    at_truth = module.log_likelihood(dict(zip(module.NAMES, module.TRUTH, strict=True)))
+    assert at_truth == pytest.approx(-n / 2, abs=5 * np.sqrt(n / 2))
+
+
+def test_the_line_is_bounded_as_in_the_tutorial():
+    module = example("line_fit", "emcee")
+    assert module.log_probability(np.array([-1.0, 4.0, 1.5])) == -np.inf
+    best = module.log_probability(np.array([-0.95, 4.3, np.log(0.5)]))
+    assert np.isfinite(best) and best > module.log_probability(np.array([-0.5, 4.3, np.log(0.5)]))
+
+
+def test_summaries_of_a_known_series():
+    module = example("synthetic_likelihood")
+    counts = np.tile([0.0, 4.0], (2, module.STEPS // 2))
+    zeros, level, variance, lag, *_ = module.summaries(counts)[0]
+    assert (zeros, level, variance, lag) == pytest.approx((0.5, np.log(3.0), 1.0, -1.0))
+
+
+def test_without_noise_or_growth_counts_stay_at_one():
+    """log N = 0 is a fixed point of Ricker's map for log r = 1."""
+    module = example("synthetic_likelihood")
+    counts = module.simulate({"log_r": 1.0, "noise": 0.0, "scale": 5.0}, 400, np.random.default_rng(0))
+    assert counts.mean() == pytest.approx(5.0, abs=5 * np.sqrt(5.0 / counts.size))
+
+
+def test_forces_are_the_slope_of_the_energy():
+    module = example("butane")
+    x = np.array([[0.1, 1.4, 0.6], [0.0, 0.0, 0.1], [1.5, 0.1, 0.0], [2.1, -1.4, -0.2]])
+
+    def energy(flat):
+        b = np.diff(flat.reshape(4, 3), axis=0)
+        length = np.linalg.norm(b, axis=1)
+        angles = [np.arccos(-(b[i] @ b[i + 1]) / (length[i] * length[i + 1])) for i in range(2)]
+        strength, rest = module.ANGLE
+        bonds = module.BOND[0] * np.sum((length - module.BOND[1]) ** 2)
+        bends = sum(strength * (angle - rest) ** 2 for angle in angles)
+        return bonds + bends + module.torsion_energy(module.forces.py_func(flat.reshape(4, 3))[1])
+
+    steps = 1e-5 * np.eye(12)
+    slopes = [(energy(x.ravel() + step) - energy(x.ravel() - step)) / 2e-5 for step in steps]
+    np.testing.assert_allclose(module.forces.py_func(x)[0].ravel(), -np.array(slopes), atol=1e-6)
+
+
+def test_trans_is_the_deepest_well():
+    module = example("butane")
+    weight = [
+        quad(lambda phi: np.exp(-module.torsion_energy(phi) / module.KT), low, low + 2 * np.pi / 3)[0]
+        for low in (0.0, 2 * np.pi / 3, 4 * np.pi / 3)
+    ]
+    assert weight[1] / sum(weight) == pytest.approx(0.663, abs=0.002) and weight[0] == pytest.approx(weight[2])
+
+
+def test_a_dihedral_angle_is_what_placed_the_atom():
+    module = example("alanine_dipeptide")
+    a, b, c = np.array([1.0, 0.2, 0.0]), np.zeros(3), np.array([0.0, 0.0, 1.5])
+    for angle in (-2.0, 0.4, 3.0):
+        d = module._placed(a, b, c, 1.3, np.radians(110), angle)
+        assert module.dihedral(np.array([[a, b, c, d]]), (0, 1, 2, 3))[0] == pytest.approx(angle)
+        assert np.linalg.norm(d - c) == pytest.approx(1.3)
+        assert module.distances(np.array([[a, b, c, d]]))[0, -1] == pytest.approx(1.3)
+
+
+def test_components_differ_in_the_sign_of_their_correlation_only():
+    draws = example("slow_modes").gibbs(4, 500, 0.0, np.random.default_rng(0))
+    for chain, (x, y) in enumerate(zip(draws["x"], draws["y"], strict=True)):
+        assert np.corrcoef(x, y)[0, 1] == pytest.approx([0.95, -0.95][chain % 2], abs=0.03)
+        assert x.std() == pytest.approx(1.0, abs=0.25)
