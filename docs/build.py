@@ -17,6 +17,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from links import dead
+
 HERE = Path(__file__).parent
 BUILD = HERE / "_build"
 
@@ -38,7 +40,9 @@ def main() -> int:
     own = {"PYTHONPATH": path, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}  # pictures go into the pages
     code = subprocess.run(command, env={**os.environ, **own}).returncode
     if code == 0:
-        print(BUILD / "html" / "index.html")
+        found = list(dead(BUILD / "html"))
+        print("\n".join([*(f"dead link: {line}" for line in found), str(BUILD / "html" / "index.html")]))
+        code = int(bool(found))
     if code == 0 and args.serve:
         handler = partial(SimpleHTTPRequestHandler, directory=BUILD / "html")
         with ThreadingHTTPServer(("localhost", 8000), handler) as server:

@@ -117,3 +117,23 @@ def test_each_example_has_a_title_and_a_test():
 def test_each_warning_has_a_section():
     sections = anchors(PAGES["warnings.md"])
     assert {f"warning-{code}" for code in CODES} <= sections
+
+
+def test_dead_links_of_a_built_site_are_found(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    from links import dead
+
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_static" / "a.png").touch()
+    shown = '<img src="../_static/a.png" alt="a"><img src="../_static/b.png" alt="b"><img src="../_static/a.png">'
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "one.html").write_text(f'<h1 id="top">x</h1><a href="#top">x</a><a href="#no">x</a>{shown}')
+    links = ["sub/one.html#top", "sub/one.html#no", "sub/two.html", "https://example.org/x", "mailto:a@b.c"]
+    (tmp_path / "index.html").write_text("".join(f'<a href="{link}">x</a>' for link in links))
+    assert sorted(dead(tmp_path)) == [
+        "index.html: sub/one.html#no",
+        "index.html: sub/two.html",
+        "sub/one.html: #no",
+        "sub/one.html: ../_static/b.png",
+        "sub/one.html: missing-alt-text-of/../_static/a.png",
+    ]

@@ -44,7 +44,8 @@ def plot_energy(idata: Any, *, ax: Any = None) -> Any:
     centered = energy - energy.mean()
     changes = np.diff(energy, axis=1)
     ax = axes_or_new(ax)
-    edges = np.linspace(*np.quantile(np.concatenate([centered.ravel(), changes.ravel()]), [0.001, 0.999]), _BINS + 1)
+    low, high = np.quantile(np.concatenate([centered.ravel(), changes.ravel()]), [0.001, 0.999])
+    edges = np.linspace(low, high, _BINS + 1)
     ratio = np.mean(changes**2) / (2.0 * energy.var() or 1.0)
     for values, color, label in (
         (centered, SHADES[4], "energy"),
