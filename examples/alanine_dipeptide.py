@@ -8,8 +8,13 @@ Needs OpenMM and Matplotlib: ``pip install "kernelmc[md,plots]"``. It simulates 
 the dihedral angles φ and ψ, which an expert would choose, and in the 45 distances between the ten heavy atoms, which
 need no choice. Both find the rotation of φ. (The mode does not change at 180 degrees, but the sign of φ does: hence the
 second number that is printed.) Two figures: Ramachandran plots colored by the slow mode, and time scales against the
-lagtime.
+lagtime. The first, after 1.5 nanoseconds in 100 seconds of two cores:
+
+.. image:: /pictures/alanine_dipeptide.png
+   :alt: φ against ψ, twice, colored by the slow mode from angles and distances: the few points with φ > 0 stand out
 """
+
+# sphinx_gallery_thumbnail_path = 'pictures/alanine_dipeptide.png'
 
 from __future__ import annotations
 

@@ -135,5 +135,5 @@ def test_dead_links_of_a_built_site_are_found(tmp_path, monkeypatch):
         "index.html: sub/two.html",
         "sub/one.html: #no",
         "sub/one.html: ../_static/b.png",
-        "sub/one.html: missing-alt-text-of/../_static/a.png",
+        "sub/one.html: missing-alt-of/../_static/a.png",
     ]
