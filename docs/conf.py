@@ -36,12 +36,14 @@ sphinx_gallery_conf = {
     "notebook_extensions": set(),
     "download_all_examples": False,
     "show_signature": False,
+    "write_computation_times": False,  # that page loads scripts from the network; each example tells its own time
     "capture_repr": (),
     "reset_modules": (),
 }
 
 html_theme = "furo"
 html_title = f"kmc {__version__}"
+html_favicon = "favicon.svg"
 html_copy_source = False
 html_show_sphinx = False
 html_math_renderer = "mathml"  # browsers show it without a script; MathJax would be loaded from the network

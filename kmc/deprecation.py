@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from abc import ABCMeta
 from collections.abc import Callable, Mapping
@@ -154,6 +155,12 @@ class SplitClass(ABCMeta):
     def moved(cls, make: Callable[..., Any], *names: str) -> None:
         """Call ``make`` instead of the class, with all arguments, if one of these arguments is given."""
         cls._moved = make, frozenset(names)
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of the constructor, which ``__call__`` would hide."""
+        of_init = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return of_init.replace(parameters=list(of_init.parameters.values())[1:])
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True

@@ -1,6 +1,8 @@
 """Every old name works for one release, and warns."""
 
+import dataclasses
 import importlib
+import inspect
 
 import numpy as np
 import pytest
@@ -132,6 +134,12 @@ def test_the_score_function_of_a_diffusion_map():
     with pytest.warns(DeprecationWarning, match="the argument score of DiffusionMap is now score_function"):
         old = spectral.DiffusionMap(score=np.negative)
     assert old.score_function is np.negative and repr(old) == repr(spectral.DiffusionMap(score_function=np.negative))
+
+
+def test_the_signature_of_a_class_that_was_split_is_its_constructors():
+    parameters = inspect.signature(kmc.KernelHMC).parameters
+    assert list(parameters) == [field.name for field in dataclasses.fields(kmc.KernelHMC) if field.init]
+    assert parameters["adaptation"].default == "freeze"
 
 
 def test_the_kind_of_a_kernel_under_its_old_name():
