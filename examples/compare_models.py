@@ -95,7 +95,7 @@ def model(limited: bool, seed: int, chains: int = 4) -> kmc.Model:
 def main(arguments: list[str] | None = None) -> None:
     """Sample both posteriors and compare the models."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--evaluations", type=int, default=2000, help="budget for each model (default: 2000)")
+    parser.add_argument("--evaluations", type=int, default=6000, help="budget for each model (default: 6000)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     options = parser.parse_args(arguments)
     runs = {
