@@ -61,7 +61,7 @@ class Step(NamedTuple):
     warmup: bool
     position: np.ndarray  # (chains, d)
     log_density: np.ndarray  # (chains,)
-    stats: dict[str, np.ndarray]  # (chains,) each; those of STATS, and any of FURTHER_STATS
+    stats: dict[str, np.ndarray]  # (chains,) each; those of STATS, and any of FURTHER_STATS, (chains, ...)
     proposed: Proposed | None = None  # None if the sampler does not report it
     others: Proposed | None = None  # states (m, d), (m,) that are no draws, but that chains may return to
 
@@ -80,6 +80,7 @@ STATS: dict[str, type] = {
 
 FURTHER_STATS: dict[str, type] = {
     "swap_rate": np.float64,  # of parallel tempering: mean acceptance probability of the swaps offered in a sweep
+    "tempered_log_density": np.float64,  # (chains, temperatures): what is tempered, log p - log π, at each temperature
 }
 """Statistics that only some samplers have."""
 

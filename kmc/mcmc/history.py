@@ -1,4 +1,4 @@
-"""The pooled history: every true evaluation, and the states that the walkers visited."""
+"""The pooled history: every true evaluation."""
 
 from __future__ import annotations
 
@@ -6,24 +6,36 @@ import numpy as np
 
 
 class History:
-    """Evaluated points and their values, in order, in arrays that double."""
+    """Evaluated points and their values, in order, in arrays that double.
 
-    def __init__(self, dim: int):
+    Parameters
+    ----------
+    dim : int
+    with_gradients : bool
+        Whether gradients are kept for some of the points.
+    """
+
+    def __init__(self, dim: int, *, with_gradients: bool = False):
         self._x = np.empty((256, dim))
         self._log_density = np.empty(256)
+        self._gradients = np.empty((256, dim)) if with_gradients else None
         self._size = 0
 
     def __len__(self) -> int:
         return self._size
 
-    def extend(self, x: np.ndarray, log_density: np.ndarray) -> None:
-        """Append points (k, d) and values (k,)."""
+    def extend(self, x: np.ndarray, log_density: np.ndarray, gradients: np.ndarray | None = None) -> None:
+        """Append points (k, d), values (k,) and gradients (k, d), with rows of NaN where they are not known."""
         end = self._size + len(x)
         while end > len(self._x):
             self._x = np.concatenate([self._x, np.empty_like(self._x)])
             self._log_density = np.concatenate([self._log_density, np.empty_like(self._log_density)])
+            if self._gradients is not None:
+                self._gradients = np.concatenate([self._gradients, np.empty_like(self._gradients)])
         self._x[self._size : end] = x
         self._log_density[self._size : end] = log_density
+        if self._gradients is not None:
+            self._gradients[self._size : end] = np.nan if gradients is None else gradients
         self._size = end
 
     @property
@@ -35,3 +47,8 @@ class History:
     def log_density(self) -> np.ndarray:
         """(n,), a view."""
         return self._log_density[: self._size]
+
+    @property
+    def gradients(self) -> np.ndarray | None:
+        """(n, d), a view, with rows of NaN where they are not known; None if none are kept."""
+        return None if self._gradients is None else self._gradients[: self._size]

@@ -107,7 +107,12 @@ class HMC(Startable):
         )
         check = None
         if not setup.noisy:
-            check = GradientCheck(gradient, walkers.x, spread=spread, rng=np.random.default_rng(setup.seed.spawn(1)[0]))
+            check = GradientCheck(
+                gradient.at(walkers.x),
+                walkers.x,
+                spread=spread,
+                rng=np.random.default_rng(setup.seed.spawn(1)[0]),
+            )
         return HMCState(setup, walkers, proposer, warmup=warmup, check=check)
 
 

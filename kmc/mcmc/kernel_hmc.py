@@ -8,7 +8,7 @@ ever rarer (``adaptation="vanishing"``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -33,7 +33,8 @@ from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
 from kmc.mcmc.trust_region import within_trust_region
 from kmc.mcmc.two_gaussians import two_gaussians_instead
-from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested
+from kmc.mcmc.user_gradient import GradientCheck, OccasionalGradient
+from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested, start_spread
 from kmc.surrogates import Density, FitOptions, values_needed
 from kmc.surrogates.depth import bulk_depth
 
@@ -101,15 +102,34 @@ class KernelHMC(Startable, metaclass=SplitClass):
     moves : sequence of (move, probability)
         Further moves in all phases, each with the probability of a proposal being its own; the other proposals are the
         sampler's. See :class:`kmc.moves.Move` for writing one, and :func:`kmc.testing.check_move` for testing it.
+    gradients : callable, optional
+        For a model whose gradient is available at some points: a function of the unconstrained vector x (d,) that
+        returns the gradient of the log-density that is sampled, an array (d,), or None or NaN where there is none. The
+        surrogate is then fitted to gradients, too. See the notes.
 
     Raises
     ------
     TypeError, ValueError
         An invalid option.
 
+    Warns
+    -----
+    KmcWarning
+        ``gradients`` differs from differences of the log-density at the start points, two evaluations each.
+
     See Also
     --------
     kmc.ScoreHMC : the published algorithm, with trajectories along the gradient of a score estimator of your choice.
+    kmc.HMC, kmc.NUTS : for a gradient that is available everywhere.
+
+    Notes
+    -----
+    ``gradients`` is called in warm-up only, at points that were evaluated, and in this process, whatever the executor:
+    at each point that is not deep below the highest value, until there are as many gradients as a fit uses,
+    ``fit.max_values`` components (200 gradients in ten dimensions). A gradient counts as d values for the first fit,
+    which so comes earlier. Draws are right for any gradient, since each is accepted by the log-density alone; a wrong
+    one makes the surrogate useless. The attributes ``n_gradients``, ``n_gradients_missing`` and ``gradient_error`` of
+    the result have the numbers of calls that returned a gradient and that did not, and the error at the start.
 
     Examples
     --------
@@ -117,6 +137,13 @@ class KernelHMC(Startable, metaclass=SplitClass):
     >>> kmc.KernelHMC(archive_probability=0.1).adaptation
     'freeze'
     >>> sampler = kmc.KernelHMC(moves=[(kmc.moves.Independence(), 0.1), (kmc.moves.Snooker(), 0.05)])
+
+    A gradient that is available at some points:
+
+    >>> sampler = kmc.KernelHMC(gradients=lambda x: -x if x[0] > 0 else None)
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=4, sampler=sampler, max_evaluations=500, seed=1, progress=False)
+    >>> bool(0 < idata.attrs["n_gradients"] < idata.attrs["n_evaluations"])
+    True
     """
 
     adaptation: str = "freeze"
@@ -138,6 +165,7 @@ class KernelHMC(Startable, metaclass=SplitClass):
     min_search_budget: int = 4000
     fit: FitOptions = field(default_factory=FitOptions)
     moves: Sequence[tuple[Move, float]] = ()
+    gradients: Callable[[np.ndarray], Any] | None = None
 
     name: ClassVar[str] = "kernel-hmc"
     takes_history: ClassVar[bool] = True
@@ -164,8 +192,15 @@ class KernelHMC(Startable, metaclass=SplitClass):
         if not isinstance(self.fit, FitOptions):
             raise TypeError(f"fit={self.fit!r}: expected kmc.surrogates.FitOptions(...)")
         object.__setattr__(self, "moves", as_moves(self.moves))
+        if self.gradients is not None and not callable(self.gradients):
+            raise TypeError(
+                f"gradients={self.gradients!r}: expected None, or a function of x (d,) that returns the gradient of "
+                "the log-density, (d,), or None where it is not available"
+            )
 
     def _start(self, setup: SamplerSetup) -> SamplerState:
+        if self.gradients is not None and setup.noisy:
+            raise ValueError("noisy=True: gradients are for exact log-densities; leave gradients out")
         return KernelHMCState(self, setup)
 
     def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
@@ -183,7 +218,14 @@ class KernelHMC(Startable, metaclass=SplitClass):
 class KernelHMCState:
     """The state of kernel HMC; see :class:`kmc.mcmc.base.SamplerState`."""
 
-    def __init__(self, options: KernelHMC, setup: SamplerSetup, cloud: np.ndarray | None = None):
+    def __init__(
+        self,
+        options: KernelHMC,
+        setup: SamplerSetup,
+        cloud: np.ndarray | None = None,
+        *,
+        gradient: OccasionalGradient | None = None,
+    ):
         self.options, self.setup = options, setup._replace(history=None)  # the trainer keeps the history
         self.warming_up = True
         dim, walkers = setup.dim, max(setup.chains, options.n_temperatures)
@@ -202,8 +244,16 @@ class KernelHMCState:
             rng=self._rng,
             noisy=setup.noisy,
             given=setup.history,
+            with_gradients=options.gradients is not None,
         )
-        self._trainer.history.extend(setup.initial, setup.initial_log_density)
+        self._gradient = gradient  # shared by the warm-ups of all modes
+        self._check: GradientCheck | None = None
+        self._gradient_error = float("nan")
+        if options.gradients is not None and gradient is None:
+            self._gradient = OccasionalGradient(options.gradients)
+        self._record(setup.initial, setup.initial_log_density)
+        if self._gradient is not None and gradient is None:
+            self._check = self._start_check()
         self._hot_edge = self._trainer.tempering_edge()
         budget = setup.max_evaluations if cloud is None else None  # a mode's warm-up is part of a larger run
         self._first_fit = first_fit(dim, budget)
@@ -240,7 +290,7 @@ class KernelHMCState:
             return self._modes.propose()
         if not len(self._cloud):
             self._cloud = self._surroundings()
-            return self._cloud
+            return self._first_points
         self._temperings = [self._tempering(beta) for beta in self._betas]
         self._proposals = [
             self._proposal(rng, x, tempering)
@@ -256,7 +306,9 @@ class KernelHMCState:
         if self._modes and not self._modes.done:
             return self._search(self._modes, values)
         if not self._proposals:
-            self._begin(values)
+            self._begin(values[: len(self._cloud)])
+            if self._check is not None:
+                self._gradient_error, self._check = self._check.warn(values[-len(self._check.points) :]), None
             return None
         n_proposed = len(values) - len(self._probes)
         if self._learning:
@@ -313,6 +365,12 @@ class KernelHMCState:
             "probe_surprises": self._n_surprises,
             "surrogate_settled_at": self._trainer.settled_at,
         }
+        if self._gradient is not None:
+            facts |= {
+                "n_gradients": self._gradient.n_known,
+                "n_gradients_missing": self._gradient.n_unknown,
+                "gradient_error": self._gradient_error,
+            }
         if self._trainer.n_given:
             facts["n_history"] = self._trainer.n_given
         if self._modes is not None:
@@ -351,10 +409,35 @@ class KernelHMCState:
             return self._given_cloud
         return cloud_around(self.setup.initial, _cloud_size(len(self._rngs), self.setup.dim), self._rng)
 
+    @property
+    def _first_points(self) -> np.ndarray:
+        """The cloud, and what the check of the gradient needs."""
+        return self._cloud if self._check is None else np.vstack([self._cloud, self._check.points])
+
+    def _start_check(self) -> GradientCheck | None:
+        """The check of the gradients at start points, one per chain at most; None without any gradient."""
+        gradients = self._trainer.history.gradients
+        assert gradients is not None
+        initial = self.setup.initial
+        at_start = gradients[self._trainer.n_given :]
+        known = np.flatnonzero(~np.isnan(at_start[:, 0]))[: self.setup.chains]
+        if not len(known):
+            return None
+        rng = np.random.default_rng(self.setup.seed.spawn(1)[0])
+        return GradientCheck(at_start[known], initial[known], spread=start_spread(initial), rng=rng)
+
+    def _record(self, x: np.ndarray, values: np.ndarray) -> None:
+        """Add evaluations (n, d) to the history, with gradients where they help."""
+        gradients = None
+        if self._gradient is not None:
+            gradients, rows = np.full(x.shape, np.nan), self._trainer.needs_gradient(x, values)
+            gradients[rows] = self._gradient(x[rows])
+        self._trainer.history.extend(x, values, gradients)
+
     def _begin(self, values: np.ndarray) -> None:
         known = ~np.isnan(values)
         self._cloud, values = self._cloud[known], values[known]
-        self._trainer.history.extend(self._cloud, values)
+        self._record(self._cloud, values)
         x = np.vstack([self.setup.initial, self._cloud])
         values = np.concatenate([self.setup.initial_log_density, values])
         self._walkers = self._best_walkers(x, values)
@@ -404,7 +487,10 @@ class KernelHMCState:
             matters = self._trainer.top - higher < surrogate.edge
             self._n_surprises += self._round.note(values - predicted, matters, n_proposed)
             self._n_probes += len(values) - n_proposed
-        self._trainer.history.extend(points, values)
+        if self._frozen:
+            self._trainer.history.extend(points, values)
+        else:
+            self._record(points, values)
 
     def _tally(self, acceptance: np.ndarray) -> None:
         for beta, proposal, rate in zip(self._betas, self._proposals, acceptance, strict=True):
@@ -429,6 +515,8 @@ class KernelHMCState:
     def _warm_up(self) -> None:
         n = self._trainer.n_own
         due = self._schedule.due(n)
+        if self.mixture.surrogate is None and not due:
+            due = self._trainer.ready_early(self._first_fit)
         done = False
         if due:
             self._tuner.refit()
@@ -464,7 +552,8 @@ class KernelHMCState:
 
     def another(self, setup: SamplerSetup, cloud: np.ndarray, least: int) -> KernelHMCState:
         """The same kind of warm-up for another mode, of at least ``least`` evaluations, from points (k, d)."""
-        return KernelHMCState(replace(self.options, search_share=0.0, min_warmup_evaluations=least), setup, cloud)
+        options = replace(self.options, search_share=0.0, min_warmup_evaluations=least)
+        return KernelHMCState(options, setup, cloud, gradient=self._gradient)
 
     def relearn(self, x: np.ndarray, values: np.ndarray) -> None:
         """Add evaluations (n, d), and refit."""
@@ -478,7 +567,7 @@ class KernelHMCState:
     def propose_again(self) -> np.ndarray:
         """The same points as in the last call of :meth:`propose`."""
         if not self._proposals:
-            return self._cloud
+            return self._first_points
         return np.vstack([requested(self._proposals, self.setup.dim), self._probes])
 
     @property

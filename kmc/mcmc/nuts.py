@@ -113,7 +113,8 @@ class NUTSState:
         self._gradient = UserGradient(options.gradient)
         self._adaptation = Adaptation(spread, options.target_acceptance, self._warmup)
         rng = np.random.default_rng(setup.seed.spawn(1)[0])
-        self._check: GradientCheck | None = GradientCheck(self._gradient, self._walkers.x, spread=spread, rng=rng)
+        x = self._walkers.x
+        self._check: GradientCheck | None = GradientCheck(self._gradient.at(x), x, spread=spread, rng=rng)
         self._gradient_error = float("nan")
         self._gradients = [self._gradient(x) for x in self._walkers.x]
         self._trees: list[Tree] = []

@@ -56,7 +56,8 @@ class Tempered(Startable):
         ``kmc.RandomWalkMetropolis``, or a ``kmc.Mixture`` or ``kmc.Cycle``. There is one for each temperature.
     temperatures : int or sequence of float
         Their number: the ladder is tuned in the first half of warm-up, until neighbors swap at a rate of .234, and
-        fixed afterwards. Or the temperatures themselves, increasing from 1.
+        fixed afterwards. Or the temperatures themselves, increasing from 1. The last one may be ``math.inf``, which is
+        the prior itself, if the model has it apart.
 
     Raises
     ------
@@ -78,9 +79,10 @@ class Tempered(Startable):
     Each chain of the result has a ladder of its own, so that a sweep costs an evaluation per chain *and temperature*;
     ``max_evaluations`` counts them all, and a draw's ``n_evaluations`` is their sum. Draws are the states at T = 1. The
     draw's ``swap_rate`` in ``sample_stats`` is the mean acceptance probability of the swaps that its ladder was offered
-    in the sweep. Attributes of the result are ``temperatures``, ``swap_rates`` (after warm-up, for each pair of
-    neighbors) and ``tempered`` ("likelihood" or "density"). A ladder is tuned as in [2]_; when its tuning ends, the
-    samplers start anew from the states reached. In a loop of your own, pass ``log_prior`` to
+    in the sweep, and ``tempered_log_density`` is log p - log π at each temperature, from which :func:`kmc.evidence`
+    estimates the evidence, if π is the prior. Attributes of the result are ``temperatures``, ``swap_rates`` (after
+    warm-up, for each pair of neighbors) and ``tempered`` ("likelihood" or "density"). A ladder is tuned as in [2]_;
+    when its tuning ends, the samplers start anew from the states reached. In a loop of your own, pass ``log_prior`` to
     :meth:`kmc.AskTell.tell`.
 
     References
@@ -124,6 +126,11 @@ class Tempered(Startable):
 
     def _start(self, setup: SamplerSetup) -> TemperedState:
         ladder = TemperatureLadder(self.temperatures, setup.dim)  # type: ignore[arg-type]
+        if setup.initial_log_prior is None and ladder.betas[-1] == 0.0:
+            raise ValueError(
+                f"temperatures={self.temperatures!r}: an infinite temperature is the prior, which this model does not "
+                "have apart: declare priors, or pass log_likelihood= and log_prior= to kmc.Model"
+            )
         return TemperedState(setup, self.sampler, ladder)
 
 
@@ -192,15 +199,18 @@ class TemperedState:
             **cold.stats,
             "n_evaluations": sum(step.stats["n_evaluations"] for step in steps),
             "swap_rate": offered.mean(axis=0),
+            "tempered_log_density": (self.log_density - self.log_prior).T.copy(),
         }
         walkers = [level.walkers for level in self.levels]
+        hot, values = np.vstack([one.x for one in walkers[1:]]), self.log_density[1:].ravel()
+        possible = np.isfinite(values)  # a state of the prior where the likelihood is zero stays at that temperature
         return Step(
             warmup=cold.warmup,
             position=walkers[0].x.copy(),
             log_density=self.log_density[0].copy(),
             stats=stats,
             proposed=cold.proposed,
-            others=Proposed(np.vstack([one.x for one in walkers[1:]]), self.log_density[1:].ravel().copy()),
+            others=Proposed(hot[possible], values[possible]),
         )
 
     def swap(self) -> np.ndarray:
@@ -256,6 +266,8 @@ class TemperedState:
         beta = self.ladder.betas[k]
         if beta == 1.0:  # without rounding
             return values
+        if beta == 0.0:  # the prior, also where the likelihood is zero
+            return prior
         inside = np.isfinite(values)
         values, prior = np.where(inside, values, 0.0), np.where(inside, prior, 0.0)
         return np.where(inside, prior + beta * (values - prior), -np.inf)
@@ -295,7 +307,7 @@ def swap_acceptance(betas: np.ndarray, excess: np.ndarray) -> float:
 
 
 def _checked(temperatures: Any) -> int | tuple[float, ...]:
-    expected = "expected a whole number of at least 2, or increasing numbers of which the first is 1"
+    expected = "expected a whole number of at least 2, or increasing numbers of which the first is 1 (inf: the prior)"
     if is_whole(temperatures):
         if temperatures < 2:
             raise ValueError(f"temperatures={temperatures!r}: {expected}")
@@ -305,6 +317,6 @@ def _checked(temperatures: Any) -> int | tuple[float, ...]:
     if not all(is_number(t) for t in temperatures):
         raise TypeError(f"temperatures={temperatures!r}: {expected}")
     found = tuple(float(t) for t in temperatures)
-    if len(found) < 2 or found[0] != 1.0 or not all(a < b < math.inf for a, b in pairwise(found)):
+    if len(found) < 2 or found[0] != 1.0 or not all(a < b for a, b in pairwise(found)):
         raise ValueError(f"temperatures={temperatures!r}: {expected}")
     return found

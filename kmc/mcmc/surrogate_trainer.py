@@ -14,8 +14,9 @@ from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest
 from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size, free_draws
-from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
+from kmc.surrogates import FitOptions, Surrogate, fit_surrogate, values_needed
 from kmc.surrogates.depth import bulk_depth
+from kmc.surrogates.fit import most_gradients
 from kmc.surrogates.transport import IDENTITY, Transport, find_transport
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
@@ -33,6 +34,8 @@ _NEARLY_WHITE = 0.4, 2.5  # range of variances of free draws in which coordinate
 _HOT_DEPTH = 5.0  # nats below the bulk: smallest depth from which hot walkers are drawn back (prototypes)
 _HOT_QUANTILE, _PAST_STATES = 0.99, 3.0  # quantile of the states' depths, and nats below it (prototypes) ...
 _DEEPEST_STATES = 2.0  # ... up to this multiple of the bulk (prototypes)
+_WITH_GRADIENT = 2.0  # times the bulk: deeper values need no gradient (set by hand)
+_LEAST_FIRST, _LEAST_FIRST_PER_DIM = 20, 4  # evaluations before a first fit with gradients (set by hand)
 _BESIDE_HIGH = 0.5  # fraction of the probes, if values are noisy (tried: noisy targets)
 
 
@@ -59,6 +62,8 @@ class SurrogateTrainer:
         Whether values are estimates.
     given : tuple of ndarray, optional
         Points (n, d) and values (n,) evaluated elsewhere.
+    with_gradients : bool
+        Whether gradients are known at some of the points.
 
     Attributes
     ----------
@@ -87,8 +92,9 @@ class SurrogateTrainer:
         rng: np.random.Generator,
         noisy: bool = False,
         given: tuple[np.ndarray, np.ndarray] | None = None,
+        with_gradients: bool = False,
     ):
-        self.history, self.n_given = History(dim), 0
+        self.history, self.n_given = History(dim, with_gradients=with_gradients), 0
         if given is not None:
             self.history.extend(*given)
             self.n_given = len(self.history)
@@ -105,6 +111,27 @@ class SurrogateTrainer:
     def n_own(self) -> int:
         """Evaluations of this run."""
         return len(self.history) - self.n_given
+
+    def needs_gradient(self, x: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """At which of new points (k, d) with values (k,) a gradient would help the next fit, shape (k,).
+
+        At those that are not deep, until there are as many gradients as a fit uses.
+        """
+        gradients, limit = self.history.gradients, _WITH_GRADIENT * bulk_depth(self.dim)
+        assert gradients is not None
+        levels, known = self.transported(x, values), ~np.isnan(gradients[:, 0])
+        before = self._levels()
+        top = max(before.max(initial=-np.inf), levels.max(initial=-np.inf))
+        missing = most_gradients(self.dim, self._fit) - int(np.sum(top - before[known] < limit))
+        needed = np.isfinite(levels) & (top - levels < limit)
+        return needed & (np.cumsum(needed) <= missing)
+
+    def ready_early(self, needed: int) -> bool:
+        """Whether gradients already make up for the values missing to a first fit, which needs so many values."""
+        gradients, n = self.history.gradients, len(self.history)
+        if gradients is None or n < _LEAST_FIRST_PER_DIM * self.dim + _LEAST_FIRST:
+            return False
+        return n + self.dim * int(np.sum(~np.isnan(gradients[:, 0]))) >= needed
 
     def begin(self, cloud: np.ndarray) -> None:
         """Use points (k, d) as states until the walkers have visited enough."""
@@ -216,8 +243,10 @@ class SurrogateTrainer:
 
     def _fitted(self, states: np.ndarray, previous: Surrogate | None) -> Surrogate | None:
         """A new surrogate, or the old one if it is clearly better on recent points."""
-        x, values = self.history.x, self.history.log_density
-        transport = find_transport(x, values, states, current=self.transport, noise_sd=self.noise_sd, noisy=self._noisy)
+        x, values, gradients = self.history.x, self.history.log_density, self.history.gradients
+        transport = self.transport
+        if gradients is None or len(x) >= values_needed(self.dim):  # fewer values cannot tell a funnel
+            transport = find_transport(x, values, states, current=transport, noise_sd=self.noise_sd, noisy=self._noisy)
         visited, levels = self.cold_visits(_LATELY)
         levels = levels - transport.log_jacobian(visited)
         try:
@@ -233,6 +262,7 @@ class SurrogateTrainer:
                     levels=levels,
                     noisy=self._noisy,
                     transport=transport,
+                    gradients=gradients,
                 )
         except np.linalg.LinAlgError:
             return previous

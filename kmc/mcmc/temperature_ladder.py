@@ -47,7 +47,7 @@ class TemperatureLadder:
     @property
     def temperatures(self) -> list[float]:
         """1 / β of each."""
-        return (1.0 / self.betas).tolist()
+        return [1.0 / beta if beta > 0 else math.inf for beta in self.betas.tolist()]
 
     def learn(self, rates: np.ndarray, sweep: int) -> None:
         """Take the acceptance probabilities (n - 1, chains) of a sweep's swaps; NaN for those not offered."""

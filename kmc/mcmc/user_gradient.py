@@ -1,4 +1,4 @@
-"""The gradient that a user gives to HMC and NUTS: counted, checked for its shape, and once against differences."""
+"""A gradient that the user gives: counted, checked for its shape, and once against differences."""
 
 from __future__ import annotations
 
@@ -30,15 +30,54 @@ class UserGradient:
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The gradient at x (d,); ValueError for another shape, or for something other than numbers."""
         self.n_calls += 1
+        return as_gradient(self._function(x.copy()), x)
+
+    def at(self, x: np.ndarray) -> np.ndarray:
+        """The gradients at the rows of x (n, d), shape (n, d)."""
+        return np.array([self(row) for row in x])
+
+
+class OccasionalGradient:
+    """A function of the user's that has the gradient at some points: x (d,) -> (d,), or None or NaN.
+
+    Attributes
+    ----------
+    n_known, n_unknown : int
+        Calls that returned a gradient, and others.
+    """
+
+    def __init__(self, function: Callable[[np.ndarray], Any]):
+        self._function = function
+        self.n_known = self.n_unknown = 0
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """The gradients at the rows of x (n, d), (n, d), with rows of NaN where there is none; ValueError as above."""
+        return np.array([self._at(row) for row in x]).reshape(x.shape)
+
+    def _at(self, x: np.ndarray) -> np.ndarray:
         returned = self._function(x.copy())
-        expected = f"expected the gradient of the log-density, an array of shape {x.shape}"
-        try:
-            gradient = np.array(returned, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"gradient returned {returned!r} at {x.tolist()}: {expected}") from error
-        if gradient.shape != x.shape:
-            raise ValueError(f"gradient returned an array of shape {gradient.shape} at {x.tolist()}: {expected}")
-        return gradient
+        gradient = (
+            np.full(x.shape, np.nan)
+            if returned is None
+            else as_gradient(returned, x, name="gradients", otherwise=", or None")
+        )
+        if np.all(np.isfinite(gradient)):
+            self.n_known += 1
+            return gradient
+        self.n_unknown += 1
+        return np.full(x.shape, np.nan)
+
+
+def as_gradient(returned: Any, x: np.ndarray, *, name: str = "gradient", otherwise: str = "") -> np.ndarray:
+    """What a function called ``name`` returned at x (d,), as an array (d,); ValueError if it is none."""
+    expected = f"expected the gradient of the log-density, an array of shape {x.shape}{otherwise}"
+    try:
+        gradient = np.array(returned, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} returned {returned!r} at {x.tolist()}: {expected}") from error
+    if gradient.shape != x.shape:
+        raise ValueError(f"{name} returned an array of shape {gradient.shape} at {x.tolist()}: {expected}")
+    return gradient
 
 
 class GradientCheck:
@@ -46,7 +85,8 @@ class GradientCheck:
 
     Parameters
     ----------
-    gradient : UserGradient
+    gradients : ndarray, shape (k, d)
+        At the start points.
     x : ndarray, shape (k, d)
     spread : ndarray, shape (d,)
         Of the start points.
@@ -58,11 +98,10 @@ class GradientCheck:
         Where the log-density is needed.
     """
 
-    def __init__(self, gradient: UserGradient, x: np.ndarray, *, spread: np.ndarray, rng: np.random.Generator):
+    def __init__(self, gradients: np.ndarray, x: np.ndarray, *, spread: np.ndarray, rng: np.random.Generator):
         steps = rng.standard_normal(x.shape)
         steps *= _STEP * spread / np.linalg.norm(steps, axis=1, keepdims=True)
         self.points = np.vstack([x + steps, x - steps])
-        gradients = np.array([gradient(row) for row in x])
         self._slopes = 2.0 * np.sum(gradients * steps, axis=1)
         self._sizes = 2.0 * np.linalg.norm(gradients * steps, axis=1)
 

@@ -94,12 +94,8 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
     TypeError, ValueError
         It is not a result of kmc, has no surrogate, or needs the model.
     """
-    idata = load(result) if isinstance(result, (str, os.PathLike)) else result
-    if not hasattr(idata, "attrs") or not hasattr(idata, "groups"):
-        raise TypeError(f"{name}={type(idata).__name__}: expected what kmc.sample returned, or the path of its store")
-    groups = set(idata.groups()) if callable(idata.groups) else {path.strip("/") for path in idata.groups}
-    if "posterior" not in groups:
-        raise ValueError(f"{name} has no group posterior: expected what kmc.sample returned")
+    idata = opened(result, name)
+    groups = groups_of(idata)
     if not {"proposals", "surrogate"} <= groups:
         raise ValueError(
             f"{name} has no groups proposals and surrogate: this needs a run of sampler='kernel-hmc' with "
@@ -129,6 +125,21 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
         x, lp, y, proposed, move = (column[i * each : (i + 1) * each] for column in columns)
         replicates.append(Replicate(x, lp, y, proposed, move, density))
     return Result(replicates, constrain, named, _labels(idata["posterior"]), idata)
+
+
+def opened(result: Any, name: str) -> Any:
+    """The result itself, or the one in a store; TypeError or ValueError for anything else."""
+    idata = load(result) if isinstance(result, (str, os.PathLike)) else result
+    if not hasattr(idata, "attrs") or not hasattr(idata, "groups"):
+        raise TypeError(f"{name}={type(idata).__name__}: expected what kmc.sample returned, or the path of its store")
+    if "posterior" not in groups_of(idata):
+        raise ValueError(f"{name} has no group posterior: expected what kmc.sample returned")
+    return idata
+
+
+def groups_of(idata: Any) -> set[str]:
+    """The names of a result's groups."""
+    return set(idata.groups()) if callable(idata.groups) else {path.strip("/") for path in idata.groups}
 
 
 def as_list(results: Any) -> list[Any]:

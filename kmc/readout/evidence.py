@@ -1,4 +1,7 @@
-"""``kmc.evidence``: the normalizing constant of the posterior, without further evaluations."""
+"""``kmc.evidence``: the normalizing constant of the posterior, without further evaluations.
+
+By the surrogate of kernel HMC, or by the ladder of parallel tempering.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from kmc.errors import KmcWarning
 from kmc.ess import squared_error
 from kmc.readout.annealing import GAP
 from kmc.readout.estimate import FEWEST_DRAWS, ReplicateEstimate
-from kmc.readout.evaluated import Replicate, Result, as_list, read
+from kmc.readout.evaluated import Replicate, as_list, groups_of, opened, read
+from kmc.readout.ladder import is_tempered, ladder_estimates
 from kmc.readout.means import UnknownMode, chains_of, mass_by
 from kmc.readout.transitions import bennett
 from kmc.run.arguments import as_model, as_seed
@@ -25,6 +29,11 @@ if TYPE_CHECKING:
     import xarray
 
 _CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
+_SURROGATE = (
+    "annealing between the surrogate and a Student-t density in both directions, then a bridge to the target by states "
+    "and their proposals"
+)
+_LADDER = "MBAR from the states at all temperatures between the prior and the target"
 _LEAST_GAP = 0.05  # nats: smaller differences between the two directions cause no warning
 
 
@@ -46,12 +55,13 @@ def evidence(
     max_evaluations: int = 0,
     seed: Seed = 0,
 ) -> xarray.Dataset:
-    """The log-evidence (marginal likelihood) of one or several runs, from their draws and surrogates.
+    """The log-evidence (marginal likelihood) of one or several runs, from their draws and surrogates or ladders.
 
     Parameters
     ----------
     result : result of kmc.sample, path of a store, list of them, or mapping of names to them
-        Runs of "kernel-hmc" with a frozen surrogate, each with its own model.
+        Runs of "kernel-hmc" with a frozen surrogate, or of "tempered" for models that have their prior apart, each with
+        its own model.
     prior_normalized : bool
         Whether the log-density is that of a likelihood times a *normalized* prior, constants included. If not, the
         integral of the density is estimated, and there are no Bayes factors.
@@ -59,7 +69,7 @@ def evidence(
         Model of a single result: needed for further evaluations.
     max_evaluations : int
         Number of true evaluations at draws from the surrogate. They reveal mass of the surrogate where there are no
-        draws, and correct the estimate for it.
+        draws, and correct the estimate for it. Not for "tempered".
     seed : int, SeedSequence or Generator
         For the draws from the surrogate.
 
@@ -67,23 +77,26 @@ def evidence(
     -------
     xarray.Dataset
         By ``run``: ``log_evidence`` (in nats) and its Monte Carlo standard error ``se``; ``log_surrogate_mass``, that
-        of the surrogate; ``log_bayes_factor`` of each run against each ``reference``, with ``se_log_bayes_factor``; and
-        ``kl_divergence``, the Kullback–Leibler divergence from the prior to the posterior with ``se_kl_divergence``, if
-        the result has log-likelihoods (else NaN): of ``kmc.Model(log_likelihood=..., log_prior=...)``, or in the
-        group ``log_likelihood``. By ``run`` and ``step``: ``path_inverse_temperature`` from 0 to 1, and the log-mass
-        there by particles that go down, ``path_down``, and up, ``path_up``; of the first independent run and its
-        largest mode, NaN after the last temperature (:func:`kmc.plot_evidence` draws them). The attribute "warnings" is
-        a list of sentences, and "method" describes the computation.
+        of the surrogate (NaN without one); ``log_bayes_factor`` of each run against each ``reference``, with
+        ``se_log_bayes_factor``; and ``kl_divergence``, the Kullback–Leibler divergence from the prior to the posterior
+        with ``se_kl_divergence``, if the result has log-likelihoods (else NaN): of ``kmc.Model(log_likelihood=...,
+        log_prior=...)``, or in the group ``log_likelihood``. By ``run`` and ``step``: ``path_inverse_temperature`` from
+        0 to 1, and the log-mass there by particles that go down, ``path_down``, and up, ``path_up``; of the first
+        independent run and its largest mode, NaN after the last temperature (:func:`kmc.plot_evidence` draws them). For
+        a ladder both are its estimates. The attribute "warnings" is a list of sentences, and "method" describes the
+        computation.
 
     Raises
     ------
     TypeError, ValueError
-        The result has no surrogate, or fewer than 100 draws; an argument is invalid.
+        The result has no surrogate and no ladder that ends in the prior, or fewer than 100 draws; an argument is
+        invalid.
 
     Warns
     -----
     KmcWarning
         Two estimates disagree: the surrogate has a mode without draws, or its proposals do not reach all of its mass.
+        Temperatures of a ladder hardly overlap, or do not reach the prior.
 
     Notes
     -----
@@ -97,6 +110,11 @@ def evidence(
     The integral is over the parameters; the log-density of a run includes the Jacobians of constrained ones. Whether
     a prior is proper cannot be known from evaluations: the evidence of an improper one has no meaning.
 
+    For a run of :class:`kmc.Tempered`, the ratio of the masses of posterior and prior is estimated from the states at
+    all temperatures by MBAR [3]_, and its standard error from their autocorrelated series. The mass of the prior is
+    known from states at the last temperature if that is ``math.inf``, and otherwise by reweighting those at the highest
+    one; where the likelihood is zero only the former is right.
+
     A mode that no evaluation has found is not included.
 
     References
@@ -104,6 +122,8 @@ def evidence(
     .. [1] Meng and Wong (1996), "Simulating ratios of normalizing constants via a simple identity", Statistica Sinica
        6.
     .. [2] Neal (2001), "Annealed importance sampling", Statistics and Computing 11.
+    .. [3] Shirts and Chodera (2008), "Statistically optimal analysis of samples from multiple equilibrium states",
+       Journal of Chemical Physics 129.
 
     Examples
     --------
@@ -121,30 +141,54 @@ def evidence(
         raise ValueError(f"result has {len(given)} runs: model= and max_evaluations= are for one")
     if further and model is None:
         raise ValueError(f"max_evaluations={max_evaluations!r} and model=None: pass the model that is to be evaluated")
-    runs = [read(one, model, "result" if len(given) == 1 else f"result[{name!r}]") for name, one in zip(names, given)]
-    evaluate = None
-    if further:
-        evaluate = Evaluator(as_model(model, runs[0].replicates[0].draws.shape[2]))
+    calls = ["result" if len(given) == 1 else f"result[{name!r}]" for name in names]
+    results = [opened(one, call) for one, call in zip(given, calls, strict=True)]
     found, said = [], []
-    for name, run, own in zip(names, runs, as_seed(seed).spawn(len(runs)), strict=True):
-        parts = []
-        for replicate, part_seed in zip(run.replicates, own.spawn(len(run.replicates)), strict=True):
-            parts.append(_of_replicate(replicate, part_seed, evaluate, further // len(run.replicates)))
+    for name, call, idata, own in zip(names, calls, results, as_seed(seed).spawn(len(results)), strict=True):
+        if is_tempered(idata):
+            parts = _of_ladders(idata, call, prior_normalized, further)
+        else:
+            parts = _of_surrogates(idata, call, model, own, further)
         found.append(_together(parts))
-        where = "" if len(runs) == 1 else f"{name}: "
-        said += [f"{where}The two estimates disagree: {part.doubts}." for part in parts if part.doubts]
+        where = "" if len(results) == 1 else f"{name}: "
+        said += [f"{where}{part.doubts}." for part in parts if part.doubts]
     said = list(dict.fromkeys(said))
     for sentence in said:
         warnings.warn(sentence, KmcWarning, stacklevel=2)
-    return _dataset(names, runs, found, prior_normalized, said)
+    return _dataset(names, results, found, prior_normalized, said)
+
+
+def _of_surrogates(idata: Any, name: str, model: Any, seed: np.random.SeedSequence, further: int) -> list[Part]:
+    replicates = read(idata, model, name).replicates
+    evaluate = Evaluator(as_model(model, replicates[0].draws.shape[2])) if further else None
+    return [
+        _of_replicate(replicate, own, evaluate, further // len(replicates))
+        for replicate, own in zip(replicates, seed.spawn(len(replicates)), strict=True)
+    ]
+
+
+def _of_ladders(idata: Any, name: str, prior_normalized: bool, further: int) -> list[Part]:
+    if not prior_normalized:
+        raise ValueError(
+            f"prior_normalized=False: the ladder of {name} leads to its prior, whose mass has to be known; use "
+            "sampler='kernel-hmc'"
+        )
+    if further:
+        raise ValueError(f"max_evaluations={further}: {name} is of sampler='tempered', which has no surrogate")
+    _check_draws(idata["sample_stats"]["lp"].size, name)
+    found = ladder_estimates(idata, name)
+    return [Part(one.log_evidence, one.se, np.nan, one.doubts[:1].upper() + one.doubts[1:], one.path) for one in found]
+
+
+def _check_draws(n_draws: int, name: str = "result") -> None:
+    if n_draws < FEWEST_DRAWS:
+        raise ValueError(f"{name} has {n_draws} draws: expected at least {FEWEST_DRAWS}; sample for longer")
 
 
 def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: Evaluator | None, further: int) -> Part:
     check, anneal = seed.spawn(2)
     rng = np.random.default_rng(anneal)
-    n_draws = replicate.log_density.size
-    if n_draws < FEWEST_DRAWS:
-        raise ValueError(f"result has {n_draws} draws: expected at least {FEWEST_DRAWS}; sample for longer")
+    _check_draws(replicate.log_density.size)
     try:
         chains = chains_of(replicate, rng)
     except UnknownMode as error:
@@ -169,7 +213,8 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
     else:
         doubts += _checks(replicate, check)
     path = max(masses, key=lambda mass: mass.log_mass).path
-    return Part(log_mass - log_ratio, float(np.hypot(mass_se, ratio_se)), log_mass, "; ".join(doubts), path)
+    said = f"The two estimates disagree: {'; '.join(doubts)}" if doubts else ""
+    return Part(log_mass - log_ratio, float(np.hypot(mass_se, ratio_se)), log_mass, said, path)
 
 
 def _checks(replicate, seed):
@@ -226,7 +271,7 @@ def _together(parts: list[Part]) -> Part:
     return Part(float(whole), float(precision.sum() ** -0.5), float(mass), "", parts[0].path)
 
 
-def _dataset(names, runs: list[Result], found: list[Part], prior_normalized: bool, said: list[str]) -> Any:
+def _dataset(names, results: list[Any], found: list[Part], prior_normalized: bool, said: list[str]) -> Any:
     import xarray
 
     log_evidence, se = (np.array([getattr(part, name) for part in found]) for name in ("log_evidence", "se"))
@@ -243,7 +288,7 @@ def _dataset(names, runs: list[Result], found: list[Part], prior_normalized: boo
         variables[name] = (("run", "step"), paths[:, k])
     coords = {"run": names}
     if prior_normalized:
-        divergences = np.array([_divergence(run, part) for run, part in zip(runs, found, strict=True)])
+        divergences = np.array([_divergence(idata, part) for idata, part in zip(results, found, strict=True)])
         factors, errors = log_evidence[:, None] - log_evidence, np.hypot(se[:, None], se)
         np.fill_diagonal(errors, 0.0)
         table = ("run", "reference")
@@ -257,15 +302,14 @@ def _dataset(names, runs: list[Result], found: list[Part], prior_normalized: boo
     attrs = {
         "warnings": said,
         "prior_normalized": int(prior_normalized),
-        "method": "annealing between the surrogate and a Student-t density in both directions, then a bridge to the "
-        "target by states and their proposals",
+        "method": "; ".join(dict.fromkeys(_LADDER if is_tempered(idata) else _SURROGATE for idata in results)),
     }
     return xarray.Dataset(variables, coords=coords, attrs=attrs)
 
 
-def _divergence(run: Result, part: Part) -> tuple[float, float]:
+def _divergence(idata: Any, part: Part) -> tuple[float, float]:
     """E log-likelihood - log Z, and its error; NaN if the likelihood is not known."""
-    total = _log_likelihood(run.idata)
+    total = _log_likelihood(idata)
     if total is None:
         return np.nan, np.nan
     mean, squared = float(total.mean()), float(squared_error(total)[0])
@@ -274,7 +318,7 @@ def _divergence(run: Result, part: Part) -> tuple[float, float]:
 
 def _log_likelihood(idata) -> np.ndarray | None:
     """The log-likelihood of each draw, (chains, n, 1); None if the result does not have it."""
-    groups = set(idata.groups()) if callable(idata.groups) else {path.strip("/") for path in idata.groups}
+    groups = groups_of(idata)
     if "blobs" in groups and TOTAL in idata["blobs"]:
         return idata["blobs"][TOTAL].values[..., None]
     if "log_likelihood" not in groups:

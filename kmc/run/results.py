@@ -226,7 +226,8 @@ def _proposals(draws: Drawn, moves: Sequence[str]) -> Any:
 
 
 def _sample_stats(draws: Drawn, moves: Sequence[str]) -> Any:
-    dataset = _labeled({name: (("chain", "draw"), column) for name, column in draws.stats.items()})
+    dims = ("chain", "draw", "temperature")
+    dataset = _labeled({name: (dims[: len(column.shape)], column) for name, column in draws.stats.items()})
     dataset["move"].attrs = _flags(moves)
     return dataset
 

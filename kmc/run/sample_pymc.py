@@ -73,8 +73,8 @@ def sample_pymc(
     ----------
     draws : int
         Draws per chain.
+    tune : int, optional
         Sweeps of warm-up; by default the sampler decides, which is recommended.
-        Sweeps of warm-up; by default the sampler decides, which is better than a number.
     chains : int, optional
         By default four.
     cores : int, optional

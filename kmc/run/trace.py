@@ -44,7 +44,7 @@ class Trace:
         """Copy one draw of every chain to the end."""
         values = {"position": sweep.position, "log_density": sweep.log_density, **sweep.stats}
         for name in FURTHER_STATS.keys() & sweep.stats.keys() - self._columns.keys():  # in the first sweep
-            self._columns[name] = GrowingArray(np.empty((0, *sweep.log_density.shape), FURTHER_STATS[name]))
+            self._columns[name] = GrowingArray(np.empty((0, *sweep.stats[name].shape), FURTHER_STATS[name]))
         if self._has_proposals:
             values["proposal"], values["proposal_log_density"] = sweep.proposed or _unknown(sweep)
         for name, column in self._columns.items():
@@ -68,7 +68,7 @@ class Trace:
 
     @property
     def stats(self) -> dict[str, np.ndarray]:
-        """One array (chains, draws) for each name in :data:`kmc.mcmc.base.STATS`, and for further ones present."""
+        """One array (chains, draws, ...) for each name in :data:`kmc.mcmc.base.STATS`, and for further ones present."""
         names = (name for name in (*STATS, *FURTHER_STATS) if name in self._columns)
         return {name: self._by_chain(self._columns[name]) for name in names}
 

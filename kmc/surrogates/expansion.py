@@ -11,6 +11,7 @@ from kmc.forms import Forms, accumulate
 from kmc.kernels import Gaussian, Metric, Polynomial, median_distance
 from kmc.linalg import cholesky_whitening, ridge_path
 from kmc.surrogates.noise import no_worse
+from kmc.surrogates.slopes import Slopes
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
 REGULARIZATIONS = np.logspace(-13, 2, 31)  # candidates (prototypes: wide kernels need small ones)
@@ -24,8 +25,8 @@ _RUNAWAY = 0.02  # fraction of deep points that a wider kernel may claim beyond 
 class Data(NamedTuple):
     """Data for the fit of the expansion f, in whitened coordinates.
 
-    f + c ≈ residual at ``z`` (the value terms) and, if ``score_weight`` > 0, the score-matching objective of f on top
-    of the base gradient at ``states`` (the score terms).
+    f + c ≈ residual at ``z`` (the value terms), ∇f ≈ the gradients of ``slopes``, if there are any, and, if
+    ``score_weight`` > 0, the score-matching objective of f on top of the base gradient at ``states`` (the score terms).
     """
 
     z: np.ndarray  # (n, d)
@@ -38,6 +39,7 @@ class Data(NamedTuple):
     deep: np.ndarray | None = None  # (l, d) points that are known to be far outside the bulk
     deep_limit: np.ndarray | None = None  # (l,) upper limits of f there
     noisy: bool = False
+    slopes: Slopes | None = None  # gradients of the log-density minus those of the trend
 
 
 class Expansion(NamedTuple):
@@ -99,7 +101,10 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], *,
 def fit_kernel(
     data: Data, metric: np.ndarray, factor: float, *, jitter: float, regularization: float | None = None
 ) -> Expansion:
-    """The expansion in sections of one bandwidth; its ridge is chosen by leave-one-out if it is not given."""
+    """The expansion in sections of one bandwidth; its ridge is chosen by leave-one-out if it is not given.
+
+    Leave-one-out is that of the values: the gradient at a point stays when its value is left out.
+    """
     kernel = kernel_of_width(data.centers @ metric.T, factor)
     sections = KernelSections(Metric(kernel, metric), data.centers)
     whitening = cholesky_whitening(sections.gram(), jitter)
@@ -109,7 +114,11 @@ def fit_kernel(
     scores = None
     if data.score_weight > 0:
         scores = accumulate(sections, data.states, ("dirichlet", "linear"), base_gradient=data.base_gradient)
-    path = ridge_path(*system(forms, scores, whitening, share=data.score_weight))
+    gradients = None
+    if data.slopes:
+        z, gradient, weights = data.slopes
+        gradients = accumulate(sections, z, ("dirichlet", "gradients"), weights=weights, gradients=gradient)
+    path = ridge_path(*system(forms, scores, whitening, share=data.score_weight, gradients=gradients))
     mean, value_mean = forms.get("mean") / forms.weight, forms.get("value_sum") / forms.weight
     grid = REGULARIZATIONS if regularization is None else np.array([regularization])
     residuals = path.leave_one_out(
@@ -136,12 +145,18 @@ def fit_kernel(
     )
 
 
-def system(forms: Forms, scores: Forms | None, whitening: np.ndarray, *, share: float) -> tuple[np.ndarray, np.ndarray]:
+def system(
+    forms: Forms, scores: Forms | None, whitening: np.ndarray, *, share: float, gradients: Forms | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Matrix (m, m) and right-hand side (m,) of the objective in the whitened basis, without the ridge.
 
-    ``forms`` holds mass and values of that basis, and ``scores`` the forms of score matching of the sections.
+    ``forms`` holds mass and values of that basis, ``scores`` the forms of score matching of the sections, and
+    ``gradients`` those of known gradients.
     """
     matrix, target = forms.centered_mass(), forms.centered_values()
+    if gradients is not None:
+        matrix = matrix + whitening.T @ gradients.get("dirichlet") @ whitening
+        target = target + whitening.T @ gradients.get("gradients")
     if scores is None or share == 0:
         return matrix, target
     per_state = share / scores.weight

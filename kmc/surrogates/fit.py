@@ -20,9 +20,10 @@ from kmc.landmarks import spread
 from kmc.surrogates import jit_state
 from kmc.surrogates.depth import NEGLIGIBLE, depth_weights, edge_of
 from kmc.surrogates.expansion import DEGREE, Data, Expansion, fit_expansion
-from kmc.surrogates.metric import gradient_metric, polynomial_metric
+from kmc.surrogates.metric import gradient_metric, polynomial_metric, slopes_metric
 from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, highest, no_worse, settled
 from kmc.surrogates.score_weight_cv import make_folds, with_best_share
+from kmc.surrogates.slopes import Slopes, pulled_back
 from kmc.surrogates.surrogate import Surrogate, assemble, make_jit_state
 from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.trend import FLATTEST, Trend, fit_trend
@@ -118,6 +119,7 @@ class _Task(NamedTuple):
     rng: np.random.Generator
     previous: Surrogate | None
     levels: np.ndarray | None  # (l,) of the chains' recent states
+    gradients: np.ndarray | None = None  # (n, d) of the log-density; rows of NaN where they are not known
     # Set together with the depths:
     depth: np.ndarray = np.empty(0)  # (n,) below the top
     edge: float = 0.0
@@ -139,7 +141,7 @@ class _Task(NamedTuple):
         top = float(smooth.max()) if noise_sd is None else highest(smooth)
         depth = top - smooth
         edge = edge_of(top - self.levels if self.levels is not None else np.empty(0), self.x.shape[1])
-        edge = max(edge, _depth_of_enough(self.x, depth))
+        edge = max(edge, _depth_of_enough(self.x, depth, self.gradients))
         return self._replace(depth=depth, edge=edge, top=top, noise_sd=noise_sd)
 
 
@@ -151,6 +153,7 @@ class _Weighted(NamedTuple):
     y: np.ndarray  # (n,)
     weights: np.ndarray  # (n,), summing to one
     trend: Trend
+    slopes: Slopes | None = None  # the known gradients
 
 
 def values_needed(dim: int) -> int:
@@ -170,6 +173,7 @@ def fit_surrogate(
     levels: np.ndarray | None = None,
     noisy: bool = False,
     transport: Transport = IDENTITY,
+    gradients: np.ndarray | None = None,
 ) -> Surrogate:
     """Fit a surrogate to evaluated points.
 
@@ -194,6 +198,8 @@ def fit_surrogate(
         fit's, or a first one's), and fits are compared by their gain beyond chance.
     transport : Transport
         Coordinates u of the fit: a surrogate of the density of u gives one of the density of x.
+    gradients : ndarray, shape (n, d), optional
+        Gradients of the log-density at x, which are fitted, too; rows of NaN where they are not known.
 
     Raises
     ------
@@ -204,13 +210,16 @@ def fit_surrogate(
         options = replace(options, score_weight="cv" if noisy else 0.0)
     log_density = log_density - transport.log_jacobian(x)
     x, states = transport(x), transport(states)
+    if gradients is not None and transport != IDENTITY:
+        gradients = pulled_back(transport, x, gradients)
     if previous is not None:
         previous = replace(previous, transport=IDENTITY) if previous.transport == transport else None
     wall = learn_wall(x, log_density, states, rng=rng)
     if wall is not None:  # smooth functions need not represent the -inf that the wall explains
         positive = np.isfinite(log_density)
         x, log_density = x[positive], log_density[positive]
-    task = _Task(x, log_density, states, options, rng, previous, levels)
+        gradients = None if gradients is None else gradients[positive]
+    task = _Task(x, log_density, states, options, rng, previous, levels, gradients)
     surrogate = _fit_noisy(task) if noisy else _fit(task.with_depths(log_density, None))
     return replace(surrogate, transport=transport).with_wall(wall)
 
@@ -239,15 +248,23 @@ def _fit(task: _Task) -> Surrogate:
     return min(first, again, key=lambda s: s.loo_sd)
 
 
-def _depth_of_enough(x: np.ndarray, depth: np.ndarray) -> float:
-    """The depth above which there are enough distinct points for a quadratic; LinAlgError if there are hardly any."""
+def _depth_of_enough(x: np.ndarray, depth: np.ndarray, gradients: np.ndarray | None) -> float:
+    """The depth above which there are enough distinct points for a quadratic; LinAlgError if there are hardly any.
+
+    A gradient counts as so many values as it has components.
+    """
     dim = x.shape[1]
     _, unique = np.unique(x, axis=0, return_index=True)
     finite = np.sort(depth[unique][np.isfinite(depth[unique])])
     if len(finite) < 2:
         raise np.linalg.LinAlgError("a fit needs two distinct points of positive density")
     enough = max(values_needed(dim) // 2, int(_HEAVY_PER_TERM * _quadratics(dim)))
-    return float(finite[min(len(finite), enough) - 1])
+    if gradients is None:
+        return float(finite[min(len(finite), enough) - 1])
+    known = unique[np.isfinite(depth[unique])]
+    known = known[np.argsort(depth[known])]
+    counts = np.cumsum(1 + dim * ~np.isnan(gradients[known, 0]))
+    return float(finite[min(int(np.searchsorted(counts, enough)), len(finite) - 1)])
 
 
 def _quadratics(dim: int) -> int:
@@ -301,13 +318,29 @@ def _with_trend(whitening: Whitening, task: _Task, keep: np.ndarray) -> _Weighte
     x, y = task.x[keep], task.log_density[keep]
     weights = depth_weights(task.depth[keep], task.edge)
     weights = weights / weights.sum()
-    z = whitening(x)
-    values = _Weighted(whitening, z, y, weights, fit_trend(z, y, weights))
+    z, slopes = whitening(x), _slopes(whitening, task, keep, weights=weights)
+    values = _Weighted(whitening, z, y, weights, fit_trend(z, y, weights, slopes=slopes), slopes)
     sharper = _rewhitened(values, task.noise)
     if sharper is None:
         return values
-    z = sharper(x)
-    return _Weighted(sharper, z, y, weights, fit_trend(z, y, weights))
+    z, slopes = sharper(x), _slopes(sharper, task, keep, weights=weights)
+    return _Weighted(sharper, z, y, weights, fit_trend(z, y, weights, slopes=slopes), slopes)
+
+
+def _slopes(whitening: Whitening, task: _Task, keep: np.ndarray, *, weights: np.ndarray) -> Slopes | None:
+    """The known gradients at the values with these indices and weights; the best part, if there are very many."""
+    if task.gradients is None:
+        return None
+    rows = np.flatnonzero(~np.isnan(task.gradients[keep, 0]))
+    most = most_gradients(task.x.shape[1], task.options)
+    rows = rows[np.argsort(-weights[rows], kind="stable")[:most]]
+    at = keep[rows]
+    return Slopes(whitening(task.x[at]), task.gradients[at] @ whitening.inverse, weights[rows])
+
+
+def most_gradients(dim: int, options: FitOptions) -> int:
+    """The number of gradients that a fit uses: as many components as it has values, and enough for a quadratic."""
+    return max(options.max_values // dim, dim)
 
 
 def _noise_sd(data: Data, expansion: Expansion) -> float:
@@ -343,6 +376,10 @@ def _data(values: _Weighted, task: _Task) -> Data:
     states = np.ascontiguousarray(values.whitening(task.states))
     centers = z[spread(z, options.n_basis, task.rng, values.weights)]
     bare = make_jit_state(values.trend, task.edge)
+    slopes = values.slopes
+    if slopes:
+        trend = jit_state.gradients(bare, np.ascontiguousarray(slopes.z))
+        slopes = slopes._replace(gradient=slopes.gradient - trend)
     return Data(
         z=z,
         residual=values.y - jit_state.values(bare, np.ascontiguousarray(z)),
@@ -354,6 +391,7 @@ def _data(values: _Weighted, task: _Task) -> Data:
         deep=deep,
         deep_limit=task.top - task.edge - jit_state.values(bare, deep),
         noisy=task.noisy,
+        slopes=slopes,
     )
 
 
@@ -400,6 +438,8 @@ def _with_learned_metric(
     factors, target = _factors(options, task.previous), options.target_loo_sd
     poor = min(max(target, _POOR * beyond_noise(values.trend.residual_sd, noise)), _POOR_AT_MOST * target)
     polynomial = _polynomial_metrics(data, values.whitening, task)
+    if data.slopes:
+        metrics = [*metrics, slopes_metric(data.slopes)]
 
     best = min(
         (fit_expansion(data, metric, factors, jitter=options.jitter) for metric in metrics), key=lambda e: e.loo_sd
@@ -470,7 +510,11 @@ def _repaired(surrogate: Surrogate, data: Data, task: _Task) -> Surrogate:
             break
         z = np.ascontiguousarray(surrogate.whitening(task.x[bad]))
         light = np.concatenate([data.weights, np.full(len(z), _REPAIR_WEIGHT * data.weights.max())])
+        slopes = data.slopes
+        if slopes:
+            slopes = slopes._replace(weights=slopes.weights / light.sum())
         data = data._replace(
+            slopes=slopes,
             z=np.vstack([data.z, z]),
             residual=np.concatenate([data.residual, target - jit_state.values(bare, z)]),
             weights=light / light.sum(),

@@ -12,6 +12,7 @@ from scipy import linalg
 
 from kmc.linalg import symmetric_power
 from kmc.surrogates.expansion import Data, Expansion
+from kmc.surrogates.slopes import Slopes
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
 _MOST_POINTS = 1500  # points of a polynomial fit (tried: quartics)
@@ -23,6 +24,11 @@ _ISOTROPIC = 0.02  # isotropic part of the metric, so that no direction has leng
 def gradient_metric(expansion: Expansion, data: Data) -> np.ndarray:
     """The metric of the expansion's own gradients, shape (d, d)."""
     return _metric(expansion.gradients(data.z), data.weights)
+
+
+def slopes_metric(slopes: Slopes) -> np.ndarray:
+    """The metric of known gradients of the residual, shape (d, d)."""
+    return _metric(slopes.gradient, slopes.weights)
 
 
 def polynomial_metric(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:

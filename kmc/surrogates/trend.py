@@ -8,6 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from kmc.linalg import RidgePath, ridge_path
+from kmc.surrogates.slopes import Slopes
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
 DOFS = (1.0, 2.0, 4.0, 8.0)  # candidates for degrees of freedom (prototypes)
@@ -38,7 +39,7 @@ class Trend(NamedTuple):
     residual_sd: float  # weighted root mean square of y - t at the points of the fit
 
 
-def fit_trend(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
+def fit_trend(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, slopes: Slopes | None = None) -> Trend:
     """The Gaussian trend, or a Student-t one if the values clearly have heavy tails.
 
     Parameters
@@ -49,8 +50,10 @@ def fit_trend(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
         Log-density.
     weights : ndarray, shape (n,)
         Summing to one.
+    slopes : Slopes, optional
+        Known gradients; only the Gaussian is fitted to them, too.
     """
-    gaussian = fit_gaussian(z, y, weights)
+    gaussian = fit_gaussian(z, y, weights, slopes=slopes)
     if gaussian.residual_sd < _GAUSSIAN or len(z) < 2 * quadratic_features(z[:1]).shape[1]:
         return gaussian
     student = min((fit_student(z, y, weights, dof=dof) for dof in DOFS), key=lambda t: t.residual_sd)
@@ -58,22 +61,49 @@ def fit_trend(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
     return student if heavy else gaussian
 
 
-def fit_gaussian(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
-    """Least squares on the quadratics, shrunk towards the standard normal by a ridge chosen by leave-one-out."""
+def fit_gaussian(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, slopes: Slopes | None = None) -> Trend:
+    """Least squares on the quadratics, shrunk towards the standard normal by a ridge chosen by leave-one-out.
+
+    Leave-one-out is that of the values.
+    """
     d = z.shape[1]
     features = quadratic_features(z)[:, 1:]
     target = y + 0.5 * np.einsum("ij,ij->i", z, z)
     features, target = features - weights @ features, target - weights @ target
-    path = ridge_path((weights[:, None] * features).T @ features, (weights * target) @ features)
+    matrix, right = (weights[:, None] * features).T @ features, (weights * target) @ features
+    gradients = None
+    if slopes:
+        gradients = _gradient_rows(slopes)
+        matrix = matrix + gradients.features.T @ gradients.features
+        right = right + gradients.target @ gradients.features
+    path = ridge_path(matrix, right)
     loo = weights @ path.leave_one_out(features, target, weights, _RIDGES) ** 2
     best = float(_RIDGES[np.argmin(loo)])
-    exact = _exact(path, features, target=target, weights=weights)
+    exact = _exact(path, features, target=target, weights=weights, gradients=gradients)
     solution = path.coefficients(best if exact is None else exact)
     linear, quadratic = solution[:d], symmetric(solution[d:], d)
     return _completed(np.eye(d) - 2.0 * quadratic, linear, _Values(z, y, weights))
 
 
-def _exact(path: RidgePath, features: np.ndarray, *, target: np.ndarray, weights: np.ndarray) -> float | None:
+class _Rows(NamedTuple):
+    """Gradients as rows of least squares, multiplied by the roots of their weights."""
+
+    features: np.ndarray  # (g d, p)
+    target: np.ndarray  # (g d,)
+    effective: float  # number of rows, counted with their weights
+
+
+def _gradient_rows(slopes: Slopes) -> _Rows:
+    z, gradient, weights = slopes
+    root = np.sqrt(weights)[:, None]
+    features = root[..., None] * quadratic_gradients(z)[:, :, 1:]
+    target = root * (gradient + z)
+    return _Rows(features.reshape(target.size, -1), target.ravel(), slopes.effective)
+
+
+def _exact(
+    path: RidgePath, features: np.ndarray, *, target: np.ndarray, weights: np.ndarray, gradients: _Rows | None = None
+) -> float | None:
     """The best ridge if the values are certainly quadratic, otherwise None.
 
     Leave-one-out gives no information on points that alone determine a direction, and in many dimensions most of the
@@ -81,10 +111,14 @@ def _exact(path: RidgePath, features: np.ndarray, *, target: np.ndarray, weights
     needs.
     """
     grid = _EXACT_RIDGES
-    n = 1.0 / np.sum(weights**2)
+    n = 1.0 / np.sum(weights**2) + (gradients.effective if gradients else 0.0)
     spare = n - 1.0 - np.sum(path.eigenvalues[:, None] / (path.eigenvalues[:, None] + grid), axis=0)
-    residuals = target[:, None] - features @ np.stack([path.coefficients(float(r)) for r in grid], axis=1)
-    error = np.sqrt(weights @ residuals**2) / np.maximum(spare / n, 1e-300)
+    coefficients = np.stack([path.coefficients(float(r)) for r in grid], axis=1)
+    residuals = target[:, None] - features @ coefficients
+    squared = weights @ residuals**2
+    if gradients is not None:
+        squared = squared + np.sum((gradients.target[:, None] - gradients.features @ coefficients) ** 2, axis=0)
+    error = np.sqrt(squared) / np.maximum(spare / n, 1e-300)
     error[spare < max(_SPARE * n, _LEAST_SPARE)] = np.inf
     best = int(np.argmin(error))
     return float(grid[best]) if error[best] < _EXACT * np.sqrt(weights @ target**2) else None
@@ -146,6 +180,18 @@ def quadratic_features(z: np.ndarray) -> np.ndarray:
     """(n, 1 + d + d(d+1)/2): 1, z_i and z_i z_j, i <= j."""
     i, j = np.triu_indices(z.shape[1])
     return np.hstack([np.ones((len(z), 1)), z, z[:, i] * z[:, j]])
+
+
+def quadratic_gradients(z: np.ndarray) -> np.ndarray:
+    """Gradients of the same features, (n, d, 1 + d + d(d+1)/2)."""
+    n, d = z.shape
+    i, j = np.triu_indices(d)
+    columns = np.arange(1 + d, 1 + d + len(i))
+    out = np.zeros((n, d, 1 + d + len(i)))
+    out[:, np.arange(d), 1 + np.arange(d)] = 1.0
+    out[:, i, columns] += z[:, j]
+    out[:, j, columns] += z[:, i]
+    return out
 
 
 class _Values(NamedTuple):

@@ -397,7 +397,7 @@ def tempered(case: Case, sweeps: int = SWEEPS, beta: float = 0.4):
 
 
 @cache
-def frozen_process(case: Case):
+def frozen_process(case: Case, wrong_gradients: bool = False):
     """The default sampler after a warm-up of some 600 evaluations; it has one chain."""
     starts = case.archive[:6]
     starts = starts[np.isfinite(case.values(starts))][:4]
@@ -411,7 +411,8 @@ def frozen_process(case: Case):
         max_evaluations=1200,
         seed=np.random.SeedSequence(3),
     )
-    process = KernelHMC(archive_probability=0.2, tempered_probability=0.3, fit=FIT).start(setup)
+    gradients = slope_of_another(case) if wrong_gradients else None
+    process = KernelHMC(archive_probability=0.2, tempered_probability=0.3, fit=FIT, gradients=gradients).start(setup)
     while process.warming_up:
         process.advance(case.values(process.propose()))
     assert process.mixture.surrogate is not None
@@ -420,13 +421,13 @@ def frozen_process(case: Case):
     return process
 
 
-def frozen_chains(case: Case, sweeps: int = SWEEPS):
+def frozen_chains(case: Case, sweeps: int = SWEEPS, wrong_gradients: bool = False):
     """Copies of that process, each with its one chain at one of the rows."""
 
     def step(rng, x):
         after = np.empty_like(x)
         for i, value in enumerate(case.values(x)):
-            one = copy.copy(frozen_process(case))
+            one = copy.copy(frozen_process(case, wrong_gradients))
             one._walkers = Walkers([rng], x[i : i + 1], np.array([value]))
             for _ in range(sweeps):
                 record = one.advance(case.values(one.propose()))

@@ -6,7 +6,7 @@ alarm with one seed in twenty thousand. ``test_mutations.py`` shows what they ca
 
 import pytest
 
-from tests.correctness.invariance import MOVES, TARGETS, case
+from tests.correctness.invariance import MOVES, TARGETS, case, frozen_chains
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -14,3 +14,10 @@ from tests.correctness.invariance import MOVES, TARGETS, case
 def test_the_target_is_invariant_and_the_move_reversible(move, target):
     one = case(target)
     one.check(MOVES[move](one))
+
+
+@pytest.mark.filterwarnings("ignore:The gradient disagrees:kmc.KmcWarning")
+@pytest.mark.parametrize("target", ["banana"])
+def test_a_surrogate_fitted_to_wrong_gradients_makes_no_draw_wrong(target):
+    one = case(target)
+    one.check(frozen_chains(one, wrong_gradients=True))

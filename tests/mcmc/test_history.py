@@ -21,3 +21,12 @@ def test_what_was_given_is_copied():
     history.extend(x, values)
     x[:], values[:] = 1.0, 1.0
     assert np.all(history.x == 0) and np.all(history.log_density == 0)
+
+
+def test_gradients_are_kept_where_they_are_known():
+    history = History(2, with_gradients=True)
+    history.extend(np.zeros((300, 2)), np.zeros(300))
+    history.extend(np.ones((2, 2)), np.ones(2), np.array([[3.0, 4.0], [np.nan, np.nan]]))
+    assert history.gradients.shape == (302, 2) and np.all(np.isnan(history.gradients[[0, 299, 301]]))
+    np.testing.assert_array_equal(history.gradients[300], [3.0, 4.0])
+    assert History(2).gradients is None

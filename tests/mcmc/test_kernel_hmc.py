@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import kmc
 from kmc.mcmc import KernelHMC, SamplerSetup
 from kmc.mcmc.base import MOVES
 from kmc.surrogates import FitOptions
@@ -171,3 +172,106 @@ def test_the_longest_warm_up():
     assert SMALL.longest_warmup(2, 2, 10_000, None) == 20_000 + 10
     with_probes = 100 * 4 * 1.12
     assert SMALL.longest_warmup(2, 2, 50, 100) == int(with_probes) + 8
+
+
+# Gradients at some points
+
+
+class Counted:
+    """The gradient in the half-space x_0 > 0."""
+
+    def __init__(self, factor=1.0):
+        self.factor, self.points = factor, []
+
+    def __call__(self, x):
+        self.points.append(x)
+        return -self.factor * x if x[0] > 0 else None
+
+
+def started_with(gradients, **setup):
+    return start(replace(SMALL, gradients=gradients), **setup)
+
+
+def drive_to_the_freeze(process):
+    points = []
+    while process.warming_up:
+        points.append(process.propose())
+        process.advance(density(points[-1]))
+    return np.vstack(points)
+
+
+def test_gradients_are_asked_for_at_evaluated_points_of_warm_up():
+    gradient = Counted()
+    process = started_with(gradient)
+    points = drive_to_the_freeze(process)
+    facts, n = process.report(), len(gradient.points)
+    assert 20 < n == len({tuple(x) for x in gradient.points}) == facts["n_gradients"] + facts["n_gradients_missing"]
+    evaluated = {tuple(x) for x in np.vstack([process.setup.initial, points])}
+    assert all(tuple(x) in evaluated for x in gradient.points)
+    assert facts["n_gradients"] == sum(x[0] > 0 for x in gradient.points)
+    assert facts["gradient_error"] < 1e-3
+    drive(process, 20)
+    assert len(gradient.points) == n
+    known = process.trainer.history.gradients
+    np.testing.assert_array_equal(known[~np.isnan(known[:, 0])], -process.trainer.history.x[~np.isnan(known[:, 0])])
+
+
+def test_a_fit_has_enough_gradients_at_some_time():
+    process = start(replace(SMALL, gradients=np.negative, fit=replace(FIT, max_values=40)))
+    drive_to_the_freeze(process)
+    assert 20 <= process.report()["n_gradients"] < 40  # 20 that count; some of the first were too deep
+
+
+def test_no_gradient_of_deep_points():
+    process = started_with(np.negative)
+    x = np.array([[0.0, 0.0], [0.5, 0.0], [30.0, 0.0], [0.0, 0.1]])
+    assert process.trainer.needs_gradient(x, density(x)).tolist() == [True, True, False, True]
+    assert process.trainer.needs_gradient(x, np.full(4, -np.inf)).tolist() == [False] * 4
+
+
+def test_gradients_make_the_first_fit_earlier():
+    def first_fit(gradients):
+        process = started_with(gradients)
+        while process.mixture.surrogate is None:
+            process.advance(density(process.propose()))
+        return process.trainer.n_own
+
+    assert first_fit(np.negative) < 60 < 120 <= first_fit(None)
+
+
+def test_a_gradient_of_the_wrong_sign_is_seen_at_the_start():
+    process = started_with(Counted(-1.0))
+    with pytest.warns(kmc.KmcWarning, match="The gradient disagrees with differences"):
+        process.advance(density(process.propose()))
+    assert process.report()["gradient_error"] > 1
+
+
+def test_a_function_without_any_gradient_changes_no_draw():
+    def draws(**options):
+        sampler = replace(SMALL, **options)
+        idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, sampler=sampler, max_evaluations=500, seed=2, progress=False)
+        return idata.posterior["x"].values
+
+    np.testing.assert_array_equal(draws(), draws(gradients=lambda x: None))
+
+
+def test_gradients_of_noisy_values_are_refused():
+    with pytest.raises(ValueError, match="noisy=True: gradients are for exact log-densities"):
+        started_with(np.negative, noisy=True)
+
+
+def test_gradients_must_be_a_function():
+    with pytest.raises(TypeError, match=r"gradients=3: expected None, or a function of x \(d,\)"):
+        KernelHMC(gradients=3)
+
+
+def test_a_run_with_gradients_is_resumed(tmp_path):
+    """With a function that cannot be pickled."""
+    sampler = replace(SMALL, gradients=lambda x: -x if x[1] > 0 else None)
+    options = {"dim": 2, "sampler": sampler, "max_evaluations": 400, "seed": 3, "progress": False}
+    expected = kmc.sample(lambda x: -0.5 * x @ x, **options)
+    path = tmp_path / "run.zarr"
+    kmc.sample(lambda x: -0.5 * x @ x, store=path, callback=lambda record: record.draw >= 15, **options)
+    resumed = kmc.sample(lambda x: -0.5 * x @ x, store=path, resume=True, **options)
+    np.testing.assert_array_equal(resumed.posterior["x"].values, expected.posterior["x"].values)
+    assert resumed.attrs["n_gradients"] == expected.attrs["n_gradients"]

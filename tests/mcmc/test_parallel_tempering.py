@@ -205,7 +205,8 @@ def test_wrong_priors_of_told_points():
         ({"temperatures": (1, "hot")}, TypeError, "temperatures="),
         ({"temperatures": (2, 3)}, ValueError, "of which the first is 1"),
         ({"temperatures": (1, 3, 2)}, ValueError, "increasing"),
-        ({"temperatures": (1, np.inf)}, ValueError, "temperatures="),
+        ({"temperatures": (1, np.inf, np.inf)}, ValueError, "temperatures="),
+        ({"temperatures": (1, np.nan)}, ValueError, "temperatures="),
     ],
 )
 def test_wrong_options(options, error, message):

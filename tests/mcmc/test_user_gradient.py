@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kmc.errors import KmcWarning
-from kmc.mcmc.user_gradient import GradientCheck, UserGradient
+from kmc.mcmc.user_gradient import GradientCheck, OccasionalGradient, UserGradient
 
 SCALES = np.array([1.0, 30.0, 1e-3])
 
@@ -19,7 +19,8 @@ def slope(x):
 
 def checked(function, values=log_density):
     rng = np.random.default_rng(1)
-    check = GradientCheck(UserGradient(function), SCALES * rng.standard_normal((4, 3)), spread=SCALES, rng=rng)
+    x = SCALES * rng.standard_normal((4, 3))
+    check = GradientCheck(UserGradient(function).at(x), x, spread=SCALES, rng=rng)
     return check.warn(np.array([values(x) for x in check.points]))
 
 
@@ -72,3 +73,17 @@ def test_the_function_may_modify_its_argument():
     np.testing.assert_array_equal(gradient(x), -1.0)
     np.testing.assert_array_equal(x, 1.0)
     assert gradient.n_calls == 1
+
+
+@pytest.mark.parametrize("nothing", [None, [np.nan] * 3, [1.0, np.inf, 1.0]], ids=["none", "nan", "infinite"])
+def test_a_gradient_may_be_missing_at_some_points(nothing):
+    gradient = OccasionalGradient(lambda x: -x if x[0] > 0 else nothing)
+    found = gradient(np.array([[1.0, 2.0, 3.0], [-1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    np.testing.assert_array_equal(found, [[-1.0, -2.0, -3.0], [np.nan] * 3, [-4.0, -5.0, -6.0]])
+    assert (gradient.n_known, gradient.n_unknown) == (2, 1)
+    assert gradient(np.empty((0, 3))).shape == (0, 3)
+
+
+def test_an_occasional_gradient_of_another_shape():
+    with pytest.raises(ValueError, match=r"gradients returned an array of shape \(2,\) at .*shape \(3,\), or None"):
+        OccasionalGradient(lambda x: x[:2])(np.zeros((1, 3)))

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from kmc.surrogates.expansion import Data, fit_expansion, kernel_of_width
+from kmc.surrogates.slopes import Slopes
 from tests.oracles import differences
 from tests.oracles import expansion as oracle
 
@@ -9,7 +10,7 @@ JITTER = 1e-6  # moderate, as are the bandwidths: the oracle solves in the raw s
 METRICS = {"isotropic": np.eye(2), "symmetric": np.array([[1.2, 0.3], [0.3, 0.7]])}
 
 
-def problem(score_weight=0.0, n=40, m=8, n_states=15):
+def problem(score_weight=0.0, n=40, m=8, n_states=15, n_slopes=0):
     rng = np.random.default_rng(14)
     z, states, weights = rng.standard_normal((n, 2)), rng.standard_normal((n_states, 2)), 0.2 + rng.random(n)
     return Data(
@@ -20,6 +21,7 @@ def problem(score_weight=0.0, n=40, m=8, n_states=15):
         score_weight=score_weight,
         states=states,
         base_gradient=-states,
+        slopes=Slopes(states[:n_slopes], np.cos(states[:n_slopes]), 0.1 * weights[:n_slopes]) if n_slopes else None,
     )
 
 
@@ -28,9 +30,10 @@ def metric(request):
     return request.param
 
 
-@pytest.fixture(params=[0.0, 0.3], ids=["values", "values and scores"])
+@pytest.fixture(params=[(0.0, 0), (0.3, 0), (0.0, 9), (0.3, 9)], ids=["values", "scores", "gradients", "all"])
 def data(request):
-    return problem(request.param)
+    score_weight, n_slopes = request.param
+    return problem(score_weight, n_slopes=n_slopes)
 
 
 @pytest.fixture(params=[0.3, 0.8], ids=["narrow", "wide"])
@@ -49,10 +52,10 @@ def test_solution_is_the_oracles(data, expansion):
     assert expansion.offset == pytest.approx(constant, rel=1e-8)
 
 
-@pytest.mark.parametrize("score_weight", [0.0, 0.3])
-def test_oracle_minimizes_the_objective(score_weight):
+@pytest.mark.parametrize(("score_weight", "n_slopes"), [(0.0, 0), (0.3, 0), (0.3, 9)])
+def test_oracle_minimizes_the_objective(score_weight, n_slopes):
     """J is quadratic, so central differences are exact: rounding is all that is left of its gradient."""
-    data, choices = problem(score_weight, m=4), (0.8, METRICS["symmetric"], 1e-2, JITTER)
+    data, choices = problem(score_weight, m=4, n_slopes=n_slopes), (0.8, METRICS["symmetric"], 1e-2, JITTER)
 
     def slope(at):
         return np.abs(differences.gradient(lambda t: oracle.objective(t[:-1], t[-1], data, choices), at, 1.0)).max()

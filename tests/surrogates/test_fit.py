@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kmc.surrogates import FitOptions, fit, fit_surrogate, jit_state
+from kmc.surrogates.transport import Funnel
 from kmc.surrogates.trend import depth
 from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
 from tests.oracles import differences
@@ -347,3 +348,52 @@ def test_a_curved_ridge_spreads_the_metric(rng):
     curved = fitted(*history(Banana(5, b=0.1), 900, rng), n_basis=100)
     assert curved.metric_spread > 30
     assert fitted(*history(Gaussian(5), 900, rng), n_basis=100).metric_spread < 2
+
+
+def test_gradients_at_some_points_replace_many_values(rng):
+    """A banana in ten dimensions from 120 values, a third of them with a gradient, in a funnel's coordinates or not."""
+    target = Banana(10)
+    x, y = history(target, 120, rng)
+    gradients = np.full(x.shape, np.nan)
+    gradients[::3] = [differences.gradient(target, row, 1e-4) for row in x[::3]]
+    fresh = target.sample(rng, 200)
+    truth = evaluate(target, fresh)
+
+    def error(surrogate):
+        return np.median(np.abs(surrogate.log_density(fresh) - truth))
+
+    values_only, with_gradients = (
+        fit_surrogate(x, y, x[::2], rng=np.random.default_rng(1), gradients=given) for given in (None, gradients)
+    )
+    assert error(with_gradients) < 0.5 < 2.0 < error(values_only)
+
+
+def test_no_gradients_are_as_if_none_were_given(rng):
+    x, y = history(Banana(2), 150, rng)
+    one, two = (
+        fit_surrogate(x, y, x[::4], rng=np.random.default_rng(1), gradients=given)
+        for given in (None, np.full(x.shape, np.nan))
+    )
+    np.testing.assert_array_equal(one.log_density(x), two.log_density(x))
+
+
+def test_a_transported_fit_takes_gradients(rng):
+    """Of u, in whose coordinates a funnel is a Gaussian: eight values and eight gradients determine it."""
+    funnel = Funnel(0, 0.0, np.zeros(2), np.array([0.0, 0.5]))
+    x = rng.standard_normal((40, 2)) * [1.0, 1.0]
+    x[:, 1] *= np.exp(0.5 * x[:, 0])
+
+    def target(v):
+        return -0.5 * v[0] ** 2 - 0.5 * v[1] ** 2 * np.exp(-v[0]) - 0.5 * v[0]
+
+    gradients = np.full(x.shape, np.nan)
+    gradients[:8] = [differences.gradient(target, row, 1e-4) for row in x[:8]]
+    surrogate = fit_surrogate(
+        x[:8],
+        evaluate(target, x[:8]),
+        x,
+        rng=np.random.default_rng(1),
+        transport=funnel,
+        gradients=gradients[:8],
+    )
+    np.testing.assert_allclose(surrogate.log_density(x), evaluate(target, x), atol=1e-3)

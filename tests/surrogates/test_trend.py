@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
-from kmc.surrogates.trend import DOFS, depth, fit_gaussian, fit_trend
+from kmc.surrogates.slopes import Slopes
+from kmc.surrogates.trend import DOFS, depth, fit_gaussian, fit_trend, quadratic_features, quadratic_gradients
 from kmc.targets.toys import Banana, Bimodal, Ring
+from tests.oracles import differences
 
 LOCATION = 0.4
 TARGETS = {"banana": Banana(3, b=0.05), "bimodal": Bimodal(3, weight=0.3), "ring": Ring()}
@@ -47,6 +49,25 @@ def test_exact_densities_are_recovered(rng, dim, dof):
     np.testing.assert_allclose(trend.location, LOCATION, atol=1e-6)
     assert trend.constant == pytest.approx(7.0, abs=1e-6)
     assert trend.residual_sd < 1e-6
+
+
+def test_gradients_recover_a_gaussian_from_fewer_values_than_it_has_terms(rng):
+    """30 values, of which 25 have a gradient; 66 terms."""
+    precision, z, y = student_density(0.0, 10, 30, rng)
+    w = weights(30, rng)
+    slopes = Slopes(z[:25], -(z[:25] - LOCATION) @ precision, w[:25])
+    trend = fit_trend(z, y, w, slopes=slopes)
+    np.testing.assert_allclose(trend.precision, precision, atol=1e-6)
+    np.testing.assert_allclose(trend.location, LOCATION, atol=1e-6)
+    assert np.abs(fit_trend(z, y, w).precision - precision).max() > 0.1
+
+
+def test_gradients_of_quadratic_features(rng):
+    z = rng.standard_normal((4, 3))
+    for row, gradients in zip(z, quadratic_gradients(z), strict=True):
+        for k in range(gradients.shape[1]):
+            slope = differences.gradient(lambda x, k=k: quadratic_features(x[None])[0, k], row, 1e-3)
+            np.testing.assert_allclose(gradients[:, k], slope, atol=1e-9)
 
 
 @pytest.mark.parametrize("dof", [1.5, 3.0])

@@ -75,6 +75,7 @@ kmc.sample(log_density, dim=2, initial=np.zeros((4, 2)), draws=None, max_evaluat
 kmc.sample(vector, sampler="random-walk", seed=np.random.default_rng(1))
 for sampler in (
     kmc.KernelHMC(archive_probability=0.1),
+    kmc.KernelHMC(gradients=lambda x: -x if x[0] > 0 else None),
     kmc.AdaptiveMetropolis(),
     kmc.Kameleon(),
     kmc.RandomWalkMetropolis(scale=0.5),

@@ -19,7 +19,8 @@ _KERNEL_HMC = {
 }
 _FIT = {"good": "target_loo_sd"}
 
-_NEW: dict[str, Any] = {"moves": []}  # options of KernelHMC that were added, in the order of its fields
+_NEW: dict[str, Any] = {"moves": [], "gradients": None}
+"""Options of KernelHMC that were added, in the order of its fields."""
 
 _MOVED = ("surrogate", "values")  # options of KernelHMC that are now ScoreHMC's
 
