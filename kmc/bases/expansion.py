@@ -96,6 +96,17 @@ class KernelExpansion:
         """Δf at the rows of x (n, d), shape (n,)."""
         return self._evaluate(self._forms.laplacian, x, "Laplacian", 2)
 
+    def hessian(self, x: np.ndarray) -> np.ndarray:
+        """The matrices of second derivatives at the rows of x (n, d), shape (n, d, d).
+
+        Only for radial kernels, and without coefficients of Laplacians; TypeError otherwise.
+        """
+        if self.laplacians is not None or not isinstance(self._forms, _RadialForms):
+            raise TypeError(f"kernel={self.kernel!r}: no Hessian of this expansion is known; use a radial kernel")
+        self._check_smooth("Hessian", 2)
+        x = np.ascontiguousarray(x, dtype=float)
+        return np.array([self._forms.hessian(row) for row in x]).reshape(*x.shape, x.shape[1])
+
     def jit_state(self, base: BaseJitState | None = None, origin: np.ndarray | None = None) -> ExpansionState:
         """Base(x) + f(x - origin) for jitted loops, see :mod:`kmc.jitted`.
 
@@ -221,6 +232,22 @@ class _RadialForms:
             fourth = 16.0 * (q[4] * u + trace * q[3]) * u + 32.0 * q[3] * geometry.twice_pulled_distances(x, s)
             out += (fourth + (8.0 * squared + 4.0 * trace**2) * q[2]) @ self._gamma
         return out
+
+    def hessian(self, x):
+        """Σ α (2q' M + 4q'' vvᵀ) - 8q''' (v·β) vvᵀ - 4q'' (Mβ vᵀ + v (Mβ)ᵀ + (v·β) M), (d, d), at a point x (d,)."""
+        geometry = self._geometry
+        z, _, q = self._profiles(x[None], 2)
+        v, q = geometry.pull(z - geometry.centers), [part[0] for part in q]
+        once, twice = np.zeros(len(v)), np.zeros(len(v))
+        out = np.zeros((len(x), len(x)))
+        if self._alpha is not None:
+            once, twice = 2.0 * self._alpha * q[1], 4.0 * self._alpha * q[2]
+        if self._beta is not None:
+            inner = np.einsum("md,md->m", v, self._beta)
+            once, twice = once - 4.0 * q[2] * inner, twice - 8.0 * q[3] * inner
+            mixed = (4.0 * q[2][:, None] * self._pulled).T @ v
+            out -= mixed + mixed.T
+        return out + once.sum() * geometry.matrix + (twice[:, None] * v).T @ v
 
     def _profiles(self, x, order):
         """Centered points, squared distances, and the derivatives of q that the coefficients need."""

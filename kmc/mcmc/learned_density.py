@@ -37,6 +37,13 @@ class Learned(NamedTuple):
         return float(field.estimator.log_density(points)[0])
 
 
+class Online(NamedTuple):
+    """Updates at sweep t > ``first`` with the probability t^-exponent."""
+
+    first: int
+    exponent: float
+
+
 class DensityLearner:
     """Collects what chains evaluate and visit, and refits.
 
@@ -49,6 +56,8 @@ class DensityLearner:
     noisy : bool
         Whether log-densities are those of noisy estimates.
     rng : Generator
+    online : Online, optional
+        Updates by ``partial_fit`` instead of refits, from some sweep on.
 
     Attributes
     ----------
@@ -65,7 +74,10 @@ class DensityLearner:
         max_states: int,
         noisy: bool,
         rng: np.random.Generator,
+        online: Online | None = None,
     ):
+        self._online = online
+        self._waiting: list[np.ndarray] = []
         self.learned: Learned | None = None
         self.n_fits = 0
         self._dim, self._noisy, self._rng = dim, noisy, rng
@@ -80,6 +92,8 @@ class DensityLearner:
             made = moved.stats["n_evaluations"] > 0
             self._evaluated.extend(moved.proposed[made], moved.proposed_log_density[made])
         self._states.offer(np.column_stack([moved.position, moved.log_density]))
+        if self._online is not None and sweep > self._online.first and self.learned is not None:
+            return self._update(self._online, moved.position, sweep)
         if sweep < self._next:
             return False
         self._next = max(_GROWTH * self._next, sweep + 1.0)
@@ -97,6 +111,19 @@ class DensityLearner:
             if self._fitter.n_failed:
                 facts["refit_error"] = self._fitter.error
         return facts
+
+    def _update(self, online: Online, x: np.ndarray, sweep: int) -> bool:
+        """Give the estimator the states since its last update, with a probability that does not depend on them."""
+        assert self._fitter is not None and self.learned is not None
+        self._waiting.append(x.copy())
+        if self._rng.random() >= sweep**-online.exponent:
+            return False
+        field = self._fitter.extended(self.learned.field, np.vstack(self._waiting))
+        self._waiting = []
+        if field is None:
+            return False
+        self.learned, self.n_fits = Learned(field, None), self.n_fits + 1
+        return True
 
     def _from_evaluations(self) -> Learned | None:
         x, values = self._evaluated.x, self._evaluated.log_density

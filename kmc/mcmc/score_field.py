@@ -23,6 +23,8 @@ from kmc.mcmc.integrators import HOPELESS, leapfrog
 from kmc.mcmc.tempering import COLD
 from kmc.surrogates.whitening import Whitening
 
+_STEP = 1e-4  # of differences of the surrogate's gradient, in white coordinates
+
 
 class GradientEstimator(Protocol):
     """The interface of an estimator for :class:`kmc.ScoreHMC`; every estimator in ``kmc.scores`` has it.
@@ -89,6 +91,21 @@ class Field:
         if self.in_z:
             return np.asarray(self.estimator.gradient(z[None]))[0]
         return np.asarray(self.estimator.gradient(self.whitening.back(z[None])))[0] @ self.whitening.inverse
+
+    def hessian(self, z: np.ndarray) -> np.ndarray:
+        """The Jacobian of the field at z (d,), symmetric (d, d): the estimator's, or by differences of the surrogate's.
+
+        Any function of z would do: what proposals make of it is corrected by their densities.
+        """
+        if self.estimator is None:
+            h = _STEP * np.eye(len(z))
+            rows = np.array([self.gradient(z + step) - self.gradient(z - step) for step in h]) / (2.0 * _STEP)
+            return 0.5 * (rows + rows.T)
+        estimator: Any = self.estimator
+        if self.in_z:
+            return np.asarray(estimator.hessian(z[None]))[0]
+        inverse = self.whitening.inverse
+        return inverse.T @ np.asarray(estimator.hessian(self.whitening.back(z[None])))[0] @ inverse
 
     def path(self, z: np.ndarray, momentum: np.ndarray, *, step_size: float, n_steps: int) -> Path:
         """Leapfrog from z (d,) with a momentum (d,); whether it diverges is the same for the reversed path."""

@@ -101,6 +101,22 @@ class Fitter:
         self.n_fits += 1
         return Field.of(estimator, whitening, in_z=True)
 
+    def extended(self, field: Field, x: np.ndarray) -> Field | None:
+        """The field after ``partial_fit`` to further points (n, d), repeated ones included; None if that failed."""
+        estimator: Any = field.estimator
+        z = np.ascontiguousarray(field.whitening(x))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LinAlgWarning)
+                estimator.partial_fit(z)
+                _check_gradient(estimator, z)
+        except (ValueError, ArithmeticError, RuntimeError, np.linalg.LinAlgError) as error:
+            self.n_failed += 1
+            self.error = f"{type(error).__name__}: {error}"
+            return None
+        self.n_fits += 1
+        return Field.of(estimator, field.whitening, in_z=True)
+
     def _fit(self, estimator: GradientEstimator, z: np.ndarray, *, values: np.ndarray, visits: np.ndarray) -> None:
         weights = {}
         if _takes(estimator, "weights"):

@@ -49,10 +49,22 @@ class FittedExpansion(NamedTuple):
         """(n,)."""
         return self.base.laplacian(x) + self.function.laplacian(x - self.center)
 
+    def hessian(self, x: np.ndarray) -> np.ndarray:
+        """(n, d, d); TypeError if the base density or the function has none."""
+        for part in (self.base, self.function):
+            if not callable(getattr(part, "hessian", None)):
+                raise TypeError(f"{type(part).__name__} has no Hessian")
+        return self.base.hessian(x) + self.function.hessian(x - self.center)
+
     def jit_state(self) -> Any:
         """The density for jitted loops; None if the base density or the kernel is the user's own."""
         base = jit_parameters(self.base, len(self.center))
         return None if base is None else self.function.jit_state(base, self.center)
+
+
+def hessian_of(estimator: Any, X: Any) -> np.ndarray:
+    """The second derivatives of an estimator's log-density at the rows of X (n, d), shape (n, d, d)."""
+    return estimator.density_.hessian(estimator._check_points(X))
 
 
 class ScoreEstimator(Estimator, ABC):

@@ -48,6 +48,10 @@ class Flat:
         """Zeros, shape (n,)."""
         return np.zeros(len(x))
 
+    def hessian(self, x: np.ndarray) -> np.ndarray:
+        """Zeros, shape (n, d, d)."""
+        return np.zeros((*x.shape, x.shape[1]))
+
 
 @dataclass(frozen=True, eq=False)
 class Uniform:
@@ -101,6 +105,10 @@ class Uniform:
         """Zeros, shape (n,)."""
         return np.zeros(len(x))
 
+    def hessian(self, x: np.ndarray) -> np.ndarray:
+        """Zeros, shape (n, d, d)."""
+        return np.zeros((*x.shape, x.shape[1]))
+
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
@@ -152,6 +160,10 @@ class Gaussian:
     def laplacian(self, x: np.ndarray) -> np.ndarray:
         """Minus the trace of the precision everywhere, shape (n,)."""
         return np.full(len(x), -np.trace(self.precision))
+
+    def hessian(self, x: np.ndarray) -> np.ndarray:
+        """Minus the precision everywhere, shape (n, d, d)."""
+        return np.tile(-self.precision, (len(x), 1, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +229,14 @@ class StudentT:
         pr = r @ self.precision
         below = self.dof + np.einsum("ij,ij->i", pr, r)
         curvature = np.trace(self.precision) / below - 2.0 * np.einsum("ij,ij->i", pr, pr) / below**2
+        return -(self.dof + x.shape[1]) * curvature
+
+    def hessian(self, x: np.ndarray) -> np.ndarray:
+        """-(ν + d) (P / (ν + q) - 2 P r rᵀ P / (ν + q)²), shape (n, d, d)."""
+        r = x - self.location
+        pr = r @ self.precision
+        below = (self.dof + np.einsum("ij,ij->i", pr, r))[:, None, None]
+        curvature = self.precision / below - 2.0 * pr[:, :, None] * pr[:, None, :] / below**2
         return -(self.dof + x.shape[1]) * curvature
 
 

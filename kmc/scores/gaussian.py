@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kmc.bases.base_jit_state import BaseJitState
 from kmc.deprecation import renamed_method
-from kmc.scores.base import ScoreEstimator
+from kmc.scores.base import ScoreEstimator, hessian_of
 from kmc.scores.densities import Gaussian, gaussian_of_moments, jit_parameters
 from kmc.scores.sums import Samples
 
@@ -62,6 +63,10 @@ class GaussianScore(ScoreEstimator):
 
     def _extend(self, block: Samples) -> None:
         self._set(self._seen + _moments(block.x, block.weights))
+
+    def hessian(self, X: Any) -> np.ndarray:
+        """The second derivatives of the log-density at the rows of X (n, d), shape (n, d, d)."""
+        return hessian_of(self, X)
 
     def jit_state(self) -> BaseJitState | None:
         """The fitted log-density for jitted loops, see :mod:`kmc.jitted`."""

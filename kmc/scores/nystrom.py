@@ -8,6 +8,7 @@ import numpy as np
 
 from kmc.bases import Basis, KernelExpansion, KernelGradients
 from kmc.checks import Seed, is_number, is_whole
+from kmc.scores.base import hessian_of
 from kmc.scores.in_basis import BasisEstimator, check_smooth, draw_landmarks
 from kmc.scores.sums import Samples
 from kmc.selection import Kernels, Numbers
@@ -114,6 +115,10 @@ class NystromKEF(BasisEstimator):
         self.value_weight = value_weight
         self.cv = cv
         self.random_state = random_state
+
+    def hessian(self, X: Any) -> np.ndarray:
+        """The second derivatives of the log-density at the rows of X (n, d), shape (n, d, d); for radial kernels."""
+        return hessian_of(self, X)
 
     def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
         draw_landmarks(self, samples, kernel, rng)

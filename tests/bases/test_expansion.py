@@ -82,6 +82,30 @@ def test_derivatives_are_those_of_the_values(kernel, parts, centers, x):
     np.testing.assert_allclose(f.laplacian(x), differences.laplacians(f.values, x), atol=1e-5 * scale)
 
 
+@pytest.mark.parametrize("metric", [None, np.array([[1.2, 0.3, 0.0], [0.0, 0.7, -0.2], [0.1, 0.0, 1.5]])])
+def test_the_hessian_is_that_of_differences(centers, metric):
+    rng, kernel = np.random.default_rng(44), Gaussian(1.3) + 0.5 * Matern72(2.0)
+    kernel = kernel if metric is None else Metric(kernel, metric)
+    x = rng.standard_normal((4, DIM))
+    f = KernelExpansion(
+        kernel, centers, sections=rng.standard_normal(CENTERS), gradients=rng.standard_normal((CENTERS, DIM))
+    )
+    found = f.hessian(x)
+    for k in range(DIM):
+        columns = differences.gradients(lambda z, k=k: f.gradient(z)[:, k], x)
+        np.testing.assert_allclose(found[:, k], columns, atol=1e-6 * np.abs(found).max())
+    np.testing.assert_allclose(np.trace(found, axis1=1, axis2=2), f.laplacian(x))
+
+
+def test_no_hessian_of_laplacians_and_of_other_kernels(centers, x):
+    for f in (
+        KernelExpansion(Gaussian(), centers, laplacians=np.ones(CENTERS)),
+        KernelExpansion(Polynomial(3, 1.0, 2.0), centers, sections=np.ones(CENTERS)),
+    ):
+        with pytest.raises(TypeError, match="no Hessian of this expansion is known"):
+            f.hessian(x)
+
+
 def test_the_function_of_equation_5(centers, x):
     beta = np.random.default_rng(43).standard_normal((CENTERS, DIM))
     f = KernelExpansion(Gaussian(1.3), centers, gradients=beta)

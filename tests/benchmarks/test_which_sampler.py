@@ -13,9 +13,10 @@ def row(sampler="kameleon", seed="0", ess="10", excess="-1"):
 
 def test_the_table_has_medians_and_counts_wrong_runs():
     found = [row(), row(seed="1", ess="20"), row(seed="2", ess="40", excess="0.1"), row("kernel-hmc", ess="500")]
+    found += [row("zeus", ess="30"), row("pints ACMC", ess="60", excess="0.2")]
     header, _, line = which_sampler.table(found, 6000).splitlines()
-    assert header.split(" | ")[1:3] == ["kernel-hmc", "adaptive-metropolis"]
-    assert line == "| ring | 500 (500) |  |  |  | 20 (10), 1 of 3 wrong |  |"
+    assert header == "| target | kernel-hmc | kameleon | best peer |"
+    assert line == "| ring | 500 (500) | 20 (10), 1 of 3 wrong | zeus: 30 (30) |"
 
 
 def test_samplers_are_those_of_the_package():

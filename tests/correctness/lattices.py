@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from kmc.mcmc.adapting import AdaptingState, walkers_of
-from kmc.mcmc.adaptive_langevin import langevin
+from kmc.mcmc.adaptive_langevin import langevin, riemannian
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.mcmc.alternation import AlternatingProposer
 from kmc.mcmc.archive_moves import differential_evolution, snooker
@@ -317,6 +317,47 @@ def check_langevin() -> None:
         return langevin(learned, x, rng.standard_normal(2), step_size=step_size)
 
     check_densities(lattice, propose, density, lambda x, y: [(whitening(y[None])[0] - mean(x)) / step_size])
+
+
+class Bent:
+    """A gradient and, as its Hessian, a matrix that has nothing to do with it."""
+
+    def fit(self, X):
+        return self
+
+    def gradient(self, X):
+        return np.column_stack([np.sin(X[:, 1]) - X[:, 0], -0.5 * X[:, 1]])
+
+    def hessian(self, X):
+        a, b = np.sin(X[:, 0]), np.cos(X[:, 0] + X[:, 1])
+        return np.moveaxis(np.array([[1.5 + a, 0.4 * b], [0.4 * b, -1.0 - 0.5 * a * b]]), 2, 0)
+
+
+def check_riemannian() -> None:
+    """A Langevin step whose covariance depends on the position."""
+    lattice, step_size = grid(), 0.9
+    whitening = Whitening.of(np.array([1.0, 0.5]), np.array([[0.8, 0.1], [0.0, 1.1]]))
+    learned = Learned(Field.of(Bent(), whitening, in_z=True), None)
+
+    def moments(x):
+        z = whitening(x[None])
+        curvatures, vectors = np.linalg.eigh(Bent().hessian(z)[0])
+        covariance = (vectors / np.clip(np.abs(curvatures), 0.1, 10.0)) @ vectors.T
+        return z[0] + 0.5 * step_size**2 * covariance @ Bent().gradient(z)[0], covariance
+
+    def density(x, y):
+        mean, covariance = moments(x)
+        return stats.multivariate_normal(mean, step_size**2 * covariance).pdf(whitening(y[None])[0])
+
+    def normals(x, y):
+        mean, covariance = moments(x)
+        values, vectors = np.linalg.eigh(covariance)
+        return [(vectors / np.sqrt(values)) @ vectors.T @ (whitening(y[None])[0] - mean) / step_size]
+
+    def propose(rng, x):
+        return riemannian(learned, x, rng.standard_normal(2), step_size=step_size)
+
+    check_densities(lattice, propose, density, normals)
 
 
 def check_hmc() -> None:

@@ -57,6 +57,11 @@ class NormalMean:
         residuals = data - np.linalg.solve(self._root, x)
         return -0.5 * float(np.sum(residuals**2))
 
+    def gradient(self, x, data):
+        """Of both together."""
+        residuals = data - np.linalg.solve(self._root, x)
+        return -x + np.linalg.solve(self._root.T, residuals.sum(axis=0))
+
 
 class GammaPoisson:
     """Four counts of each of two rates, which are Gamma(2) with mean 2; the parameters are the rates' logarithms."""
@@ -138,13 +143,19 @@ SAMPLERS = {
 }
 """Besides the default; each with a budget for which twenty of its draws are nearly independent."""
 
+WITH_GRADIENT = {"hmc": (kmc.HMC, 700), "nuts": (kmc.NUTS, 3000)}
+"""The same for samplers with a gradient of the data's posterior."""
+
 MODELS = {"normal mean": NormalMean, "gamma-poisson": GammaPoisson, "demo": Demo}
 
 
 def replicated_runs(
-    name: str, seed: int = 0, sampler: Any = "kernel-hmc", budget: int | None = None
+    name: str, seed: int = 0, sampler: Any = "kernel-hmc", budget: int | None = None, with_gradient: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Truths (n, q) and draws (n, L, q) of the model's parameters and of its log-likelihood."""
+    """Truths (n, q) and draws (n, L, q) of the model's parameters and of its log-likelihood.
+
+    ``with_gradient``: the sampler is a class, and its argument the gradient.
+    """
     model, truths, draws = MODELS[name](), [], []
     for child in np.random.SeedSequence(seed).spawn(model.size):
         rng = np.random.default_rng(child)
@@ -159,7 +170,7 @@ def replicated_runs(
                 draws=None,
                 chains=CHAINS,
                 max_evaluations=budget or model.budget,
-                sampler=sampler,
+                sampler=sampler(lambda x, data=data: model.gradient(x, data)) if with_gradient else sampler,
                 seed=rng,
                 progress=False,
             )
@@ -204,6 +215,13 @@ def test_ranks_are_uniform(name):
 def test_ranks_of_other_samplers_are_uniform(sampler):
     options, budget = SAMPLERS[sampler]
     check_ranks(*replicated_runs("normal mean", 1, options, budget))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", WITH_GRADIENT)
+def test_ranks_of_samplers_with_a_gradient_are_uniform(sampler):
+    options, budget = WITH_GRADIENT[sampler]
+    check_ranks(*replicated_runs("normal mean", 2, options, budget, with_gradient=True))
 
 
 def test_every_sampler_is_calibrated():

@@ -22,6 +22,7 @@ from tests.correctness.lattices import (
     check_nuts,
     check_plan,
     check_process,
+    check_riemannian,
     check_screening,
     check_snooker_on_rays,
     check_tempering,
@@ -118,6 +119,10 @@ def test_kameleon():
 
 def test_langevin():
     check_langevin()
+
+
+def test_langevin_with_a_covariance_of_the_position():
+    check_riemannian()
 
 
 def test_hmc():

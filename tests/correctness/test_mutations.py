@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kmc.mcmc import archive_moves
-from kmc.mcmc.adaptive_langevin import AdaptiveLangevin, langevin
+from kmc.mcmc.adaptive_langevin import AdaptiveLangevin, _Local, langevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.mcmc.alternation import AlternatingProposer
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance, ScreenedProposer
@@ -49,6 +49,7 @@ from tests.correctness.lattices import (
     check_nuts,
     check_plan,
     check_process,
+    check_riemannian,
     check_screening,
     check_snooker_on_rays,
     check_tempering,
@@ -232,6 +233,13 @@ def test_a_langevin_step_without_its_densities_is_seen(symmetric_langevin):
     for name in ("gaussian", "student-t"):
         with pytest.raises(**CHANGED):
             case(name).check(learned(case(name), AdaptiveLangevin(GaussianScore())))
+
+
+def test_a_local_covariance_without_its_determinant_is_seen(monkeypatch):
+    right = _Local.of
+    monkeypatch.setattr(_Local, "of", lambda *arguments: right(*arguments)._replace(log_det=0.0))
+    with pytest.raises(**NOT_EXACT):
+        check_riemannian()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 import kmc
 from kmc.ess import worst_bulk_ess
 from kmc.mcmc import AdaptiveLangevin, AdaptiveMetropolis
-from kmc.mcmc.adaptive_langevin import LANGEVIN, WALK, langevin
+from kmc.mcmc.adaptive_langevin import LANGEVIN, WALK, langevin, riemannian
 from kmc.mcmc.base import MOVES
 from kmc.scores import GaussianScore
 from kmc.targets.toys import Banana, Gaussian
@@ -126,3 +126,74 @@ def test_wrong_options(options, error):
     (name,) = options
     with pytest.raises(error, match=f"{name}=.*"):
         kmc.AdaptiveLangevin(**options)
+
+
+# A covariance that depends on the position
+
+
+def test_a_covariance_of_the_position_follows_the_curvature():
+    """A Gaussian's Hessian is that of the states, so that both steps have the same distribution there."""
+    state = started(AdaptiveLangevin(GaussianScore(), covariance="hessian", adaptation="freeze"), warmup=100)
+    drive(state, 100)
+    learned, noise = state.proposers[0]._learner.learned, np.array([0.3, -1.0, 0.5])
+    one, other = (step(learned, np.ones(3), noise, step_size=0.5) for step in (langevin, riemannian))
+    np.testing.assert_allclose(one.position, other.position, atol=0.1)
+    assert one.log_ratio == pytest.approx(other.log_ratio, abs=0.1)
+    kinds = np.array([step.stats["move"] for step in drive(state, 100)])
+    assert np.mean(kinds == LANGEVIN) > 0.8
+
+
+@pytest.mark.parametrize("estimator", [None, kmc.scores.LiteKEF(n_basis=20), kmc.scores.NystromKEF(n_basis=20)])
+def test_hessians_of_estimators_and_of_the_default(estimator):
+    state = started(AdaptiveLangevin(estimator, covariance="hessian", max_states=100), BANANA, warmup=80)
+    steps = drive(state, 120, BANANA)
+    kinds, moved = (np.array([step.stats[name] for step in steps]) for name in ("move", "accepted"))
+    assert moved[kinds == LANGEVIN].mean() > 0.2
+    field = state.proposers[0]._learner.learned.field
+    z, h = np.array([0.3, -0.2]), 1e-4
+    slopes = [(field.gradient(z + h * e) - field.gradient(z - h * e)) / (2 * h) for e in np.eye(2)]
+    np.testing.assert_allclose(field.hessian(z), slopes, atol=1e-3)
+
+
+def test_an_estimator_without_a_hessian_is_refused():
+    with pytest.raises(TypeError, match=r"covariance='hessian', but estimator=FiniteKEF\(.*\) has no method hessian"):
+        AdaptiveLangevin(kmc.scores.FiniteKEF(), covariance="hessian")
+    with pytest.raises(ValueError, match="covariance='local'"):
+        AdaptiveLangevin(covariance="local")
+
+
+# Updates by partial_fit
+
+
+@pytest.mark.parametrize(("schedule", "expected"), [(1.0, np.log(1000 / 100)), (0.5, 2 * (1000**0.5 - 100**0.5))])
+def test_updates_are_as_rare_as_the_schedule_says(schedule, expected):
+    sampler = AdaptiveLangevin(GaussianScore(), schedule=schedule)
+    counts = []
+    for seed in range(3):
+        state = started(sampler, warmup=100, seed=seed)
+        drive(state, 100)
+        before = state.report()["n_refits"]
+        drive(state, 900)
+        counts.append(state.report()["n_refits"] - before)
+    assert abs(np.mean(counts) - expected) < 4 * np.sqrt(expected / 3)
+    learner = state.proposers[0]._learner
+    seen = learner.learned.field.estimator.n_samples_seen_
+    waiting = sum(len(x) for x in learner._waiting)
+    assert seen + waiting > 4 * 900  # every state after warm-up, once
+
+
+@pytest.mark.parametrize("estimator", [kmc.scores.FiniteKEF(n_basis=8), kmc.scores.LiteKEF(n_basis=8)])
+def test_streams_of_finite_and_lite_estimators(estimator):
+    state = started(AdaptiveLangevin(estimator, schedule=0.5, max_states=100), BANANA, warmup=60)
+    drive(state, 60, BANANA)
+    before = state.report()["n_refits"]
+    drive(state, 50, BANANA)
+    facts = state.report()
+    assert facts["n_refits"] > before and facts["n_failed_refits"] == 0
+
+
+def test_wrong_schedules():
+    with pytest.raises(TypeError, match="schedule=0.5, but estimator=None has no method partial_fit"):
+        AdaptiveLangevin(schedule=0.5)
+    with pytest.raises(ValueError, match="schedule=1.5"):
+        AdaptiveLangevin(GaussianScore(), schedule=1.5)

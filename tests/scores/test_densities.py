@@ -334,3 +334,12 @@ def test_rounding_does_not_count_as_spread():
 def test_too_few_distinct_samples(x, weights, message):
     with pytest.raises(ValueError, match=message):
         check_samples(x, weights=weights)
+
+
+@pytest.mark.parametrize("density", [*SMOOTH, Uniform(-9.0, 9.0)])
+def test_hessians_are_those_of_differences(density):
+    found = density.hessian(X)
+    for k in range(3):
+        np.testing.assert_allclose(
+            found[:, k], differences.gradients(lambda z, k=k: density.gradient(z)[:, k], X), atol=1e-6
+        )
