@@ -51,7 +51,7 @@ def main(evaluations: int = 2000):
     model = kmc.Model(log_likelihood=log_likelihood, parameters=priors, nonfinite="reject")
     idata = kmc.sample(model, draws=None, max_evaluations=evaluations, seed=1, progress=False)
     p = idata.posterior
-    print(kmc.summary(idata))
+    print(kmc.summary(idata).to_string(float_format="{:.4g}".format))
     spread = (p["infection"] * p["susceptible"] / p["recovery"]).quantile([0.05, 0.5, 0.95]).values
     print("One ill person infects {1:.1f} others at first (90 % in {0:.1f} to {2:.1f}).".format(*spread))
     _, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")

@@ -51,7 +51,7 @@ def main(evaluations: int = 2000, simulations: int = 100):
     priors = {"log_r": kmc.Uniform(3, 5), "noise": kmc.Uniform(0.05, 0.8), "scale": kmc.Uniform(4, 20)}
     model = kmc.Model(log_likelihood=log_synthetic, parameters=priors, noisy=True)
     idata = kmc.sample(model, draws=None, max_evaluations=evaluations, seed=1, progress=False)
-    print(kmc.summary(idata))
+    print(kmc.summary(idata).to_string(float_format="{:.4g}".format))
     print(f"The noise of the estimates has a sd of about {idata.attrs['noise_sd']:.2f} in the log.")
     kmc.plot_pairs(idata, reference=TRUTH)
     _, ax = plt.subplots(figsize=(6.5, 2.4), layout="constrained")

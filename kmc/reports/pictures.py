@@ -34,7 +34,9 @@ def pictures(idata: Any, facts: Facts) -> Iterator[str]:
         yield _traces(facts)
     modes = None
     if len(moving) > 1 and facts.draws >= FEWEST_FOR_MODES:
-        modes = slow_modes(idata["posterior"], 2, var_names=[facts.columns[i].name for i in moving])
+        posterior = idata["posterior"]
+        draws = posterior.to_dataset() if hasattr(posterior, "to_dataset") else posterior  # a node of a DataTree
+        modes = slow_modes(draws, 2, var_names=[facts.columns[i].name for i in moving])
         yield _modes(modes)
     stats = group(idata, "sample_stats")
     if stats is not None and "acceptance_rate" in stats and stats.sizes["draw"]:

@@ -159,13 +159,14 @@ def test_the_surrogate_against_the_truth(tmp_path):
 def test_slow_modes_and_the_error_along_them(tmp_path):
     """A product of two parameters that never changes its sign within a chain."""
     rng = np.random.default_rng(2)
-    x = rng.standard_normal((4, 200, 2))
+    x = rng.standard_normal((4, 100, 2))
     x[..., 1] = np.abs(x[..., 1]) * np.sign(x[..., 0]) * np.array([1, -1, 1, -1])[:, None]
     lp = -0.5 * np.sum(x**2, axis=2)
     both = {"lp": lp, "surrogate": lp + 0.1 * rng.standard_normal(lp.shape), "accepted": lp < -0.1}
     proposals = xarray.Dataset({name: (("chain", "draw"), values) for name, values in both.items()})
     posterior = xarray.Dataset({"x": (("chain", "draw", "d"), x)})
-    text = text_of({"posterior": posterior, "proposals": proposals}, tmp_path)
+    tree = xarray.DataTree.from_dict({"posterior": posterior, "proposals": proposals})
+    text = text_of(tree, tmp_path)
     assert "The slowest functions of all parameters" in text and "along the slowest mode" in text
     assert kmc.diagnostics.slow_modes(posterior, 2, var_names=["x[0]", "x[1]"]).attrs["verdict"] in text
 
