@@ -20,6 +20,7 @@ from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup, SamplerState, Step
 from kmc.mcmc.joined_modes import JoinedModes, join
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
+from kmc.mcmc.many_chains import walkers_of
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.mixture_tuner import MixtureTuner, MoveProbabilities
 from kmc.mcmc.mode_mixture import ModeMixture
@@ -228,7 +229,19 @@ class KernelHMCState:
     ):
         self.options, self.setup = options, setup._replace(history=None)  # the trainer keeps the history
         self.warming_up = True
-        dim, walkers = setup.dim, max(setup.chains, options.n_temperatures)
+        budget = setup.max_evaluations if cloud is None else None  # a mode's warm-up is part of a larger run
+        self._first_fit = first_fit(setup.dim, budget)
+        self._settle = burn_in(options.post_freeze_burn_in, budget, setup)
+        self._schedule = Schedule.of(
+            setup,
+            first_fit=self._first_fit,
+            refit_growth=options.refit_growth,
+            earliest=options.min_warmup_evaluations,
+            post_freeze_burn_in=self._settle,
+        )
+        earliest = self._schedule.earliest if cloud is None else 0  # warm-ups of single modes are short
+        walkers = walkers_of(setup, least=options.n_temperatures, earliest=earliest)
+        dim = setup.dim
         *seeds, modes_seed = setup.seed.spawn(walkers + 2)
         *self._rngs, self._rng = (np.random.default_rng(seed) for seed in seeds)
         self._modes_rng = np.random.default_rng(modes_seed)
@@ -255,16 +268,6 @@ class KernelHMCState:
         if self._gradient is not None and gradient is None:
             self._check = self._start_check()
         self._hot_edge = self._trainer.tempering_edge()
-        budget = setup.max_evaluations if cloud is None else None  # a mode's warm-up is part of a larger run
-        self._first_fit = first_fit(dim, budget)
-        self._settle = burn_in(options.post_freeze_burn_in, budget, setup)
-        self._schedule = Schedule.of(
-            setup,
-            first_fit=self._first_fit,
-            refit_growth=options.refit_growth,
-            earliest=options.min_warmup_evaluations,
-            post_freeze_burn_in=self._settle,
-        )
         self._round = Round()
         self._tuner = MixtureTuner(
             self._trainer,
@@ -407,7 +410,8 @@ class KernelHMCState:
         """A cloud around the user's points that gives differential evolution its directions."""
         if self._given_cloud is not None:
             return self._given_cloud
-        return cloud_around(self.setup.initial, _cloud_size(len(self._rngs), self.setup.dim), self._rng)
+        walkers = max(self.setup.chains, self.options.n_temperatures)
+        return cloud_around(self.setup.initial, _cloud_size(walkers, self.setup.dim), self._rng)
 
     @property
     def _first_points(self) -> np.ndarray:

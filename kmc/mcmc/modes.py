@@ -19,6 +19,7 @@ from kmc.mcmc.base import SamplerSetup, Step
 from kmc.mcmc.climb import Climb, Summit
 from kmc.mcmc.gaps import MOST, divided
 from kmc.mcmc.history import History
+from kmc.mcmc.many_chains import FEW_CHAINS
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import inner_chain
@@ -205,6 +206,8 @@ class ModeSearch:
                 self._climb(values)
         if not self._learning and not self._climbs:
             self._next()
+        elif self._may_add_climbs():
+            self._start_climbs()
         return record
 
     def finish(self) -> None:
@@ -374,12 +377,7 @@ class ModeSearch:
             self._n_parts, self.explorers = 0, []
         if not self.explorers:
             self.explorers, self._shapes = [self._main], [self._shape_of(self._main)]
-        if len(self._found) and len(self.explorers) < MOST:
-            places = np.array([summit.position for summit in self._found])
-            news = self._unexplained(places, np.array([summit.value for summit in self._found]))
-            self._found = [summit for summit, new in zip(self._found, news, strict=True) if new]
-        masses = [log_mass(explorer.mixture, self._rng) for explorer in self.explorers]
-        self._found = [summit for summit in self._found if summit.log_mass > max(masses) + _NEGLIGIBLE]
+        self._sort_out()
         if self._found:
             summit = self._found.pop(int(np.argmax([s.log_mass for s in self._found])))
             if not self._start_learning(summit):
@@ -394,6 +392,23 @@ class ModeSearch:
         if not self._climbs:
             self._note_unvisited()
             self.done = True
+
+    def _sort_out(self) -> None:
+        """Keep what was found and is worth a warm-up: explained by no surrogate, and of enough mass."""
+        if len(self._found) and len(self.explorers) < MOST:
+            places = np.array([summit.position for summit in self._found])
+            news = self._unexplained(places, np.array([summit.value for summit in self._found]))
+            self._found = [summit for summit, new in zip(self._found, news, strict=True) if new]
+        masses = [log_mass(explorer.mixture, self._rng) for explorer in self.explorers]
+        self._found = [summit for summit in self._found if summit.log_mass > max(masses) + _NEGLIGIBLE]
+
+    def _may_add_climbs(self) -> bool:
+        """Whether to start further searches beside the last ones, so that rounds of many chains are not small."""
+        chains = self._setup.chains
+        if self._learning or chains <= FEW_CHAINS or not 0 < len(self._climbs) <= chains // 2:
+            return False
+        self._sort_out()
+        return not self._found
 
     def _note_unvisited(self) -> None:
         """Record points in the bulk that are far from all states: surrogates know them, but no walker reached them."""
@@ -417,7 +432,8 @@ class ModeSearch:
         unknown = self._unexplained(x, values)
         x, values = self._known = x[unknown], values[unknown]
         price = _CLIMB_STEPS * (self._setup.dim + _CLIMB_COST)
-        count = min(self._setup.chains, self._searches_left // price, len(x))
+        going = len(self._climbs)
+        count = min(self._setup.chains - going, self._searches_left // price, len(x))
         if count < 1:
             return
         z = self._frame.coordinates(x)
@@ -426,9 +442,9 @@ class ModeSearch:
         while len(chosen) < count and nearest.max() > 0:
             chosen.append(int(np.argmax(nearest)))
             nearest = np.minimum(nearest, np.linalg.norm(z - z[chosen[-1]], axis=1))
-        self._climbs = [Climb(z[row], values[row]) for row in chosen]
+        self._climbs += [Climb(z[row], values[row]) for row in chosen]
         self._known = np.delete(x, chosen, axis=0), np.delete(values, chosen)
-        self.n_searches += len(self._climbs)
+        self.n_searches += len(chosen)
 
     def _climb(self, values: np.ndarray) -> None:
         """A step of each search; searches that reach an explained place end."""

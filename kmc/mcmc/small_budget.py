@@ -7,6 +7,7 @@ quadratic is determined by fewer.
 from __future__ import annotations
 
 from kmc.mcmc.base import SamplerSetup
+from kmc.mcmc.many_chains import FEW_CHAINS
 from kmc.surrogates import values_needed
 
 # Tried: docs/what-was-tried.md, small budgets.
@@ -14,8 +15,7 @@ _SMALL = 2.5  # times the values of a first fit
 _FIRST_FIT = 6  # the first fit is at this fraction of a small budget, ...
 _VALUES_PER_TERM = 2  # ... if there are so many values for each term of a quadratic: with fewer it did not help
 _BURN_IN = 16  # fraction of the budget that burn-in may then take
-_FEW_CHAINS = 16  # more chains make as many evaluations in burn-in as so many (set by hand), ...
-_LEAST_SWEEPS = 5  # ... but not fewer sweeps
+_LEAST_SWEEPS = 5  # of burn-in with many chains, which make as many evaluations there as few do
 
 
 def first_fit(dim: int, budget: int | None) -> int:
@@ -39,7 +39,7 @@ def burn_in(sweeps: int, budget: int | None, setup: SamplerSetup) -> int:
 
     ``sweeps`` is that of few chains; many chains make fewer sweeps and as many evaluations.
     """
-    sweeps = min(sweeps, max(_LEAST_SWEEPS, -(-sweeps * _FEW_CHAINS // setup.chains)))
+    sweeps = min(sweeps, max(_LEAST_SWEEPS, -(-sweeps * FEW_CHAINS // setup.chains)))
     if setup.warmup is not None:
         return min(sweeps, setup.warmup)
     if budget is None or first_fit(setup.dim, budget) == values_needed(setup.dim):

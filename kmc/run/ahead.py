@@ -53,8 +53,8 @@ class Ahead:
         Returns the current limits.
     recall : callable, optional
         ``recall(chain, x)`` gives an evaluation that an earlier session made, or None.
-    workers : int
-        Idle ones of so many workers evaluate points that chains will probably need; 0: none do.
+    workers : callable
+        Idle ones of ``workers()`` workers evaluate points that chains will probably need; 0: none do.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Ahead:
         limits: Callable[[], Limits],
         recall: Callable[[int, np.ndarray], Evaluation | None] = lambda chain, x: None,
         *,
-        workers: int = 0,
+        workers: Callable[[], int] = lambda: 0,
     ):
         self._stream, self._limits, self._recall = stream, limits, recall
         self._chains = [_Chain(i, lane) for i, lane in enumerate(lanes)]
@@ -132,7 +132,7 @@ class Ahead:
         self._advance(chain, self._limits())
 
     def _guess(self) -> None:
-        idle = self._workers - self._n_under_way - len(self._guesses)
+        idle = self._workers() - self._n_under_way - len(self._guesses)
         if idle > 0:
             limits = self._limits()
             most = self._most(limits)

@@ -173,7 +173,8 @@ class Run:
         self._burn_in = max(part.burn_in for part in ready)
         chains = [lane for part in ready for lane in part.chains]
         usage = getattr(stream, "usage", None)
-        workers = usage.workers if usage is not None and getattr(stream, "prefetch", False) else 0
+        prefetch = usage is not None and getattr(stream, "prefetch", False)
+        workers = (lambda: usage.workers) if prefetch else (lambda: 0)
         return Ahead(chains, stream, self._limits, self.recorder.recall_ahead, workers=workers)
 
     def _limits(self) -> Limits:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,13 +16,15 @@ from kmc.checks import as_flag
 from kmc.errors import EvaluationError
 from kmc.run.executors.futures import Futures
 from kmc.run.executors.task import Answer, Outcomes, Package, Task, blocks, check_timeout, package
-from kmc.targets.evaluate import Mapper
+from kmc.targets.evaluate import Evaluation, Mapper
 from kmc.targets.model import Model
 from kmc.targets.returned import Failure, failed_value
 
 _NAME = "kmc-evaluate"
 _ATTEMPTS = 5  # the first one may find that the worker does not have the model
-_TASK_SECONDS = 0.005  # a task costs dask a millisecond or more: cheaper evaluations share a task
+_TASK_SECONDS = 0.005  # a task costs dask a millisecond or more: cheaper evaluations share a task ...
+_MOST_POINTS = 1000  # ... of at most so many
+_LOOK_SECONDS = 2.0  # between looks at the number of workers
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,11 @@ class DaskExecutor:
 
     Notes
     -----
-    One task evaluates one point, or several if they are cheap: the cost is measured during the run. The scheduler
-    repeats the tasks of a worker that dies, as often as it allows (``distributed.scheduler.allowed-failures``, 3 by
-    default). After that the run ends with an EvaluationError that holds the parameters and the draws so far. Dask's
-    workers start with one BLAS thread each, which its configuration can change.
+    One task evaluates one point, or several if they are cheap: the cost is measured during the run. The cluster may
+    grow and shrink, by hand or with ``cluster.adapt()``, and workers may be retired. The scheduler repeats the tasks of
+    a worker that dies, as often as it allows (``distributed.scheduler.allowed-failures``, 3 by default). After that the
+    run ends with an EvaluationError that holds the parameters and the draws so far. Dask's workers start with one BLAS
+    thread each, which its configuration can change.
 
     Examples
     --------
@@ -81,7 +85,8 @@ class _DaskMapper(Futures):
     def __init__(self, client: Any, made: Package, prefetch: bool):
         super().__init__(made, self._send_task, self._failed_task)
         self._client, self.prefetch = client, prefetch
-        self.usage.workers = sum(client.nthreads().values()) or 1
+        self._looked = -math.inf
+        self._look()
         self._under_way: set[Any] = set()
         self._price = math.inf  # seconds per evaluation, a moving average
 
@@ -101,7 +106,6 @@ class _DaskMapper(Futures):
             raise self._given_up(lost, f"dask lost the evaluation, {_ATTEMPTS} times")
         for answer in answers.values():
             self.note(answer)
-        self._note(len(points), sum(answer.seconds for answer in answers.values()))
         return [outcome for i in range(len(parts)) for outcome in answers[i].outcomes]
 
     def _count(self, k: int) -> int:
@@ -110,9 +114,31 @@ class _DaskMapper(Futures):
             return sum(self._client.nthreads().values()) or 1
         return math.ceil(k * min(1.0, self._price / _TASK_SECONDS))
 
-    def _note(self, k: int, seconds: float) -> None:
-        price = seconds / k
+    def note(self, answer: Answer) -> None:
+        """Count an answer, and learn the price of an evaluation from it."""
+        super().note(answer)
+        price = answer.seconds / len(answer.outcomes)
         self._price = price if math.isinf(self._price) else 0.8 * self._price + 0.2 * price
+
+    def points_per_task(self) -> int:
+        """As many as take five milliseconds."""
+        return 1 if math.isinf(self._price) else int(min(_TASK_SECONDS / max(self._price, 1e-9), _MOST_POINTS))
+
+    def idle(self) -> int:
+        """Workers without a task of this run."""
+        return max(self.usage.workers - len(self._under_way), 1)
+
+    def ready(self) -> list[tuple[int, Evaluation | Failure]]:
+        """The same, with a look at the cluster now and then."""
+        self._look()
+        return super().ready()
+
+    def _look(self) -> None:
+        """Clusters grow and shrink: count the workers."""
+        now = time.monotonic()
+        if now - self._looked > _LOOK_SECONDS:
+            self._looked = now
+            self.usage.resize(sum(self._client.nthreads().values()) or 1)
 
     def _run(self, task: Task, parts: list[np.ndarray]) -> list[Answer | None]:
         """One task for each part; None for parts that have to be repeated."""

@@ -1,8 +1,11 @@
-"""Evaluations one by one through whatever accepts a task and calls back when it has ended."""
+"""Evaluations one by one through whatever accepts a task and calls back when it has ended.
+
+A task evaluates one point, or several if they are cheap: a mapper that knows the cost of a task says how many.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from multiprocessing.pool import Pool
 from queue import Empty, SimpleQueue
@@ -17,7 +20,7 @@ from kmc.targets.evaluate import Evaluation
 from kmc.targets.returned import Failure
 
 Send = Callable[[Task, np.ndarray, Callable[[Any], None]], Any]
-"""Begin a task at points (1, d); its answer, or the exception that it ended with, goes to the callable."""
+"""Begin a task at points (k, d); its answer, or the exception that it ended with, goes to the callable."""
 
 
 class Futures:
@@ -28,12 +31,13 @@ class Futures:
     made : Package
     send : callable
     failed : callable
-        ``failed(error, x)`` makes an outcome of the exception with which a task at x (1, d) ended, or raises an error.
+        ``failed(error, x)`` makes an outcome of the exception with which a task at x (k, d) ended, or raises an error.
     """
 
     def __init__(self, made: Package, send: Send, failed: Callable[[BaseException, np.ndarray], Failure]):
         self._made, self._send, self._failed = made, send, failed
-        self._ended: SimpleQueue[tuple[int, np.ndarray, Any]] = SimpleQueue()
+        self._ended: SimpleQueue[tuple[Sequence[int], np.ndarray, Any]] = SimpleQueue()
+        self._unsent: list[tuple[int, np.ndarray]] = []
         self.usage = Usage(1)
 
     def note(self, answer: Answer) -> None:
@@ -41,33 +45,55 @@ class Futures:
         self.usage.note(answer.seconds, len(answer.outcomes))
         self.usage.n_timeouts += answer.n_timeouts
 
+    def points_per_task(self) -> int:
+        """Points that a task should have: one, unless a task costs more than an evaluation."""
+        return 1
+
+    def idle(self) -> int:
+        """Workers that have nothing to do; only asked if a task should have several points."""
+        return 1
+
     def submit(self, key: int, x: np.ndarray) -> None:
-        """Send a task."""
-        self._begin(self._made.known, key, x[None].copy())
+        """Send a task now, or with further points as soon as answers are waited for."""
+        self._unsent.append((key, x.copy()))
+        if self.points_per_task() <= 1:
+            self._send_all()
 
     def ready(self) -> list[tuple[int, Evaluation | Failure]]:
         """Wait for the next answer, and take all that are there."""
+        self._send_all()
         answers: list[tuple[int, Evaluation | Failure]] = []
         while not answers:
-            for key, x, answer in self._all_ended():
+            for keys, points, answer in self._all_ended():
                 if answer is None:  # the worker does not have the model
-                    self._begin(self._made.whole, key, x)
+                    self._begin(self._made.whole, keys, points)
                 else:
-                    answers.append((key, self._outcome(answer, x)))
+                    answers += zip(keys, self._outcomes(answer, points), strict=True)
         return answers
 
     def abandon(self) -> None:
         """Answers that still come go to a queue that nobody reads."""
-        self._ended = SimpleQueue()
+        self._ended, self._unsent = SimpleQueue(), []
 
-    def _begin(self, task: Task, key: int, x: np.ndarray) -> None:
+    def _send_all(self) -> None:
+        """Send what was submitted, in tasks of as many points, but none to spare if workers are idle."""
+        count, most = len(self._unsent), self.points_per_task()
+        if not count:
+            return
+        n_tasks = count if most <= 1 else max(-(-count // most), min(self.idle(), count))
+        for part in np.array_split(np.arange(count), n_tasks):
+            keys, points = zip(*(self._unsent[i] for i in part), strict=True)
+            self._begin(self._made.known, keys, np.array(points))
+        self._unsent = []
+
+    def _begin(self, task: Task, keys: Sequence[int], points: np.ndarray) -> None:
         ended = self._ended
         try:
-            self._send(task, x, lambda answer: ended.put((key, x, answer)))
+            self._send(task, points, lambda answer: ended.put((keys, points, answer)))
         except Exception as error:  # a pool that is broken or closed
-            self._failed(error, x).throw()
+            self._failed(error, points).throw()
 
-    def _all_ended(self) -> list[tuple[int, np.ndarray, Any]]:
+    def _all_ended(self) -> list[tuple[Sequence[int], np.ndarray, Any]]:
         found = [self._ended.get()]
         try:
             while True:
@@ -75,14 +101,15 @@ class Futures:
         except Empty:
             return found
 
-    def _outcome(self, answer: Any, x: np.ndarray) -> Evaluation | Failure:
+    def _outcomes(self, answer: Any, points: np.ndarray) -> list[Evaluation | Failure]:
+        """One for each point; a failure at the end stands for all that follow."""
         if isinstance(answer, BaseException):
-            return self._failed(answer, x)
+            return [self._failed(answer, points)] * len(points)
         if not isinstance(answer, Answer):
             what = f"something other than the function's results: {answer!r}"
-            raise EvaluationError(f"the executor returned {what}", position=x[0])
+            raise EvaluationError(f"the executor returned {what}", position=points[0])
         self.note(answer)
-        return answer.outcomes[0]
+        return answer.outcomes + answer.outcomes[-1:] * (len(points) - len(answer.outcomes))
 
 
 def sender(pool: Any) -> Send | None:

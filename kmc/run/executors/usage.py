@@ -14,7 +14,7 @@ class Usage:
     Attributes
     ----------
     workers : int
-        Number of workers that evaluate at the same time.
+        Number of workers that evaluate at the same time, at present.
     count, busy, longest
         Evaluations so far, their seconds together, and the longest.
     n_timeouts : int
@@ -26,7 +26,8 @@ class Usage:
     busy: float = 0.0
     longest: float = 0.0
     n_timeouts: int = 0
-    _began: float = field(default_factory=time.monotonic)
+    _before: float = 0.0  # seconds of all workers until their number last changed
+    _began: float = field(default_factory=time.monotonic)  # then, or at the start
     _latest: float = field(default_factory=time.monotonic)
 
     def note(self, seconds: float, count: int = 1) -> None:
@@ -35,14 +36,21 @@ class Usage:
         self.count, self.busy = self.count + count, self.busy + seconds
         self.longest = max(self.longest, seconds / max(count, 1))
 
+    def resize(self, workers: int) -> None:
+        """The number of workers has changed."""
+        if workers != self.workers:
+            now = time.monotonic()
+            self._before += self.workers * (now - self._began) if self.count else 0.0
+            self.workers, self._began = workers, now
+
     def facts(self) -> dict[str, Any]:
         """For the results' attributes; empty before the first evaluation."""
         if not self.count:
             return {}
-        available = self.workers * max(self._latest - self._began, 1e-9)
+        available = self._before + self.workers * max(self._latest - self._began, 0.0)
         return {
             "workers": self.workers,
-            "workers_waited": min(max(1.0 - self.busy / available, 0.0), 1.0),
+            "workers_waited": min(max(1.0 - self.busy / max(available, 1e-9), 0.0), 1.0),
             "evaluation_seconds": self.busy / self.count,
             "longest_evaluation_seconds": self.longest,
             "n_timeouts": self.n_timeouts,

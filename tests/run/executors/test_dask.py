@@ -7,7 +7,8 @@ import kmc
 from kmc.errors import EvaluationError
 from kmc.run.executors import DaskExecutor, as_executor
 from kmc.run.executors.dask import _DaskMapper
-from kmc.targets.evaluate import Evaluator
+from kmc.run.executors.task import Answer
+from kmc.targets.evaluate import Evaluation, Evaluator
 from kmc.targets.model import Model
 from tests.run.executors import models
 from tests.run.executors.models import POINTS
@@ -80,13 +81,82 @@ def test_cheap_points_share_a_task_and_dear_ones_do_not(client):
     with DaskExecutor(client).open(Model(models.quartic, dim=2)) as mapper:
         assert mapper._count(6) == 6  # nothing is known yet
         mapper(POINTS)
-        for _ in range(50):
-            mapper._note(1, 0.0)
+        learn(mapper, 0.0)
         assert mapper._count(6) == 1
-        for _ in range(50):
-            mapper._note(1, 1.0)
+        learn(mapper, 1.0)
         assert mapper._count(6) == 6
         assert [outcome.value for outcome in mapper(POINTS)] == [models.quartic(x)[0] for x in POINTS]
+
+
+def learn(mapper, seconds):
+    """Let the mapper know what an evaluation costs."""
+    for _ in range(50):
+        mapper.note(Answer([Evaluation(0.0)], seconds))
+
+
+def test_cheap_points_of_chains_on_their_own_share_tasks(client, monkeypatch):
+    sent = []
+    send = _DaskMapper._send_task
+    monkeypatch.setattr(_DaskMapper, "_send_task", lambda self, *given: (sent.append(len(given[1])), send(self, *given)))
+
+    def answers(mapper):
+        for key, x in enumerate(POINTS):
+            mapper.submit(key, x)
+        found = {}
+        while len(found) < len(POINTS):
+            found |= dict(mapper.ready())
+        return [found[key].value for key in range(len(POINTS))]
+
+    with DaskExecutor(client).open(Model(models.quartic, dim=2)) as mapper:
+        expected = [models.quartic(x)[0] for x in POINTS]
+        assert answers(mapper) == expected and sent == [1] * 6  # nothing is known yet
+        sent.clear()
+        learn(mapper, 1e-4)
+        assert answers(mapper) == expected and sent == [3, 3]  # one for each worker
+        sent.clear()
+        learn(mapper, 0.0025)
+        assert answers(mapper) == expected and sent == [2, 2, 2]
+        sent.clear()
+        learn(mapper, 1.0)
+        assert answers(mapper) == expected and sent == [1] * 6
+
+
+def test_a_failure_within_a_task_is_that_of_its_point(client):
+    with DaskExecutor(client).open(Model(models.raising, dim=2)) as mapper:
+        learn(mapper, 1e-4)
+        for key, x in enumerate(POINTS):
+            mapper.submit(key, x)
+        outcomes = {}
+        while len(outcomes) < len(POINTS):
+            outcomes |= dict(mapper.ready())
+    assert [outcomes[key].value for key in (0, 1)] == [0.0, 0.0]
+    with pytest.raises(EvaluationError) as caught:
+        outcomes[3].throw()
+    np.testing.assert_array_equal(caught.value.position, POINTS[3])
+
+
+@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+def test_a_cluster_may_grow_and_shrink_and_retire_workers(monkeypatch):
+    monkeypatch.setattr("kmc.run.executors.dask._LOOK_SECONDS", 0.0)
+    asked = settings("kernel-hmc", max_evaluations=200)
+    counts = set()
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+
+        def resize(progress):
+            workers = client.nthreads()
+            counts.add(len(workers))
+            if progress.n_evaluations > 100 and len(workers) == 3:
+                client.retire_workers([next(iter(workers))])
+            elif progress.n_evaluations < 50 and len(workers) == 1:
+                cluster.scale(3)
+                client.wait_for_workers(3)
+
+        found = kmc.sample(log_density, executor=client, callback=resize, **asked)
+    np.testing.assert_array_equal(found.posterior["x"], kmc.sample(log_density, **asked).posterior["x"])
+    assert counts >= {1, 2, 3} and found.attrs["workers"] == 2
 
 
 def test_the_scheduler_keeps_nothing_of_a_sweep(client):
