@@ -3,7 +3,8 @@
     python benchmarks/scaling.py            # adds missing rows to results/scaling.csv, and writes results/scaling.md
     python benchmarks/scaling.py --report   # writes the page only
 
-Time is virtual (:mod:`virtual`): kmc's own scheduler and emcee's half-steps run on simulated workers.
+Time is virtual (:mod:`virtual`): kmc's own scheduler and emcee's half-steps run on simulated workers. One row is in
+real time, beside the same in virtual time: its workers are threads that sleep.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +77,35 @@ def run_kmc(
     return found | {"share_alone": alone, "unused": idata.attrs["n_evaluations_unused"]}
 
 
+def run_asleep(target: str, price: str, seconds: float, workers: int, chains: int, seed: int) -> dict:
+    """One run of kmc in real time: an evaluation sleeps as long as it costs."""
+    model, cost = problem(target), PRICES[price](seconds)
+
+    def log_density(x: np.ndarray) -> float:
+        time.sleep(cost(x))
+        return model.log_density(x)
+
+    initial = model.initial(np.random.default_rng(seed), chains)
+    with ThreadPoolExecutor(workers) as pool:
+        began = time.perf_counter()
+        idata = kmc.sample(
+            log_density,
+            model.dim,
+            initial,
+            draws=None,
+            chains=chains,
+            max_evaluations=BUDGET,
+            seed=seed,
+            executor=pool,
+            progress=False,
+        )
+        wall = time.perf_counter() - began
+    draws = idata.posterior["x"].transpose("chain", "draw", ...).values
+    facts = idata.attrs
+    found = {"evaluations": facts["n_evaluations"], "ess": bulk_ess(draws), "wall": wall}
+    return found | {"share": 1.0 - facts["workers_waited"], "unused": facts["n_evaluations_unused"]}
+
+
 def run_emcee(target: str, price: str, seconds: float, workers: int, walkers: int, seed: int, move: str) -> dict:
     """One run of emcee: half of the walkers are evaluated together. Burn-in is chosen in hindsight."""
     import emcee
@@ -102,6 +134,8 @@ def cells():
             yield sampler, target, "lognormal", 1.0, 64, 64, 1
     for workers in (4, 32):
         yield "kmc, prefetch", "logistic", "constant", 0.1, workers, 4, 1
+    for sampler in ("kmc, asleep", "kmc"):
+        yield sampler, "logistic", "lognormal", 0.1, 64, 64, 1
     for price, seconds in itertools.product(("lognormal", "constant"), reversed(SECONDS)):
         yield "kmc", "logistic", price, seconds, 64, 64, 1
     for move, walkers in itertools.product(("DEMove", "StretchMove"), (128, 64, 32)):
@@ -112,7 +146,9 @@ def cells():
 def run(cell) -> dict:
     """The row of a cell."""
     sampler, *setting = cell
-    if sampler.startswith("kmc"):
+    if sampler == "kmc, asleep":
+        found = run_asleep(*setting)
+    elif sampler.startswith("kmc"):
         found = run_kmc(*setting, prefetch=sampler == "kmc, prefetch")
     else:
         found = run_emcee(*setting, move=sampler.split()[1])
@@ -145,7 +181,7 @@ def table(rows: list[dict]) -> str:
     )
     lines = [head, "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for row in rows:
-        alone = f"{row['share_alone']:.0%}" if row["share_alone"] != "" else ""
+        alone = f"{row['share_alone']:.0%}" if row.get("share_alone", "") != "" else ""
         setting = " | ".join(str(row[name]) for name in KEY)
         unused = f"{row['unused']:,}" if row["unused"] != "" else ""
         seconds = 1000 * row["wall"] / row["ess"]
@@ -162,7 +198,8 @@ def write_page(rows: list[dict]) -> None:
 the logarithm); processor time that a sampler takes itself is added to the clock. "Busy" is the part of the workers'
 time that evaluations take, unused ones included: those that `prefetch=True` made and no chain came to, on top of the
 budget. emcee's chains are its walkers, of which half are evaluated at once; burn-in is chosen in hindsight, and its
-effective sizes, of hardly more than the number of walkers, are too large if anything.
+effective sizes, of hardly more than the number of walkers, are too large if anything. "kmc, asleep" is in real time: 64
+threads sleep as long as evaluations cost.
 
 {table(rows)}
 """

@@ -13,11 +13,15 @@ from scipy import stats
 
 _PIECES = 5  # of each chain: its beginning is compared with its end
 TAILS = (0.05, 0.95)
+_MANY_CHAINS, _SHORT = 64, 100  # at least so many chains of fewer draws each: nested R-hat ...
+_SUPERCHAINS = 16  # ... of so many groups
 
 
 def worst_rhat(positions: np.ndarray) -> float:
-    """The largest rank-normalized split R-hat.
+    """The largest rank-normalized split R-hat; of 64 or more chains with fewer than 100 draws, nested R-hat.
 
+    A short chain says little about its own mean. So many of them are put into groups of chains that began near each
+    other, and the groups are compared by the later half of the draws: they differ if chains do not forget their start.
     Infinite if a coordinate never moves in any chain; NaN if there is nothing to compare (one chain, or fewer
     than four draws).
     """
@@ -26,8 +30,29 @@ def worst_rhat(positions: np.ndarray) -> float:
         return float("nan")
     if np.any(np.ptp(positions, axis=1).max(axis=0) == 0):
         return float("inf")
+    if chains >= _MANY_CHAINS and draws < _SHORT:
+        return float(max(_rhat_by_start(column) for column in np.moveaxis(positions, 2, 0)))
     rhat = _by_arviz("rhat", positions)
     return float("inf") if np.any(np.isnan(rhat)) else float(rhat.max())
+
+
+def nested_rhat(values: np.ndarray, superchains: np.ndarray) -> np.ndarray:
+    """Nested R-hat of values (chains, draws, k), shape (k,); ``superchains`` (chains,) labels the groups of chains.
+
+    sqrt(1 + B / W): B is the variance of the groups' means, W the mean over groups of the variance of their chains'
+    means plus the mean variance within their chains. Infinite if groups differ and nothing varies within them.
+    """
+    means, within = [], []
+    for label in np.unique(superchains):
+        group = values[superchains == label]
+        own = group.mean(axis=1)
+        means.append(own.mean(axis=0))
+        between_chains = own.var(axis=0, ddof=1) if len(group) > 1 else 0.0
+        within_chains = group.var(axis=1, ddof=1).mean(axis=0) if group.shape[1] > 1 else 0.0
+        within.append(between_chains + within_chains)
+    b, w = np.var(means, axis=0, ddof=1), np.mean(within, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(b > 0, np.sqrt(1.0 + b / w), 1.0)
 
 
 def least_tail_ess(positions: np.ndarray) -> float:
@@ -118,6 +143,16 @@ def autocorrelation_time(values: np.ndarray) -> float:
     sizes = effective_sizes(values)
     known = sizes[np.isfinite(sizes)]
     return float(max(values.shape[0] * values.shape[1] / known.min(), 1.0)) if len(known) else 1.0
+
+
+def _rhat_by_start(column: np.ndarray) -> float:
+    """Nested R-hat of draws (chains, draws), rank-normalized, in groups by the first draw."""
+    order = np.argsort(column[:, 0], kind="stable")
+    labels = np.empty(len(column), int)
+    labels[order] = np.arange(len(column)) * _SUPERCHAINS // len(column)
+    later = column[:, column.shape[1] // 2 :]
+    scores = stats.norm.ppf((stats.rankdata(later).reshape(later.shape) - 0.375) / (later.size + 0.25))
+    return float(nested_rhat(scores[:, :, None], labels)[0])
 
 
 def _log10_p(means, variance):

@@ -172,7 +172,7 @@ class Run:
             return None
         self._burn_in = max(part.burn_in for part in ready)
         chains = [lane for part in ready for lane in part.chains]
-        usage = getattr(stream, "usage", None)
+        usage: Any = getattr(stream, "usage", None)
         prefetch = usage is not None and getattr(stream, "prefetch", False)
         workers = (lambda: usage.workers) if prefetch else (lambda: 0)
         return Ahead(chains, stream, self._limits, self.recorder.recall_ahead, workers=workers)

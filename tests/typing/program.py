@@ -155,6 +155,7 @@ kmc.bases.KernelSections("gaussian", X)  # type: ignore[arg-type]
 # Diagnostics
 
 assert_type(kmc.diagnostics.spectral_gap(idata), float)
+assert_type(kmc.diagnostics.nested_rhat(idata, superchains=2), dict[str, float])
 assert_type(kmc.report(idata, "report.html", var_names=["sigma"], title="A run"), Path)
 kmc.report(idata, 3)  # type: ignore[arg-type]
 assert_type(kmc.diagnostics.langevin_gap(idata, var_names=["x"]), float)

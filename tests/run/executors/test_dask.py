@@ -97,7 +97,7 @@ def learn(mapper, seconds):
 def test_cheap_points_of_chains_on_their_own_share_tasks(client, monkeypatch):
     sent = []
     send = _DaskMapper._send_task
-    monkeypatch.setattr(_DaskMapper, "_send_task", lambda self, *given: (sent.append(len(given[1])), send(self, *given)))
+    monkeypatch.setattr(_DaskMapper, "_send_task", lambda self, *a: (sent.append(len(a[1])), send(self, *a)))
 
     def answers(mapper):
         for key, x in enumerate(POINTS):
