@@ -146,13 +146,12 @@ def autocorrelation_time(values: np.ndarray) -> float:
 
 
 def _rhat_by_start(column: np.ndarray) -> float:
-    """Nested R-hat of draws (chains, draws), rank-normalized, in groups by the first draw."""
+    """Nested R-hat of the later half of draws (chains, draws), in groups by the first draw."""
     order = np.argsort(column[:, 0], kind="stable")
     labels = np.empty(len(column), int)
     labels[order] = np.arange(len(column)) * _SUPERCHAINS // len(column)
     later = column[:, column.shape[1] // 2 :]
-    scores = stats.norm.ppf((stats.rankdata(later).reshape(later.shape) - 0.375) / (later.size + 0.25))
-    return float(nested_rhat(scores[:, :, None], labels)[0])
+    return float(nested_rhat(later[:, :, None], labels)[0])
 
 
 def _log10_p(means, variance):
