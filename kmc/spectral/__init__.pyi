@@ -1,5 +1,6 @@
 from kmc.spectral.clustering import KernelClusters as KernelClusters
 from kmc.spectral.clustering import kernel_kmeans as kernel_kmeans
+from kmc.spectral.cross_validation import vamp2_scores as vamp2_scores
 from kmc.spectral.diffusion_map import DiffusionMap as DiffusionMap
 from kmc.spectral.galerkin_method import Decomposition as Decomposition
 from kmc.spectral.galerkin_method import galerkin as galerkin

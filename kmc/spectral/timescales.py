@@ -58,7 +58,7 @@ def implied_timescales(
     >>> bool(np.all(np.abs(found.timescales - 9.5) < 1.0))  # -1 / log 0.9
     True
     """
-    lags = _checked(lagtimes)
+    lags = increasing(lagtimes)
     check_repeatable(data)
     options = {} if estimator is None else estimator.get_params(deep=False)
     models = []
@@ -72,7 +72,8 @@ def implied_timescales(
     return ImpliedTimescales(lags, found, models, errors)
 
 
-def _checked(lagtimes):
+def increasing(lagtimes: Sequence[int]) -> np.ndarray:
+    """Lagtimes (m,), checked."""
     lags = np.atleast_1d(np.asarray(lagtimes))
     if lags.ndim != 1 or lags.dtype.kind not in "iu" or not lags.size or lags[0] < 1 or np.any(np.diff(lags) <= 0):
         raise ValueError(f"lagtimes={lagtimes!r}: expected increasing whole numbers of samples, the first at least 1")
