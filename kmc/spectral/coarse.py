@@ -8,7 +8,7 @@ eigenvalues of the operator.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import linalg
@@ -79,6 +79,8 @@ class CoarseModel:
         Mean first-passage times from rows to columns.
     population_errors, transition_errors, rate_errors, passage_errors : ndarray
         Standard errors by jackknife over sixteen parts of the data in time; the sets stay as they are.
+    replicates : ndarray, shape (m, s, s)
+        The transition matrices by all parts but one.
     """
 
     lagtime: int
@@ -90,21 +92,25 @@ class CoarseModel:
     transition_errors: np.ndarray
     rate_errors: np.ndarray
     passage_errors: np.ndarray
+    replicates: np.ndarray = field(repr=False)
 
     def committor(self, source: int, target: int) -> np.ndarray:
         """Probability, for each set, that ``target`` is reached before ``source``, shape (s,)."""
+        self._check(source, target)
+        return _committor(self.transition_matrix, source, target)
+
+    def committor_errors(self, source: int, target: int) -> np.ndarray:
+        """Standard errors of :meth:`committor`, as of the attributes, shape (s,)."""
+        self._check(source, target)
+        return jackknife(lambda chain: _committor(chain, source, target), self.replicates)
+
+    def _check(self, source: int, target: int) -> None:
         size = len(self.populations)
         for name, number in (("source", source), ("target", target)):
             if not is_whole(number) or not 0 <= number < size:
                 raise ValueError(f"{name}={number!r}: expected a set, a whole number from 0 to {size - 1}")
         if source == target:
             raise ValueError(f"source={source!r}: expected a set other than the target")
-        out = np.zeros(size)
-        out[target] = 1.0
-        free = [k for k in range(size) if k not in (source, target)]
-        system = np.eye(len(free)) - self.transition_matrix[np.ix_(free, free)]
-        out[free] = np.linalg.solve(system, self.transition_matrix[free, target]) if free else []
-        return out
 
 
 def coarse_model(segments: Segments, membership: np.ndarray, lagtime: int) -> CoarseModel:
@@ -121,7 +127,19 @@ def coarse_model(segments: Segments, membership: np.ndarray, lagtime: int) -> Co
         lambda k: _rates(chain(k), lagtime),
         lambda k: _passage_times(chain(k), lagtime),
     )
-    return CoarseModel(lagtime, *(f(whole) for f in functions), *(jackknife(f, without) for f in functions))
+    replicates = np.array([chain(koopman) for koopman in without]).reshape(-1, size, size)
+    errors = (jackknife(f, without) for f in functions)
+    return CoarseModel(lagtime, *(f(whole) for f in functions), *errors, replicates)
+
+
+def _committor(chain: np.ndarray, source: int, target: int) -> np.ndarray:
+    """q with q = P q but for the source, where it is zero, and the target, where it is one."""
+    out = np.zeros(len(chain))
+    out[target] = 1.0
+    free = [k for k in range(len(chain)) if k not in (source, target)]
+    system = np.eye(len(free)) - chain[np.ix_(free, free)]
+    out[free] = np.linalg.solve(system, chain[free, target]) if free else []
+    return out
 
 
 def _stationary(chain: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 
 from kmc.kernels import squared_distances
 
@@ -25,9 +26,14 @@ class Neighbors:
     Parameters
     ----------
     points : ndarray, shape (n, d)
+        For the metric "precomputed" their distances, (n, n).
     count : int or None
         Each point is joined with its ``count`` nearest points, including itself, and with those that have it as a
         neighbor; None: with all.
+    metric : str or callable
+        "euclidean", "precomputed", or what :func:`scipy.spatial.distance.cdist` takes.
+    approximate : bool
+        Whether neighbors are searched by pynndescent.
 
     Attributes
     ----------
@@ -35,26 +41,54 @@ class Neighbors:
         Squared distances to the nearest points, ascending.
     """
 
-    def __init__(self, points: np.ndarray, count: int | None):
+    def __init__(self, points: np.ndarray, count: int | None, metric: Any = "euclidean", approximate: bool = False):
         self.points, self.count = points, None if count is None else min(count, len(points))
+        self.metric = metric
         self.distances: np.ndarray | None = None
+        self._search: Any = None
+        if approximate:
+            least = automatic_count(len(points)) if self.count is None else self.count
+            self._search = _nearest_neighbor_descent(points, least, metric)
+        elif _is_euclidean(metric):
+            self._search = cKDTree(points)
         if self.count is not None:
-            self._tree = cKDTree(points)
             self.distances, self._indices = self.nearest(points)
 
     def nearest(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Squared distances (m, count) from the rows of x to the nearest points of the sample, and their numbers."""
         if self.count is None:
-            s = squared_distances(x, self.points)
+            s = self._squares(x)
             return s, np.broadcast_to(np.arange(len(self.points)), s.shape)
-        distances, indices = self._tree.query(x, np.arange(1, self.count + 1))
+        distances, indices = self._query(x, self.count)
         return distances**2, indices
 
     def local(self) -> np.ndarray:
         """Distances (n, k) to nearest points, ascending from zero."""
         if self.distances is not None:
             return np.sqrt(self.distances)
-        return cKDTree(self.points).query(self.points, np.arange(1, automatic_count(len(self.points)) + 1))[0]
+        return self._query(self.points, automatic_count(len(self.points)))[0]
+
+    def _query(self, x: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Distances (m, count), ascending, and numbers."""
+        if isinstance(self._search, cKDTree):
+            return self._search.query(x, np.arange(1, count + 1))
+        if self._search is not None:
+            found = self._search.neighbor_graph if x is self.points else self._search.query(x, count)
+            return found[1][:, :count].astype(float), found[0][:, :count].astype(int)
+        parts = []
+        for start in range(0, len(x), BLOCK):
+            s = self._squares(x[start : start + BLOCK])
+            indices = np.argpartition(s, count - 1, axis=1)[:, :count] if count < s.shape[1] else _numbers(s)
+            near = np.take_along_axis(s, indices, axis=1)
+            order = np.argsort(near, axis=1, kind="stable")
+            parts.append((np.sqrt(np.take_along_axis(near, order, 1)), np.take_along_axis(indices, order, 1)))
+        return np.concatenate([r for r, _ in parts]), np.concatenate([i for _, i in parts])
+
+    def _squares(self, x: np.ndarray) -> np.ndarray:
+        """Squared distances (m, n) from the rows of x to all points."""
+        if _is_euclidean(self.metric):
+            return squared_distances(x, self.points)
+        return np.asarray(x if _is_precomputed(self.metric) else cdist(x, self.points, self.metric)) ** 2
 
     def rows(self, h: np.ndarray) -> Iterator[tuple[slice, Any]]:
         """The symmetric weights for bandwidths (n,), in blocks of rows (b, n): sparse, or dense if all are joined."""
@@ -63,16 +97,56 @@ class Neighbors:
             return
         for start in range(0, len(self.points), BLOCK):
             rows = slice(start, start + BLOCK)
-            yield rows, gaussian(squared_distances(self.points[rows], self.points), h[rows, None] * h)
+            yield rows, gaussian(self._squares(self.points[rows]), h[rows, None] * h)
 
-    def matrix(self, h: np.ndarray) -> Any:
-        """The symmetric weights (n, n) for bandwidths (n,): sparse, or dense if all points are joined."""
+    def matrix(self, h: np.ndarray, loop: float = 1.0) -> Any:
+        """The symmetric weights (n, n) for bandwidths (n,): sparse, or dense if all points are joined.
+
+        ``loop`` is the weight of a point with itself.
+        """
         if self.distances is None:
-            return gaussian(squared_distances(self.points, self.points), h[:, None] * h)
+            weights = gaussian(self._squares(self.points), h[:, None] * h)
+            np.fill_diagonal(weights, loop)
+            return weights
         n, k = self.distances.shape
         values = gaussian(self.distances, h[:, None] * h[self._indices])
         directed = sparse.csr_array((values.ravel(), self._indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
-        return directed.maximum(directed.T).tocsr()
+        weights = directed.maximum(directed.T).tocsr()
+        weights.setdiag(loop)
+        return weights
+
+
+def check_distances(x: np.ndarray) -> None:
+    """ValueError unless x (n, n) are distances between n points."""
+    square = x.shape[0] == x.shape[1]
+    if not square or np.any(x < 0) or np.any(np.diag(x) != 0) or not np.allclose(x, x.T, rtol=1e-9, atol=0.0):
+        raise ValueError(
+            f"X has shape {x.shape}: for metric='precomputed' expected distances (n, n), symmetric, not negative, and "
+            "zero on the diagonal"
+        )
+
+
+def _is_euclidean(metric: Any) -> bool:
+    return isinstance(metric, str) and metric == "euclidean"
+
+
+def _is_precomputed(metric: Any) -> bool:
+    return isinstance(metric, str) and metric == "precomputed"
+
+
+def _numbers(s: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(np.arange(s.shape[1]), s.shape)
+
+
+def _nearest_neighbor_descent(points: np.ndarray, count: int, metric: Any) -> Any:
+    """An index of pynndescent."""
+    if _is_precomputed(metric):
+        raise ValueError("neighbors='approximate', metric='precomputed': all distances are known, use 'exact'")
+    try:
+        from pynndescent import NNDescent
+    except ImportError as error:
+        raise ImportError("neighbors='approximate' needs pynndescent: pip install pynndescent") from error
+    return NNDescent(points, metric=metric, n_neighbors=count, random_state=0)
 
 
 def automatic_count(n: int) -> int:
@@ -113,7 +187,7 @@ def local_bandwidths(neighbors: Neighbors) -> np.ndarray:
             "repeated points, raise n_neighbors or give a bandwidth"
         )
     d = dimension(r)
-    density = gaussian(r**2, (0.5 * middle[:, None]) ** 2).sum(axis=1) / middle**d
+    density = gaussian(r[:, 1:] ** 2, (0.5 * middle[:, None]) ** 2).sum(axis=1) / middle**d
     width = density ** exponent(d)
     return width * (np.quantile(r[:, -1] / width, 0.1) / REACH)
 

@@ -4,7 +4,7 @@ from scipy import linalg
 
 from kmc.spectral import TransitionOperator
 from tests.oracles import transition as oracle
-from tests.spectral.test_transition import EXACT, TRAJECTORIES, autoregression
+from tests.spectral.test_transition import EXACT, MATRIX, TRAJECTORIES, autoregression, walk
 
 STATES = np.arange(3.0)[:, None]
 
@@ -43,3 +43,16 @@ def test_errors_of_time_scales():
         inside += abs(operator.timescales_[0] - 9.49) < 2 * operator.timescale_errors_[0]
         assert 0.1 < operator.timescale_errors_[0] < 3
     assert inside >= 9
+
+
+def test_errors_of_passage_times_and_committors():
+    """As large as the differences between sixteen independent chains, within a factor of two."""
+    found, errors = [], []
+    for seed in range(16):
+        operator = TransitionOperator(**EXACT).fit(walk(MATRIX, 1500, seed))
+        chain, sets = operator.coarse_grain(3), operator.memberships(STATES, 3).argmax(axis=1)  # of each state
+        found.append([chain.passage_times[sets[0], sets[2]], chain.committor(sets[0], sets[2])[sets[1]]])
+        errors.append([chain.passage_errors[sets[0], sets[2]], chain.committor_errors(sets[0], sets[2])[sets[1]]])
+        assert chain.committor_errors(0, 2)[[0, 2]].tolist() == [0.0, 0.0]
+    ratio = np.mean(errors, axis=0) / np.std(found, axis=0, ddof=1)
+    assert np.all((ratio > 0.5) & (ratio < 2.0))

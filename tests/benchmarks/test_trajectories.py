@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+import spectral_circle
+from trajectories import RARE, SYSTEMS, Outcome, read, report, write
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
+def test_slopes_are_those_of_the_potentials(system):
+    d = len(system.grid.box)
+    points = np.random.default_rng(0).uniform(-1.2, 1.2, (5, 2))
+    for point in points:
+        found = system.slope(*point)[:d]
+        ends = [[point[:d] + sign * 1e-5 * axis for sign in (1, -1)] for axis in np.eye(d)]
+        expected = [np.diff(system.grid.potential(np.array(pair)))[0] / -2e-5 for pair in ends]
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_rare_state_is_one():
+    x = SYSTEMS[3].grid.sample(np.random.default_rng(0), 100_000)[:, 0]
+    assert 0.004 < np.mean(x > RARE[1:].mean()) < 0.007
+
+
+def test_rows_are_read_as_written(tmp_path):
+    rows = [Outcome("prinz", k, 30.0, 31.0 + k, 2.0, 28.0, 29.0, np.nan, False, 0.5) for k in range(2)]
+    write(rows, tmp_path / "rows.csv")
+    assert [vars(row) | {"found_rare": 0} for row in read(tmp_path / "rows.csv")] == [
+        vars(row) | {"found_rare": 0} for row in rows
+    ]
+    assert "| prinz | 30.0 | 2 | 4.9% | 6.9% | 3.4% | 50% | 100% |" in report(rows)
+
+
+def test_eigenvalues_on_the_circle():
+    np.testing.assert_allclose(spectral_circle.truth(0.0), [1, 1, 4, 4], rtol=1e-4)
+    perturbed = spectral_circle.truth(0.1)  # second order: 1 ± κ²/... for the pair
+    assert np.all(np.abs(perturbed[:2] - 1) < 0.01)
