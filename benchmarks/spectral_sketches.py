@@ -1,10 +1,11 @@
 """Embeddings of kernel features: clustering accuracy and times: ``python benchmarks/spectral_sketches.py --help``.
 
 The experiments of Kpotufe and Sriperumbudur (2020), "Gaussian sketching yields a J-L lemma in RKHS": figure 1 (two
-classes that no line separates, before and after a projection), table 2 (Rand index of k-means after an embedding, on
-scikit-learn's data sets, with scikit-learn's own embeddings), and its times on data of the paper's sizes. The
-settings are the paper's: a Gaussian kernel exp(-|x - y|²/σ²) with σ the lower quartile of the distances, a subsample of
-max(200, N/100) points (100 in figure 1), and ten components for each cluster. Times are processor time on one thread.
+classes that no line separates, before and after a projection), figure 2 (the effects of n and d), table 2 (Rand index
+of k-means after an embedding, on scikit-learn's data sets, with scikit-learn's own embeddings), and its times on data
+of the paper's sizes. The settings are the paper's: a Gaussian kernel exp(-|x - y|²/σ²) with σ the lower quartile of the
+distances (half of it in figure 2), a subsample of max(200, N/100) points (100 in figure 1), and ten components for each
+cluster. Times are processor time on one thread.
 """
 
 from __future__ import annotations
@@ -180,6 +181,38 @@ def picture_figure1(rows, path: Path) -> None:
     figure.savefig(path, dpi=80)
 
 
+# Figure 2
+
+SUBSAMPLES = [25, 50, 100, 200, 400]
+SKETCHES = [1, 2, 5, 10, 20, 50]
+
+
+def run_figure2(results: Results, options) -> None:
+    """Rand index of k-means after a K-JL against the size of the subsample and the dimension."""
+    for name, make in SHAPES.items():
+        for seed in range(options.seeds):
+            x, classes = make(np.random.default_rng(seed), options.points)
+            unit = 0.5 * quartile_bandwidth(x)
+            for n in SUBSAMPLES:
+                for d in SKETCHES:
+                    if (name, n, d, seed) in results.rows and not options.rerun:
+                        continue
+                    model = KernelJL(n_components=d, n_basis=n, bandwidth=unit, random_state=seed)
+                    labels = kmeans(model.fit_transform(x), 2, np.random.default_rng(seed)).labels
+                    row = {"data": name, "subsample": n, "components": d, "seed": seed}
+                    results.add(row | {"rand": rand_index(classes, labels)})
+
+
+def tables_figure2(rows) -> dict[str, str]:
+    """Markdown by title."""
+    lines = []
+    for (data, n), group in grouped(rows, "data", "subsample").items():
+        by_dimension = grouped(group, "components")
+        lines.append([data, n, *(mean_and_spread(by_dimension.get((d,), []), "rand") for d in SKETCHES)])
+    head = ["data", "subsample n", *(f"d = {d}" for d in SKETCHES)]
+    return {"Rand index of k-means after a K-JL": markdown(head, lines, text_columns=2)}
+
+
 # Table 2
 
 
@@ -277,6 +310,7 @@ def tables_times(rows) -> dict[str, str]:
 
 PARTS = {
     "figure1": (("data", "method", "scale", "components", "seed"), run_figure1, tables_figure1),
+    "figure2": (("data", "subsample", "components", "seed"), run_figure2, tables_figure2),
     "table2": (("data", "method", "seed"), run_table2, tables_table2),
     "times": (("data", "method", "seed"), run_times, tables_times),
 }

@@ -49,7 +49,7 @@ def quartic_slope(x, y):
 
 
 RARE = np.array([-1.2, 1.0, 3.4])
-SHARES = np.array([0.55, 0.445, 0.005])
+SHARES = np.array([0.55, 0.4465, 0.0035])
 
 
 @numba.njit(cache=True)
@@ -58,7 +58,7 @@ def rare_slope(x, y):
     p, q = 0.0, 0.0
     for k in range(4):
         center, width = (RARE[k], 0.35) if k < 3 else (1.0, 1.3)
-        share = SHARES[k] if k < 3 else 0.004
+        share = SHARES[k] if k < 3 else 0.012
         one = share / width * np.exp(-0.5 * ((x - center) / width) ** 2)
         p += one
         q += one * (x - center) / width**2
@@ -67,7 +67,7 @@ def rare_slope(x, y):
 
 def rare_potential(x):
     wells = sum(s / 0.35 * np.exp(-0.5 * ((x - c) / 0.35) ** 2) for s, c in zip(SHARES, RARE))
-    return -np.log(wells + 0.004 / 1.3 * np.exp(-0.5 * ((x - 1.0) / 1.3) ** 2))
+    return -np.log(wells + 0.012 / 1.3 * np.exp(-0.5 * ((x - 1.0) / 1.3) ** 2))
 
 
 def triple_potential(z):

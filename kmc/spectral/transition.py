@@ -16,13 +16,14 @@ from kmc.kernels import Kernel
 from kmc.selection import Numbers, held_out
 from kmc.source import SEGMENTS, Source, check_lagtime, folds, is_stream, look, open_source
 from kmc.spectral.coarse import Segments, jackknife
-from kmc.spectral.equilibrium import DRIFT, StationaryDensity, drift
+from kmc.spectral.equilibrium import DRIFT, MODES_OF_DENSITY, StationaryDensity, drift
 from kmc.spectral.generator_selection import N_FOLDS, regularizations
 from kmc.spectral.pairs import paired, refuse_two
 from kmc.spectral.reach import Reach
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
 from kmc.spectral.transition_functions import TransitionFunctions
 from kmc.spectral.transition_modes import (
+    Covariances,
     TransitionModes,
     covariances,
     subspaces,
@@ -83,7 +84,7 @@ class TransitionOperator(TransitionFunctions):
         Number of functions in the span of the ``n_basis`` sections that are linearly independent to working precision.
     cv_results_ : dict of ndarray
         The candidates (bandwidth, regularization) and their held-out VAMP-2 ``score``; empty if there was nothing to
-        choose.
+        choose. Of those within a standard error of the best, the one whose first mode has the largest score is chosen.
     n_features_in_ : int
 
     Notes
@@ -216,7 +217,7 @@ class TransitionOperator(TransitionFunctions):
         if moved < DRIFT:
             return selected
         total = selected.candidate.total()
-        one_way = modes_of(total, selected.regularization, self.n_components, False)
+        one_way = modes_of(total, selected.regularization, max(self.n_components, MODES_OF_DENSITY), False)
         density = StationaryDensity(basis, one_way)
         weights, given = [density(x) for x in trajectories], source.weights
         if given is not None:
@@ -321,14 +322,18 @@ def select(
 ) -> Selected:
     """Fit ``count`` modes with the setting whose modes, from the other folds, have the largest mean score on a fold.
 
-    If there are too few pairs to hold some out (``score`` is NaN), the setting in the middle is used.
+    The scores of faster and of rare modes are noise in some folds. Of the settings whose mean score is within a
+    standard error of the largest one, the one whose first mode has the largest score is used. If there are too few
+    pairs to hold some out (``score`` is NaN), the setting in the middle is used.
     """
-    scores = np.full((len(candidates), len(epsilons)), np.nan)
-    if scores.size > 1:
-        for row, candidate in enumerate(candidates):
-            scores[row] = _held_out(candidate, epsilons, count, reversible)
+    parts = [np.full((0, len(epsilons), 2), np.nan) for _ in candidates]
+    if len(candidates) * len(epsilons) > 1:
+        parts = [_held_out(candidate, epsilons, count, reversible) for candidate in candidates]
+    scores = np.array(
+        [part[..., 0].mean(axis=0) if len(part) > 1 else np.full(len(epsilons), np.nan) for part in parts]
+    )
     if np.any(np.isfinite(scores)):
-        i, j = divmod(int(np.nanargmax(scores)), len(epsilons))
+        i, j = divmod(_chosen(parts, scores), len(epsilons))
     else:
         i, j = len(candidates) // 2, len(epsilons) // 2
     modes = modes_of(candidates[i].total(), epsilons[j], count, reversible)
@@ -338,6 +343,18 @@ def select(
         "score": scores.ravel() + 1.0,
     }
     return Selected(candidates[i], float(epsilons[j]), modes, table if scores.size > 1 else {})
+
+
+def _chosen(parts: Sequence[np.ndarray], scores: np.ndarray) -> int:
+    """The number of a setting, from the scores of each fold, of all modes and of the first one alone, (f, e, 2)."""
+    best = int(np.nanargmax(scores))
+    if len({len(part) for part in parts}) > 1:  # in some folds, no function of a narrow kernel varies
+        return best
+    each = np.concatenate(parts, axis=1)
+    behind = each[:, [best], 0] - each[:, :, 0]
+    error = behind.std(axis=0, ddof=1) / np.sqrt(len(behind))
+    first = np.where(behind.mean(axis=0) <= error, each[..., 1].mean(axis=0), -np.inf)
+    return int(np.nanargmax(first))
 
 
 def _slowest(koopman: np.ndarray, count: int) -> np.ndarray:
@@ -354,11 +371,16 @@ def modes_of(lagged: Lagged, epsilon: float, count: int, reversible: bool) -> Tr
 
 
 def _held_out(candidate: TransitionCandidate, epsilons, count, reversible) -> np.ndarray:
-    """Mean score over the folds, for each ε."""
+    """Scores of all modes and of the first one alone, in each fold and for each ε, (f, e, 2)."""
     whole = candidate.total()
     found = []
     for rest, part in held_out([fold for fold in candidate.folds if 0 < fold.weight < whole.weight], whole):
         fitted, judged = covariances(rest, reversible), covariances(part, reversible)
         if fitted.vary():
-            found.append([vamp2(judged, *sides) for sides in subspaces(fitted, epsilons, count)])
-    return np.mean(found, axis=0) if len(found) > 1 else np.full(len(epsilons), np.nan)
+            found.append([_scores(fitted, judged, *sides) for sides in subspaces(fitted, epsilons, count)])
+    return np.array(found).reshape(-1, len(epsilons), 2)
+
+
+def _scores(fitted: Covariances, judged: Covariances, left: np.ndarray, right: np.ndarray) -> tuple[float, float]:
+    modes = transition_ritz(fitted, left, right)
+    return vamp2(judged, left, right), vamp2(judged, modes.left[:, :1], modes.right[:, :1])

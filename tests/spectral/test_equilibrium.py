@@ -36,6 +36,12 @@ class TestOffEquilibrium:
         assert np.average(left, weights=np.concatenate(weights)) == pytest.approx(0.5, abs=0.1)
         assert left.mean() > 0.65
 
+    @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+    def test_one_mode_is_enough(self):
+        """The density is sought in the span of more."""
+        one, two = (TransitionOperator(5, **(self.OPTIONS | {"n_components": k})).fit(self.X) for k in (1, 2))
+        assert one.timescales_[0] == pytest.approx(two.timescales_[0], rel=0.02)
+
     def test_pairs_are_reweighted(self):
         first, second = (np.concatenate([x[rows] for x in self.X]) for rows in (slice(-5), slice(5, None)))
         with pytest.warns(KmcWarning, match="did not start in equilibrium"):

@@ -8,7 +8,7 @@ from scipy.signal import lfilter
 from sklearn.base import clone
 
 from kmc.errors import KmcWarning
-from kmc.spectral import TransitionOperator
+from kmc.spectral import TransitionOperator, transition
 from kmc.spectral.generator_selection import REGULARIZATIONS
 from kmc.spectral.sections import whitened_sections
 from tests.oracles import transition as oracle
@@ -280,3 +280,14 @@ def test_deeptime_takes_the_models():
     test = validation.ck_test(models, lambda model, mlag: np.ones(2) if model is None else model.eigenvalues**mlag)
     np.testing.assert_allclose(test.predictions[2], models[0].eigenvalues ** 2)
     np.testing.assert_allclose(test.estimates[2], models[1].eigenvalues)
+
+
+def test_the_first_mode_decides_between_settings_that_are_equally_good():
+    """By their sums of scores, within a standard error: as far as a rare mode is noise in some folds."""
+    sums = np.array([[1.8, 1.75, 1.0], [1.0, 1.15, 0.5], [1.7, 1.5, 1.1], [1.3, 1.3, 0.9]])  # four folds
+    first = np.array([[0.95, 0.98, 0.99]] * 4)
+    part = np.stack([sums, first], axis=2)
+    assert sums.mean(axis=0).argmax() == 0
+    assert transition._chosen([part], sums.mean(axis=0)[None]) == 1
+    without_noise = np.stack([np.broadcast_to(sums.mean(axis=0), (4, 3)), first], axis=2)
+    assert transition._chosen([without_noise], sums.mean(axis=0)[None]) == 0
