@@ -129,7 +129,7 @@ def coarse_model(segments: Segments, membership: np.ndarray, lagtime: int) -> Co
     )
     replicates = np.array([chain(koopman) for koopman in without]).reshape(-1, size, size)
     errors = (jackknife(f, without) for f in functions)
-    return CoarseModel(lagtime, *(f(whole) for f in functions), *errors, replicates)
+    return CoarseModel(lagtime, *(f(whole) for f in functions), *errors, replicates=replicates)
 
 
 def _committor(chain: np.ndarray, source: int, target: int) -> np.ndarray:
