@@ -2,7 +2,7 @@
 
 python benchmarks/score_defaults.py [--samples 500] [--seeds 3] [--first-seed 100] [--only ring]
 
-Errors are E|s - s0|² / E|s0|² at 1,000 new draws. For kscore's estimators (`score_peers.py`) the best kernel, width
+Errors are E|s - s0|² / E|s0|² at 500 new draws. For kscore's estimators (`score_peers.py`) the best kernel, width
 (half, one and two median distances) and regularization *by the truth* is shown, for each sample anew.
 """
 
@@ -96,7 +96,7 @@ DENSITIES = (
 def errors(density: Density, n: int, seed: int) -> dict[str, float]:
     """Of each estimator, on one sample."""
     rng = np.random.default_rng([seed, n])
-    x, points = density.draw(rng, n, density.dim), density.draw(rng, 1_000, density.dim)
+    x, points = density.draw(rng, n, density.dim), density.draw(rng, 500, density.dim)
     truth = density.score(points)
 
     def error(found):

@@ -63,7 +63,7 @@ KERNELS = (
 )
 
 REGULARIZATIONS = 10.0 ** np.arange(-6.0, 1.0)
-ITERATIONS = (5, 10, 20, 50, 100, 200, 500)
+ITERATIONS = (5, 10, 20, 50, 100, 200)
 Estimates = Iterator[tuple[str, np.ndarray]]
 
 

@@ -128,8 +128,8 @@ def coarse_model(segments: Segments, membership: np.ndarray, lagtime: int) -> Co
         lambda k: _passage_times(chain(k), lagtime),
     )
     replicates = np.array([chain(koopman) for koopman in without]).reshape(-1, size, size)
-    errors = (jackknife(f, without) for f in functions)
-    return CoarseModel(lagtime, *(f(whole) for f in functions), *errors, replicates=replicates)
+    arrays = [*(f(whole) for f in functions), *(jackknife(f, without) for f in functions), replicates]
+    return CoarseModel(lagtime, *arrays)
 
 
 def _committor(chain: np.ndarray, source: int, target: int) -> np.ndarray:

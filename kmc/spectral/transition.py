@@ -75,7 +75,7 @@ class TransitionOperator(TransitionFunctions):
         -τ / log λ in samples; NaN, with a warning, for an eigenvalue that is complex or outside (0, 1).
     timescale_errors_ : ndarray, shape (k,)
         Standard errors of the time scales, by jackknife over sixteen parts of the data in time, within the span of the
-        modes; NaN if there are too few parts.
+        modes; NaN if there are too few parts. If samples were reweighted, at least those without detailed balance.
     spectral_gap_ : float
         1 - λ₁ for one lagtime; 1 - |λ₁| if not reversible.
     bandwidth_, regularization_, landmarks_
@@ -177,6 +177,7 @@ class TransitionOperator(TransitionFunctions):
             raise TypeError(f"reversible={self.reversible!r}: expected True or False")
         epsilons = regularizations(self.regularization)
         self._density: StationaryDensity | None = None
+        self._one_way: Segments | None = None
         rng = as_generator(self.random_state)
         source, lagtime, ends = self._pairs_or_trajectories(X, y, weights)
         check_lagtime(source, lagtime)
@@ -218,6 +219,8 @@ class TransitionOperator(TransitionFunctions):
             return selected
         total = selected.candidate.total()
         one_way = modes_of(total, selected.regularization, max(self.n_components, MODES_OF_DENSITY), False)
+        parts = [part.within(one_way.left).about(one_way.left_mean) for part in selected.candidate.segments]
+        self._one_way = Segments(parts, False)
         density = StationaryDensity(basis, one_way)
         weights, given = [density(x) for x in trajectories], source.weights
         if given is not None:
@@ -284,11 +287,16 @@ class TransitionOperator(TransitionFunctions):
         self.eigenvalues_, self.singular_values_ = modes.eigenvalues, modes.singular_values
         self.timescales_ = timescales(self.eigenvalues_, self.lagtime)
         warn_of_nan(self.timescales_, self.eigenvalues_)
-        self.timescale_errors_ = jackknife(
-            lambda koopman: timescales(_slowest(koopman, k), self.lagtime), self._segments.without(k)
-        )
+        self.timescale_errors_ = self._errors(self._segments, k)
+        if self._one_way is not None:  # the errors of the stationary density, which the others leave out
+            self.timescale_errors_ = np.fmax(self.timescale_errors_, self._errors(self._one_way, k))
         leading = self.eigenvalues_[0]
         self.spectral_gap_ = float(1.0 - (leading if self.reversible else np.abs(leading)))
+
+    def _errors(self, segments: Segments, k: int) -> np.ndarray:
+        """Standard errors of the time scales, by jackknife."""
+        count = len(segments.parts[0].first_sum)
+        return jackknife(lambda koopman: timescales(_slowest(koopman, k), self.lagtime), segments.without(count))
 
 
 class TransitionCandidate(NamedTuple):

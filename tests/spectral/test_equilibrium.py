@@ -31,6 +31,7 @@ class TestOffEquilibrium:
         one_way = TransitionOperator(5, reversible=False, **self.OPTIONS).fit(self.X)
         assert operator.timescales_[0] == pytest.approx(102, rel=0.2)  # half of it without weights
         assert operator.timescales_[0] == pytest.approx(one_way.timescales_[0], rel=0.05)
+        assert operator.timescale_errors_[0] >= one_way.timescale_errors_[0] * 0.8  # with the error of the weights
         weights = operator.stationary_weights(self.X)
         left = np.concatenate(self.X)[:, 0] < 0
         assert np.average(left, weights=np.concatenate(weights)) == pytest.approx(0.5, abs=0.1)
