@@ -16,8 +16,9 @@ from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest
 from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size, free_draws
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate, values_needed
 from kmc.surrogates.depth import bulk_depth
-from kmc.surrogates.fit import most_gradients
-from kmc.surrogates.transport import IDENTITY, Transport, find_transport
+from kmc.surrogates.fit import GOOD_FIT, most_gradients
+from kmc.surrogates.terms import TermExpansion
+from kmc.surrogates.transport import IDENTITY, Identity, Transport, find_transport
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
 _STARTS = 64  # inner chains used to choose the step size (prototypes) ...
@@ -27,6 +28,7 @@ _LATELY = 1 / 3  # last part of the sweeps, whose values show the depth of the b
 _STATES_PER_DIM, _MORE_STATES = 3, 5  # distinct states needed from a temperature (prototypes)
 _MOVED, _MOVED_SHARE = 1.0, 0.05  # nats, and fraction of flattened draws: a change (tried: twisted Gaussian)
 _WORSE, _WORSE_BY = 1.5, 0.1  # times the last error plus nats: a worse fit is tested (prototypes) ...
+_WORTH_PLAIN = 0.5  # largest fraction of the error left by terms in plain coordinates, for these to be used
 _LAST_VALUES = 200  # ... on so many values
 _OUT_OF_REACH = 1.2  # times the radius of the centers: draws further away ...
 _MOST_OUT = 0.1  # ... may be at most this fraction; otherwise their covariance is not meaningful (tried: ring)
@@ -243,31 +245,13 @@ class SurrogateTrainer:
 
     def _fitted(self, states: np.ndarray, previous: Surrogate | None) -> Surrogate | None:
         """A new surrogate, or the old one if it is clearly better on recent points."""
-        x, values, gradients = self.history.x, self.history.log_density, self.history.gradients
-        transport = self.transport
-        if gradients is None or len(x) >= values_needed(self.dim):  # fewer values cannot tell a funnel
-            transport = find_transport(x, values, states, current=transport, noise_sd=self.noise_sd, noisy=self._noisy)
-        visited, levels = self.cold_visits(_LATELY)
-        levels = levels - transport.log_jacobian(visited)
+        x, values = self.history.x, self.history.log_density
         try:
-            with warnings.catch_warnings():  # leave-one-out decides about ill-conditioned candidates, not the user
-                warnings.simplefilter("ignore", LinAlgWarning)
-                surrogate = fit_surrogate(
-                    x,
-                    values,
-                    states,
-                    rng=self._rng,
-                    options=self._fit,
-                    previous=previous,
-                    levels=levels,
-                    noisy=self._noisy,
-                    transport=transport,
-                    gradients=gradients,
-                )
+            surrogate = self._in_best_coordinates(states, previous)
         except np.linalg.LinAlgError:
             return previous
         self.n_fits += 1
-        self.transport = transport
+        self.transport = surrogate.transport
         if self._noisy:
             self._top, self.noise_sd = surrogate.top, surrogate.noise_sd
         if previous is None or surrogate.error_sd < _WORSE * previous.error_sd + _WORSE_BY:
@@ -281,6 +265,49 @@ class SurrogateTrainer:
         best = min(surrogate, previous, key=lambda s: float(np.median(np.abs(s.log_density(x) - values))))
         self.transport = best.transport
         return best
+
+    def _in_best_coordinates(self, states: np.ndarray, previous: Surrogate | None) -> Surrogate:
+        """A surrogate in coordinates without a funnel, or in such in which a few terms explain the values."""
+        if previous is not None and isinstance(previous.expansion, TermExpansion):
+            surrogate = self._fit_in(previous.transport, states, previous)
+            if surrogate.error_sd < GOOD_FIT:
+                return surrogate
+        x, values, transport = self.history.x, self.history.log_density, self.transport
+        if self.history.gradients is None or len(x) >= values_needed(self.dim):  # fewer values cannot tell a funnel
+            transport = find_transport(x, values, states, current=transport, noise_sd=self.noise_sd, noisy=self._noisy)
+        surrogate = self._fit_in(transport, states, previous)
+        if isinstance(transport, Identity) or surrogate.error_sd < GOOD_FIT or self._noisy:
+            return surrogate
+        plain = self._terms_in(IDENTITY, states)
+        if plain is None or plain.error_sd > _WORTH_PLAIN * surrogate.error_sd:
+            return surrogate
+        return plain
+
+    def _terms_in(self, transport: Transport, states: np.ndarray) -> Surrogate | None:
+        try:
+            return self._fit_in(transport, states, None, only_terms=True)
+        except np.linalg.LinAlgError:
+            return None
+
+    def _fit_in(
+        self, transport: Transport, states: np.ndarray, previous: Surrogate | None, *, only_terms: bool = False
+    ) -> Surrogate:
+        visited, levels = self.cold_visits(_LATELY)
+        with warnings.catch_warnings():  # leave-one-out decides about ill-conditioned candidates, not the user
+            warnings.simplefilter("ignore", LinAlgWarning)
+            return fit_surrogate(
+                self.history.x,
+                self.history.log_density,
+                states,
+                rng=self._rng,
+                options=self._fit,
+                previous=previous,
+                levels=levels - transport.log_jacobian(visited),
+                noisy=self._noisy,
+                transport=transport,
+                gradients=self.history.gradients,
+                only_terms=only_terms,
+            )
 
     def _changed(self, surrogate: Surrogate, states: np.ndarray, mixture: ProposalMixture) -> float:
         """Share of the flattened surrogate's draws at which it differs from the last one by more than a nat."""

@@ -12,6 +12,7 @@ from kmc.kernels import Gaussian, Metric, Polynomial, median_distance
 from kmc.linalg import cholesky_whitening, ridge_path
 from kmc.surrogates.noise import no_worse
 from kmc.surrogates.slopes import Slopes
+from kmc.surrogates.whitening import Whitening
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
 REGULARIZATIONS = np.logspace(-13, 2, 31)  # candidates (prototypes: wide kernels need small ones)
@@ -66,6 +67,12 @@ class Expansion(NamedTuple):
     def basis(self) -> KernelSections:
         """The sections, as functions of z - origin."""
         return KernelSections(Metric(self.kernel, self.metric), self.centers - self.origin)
+
+    def rewhitened(self, step: Whitening) -> Expansion:
+        """The same function of coordinates step(z)."""
+        return self._replace(
+            centers=step(self.centers), origin=step(self.origin[None])[0], metric=self.metric @ step.inverse
+        )
 
     def values(self, z: np.ndarray) -> np.ndarray:
         """f at the rows of z, shape (n,)."""
@@ -128,7 +135,7 @@ def fit_kernel(
     if data.noisy:
         chosen = int(np.flatnonzero(no_worse(residuals, data.weights))[-1])
     else:
-        chosen = _largest_regularization(errors, float(np.sqrt(data.weights @ (data.residual - value_mean) ** 2)))
+        chosen = largest_regularization(errors, float(np.sqrt(data.weights @ (data.residual - value_mean) ** 2)))
     beta = path.coefficients(float(grid[chosen]))
     return Expansion(
         kernel=kernel,
@@ -189,7 +196,8 @@ def _runaway(expansion: Expansion, data: Data) -> float:
     return float(np.mean(expansion.values(data.deep) > data.deep_limit))
 
 
-def _largest_regularization(errors: np.ndarray, base: float) -> int:
+def largest_regularization(errors: np.ndarray, base: float) -> int:
+    """Index of the largest regularization with little more than the least error; ``base`` is that without a fit."""
     return int(np.flatnonzero(errors <= _allowed(errors.min(), base, _SMOOTHER))[-1])
 
 

@@ -25,6 +25,8 @@ from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, highest, no_wo
 from kmc.surrogates.score_weight_cv import make_folds, with_best_share
 from kmc.surrogates.slopes import Slopes, pulled_back
 from kmc.surrogates.surrogate import Surrogate, assemble, make_jit_state
+from kmc.surrogates.term_search import find_factors
+from kmc.surrogates.terms import TermExpansion, Terms, fit_terms
 from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.trend import FLATTEST, Trend, fit_trend
 from kmc.surrogates.walls import learn_wall
@@ -52,6 +54,9 @@ _VALUES_PER_CENTER = 4  # ... and there are more than so many values per center
 _MOST_QUARTICS = 1400  # as many as polynomials of degree four in eleven variables: a fit takes a few seconds
 _VALUES_PER_QUARTIC, _CENTERS_PER_QUARTIC = 1.2, 1.1  # values and centers per polynomial
 _WORTH_QUARTICS = 0.5  # largest fraction of the error left by them, for them to be used
+_VALUES_PER_QUADRATIC = 1.5  # values per term of a quadratic for a search of terms
+_WORTH_TERMS = 0.5  # largest fraction of the error left by terms, for them to be used
+_MORE_VALUES = 1.3  # times as many values as at the last search of terms, for another one
 _FOUND_LITTLE = 0.6  # of the trend's residual sd: with a larger error, the fit starts again from the shallow values
 _SHALLOW = 0.5  # times the edge: depth of these values (prototypes)
 _REPAIRS = 4  # passes in which violators are added (prototypes)
@@ -120,6 +125,7 @@ class _Task(NamedTuple):
     previous: Surrogate | None
     levels: np.ndarray | None  # (l,) of the chains' recent states
     gradients: np.ndarray | None = None  # (n, d) of the log-density; rows of NaN where they are not known
+    only_terms: bool = False
     # Set together with the depths:
     depth: np.ndarray = np.empty(0)  # (n,) below the top
     edge: float = 0.0
@@ -174,6 +180,7 @@ def fit_surrogate(
     noisy: bool = False,
     transport: Transport = IDENTITY,
     gradients: np.ndarray | None = None,
+    only_terms: bool = False,
 ) -> Surrogate:
     """Fit a surrogate to evaluated points.
 
@@ -200,11 +207,13 @@ def fit_surrogate(
         Coordinates u of the fit: a surrogate of the density of u gives one of the density of x.
     gradients : ndarray, shape (n, d), optional
         Gradients of the log-density at x, which are fitted, too; rows of NaN where they are not known.
+    only_terms : bool
+        Whether to try products of few coordinates and their exponentials alone (:mod:`kmc.surrogates.terms`).
 
     Raises
     ------
     LinAlgError
-        Hardly any point has a positive density.
+        Hardly any point has a positive density; or, with ``only_terms``, there are too few values.
     """
     if options.score_weight is None:
         options = replace(options, score_weight="cv" if noisy else 0.0)
@@ -219,7 +228,7 @@ def fit_surrogate(
         positive = np.isfinite(log_density)
         x, log_density = x[positive], log_density[positive]
         gradients = None if gradients is None else gradients[positive]
-    task = _Task(x, log_density, states, options, rng, previous, levels, gradients)
+    task = _Task(x, log_density, states, options, rng, previous, levels, gradients, only_terms)
     surrogate = _fit_noisy(task) if noisy else _fit(task.with_depths(log_density, None))
     return replace(surrogate, transport=transport).with_wall(wall)
 
@@ -239,7 +248,7 @@ def _fit(task: _Task) -> Surrogate:
     keep = _chosen(task)
     whitening = previous.whitening if previous and previous.error_sd < GOOD_FIT else whiten_states(task.states)
     first = _fit_in(whitening, task, keep)
-    if first.error_sd < max(GOOD_FIT, _FOUND_LITTLE * beyond_noise(first.trend_sd, first.noise_sd)):
+    if task.only_terms or first.error_sd < max(GOOD_FIT, _FOUND_LITTLE * beyond_noise(first.trend_sd, first.noise_sd)):
         return first
     # The kernel found almost no structure: take coordinates and metric from the shallow half alone, then fit the whole.
     afresh = task._replace(previous=None)
@@ -295,8 +304,13 @@ def _fit_in(whitening: Whitening, task: _Task, keep: np.ndarray, *, metric: np.n
     values = _with_trend(whitening, task, keep)
     data = _data(values, task)
     metrics = _known_metrics(values.whitening, task.previous) if metric is None else [metric]
-    data, expansion = _known_quartics(data, task) or _with_learned_metric(data, metrics, values, task=task)
-    if options.score_weight == "cv":
+    known: tuple[Data, Expansion | TermExpansion] | None
+    if task.only_terms:
+        known = _known_terms(data, values.whitening, task) or _new_terms(data, values.whitening, task)
+    else:
+        known = _known_quartics(data, task) or _known_terms(data, values.whitening, task)
+    data, expansion = known or _with_learned_metric(data, metrics, values, task=task)
+    if isinstance(expansion, Expansion) and options.score_weight == "cv":
         folds = make_folds(task.x[keep], task.states, task.rng)
         factors = _neighbors(expansion.factor, options)
         expansion = with_best_share(data, expansion, folds, factors=factors, jitter=options.jitter)
@@ -308,7 +322,7 @@ def _fit_in(whitening: Whitening, task: _Task, keep: np.ndarray, *, metric: np.n
         edge=task.edge,
         ceiling=ceiling,
         top=task.top,
-        noise_sd=_noise_sd(data, expansion) if task.noisy else 0.0,
+        noise_sd=_noise_sd(data, expansion) if task.noisy and isinstance(expansion, Expansion) else 0.0,
     )
     return _repaired(surrogate, data, task)
 
@@ -432,7 +446,7 @@ def _polynomial_metrics(data: Data, whitening: Whitening, task: _Task) -> Iterat
 
 def _with_learned_metric(
     data: Data, metrics: Sequence[np.ndarray], values: _Weighted, *, task: _Task
-) -> tuple[Data, Expansion]:
+) -> tuple[Data, Expansion | TermExpansion]:
     """The expansion in the best of the given and the learned metrics, with more centers if it is poor."""
     options, noise = task.options, task.noise
     factors, target = _factors(options, task.previous), options.target_loo_sd
@@ -458,9 +472,14 @@ def _with_learned_metric(
         best = fit_expansion(data, best.metric, _neighbors(best.factor, options), jitter=options.jitter)
         trial = fit_expansion(data, gradient_metric(best, data), (best.factor,), jitter=options.jitter)
         best = min(best, trial, key=lambda e: e.loo_sd)
+    found: tuple[Data, Expansion | TermExpansion] = data, best
     if beyond_noise(best.loo_sd, noise) > poor and (quartic := _all_quartics(data, task)) is not None:
-        return quartic if quartic[1].loo_sd < _WORTH_QUARTICS * best.loo_sd else (data, best)
-    return data, best
+        found = quartic if quartic[1].loo_sd < _WORTH_QUARTICS * best.loo_sd else found
+    if beyond_noise(found[1].loo_sd, noise) > poor:
+        terms = _found_terms(data, values.whitening, task)
+        if terms is not None and terms.loo_sd < _WORTH_TERMS * found[1].loo_sd:
+            return data, terms
+    return found
 
 
 def _known_quartics(data: Data, task: _Task) -> tuple[Data, Expansion] | None:
@@ -483,6 +502,53 @@ def _all_quartics(data: Data, task: _Task) -> tuple[Data, Expansion] | None:
         return None
     data = data._replace(centers=data.z[task.rng.permutation(n)[: int(_CENTERS_PER_QUARTIC * size)]])
     return data, fit_expansion(data, np.eye(dim), (np.inf,), jitter=options.jitter)
+
+
+def _known_terms(data: Data, whitening: Whitening, task: _Task) -> tuple[Data, TermExpansion] | None:
+    """The expansion in the terms of the last fit, or in ones found again; None if there were none or they are poor."""
+    previous = task.previous
+    if previous is None or not isinstance(previous.expansion, TermExpansion):
+        return None
+    last = previous.expansion
+    best = fit_terms(data, _in_coordinates(last.terms, previous.whitening, whitening), n_searched=last.n_searched)
+    if best.loo_sd > task.options.target_loo_sd and len(task.x) > _MORE_VALUES * last.n_searched:
+        again = _found_terms(data, whitening, task)
+        best = min(best, again or best, key=lambda e: e.loo_sd)
+    return (data, best) if best.loo_sd < GOOD_FIT else None
+
+
+def _new_terms(data: Data, whitening: Whitening, task: _Task) -> tuple[Data, TermExpansion]:
+    found = _found_terms(data, whitening, task)
+    if found is None:
+        raise np.linalg.LinAlgError("too few values for a search of terms")
+    return data, found
+
+
+def _in_coordinates(terms: Terms, old: Whitening, new: Whitening) -> Terms:
+    """The same functions of u, from the coordinates of one whitening to those of another."""
+    step = new.matrix @ old.inverse
+    return terms.rewhitened(Whitening.of(old(new.origin[None])[0], step))
+
+
+def _found_terms(data: Data, whitening: Whitening, task: _Task) -> TermExpansion | None:
+    """The expansion in the best terms of coordinates u; None for noisy or too few values, or if there are gradients."""
+    (n, dim), weights = data.z.shape, data.weights
+    if (
+        data.noisy
+        or task.gradients is not None
+        or np.inf not in task.options.bandwidths
+        or n < _VALUES_PER_QUADRATIC * _quadratics(dim)
+    ):
+        return None
+    u = whitening.back(data.z)
+    center = weights @ u
+    spreads = np.sqrt(weights @ (u - center) ** 2)
+    v = (u - center) / spreads
+    factors, drivers, rates, error = find_factors(v, data.residual, weights, spreads=spreads, rng=task.rng)
+    matrix = whitening.inverse / spreads[:, None]
+    terms = Terms(factors, drivers, rates, matrix, (center - whitening.origin) / spreads)
+    found = fit_terms(data, terms, n_searched=len(task.x))
+    return found._replace(loo_sd=max(found.loo_sd, error))
 
 
 def _quartics(dim: int) -> int:
@@ -522,7 +588,10 @@ def _repaired(surrogate: Surrogate, data: Data, task: _Task) -> Surrogate:
             score_weight=surrogate.expansion.score_weight,
         )
         old = surrogate.expansion
-        new = fit_expansion(data, old.metric, (old.factor,), jitter=task.options.jitter)
+        if isinstance(old, TermExpansion):
+            new: Expansion | TermExpansion = fit_terms(data, old.terms, n_searched=old.n_searched)
+        else:
+            new = fit_expansion(data, old.metric, (old.factor,), jitter=task.options.jitter)
         error_before, error = (float(np.sqrt(weights @ e.residuals[:n] ** 2)) for e in (old, new))
         if error > max((_SPOILT_NOISY if data.noisy else _SPOILT) * error_before, _HARMLESS):
             break  # a wall that a smooth kernel can represent only at the expense of the bulk

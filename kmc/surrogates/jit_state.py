@@ -16,6 +16,7 @@ import numpy as np
 
 from kmc.jitted import register
 from kmc.kernels.exponentials import exponential
+from kmc.surrogates.terms_jit_state import NO_TERMS, TermsState, sum_of_terms
 
 SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it, it has no effect
 
@@ -27,7 +28,7 @@ class SurrogateJitState(NamedTuple):
 
     The sections are radial, k = exp(-rate |u - c|²), or polynomials, k = (1 + rate <u, c>)⁴. Many polynomials are
     summed beforehand: if ``quartic`` is not empty, their sum is qᵀ quartic q, where q has 1, u_i and u_i u_j (i <= j),
-    and the centers are not used.
+    and the centers are not used. If ``terms`` has any, they take the place of all sections, with v = u.
 
     The trend's depth is a function of q = (z - location)ᵀ precision (z - location): (ν + d)/2 log(1 + q/ν) for a
     Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as
@@ -58,20 +59,21 @@ class SurrogateJitState(NamedTuple):
     radial: bool = True
     offset: float = 0.0
     quartic: np.ndarray = np.zeros((0, 0))  # (p, p) with p = (d + 1)(d + 2) / 2
+    terms: TermsState = NO_TERMS
 
 
 @numba.njit(cache=True)
 def workspace(state):
     """Scratch arrays for :func:`value_and_gradient`."""
     d, m = state.centers.shape
-    return np.empty((4, d)), np.empty((2, max(m, len(state.quartic))))
+    return np.empty((4, d)), np.empty((2, max(m, len(state.quartic)))), np.empty((2, 1 + d + state.terms.rates.size))
 
 
 @numba.njit(cache=True)
 def value_and_gradient(state, z, gradient, work):
     """log s(z); the gradient is written into ``gradient`` (d,)."""
     d = state.centers.shape[0]
-    vectors, sections = work
+    vectors, sections, factors = work
     r, pr, u, g = vectors[0], vectors[1], vectors[2], vectors[3]
 
     q = 0.0
@@ -88,7 +90,7 @@ def value_and_gradient(state, z, gradient, work):
         q += r[i] * total
     depth, slope = _trend(q, state.dof, state.cap, state.tail, d)
 
-    sections_sum = _sections(state, u, g, sections)
+    sections_sum = _sections(state, u, g, sections, factors)
     for i in range(d):
         total = 0.0
         for j in range(d):
@@ -101,10 +103,12 @@ register(SurrogateJitState, workspace, value_and_gradient)
 
 
 @numba.njit(cache=True)
-def _sections(state, u, g, work):
+def _sections(state, u, g, work, factors):
     """The sum of the sections at u; the gradient in u is written into ``g``."""
     d, m = state.centers.shape
     argument, value = work[0], work[1]
+    if state.terms.coefficients.size:
+        return sum_of_terms(state.terms, u, g, factors[0], factors[1])
     if len(state.quartic):
         return _quartic(state.quartic, u, g, argument, value)
     argument[:] = 0.0

@@ -23,12 +23,12 @@ _ISOTROPIC = 0.02  # isotropic part of the metric, so that no direction has leng
 
 def gradient_metric(expansion: Expansion, data: Data) -> np.ndarray:
     """The metric of the expansion's own gradients, shape (d, d)."""
-    return _metric(expansion.gradients(data.z), data.weights)
+    return metric_of_gradients(expansion.gradients(data.z), data.weights)
 
 
 def slopes_metric(slopes: Slopes) -> np.ndarray:
     """The metric of known gradients of the residual, shape (d, d)."""
-    return _metric(slopes.gradient, slopes.weights)
+    return metric_of_gradients(slopes.gradient, slopes.weights)
 
 
 def polynomial_metric(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, rng: np.random.Generator) -> np.ndarray:
@@ -53,10 +53,11 @@ def polynomial_metric(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, rng:
         if error < best:
             best, dual = error, trial
     gradients = (_DEGREE / scale) * products ** (_DEGREE - 1) @ ((dual * root)[:, None] * z)
-    return _metric(gradients, weights)
+    return metric_of_gradients(gradients, weights)
 
 
-def _metric(gradients: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def metric_of_gradients(gradients: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The metric (d, d) in which gradients (n, d) with these weights are about isotropic."""
     half = np.sqrt(weights)[:, None] * gradients
     outer = half.T @ half
     dim, trace = len(outer), np.trace(outer)

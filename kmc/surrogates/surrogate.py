@@ -13,6 +13,7 @@ from kmc.surrogates import jit_state
 from kmc.surrogates.expansion import Expansion
 from kmc.surrogates.in_coordinates import InCoordinates
 from kmc.surrogates.noise import beyond_noise
+from kmc.surrogates.terms import TermExpansion
 from kmc.surrogates.transport import Identity, Transport
 from kmc.surrogates.trend import Trend
 from kmc.surrogates.wall_jit_state import WalledState
@@ -52,7 +53,7 @@ class Surrogate(InCoordinates):
     whitening: Whitening
     jit_state: jit_state.SurrogateJitState | WalledState
     trend: Trend
-    expansion: Expansion
+    expansion: Expansion | TermExpansion
     loo_sd: float
     trend_sd: float
     edge: float
@@ -88,7 +89,7 @@ class Surrogate(InCoordinates):
         words = "a curved surface" if self.transport.size else self.wall.description()
         return facts | {"surrogate_wall": words, "surrogate_wall_share": self.wall.share}
 
-    def with_expansion(self, expansion: Expansion) -> Surrogate:
+    def with_expansion(self, expansion: Expansion | TermExpansion) -> Surrogate:
         """The surrogate with another kernel part."""
         return self._with(self.whitening, self.trend, expansion)
 
@@ -103,11 +104,7 @@ class Surrogate(InCoordinates):
         """The surrogate in coordinates in which ``draws`` (n, d), given in the present ones, are white."""
         step = whiten_states(draws)
         inverse = step.inverse
-        expansion = self.expansion._replace(
-            centers=step(self.expansion.centers),
-            origin=step(self.expansion.origin[None])[0],
-            metric=self.expansion.metric @ inverse,
-        )
+        expansion = self.expansion.rewhitened(step)
         trend = self.trend._replace(
             location=step(self.trend.location[None])[0], precision=inverse.T @ self.trend.precision @ inverse
         )
@@ -115,7 +112,7 @@ class Surrogate(InCoordinates):
         whitening = Whitening.of(origin, step.matrix @ self.whitening.matrix)
         return self._with(whitening, trend, expansion)
 
-    def _with(self, whitening: Whitening, trend: Trend, expansion: Expansion) -> Surrogate:
+    def _with(self, whitening: Whitening, trend: Trend, expansion: Expansion | TermExpansion) -> Surrogate:
         known = {"edge": self.edge, "ceiling": self.jit_state.ceiling, "top": self.top, "noise_sd": self.noise_sd}
         new = assemble(whitening, trend, expansion, **known)
         return replace(new, transport=self.transport).with_wall(self.wall)
@@ -124,7 +121,7 @@ class Surrogate(InCoordinates):
 def assemble(
     whitening: Whitening,
     trend: Trend,
-    expansion: Expansion,
+    expansion: Expansion | TermExpansion,
     *,
     edge: float,
     ceiling: float,
@@ -147,7 +144,7 @@ def assemble(
 
 
 def make_jit_state(
-    trend: Trend, edge: float, expansion: Expansion | None = None, *, ceiling: float = np.inf
+    trend: Trend, edge: float, expansion: Expansion | TermExpansion | None = None, *, ceiling: float = np.inf
 ) -> jit_state.SurrogateJitState:
     """The trend alone, or the whole surrogate, as arrays for the jitted loops."""
     dim = len(trend.location)
@@ -162,10 +159,16 @@ def make_jit_state(
     if expansion is None:
         no_sections = (np.eye(dim), np.zeros(dim), np.zeros((dim, 1)), np.zeros(1), 1.0)
         return jit_state.SurrogateJitState(trend.constant, *common, *no_sections)
-    metric = np.ascontiguousarray(expansion.metric)
-    centers = np.ascontiguousarray(((expansion.centers - expansion.origin) @ metric.T).T)
     constant = trend.constant + expansion.offset
     reach = float(np.quantile(np.linalg.norm(expansion.centers, axis=1), _REACH))
+    if isinstance(expansion, TermExpansion):
+        terms = expansion.terms
+        none = (np.ascontiguousarray(terms.matrix), terms.shift, np.zeros((dim, 1)), np.zeros(1), 1.0)
+        return jit_state.SurrogateJitState(
+            constant, *common, *none, ceiling, reach, False, expansion.offset, terms=expansion.jit_state
+        )
+    metric = np.ascontiguousarray(expansion.metric)
+    centers = np.ascontiguousarray(((expansion.centers - expansion.origin) @ metric.T).T)
     radial = isinstance(expansion.kernel, Gaussian)
     coefficients, quartic = expansion.coefficients, jit_state.SurrogateJitState._field_defaults["quartic"]
     if not radial and len(coefficients) > QUARTICS_IN_SUM:

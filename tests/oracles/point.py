@@ -17,7 +17,7 @@ def depth(q, state, dim):
 def value(state, z):
     """log s(z) = constant - depth(q) + Σ_a coefficients_a k(u, centers_a), u = metric z - shift.
 
-    k = exp(-rate |u - c|²) or, if the sections are not radial, (1 + rate <u, c>)⁴.
+    k = exp(-rate |u - c|²) or, if the sections are not radial, (1 + rate <u, c>)⁴; and the terms, with v = u.
     """
     r = z - state.location
     total = state.constant - depth(r @ state.precision @ r, state, len(z))
@@ -27,7 +27,14 @@ def value(state, z):
             total += coefficient * math.exp(-state.rate * ((u - center) @ (u - center)))
         else:
             total += coefficient * (1 + state.rate * (u @ center)) ** 4
+    total += sum_of_terms(state.terms, state.metric @ z - state.shift)
     beyond = state.constant - state.cap - total
     if not state.radial and beyond > 0:
         return state.constant - state.cap - state.tail * math.log(1 + beyond / state.tail)
     return total
+
+
+def sum_of_terms(terms, v):
+    """Σ_a coefficients_a Π_b w[factors_ab], w = (1, v_1, ..., v_d, exp(rates_1 v_j1), ...)."""
+    w = [1.0, *v, *(math.exp(rate * v[j]) for j, rate in zip(terms.drivers, terms.rates))]
+    return sum(c * math.prod(w[f] for f in factors) for c, factors in zip(terms.coefficients, terms.factors))
