@@ -279,7 +279,7 @@ class SurrogateTrainer:
         if isinstance(transport, Identity) or surrogate.error_sd < GOOD_FIT or self._noisy:
             return surrogate
         plain = self._terms_in(IDENTITY, states)
-        if plain is None or plain.error_sd > _WORTH_PLAIN * surrogate.error_sd:
+        if plain is None or plain.error_sd > min(_WORTH_PLAIN * surrogate.error_sd, GOOD_FIT):
             return surrogate
         return plain
 

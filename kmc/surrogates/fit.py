@@ -55,7 +55,7 @@ _MOST_QUARTICS = 1400  # as many as polynomials of degree four in eleven variabl
 _VALUES_PER_QUARTIC, _CENTERS_PER_QUARTIC = 1.2, 1.1  # values and centers per polynomial
 _WORTH_QUARTICS = 0.5  # largest fraction of the error left by them, for them to be used
 _VALUES_PER_QUADRATIC = 1.5  # values per term of a quadratic for a search of terms
-_WORTH_TERMS = 0.5  # largest fraction of the error left by terms, for them to be used
+_WORTH_TERMS = 0.5  # largest fraction of the error left by terms, for them to be used, if it is small at all
 _MORE_VALUES = 1.3  # times as many values as at the last search of terms, for another one
 _FOUND_LITTLE = 0.6  # of the trend's residual sd: with a larger error, the fit starts again from the shallow values
 _SHALLOW = 0.5  # times the edge: depth of these values (prototypes)
@@ -477,7 +477,7 @@ def _with_learned_metric(
         found = quartic if quartic[1].loo_sd < _WORTH_QUARTICS * best.loo_sd else found
     if beyond_noise(found[1].loo_sd, noise) > poor:
         terms = _found_terms(data, values.whitening, task)
-        if terms is not None and terms.loo_sd < _WORTH_TERMS * found[1].loo_sd:
+        if terms is not None and terms.loo_sd < min(_WORTH_TERMS * found[1].loo_sd, GOOD_FIT):
             return data, terms
     return found
 
