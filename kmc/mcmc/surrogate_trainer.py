@@ -284,13 +284,20 @@ class SurrogateTrainer:
         return plain
 
     def _terms_in(self, transport: Transport, states: np.ndarray) -> Surrogate | None:
+        """A surrogate by terms alone; its random choices do not change those of the run."""
         try:
-            return self._fit_in(transport, states, None, only_terms=True)
+            return self._fit_in(transport, states, None, rng=np.random.default_rng(len(self.history)), only_terms=True)
         except np.linalg.LinAlgError:
             return None
 
     def _fit_in(
-        self, transport: Transport, states: np.ndarray, previous: Surrogate | None, *, only_terms: bool = False
+        self,
+        transport: Transport,
+        states: np.ndarray,
+        previous: Surrogate | None,
+        *,
+        rng: np.random.Generator | None = None,
+        only_terms: bool = False,
     ) -> Surrogate:
         visited, levels = self.cold_visits(_LATELY)
         with warnings.catch_warnings():  # leave-one-out decides about ill-conditioned candidates, not the user
@@ -299,7 +306,7 @@ class SurrogateTrainer:
                 self.history.x,
                 self.history.log_density,
                 states,
-                rng=self._rng,
+                rng=self._rng if rng is None else rng,
                 options=self._fit,
                 previous=previous,
                 levels=levels - transport.log_jacobian(visited),

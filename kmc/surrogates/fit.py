@@ -544,7 +544,8 @@ def _found_terms(data: Data, whitening: Whitening, task: _Task) -> TermExpansion
     center = weights @ u
     spreads = np.sqrt(weights @ (u - center) ** 2)
     v = (u - center) / spreads
-    factors, drivers, rates, error = find_factors(v, data.residual, weights, spreads=spreads, rng=task.rng)
+    rng = np.random.default_rng(n)  # its own, so that a search that finds nothing changes no draw
+    factors, drivers, rates, error = find_factors(v, data.residual, weights, spreads=spreads, rng=rng)
     matrix = whitening.inverse / spreads[:, None]
     terms = Terms(factors, drivers, rates, matrix, (center - whitening.origin) / spreads)
     found = fit_terms(data, terms, n_searched=len(task.x))
