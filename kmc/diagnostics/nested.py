@@ -52,8 +52,8 @@ def nested_rhat(data: Any, superchains: Any, var_names: Sequence[str] | None = N
     >>> import numpy as np
     >>> import kmc
     >>> draws = np.random.default_rng(0).standard_normal((256, 5))
-    >>> round(kmc.diagnostics.nested_rhat({"x": draws}, superchains=16)["x"], 2)
-    1.01
+    >>> round(kmc.diagnostics.nested_rhat({"x": draws}, superchains=16)["x"], 3)
+    1.004
     """
     draws = read_draws(data, var_names)
     chains = len(draws.values)
