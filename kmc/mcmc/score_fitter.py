@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -89,33 +90,29 @@ class Fitter:
         estimator = copy.deepcopy(self._estimator)
         _seed(estimator, self._rng)
         z = np.ascontiguousarray(whitening(x))
-        try:
-            with warnings.catch_warnings():  # the user cannot change the states of a chain
-                warnings.simplefilter("ignore", LinAlgWarning)
-                self._fit(estimator, z, values=values, visits=visits)
-                _check_gradient(estimator, z)
-        except (ValueError, ArithmeticError, RuntimeError, np.linalg.LinAlgError) as error:
-            self.n_failed += 1
-            self.error = f"{type(error).__name__}: {error}"
-            return None
-        self.n_fits += 1
-        return Field.of(estimator, whitening, in_z=True)
+        worked = self._attempt(estimator, z, lambda: self._fit(estimator, z, values=values, visits=visits))
+        return Field.of(estimator, whitening, in_z=True) if worked else None
 
     def extended(self, field: Field, x: np.ndarray) -> Field | None:
         """The field after ``partial_fit`` to further points (n, d), repeated ones included; None if that failed."""
         estimator: Any = field.estimator
         z = np.ascontiguousarray(field.whitening(x))
+        worked = self._attempt(estimator, z, lambda: estimator.partial_fit(z))
+        return Field.of(estimator, field.whitening, in_z=True) if worked else None
+
+    def _attempt(self, estimator: GradientEstimator, z: np.ndarray, fit: Callable[[], Any]) -> bool:
+        """Whether a fit to z (n, d) worked; if not, ``error`` says why."""
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings():  # the user cannot change the states of a chain
                 warnings.simplefilter("ignore", LinAlgWarning)
-                estimator.partial_fit(z)
+                fit()
                 _check_gradient(estimator, z)
         except (ValueError, ArithmeticError, RuntimeError, np.linalg.LinAlgError) as error:
             self.n_failed += 1
             self.error = f"{type(error).__name__}: {error}"
-            return None
+            return False
         self.n_fits += 1
-        return Field.of(estimator, field.whitening, in_z=True)
+        return True
 
     def _fit(self, estimator: GradientEstimator, z: np.ndarray, *, values: np.ndarray, visits: np.ndarray) -> None:
         weights = {}
