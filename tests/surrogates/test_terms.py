@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.surrogates import FitOptions, fit_surrogate, jit_state
+from kmc.surrogates import FitOptions, fit, fit_surrogate, jit_state
 from kmc.surrogates.expansion import Data
 from kmc.surrogates.term_search import find_factors, quadratic_factors
 from kmc.surrogates.terms import TermExpansion, Terms, extended, fit_terms, products
@@ -171,6 +171,21 @@ def test_a_later_fit_keeps_the_terms(rng):
     second = fit_surrogate(x, group(x), states, rng=np.random.default_rng(1), previous=first)
     assert isinstance(second.expansion, TermExpansion) and second.expansion.n_searched == len(x) - 90
     np.testing.assert_array_equal(second.expansion.terms.factors, first.expansion.terms.factors)
+
+
+def test_a_search_in_vain_changes_nothing(rng, monkeypatch):
+    """Rough values, which no few products explain: the same surrogate, and the same random numbers afterwards."""
+    x = rng.standard_normal((300, 3))
+    y = -0.5 * np.sum(x**2, axis=1) + 2.0 * np.sin(9 * x[:, 0]) * np.sin(8 * x[:, 1]) * np.sin(7 * x[:, 2])
+    searches = []
+    found = []
+    for search in (fit._found_terms, lambda *_: None):
+        monkeypatch.setattr(fit, "_found_terms", lambda *a, search=search: searches.append(search(*a)) or searches[-1])
+        own = np.random.default_rng(1)
+        found.append((fit_surrogate(x, y, x[:100], rng=own).log_density(x), own.random()))
+    assert searches[0] is not None  # it was made
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
 
 
 def test_too_few_values_for_terms(rng):
