@@ -1,6 +1,7 @@
 """Plots. Matplotlib is imported when a plot is made."""
 
 from kmc.plots.acceptance import plot_acceptance
+from kmc.plots.coarse import plot_coarse_model
 from kmc.plots.energy import plot_energy
 from kmc.plots.evidence import plot_evidence
 from kmc.plots.modes import plot_slow_modes
@@ -14,6 +15,7 @@ from kmc.plots.validation import plot_validation
 __all__ = [
     "plot_acceptance",
     "plot_ck_test",
+    "plot_coarse_model",
     "plot_energy",
     "plot_evidence",
     "plot_implied_timescales",
