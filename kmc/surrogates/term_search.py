@@ -134,6 +134,11 @@ class _Regression:
         """Weighted root mean square, without the largest residuals."""
         return self._error(self.residual[: self.n_held])
 
+    @property
+    def room(self) -> int:
+        """How many more columns the training rows determine."""
+        return len(self.residual) - self.n_held - self.columns.shape[1]
+
     def trial(self, terms: np.ndarray) -> float:
         """The held-out error with these terms (n, k), too: by a ridge regression, as there are many."""
         at, columns = self.n_held, self.projected(terms)
@@ -239,8 +244,13 @@ def _by_blocks(
     promising, error = dict(promising), regression.held_out_error
     found: list[tuple[int, float]] = []
     while promising and error > _EXACT:
-        trials = [(regression.trial(_block(v, j, option)), j, option) for j in promising for option in promising[j]]
-        least = min(trials)[0]
+        trials = [
+            (regression.trial(block), j, option)
+            for j in promising
+            for option in promising[j]
+            if (block := _block(v, j, option)).shape[1] <= regression.room
+        ]
+        least = min(trials)[0] if trials else np.inf
         if least > _WORTH_BLOCK * error:
             break
         error, j, option = min((t for t in trials if t[0] <= _SIMPLER * least), key=lambda t: (len(t[2]), t[0]))

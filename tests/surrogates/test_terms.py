@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.surrogates import FitOptions, fit, fit_surrogate, jit_state
+from kmc.surrogates import FitOptions, fit, fit_surrogate, jit_state, term_search
 from kmc.surrogates.expansion import Data
 from kmc.surrogates.term_search import find_factors, quadratic_factors
 from kmc.surrogates.terms import TermExpansion, Terms, extended, fit_terms, products
@@ -126,6 +126,15 @@ def test_polynomials_are_found(rng):
     assert not len(found.drivers) and found.error < 1e-3 and expansion.loo_sd < 0.01
     extra = {tuple(f) for f in found.factors} - set(quadratic_factors(8))
     assert {(2, 1, 1, 0, 0), (1, 1, 1, 1, 0)} <= extra
+
+
+def test_blocks_that_the_values_do_not_determine_are_left_out(rng, monkeypatch):
+    """Ten coordinates: 81 values are not held out, and a pair of powers times quadratics has 110 columns."""
+    monkeypatch.setattr(term_search, "POWERS", ((-1.0, -2.0),))
+    monkeypatch.setattr(term_search, "_WORTH_BLOCK", 1e9)
+    v = rng.standard_normal((101, 10))
+    y = -0.5 * np.exp(-2 * v[:, 0]) * v[:, 1] ** 2
+    assert np.isfinite(find_factors(v, y, np.full(101, 1 / 101), spreads=np.ones(10), rng=rng).error)
 
 
 def test_nothing_is_found_in_a_quadratic(rng):
