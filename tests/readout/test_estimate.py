@@ -1,0 +1,84 @@
+"""Expectations from chains whose surrogate has a transport."""
+
+import numpy as np
+import pytest
+
+from kmc.mcmc.base import MOVES
+from kmc.readout.estimate import ReplicateEstimate
+from kmc.readout.evaluated import Replicate
+from kmc.surrogates import Component, Density
+from kmc.surrogates.jit_state import SurrogateJitState
+from kmc.surrogates.transport import Funnel
+from kmc.surrogates.whitening import Whitening
+
+CHAINS, N = 4, 400
+SHIFT = 0.1  # of the target's driver, relative to the surrogate's
+EYE = np.eye(3)
+
+
+class WithoutJacobian(Funnel):
+    """A mutation."""
+
+    def log_jacobian(self, x):
+        return np.zeros(len(x))
+
+
+def log_target(x):
+    """A funnel: x_0 ~ N(SHIFT, 1), and x_1, x_2 ~ N(0, exp(x_0))."""
+    return -0.5 * (x[..., 0] - SHIFT) ** 2 - np.sum(0.5 * x[..., 1:] ** 2, axis=-1) * np.exp(-x[..., 0]) - x[..., 0]
+
+
+def replicate(transport_of):
+    """Independent proposals from the surrogate, a funnel without the shift; they are accepted by the true densities."""
+    rng = np.random.default_rng(3)
+    given = 0, 0.0, np.zeros(3), np.array([0.0, 0.5, 0.5])
+    gaussian = SurrogateJitState(
+        0.0, np.zeros(3), EYE, 0.0, 40.0, 3.0, EYE, np.zeros(3), np.zeros((3, 1)), np.zeros(1), 0.7
+    )
+    exact = Density((Component(Funnel(*given), Whitening(np.zeros(3), EYE, EYE), gaussian),))
+    y = Funnel(*given).back(rng.standard_normal((CHAINS * N, 3))).reshape(CHAINS, N, 3)
+    surrogate = exact.log_density(y.reshape(-1, 3)).reshape(CHAINS, N)
+    x, at_x, value = np.empty_like(y), np.empty((CHAINS, N)), log_target(y)
+    for chain in range(CHAINS):
+        now = 0
+        for i in range(N):
+            ratio = value[chain, i] - value[chain, now] - surrogate[chain, i] + surrogate[chain, now]
+            now = i if np.log(rng.random()) < ratio else now
+            x[chain, i], at_x[chain, i] = y[chain, now], value[chain, now]
+    density = Density((Component(transport_of(*given), Whitening(np.zeros(3), EYE, EYE), gaussian),))
+    return Replicate(x, at_x, y, value, np.full((CHAINS, N), MOVES.index("surrogate")), density)
+
+
+def estimate(transport_of):
+    return ReplicateEstimate(replicate(transport_of), lambda x: x, np.random.SeedSequence(1), 16_000, np.inf)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return estimate(Funnel)
+
+
+def test_means_in_a_funnel(found):
+    moments = found.moments()
+    off, error = found.center + moments.mean[:3] - [SHIFT, 0, 0], np.sqrt(moments.squared_error[:3])
+    assert found.doubts == ""
+    assert np.all(np.abs(off) < 4 * error)
+    assert np.all(error < 0.5 * np.sqrt(found.plain_squared_error))
+
+
+def test_a_transport_without_its_jacobian_is_noticed():
+    assert estimate(WithoutJacobian).doubts.startswith(("its means and those of the draws", "two estimates"))
+
+
+def test_constants_do_not_matter(found):
+    plain, constant = replicate(Funnel), 300.0
+    shifted = Replicate(
+        plain.draws,
+        plain.log_density + constant,
+        plain.proposals,
+        plain.proposal_log_density + constant,
+        plain.move,
+        plain.density,
+    )
+    again = ReplicateEstimate(shifted, lambda x: x, np.random.SeedSequence(1), 16_000, np.inf).moments()
+    np.testing.assert_allclose(again.mean, found.moments().mean, atol=1e-9)
