@@ -13,7 +13,8 @@ from kmc.surrogates import values_needed
 # Tried: docs/what-was-tried.md, small budgets.
 _SMALL = 2.5  # times the values of a first fit
 _FIRST_FIT = 6  # the first fit is at this fraction of a small budget, ...
-_VALUES_PER_TERM = 2  # ... if there are so many values for each term of a quadratic: with fewer it did not help
+_VALUES_PER_TERM = 2  # ... but not before there are so many values for each term of a quadratic: fewer did not help ...
+_LATEST = 1 / 3  # ... and if that is before this fraction of the budget, as warm-up ends at half of it
 _BURN_IN = 16  # fraction of the budget that burn-in may then take
 _LEAST_SWEEPS = 5  # of burn-in with many chains, which make as many evaluations there as few do
 
@@ -24,12 +25,13 @@ def first_fit(dim: int, budget: int | None) -> int:
     Examples
     --------
     >>> from kmc.mcmc.small_budget import first_fit
-    >>> first_fit(2, None), first_fit(2, 300), first_fit(2, 200), first_fit(10, 200)
-    (120, 120, 33, 200)
+    >>> first_fit(2, None), first_fit(2, 300), first_fit(2, 200), first_fit(5, 200), first_fit(8, 200)
+    (120, 120, 33, 42, 180)
     """
     if budget is not None and budget < _SMALL * values_needed(dim):
-        early, terms = budget // _FIRST_FIT, (dim + 1) * (dim + 2) // 2
-        if early >= _VALUES_PER_TERM * terms:
+        terms = (dim + 1) * (dim + 2) // 2
+        early = max(budget // _FIRST_FIT, _VALUES_PER_TERM * terms)
+        if early <= _LATEST * budget:
             return early
     return values_needed(dim)
 

@@ -15,7 +15,9 @@ from kmc.readout.evaluated import Replicate
 from kmc.readout.means import CHAINS, Means, SurrogateMeans, UnknownMode
 from kmc.readout.transitions import Transitions
 
-FEWEST_DRAWS = 100
+ENOUGH_DRAWS = 100
+"""With fewer, stated errors are rough."""
+_FEWEST_DRAWS = 40  # to check the surrogate (tried: small budgets)
 _FIRST = 250  # draws of each chain on the surrogate
 _WANTED = 0.1  # error of the surrogate's means relative to the other errors
 _DOUBT = 0.005  # probability that a sound surrogate is rejected
@@ -74,6 +76,13 @@ class ReplicateEstimate:
         self.doubts = self._disagreement(self._means)
         if self.doubts:
             self._means = None
+
+    @property
+    def caution(self) -> str:
+        """What has to be said although the surrogate is used, without a period; empty if nothing."""
+        if self.doubts or self.n_draws >= ENOUGH_DRAWS:
+            return ""
+        return f"There are {self.n_draws} draws: the stated errors are rough with fewer than {ENOUGH_DRAWS}"
 
     @property
     def n_surrogate_draws(self) -> int:
@@ -136,9 +145,9 @@ class ReplicateEstimate:
 
     def _few(self):
         runs = int(self._pairs.run.sum())
-        if self.n_draws < FEWEST_DRAWS:
-            return f"there are {self.n_draws} draws, and fewer than {FEWEST_DRAWS} are too few to check the surrogate"
-        if runs < FEWEST_DRAWS // 2:
+        if self.n_draws < _FEWEST_DRAWS:
+            return f"there are {self.n_draws} draws, and fewer than {_FEWEST_DRAWS} are too few to check the surrogate"
+        if runs < _FEWEST_DRAWS // 2:
             return f"{runs} of the draws were proposed by the surrogate, which is too few"
         return ""
 

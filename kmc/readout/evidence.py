@@ -16,7 +16,7 @@ from kmc.checks import Seed, as_flag, as_number
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
 from kmc.readout.annealing import GAP
-from kmc.readout.estimate import FEWEST_DRAWS, ReplicateEstimate
+from kmc.readout.estimate import ENOUGH_DRAWS, ReplicateEstimate
 from kmc.readout.evaluated import Replicate, as_list, groups_of, opened, read
 from kmc.readout.ladder import is_tempered, ladder_estimates
 from kmc.readout.means import UnknownMode, chains_of, mass_by
@@ -181,8 +181,8 @@ def _of_ladders(idata: Any, name: str, prior_normalized: bool, further: int) -> 
 
 
 def _check_draws(n_draws: int, name: str = "result") -> None:
-    if n_draws < FEWEST_DRAWS:
-        raise ValueError(f"{name} has {n_draws} draws: expected at least {FEWEST_DRAWS}; sample for longer")
+    if n_draws < ENOUGH_DRAWS:
+        raise ValueError(f"{name} has {n_draws} draws: expected at least {ENOUGH_DRAWS}; sample for longer")
 
 
 def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: Evaluator | None, further: int) -> Part:

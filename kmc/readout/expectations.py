@@ -65,7 +65,7 @@ def expectations(
         ``equivalent_ess_sd`` and ``equivalent_ess_quantiles`` are the numbers of independent draws with the same
         precision. ``plain_mean`` and ``plain_mcse`` are from the draws alone. The attributes "n_draws" and
         "n_surrogate_draws" are counts, "corrected" says whether the surrogate was used (1) or not (0), and "warnings"
-        why not.
+        has the sentences of the warnings.
 
     Raises
     ------
@@ -75,7 +75,8 @@ def expectations(
     Warns
     -----
     KmcWarning
-        There are fewer than 100 draws, or the surrogate has mass where there are no draws: plain averages are returned.
+        There are fewer than 40 draws, or the surrogate has mass where there are no draws: plain averages are returned.
+        There are fewer than 100 draws: the stated errors are rough.
 
     Notes
     -----
@@ -123,6 +124,7 @@ def expectations(
     if len({tuple(own.labels) for own in functions}) > 1:
         raise ValueError(f"result: the runs have different quantities: {[own.labels for own in functions]}")
     said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
+    said += [f"{part.caution}." for part in parts if part.caution]
     for sentence in dict.fromkeys(said):
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     return _dataset(parts, levels, functions[0].labels, list(dict.fromkeys(said)))
@@ -157,7 +159,7 @@ def _dataset(parts: list[ReplicateEstimate], levels: np.ndarray, labels: list[st
         attrs={
             "n_draws": sum(part.n_draws for part in parts),
             "n_surrogate_draws": sum(part.n_surrogate_draws for part in parts),
-            "corrected": int(not said),
+            "corrected": int(not any(part.doubts for part in parts)),
             "warnings": said,
         },
     )

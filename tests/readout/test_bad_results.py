@@ -56,14 +56,14 @@ def test_an_interrupted_main_phase_is_read_out():
 
 
 def test_fewer_than_a_hundred_draws():
-    few = run(draws=20, max_evaluations=600)
-    with pytest.warns(kmc.KmcWarning, match="there are 80 draws, and fewer than 100 are too few"):
+    few = run(draws=9, max_evaluations=600)
+    with pytest.warns(kmc.KmcWarning, match="there are 36 draws, and fewer than 40 are too few"):
         found = kmc.expectations(few)
     np.testing.assert_allclose(found["mean"], found["plain_mean"])
     assert found.attrs["corrected"] == 0
-    with pytest.raises(ValueError, match="result has 80 draws: expected at least 100"):
+    with pytest.raises(ValueError, match="result has 36 draws: expected at least 100"):
         kmc.evidence(few)
-    with pytest.warns(kmc.KmcWarning, match="fewer than 100 are too few"):
+    with pytest.warns(kmc.KmcWarning, match="fewer than 40 are too few"):
         assert kmc.resample(few, draws=50)["posterior"].attrs["total_variation_bound"] == 1.0
 
 

@@ -1,6 +1,7 @@
 """``kmc.expectations`` on runs."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -133,11 +134,25 @@ def test_a_surrogate_that_the_proposals_were_not_drawn_from_is_noticed(idata):
 
 
 def test_few_draws_give_plain_averages():
-    idata = kmc.sample(log_density, dim=2, draws=20, max_evaluations=1500, seed=1, progress=False)
-    with pytest.warns(kmc.KmcWarning, match=r"there are 80 draws, and fewer than 100 are too few"):
+    idata = kmc.sample(log_density, dim=2, draws=9, max_evaluations=1500, seed=1, progress=False)
+    with pytest.warns(kmc.KmcWarning, match=r"there are 36 draws, and fewer than 40 are too few"):
         found = kmc.expectations(idata)
     np.testing.assert_allclose(found["mean"], idata["posterior"]["x"].mean(("chain", "draw")))
     assert found.attrs["n_surrogate_draws"] == 0
+
+
+def test_errors_of_less_than_a_hundred_draws_are_rough():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kmc.KmcWarning)
+        idata = kmc.sample(log_density, dim=2, draws=None, max_evaluations=200, seed=1, progress=False)
+    n_draws = 4 * idata["posterior"].sizes["draw"]
+    assert 40 <= n_draws < 100
+    with pytest.warns(kmc.KmcWarning, match=f"There are {n_draws} draws: the stated errors are rough"):
+        found = kmc.expectations(idata, **FEW)
+    assert found.attrs["corrected"] == 1
+    mean, sd = TRUTH
+    assert np.all(np.abs(found["mean"].values - mean) < 0.1 * sd) and np.all(np.abs(found["sd"].values / sd - 1) < 0.1)
+    assert np.all(found["mcse"] < 0.5 * found["plain_mcse"])
 
 
 def test_an_interrupted_run_will_do():
@@ -186,16 +201,39 @@ def test_what_is_kept_says_which_moves_were_runs(idata):
     assert str(MOVES.index("surrogate")) in moves
 
 
-def test_noisy_values_are_handled():
-    """An estimate is kept with its state, so that the identities hold for it as they do for exact values."""
+@pytest.fixture(scope="module")
+def noisy():
     rng = np.random.default_rng(0)
-    noisy = kmc.Model(lambda x: log_density(x) + 0.7 * rng.standard_normal() - 0.245, dim=2, noisy=True)
-    idata = kmc.sample(noisy, draws=None, max_evaluations=2500, seed=1, progress=False)
-    found = kmc.expectations(idata, quantiles=(), **FEW)
+    model = kmc.Model(lambda x: log_density(x) + 0.7 * rng.standard_normal() - 0.245, dim=2, noisy=True)
+    return kmc.sample(model, draws=None, max_evaluations=2500, seed=1, progress=False)
+
+
+def test_noisy_values_are_handled(noisy):
+    """An estimate is kept with its state, so that the identities hold for it as they do for exact values."""
+    found = kmc.expectations(noisy, quantiles=(), **FEW)
     mean, sd = TRUTH
     assert np.all(np.abs(found["mean"].values - mean) < 4 * found["mcse"].values)
     assert np.all(np.abs(found["sd"].values - sd) < 4 * found["mcse_sd"].values)
     assert np.all(found["mcse"] < found["plain_mcse"])
+
+
+def test_the_evidence_of_noisy_values(noisy):
+    """It is that of the density whose estimates they are: the noise has mean one."""
+    found = kmc.evidence(noisy)
+    assert abs(float(found["log_evidence"][0]) - np.log(4 * np.pi)) < 4 * float(found["se"][0]) < 0.5
+
+
+def test_discrete_blobs_make_no_difference(idata, found):
+    """A run with integers beside the log-density has the same draws, and the same read-outs."""
+
+    def with_blobs(x):
+        return log_density(x), {"sign": int(x[0] > 0), "count": np.array([int(10 * x[1]), 3])}
+
+    other = kmc.sample(with_blobs, dim=2, draws=None, max_evaluations=2000, seed=1, progress=False)
+    assert other["blobs"]["sign"].dtype.kind == "i"
+    assert kmc.expectations(other, **FEW).equals(found)
+    assert kmc.evidence(other).equals(kmc.evidence(idata))
+    assert kmc.resample(other, draws=100)["posterior"].equals(kmc.resample(idata, draws=100)["posterior"])
 
 
 def test_a_zarr_tree_gives_the_same(found, idata, tmp_path):
