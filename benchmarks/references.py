@@ -208,19 +208,24 @@ def _importance_sample(density, rng):
     mode = optimize.minimize(lambda x: -max(density(x), -1e10), density.guess, method="BFGS")
     mixture = [1.0], [mode.x], [mode.hess_inv]
     for components in (1, 1, 1, 1, 20, 20, 20):
-        x, weights, _ = _weighted_draws(density, mixture, rng, PILOT, power=0.7)
+        x, weights, *_ = _weighted_draws(density, mixture, rng, PILOT, power=0.7)
         resampled = x[rng.choice(len(x), len(x), p=weights / weights.sum())]
         fit = GaussianMixture(components, random_state=0).fit(resampled)
         mixture = fit.weights_, fit.means_, fit.covariances_
-    x, weights, k_hat = _weighted_draws(density, mixture, rng, DRAWS)
+    x, weights, k_hat, log_evidence = _weighted_draws(density, mixture, rng, DRAWS)
     if k_hat > 0.5:
         sys.exit(f"k-hat is {k_hat:.2f}: the proposal does not cover the posterior, and the weights cannot be trusted")
     size = round(weights.sum() ** 2 / (weights**2).sum())
-    return x, weights, {"method": "importance sampling", "effective_draws": size, "pareto_k": round(k_hat, 2)}
+    quality = {"method": "importance sampling", "effective_draws": size, "pareto_k": round(k_hat, 2)}
+    error = (len(weights) / size - 1) / len(weights)
+    return x, weights, quality | {"log_evidence": round(log_evidence, 5), "log_evidence_error": round(error**0.5, 5)}
 
 
 def _weighted_draws(density, mixture, rng, n, power=1.0):
-    """Draws (n, d) from a mixture of Student-t (weights, locations, shapes), their weights for p^power, and k-hat."""
+    """Draws (n, d) from a mixture of Student-t (weights, locations, shapes), their weights for p^power, and k-hat.
+
+    The last is the log of the mean weight.
+    """
     shares, *parameters = mixture
     parts = [stats.multivariate_t(location, shape, df=5) for location, shape in zip(*parameters, strict=True)]
     counts = rng.multinomial(n, shares)
@@ -229,7 +234,8 @@ def _weighted_draws(density, mixture, rng, n, power=1.0):
     x = rng.permutation(x)
     log_proposal = logsumexp([np.log(a) + t.logpdf(x) for a, t in zip(shares, parts, strict=True)], axis=0)
     log_weights = power * np.array([density(row) for row in x]) - log_proposal
-    return x, np.exp(log_weights - log_weights.max()), float(az.psislw(log_weights)[1])
+    log_mean = float(logsumexp(log_weights) - np.log(n))
+    return x, np.exp(log_weights - log_weights.max()), float(az.psislw(log_weights)[1]), log_mean
 
 
 def _summary(x, weights) -> dict[str, np.ndarray]:

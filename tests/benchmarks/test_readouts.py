@@ -1,0 +1,64 @@
+"""The tables of the benchmarks of expectations, evidence and small budgets."""
+
+import numpy as np
+import pytest
+from evidence import LOG_EVIDENCE, Likelihood, exact
+from evidence import table as evidence_table
+from expectations import COLUMNS
+from expectations import table as expectations_table
+from small_budgets import Found, row_of
+from small_budgets import table as small_table
+from targets import problem
+
+
+def cells(table, row):
+    header, _, *lines = table.splitlines()
+    names = [name.strip() for name in header.strip("|").split("|")]
+    return dict(zip(names, (value.strip() for value in lines[row].strip("|").split("|")), strict=True))
+
+
+def test_expectations():
+    row = dict.fromkeys(COLUMNS, "1") | {"target": "ring", "budget": "3000", "plain_square": "0.01"}
+    row |= {"square_mean": "0.0001", "ess_mean": "6000", "z_mean": "0.5 -3.0", "z_sd": "1.5 0", "z_quantiles": "0 0"}
+    found = cells(expectations_table([row, row | {"ess_mean": "9000", "square_mean": "0.0003"}]), 0)
+    assert found["runs"] == "2" and found["gain"] == "50" and found["ESS per 1,000: means"] == "2,500"
+    assert found["in 1.96 errors: means"] == "0.50" and found["in 1.96 errors: all"] == "0.83"
+    assert found["all in 1 error"] == "0.67"
+
+
+def test_evidence():
+    def row(method, budget, error, se):
+        return {"target": "ring", "method": method, "budget": budget, "evaluations": budget, "error": error, "se": se,
+                "seconds": "1", "said": "0"}  # fmt: skip
+
+    table = evidence_table([row("kmc", "5000", ".01", ".02"), row("dynesty", "10000", "-.2", ".1")])
+    assert cells(table, 0)["for .1"] == "5,000" and cells(table, 0)["times kmc's"] == ""
+    assert cells(table, 1)["for .1"] == "40,000" and cells(table, 1)["times kmc's"] == "200"
+    assert cells(table, 1)["within 1.96 stated"] == "0.00"
+
+
+def test_the_likelihood_and_the_prior_make_the_target():
+    target = problem("banana-2d")
+    likelihood = Likelihood(target)
+    x = likelihood.from_cube(np.array([0.3, 0.8]))
+    log_prior = sum(float(one.logpdf(value)) for one, value in zip(likelihood.prior, x, strict=True))
+    assert likelihood(x) + log_prior == pytest.approx(target.log_density(x))
+    assert [float(one.cdf(value)) for one, value in zip(likelihood.prior, x, strict=True)] == pytest.approx([0.3, 0.8])
+
+
+@pytest.mark.parametrize("name", ["ring", "logistic", "demo"])
+def test_log_z_is_known(name):
+    assert np.isfinite(exact(name)) and (name in LOG_EVIDENCE or exact(name) != 0)
+
+
+def test_small_budgets():
+    target = problem("bimodal-2d")
+    sd, mean = target.truth.sd, target.truth.mean
+    rows = [
+        row_of(target, "kmc", 200, seed, Found(mean + shift * sd, sd, 200, warned, 0.3 * sd), 1.0)
+        for seed, (shift, warned) in enumerate([(0.0, 0), (0.5, 0), (-0.6, 1)])
+    ]
+    assert [row["error"] for row in rows] == [0.0, 0.5, 0.6]
+    found = cells(small_table(rows), 0)
+    assert found["off by 0.3"] == "2" and found["of these silent"] == "1"
+    assert found["error of means: largest"] == "0.600" and found["means in 1.96 errors"] == "0.67"
