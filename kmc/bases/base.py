@@ -96,6 +96,15 @@ class Basis:
         """Its Laplacians (n,)."""
         return self.laplacians(x) @ coefficients
 
+    def contract_hessians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Its matrices of second derivatives (n, d, d); by default from :meth:`derivative`."""
+        d = x.shape[1]
+        out = np.empty((len(x), d, d))
+        for i, j in zip(*np.triu_indices(d), strict=True):
+            index = np.bincount([i, j], minlength=d)
+            out[:, i, j] = out[:, j, i] = self.derivative(x, index.tolist()) @ coefficients
+        return out
+
     def jit_state(
         self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> Any:
@@ -110,7 +119,7 @@ class Basis:
 class Contraction:
     r"""The function :math:`f = \sum_a \beta_a \varphi_a` of a basis, with its derivatives.
 
-    Methods of the basis are used if it has them (``contract_values``, ``contract_gradients``, ``contract_laplacians``);
+    Methods of the basis are used if it has them (``contract_values``, ``contract_gradients``, ...);
     otherwise it is evaluated in slices of points, so that memory is bounded (16 MB of gradients) for any number of
     points.
 
@@ -157,6 +166,13 @@ class Contraction:
     def laplacian(self, x: np.ndarray) -> np.ndarray:
         """Δf at the rows of x (n, d), shape (n,)."""
         return self._sliced(self.basis.contract_laplacians, x, np.empty(len(x)))
+
+    def hessian(self, x: np.ndarray) -> np.ndarray:
+        """The matrices of second derivatives at the rows of x (n, d), shape (n, d, d).
+
+        TypeError if the basis has no derivatives of order two.
+        """
+        return self._sliced(self.basis.contract_hessians, x, np.empty((*x.shape, x.shape[1])))
 
     def jit_state(self, base: BaseJitState | None = None, origin: np.ndarray | None = None) -> Any:
         """Base(x) + f(x - origin) for jitted loops, see :mod:`kmc.jitted`.

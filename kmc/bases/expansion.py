@@ -99,9 +99,9 @@ class KernelExpansion:
     def hessian(self, x: np.ndarray) -> np.ndarray:
         """The matrices of second derivatives at the rows of x (n, d), shape (n, d, d).
 
-        Only for radial kernels, and without coefficients of Laplacians; TypeError otherwise.
+        Only for radial kernels; TypeError otherwise.
         """
-        if self.laplacians is not None or not isinstance(self._forms, _RadialForms):
+        if not isinstance(self._forms, _RadialForms):
             raise TypeError(f"kernel={self.kernel!r}: no Hessian of this expansion is known; use a radial kernel")
         self._check_smooth("Hessian", 2)
         x = np.ascontiguousarray(x, dtype=float)
@@ -234,7 +234,11 @@ class _RadialForms:
         return out
 
     def hessian(self, x):
-        """Σ α (2q' M + 4q'' vvᵀ) - 8q''' (v·β) vvᵀ - 4q'' (Mβ vᵀ + v (Mβ)ᵀ + (v·β) M), (d, d), at a point x (d,)."""
+        """(d, d) at a point x (d,): the sum over centers of these terms.
+
+        α (2q' M + 4q'' vvᵀ) - 8q''' (v·β) vvᵀ - 4q'' (Mβ vᵀ + v (Mβ)ᵀ + (v·β) M)
+        + γ ((8q'''u + 4Tq'') M + (16q''''u + 8Tq''') vvᵀ + 16q''' (Mv vᵀ + v (Mv)ᵀ) + 8q'' M²).
+        """
         geometry = self._geometry
         z, _, q = self._profiles(x[None], 2)
         v, q = geometry.pull(z - geometry.centers), [part[0] for part in q]
@@ -247,6 +251,12 @@ class _RadialForms:
             once, twice = once - 4.0 * q[2] * inner, twice - 8.0 * q[3] * inner
             mixed = (4.0 * q[2][:, None] * self._pulled).T @ v
             out -= mixed + mixed.T
+        if self._gamma is not None:
+            u, trace = np.einsum("md,md->m", v, v), geometry.trace
+            once = once + self._gamma * (8.0 * q[3] * u + 4.0 * trace * q[2])
+            twice = twice + self._gamma * (16.0 * q[4] * u + 8.0 * trace * q[3])
+            mixed = ((16.0 * self._gamma * q[3])[:, None] * geometry.pull(v)).T @ v
+            out += mixed + mixed.T + 8.0 * float(self._gamma @ q[2]) * geometry.pull(geometry.matrix)
         return out + once.sum() * geometry.matrix + (twice[:, None] * v).T @ v
 
     def _profiles(self, x, order):

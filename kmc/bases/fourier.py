@@ -146,6 +146,11 @@ class FourierFeatures(Basis):
         """Its Laplacians (n,)."""
         return self.values(x) @ (-self._squares * coefficients)
 
+    def contract_hessians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Its matrices of second derivatives (n, d, d): -Σ β φ ω ωᵀ."""
+        waves = self.values(x) * -coefficients
+        return (waves[:, None, :] * self.frequencies.T) @ self.frequencies
+
     def jit_state(
         self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> FourierState:

@@ -85,6 +85,10 @@ class Whitened(Basis):
         """Its Laplacians (n,)."""
         return self._contraction(coefficients).laplacian(x)
 
+    def contract_hessians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Its matrices of second derivatives (n, d, d)."""
+        return self._contraction(coefficients).hessian(x)
+
     def jit_state(
         self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> Any:

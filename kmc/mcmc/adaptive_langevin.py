@@ -123,7 +123,7 @@ class AdaptiveLangevin(Startable):
             if self.covariance == "hessian" and not callable(getattr(self.estimator, "hessian", None)):
                 raise TypeError(
                     f"covariance='hessian', but estimator={self.estimator!r} has no method hessian: use "
-                    "kmc.scores.LiteKEF() or NystromKEF(), the default surrogate, or covariance='states'"
+                    "kmc.scores.FiniteKEF() or another one with it, the default surrogate, or covariance='states'"
                 )
         if self.schedule is not None:
             check_number(self, "schedule", 0, 1, "(]")

@@ -8,6 +8,7 @@ import numpy as np
 
 from kmc.bases import Basis, Contraction, FourierFeatures
 from kmc.checks import Seed, check_count
+from kmc.scores.base import hessian_of
 from kmc.scores.in_basis import BasisEstimator
 from kmc.scores.sums import Samples
 from kmc.selection import Kernels, Numbers
@@ -65,6 +66,10 @@ class FiniteKEF(BasisEstimator):
         self.value_weight = value_weight
         self.cv = cv
         self.random_state = random_state
+
+    def hessian(self, X: Any) -> np.ndarray:
+        """The second derivatives of the log-density at the rows of X (n, d), shape (n, d, d)."""
+        return hessian_of(self, X)
 
     def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
         check_count(self, "n_basis", 1)

@@ -9,7 +9,7 @@ import numpy as np
 from kmc.checks import Seed, as_generator, check_choice, check_number
 from kmc.errors import warn
 from kmc.kernels import median_distance
-from kmc.scores.base import REFIT_GROWTH, FittedDensity, FittedExpansion, ScoreEstimator
+from kmc.scores.base import REFIT_GROWTH, FittedDensity, FittedExpansion, ScoreEstimator, hessian_of
 from kmc.scores.full_system import FullSystem
 from kmc.scores.in_basis import check_smooth
 from kmc.scores.ridge import ScoreSetting, candidate_regularizations, candidate_settings, check_folds
@@ -132,6 +132,10 @@ class FullKEF(ScoreEstimator):
         self.value_weight = value_weight
         self.cv = cv
         self.random_state = random_state
+
+    def hessian(self, X: Any) -> np.ndarray:
+        """The second derivatives of the log-density at the rows of X (n, d), shape (n, d, d); for radial kernels."""
+        return hessian_of(self, X)
 
     def _fit(self, samples: Samples) -> None:
         """Choose open parameters, and solve."""

@@ -33,9 +33,17 @@ def test_defaults_are_what_is_fused(basis):
         (plain.contract_values(X, beta), basis.contract_values(X, beta)),
         (plain.contract_gradients(X, beta), basis.contract_gradients(X, beta)),
         (plain.contract_laplacians(X, beta), basis.contract_laplacians(X, beta)),
+        (np.trace(Contraction(basis, beta).hessian(X), axis1=1, axis2=2), basis.contract_laplacians(X, beta)),
     ]
     for found, expected in pairs:
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("basis", [*CASES[1:], Whitened(CASES[1], np.eye(6)[:, :4])])
+def test_hessians_are_those_of_differences(basis):
+    f, h = Contraction(basis, np.linspace(-1.0, 1.0, basis.size)), 1e-5
+    columns = [(f.gradient(X + h * e) - f.gradient(X - h * e)) / (2 * h) for e in np.eye(2)]
+    np.testing.assert_allclose(f.hessian(X), np.stack(columns, axis=2), atol=1e-7)
 
 
 def test_capabilities_that_a_basis_does_not_have():

@@ -8,7 +8,7 @@ from kmc.ess import worst_bulk_ess
 from kmc.mcmc import AdaptiveLangevin, AdaptiveMetropolis
 from kmc.mcmc.adaptive_langevin import LANGEVIN, WALK, langevin, riemannian
 from kmc.mcmc.base import MOVES
-from kmc.scores import GaussianScore
+from kmc.scores import FiniteKEF, FullKEF, GaussianScore, LiteKEF, NystromKEF
 from kmc.targets.toys import Banana, Gaussian
 from tests.mcmc import setups
 from tests.oracles.mcmc import assert_standard
@@ -143,7 +143,10 @@ def test_a_covariance_of_the_position_follows_the_curvature():
     assert np.mean(kinds == LANGEVIN) > 0.8
 
 
-@pytest.mark.parametrize("estimator", [None, kmc.scores.LiteKEF(n_basis=20), kmc.scores.NystromKEF(n_basis=20)])
+WITH_HESSIAN = None, LiteKEF(n_basis=20), NystromKEF(n_basis=20), FiniteKEF(n_basis=60), FullKEF()
+
+
+@pytest.mark.parametrize("estimator", WITH_HESSIAN)
 def test_hessians_of_estimators_and_of_the_default(estimator):
     state = started(AdaptiveLangevin(estimator, covariance="hessian", max_states=100), BANANA, warmup=80)
     steps = drive(state, 120, BANANA)
@@ -156,8 +159,9 @@ def test_hessians_of_estimators_and_of_the_default(estimator):
 
 
 def test_an_estimator_without_a_hessian_is_refused():
-    with pytest.raises(TypeError, match=r"covariance='hessian', but estimator=FiniteKEF\(.*\) has no method hessian"):
-        AdaptiveLangevin(kmc.scores.FiniteKEF(), covariance="hessian")
+    estimator = kmc.scores.DenoisingAutoencoder()
+    with pytest.raises(TypeError, match=r"covariance='hessian', but estimator=Denoising.* no method hessian: use"):
+        AdaptiveLangevin(estimator, covariance="hessian")
     with pytest.raises(ValueError, match="covariance='local'"):
         AdaptiveLangevin(covariance="local")
 
