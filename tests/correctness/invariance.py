@@ -29,6 +29,7 @@ from benchmarks.targets import Cone, LogGamma, StudentT
 from kmc.mcmc import archive_moves, moves
 from kmc.mcmc.adaptive_langevin import AdaptiveLangevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
+from kmc.mcmc.alternation import Cycle, Mixture
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance
 from kmc.mcmc.hmc import PathProposer
@@ -44,7 +45,7 @@ from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.temperature_ladder import TemperatureLadder
 from kmc.mcmc.user_gradient import UserGradient
 from kmc.mcmc.walkers import Walkers, requested
-from kmc.scores import GaussianScore
+from kmc.scores import GaussianScore, LiteKEF
 from kmc.surrogates import FitOptions, fit_surrogate
 from kmc.surrogates.transport import IDENTITY, Funnel
 from kmc.surrogates.whitening import whiten_states
@@ -288,8 +289,8 @@ def added_moves(case: Case):
 
 
 @cache
-def learned_proposer(case: Case, sampler: Any, sweeps: int = 100):
-    """What the proposals of an adaptive sampler depend on, after that many sweeps of four chains."""
+def learned_proposer(case: Case, sampler: Any, sweeps: int = 100, after_warmup: int = 0):
+    """What the proposals of an adaptive sampler depend on, after so many sweeps of four chains."""
     starts = case.archive[np.isfinite(case.values(case.archive))][:4]
     setup = SamplerSetup(
         dim=case.dim,
@@ -302,14 +303,24 @@ def learned_proposer(case: Case, sampler: Any, sweeps: int = 100):
         seed=np.random.SeedSequence(4),
     )
     process = sampler.start(setup)
-    while process.warming_up:
+    for _ in range(sweeps + after_warmup):
         process.advance(case.values(process.propose()))
+    assert not process.warming_up
     return process.proposers[0]
 
 
-def learned(case: Case, sampler: Any, sweeps: int = SWEEPS):
+def learned(case: Case, sampler: Any, sweeps: int = SWEEPS, after_warmup: int = 0):
     """The proposals of an adaptive sampler, as it is after a short warm-up."""
-    return proposals_of(case, learned_proposer(case, sampler).propose, sweeps)
+    proposer = learned_proposer(case, sampler, after_warmup=after_warmup)
+
+    def propose(rng, x):
+        getattr(proposer, "next_sweep", bool)()  # of mixtures and cycles, which may differ from walker to walker
+        return proposer.propose(rng, x)
+
+    return proposals_of(case, propose, sweeps)
+
+
+PARTS = AdaptiveMetropolis(), Kameleon(max_states=60, gamma=0.5)
 
 
 def slope_of_another(case: Case):
@@ -454,11 +465,18 @@ MOVES: dict[str, Callable[[Case], Any]] = {
     "adaptive Metropolis": lambda c: learned(c, AdaptiveMetropolis()),
     "kameleon": lambda c: learned(c, Kameleon(max_states=60, gamma=0.5)),
     "moves from outside": added_moves,
+    "mixture of samplers": lambda c: learned(c, Mixture([(PARTS[0], 0.4), (PARTS[1], 0.6)])),
+    "cycle of samplers": lambda c: learned(c, Cycle(PARTS)),
     "langevin": lambda c: learned(c, AdaptiveLangevin(GaussianScore())),
+    "langevin updated online": lambda c: learned(c, AdaptiveLangevin(GaussianScore(), schedule=0.3), after_warmup=60),
+    "langevin with the covariance of the position": lambda c: learned(
+        c, AdaptiveLangevin(LiteKEF(n_basis=10, random_state=0), covariance="hessian")
+    ),
     "delayed acceptance": lambda c: learned(c, DelayedAcceptance(estimator=GaussianScore())),
     "hmc": paths,
     "nuts": trees,
     "parallel tempering": tempered,
     "frozen process": frozen_chains,
+    "frozen process fitted to wrong gradients": lambda c: frozen_chains(c, wrong_gradients=True),
 }
 """Functions of a case that return its ``step``."""

@@ -27,7 +27,9 @@ from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.nuts import Point, Tree
 from kmc.mcmc.parallel_tempering import TemperedState
 from kmc.mcmc.proposal_mixture import ProposalMixture
+from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_field import Field
+from kmc.mcmc.score_mixture import ScoreMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.temperature_ladder import TemperatureLadder
 from kmc.mcmc.tempering import COLD, Tempering
@@ -299,6 +301,53 @@ def check_kameleon() -> None:
     check_densities(lattice, proposer.propose, density, normals)
 
 
+def check_random_walk() -> None:
+    """``GaussianWalk``: steps of one covariance from every state."""
+    lattice, scale = grid(), np.array([1.3, 0.8])
+
+    def propose(rng, x):
+        setup = SamplerSetup(
+            dim=2,
+            chains=1,
+            initial=x[None],
+            initial_log_density=np.zeros(1),
+            draws=1,
+            warmup=0,
+            max_evaluations=None,
+            seed=np.random.SeedSequence(1),
+        )
+        walk = RandomWalkMetropolis(scale=scale).start(setup)
+        walk.walkers.rngs = [rng]
+        walk.propose()
+        return walk._proposals[0]
+
+    def density(x, y):
+        return stats.multivariate_normal(x, np.diag(scale**2)).pdf(y)
+
+    check_densities(lattice, propose, density, lambda x, y: [(y - x) / scale])
+
+
+def check_score_paths() -> None:
+    """``ScoreMixture``: a path of one leapfrog step along a gradient that belongs to another density."""
+    lattice, step_size = grid(), 0.9
+    whitening = Whitening.of(np.array([1.0, 0.5]), np.array([[0.8, 0.1], [0.0, 1.1]]))
+    score = GaussianScore().fit(np.random.default_rng(3).standard_normal((50, 2)) @ np.diag([0.7, 2.0]))
+    mixture = ScoreMixture(Field.of(score, whitening, in_z=True), whitening, 0.1, step_size / 0.85)
+
+    def mean(x):
+        z = whitening(x[None])
+        return z[0] + 0.5 * step_size**2 * score.gradient(z)[0]
+
+    def density(x, y):
+        return stats.multivariate_normal(mean(x), step_size**2 * np.eye(2)).pdf(whitening(y[None])[0])
+
+    def propose(rng, x):
+        rng.random, rng.integers = lambda: 0.5, lambda low, high: 1  # a path, of one step
+        return mixture.propose(rng, x)
+
+    check_densities(lattice, propose, density, lambda x, y: [(whitening(y[None])[0] - mean(x)) / step_size])
+
+
 def check_langevin() -> None:
     """A Langevin step along a gradient that belongs to another density."""
     lattice, step_size = grid(), 0.9
@@ -442,8 +491,16 @@ def check_screening() -> None:
     assert np.trace(matrix) < 0.95 * len(matrix)
 
 
-def check_mixture_of_samplers() -> None:
-    """Two samplers that jump with different probabilities, chosen without regard to the state."""
+def check_mixture_of_samplers(cycle: bool = False) -> None:
+    """Two samplers that jump with different probabilities, chosen without regard to the state, or in turn.
+
+    Of a cycle, each sweep is compared.
+    """
+    for turn in range(3 if cycle else 1):
+        _check_alternation(cycle, turn)
+
+
+def _check_alternation(cycle: bool, turn: int) -> None:
     lattice = line()
 
     class Jumps:
@@ -456,8 +513,10 @@ def check_mixture_of_samplers() -> None:
 
     def step(rng, i):
         parts = Jumps(0.7), Jumps(0.2)
-        proposer = AlternatingProposer(parts, probabilities=(0.4, 0.6), order=(), rng=rng)
-        proposer.next_sweep()
+        shares = () if cycle else (0.4, 0.6)
+        proposer = AlternatingProposer(parts, probabilities=shares, order=(0, 1, 1) if cycle else (), rng=rng)
+        for _ in range(turn + 1):
+            proposer.next_sweep()
         return walker_step(lattice, lambda rng, x, _: proposer.propose(rng, x))(rng, i)
 
     matrix = transition_matrix(step, len(lattice.points), {})
@@ -556,7 +615,7 @@ def check_tempering(size: int, betas: tuple[float, ...], moves: bool, apart: boo
 # A whole process
 
 
-def frozen_process(lattice: Lattice, moves: ProposalMixture):
+def frozen_process(lattice: Lattice, moves: ProposalMixture, gradients: Any = None):
     """A kernel-HMC process of one chain after the shortest possible warm-up, with a plan of our own."""
     first = lattice.points[:1]
     setup = SamplerSetup(
@@ -569,20 +628,20 @@ def frozen_process(lattice: Lattice, moves: ProposalMixture):
         max_evaluations=None,
         seed=np.random.SeedSequence(1),
     )
-    process = KernelHMC().start(setup)
+    process = KernelHMC(gradients=gradients).start(setup)
     while process.warming_up:
         process.advance(np.zeros(len(process.propose())))
     process._tuner.mixture = moves
     return process
 
 
-def check_process(lattice: Lattice, **options) -> None:
+def check_process(lattice: Lattice, gradients: Any = None, **options) -> None:
     """``KernelHMCState`` after the freeze: a chain depends on its own state only.
 
     Before the enumerated step the chain is made to stay where it is. If that changes how it moves, its moves
     depend on its state in a way that the acceptance does not account for, and the target is not stationary.
     """
-    process = frozen_process(lattice, plan(lattice, **options))
+    process = frozen_process(lattice, plan(lattice, **options), gradients)
 
     def step(rng, i):
         one = copy.copy(process)

@@ -22,7 +22,9 @@ from tests.correctness.lattices import (
     check_nuts,
     check_plan,
     check_process,
+    check_random_walk,
     check_riemannian,
+    check_score_paths,
     check_screening,
     check_snooker_on_rays,
     check_tempering,
@@ -117,6 +119,14 @@ def test_kameleon():
     check_kameleon()
 
 
+def test_a_random_walk():
+    check_random_walk()
+
+
+def test_paths_along_a_score():
+    check_score_paths()
+
+
 def test_langevin():
     check_langevin()
 
@@ -138,8 +148,9 @@ def test_delayed_acceptance():
     check_screening()
 
 
-def test_a_mixture_of_samplers():
-    check_mixture_of_samplers()
+@pytest.mark.parametrize("cycle", [False, True], ids=["mixture", "cycle"])
+def test_samplers_that_alternate(cycle):
+    check_mixture_of_samplers(cycle)
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["density", "likelihood"])
@@ -148,8 +159,10 @@ def test_parallel_tempering(betas, moves, apart):
     check_tempering(5, betas, moves, apart)
 
 
-def test_a_frozen_process():
-    check_process(line())
+@pytest.mark.filterwarnings("ignore:The gradient disagrees:kmc.KmcWarning")
+@pytest.mark.parametrize("gradients", [None, np.cos], ids=["values", "gradients"])
+def test_a_frozen_process(gradients):
+    check_process(line(), gradients)
 
 
 def test_a_noisy_target():

@@ -20,6 +20,8 @@ from kmc.mcmc.kernel_hmc import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.nuts import Point, Tree
 from kmc.mcmc.proposal_mixture import ProposalMixture
+from kmc.mcmc.random_walk import GaussianWalk
+from kmc.mcmc.score_mixture import ScoreMixture
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.walkers import Walkers
 from kmc.scores import GaussianScore
@@ -31,6 +33,8 @@ from tests.correctness.invariance import (
     frozen_chains,
     learned,
     paths,
+    proposals_of,
+    random_walk,
     runs,
     snookers,
     tempered,
@@ -49,7 +53,9 @@ from tests.correctness.lattices import (
     check_nuts,
     check_plan,
     check_process,
+    check_random_walk,
     check_riemannian,
+    check_score_paths,
     check_screening,
     check_snooker_on_rays,
     check_tempering,
@@ -196,6 +202,30 @@ def test_an_independent_proposal_without_its_densities_is_seen(one_density):
             case(name).check(learned(case(name), AdaptiveMetropolis()))
 
 
+# Random walks
+
+
+def test_a_random_walk_whose_steps_depend_on_the_state_is_seen(monkeypatch):
+    right = GaussianWalk.propose
+
+    def propose(self):
+        right(self)
+        x = self._walkers.x
+        longer = 2.0 * np.abs(x[:, 0])
+        self._proposals = [
+            one._replace(position=here + factor * (one.position - here))
+            for one, here, factor in zip(self._proposals, x, longer, strict=True)
+        ]
+        return np.array([one.position for one in self._proposals])
+
+    monkeypatch.setattr(GaussianWalk, "propose", propose)
+    with pytest.raises(AssertionError):
+        check_random_walk()
+    for name in ("wedge", "log-gamma"):
+        with pytest.raises(**CHANGED):
+            case(name).check(random_walk(case(name)))
+
+
 # Kameleon
 
 
@@ -211,6 +241,23 @@ def test_a_kameleon_without_its_densities_is_seen(one_covariance):
     for name in ("student-t", "cone"):
         with pytest.raises(**CHANGED):
             case(name).check(learned(case(name), Kameleon(max_states=60, bandwidth=1.0, gamma=0.5), sweeps=30))
+
+
+# Paths along a score
+
+
+def test_a_path_along_a_score_without_its_momenta_is_seen(monkeypatch):
+    right = ScoreMixture.propose
+
+    def propose(self, rng, x):
+        return right(self, rng, x)._replace(log_ratio=0.0)
+
+    monkeypatch.setattr(ScoreMixture, "propose", propose)
+    with pytest.raises(**NOT_EXACT):
+        check_score_paths()
+    for name in ("student-t", "log-gamma"):
+        with pytest.raises(**CHANGED):
+            case(name).check(proposals_of(case(name), case(name).score_plan(0.05).propose, sweeps=8))
 
 
 # Langevin and delayed acceptance
@@ -261,7 +308,8 @@ def test_screening_without_its_ratio_is_seen(screened_twice):
             case(name).check(learned(case(name), DelayedAcceptance(estimator=GaussianScore()), sweeps=8))
 
 
-def test_a_choice_of_samplers_by_the_state_is_seen(monkeypatch):
+@pytest.mark.parametrize("cycle", [False, True], ids=["mixture", "cycle"])
+def test_a_choice_of_samplers_by_the_state_is_seen(monkeypatch, cycle):
     right = AlternatingProposer.propose
 
     def propose(self, rng, x):
@@ -270,7 +318,7 @@ def test_a_choice_of_samplers_by_the_state_is_seen(monkeypatch):
 
     monkeypatch.setattr(AlternatingProposer, "propose", propose)
     with pytest.raises(**NOT_EXACT):
-        check_mixture_of_samplers()
+        check_mixture_of_samplers(cycle)
 
 
 # Gradients of the user's
@@ -356,9 +404,11 @@ def _moved(surrogate, here):
     return change(surrogate, jit_state=state)
 
 
-def test_a_surrogate_that_changes_after_the_freeze_is_seen_by_enumeration(thawed):
+@pytest.mark.filterwarnings("ignore:The gradient disagrees:kmc.KmcWarning")
+@pytest.mark.parametrize("gradients", [None, np.cos], ids=["values", "gradients"])
+def test_a_surrogate_that_changes_after_the_freeze_is_seen_by_enumeration(thawed, gradients):
     with pytest.raises(**NOT_EXACT):
-        check_process(line())
+        check_process(line(), gradients)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "cone", "log-gamma"])
