@@ -475,7 +475,7 @@ def _with_learned_metric(
     found: tuple[Data, Expansion | TermExpansion] = data, best
     if beyond_noise(best.loo_sd, noise) > poor and (quartic := _all_quartics(data, task)) is not None:
         found = quartic if quartic[1].loo_sd < _WORTH_QUARTICS * best.loo_sd else found
-    if beyond_noise(found[1].loo_sd, noise) > poor:
+    if beyond_noise(found[1].loo_sd, noise) > poor or data.slopes:  # with gradients, leave-one-out is optimistic
         terms = _found_terms(data, values.whitening, task)
         if terms is not None and terms.loo_sd < min(_WORTH_TERMS * found[1].loo_sd, GOOD_FIT):
             return data, terms
@@ -533,12 +533,7 @@ def _in_coordinates(terms: Terms, old: Whitening, new: Whitening) -> Terms:
 def _found_terms(data: Data, whitening: Whitening, task: _Task) -> TermExpansion | None:
     """The expansion in the best terms of coordinates u; None for noisy or too few values, or if there are gradients."""
     (n, dim), weights = data.z.shape, data.weights
-    if (
-        data.noisy
-        or task.gradients is not None
-        or np.inf not in task.options.bandwidths
-        or n < _VALUES_PER_QUADRATIC * _quadratics(dim)
-    ):
+    if data.noisy or np.inf not in task.options.bandwidths or n < _VALUES_PER_QUADRATIC * _quadratics(dim):
         return None
     u = whitening.back(data.z)
     center = weights @ u
