@@ -143,7 +143,24 @@ SAMPLERS = {
 }
 """Besides the default; each with a budget for which twenty of its draws are nearly independent."""
 
-WITH_GRADIENT = {"hmc": (kmc.HMC, 700), "nuts": (kmc.NUTS, 3000)}
+SCORE = kmc.scores.GaussianScore()
+PARTS = kmc.AdaptiveMetropolis(), kmc.Kameleon(max_states=200)
+OPTIONS = {
+    "random walk": (kmc.RandomWalkMetropolis(), 3000),
+    "score HMC": (kmc.ScoreHMC(SCORE, max_states=100, warmup_sampler=kmc.AdaptiveMetropolis()), 1500),
+    "covariance of the position": (kmc.AdaptiveLangevin(SCORE, covariance="hessian"), 1500),
+    "updates online": (kmc.AdaptiveLangevin(SCORE, schedule=1.0), 1500),
+    "mixture": (kmc.Mixture([(PARTS[0], 0.5), (PARTS[1], 0.5)]), 2000),
+    "cycle": (kmc.Cycle(PARTS), 2000),
+    "moves from outside": (kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.3)]), 600),
+}
+"""The same for samplers without a name of their own, and for options that change proposals."""
+
+WITH_GRADIENT = {
+    "hmc": (kmc.HMC, 700),
+    "nuts": (kmc.NUTS, 3000),
+    "kernel-hmc": (lambda gradient: kmc.KernelHMC(gradients=gradient), 600),
+}
 """The same for samplers with a gradient of the data's posterior."""
 
 MODELS = {"normal mean": NormalMean, "gamma-poisson": GammaPoisson, "demo": Demo}
@@ -154,7 +171,7 @@ def replicated_runs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Truths (n, q) and draws (n, L, q) of the model's parameters and of its log-likelihood.
 
-    ``with_gradient``: the sampler is a class, and its argument the gradient.
+    ``with_gradient``: the sampler is a function of the gradient.
     """
     model, truths, draws = MODELS[name](), [], []
     for child in np.random.SeedSequence(seed).spawn(model.size):
@@ -192,6 +209,7 @@ def check_ranks(truths: np.ndarray, draws: np.ndarray) -> None:
     z = (columns.mean(axis=0) - 0.5) * math.sqrt(12 * n)
     p = [2 * stats.norm.sf(abs(value)) for value in z] + [stats.kstest(column, "uniform").pvalue for column in u.T]
     level = LEVEL / len(p)
+    print(f"p-values from {min(p):.2g} (allowed: {level:.1e})")  # pytest -s shows it
     assert min(p) > level, (
         f"the ranks are not uniform: means are off by {np.round(z, 1)} standard errors, "
         f"p-values from {min(p):.1e} (allowed: {level:.1e})"
@@ -211,9 +229,9 @@ def test_ranks_are_uniform(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", [*SAMPLERS, *OPTIONS])
 def test_ranks_of_other_samplers_are_uniform(sampler):
-    options, budget = SAMPLERS[sampler]
+    options, budget = (SAMPLERS | OPTIONS)[sampler]
     check_ranks(*replicated_runs("normal mean", 1, options, budget))
 
 
