@@ -1,0 +1,29 @@
+"""Figures 3 and 5 of the paper on Kernel Hamiltonian Monte Carlo."""
+
+import kmc_2015
+import numpy as np
+
+from kmc.mcmc.score_field import plain_path
+from kmc.targets.toys import Banana
+from tests.oracles import differences
+
+
+def test_paths_along_the_true_gradient_are_accepted():
+    x, rng = np.linspace(-1.0, 2.0, 8), np.random.default_rng(1)
+    np.testing.assert_allclose(kmc_2015.banana_gradient(x), differences.gradient(Banana(8), x, 1e-4), atol=1e-6)
+    move = kmc_2015.path_move(lambda z, p, **k: plain_path(kmc_2015.banana_gradient, z, p, **k), rng)
+    draws, accepted = kmc_2015.Chain(Banana(8), move, rng).run(60)
+    assert accepted > 0.5 and draws[:, 0].std() > 4.0
+
+
+def test_a_path_of_a_good_estimator_keeps_its_energy():
+    assert kmc_2015.path_run("KMC finite", 1, 300, 0)["acceptance"] > 0.5
+
+
+def test_rows_are_kept_and_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(kmc_2015, "RESULTS", tmp_path / "rows.csv")
+    found = kmc_2015.banana_run("RW", 0, 1)
+    for seed in range(2):
+        kmc_2015.append({**dict(zip(kmc_2015.KEY, (3, "RW", 8, 0, seed), strict=True)), **found, "seconds": 1.0})
+    assert "| RW |  | 2 | 0.21 / 0." in kmc_2015.table_3(kmc_2015.rows())
+    assert "| 64 | 0.01 / – / – |" in kmc_2015.table_5(kmc_2015.rows())
