@@ -48,6 +48,7 @@ def check_variables(name):
     assert np.any(np.isfinite(Evaluator(model)(x)))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_baseball_runs_where_it_overflows(pymc):
     """At large kappa the log-density is NaN; a run met it after 331 evaluations, and ended."""
@@ -86,6 +87,7 @@ def test_a_run_without_draws_is_wrong():
     assert gallery.judged(columns, {"a": [0.0, 1.0, 0.0, 0.0]}, 100, warned=False)["verdict"] == "SILENTLY WRONG"
 
 
+@pytest.mark.slow
 def test_references_by_importance_sampling_are_those_by_quadrature():
     """A Gaussian and a Gamma variable."""
     model = kmc.Model(

@@ -70,6 +70,7 @@ def test_the_table_counts():
     assert warning_rates.by_target(rows).splitlines()[-1] == "| ring | 2, 1 | 1, 1 | 3, 1 |"
 
 
+@pytest.mark.slow
 def test_a_cell_is_kept_and_read_again(tmp_path):
     path = tmp_path / "rows.csv"
     assert warning_rates.read(path) == []

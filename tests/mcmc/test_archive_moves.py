@@ -5,10 +5,11 @@ from scipy import stats
 from kmc.mcmc.archive_moves import archive_move, differential_evolution, snooker
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.metropolis import decide
+from tests.grids import slow_except
 from tests.oracles.mcmc import assert_standard, assert_uniform, paired
 
 N, STEPS = 5000, 3
-DIMS = pytest.mark.parametrize("dim", [1, 2, 10])
+DIMS = pytest.mark.parametrize("dim", slow_except([1, 2, 10], {2}))
 
 
 def archive(dim, n=40):

@@ -17,6 +17,7 @@ from kmc.mcmc.modes import ModeSearch, _Learning, _Shape, log_mass
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogates import FitOptions, fit_surrogate
+from tests.grids import slow_except
 
 
 class Mixture:
@@ -240,7 +241,7 @@ def weight_error(idata, target, mode=0):
     return (inside.mean() - p) / np.sqrt(p * (1 - p) / ess), ess
 
 
-@pytest.mark.parametrize("dim", [2, 5])
+@pytest.mark.parametrize("dim", slow_except([2, 5], {2}))
 def test_two_far_modes_that_starts_cover_keep_their_weights(dim):
     target = far(dim)
     idata = run(target, starts(target, np.random.default_rng(dim)), 3000)
@@ -251,6 +252,7 @@ def test_two_far_modes_that_starts_cover_keep_their_weights(dim):
     assert json.loads(idata.attrs["warnings"]) == []
 
 
+@pytest.mark.slow
 def test_a_mode_that_one_start_has_seen_is_not_lost():
     target = far(3, weights=(0.4, 0.6), widths=(0.2, 1.0))
     rng = np.random.default_rng(5)
@@ -323,6 +325,7 @@ def test_a_start_in_a_new_mode_does_not_count_as_the_height_of_an_old_one():
     assert before > 2.0 and search._shapes[0].top == pytest.approx(np.log(0.6), abs=0.7)
 
 
+@pytest.mark.slow
 def test_searches_can_be_switched_off_and_cost_no_more_than_their_share():
     target = far(2)
     initial = starts(target, np.random.default_rng(2), per_mode=4)[:5]
@@ -344,12 +347,13 @@ def whole():
     return short()
 
 
+@pytest.mark.slow
 def test_a_run_of_several_modes_is_reproducible(whole):
     np.testing.assert_array_equal(short(), whole)
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-@pytest.mark.parametrize("stop", [510, 560])  # in the warm-up of the first mode, and of the second
+@pytest.mark.parametrize("stop", slow_except([510, 560], {560}))  # in the warm-up of the first mode, and of the second
 def test_it_resumes_bit_for_bit_within_the_warm_ups_of_modes(tmp_path, whole, stop):
     pytest.importorskip("zarr")
     store = tmp_path / "run.zarr"

@@ -8,6 +8,7 @@ from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.surrogates.fit import FitOptions, fit_surrogate
 from kmc.targets.toys import Bimodal
+from tests.grids import slow_except
 from tests.oracles.mcmc import assert_standard, assert_uniform, paired
 
 TARGET = Bimodal(2, separation=3.0, weight=0.7)
@@ -62,21 +63,20 @@ def features(x):
     return np.column_stack([u, u**2, u[:, 0] > 0, np.abs(u[:, 0]) > 2.5, u[:, 0] * u[:, 1], wrong(x)])
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"archive_probability": 0.0, "tempered_probability": 0.0, "single_move_probability": 0.0},
-        {"archive_probability": 0.0, "tempered_probability": 1.0, "shortest_chain": 2},
-        {
-            "archive_probability": 0.0,
-            "tempered_probability": 0.0,
-            "single_move_probability": 1.0,
-            "inner": INNER._replace(jump_probability=1.0),
-        },
-    ],
-    ids=["all", "runs", "tempered runs", "single jumps"],
-)
+KINDS = {
+    "all": {},
+    "runs": {"archive_probability": 0.0, "tempered_probability": 0.0, "single_move_probability": 0.0},
+    "tempered runs": {"archive_probability": 0.0, "tempered_probability": 1.0, "shortest_chain": 2},
+    "single jumps": {
+        "archive_probability": 0.0,
+        "tempered_probability": 0.0,
+        "single_move_probability": 1.0,
+        "inner": INNER._replace(jump_probability=1.0),
+    },
+}
+
+
+@pytest.mark.parametrize("options", slow_except(KINDS, {"all", "tempered runs"}))
 def test_the_target_is_invariant_under_a_wrong_surrogate(surrogate, options):
     rng = np.random.default_rng(2)
     moves = plan(surrogate, **options)

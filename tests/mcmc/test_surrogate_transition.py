@@ -3,6 +3,7 @@ import pytest
 
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering
+from tests.grids import slow_except
 from tests.oracles.mcmc import (
     assert_standard,
     assert_uniform,
@@ -16,7 +17,7 @@ from tests.oracles.mcmc import (
 
 N = 8000
 TEMPERINGS = {"cold": COLD, "hot": Tempering(3.0, 0.4, np.inf), "edge": Tempering(3.0, 0.4, 3.0)}
-TEMPERED = pytest.mark.parametrize("tempering", TEMPERINGS.values(), ids=TEMPERINGS)
+TEMPERED = pytest.mark.parametrize("tempering", slow_except(TEMPERINGS, {"edge"}))  # tempered and not, by the value
 LINES = {
     "gaussian": jit_state(1, seed=4),
     "student": jit_state(1, dof=6.0, seed=3),
@@ -58,8 +59,16 @@ def moments(z):
 @TEMPERED
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("gaussian", COARSE), ("gaussian", JUMPS), ("gaussian", TRAJECTORIES), ("student", COARSE), ("bounded", COARSE)],
-    ids=["gaussian-both", "gaussian-jumps", "gaussian-trajectories", "student-both", "bounded-both"],
+    slow_except(
+        {
+            "gaussian-both": ("gaussian", COARSE),
+            "gaussian-jumps": ("gaussian", JUMPS),
+            "gaussian-trajectories": ("gaussian", TRAJECTORIES),
+            "student-both": ("student", COARSE),
+            "bounded-both": ("bounded", COARSE),
+        },
+        {"gaussian-both", "student-both", "bounded-both"},
+    ),
 )
 def test_the_tempered_surrogate_is_invariant_on_a_line(name, options, tempering):
     rng, state = np.random.default_rng(1), LINES[name]

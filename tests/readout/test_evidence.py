@@ -71,7 +71,7 @@ def test_constants_jacobians_and_bayes_factors():
     runs = {}
     for name, rate in (("slow", 1.0), ("fast", 3.0)):
         target = kmc.Model(bounded, kwargs={"rate": rate}, **model)
-        runs[name] = kmc.sample(target, draws=None, max_evaluations=1500, seed=1, progress=False)
+        runs[name] = kmc.sample(target, draws=None, max_evaluations=1000, seed=1, progress=False)
     found = kmc.evidence(runs)
     assert list(found["run"].values) == ["slow", "fast"]
     assert np.all(np.abs(found["log_evidence"]) < 4 * found["se"])

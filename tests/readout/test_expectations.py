@@ -91,6 +91,7 @@ def test_parameters_with_names():
     assert abs(float(of_user["mean"][0])) < 4 * float(of_user["mcse"][0])
 
 
+@pytest.mark.slow
 def test_several_runs_and_independent_runs(idata, found):
     other = kmc.sample(log_density, dim=2, draws=None, max_evaluations=4000, seed=3, progress=False, independent_runs=2)
     both = kmc.expectations([idata, other], **FEW)

@@ -84,6 +84,7 @@ def test_a_store_gives_the_same_groups(tmp_path):
     assert decoded(longer["surrogate"]).densities[0].components
 
 
+@pytest.mark.slow
 def test_a_mixture_is_the_sum_of_its_modes():
     idata = kmc.sample(two_modes, dim=2, draws=150, max_evaluations=6000, seed=1, progress=False)
     assert idata.attrs["n_modes"] == 2

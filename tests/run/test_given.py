@@ -6,6 +6,7 @@ import pytest
 import kmc
 from kmc.errors import KmcWarning
 from kmc.run.given import MOST, as_given
+from tests.grids import slow_except
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # of short runs
 
@@ -58,6 +59,7 @@ def test_a_history_spares_evaluations_and_the_draws_are_right():
     assert all(point.tobytes() in known for point in x.reshape(-1, 2))  # each state was evaluated in this run
 
 
+@pytest.mark.slow
 def test_values_of_another_density_make_no_draw_wrong():
     elsewhere = RNG.standard_normal((60, 2)) * 2.0
     idata = sampled(
@@ -139,7 +141,7 @@ def test_stores_and_results_are_histories(tmp_path):
             as_given(history, other)
 
 
-@pytest.mark.parametrize("k", [30, 160])
+@pytest.mark.parametrize("k", slow_except([30, 160], {160}))
 def test_a_store_resumes_with_its_history(tmp_path, k, monkeypatch):
     monkeypatch.setattr("kmc.run.store.recorder.SNAPSHOT_SECONDS", 0.0)
     history = (ELSEWHERE[:200], values(ELSEWHERE[:200]))

@@ -10,6 +10,7 @@ import kmc
 from kmc.mcmc.base import MOVES
 from kmc.surrogates.fit import FitOptions
 from kmc.targets.toys import Banana, Bimodal, Gaussian
+from tests.grids import slow_except
 from tests.oracles.mcmc import assert_standard
 
 LEGACY = int(version("arviz").split(".")[0]) < 1
@@ -20,6 +21,10 @@ FREEZING = {"kernel-hmc": SMALL, "adaptive-metropolis": kmc.AdaptiveMetropolis("
 ADAPTING = {"vanishing kernel-hmc": VANISHING, "vanishing adaptive-metropolis": kmc.AdaptiveMetropolis("vanishing")}
 EVERY = FREEZING | ADAPTING
 EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
+FEW = pytest.mark.parametrize(
+    "sampler", slow_except(EVERY, {"kernel-hmc", "vanishing adaptive-metropolis", "random-walk"})
+)
+"""Where samplers differ little: the others are in the weekly check."""
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # most runs are too short to converge
 
@@ -90,7 +95,6 @@ TARGETS = {
     "mild banana": Banana(2, b=0.01),
     "bimodal": Bimodal(2),
 }
-EXACT = {name: target.sample(np.random.default_rng(0), 1_000_000) for name, target in TARGETS.items()}
 BUDGETS = {
     "kernel-hmc": (kmc.KernelHMC(min_warmup_evaluations=800, fit=FitOptions(n_basis=100)), {"draws": 400}),
     "vanishing kernel-hmc": (
@@ -102,9 +106,12 @@ BUDGETS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["gaussian", "banana", "bimodal"])
-@pytest.mark.parametrize("kind", BUDGETS)
+RUNS = {f"{kind}-{name}": (kind, name) for kind in BUDGETS for name in ("gaussian", "banana", "bimodal")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), slow_except(RUNS, {"kernel-hmc-gaussian", "adaptive-metropolis-banana", "random-walk-bimodal"})
+)
 def test_draws_have_the_right_distribution(kind, name):
     sampler, budget = BUDGETS[kind]
     if kind in ("random-walk", "adaptive-metropolis") and name == "banana":
@@ -113,7 +120,7 @@ def test_draws_have_the_right_distribution(kind, name):
         sampler = kmc.RandomWalkMetropolis(scale=np.array([12.0, 2.0]))  # the spread of the start says too little
     target = TARGETS[name]
     idata = kmc.sample(target, dim=target.dim, sampler=sampler, seed=1, progress=False, **budget)
-    z, ess = errors(positions(idata), EXACT[name])
+    z, ess = errors(positions(idata), target.sample(np.random.default_rng(0), 1_000_000))
     assert ess > 50  # else the test would say nothing
     assert_standard(z / 1.1)  # the effective sample size is an estimate, too
 
@@ -122,7 +129,7 @@ def test_draws_have_the_right_distribution(kind, name):
 
 
 @EACH
-@pytest.mark.parametrize("chains", [1, 3, 6])
+@pytest.mark.parametrize("chains", slow_except([1, 3, 6], {3}))
 def test_evaluations_are_counted_exactly(sampler, chains):
     target = Counting(NORMAL)
     idata = run(target, sampler, chains=chains, save_warmup=True)
@@ -159,8 +166,8 @@ def test_every_draw_keeps_the_value_of_the_one_evaluation_at_its_place(sampler):
     assert 0.05 < moved.mean() < 0.98
 
 
-@pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
-@pytest.mark.parametrize("chains", [1, 2, 4, 7])
+@EACH
+@pytest.mark.parametrize("chains", slow_except([1, 2, 4, 7], {1}))
 def test_the_budget_is_never_exceeded_and_used_up(sampler, chains):
     walkers = max(chains, 4)
     for budget in [2 * chains, 2 * chains + 1, 31, 97, 200 + chains, 403]:
@@ -179,7 +186,7 @@ def test_the_budget_is_never_exceeded_and_used_up(sampler, chains):
             assert "has no draws: raise max_evaluations" in sentences(idata)[0]
 
 
-@EACH
+@FEW
 def test_a_budget_that_ends_early_is_named(sampler):
     target = Counting(NORMAL)
     with pytest.warns(kmc.KmcWarning, match=r"Only \d+ of 5000 draws per chain .*max_evaluations"):
@@ -195,7 +202,7 @@ def test_a_sweep_that_does_not_fit_the_budget_is_not_begun():
         assert idata.attrs["n_evaluations"] == 100
 
 
-@EACH
+@FEW
 @pytest.mark.parametrize("warmup", [20, 75])
 def test_warm_up_and_draws_are_as_many_as_asked(sampler, warmup):
     idata = run(sampler=sampler, warmup=warmup, draws=33, save_warmup=True)
@@ -263,7 +270,7 @@ def test_global_random_numbers_are_left_alone():
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
-@EACH
+@FEW
 def test_the_start_points_are_not_changed(sampler):
     initial = np.random.default_rng(3).standard_normal((6, 2))
     copy = initial.copy()
@@ -314,7 +321,7 @@ def test_the_layout_of_the_results(sampler):
         assert attrs["surrogate_loo_sd"] > 0 and attrs["surrogate_metric_spread"] >= 1
 
 
-@EACH
+@FEW
 def test_warm_up_is_saved_when_asked(sampler):
     idata = run(sampler=sampler, save_warmup=True)
     assert groups(idata) - FROZEN == {"posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats"}
@@ -328,8 +335,8 @@ def test_warm_up_is_saved_when_asked(sampler):
     )
 
 
-@EACH
-@pytest.mark.parametrize(("chains", "dim"), [(1, 1), (1, 3), (2, 1)])
+@FEW
+@pytest.mark.parametrize(("chains", "dim"), slow_except([(1, 1), (1, 3), (2, 1)], [(1, 3), (2, 1)]))
 def test_few_chains_and_dimensions(sampler, chains, dim):
     idata = run(Gaussian(dim, 0.0, 1.0), sampler, dim=dim, chains=chains)
     assert positions(idata).shape == (chains, 40, dim)
@@ -346,7 +353,7 @@ def test_one_draw():
     assert positions(run(sampler="random-walk", draws=1)).shape == (4, 1, 2)
 
 
-@EACH
+@FEW
 def test_arviz_reads_and_writes_a_run(sampler, tmp_path):
     idata = run(sampler=sampler, save_warmup=True)
     assert list(arviz.summary(idata).index) == ["x[0]", "x[1]"]
@@ -399,7 +406,7 @@ def check_prefix(idata, reference):
     return positions(idata, "warmup_posterior").shape[1] + positions(idata).shape[1]
 
 
-@EACH
+@FEW
 def test_an_exception_keeps_the_draws_so_far(sampler):
     target = Counting(NORMAL)
     reference = run(target, sampler, save_warmup=True)
@@ -418,7 +425,7 @@ def test_an_exception_keeps_the_draws_so_far(sampler):
     assert kept[3] > reference.attrs["tuning_steps"] and kept[4] == total - 1
 
 
-@EACH
+@FEW
 def test_an_interruption_returns_the_draws_so_far(sampler):
     target = Counting(NORMAL)
     reference = run(target, sampler, save_warmup=True)
@@ -446,7 +453,7 @@ def test_a_value_that_is_no_density_keeps_the_draws_so_far(returned):
     assert check_prefix(caught.value.idata, reference) == (250 - 1 - 4) // 4
 
 
-@EACH
+@FEW
 def test_nan_can_be_rejected(sampler):
     n_holes = 0
 
@@ -463,7 +470,7 @@ def test_nan_can_be_rejected(sampler):
         run(holes, sampler)
 
 
-@EACH
+@FEW
 def test_a_density_of_zero_is_never_drawn(sampler):
     idata = run(lambda x: NORMAL(x) if x[0] < 1 else -np.inf, sampler, draws=100)
     assert np.all(positions(idata)[..., 0] < 1) and np.all(np.isfinite(statistic(idata, "lp")))
@@ -472,7 +479,7 @@ def test_a_density_of_zero_is_never_drawn(sampler):
 # Callbacks
 
 
-@EACH
+@FEW
 def test_a_callback_sees_every_sweep_and_can_stop(sampler):
     records = []
     reference = run(sampler=sampler, callback=records.append, save_warmup=True)
@@ -536,6 +543,7 @@ def test_a_kernel_hmc_run_that_never_moves_ends_with_its_budget():
     assert np.all(positions(idata) == 0)
 
 
+@pytest.mark.slow
 def test_a_kernel_hmc_run_from_far_out_ends_with_its_budget():
     """The start is a million times too wide."""
     idata = run(lambda x: -0.5e12 * float(x @ x), draws=None, max_evaluations=600)
@@ -565,7 +573,7 @@ def test_no_warning_of_another_library_reaches_the_user():
         run(lambda x: -float(np.log1p(x**2).sum()), seed=seed, chains=3)
 
 
-@EACH
+@FEW
 def test_a_noisy_model_reaches_the_sampler(sampler):
     rng = np.random.default_rng(3)
     model = kmc.Model(lambda x: NORMAL(x) + rng.standard_normal(), 2, noisy=True)

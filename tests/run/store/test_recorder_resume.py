@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kmc
+from tests.grids import slow_except
 from tests.run.store.runs import SAMPLERS, Interrupted, Stop, assert_same, log_density, settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
@@ -30,7 +31,7 @@ def test_a_store_changes_nothing(tmp_path, uninterrupted, name):
     assert_same(resumed(path, name), uninterrupted[name])  # and here it is finished
 
 
-@pytest.mark.parametrize("k", [1, 61, 143])
+@pytest.mark.parametrize("k", slow_except([1, 61, 143], {143}))
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.usefixtures("often")
 def test_exceptions(tmp_path, uninterrupted, name, k):
@@ -70,7 +71,7 @@ def test_values_that_were_rejected_are_counted_once(tmp_path, request, snapshots
     assert_same(result, expected)
 
 
-@pytest.mark.parametrize("name", ["random-walk", "kernel-hmc", "vanishing"])
+@pytest.mark.parametrize("name", slow_except(["random-walk", "kernel-hmc", "vanishing"], {"kernel-hmc"}))
 def test_ctrl_c_again_and_again(tmp_path, uninterrupted, name):
     path = tmp_path / "run.zarr"
     for k in (30, 50, 40, 20):
@@ -100,7 +101,7 @@ def test_an_exception_of_the_callback(tmp_path, uninterrupted):
     assert_same(resumed(tmp_path / "run.zarr", "random-walk"), uninterrupted["random-walk"])
 
 
-@pytest.mark.parametrize("k", [40, 190])
+@pytest.mark.parametrize("k", slow_except([40, 190], {190}))
 @pytest.mark.parametrize("options", [{"independent_runs": 2, "chains": 4}, {"draws": None}, {"initial": np.eye(2) * 3}])
 def test_independent_runs_budgets_and_starts(tmp_path, options, k, often):
     asked = settings("kernel-hmc", save_warmup=True, **options)
@@ -124,7 +125,7 @@ def named():
     )
 
 
-@pytest.mark.parametrize("k", [4, 130])
+@pytest.mark.parametrize("k", slow_except([4, 130], {130}))
 @pytest.mark.parametrize("model", [kmc.Model(with_blobs, dim=2), named()], ids=["blobs", "named"])
 def test_blobs_and_names(tmp_path, model, k, often):
     asked = {**settings("kernel-hmc", save_warmup=True), "dim": None}
