@@ -34,7 +34,7 @@ HELPERS = {
     "plots": "acceptance energy evidence style surrogates traces transports",
     "readout": "annealing evaluated means quantities transitions",
     "regression": "candidates loss",
-    "reports": "facts page pictures",
+    "reports": "explanations facts page pictures",
     "run": "recording run",
     "run/executors": "futures maps task usage",
     "run/store": "commit evaluations open",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kmc._version import __version__
+from kmc.reports.explanations import HELP
 from kmc.reports.facts import Facts
 from kmc.run.warning_codes import CODES
 
@@ -21,7 +23,7 @@ _STYLE = """\
 :root { color-scheme: light; }
 body { font: 1rem/1.5 system-ui, sans-serif; color: #22262b; background: #fff; max-width: 60rem; margin: 0 auto;
   padding: 1rem; }
-h1, h2 { line-height: 1.2; }
+h1, h2, h3 { line-height: 1.2; }
 h2 { border-bottom: 1px solid #b3d3da; padding-bottom: .2rem; margin-top: 2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; }
@@ -113,8 +115,21 @@ def _verdict(good: bool, sentence: str) -> str:
 
 def _warning(code: str, sentence: str) -> str:
     meaning = f" ({escape(CODES[code])})" if code in CODES else ""
-    head = f"<strong><code>{escape(code)}</code></strong>{meaning}: " if code else ""
+    name = f"<code>{escape(code)}</code>"
+    if code in HELP:
+        name = f'<a href="#warning-{escape(code)}">{name}</a>'
+    head = f"<strong>{name}</strong>{meaning}: " if code else ""
     return f"<li>{head}{escape(sentence)}</li>"
+
+
+def explained(facts: Facts) -> list[str]:
+    """What each kind of warning means and what to do, to which the warnings link; an empty list if there are none."""
+    codes = dict.fromkeys(code for code, _ in facts.warnings or () if code in HELP)
+    return [f'<h3 id="warning-{code}"><code>{code}</code></h3><p>{_marked(HELP[code])}</p>' for code in codes]
+
+
+def _marked(text: str) -> str:
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def costs(facts: Facts) -> str:
