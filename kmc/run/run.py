@@ -202,7 +202,7 @@ class Run:
         return [] if self._ahead is None else self._ahead.evaluated()
 
     def result(self, save_warmup: bool) -> tuple[Any, list[str]]:
-        """The draws so far, as ArviZ holds them, and the warnings as in their attribute "warnings"."""
+        """The draws so far, as ArviZ holds them, and their warnings, each with its code in brackets at the end."""
         trace = joined([one.trace for one in self.independent_runs])
         warmup_trace = joined([one.warmup_trace for one in self.independent_runs])
         reports = [one.report() for one in self.independent_runs]
@@ -228,8 +228,7 @@ class Run:
             n_timeouts=self._usage().get("n_timeouts", 0),
         )
         warned = run_warnings(finished)
-        said = list(warned.values())
-        attrs = {**self.facts(), "warnings": said, "warning_codes": list(warned)}
+        attrs = {**self.facts(), "warnings": list(warned.values()), "warning_codes": list(warned)}
         warmup = warmup_trace if save_warmup else None
         densities = [one.density() for one in self.independent_runs if self.save_surrogate and len(trace)]
         result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities)
@@ -239,7 +238,7 @@ class Run:
             except OSError as error:  # a full disk must not lose the draws in memory
                 error.idata = result  # type: ignore[attr-defined]
                 raise
-        return result, said
+        return result, [f"{sentence} [{code}]" for code, sentence in warned.items()]
 
     def facts(self) -> dict[str, Any]:
         """Description of the run and its cost so far."""

@@ -66,6 +66,7 @@ def test_the_evidence(found):
     assert found["path_up"].isel(run=0, step=-1) == pytest.approx(float(found["log_surrogate_mass"][0]), abs=0.2)
 
 
+@pytest.mark.slow
 def test_constants_jacobians_and_bayes_factors():
     model = {"parameters": {"a": kmc.Real(), "b": kmc.Positive()}}
     runs = {}
@@ -103,6 +104,7 @@ def test_further_evaluations_at_draws_from_the_surrogate(idata):
     assert abs(float(found["log_evidence"][0]) - LOG_Z) < 4 * float(found["se"][0]) < 0.2
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same(idata, found):
     assert kmc.evidence(idata).equals(found)
 

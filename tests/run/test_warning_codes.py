@@ -74,11 +74,13 @@ def test_the_documentation_has_the_table():
     assert dict(re.findall(r"^\| `([\w-]+)` \| (.+?) \|", text, re.M)) == CODES
 
 
-@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-def test_a_result_has_the_codes_beside_the_sentences(tmp_path):
+def test_a_result_has_the_codes_beside_the_sentences_and_a_warning_ends_in_its_own(tmp_path):
     options = {"dim": 2, "sampler": "random-walk", "draws": 20, "warmup": 5, "chains": 2, "seed": 1}
-    idata = kmc.sample(lambda x: -0.5 * float(x @ x), store=tmp_path / "run.zarr", progress=False, **options)
+    with pytest.warns(kmc.KmcWarning) as shown:
+        idata = kmc.sample(lambda x: -0.5 * float(x @ x), store=tmp_path / "run.zarr", progress=False, **options)
     sentences, found = (json.loads(idata.attrs[name]) for name in ("warnings", "warning_codes"))
     assert "few-tail-draws" in found and len(sentences) == len(found)
+    expected = [f"{sentence} [{code}]" for code, sentence in zip(found, sentences, strict=True)]
+    assert [str(warning.message) for warning in shown] == expected
     assert "effective draws" in sentences[found.index("few-tail-draws")]
     assert kmc.load(tmp_path / "run.zarr").attrs["warning_codes"] == idata.attrs["warning_codes"]
