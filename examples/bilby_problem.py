@@ -6,7 +6,14 @@ Sampled by kmc: ``python examples/bilby_problem.py --help``.
 ``from_bilby`` makes a model from a likelihood and its priors, whose supports become those of the parameters;
 ``to_bilby`` makes a bilby result from the draws, for bilby's plots and tables. The likelihood here is a sine wave in
 noise.
+
+Fifty draws of a run of 2,000 evaluations, which took 14 seconds, through the data:
+
+.. image:: /pictures/bilby_problem.png
+   :alt: Noisy data along a sine wave of three periods, and a narrow bundle of waves through them
 """
+
+# sphinx_gallery_thumbnail_path = 'pictures/bilby_problem.png'
 
 from __future__ import annotations
 
@@ -14,6 +21,7 @@ import argparse
 from typing import Any
 
 import bilby
+import matplotlib.pyplot as plt
 import numpy as np
 
 import kmc
@@ -100,8 +108,15 @@ def main(arguments: list[str] | None = None) -> Any:
     result = to_bilby(idata, priors)
     for name in result.search_parameter_keys:
         print(f"{name:10s} {result.get_one_dimensional_median_and_error_bar(name).string}   truth {TRUTH[name]}")
+    _, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
+    chosen = np.linspace(0, len(result.posterior) - 1, 50).astype(int)
+    for row in result.posterior[list(TRUTH)].iloc[chosen].to_dict("records"):
+        ax.plot(TIMES, wave(TIMES, **row), color="#4a8fa1", alpha=0.2, linewidth=1)
+    ax.plot(TIMES, likelihood.y, ".", color="#22262b")
+    ax.set(xlabel="time", ylabel="signal")
     return result
 
 
 if __name__ == "__main__":
     main()
+    plt.show()

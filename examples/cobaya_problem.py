@@ -5,13 +5,21 @@ Sampled by kmc: ``python examples/cobaya_problem.py --help``.
 
 ``from_cobaya`` makes a model from the result of ``cobaya.model.get_model``: its sampled parameters with the bounds of
 their priors, its posterior, and its derived parameters for each draw. The likelihood is a line through points.
+
+Fifty draws, through the points:
+
+.. image:: /pictures/cobaya_problem.png
+   :alt: Scattered points that rise, and a bundle of lines through them
 """
+
+# sphinx_gallery_thumbnail_path = 'pictures/cobaya_problem.png'
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 from cobaya.model import get_model
 
@@ -78,8 +86,15 @@ def main(arguments: list[str] | None = None) -> Any:
     idata = kmc.sample(target, draws=None, max_evaluations=options.evaluations, seed=1)
     for name, draws in idata.posterior.data_vars.items():
         print(f"{name:10s} {float(draws.mean()):8.3f} +- {float(draws.std()):.3f}")
+    _, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
+    intercept, slope = (idata.posterior[name].values.ravel() for name in ("intercept", "slope"))
+    for k in np.linspace(0, len(slope) - 1, 50).astype(int):
+        ax.plot(X[[0, -1]], intercept[k] + slope[k] * X[[0, -1]], color="#4a8fa1", alpha=0.2, linewidth=1)
+    ax.plot(X, Y, ".", color="#22262b")
+    ax.set(xlabel="x", ylabel="y")
     return idata
 
 
 if __name__ == "__main__":
     main()
+    plt.show()

@@ -13,6 +13,30 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = pytest.mark.filterwarnings("ignore")  # the budgets are small, and the packages have warnings of their own
 
 
+@pytest.fixture(autouse=True)
+def no_window():
+    """Nothing stays open, whatever backend there is."""
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    yield
+    plt.close("all")
+
+
+def drawn():
+    import matplotlib.pyplot as plt
+
+    return len(plt.get_fignums()) == 1 and len(plt.gca().lines) == 51
+
+
+@pytest.mark.parametrize("name", ["alanine_dipeptide", "bilby_problem", "cobaya_problem", "pypesto_problem"])
+def test_the_gallery_has_a_picture_of_what_it_does_not_run(name):
+    path = f"pictures/{name}.png"
+    text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+    assert f"sphinx_gallery_thumbnail_path = '{path}'" in text and f".. image:: /{path}\n   :alt: " in text
+    picture = (EXAMPLES.parent / "docs" / path).read_bytes()
+    assert picture.startswith(b"\x89PNG") and len(picture) < 250_000
+
+
 def example(package):
     pytest.importorskip(package)
     spec = importlib.util.spec_from_file_location(f"{package}_problem", EXAMPLES / f"{package}_problem.py")
@@ -32,7 +56,7 @@ def test_bilby():
     result = module.main(["--evaluations", "400"])
     assert result.search_parameter_keys == list(point) and result.num_likelihood_evaluations <= 400
     assert len(result.posterior) > 0 and np.all(result.posterior["offset"] == 0.0)
-    assert np.all(result.posterior["frequency"].between(2.5, 3.5))
+    assert np.all(result.posterior["frequency"].between(2.5, 3.5)) and drawn()
 
 
 def test_cobaya(capsys):
@@ -44,12 +68,13 @@ def test_cobaya(capsys):
     assert value == pytest.approx(theirs.logpost(point)) and derived["at_two"] == pytest.approx(4.5)
     idata = module.main(["--evaluations", "400"])
     assert set(idata.posterior.data_vars) == set(point) and "slope" in capsys.readouterr().out
+    assert drawn()
 
 
 def test_pypesto():
     module = example("pypesto")
     result = module.main(["--draws", "50"]).sample_result
-    assert result.trace_x.shape == (1, 52, 2)
+    assert result.trace_x.shape == (1, 52, 2) and drawn()
     objective = module.problem().objective
     assert result.trace_neglogpost[0, 7] == pytest.approx(objective(result.trace_x[0, 7]))
     with pytest.raises(KeyError, match="draws"):
