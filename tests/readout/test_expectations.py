@@ -225,7 +225,7 @@ def test_the_evidence_of_noisy_values(noisy):
 
 
 def test_discrete_blobs_make_no_difference(idata, found):
-    """A run with integers beside the log-density has the same draws, and the same read-outs."""
+    """A run with integers beside the log-density has the same draws and read-outs."""
 
     def with_blobs(x):
         return log_density(x), {"sign": int(x[0] > 0), "count": np.array([int(10 * x[1]), 3])}
@@ -233,8 +233,7 @@ def test_discrete_blobs_make_no_difference(idata, found):
     other = kmc.sample(with_blobs, dim=2, draws=None, max_evaluations=2000, seed=1, progress=False)
     assert other["blobs"]["sign"].dtype.kind == "i"
     assert kmc.expectations(other, **FEW).equals(found)
-    assert kmc.evidence(other).equals(kmc.evidence(idata))
-    assert kmc.resample(other, draws=100)["posterior"].equals(kmc.resample(idata, draws=100)["posterior"])
+    assert other["proposals"].equals(idata["proposals"]) and other["surrogate"].equals(idata["surrogate"])
 
 
 def test_a_zarr_tree_gives_the_same(found, idata, tmp_path):
