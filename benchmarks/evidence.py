@@ -82,7 +82,7 @@ def by_bridge(target: Problem, budget: int, seed: int) -> Found:
     y = np.atleast_2d(gaussian.rvs(budget - used))
     at_x = values[:, half:] - gaussian.logpdf(x[:, half:])
     with np.errstate(over="ignore"):
-        at_y = np.clip(gaussian.logpdf(y) - [target.log_density(row) for row in y], -1e3, 1e3)
+        at_y = np.clip([target.log_density(row) for row in y] - gaussian.logpdf(y), -1e3, 1e3)
     blocks = np.array_split(np.arange(at_x.shape[1]), 10), np.array_split(np.arange(len(y)), 10)
 
     def without(i):

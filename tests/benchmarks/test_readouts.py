@@ -1,14 +1,18 @@
 """The tables of the benchmarks of expectations, evidence and small budgets."""
 
+import warnings
+
 import numpy as np
 import pytest
-from evidence import LOG_EVIDENCE, Likelihood, exact
+from evidence import LOG_EVIDENCE, METHODS, Likelihood, exact
 from evidence import table as evidence_table
 from expectations import COLUMNS
 from expectations import table as expectations_table
 from small_budgets import Found, row_of
 from small_budgets import table as small_table
 from targets import problem
+
+import kmc
 
 
 def cells(table, row):
@@ -62,3 +66,10 @@ def test_small_budgets():
     found = cells(small_table(rows), 0)
     assert found["off by 0.3"] == "2" and found["of these silent"] == "1"
     assert found["error of means: largest"] == "0.600" and found["means in 1.96 errors"] == "0.67"
+
+
+def test_bridge_sampling():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kmc.KmcWarning)
+        log_z, se, used, _ = METHODS["bridge"](problem("banana-2d"), 2000, 1)
+    assert used <= 2000 and abs(log_z) < 5 * se < 1.0
