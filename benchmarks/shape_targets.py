@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from further_shapes import further
 from hierarchies import GrowthCurves, LatentPoisson
+from many_dimensions import Informed, LogisticColumns
 from scipy.linalg import toeplitz
 from scipy.special import logsumexp
 from targets import Funnel, StudentT, problem
@@ -358,11 +359,18 @@ class TwoDrivers:
 
 
 class EightSchoolsCentered:
-    """Rubin's eight schools, centered: x = (mu, log tau, theta); mu ~ N(0, 5²), tau ~ half-Cauchy(5)."""
+    """Rubin's eight schools, centered: x = (mu, log tau, theta); mu ~ N(0, 5²), tau ~ half-Cauchy(5). Or others."""
 
-    dim = 10
     effects = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
     errors = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+
+    def __init__(self, others=0):
+        if others:
+            rng = np.random.default_rng(5)
+            self.errors = np.exp(rng.normal(2.0, 0.3, others))
+            self.effects = 3.0 + 4.0 * rng.standard_normal(others) + self.errors * rng.standard_normal(others)
+        self.count = len(self.effects)
+        self.dim = self.count + 2
 
     def __call__(self, x) -> float:
         mu, log_tau, theta = float(x[0]), float(x[1]), x[2:]
@@ -370,7 +378,7 @@ class EightSchoolsCentered:
             return -math.inf
         z, e = (theta - mu) * math.exp(-log_tau), (self.effects - theta) / self.errors
         prior = log_tau - math.log1p(math.exp(2 * log_tau) / 25) - mu * mu / 50
-        return prior - 8 * log_tau - 0.5 * float(z @ z + e @ e)
+        return prior - self.count * log_tau - 0.5 * float(z @ z + e @ e)
 
     def sample(self, rng, n) -> np.ndarray:
         """Independent exact draws (n, d): log tau by quadrature; given it, the rest is Gaussian."""
@@ -389,7 +397,7 @@ class EightSchoolsCentered:
         mu = (precision @ self.effects) / total + rng.standard_normal(n) / np.sqrt(total)
         inner = 1 / tau2 + 1 / self.errors**2
         mean = (mu[:, None] / tau2 + self.effects / self.errors**2) / inner
-        theta = mean + rng.standard_normal((n, 8)) / np.sqrt(inner)
+        theta = mean + rng.standard_normal((n, self.count)) / np.sqrt(inner)
         return np.column_stack([mu, log_tau, theta])
 
 
@@ -462,6 +470,9 @@ def _plain():
     yield "growth-curves-29d", funnels, GrowthCurves(), {}
     for dim in (50, 100):
         yield f"gaussian-{dim}d", "many dimensions", Gaussian(dim), {}
+    yield "informed-100d", "many dimensions", Informed(), {}
+    yield "logistic-100d", "many dimensions", LogisticColumns(), {}
+    yield "schools-60d-centred", "many dimensions", EightSchoolsCentered(58), {}
     for height in (0.3, 1.0):
         yield f"rough-gaussian-5d-{height}", "roughness", Rough(Gaussian(5, 0, 1), height, np.ones(5)), {}
         yield f"rough-banana-2d-{height}", "roughness", Rough(Banana(2), height, [10.0, 1.0]), {}

@@ -27,6 +27,7 @@ from kmc.mcmc.mode_mixture import ModeMixture
 from kmc.mcmc.modes import ModeSearch
 from kmc.mcmc.moves import Move, as_moves, propose_one_of
 from kmc.mcmc.proposal_mixture import SURROGATE_MOVES, ProposalMixture
+from kmc.mcmc.roughness import Pairs
 from kmc.mcmc.schedule import Round, Schedule, default_budget
 from kmc.mcmc.small_budget import burn_in, first_fit
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
@@ -286,6 +287,7 @@ class KernelHMCState:
         self._proposals: list[Proposal] = []
         self._temperings: list[Tempering] = []
         self._probes = np.empty((0, dim))
+        self._pairs: Pairs | None = None  # of close points, evaluated after the probes
 
     def propose(self) -> np.ndarray:
         """The proposals of this sweep that moved, and then the probes; in the first sweep, a cloud around the start."""
@@ -302,7 +304,7 @@ class KernelHMCState:
         if not self._frozen:
             self._proposals = within_trust_region(self._proposals, self._walkers.x, self._trainer.history)
         self._probes = self._new_probes()
-        return np.vstack([requested(self._proposals, self.setup.dim), self._probes])
+        return self._requested
 
     def advance(self, values: np.ndarray) -> Step | None:
         """Decide, learn from the values, and adapt if it is due."""
@@ -313,6 +315,8 @@ class KernelHMCState:
             if self._check is not None:
                 self._gradient_error, self._check = self._check.warn(values[-len(self._check.points) :]), None
             return None
+        if self._pairs is not None:
+            values = self._compare(values)
         n_proposed = len(values) - len(self._probes)
         if self._learning:
             self._learn(values[:n_proposed], values[n_proposed:])
@@ -390,6 +394,7 @@ class KernelHMCState:
         return facts | {
             **surrogate.facts(),
             "noise_sd": surrogate.noise_sd if self.setup.noisy else None,
+            "roughness_sd": 0.0 if self.setup.noisy else surrogate.noise_sd,
             "inner_chain_length": self._moves.longest_chain,
             "run_length": self._moves.longest_chain,  # the old name, for one release
             "leapfrog_step_size": self._moves.inner.step_size,
@@ -476,6 +481,22 @@ class KernelHMCState:
         count = int(self._rng.binomial(len(self._walkers), rate))
         return self._trainer.probes(surrogate, count, self._hot_edge)
 
+    @property
+    def _requested(self) -> np.ndarray:
+        """The points of this sweep: proposals that moved, probes, and close points that tell roughness from misfit."""
+        pairs = () if self._pairs is None else (self._pairs.close,)
+        return np.vstack([requested(self._proposals, self.setup.dim), self._probes, *pairs])
+
+    def _compare(self, values: np.ndarray) -> np.ndarray:
+        """Take the values at the close points, and return the others."""
+        pairs, surrogate, self._pairs = self._pairs, self.mixture.surrogate, None
+        assert pairs is not None and surrogate is not None
+        others, close = np.split(values, [len(values) - len(pairs.close)])
+        self._trainer.compare(pairs, close, surrogate)
+        known = ~np.isnan(close)  # the others belong to another mode
+        self._record(pairs.close[known], close[known])
+        return others
+
     def _learn(self, proposed_values: np.ndarray, probe_values: np.ndarray) -> None:
         """Store the new values, and record how well the surrogate predicted them."""
         points = np.vstack([requested(self._proposals, self.setup.dim), self._probes])
@@ -524,6 +545,7 @@ class KernelHMCState:
         done = False
         if due:
             self._tuner.refit()
+            self._pairs = self._trainer.close_pairs(self.mixture.surrogate)
             done = self._schedule.finish(n, self._round, self._trainer.settled_at)
             done = done or (n >= self._schedule.earliest and self._is_two_modes())
             self._next_round()
@@ -572,7 +594,7 @@ class KernelHMCState:
         """The same points as in the last call of :meth:`propose`."""
         if not self._proposals:
             return self._first_points
-        return np.vstack([requested(self._proposals, self.setup.dim), self._probes])
+        return self._requested
 
     @property
     def _may_seek_modes(self) -> bool:
@@ -621,7 +643,7 @@ class KernelHMCState:
 
     def _freeze(self) -> None:
         """Fix the mixture of moves, and start one walker per chain at states of the coldest ones."""
-        self._frozen, self._sweep = True, 0
+        self._frozen, self._sweep, self._pairs = True, 0, None
         self.warming_up = self._settle > 0
         self._tuner.finish()
         chains = self.setup.chains

@@ -11,6 +11,7 @@ from scipy.linalg import LinAlgWarning
 from kmc.mcmc.history import History
 from kmc.mcmc.probes import Evaluated, probe_points, probes_near
 from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
+from kmc.mcmc.roughness import FIRST, NEXT, Pairs, close_pairs, is_unexplained, roughness_sd
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest
 from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size, free_draws
@@ -19,6 +20,7 @@ from kmc.surrogates.depth import bulk_depth
 from kmc.surrogates.fit import GOOD_FIT, most_gradients
 from kmc.surrogates.terms import TermExpansion
 from kmc.surrogates.transport import IDENTITY, Identity, Transport, find_transport
+from kmc.surrogates.wide_trend import is_wide, values_for_structure
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
 _STARTS = 64  # inner chains used to choose the step size (prototypes) ...
@@ -38,6 +40,7 @@ _HOT_QUANTILE, _PAST_STATES = 0.99, 3.0  # quantile of the states' depths, and n
 _DEEPEST_STATES = 2.0  # ... up to this multiple of the bulk (prototypes)
 _WITH_GRADIENT = 2.0  # times the bulk: deeper values need no gradient (set by hand)
 _LEAST_FIRST, _LEAST_FIRST_PER_DIM = 20, 4  # evaluations before a first fit with gradients (set by hand)
+_NEXT_TRY = 1.2  # times the values of a first fit that failed
 _BESIDE_HIGH = 0.5  # fraction of the probes, if values are noisy (tried: noisy targets)
 
 
@@ -80,7 +83,7 @@ class SurrogateTrainer:
         Evaluations of this run at which a fit last changed the surrogate: more than a twentieth of flattened draws by
         one nat.
     noise_sd : float
-        Noise of the values by the last fit; 0 before the first, and if they are exact.
+        Noise of the values by the last fit, or the roughness of exact ones; 0 before the first, and if they are smooth.
     transport : Transport
         Coordinates without the funnel that was found, if any. Depths are those of the density there.
     """
@@ -106,6 +109,8 @@ class SurrogateTrainer:
         self._noisy, self._top = noisy, -np.inf
         self._known_levels: tuple[Transport, np.ndarray] = (IDENTITY, np.empty(0))
         self.dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
+        self._failed_at = 0  # evaluations at the last fit that failed ...
+        self._compared_at = 0  # ... and at the last pairs of close points
         self._cloud = np.empty((0, dim))
         self._visits: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
@@ -129,8 +134,13 @@ class SurrogateTrainer:
         return needed & (np.cumsum(needed) <= missing)
 
     def ready_early(self, needed: int) -> bool:
-        """Whether gradients already make up for the values missing to a first fit, which needs so many values."""
+        """Whether a first fit, which needs so many values, may succeed with fewer.
+
+        Gradients make up for missing values, and in many dimensions the posterior may be simple enough.
+        """
         gradients, n = self.history.gradients, len(self.history)
+        if gradients is None and is_wide(self.dim):
+            return n >= max(values_for_structure(self.dim), _NEXT_TRY * self._failed_at)
         if gradients is None or n < _LEAST_FIRST_PER_DIM * self.dim + _LEAST_FIRST:
             return False
         return n + self.dim * int(np.sum(~np.isnan(gradients[:, 0]))) >= needed
@@ -230,6 +240,19 @@ class SurrogateTrainer:
             points = np.vstack([points, probes_near(known, excess, near, rng=self._rng)])
         return surrogate.back(points)
 
+    def close_pairs(self, surrogate: Surrogate | None) -> Pairs | None:
+        """Pairs of close points that can tell roughness from misfit; None where there is nothing to tell."""
+        due = self.n_own >= max(FIRST, NEXT * self._compared_at)
+        if surrogate is None or self._noisy or not due or not is_unexplained(surrogate):
+            return None
+        shallow = np.flatnonzero(self.top - self._levels() < surrogate.edge)
+        rng = np.random.default_rng(len(self.history))  # its own: pairs do not change other random choices
+        return close_pairs(surrogate, self.history.x[shallow], self.history.log_density[shallow], rng=rng)
+
+    def compare(self, pairs: Pairs, values: np.ndarray, surrogate: Surrogate) -> None:
+        """Estimate the roughness from values (k,) at the close points; the next fit allows for it."""
+        self.noise_sd, self._compared_at = roughness_sd(pairs, values, surrogate.loo_sd), self.n_own
+
     def tempering_edge(self) -> float:
         """The depth beyond which hot walkers are pulled back: that of all but 1 % of the recent states."""
         bulk = bulk_depth(self.dim)
@@ -249,6 +272,7 @@ class SurrogateTrainer:
         try:
             surrogate = self._in_best_coordinates(states, previous)
         except np.linalg.LinAlgError:
+            self._failed_at = len(x)
             return previous
         self.n_fits += 1
         self.transport = surrogate.transport
@@ -273,7 +297,8 @@ class SurrogateTrainer:
             if surrogate.error_sd < GOOD_FIT:
                 return surrogate
         x, values, transport = self.history.x, self.history.log_density, self.transport
-        if self.history.gradients is None or len(x) >= values_needed(self.dim):  # fewer values cannot tell a funnel
+        few = self.history.gradients is not None or is_wide(self.dim)
+        if not few or len(x) >= values_needed(self.dim):  # fewer values cannot tell a funnel
             transport = find_transport(x, values, states, current=transport, noise_sd=self.noise_sd, noisy=self._noisy)
         surrogate = self._fit_in(transport, states, previous)
         if isinstance(transport, Identity) or surrogate.error_sd < GOOD_FIT or self._noisy:
@@ -314,6 +339,7 @@ class SurrogateTrainer:
                 transport=transport,
                 gradients=self.history.gradients,
                 only_terms=only_terms,
+                roughness_sd=0.0 if self._noisy else self.noise_sd,
             )
 
     def _changed(self, surrogate: Surrogate, states: np.ndarray, mixture: ProposalMixture) -> float:

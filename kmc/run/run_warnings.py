@@ -35,6 +35,7 @@ THOROUGH_TAIL_ESS = 1000.0  # with so many draws from the tails, no warning that
 LEAST_SHARE_FROM_NECKS = 0.5  # acceptance from a tail relative to the overall one, if a funnel was found: eight schools
 LARGEST_LOO = 1.0  # nats
 LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
+ROUGH = 0.45  # nats of roughness: it costs a quarter of the acceptance
 MANY_NONFINITE = 0.01  # of all evaluations
 LEAST_MASS = 0.02  # smallest mass of a mode, by the surrogate, that must be visited
 MASS_ERROR = 0.15  # fraction of all draws, and
@@ -91,8 +92,8 @@ class FinishedRun:
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the values' noise; 0 if they are exact."""
-        return self.facts.get("noise_sd") or 0.0
+        """Standard deviation of the values' noise, or of the roughness of exact ones; 0 if they are smooth."""
+        return self.facts.get("noise_sd") or self.facts.get("roughness_sd") or 0.0
 
 
 def run_warnings(run: FinishedRun) -> dict[str, str]:
@@ -252,6 +253,12 @@ def _about_surrogate(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
         )
     if facts.get("noisy"):
         return said
+    if run.noise_sd > ROUGH:
+        said["rough-values"] = (
+            f"The log-density is rough: between close points it varies by {run.noise_sd:.1f} nats (sd) more than any "
+            f"smooth function, so that at most {attainable_acceptance(run.noise_sd):.0%} of the proposals are "
+            "accepted; tighten the tolerance of a solver, or round and interpolate less. The draws are right."
+        )
     if "surrogate_wall" in facts and found["acceptance"] < FEWEST_ACCEPTED_CHAINS:
         said["wall"] = (
             f"The density is zero at {facts['surrogate_wall_share']:.0%} of the evaluations near the bulk: the "

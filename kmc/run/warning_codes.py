@@ -20,6 +20,7 @@ CODES: dict[str, str] = {
     "both-ends": "draws lie at both ends of an interval: perhaps an angle",
     "stuck-chain": "a chain stayed in one state for much longer than its acceptance explains",
     "loud-noise": "the noise of the log-density is too large",
+    "rough-values": "the log-density has bumps that no surrogate can follow: a loose tolerance, or few digits",
     "unused-history": "the given history is of another function and was not used",
     "no-surrogate": "no surrogate was fitted",
     "failed-fits": "some fits of the given estimator failed",

@@ -31,6 +31,7 @@ from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.trend import FLATTEST, Trend, fit_trend
 from kmc.surrogates.walls import learn_wall
 from kmc.surrogates.whitening import Whitening, whiten_states
+from kmc.surrogates.wide_trend import is_wide, terms_of, values_for, values_for_any, values_for_structure
 
 # Settings of the fit. "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were
 # set by hand.
@@ -80,7 +81,8 @@ class FitOptions:
     target_loo_sd : float
         Leave-one-out sd, in nats and beyond the noise, that is good enough.
     max_values : int
-        Values kept for a fit; a quarter of them are the largest old residuals.
+        Values kept for a fit; a quarter of them are the largest old residuals. In more than 53 dimensions 1.3 for each
+        term of a quadratic are kept, if that is more.
     bandwidths : tuple of float
         Candidates, in median distances between centers; infinity means polynomials of degree four, which are not used
         for noisy values: noise hides the differences between wide kernels.
@@ -126,6 +128,7 @@ class _Task(NamedTuple):
     levels: np.ndarray | None  # (l,) of the chains' recent states
     gradients: np.ndarray | None = None  # (n, d) of the log-density; rows of NaN where they are not known
     only_terms: bool = False
+    roughness_sd: float = 0.0  # of exact values
     # Set together with the depths:
     depth: np.ndarray = np.empty(0)  # (n,) below the top
     edge: float = 0.0
@@ -139,8 +142,8 @@ class _Task(NamedTuple):
 
     @property
     def noise(self) -> float:
-        """The sd of the noise."""
-        return self.noise_sd or 0.0
+        """The sd of noise or roughness, below which no error need be."""
+        return self.noise_sd or self.roughness_sd
 
     def with_depths(self, smooth: np.ndarray, noise_sd: float | None) -> _Task:
         """A copy with depths, edge and top from values (n,) without their noise."""
@@ -165,7 +168,7 @@ class _Weighted(NamedTuple):
 def values_needed(dim: int) -> int:
     """Evaluations before a first fit makes sense: enough to determine a quadratic."""
     least, each = _LEAST_VALUES
-    return int(max(each * dim + least, _VALUES_PER_TERM * _quadratics(dim)))
+    return int(max(each * dim + least, _VALUES_PER_TERM * terms_of(dim)))
 
 
 def fit_surrogate(
@@ -181,6 +184,7 @@ def fit_surrogate(
     transport: Transport = IDENTITY,
     gradients: np.ndarray | None = None,
     only_terms: bool = False,
+    roughness_sd: float = 0.0,
 ) -> Surrogate:
     """Fit a surrogate to evaluated points.
 
@@ -210,6 +214,10 @@ def fit_surrogate(
     only_terms : bool
         Whether to try products of few coordinates and their exponentials alone (:mod:`kmc.surrogates.terms`).
 
+    roughness_sd : float
+        For exact values, the sd of differences that no smooth function can follow (:mod:`kmc.mcmc.roughness`): the
+        fit is then not improved beyond it.
+
     Raises
     ------
     LinAlgError
@@ -228,7 +236,7 @@ def fit_surrogate(
         positive = np.isfinite(log_density)
         x, log_density = x[positive], log_density[positive]
         gradients = None if gradients is None else gradients[positive]
-    task = _Task(x, log_density, states, options, rng, previous, levels, gradients, only_terms)
+    task = _Task(x, log_density, states, options, rng, previous, levels, gradients, only_terms, roughness_sd)
     surrogate = _fit_noisy(task) if noisy else _fit(task.with_depths(log_density, None))
     return replace(surrogate, transport=transport).with_wall(wall)
 
@@ -246,15 +254,24 @@ def _fit(task: _Task) -> Surrogate:
     """A surrogate of the values, weighted by depth."""
     previous = task.previous
     keep = _chosen(task)
-    whitening = previous.whitening if previous and previous.error_sd < GOOD_FIT else whiten_states(task.states)
+    whitening = previous.whitening if previous and previous.error_sd < GOOD_FIT else _by_states(task.states)
     first = _fit_in(whitening, task, keep)
-    if task.only_terms or first.error_sd < max(GOOD_FIT, _FOUND_LITTLE * beyond_noise(first.trend_sd, first.noise_sd)):
+    found = first.error_sd < max(GOOD_FIT, _FOUND_LITTLE * beyond_noise(first.trend_sd, first.noise_sd))
+    if found or task.only_terms or is_wide(task.x.shape[1]):  # with many terms, each fit takes long
         return first
     # The kernel found almost no structure: take coordinates and metric from the shallow half alone, then fit the whole.
     afresh = task._replace(previous=None)
     narrow = _fit_in(whiten_states(task.states), afresh._replace(edge=_SHALLOW * task.edge), keep)
     again = _fit_in(narrow.whitening, afresh, keep, metric=narrow.expansion.metric)
     return min(first, again, key=lambda s: s.loo_sd)
+
+
+def _by_states(states: np.ndarray) -> Whitening:
+    """Whitening by states; in many dimensions without correlations, which hide a simple structure (some are noise)."""
+    if is_wide(states.shape[1]):
+        spread = states.std(axis=0)
+        return Whitening.of(states.mean(axis=0), np.diag(1.0 / np.where(spread > 0, spread, 1.0)))
+    return whiten_states(states)
 
 
 def _depth_of_enough(x: np.ndarray, depth: np.ndarray, gradients: np.ndarray | None) -> float:
@@ -267,7 +284,9 @@ def _depth_of_enough(x: np.ndarray, depth: np.ndarray, gradients: np.ndarray | N
     finite = np.sort(depth[unique][np.isfinite(depth[unique])])
     if len(finite) < 2:
         raise np.linalg.LinAlgError("a fit needs two distinct points of positive density")
-    enough = max(values_needed(dim) // 2, int(_HEAVY_PER_TERM * _quadratics(dim)))
+    enough = max(values_needed(dim) // 2, int(_HEAVY_PER_TERM * terms_of(dim)))
+    if is_wide(dim) and len(finite) < values_for_any(dim):  # too few for any quadratic: those near the bulk count
+        enough = values_for_structure(dim)
     if gradients is None:
         return float(finite[min(len(finite), enough) - 1])
     known = unique[np.isfinite(depth[unique])]
@@ -276,14 +295,10 @@ def _depth_of_enough(x: np.ndarray, depth: np.ndarray, gradients: np.ndarray | N
     return float(finite[min(int(np.searchsorted(counts, enough)), len(finite) - 1)])
 
 
-def _quadratics(dim: int) -> int:
-    """Number of terms of a quadratic."""
-    return 1 + dim + dim * (dim + 1) // 2
-
-
 def _chosen(task: _Task) -> np.ndarray:
     """Indices of distinct points with sufficient weight; at most ``max_values``, including the worst known ones."""
-    x, depth, edge, most, previous = task.x, task.depth, task.edge, task.options.max_values, task.previous
+    x, depth, edge, previous = task.x, task.depth, task.edge, task.previous
+    most = max(task.options.max_values, values_for(x.shape[1]) if is_wide(x.shape[1]) else 0)
     distinct = np.arange(len(x)) if task.noisy else np.unique(x, axis=0, return_index=True)[1]
     useful = distinct[depth_weights(depth[distinct], edge) > NEGLIGIBLE]
     if len(useful) <= most:
@@ -322,7 +337,7 @@ def _fit_in(whitening: Whitening, task: _Task, keep: np.ndarray, *, metric: np.n
         edge=task.edge,
         ceiling=ceiling,
         top=task.top,
-        noise_sd=_noise_sd(data, expansion) if task.noisy and isinstance(expansion, Expansion) else 0.0,
+        noise_sd=_noise_sd(data, expansion) if task.noisy and isinstance(expansion, Expansion) else task.roughness_sd,
     )
     return _repaired(surrogate, data, task)
 
@@ -435,6 +450,8 @@ def _known_metrics(whitening: Whitening, previous: Surrogate | None) -> list[np.
 
 def _polynomial_metrics(data: Data, whitening: Whitening, task: _Task) -> Iterator[np.ndarray]:
     """Metrics of quartic polynomials, which are expensive: from the values of the fit, and from many deeper ones."""
+    if is_wide(task.x.shape[1]):  # no number of values that is affordable determines them
+        return
     yield polynomial_metric(data.z, data.residual, data.weights, rng=task.rng)
     edge = _DEEPER * task.edge
     weights = depth_weights(task.depth, edge)
@@ -533,7 +550,7 @@ def _in_coordinates(terms: Terms, old: Whitening, new: Whitening) -> Terms:
 def _found_terms(data: Data, whitening: Whitening, task: _Task) -> TermExpansion | None:
     """The expansion in the best terms of coordinates u; None for noisy or too few values, or if there are gradients."""
     (n, dim), weights = data.z.shape, data.weights
-    if data.noisy or np.inf not in task.options.bandwidths or n < _VALUES_PER_QUADRATIC * _quadratics(dim):
+    if data.noisy or np.inf not in task.options.bandwidths or n < _VALUES_PER_QUADRATIC * terms_of(dim):
         return None
     u = whitening.back(data.z)
     center = weights @ u

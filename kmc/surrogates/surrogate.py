@@ -43,7 +43,7 @@ class Surrogate(InCoordinates):
     top : float
         The highest value, of the density of u; for noisy values, without noise.
     noise_sd : float
-        Estimated sd of the noise of the values; 0 if they are exact.
+        Estimated sd of the noise of the values, or of the roughness of exact ones; 0 if they are smooth.
     transport : Transport
         Between the user's coordinates x and u.
     wall : Wall, optional
@@ -65,7 +65,7 @@ class Surrogate(InCoordinates):
 
     @property
     def error_sd(self) -> float:
-        """``loo_sd`` without the noise of the values."""
+        """``loo_sd`` without the noise or roughness of the values."""
         return beyond_noise(self.loo_sd, self.noise_sd)
 
     @cached_property

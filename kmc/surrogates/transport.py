@@ -12,7 +12,7 @@ Statistical Science 22, found from the evaluations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -23,6 +23,7 @@ from kmc.surrogates.depth import NEGLIGIBLE, bulk_depth, depth_weights
 from kmc.surrogates.noise import beyond_noise, highest
 from kmc.surrogates.tails import heavy_tails
 from kmc.surrogates.trend import quadratic_features
+from kmc.surrogates.wide_trend import is_wide, some_of
 
 # "Tried" is docs/what-was-tried.md, funnels; others were set by hand.
 _LARGEST_LOG_SCALE = 10.0  # beyond it scales no longer change
@@ -41,6 +42,7 @@ _STEPS_OF_SLOPE = 2.0  # slopes are rounded to multiples of 1 / 2 (tried: halves
 _DEPTH = 2.0  # times the bulk: deeper values are not used
 _MOST_POINTS = 600  # with which slopes are refined
 _LARGEST_DIM = 12  # for refined slopes
+_MOST_DRIVERS = 3  # of funnels with moving centers, in many dimensions
 _EVALUATIONS = 15  # of the least squares
 _LEAST_SPARE = 1e-3  # smallest fraction of spare values in generalized cross-validation
 _JITTER = 1e-9  # relative to the mean eigenvalue, in the normal equations
@@ -169,8 +171,7 @@ def find_transport(
         now = plain
     best = now
     for around in (_fixed, _moving) if x.shape[1] > 2 else (_fixed,):
-        guesses = [_Misfit.of(funnel, x, log_density, noise=noise) for funnel in around(states)]
-        guess = min(guesses, key=lambda m: m.sd)
+        guess = _best_guess(around(states), x, log_density, noise=noise)
         if guess.sd < _PROMISE * best.sd:
             found = _Misfit.of(_refined(guess, states), x, log_density, noise=noise)
             better = min(guess, found, key=lambda m: m.sd)
@@ -180,13 +181,26 @@ def find_transport(
                 best = better
         if best.sd < _CURVED:
             break
-    if best is plain and not noisy:
+    if best is plain and not noisy and not is_wide(x.shape[1]):
         tails = [
             _Misfit.of(tail, x, log_density, noise=noise)
             for tail in heavy_tails(plain.x, plain.log_density, plain.weights, states=states)
         ]
         best = min([m for m in tails if m.sd < _GAIN * plain.sd], key=lambda m: m.sd, default=plain)
     return best.transport
+
+
+def _best_guess(guesses: Iterator[Funnel], x: np.ndarray, log_density: np.ndarray, *, noise: _Noise) -> _Misfit:
+    """The one that is closest to a quadratic; in many dimensions, to one without products of two coordinates."""
+    if not is_wide(x.shape[1]):
+        return min((_Misfit.of(funnel, x, log_density, noise=noise) for funnel in guesses), key=lambda m: m.sd)
+    alone = (_Misfit.of(funnel, x, log_density, noise=noise, features=_squares) for funnel in guesses)
+    return _Misfit.of(min(alone, key=lambda m: m.sd).transport, x, log_density, noise=noise)
+
+
+def _squares(z: np.ndarray) -> np.ndarray:
+    """(n, 1 + 2 d): 1, z_i and z_i²."""
+    return np.hstack([np.ones((len(z), 1)), z, z**2])
 
 
 class _Noise(NamedTuple):
@@ -207,28 +221,44 @@ class _Misfit:
     sd: float
 
     @classmethod
-    def of(cls, transport: Transport, x: np.ndarray, log_density: np.ndarray, *, noise: _Noise) -> _Misfit:
+    def of(
+        cls,
+        transport: Transport,
+        x: np.ndarray,
+        log_density: np.ndarray,
+        *,
+        noise: _Noise,
+        features: Callable[[np.ndarray], np.ndarray] = quadratic_features,
+    ) -> _Misfit:
+        """In what the features span, which is all quadratics, or a part of them."""
         values = log_density - transport.log_jacobian(x)
         top = highest(values) if noise.noisy else values.max()
         weights = depth_weights(top - values, _DEPTH * bulk_depth(x.shape[1]))
-        rows = weights > NEGLIGIBLE
+        rows = some_of(np.flatnonzero(weights > NEGLIGIBLE), x.shape[1])
         x, log_density, weights = x[rows], log_density[rows], weights[rows] / weights[rows].sum()
-        sd = float(np.linalg.norm(_residuals(transport, x, log_density, weights=weights)))
-        spare = 1.0 - (quadratic_features(x[:1]).size + transport.size) * np.sum(weights**2)
+        sd = float(np.linalg.norm(_residuals(transport, x, log_density, weights=weights, features=features)))
+        spare = 1.0 - (features(x[:1]).size + transport.size) * np.sum(weights**2)
         sd = beyond_noise(sd / max(spare, _LEAST_SPARE), noise.sd)  # by generalized cross-validation
         return cls(transport, x, log_density, weights, sd)
 
 
-def _residuals(transport: Transport, x: np.ndarray, log_density: np.ndarray, *, weights: np.ndarray) -> np.ndarray:
-    """Weighted residuals (n,) of the least-squares quadratic in the coordinates of a transport."""
+def _residuals(
+    transport: Transport,
+    x: np.ndarray,
+    log_density: np.ndarray,
+    *,
+    weights: np.ndarray,
+    features: Callable[[np.ndarray], np.ndarray] = quadratic_features,
+) -> np.ndarray:
+    """Weighted residuals (n,) of the least-squares combination of features in the coordinates of a transport."""
     u, values = transport(x), log_density - transport.log_jacobian(x)
     scale = u.std(axis=0)
-    features = quadratic_features((u - u.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
+    design = features((u - u.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
     root = np.sqrt(weights)
-    features, values = root[:, None] * features, root * values
-    gram = features.T @ features
+    design, values = root[:, None] * design, root * values
+    gram = design.T @ design
     gram[np.diag_indices_from(gram)] += _JITTER * np.trace(gram) / len(gram)
-    return values - features @ linalg.solve(gram, features.T @ values, assume_a="pos", check_finite=False)
+    return values - design @ linalg.solve(gram, design.T @ values, assume_a="pos", check_finite=False)
 
 
 def _fixed(states: np.ndarray) -> Iterator[Funnel]:
@@ -240,10 +270,18 @@ def _fixed(states: np.ndarray) -> Iterator[Funnel]:
 def _moving(states: np.ndarray) -> Iterator[Funnel]:
     """The same for each driver, around the location from which the states have the smallest distances."""
     moving = np.flatnonzero(np.ptp(states, axis=0) > 0)
-    for driver in moving:
+    drivers = moving
+    if is_wide(states.shape[1]):  # d² guesses would take minutes
+        drivers = sorted(moving, key=lambda driver: _size(_guess(states, int(driver), None), states))[:_MOST_DRIVERS]
+    for driver in drivers:
         others = [_guess(states, int(driver), int(location)) for location in moving if location != driver]
         if others:
-            yield min(others, key=lambda funnel: float(np.sum(np.log(funnel(states).std(axis=0) + 1e-300))))
+            yield min(others, key=lambda funnel: _size(funnel, states))
+
+
+def _size(funnel: Funnel, states: np.ndarray) -> float:
+    """The log-volume of the states' box in the coordinates of a funnel."""
+    return float(np.sum(np.log(funnel(states).std(axis=0) + 1e-300)))
 
 
 def _guess(states: np.ndarray, driver: int, location: int | None) -> Funnel:

@@ -8,7 +8,9 @@ import numpy as np
 from scipy import linalg
 
 from kmc.linalg import RidgePath, ridge_path
+from kmc.surrogates.low_rank import fit_structured
 from kmc.surrogates.slopes import Slopes
+from kmc.surrogates.wide_trend import is_wide, terms_of, values_for_any, wide_ridge
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
 DOFS = (1.0, 2.0, 4.0, 8.0)  # candidates for degrees of freedom (prototypes)
@@ -21,6 +23,7 @@ _RIDGES = np.logspace(-8, 2, 21)  # candidates, by leave-one-out (prototypes)
 _EXACT_RIDGES = np.logspace(-14, 2, 33)  # the same by generalized cross-validation (tried: Gaussian 50-d)
 _SPARE, _LEAST_SPARE = 0.05, 5.0  # fraction and number of values beyond those that determine a quadratic
 _EXACT = 1e-3  # relative to the values' sd: with a smaller error they are certainly quadratic
+_POOR_STRUCTURE = 3.0  # nats of held-out error, with which a structured quadratic is no use
 _ITERATIONS = 20  # of Gauss-Newton
 _DAMPING, _LEAST_DAMPING = 1e-3, 1e-9  # at first, and at least
 _LESS, _MORE = 0.2, 10.0  # factors on the damping after a good step and a bad one
@@ -54,7 +57,7 @@ def fit_trend(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, slopes: Slop
         Known gradients; only the Gaussian is fitted to them, too.
     """
     gaussian = fit_gaussian(z, y, weights, slopes=slopes)
-    if gaussian.residual_sd < _GAUSSIAN or len(z) < 2 * quadratic_features(z[:1]).shape[1]:
+    if gaussian.residual_sd < _GAUSSIAN or len(z) < 2 * terms_of(z.shape[1]) or is_wide(z.shape[1]):
         return gaussian
     student = min((fit_student(z, y, weights, dof=dof) for dof in DOFS), key=lambda t: t.residual_sd)
     heavy = student.residual_sd < min(_HEAVY * gaussian.residual_sd, _HEAVY_MOST)
@@ -64,11 +67,13 @@ def fit_trend(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, slopes: Slop
 def fit_gaussian(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, slopes: Slopes | None = None) -> Trend:
     """Least squares on the quadratics, shrunk towards the standard normal by a ridge chosen by leave-one-out.
 
-    Leave-one-out is that of the values.
+    Leave-one-out is that of the values. In many dimensions the ridge is chosen by held-out values instead.
     """
     d = z.shape[1]
-    features = quadratic_features(z)[:, 1:]
     target = y + 0.5 * np.einsum("ij,ij->i", z, z)
+    if is_wide(d) and not slopes:
+        return _of_coefficients(_wide_coefficients(z, target, weights), _Values(z, y, weights))
+    features = quadratic_features(z)[:, 1:]
     features, target = features - weights @ features, target - weights @ target
     matrix, right = (weights[:, None] * features).T @ features, (weights * target) @ features
     gradients = None
@@ -80,9 +85,23 @@ def fit_gaussian(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, slopes: S
     loo = weights @ path.leave_one_out(features, target, weights, _RIDGES) ** 2
     best = float(_RIDGES[np.argmin(loo)])
     exact = _exact(path, features, target=target, weights=weights, gradients=gradients)
-    solution = path.coefficients(best if exact is None else exact)
-    linear, quadratic = solution[:d], symmetric(solution[d:], d)
-    return _completed(np.eye(d) - 2.0 * quadratic, linear, _Values(z, y, weights))
+    return _of_coefficients(path.coefficients(best if exact is None else exact), _Values(z, y, weights))
+
+
+def _wide_coefficients(z: np.ndarray, target: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The better of a structured and of any quadratic, by held-out values; LinAlgError if there are too few values."""
+    structured = fit_structured(z, target, weights)
+    known = np.sqrt(weights @ (target - weights @ target) ** 2)
+    if len(z) < values_for_any(z.shape[1]):
+        if structured.error > max(_POOR_STRUCTURE, _EXACT * known):
+            raise linalg.LinAlgError("too few values for a quadratic that is not a diagonal plus a matrix of low rank")
+        return structured.coefficients
+    if structured.error < _EXACT * known:
+        return structured.coefficients
+    features = quadratic_features(z)[:, 1:]
+    features -= weights @ features
+    solution, error = wide_ridge(features, target - weights @ target, weights)
+    return solution if error < structured.error else structured.coefficients
 
 
 class _Rows(NamedTuple):
@@ -178,8 +197,14 @@ def depth(q: np.ndarray, dof: float, dim: int) -> np.ndarray:
 
 def quadratic_features(z: np.ndarray) -> np.ndarray:
     """(n, 1 + d + d(d+1)/2): 1, z_i and z_i z_j, i <= j."""
-    i, j = np.triu_indices(z.shape[1])
-    return np.hstack([np.ones((len(z), 1)), z, z[:, i] * z[:, j]])
+    n, d = z.shape
+    out = np.empty((n, terms_of(d)))
+    out[:, 0], out[:, 1 : 1 + d] = 1.0, z
+    end = 1 + d
+    for i in range(d):
+        begin, end = end, end + d - i
+        np.multiply(z[:, i : i + 1], z[:, i:], out=out[:, begin:end])
+    return out
 
 
 def quadratic_gradients(z: np.ndarray) -> np.ndarray:
@@ -200,6 +225,12 @@ class _Values(NamedTuple):
     z: np.ndarray  # (n, d)
     y: np.ndarray  # (n,)
     weights: np.ndarray  # (n,)
+
+
+def _of_coefficients(solution: np.ndarray, values: _Values) -> Trend:
+    """The Gaussian trend with these coefficients of z_i and z_i z_j (p - 1,), beside those of a standard normal."""
+    d = values.z.shape[1]
+    return _completed(np.eye(d) - 2.0 * symmetric(solution[d:], d), solution[:d], values)
 
 
 def _completed(precision: np.ndarray, linear: np.ndarray, values: _Values) -> Trend:

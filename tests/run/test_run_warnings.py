@@ -245,6 +245,18 @@ def test_noise_is_not_held_against_the_surrogate_nor_the_proposals():
     assert "misses the log-density by 1.2 nats" in about_noise(NOISY | {"surrogate_loo_sd": 1.6})["poor-surrogate"]
 
 
+def test_roughness_is_named_where_it_costs_acceptance():
+    """Attainable: erfc(.7 / 2) = .62; it explains the surrogate's error, as noise does."""
+    said = say(facts=FITTED | {"roughness_sd": 0.7, "surrogate_loo_sd": 1.2})
+    assert list(said) == ["rough-values"]
+    assert "by 0.7 nats" in said["rough-values"] and "at most 62% of the proposals" in said["rough-values"]
+    assert say(facts=FITTED | {"roughness_sd": 0.3}) == {}
+    assert list(say(facts=FITTED | {"roughness_sd": 0.7, "surrogate_loo_sd": 1.5})) == [
+        "poor-surrogate",
+        "rough-values",
+    ]
+
+
 @pytest.mark.parametrize(("acceptance", "said"), [(0.3, ["wall", "low-acceptance"]), (0.5, [])])
 def test_a_wall_that_costs_acceptance_is_named_with_the_supports_that_remove_it(acceptance, said):
     facts = FITTED | {"surrogate_wall": "x[0] > 0.01", "surrogate_wall_share": 0.31}

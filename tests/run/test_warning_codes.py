@@ -30,6 +30,7 @@ CASES = {
     "both-ends": {"ends": [AtBothEnds("phase", 0.0, 6.0, True)]},
     "stuck-chain": {"stay": 12.0},
     "loud-noise": {"facts": NOISY | {"noise_sd": 2.0}},
+    "rough-values": {"facts": FITTED | {"roughness_sd": 0.7}},
     "unused-history": {"facts": FITTED | {"n_history": 0}},
     "no-surrogate": {"facts": {}},
     "failed-fits": {"facts": TWICE_FAILED},
