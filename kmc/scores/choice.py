@@ -2,7 +2,7 @@
 
 The candidates are compared by the held-out score-matching objective of fits in a few kernel sections, with some of the
 samples. This takes about as long as one fit. Samples at landmarks are not among those that judge, as sections have
-their largest curvature at their own center.
+their largest curvature at their own center. Open base densities have shrunk covariances (:mod:`kmc.scores.shrinkage`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from kmc.checks import is_number
 from kmc.kernels import Kernel
 from kmc.linalg import eigen_whitening
 from kmc.scores.densities import fit_base
+from kmc.scores.shrinkage import shrunk
 from kmc.scores.sums import Samples
 from kmc.selection import kernel_candidates, listed
 
@@ -104,7 +105,8 @@ def _all(given, names, samples, median, factors):
     bases = []
     for base in BASES if "base" in names else listed("base", given.base):
         try:
-            bases.append((base, fit_base(base, samples.x, samples.weights)))
+            density = fit_base(base, samples.x, samples.weights)
+            bases.append((base, shrunk(density, samples.x, samples.weights) if "base" in names else density))
         except ValueError:
             if "base" not in names or base == FIXED["base"]:
                 raise
