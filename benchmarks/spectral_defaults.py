@@ -65,8 +65,32 @@ class OnAGrid:
         other = np.append(0.0, Normal(self.normal).eigenvalues(count)) if self.normal else np.zeros(1)
         return np.sort(np.add.outer(grid, other).ravel())[1 : count + 1]
 
+    def slowest_function(self, x: np.ndarray) -> np.ndarray:
+        """The first eigenfunction that is not constant at the rows of x, (n,), of mean zero and variance one."""
+        low = np.array([a for a, _ in self.box])
+        cell = np.clip(((x - low) / self._widths()).astype(int), 0, self.cells - 1)
+        return self._slowest[tuple(cell.T)]
+
+    @cached_property
+    def _slowest(self):
+        ground = np.exp(-0.5 * self._heights().ravel())
+        modes = eigsh(self._generator, 2, sigma=self._shift)[1]
+        values = np.where(ground > 1e-7, modes[:, np.argmin(np.abs(ground @ modes))] / ground, 0.0)
+        p = ground**2 / np.sum(ground**2)
+        values -= p @ values
+        return (values / np.sqrt(p @ values**2)).reshape([self.cells] * len(self.box))
+
     @cached_property
     def _spectrum(self):
+        found = eigsh(self._generator, 12, sigma=self._shift, return_eigenvectors=False)
+        return np.sort(found)[1:]
+
+    @property
+    def _shift(self):
+        return -1e-6 / self._widths().max() ** 2
+
+    @cached_property
+    def _generator(self):
         """Finite volumes: a reversible generator, with rates exp((V_i - V_j) / 2) / h² between neighbors."""
         v, numbers = self._heights(), np.arange(self.cells ** len(self.box)).reshape([self.cells] * len(self.box))
         size = v.size
@@ -77,8 +101,7 @@ class OnAGrid:
             off = sparse.csr_array((np.full(len(a), -1 / width**2), (a, b)), shape=(size, size))
             out = np.bincount(a, np.exp(-rise), size) + np.bincount(b, np.exp(rise), size)
             matrix = matrix + off + off.T + sparse.dia_array((out[None] / width**2, [0]), shape=(size, size))
-        found = eigsh(matrix.tocsc(), 12, sigma=-1e-3 / self._widths().max() ** 2 * 1e-3, return_eigenvectors=False)
-        return np.sort(found)[1:]
+        return matrix.tocsc()
 
     def _widths(self):
         return np.array([(b - a) / self.cells for a, b in self.box])

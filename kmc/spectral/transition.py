@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from kmc.arrays import to_numpy
 from kmc.bases import Basis
 from kmc.checks import Seed, as_generator, check_count
 from kmc.errors import warn
@@ -84,7 +85,8 @@ class TransitionOperator(TransitionFunctions):
         Number of functions in the span of the ``n_basis`` sections that are linearly independent to working precision.
     cv_results_ : dict of ndarray
         The candidates (bandwidth, regularization) and their held-out VAMP-2 ``score``; empty if there was nothing to
-        choose. Of those within a standard error of the best, the one whose first mode has the largest score is chosen.
+        choose. Of those whose first mode has a score within a standard error of the best one's, the one with the
+        largest score is chosen.
     n_features_in_ : int
 
     Notes
@@ -211,7 +213,7 @@ class TransitionOperator(TransitionFunctions):
         basis = selected.candidate.basis
         if not isinstance(source.x, list) or not all(hasattr(x, "shape") for x in source.x):
             return selected
-        trajectories = [np.asarray(x, dtype=float) for x in source.x]
+        trajectories = [to_numpy(x).astype(float, copy=False) for x in source.x]
         if ends is None:
             ends = tuple(np.array([x[row] for x in trajectories if len(x)]) for row in (0, -1))
         moved = drift(basis, selected.modes, *ends)
@@ -244,7 +246,7 @@ class TransitionOperator(TransitionFunctions):
         """The data as trajectories, the number of rows between the states of a pair, and these states if given."""
         refuse_two(X)
         if y is None or np.asarray(y).ndim < 2:
-            return open_source(self, X, weights), self.lagtime, None
+            return open_source(self, X, weights, elsewhere=True), self.lagtime, None
         first = self._check_points(X, fitting=True, least=2)
         found = paired(X, y, weights)
         rows = sum(len(part) for part in found.trajectories)
@@ -330,9 +332,10 @@ def select(
 ) -> Selected:
     """Fit ``count`` modes with the setting whose modes, from the other folds, have the largest mean score on a fold.
 
-    The scores of faster and of rare modes are noise in some folds. Of the settings whose mean score is within a
-    standard error of the largest one, the one whose first mode has the largest score is used. If there are too few
-    pairs to hold some out (``score`` is NaN), the setting in the middle is used.
+    The scores of faster and of rare modes are noise in some folds, that of the first mode alone hardly is. Of the
+    settings whose first mode has a mean score within a standard error of the best one's, the one with the largest score
+    of all modes is used. If there are too few pairs to hold some out (``score`` is NaN), the setting in the middle is
+    used.
     """
     parts = [np.full((0, len(epsilons), 2), np.nan) for _ in candidates]
     if len(candidates) * len(epsilons) > 1:
@@ -359,10 +362,10 @@ def _chosen(parts: Sequence[np.ndarray], scores: np.ndarray) -> int:
     if len({len(part) for part in parts}) > 1:  # in some folds, no function of a narrow kernel varies
         return best
     each = np.concatenate(parts, axis=1)
-    behind = each[:, [best], 0] - each[:, :, 0]
+    first = each[..., 1]
+    behind = first[:, [int(np.argmax(first.mean(axis=0)))]] - first
     error = behind.std(axis=0, ddof=1) / np.sqrt(len(behind))
-    first = np.where(behind.mean(axis=0) <= error, each[..., 1].mean(axis=0), -np.inf)
-    return int(np.nanargmax(first))
+    return int(np.argmax(np.where(behind.mean(axis=0) <= error, each[..., 0].mean(axis=0), -np.inf)))
 
 
 def _slowest(koopman: np.ndarray, count: int) -> np.ndarray:

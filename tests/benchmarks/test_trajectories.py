@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import spectral_circle
+from spectral_defaults import line
 from trajectories import RARE, SYSTEMS, Outcome, read, report, write
 
 
@@ -20,13 +21,20 @@ def test_the_rare_state_is_one():
     assert 0.004 < np.mean(x > RARE[1:].mean()) < 0.007
 
 
+def test_the_slowest_function_of_a_normal_distribution():
+    grid = line("normal", lambda x: x**2 / 2, lambda x: x, 8.0)
+    x = np.linspace(-3, 3, 50)[:, None]
+    found = grid.slowest_function(x)
+    np.testing.assert_allclose(found * np.sign(found[-1]), x[:, 0], atol=0.01)
+
+
 def test_rows_are_read_as_written(tmp_path):
-    rows = [Outcome("prinz", k, 30.0, 31.0 + k, 2.0, 28.0, 29.0, np.nan, False, 0.5) for k in range(2)]
+    rows = [Outcome("prinz", k, 30.0, 31.0 + k, 2.0, 28.0, 29.0, 30.3, np.nan, False, 0.5) for k in range(2)]
     write(rows, tmp_path / "rows.csv")
     assert [vars(row) | {"found_rare": 0} for row in read(tmp_path / "rows.csv")] == [
         vars(row) | {"found_rare": 0} for row in rows
     ]
-    assert "| prinz | 30.0 | 2 | 4.9% | 6.9% | 3.4% | 50% | 100% |" in report(rows)
+    assert "| prinz | 30.0 | 2 | 4.9% | 6.9% | 3.4% | 1.0% | 50% | 100% |" in report(rows)
 
 
 def test_eigenvalues_on_the_circle():

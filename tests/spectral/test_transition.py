@@ -281,12 +281,12 @@ def test_deeptime_takes_the_models():
     np.testing.assert_allclose(test.estimates[2], models[1].eigenvalues)
 
 
-def test_the_first_mode_decides_between_settings_that_are_equally_good():
-    """By their sums of scores, within a standard error: as far as a rare mode is noise in some folds."""
-    sums = np.array([[1.8, 1.75, 1.0], [1.0, 1.15, 0.5], [1.7, 1.5, 1.1], [1.3, 1.3, 0.9]])  # four folds
-    first = np.array([[0.95, 0.98, 0.99]] * 4)
+def test_the_first_mode_narrows_down_the_settings():
+    """Sums of scores are noise in a fold that has a rare state, or has none; the first mode's hardly are."""
+    sums = np.array([[1.62, 1.72, 1.51], [1.12, 0.99, 0.99], [1.13, 0.99, 0.99], [1.08, 0.99, 0.99]])  # four folds
+    first = np.array([[0.934, 0.973, 0.979], [0.947, 0.979, 0.978], [0.955, 0.986, 0.986], [0.947, 0.985, 0.985]])
     part = np.stack([sums, first], axis=2)
-    assert sums.mean(axis=0).argmax() == 0
+    assert sums.mean(axis=0).argmax() == 0  # the time scale of such a setting was less than half of the truth
     assert transition._chosen([part], sums.mean(axis=0)[None]) == 1
-    without_noise = np.stack([np.broadcast_to(sums.mean(axis=0), (4, 3)), first], axis=2)
-    assert transition._chosen([without_noise], sums.mean(axis=0)[None]) == 0
+    alike = np.stack([sums, np.broadcast_to(first[:, :1], sums.shape)], axis=2)
+    assert transition._chosen([alike], sums.mean(axis=0)[None]) == 0
