@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from kmc.arrays import to_numpy
+
 Seed = int | np.integer | np.random.SeedSequence | np.random.Generator | None
 """Valid values of a parameter ``seed`` or ``random_state``."""
 
@@ -55,7 +57,7 @@ def as_array(name: str, data: Any) -> np.ndarray:
     try:
         if np.ma.is_masked(data):
             raise ValueError("it has masked entries, drop or fill them first")
-        array = np.asarray(data)
+        array = to_numpy(data)
         kind = array.dtype.kind
         if kind not in "cmMV":
             return np.asarray(array, dtype=float, order="C")

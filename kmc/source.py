@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.arrays import Home, home_of, namespace, to_numpy
 from kmc.checks import check_magnitude
 from kmc.errors import warn
 from kmc.estimator import Estimator, as_points, check_vector
@@ -36,6 +37,7 @@ class Sample(NamedTuple):
     weights: np.ndarray | None  # (n,)
     values: np.ndarray | None = None  # (n,)
     gradients: np.ndarray | None = None  # (n, d)
+    home: Home | None = None  # where the samples live, if not in NumPy arrays
 
     def counted(self) -> np.ndarray:
         """The points of positive weight."""
@@ -43,7 +45,8 @@ class Sample(NamedTuple):
 
     def source(self) -> Source:
         """The same as a source."""
-        return Source(self.x, self.weights, len(self.x), False)
+        x = self.x if self.home is None else self.home.put(self.x)
+        return Source(x, self.weights, len(self.x), False)
 
 
 class Source(NamedTuple):
@@ -66,18 +69,19 @@ class Source(NamedTuple):
         return self.rows is None or self.rows > len(sample.x)
 
 
-def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 2) -> Source:
+def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 2, elsewhere: bool = False) -> Source:
     """A source for the arguments of a ``fit``, checked as far as possible without a pass over it.
 
     Arrays and inputs that convert to one are checked completely, as in scikit-learn. Memory maps, dask arrays, lists of
-    arrays (trajectories) and iterators of blocks are checked block by block while they are read.
+    arrays (trajectories) and iterators of blocks are checked block by block while they are read; if ``elsewhere``, also
+    arrays of other libraries (:mod:`kmc.arrays`), which are not converted.
 
     Raises
     ------
     ValueError, TypeError
         Invalid points; weights that are negative, all zero or not one for each point.
     """
-    if not is_stream(X):
+    if not is_stream(X) and not (elsewhere and namespace(X) is not None):
         x = estimator._check_points(X, fitting=True, least=least)
         return Source(x, None if weights is None else checked_weights(weights, len(x)), len(x), False)
     estimator._forget_fit()
@@ -120,7 +124,8 @@ def look(source: Source, most: int, rng: np.random.Generator) -> tuple[Sample, S
                 if len(found[name]) != len(x):
                     less = "fewer" if len(found[name]) < len(x) else "more"
                     raise ValueError(f"{name} has {less} rows than X: expected one for each sample")
-        return Sample(as_points(x), **({"weights": None} | found)), source._replace(x=rest, rows=known, **rests)
+        sample = Sample(as_points(x), **({"weights": None} | found))
+        return sample, source._replace(x=rest, rows=known, **rests)
     rows = np.arange(source.rows)
     if source.rows > most:
         rows = np.sort(rng.choice(source.rows, most, replace=False))
@@ -130,7 +135,7 @@ def look(source: Source, most: int, rng: np.random.Generator) -> tuple[Sample, S
             if (count := length(given, ndim)) not in (source.rows, None):
                 raise ValueError(f"{name} has {count} rows and X {source.rows}: expected one for each sample")
             taken[name] = take(given, rows, ndim, name)
-    return Sample(take(source.x, rows), **({"weights": None} | taken)), source
+    return Sample(take(source.x, rows), **({"weights": None} | taken), home=home_of(source.x)), source
 
 
 def take(source: Any, rows: np.ndarray, ndim: int = 2, name: str = "X") -> np.ndarray:
@@ -139,7 +144,8 @@ def take(source: Any, rows: np.ndarray, ndim: int = 2, name: str = "X") -> np.nd
     for part in trajectories(source, ndim):
         part = part if hasattr(part, "shape") else np.asarray(part)
         stop = start + part.shape[0]
-        piece = part[rows[(rows >= start) & (rows < stop)] - start]
+        own, xp = rows[(rows >= start) & (rows < stop)] - start, namespace(part)
+        piece: Any = part[own] if xp is None else xp.take(part, xp.asarray(own, device=part.device), axis=0)
         pieces.append(checked(piece.compute() if is_dask(part) else piece, name, ndim))
         start = stop
     return np.concatenate(pieces)
@@ -150,12 +156,12 @@ def gathered(X: Any, weights: Any = None, values: Any = None) -> tuple[Any, Any,
     if not is_stream(X):
         return X, weights, values
     if hasattr(X, "shape"):
-        return np.asarray(X), weights, values
+        return to_numpy(X), weights, values
     parts = list(blocks(X, BLOCK, weights, values))
     if not parts:
         raise ValueError("X has no rows: expected samples")
     x, w, v = (
-        None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
+        None if getattr(parts[0], name) is None else np.concatenate([to_numpy(getattr(part, name)) for part in parts])
         for name in ("x", "weights", "values")
     )
     return x, w, v

@@ -9,8 +9,9 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"errors", "_names", "_version", "checks", "html", "lazy", "threads", "deprecation"}
+ANYWHERE = {"arrays", "errors", "_names", "_version", "checks", "html", "lazy", "threads", "deprecation"}
 MAY_IMPORT = {
+    "arrays": set(),
     "errors": set(),
     "checks": set(),
     "deprecation": set(),

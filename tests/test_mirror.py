@@ -23,12 +23,12 @@ SUBJECTS = {
 
 HELPERS = {
     "": "_names _version demo errors jitted lazy",
-    "bases": "base_jit_state fourier_jit_state general geometry gradient_forms gradient_moments monomial_jit_state "
-    "trigonometry",
+    "bases": "base_jit_state elsewhere fourier_jit_state general geometry gradient_forms gradient_moments "
+    "monomial_jit_state trigonometry",
     "cli": "options",
     "diagnostics": "columns coordinates langevin mode_verdicts",
-    "forms": "scatter sums",
-    "kernels": "profiles",
+    "forms": "elsewhere scatter sums",
+    "kernels": "elsewhere profiles",
     "mcmc": "adapting affine base gaps hmc_adaptation joined_modes lanes learned_density mode_mixture old_kernel_hmc "
     "random_walk score_mixture temperature_ladder",
     "plots": "acceptance energy evidence style surrogates traces transports",

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.arrays import namespace, to_numpy
 from kmc.checks import check_magnitude, is_whole
 
 
 class Block(NamedTuple):
     """Consecutive samples, with their weights, values, ..."""
 
-    x: np.ndarray  # (n, d)
+    x: Any  # (n, d), an array of the library of the samples
     trajectory: np.ndarray  # (n,) int, the number of the trajectory that a sample belongs to
     weights: np.ndarray | None  # (n,)
     values: np.ndarray | None  # (n,)
@@ -66,12 +67,13 @@ def blocks(
     width = None
     while True:
         rows, trajectory = points.take(size)
-        if not len(rows):
+        count = len(trajectory)
+        if not count:
             break
         width = width or rows.shape[1]
         if rows.shape[1] != width:
             raise ValueError(f"x has {rows.shape[1]} columns in one block and {width} in another")
-        parts = {name: None if source is None else source.take_for(len(rows)) for name, source in companions.items()}
+        parts = {name: None if source is None else source.take_for(count) for name, source in companions.items()}
         if callable(base_gradient):
             parts["base_gradient"] = checked(base_gradient(rows), "base_gradient(x)")
         _check(rows, parts)
@@ -93,13 +95,22 @@ class _Rows:
     def __init__(self, source: Any, ndim: int, name: str, kind: type = float):
         self._chunks = _chunks(source, ndim, name)
         self._ndim, self._name, self._kind = ndim, name, kind
+        self._stays = name == "x"  # where it lives
         self._trajectory, self._at = 0, 0
         self._chunk: Any = None
 
     def take(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """At most ``count`` next rows, and the number of each one's trajectory."""
-        pieces, numbers = [], []
+        pieces: list[np.ndarray] = []
+        numbers: list[np.ndarray] = []
         while count > 0 and self._more():
+            if self._stays and namespace(self._chunk) is not None:  # not joined with another trajectory
+                if pieces:
+                    break
+                stop = min(self._at + count, self._chunk.shape[0])
+                piece = checked_elsewhere(self._chunk[self._at : stop, ...], self._name)
+                self._at = stop
+                return piece, np.full(piece.shape[0], self._trajectory)
             piece = checked(self._chunk[self._at : self._at + count], self._name, self._ndim, self._kind)
             pieces.append(piece)
             numbers.append(np.full(len(piece), self._trajectory))
@@ -126,7 +137,7 @@ class _Rows:
 
     def _more(self):
         """Whether there is another row; moves on to the next chunk that has one."""
-        while self._chunk is None or self._at >= len(self._chunk):
+        while self._chunk is None or self._at >= self._chunk.shape[0]:
             self._chunk = None  # so that it is freed before the next one comes
             following = next(self._chunks, None)
             if following is None:
@@ -140,7 +151,7 @@ class _Rows:
 
 def checked(rows: Any, name: str, ndim: int = 2, kind: type = float) -> np.ndarray:
     """Rows as an array of finite numbers, or an error that says what is wrong."""
-    out = np.asarray(rows)
+    out = to_numpy(rows)
     if out.ndim != ndim:
         expected = "(n, d), one row for each sample" if ndim == 2 else "(n,), one number for each sample"
         raise ValueError(f"{name} has a block of shape {out.shape}: expected {expected}")
@@ -152,6 +163,17 @@ def checked(rows: Any, name: str, ndim: int = 2, kind: type = float) -> np.ndarr
     if kind is float and not np.all(np.isfinite(out)):
         raise ValueError(f"{name} contains NaN or infinity: expected finite numbers")
     return out
+
+
+def checked_elsewhere(rows: Any, name: str) -> Any:
+    """The same for points in an array of another library, which it stays."""
+    xp = namespace(rows)
+    if rows.ndim != 2 or not xp.isdtype(rows.dtype, "real floating"):
+        return xp.asarray(checked(rows, name), device=rows.device)
+    rows = rows.detach() if hasattr(rows, "detach") else rows
+    if not bool(xp.all(xp.isfinite(rows))):
+        raise ValueError(f"{name} contains NaN or infinity: expected finite numbers")
+    return rows
 
 
 def _rows(source, ndim, name, kind=float):
@@ -208,7 +230,9 @@ def _length(part):
 
 def is_iterator(part: Any) -> bool:
     """Whether it yields blocks, and has no length."""
-    return hasattr(part, "__next__") or (hasattr(part, "__iter__") and not hasattr(part, "__len__"))
+    if hasattr(part, "__next__"):
+        return True
+    return hasattr(part, "__iter__") and not hasattr(part, "__len__") and not hasattr(part, "shape")
 
 
 def is_dask(part: Any) -> bool:

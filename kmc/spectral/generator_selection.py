@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
+from kmc.arrays import namespace, to_numpy
 from kmc.forms import Forms, accumulate_folds
 from kmc.selection import held_out, numbers_or
 from kmc.source import Sample, Source, folds
@@ -99,14 +100,15 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> FoldSums:
 def _folds(space: TrialSpace, source: Source, unit: float) -> tuple[Any, Any]:
     """Samples, and the fold of each; those at landmarks are in a fold of their own, unless they are the majority."""
     centers = getattr(space.basis, "centers", None)
-    if centers is None or not isinstance(source.x, np.ndarray):
+    if centers is None or not (isinstance(source.x, np.ndarray) or namespace(source.x) is not None):
         return folds(source, N_FOLDS)
-    at_landmark = np.isfinite(cKDTree(centers).query(source.x, distance_upper_bound=COINCIDENT * unit)[0])
+    points = to_numpy(source.x)
+    at_landmark = np.isfinite(cKDTree(centers).query(points, distance_upper_bound=COINCIDENT * unit)[0])
     others = np.flatnonzero(~at_landmark)
-    if 2 * len(others) < len(source.x):
+    if 2 * len(others) < len(points):
         return folds(source, N_FOLDS)
-    labels = np.full(len(source.x), N_FOLDS)
-    labels[others] = folds(Source(source.x[others], None, len(others), False), N_FOLDS)[1]
+    labels = np.full(len(points), N_FOLDS)
+    labels[others] = folds(Source(points[others], None, len(others), False), N_FOLDS)[1]
     return source.x, labels
 
 

@@ -21,6 +21,7 @@ from scipy import linalg
 
 from kmc.errors import warn
 from kmc.forms import Lagged
+from kmc.linalg import eigh
 
 ROUNDING = 1e-14
 """Fraction of the largest variance of the basis: a direction below it is constant, and its covariances are rounding."""
@@ -204,7 +205,7 @@ def warn_of_nan(scales: np.ndarray, eigenvalues: np.ndarray) -> None:
 
 def _decomposed(matrix):
     """Eigenvalues and vectors of a covariance, without directions in which it is zero up to rounding."""
-    values, vectors = linalg.eigh(matrix, check_finite=False, driver="evd")
+    values, vectors = eigh(matrix)
     kept = values > ROUNDING * max(values[-1], 0.0)
     return values[kept], vectors[:, kept]
 
