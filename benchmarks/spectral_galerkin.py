@@ -1,8 +1,9 @@
-"""Figures 1 to 5 of the Galerkin paper: ``python benchmarks/spectral_galerkin.py --help``.
+"""Figures of the Galerkin paper: ``python benchmarks/spectral_galerkin.py --help``.
 
 Cabannes and Bach (2023), "The Galerkin method beats graph-based approaches for spectral algorithms". Each figure has a
 file results/galerkin_<figure>.csv and a picture; ``--size small`` takes seconds, ``--size full`` makes the stored
-results. Run with one thread (OMP_NUM_THREADS=1 and so on) for comparable times.
+results. Run with one thread (OMP_NUM_THREADS=1 and so on) for comparable times. Figures 7 to 10 of its appendix show
+more of the grid of figure 3: ``--appendix`` prints them as tables, from the stored rows.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from math import factorial
 from pathlib import Path
 
 import numpy as np
+from numpy.polynomial.hermite_e import hermeval
 from scipy.special import lpmv
 from score_plots import curves, save
 from score_results import Results, grouped, markdown, number
@@ -119,6 +121,73 @@ def figure5(size: str) -> tuple[list[Row], Callable]:
     return rows, partial(_draw_harmonics, found.transform)
 
 
+def figure6(size: str) -> tuple[list[Row], Callable]:
+    """Hermite polynomials in the plane with the polynomial kernel of degree three: a random basis of each degree."""
+    n = {"small": 5_000, "full": 100_000}[size]
+    x = np.random.default_rng(0).standard_normal((n, 2))
+    found = galerkin(DirichletForm(), KernelSections(Polynomial(3), x[:100]), None, x)
+    values, rows = found.left.values(x), []
+    for k, degree in enumerate(np.repeat([1, 2, 3], [2, 3, 4])):
+        exact = hermite_of(x, degree)
+        fit = exact @ np.linalg.lstsq(exact, values[:, k])[0]
+        row = {"mode": k + 1, "eigenvalue": float(found.eigenvalues_[k]), "n": n, "truth": int(degree)}
+        rows.append(row | {"share in polynomials": float(np.mean(fit**2))})
+
+    def picture(path: Path) -> None:
+        import matplotlib.pyplot as plt
+
+        a, b = np.meshgrid(np.linspace(-2.5, 2.5, 80), np.linspace(-2.5, 2.5, 80))
+        grid = np.column_stack([a.ravel(), b.ravel()])
+        learned, true = found.left.values(grid), np.hstack([hermite_of(grid, degree) for degree in (1, 2, 3)])
+        figure, axes = plt.subplots(2, 9, figsize=(11, 2.7), layout="constrained")
+        for row, (name, shown) in zip(axes, {"learned": learned, "true": true}.items(), strict=True):
+            for k, axis in enumerate(row):
+                axis.contourf(a, b, shown[:, k].reshape(a.shape), 11, cmap="RdBu")
+                axis.set(
+                    xticks=[], yticks=[], title=f"degree {np.repeat([1, 2, 3], [2, 3, 4])[k]}" * (name == "learned")
+                )
+            row[0].set_ylabel(name, fontsize=8)
+        figure.savefig(path, dpi=90)
+
+    return rows, picture
+
+
+def hermite_of(x: np.ndarray, degree: int) -> np.ndarray:
+    """Products of Hermite polynomials of one degree (n, degree + 1) at points in the plane, of mean square one."""
+    columns = []
+    for i in range(degree + 1):
+        one, other = (hermeval(x[:, k], np.eye(degree + 1)[order]) for k, order in ((0, i), (1, degree - i)))
+        columns.append(one * other / np.sqrt(factorial(i) * factorial(degree - i)))
+    return np.column_stack(columns)
+
+
+def appendix(rows: list[Row]) -> str:
+    """Figures 7 to 10, from the rows of figure 3: the best settings, the dimension, the kernels."""
+    most = max(row["n"] for row in rows if row["method"] != "Galerkin")
+    by_size, by_kernel = [], []
+    for (method, dim), group in sorted(grouped(rows, "method", "dim").items()):
+        sizes = sorted(grouped(group, "n").items())
+        best = [_best(members) for (n,), members in sizes if n <= most]
+        for name in ("p", "kernel", "seconds", "error"):
+            by_size.append(
+                [method, dim, name, *(number(b[name]) if name in ("seconds", "error") else b[name] for b in best)]
+            )
+    for (dim, n), group in sorted(grouped((row for row in rows if row["method"] == "Galerkin"), "dim", "n").items()):
+        families = grouped(({**row, "family": row["kernel"].split()[0]} for row in group), "family")
+        found = {family: _best(members) for (family,), members in families.items()}
+        line = [f"{number(found[name]['error'])} ({found[name]['kernel'].split()[1]})" for name in FAMILIES]
+        by_kernel.append([dim, n, *line])
+    counts = sorted({row["n"] for row in rows if row["n"] <= most})
+    return "\n\n".join(
+        [
+            "Figures 7 to 9, the best of each grid",
+            markdown(["method", "d", "", *(f"n = {n}" for n in counts)], by_size),
+            "Figure 10, the best metric of each kernel (its degree or width)",
+            markdown(["d", "n", *FAMILIES], by_kernel),
+        ]
+    )
+
+
 def _draw_harmonics(learned: Callable, path: Path) -> None:
     """Two functions of each degree over the sphere, above true ones."""
     import matplotlib.pyplot as plt
@@ -162,6 +231,7 @@ KERNELS: dict[str, Kernel] = {
     **{f"gaussian {h:g}": Gaussian(h) for h in (0.3, 1.0, 3.0)},
 }
 FEW_KERNELS = ("polynomial 3", "exponential 1", "exponential 10", "gaussian 1")  # for expensive sizes
+FAMILIES = ("polynomial", "exponential", "gaussian")
 WIDTHS = (0.1, 0.3, 1.0)  # of the weights of the graph
 
 
@@ -285,6 +355,7 @@ FIGURES: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "figure3": (figure3, ("method", "dim", "n", "kernel", "p", "width")),
     "figure4": (figure4, ("target", "method", "bandwidth")),
     "figure5": (figure5, ("mode",)),
+    "figure6": (figure6, ("mode",)),
 }
 """Each: a function from the size to rows and a function that draws them, and the key of the rows."""
 
@@ -314,7 +385,12 @@ def main() -> None:
     )
     parser.add_argument("--size", choices=("small", "full"), default="small")
     parser.add_argument("--folder", type=Path, default=HERE, help="where results/ and pictures/ are")
+    parser.add_argument("--appendix", action="store_true", help="only print figures 7 to 10, from figure 3's results")
     options = parser.parse_args()
+    if options.appendix:
+        stored = Results(options.folder / "results" / "galerkin_figure3.csv", FIGURES["figure3"][1])
+        print(appendix(list(stored.rows.values())))
+        return
     if unknown := set(options.only) - set(FIGURES):
         parser.error(f"--only {','.join(sorted(unknown))}: expected some of {', '.join(FIGURES)}")
     import matplotlib

@@ -50,8 +50,8 @@ class FullKEF(ScoreEstimator):
     regularization : float, "cv" or sequence of float
         λ, positive.
     base : str, density or list of them
-        The q0: "gaussian" and "student-t" are fitted, "uniform" is flat over all space, "auto" is one of these; or an
-        object with ``log_density`` and ``gradient``.
+        The q0: "gaussian" and "student-t" are fitted, "uniform" is flat over all space, "auto" is one of these, with a
+        covariance that is shrunk as far as it is noise; or an object with ``log_density`` and ``gradient``.
     solver : {"auto", "dense", "cg"}
         "dense" factorizes the matrix; "cg" runs conjugate gradients, with a Nyström preconditioner, on products with a
         matrix that is never formed; "auto" is "dense" for n d <= 1000 unknowns.

@@ -41,8 +41,8 @@ class NystromKEF(BasisEstimator):
         n_basis = n), the probability of each, or the number for each landmark (a sequence of m numbers, or of one for
         all). Default: all.
     base : str, density or list of them
-        The q0: "gaussian" and "student-t" are fitted, "uniform" is flat over all space, "auto" is one of these; or an
-        object with ``log_density`` and ``gradient``.
+        The q0: "gaussian" and "student-t" are fitted, "uniform" is flat over all space, "auto" is one of these, with a
+        covariance that is shrunk as far as it is noise; or an object with ``log_density`` and ``gradient``.
     jitter : float or "auto"
         Added to the diagonal of the system; "auto" is 1e-9 of the mean diagonal.
     value_weight : float
