@@ -1,5 +1,6 @@
 """The comparison of medians, and the file in which they are."""
 
+import pytest
 import regression
 
 
@@ -27,3 +28,15 @@ def test_the_exit_code(monkeypatch, capsys):
         monkeypatch.setattr(regression, "measured", lambda jobs, now=now: now)
         assert regression.main([]) == code
     assert "Fallen by a fifth or more: banana-2d, gaussian-10d" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_from_start_to_end(monkeypatch, tmp_path, capsys):
+    """The same seeds give the same medians."""
+    monkeypatch.setattr(regression, "TARGETS", ("ring",))
+    monkeypatch.setattr(regression, "SEEDS", 2)
+    monkeypatch.setattr(regression, "BUDGET", 500)
+    monkeypatch.setattr(regression, "BASELINE", tmp_path / "medians.csv")
+    assert regression.main(["--accept"]) == 0
+    assert regression.main(["--jobs", "2"]) == 0
+    assert "[2/2] ring kmc 500: " in (said := capsys.readouterr().out) and said.count("| 1.00 |") == 2

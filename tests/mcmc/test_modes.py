@@ -262,6 +262,7 @@ def test_a_mode_that_one_start_has_seen_is_not_lost():
     assert abs(error) < np.sqrt(chi2.isf(1e-5, 1)) or json.loads(idata.attrs["warnings"])
 
 
+@pytest.mark.slow
 def test_a_narrow_mode_inside_a_wide_one_has_its_weight():
     """There is no gap between them, and no single surrogate represents both."""
     target = Mixture([0.6, 0.4], np.zeros((2, 3)), [1.0, 0.1])

@@ -156,6 +156,7 @@ def test_errors_of_less_than_a_hundred_draws_are_rough():
     assert np.all(found["mcse"] < 0.5 * found["plain_mcse"])
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_will_do():
     def stop(progress):
         return progress.draw >= 60
@@ -209,6 +210,7 @@ def noisy():
     return kmc.sample(model, draws=None, max_evaluations=2500, seed=1, progress=False)
 
 
+@pytest.mark.slow
 def test_noisy_values_are_handled(noisy):
     """An estimate is kept with its state, so that the identities hold for it as they do for exact values."""
     found = kmc.expectations(noisy, quantiles=(), **FEW)

@@ -6,6 +6,7 @@ import pytest
 import kmc
 from kmc.mcmc.base import MOVES
 from kmc.run.frozen import decoded
+from tests.grids import slow_except
 
 SETTINGS = {"draws": 100, "max_evaluations": 1000, "seed": 3, "progress": False, "chains": 4}
 
@@ -96,12 +97,14 @@ def test_a_mixture_is_the_sum_of_its_modes():
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"save_surrogate": False},
-        {"sampler": "adaptive-metropolis"},
-        {"sampler": kmc.KernelHMC(adaptation="vanishing")},
-    ],
-    ids=["off", "another sampler", "vanishing"],
+    slow_except(
+        {
+            "off": {"save_surrogate": False},
+            "another sampler": {"sampler": "adaptive-metropolis"},
+            "vanishing": {"sampler": kmc.KernelHMC(adaptation="vanishing")},
+        },
+        {"off", "another sampler"},
+    ),
 )
 def test_there_is_none(options, tmp_path):
     idata = kmc.sample(log_density, dim=2, store=tmp_path / "run.zarr", **SETTINGS, **options)

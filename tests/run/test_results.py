@@ -11,6 +11,7 @@ from kmc._version import __version__
 from kmc.mcmc.base import MOVES, STATS
 from kmc.run.results import to_arviz
 from kmc.targets.model import Model
+from tests.grids import slow_except
 from tests.run.sweeps import trace
 
 LEGACY = int(version("arviz").split(".")[0]) < 1
@@ -97,7 +98,9 @@ def build(draws, warmup):
     return to_arviz(MODEL, trace(draws), None if warmup is None else trace(warmup), ATTRS)
 
 
-CASES = pytest.mark.parametrize(("draws", "warmup"), [(70, None), (5, 66), (5, 0), (0, None), (0, 7), (0, 0)])
+CASES = pytest.mark.parametrize(
+    ("draws", "warmup"), slow_except([(70, None), (5, 66), (5, 0), (0, None), (0, 7), (0, 0)], [(5, 66), (0, 0)])
+)
 
 
 @CASES

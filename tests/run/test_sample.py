@@ -147,7 +147,7 @@ def test_evaluations_are_counted_exactly(sampler, chains):
         assert warmup == chains + int(sweeps.sum())
 
 
-@EACH
+@FEW
 def test_every_draw_keeps_the_value_of_the_one_evaluation_at_its_place(sampler):
     """Also for a noisy density: an estimate stays with its state and is never recomputed (pseudo-marginal)."""
     rng = np.random.default_rng(2)
@@ -227,7 +227,7 @@ def same(one, two):
         assert one.attrs[name] == two.attrs[name]
 
 
-@EACH
+@FEW
 def test_a_seed_reproduces_bit_for_bit_whatever_watches(sampler, capsys):
     alone = run(sampler=sampler, seed=5)
     shown = run(sampler=sampler, seed=5, progress=True)
@@ -291,7 +291,7 @@ def test_start_points_are_found_where_the_density_is_positive():
 # Results
 
 
-@EACH
+@FEW
 def test_the_layout_of_the_results(sampler):
     idata = run(sampler=sampler, chains=3, draws=50)
     assert groups(idata) - FROZEN == {"posterior", "sample_stats"}

@@ -16,6 +16,7 @@ from kmc.run.store.plain import NotPlain, Plain, flatten, restore
 from kmc.surrogates import FitOptions
 from kmc.surrogates.surrogate import Surrogate
 from kmc.surrogates.transport import IDENTITY, Funnel
+from tests.grids import slow_except
 from tests.run.store.runs import SAMPLERS, log_density
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
@@ -81,7 +82,7 @@ def layouts(state):
     return [(array.shape, array.strides, array.dtype, array.flags.writeable) for array in arrays if array.size]
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", slow_except(list(ALL), set(ALL) - {"lite", "full", "kameleon"}))
 def test_states_of_all_samplers(name):
     """Nothing in them is foreign; a restored state gives the same bytes, in the same memory layout."""
     state = state_of(log_density, ALL[name], independent_runs=2 if name == "vanishing" else 1)

@@ -24,7 +24,7 @@ def resumed(path, name, **others):
     return kmc.sample(log_density, store=path, resume=True, save_warmup=True, **settings(name, **others))
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", slow_except(list(SAMPLERS), {"random-walk", "vanishing"}))
 def test_a_store_changes_nothing(tmp_path, uninterrupted, name):
     path = tmp_path / "run.zarr"
     assert_same(resumed(path, name), uninterrupted[name])  # there is nothing to resume yet
@@ -45,7 +45,12 @@ def test_exceptions(tmp_path, uninterrupted, name, k):
     assert counting.calls + k - 1 <= result.attrs["n_evaluations"] + 8  # no more is evaluated again than one sweep
 
 
-@pytest.mark.parametrize("name", ["adaptive-metropolis", "kameleon", "langevin", "delayed", "kernel-hmc", "nystrom"])
+@pytest.mark.parametrize(
+    "name",
+    slow_except(
+        ["adaptive-metropolis", "kameleon", "langevin", "delayed", "kernel-hmc", "nystrom"], {"delayed", "kernel-hmc"}
+    ),
+)
 def test_from_the_history_alone(tmp_path, uninterrupted, name, no_snapshots):
     path = tmp_path / "run.zarr"
     with pytest.raises(kmc.EvaluationError):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kmc
+from tests.grids import slow_except
 from tests.run.store.runs import Interrupted, Stop, assert_same, log_density, settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
@@ -46,7 +47,9 @@ def interrupted(path, sampler, k=250):
     return settings("kernel-hmc", sampler=sampler)
 
 
-@pytest.mark.parametrize("name", ["adaptive-metropolis", "kameleon", "vanishing", "nystrom"])
+@pytest.mark.parametrize(
+    "name", slow_except(["adaptive-metropolis", "kameleon", "vanishing", "nystrom"], {"vanishing"})
+)
 def test_a_run_is_resumed_and_extended_without_a_pickle(tmp_path, name, no_pickles, often):
     path, asked = tmp_path / "run.zarr", settings(name)
     with pytest.raises(kmc.EvaluationError):
