@@ -13,6 +13,7 @@ def banana(x):
 
 warnings.simplefilter("ignore")  # about a run this short
 kmc.sample(banana, dim=2, draws=None, max_evaluations=700, seed=1, progress=False)
+kmc.sample(banana, dim=2, chains=17, draws=None, max_evaluations=700, seed=1, progress=False)
 X = np.random.default_rng(0).standard_normal((60, 2))
 for estimator in (kmc.scores.NystromKEF(n_basis=10), kmc.scores.LiteKEF(n_basis=10), kmc.scores.FullKEF()):
     estimator.fit(X).gradient(X)

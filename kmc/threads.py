@@ -1,11 +1,15 @@
-"""A single thread for kmc's own linear algebra."""
+"""A single thread for kmc's own linear algebra; several for jitted loops over many chains."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
+import numba
 from threadpoolctl import ThreadpoolController
 
 
@@ -21,3 +25,21 @@ def single_threaded() -> AbstractContextManager[Any]:
 @cache
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def in_threads(work: Callable[[int, int], None], most: int) -> None:
+    """Call ``work(k, parts)`` for each k < parts: as many parts as numba may use threads, but at most ``most``.
+
+    The parts run at the same time if they release the interpreter's lock.
+    """
+    parts = max(1, min(numba.config.NUMBA_NUM_THREADS, most))
+    others = [_pool(os.getpid()).submit(work, k, parts) for k in range(1, parts)]
+    work(0, parts)
+    for other in others:
+        other.result()
+
+
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """The threads of a process: a forked one has none of its parent's."""
+    return ThreadPoolExecutor(max(1, numba.config.NUMBA_NUM_THREADS - 1), "kmc")

@@ -29,8 +29,8 @@ HELPERS = {
     "diagnostics": "columns coordinates langevin mode_verdicts",
     "forms": "elsewhere scatter sums",
     "kernels": "elsewhere profiles",
-    "mcmc": "adapting affine base gaps hmc_adaptation joined_modes lanes learned_density mode_mixture old_kernel_hmc "
-    "random_walk score_mixture temperature_ladder",
+    "mcmc": "adapting affine base gaps generators hmc_adaptation joined_modes lanes learned_density mode_mixture "
+    "old_kernel_hmc random_walk score_mixture temperature_ladder",
     "plots": "acceptance energy evidence style surrogates traces transports",
     "readout": "annealing evaluated means quantities transitions",
     "regression": "candidates loss",

@@ -30,6 +30,7 @@ def archive_move(
     *,
     scale: float,
     snooker_probability: float = SNOOKER_PROBABILITY,
+    sd: np.ndarray | None = None,
 ) -> Proposal:
     """A snooker update with probability ``snooker_probability``, else differential evolution.
 
@@ -40,10 +41,12 @@ def archive_move(
         n >= 3 distinct points.
     scale : float
         Factor of the step 2.38 / sqrt(2 d).
+    sd : ndarray, shape (d,), optional
+        The archive's standard deviations, if they are known.
     """
     if rng.random() < snooker_probability:
         return snooker(rng, x, archive)
-    return differential_evolution(rng, x, archive, scale=scale)
+    return differential_evolution(rng, x, archive, scale=scale, sd=sd)
 
 
 def differential_evolution(

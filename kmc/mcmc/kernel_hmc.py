@@ -297,10 +297,7 @@ class KernelHMCState:
             self._cloud = self._surroundings()
             return self._first_points
         self._temperings = [self._tempering(beta) for beta in self._betas]
-        self._proposals = [
-            self._proposal(rng, x, tempering)
-            for rng, x, tempering in zip(self._walkers.rngs, self._walkers.x, self._temperings, strict=True)
-        ]
+        self._proposals = self._propose_each()
         if not self._frozen:
             self._proposals = within_trust_region(self._proposals, self._walkers.x, self._trainer.history)
         self._probes = self._new_probes()
@@ -460,6 +457,13 @@ class KernelHMCState:
         return Walkers(self._rngs, x[best], values[best])
 
     # A sweep
+
+    def _propose_each(self) -> list[Proposal]:
+        """One proposal for each walker."""
+        walkers, mixture = self._walkers, self._moves
+        if isinstance(mixture, ProposalMixture) and not self.options.moves:
+            return mixture.propose_each(walkers.rngs, walkers.x, self._temperings)
+        return [self._proposal(*walker) for walker in zip(walkers.rngs, walkers.x, self._temperings, strict=True)]
 
     def _proposal(self, rng: np.random.Generator, x: np.ndarray, tempering: Tempering) -> Proposal:
         if self.options.moves:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.base import MOVES
+from kmc.mcmc.inner_chains import inner_chains
+from kmc.mcmc.many_chains import FEW_CHAINS
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
@@ -56,6 +59,49 @@ class ProposalMixture(NamedTuple):
             return archive_move(rng, x, self.archive, scale=self.archive_scale)
         kind = inner_chain_kind(self, rng, len(x), tempering=tempering)
         return self._surrogate_move(rng, x, kind)
+
+    def propose_each(
+        self, rngs: Sequence[np.random.Generator], x: np.ndarray, temperings: Sequence[Tempering]
+    ) -> list[Proposal]:
+        """The proposals from the rows of x (n, d), one after the other; those of many walkers on all cores."""
+        walkers = list(zip(rngs, x, temperings, strict=True))
+        if self.surrogate is None or len(x) <= FEW_CHAINS:
+            return [self.propose(*walker) for walker in walkers]
+        sd = self.archive.std(axis=0)
+        proposals: dict[int, Proposal] = {}
+        kinds: dict[int, InnerChainKind] = {}
+        for i, (rng, start, tempering) in enumerate(walkers):
+            if rng.random() < self.archive_probability:
+                proposals[i] = archive_move(rng, start, self.archive, scale=self.archive_scale, sd=sd)
+            else:
+                kinds[i] = inner_chain_kind(self, rng, len(start), tempering=tempering)
+        if kinds:
+            rows = list(kinds)
+            moves = self._surrogate_moves([rngs[i] for i in rows], x[rows], list(kinds.values()))
+            proposals |= dict(zip(rows, moves, strict=True))
+        return [proposals[i] for i in range(len(x))]
+
+    def _surrogate_moves(
+        self, rngs: Sequence[np.random.Generator], x: np.ndarray, kinds: Sequence[InnerChainKind]
+    ) -> list[Proposal]:
+        """What :meth:`_surrogate_move` gives for each row of x (n, d), to the bit."""
+        surrogate, step_size = self.surrogate, self.inner.step_size
+        assert surrogate is not None
+        temperings, moves, lengths = zip(*kinds, strict=True)
+        z = surrogate.coordinates_of_each(x)
+        found = inner_chains(surrogate.jit_state, temperings, rngs, z, lengths, self.inner, self.archive_z)
+        position = surrogate.back_of_each(found.position)
+        now, then = surrogate.log_jacobians_of_each(x, position)
+        log_ratio = found.log_ratio + now - then
+        numbers = zip(*(column.tolist() for column in (log_ratio, *found[2:])), strict=True)
+        return [
+            Proposal(end, ratio, move, True, n_steps, step_size, energy, diverging)
+            if moved
+            else Proposal(start, 0.0, move, False, n_steps, step_size)
+            for start, end, move, (ratio, n_steps, energy, diverging, moved) in zip(
+                x, position, moves, numbers, strict=True
+            )
+        ]
 
     def _surrogate_move(self, rng: np.random.Generator, x: np.ndarray, kind: InnerChainKind) -> Proposal:
         surrogate, (tempering, move, length) = self.surrogate, kind

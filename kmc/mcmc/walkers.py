@@ -47,11 +47,13 @@ class Walkers:
 
         Tempering applies to the density of the transported coordinates.
         """
+        if temperings is None or all(tempering is COLD for tempering in temperings):
+            return self._decide_cold(proposals, values)
         stats: dict[str, np.ndarray] = {name: np.zeros(len(self), kind) for name, kind in STATS.items()}
         remaining = iter(values)
         self.proposed = Proposed(self.x.copy(), self.log_density.copy())
         for i, proposal in enumerate(proposals):
-            tempering = temperings[i] if temperings else COLD
+            tempering = temperings[i]
             accepted, probability = False, 0.0
             if proposal.moved:
                 value = float(next(remaining))
@@ -77,6 +79,29 @@ class Walkers:
             stats["n_evaluations"][i] = proposal.moved
             stats["move"][i] = proposal.move
             stats["inverse_temperature"][i] = tempering.beta
+        return stats
+
+    def _decide_cold(self, proposals: Sequence[Proposal], values: np.ndarray) -> dict[str, np.ndarray]:
+        """All decisions at once, to the bit those of :func:`kmc.mcmc.metropolis.decide` without a tempering."""
+        stats: dict[str, np.ndarray] = {name: np.zeros(len(self), kind) for name, kind in STATS.items()}
+        position, log_ratio, move, moved, n_steps, step_size, energy, diverging = zip(*proposals, strict=True)
+        stats["move"][:], stats["n_steps"][:], stats["step_size"][:] = move, n_steps, step_size
+        stats["diverging"][:], stats["n_evaluations"][:], stats["inverse_temperature"][:] = diverging, moved, 1.0
+        evaluated = np.array(moved, bool)
+        proposed = np.array(self.x), np.array(self.log_density)
+        proposed[0][evaluated] = np.array(position)[evaluated]
+        proposed[1][evaluated] = values
+        uniforms = np.array([rng.random() if mine else 1.0 for rng, mine in zip(self.rngs, moved, strict=True)])
+        with np.errstate(invalid="ignore"):  # -inf - (-inf); the surrogate may have overflowed, too
+            change = proposed[1] - self.log_density + np.array(log_ratio)
+        legal = evaluated & (proposed[1] > -np.inf) & ~np.isnan(change)
+        stats["acceptance_rate"][legal] = np.exp(np.minimum(0.0, change[legal]))
+        accepted = stats["accepted"]
+        accepted[:] = uniforms < stats["acceptance_rate"]
+        self.proposed = Proposed(*proposed)
+        self.x[accepted], self.log_density[accepted] = proposed[0][accepted], proposed[1][accepted]
+        energies = np.array(energy)
+        stats["energy"][:] = np.where(np.isnan(energies), -self.log_density, energies)
         return stats
 
     def swap_neighbors(

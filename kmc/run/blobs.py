@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -36,8 +37,10 @@ class BlobStore:
             Names or shapes are not those of the first evaluation.
         """
         for x, (value, blobs) in zip(points, evaluations, strict=True):
-            if not np.isfinite(value):
+            if not math.isfinite(value):
                 continue  # no chain is ever there
+            if blobs is None and self._shapes == {}:
+                continue
             shapes = {name: blob.shape for name, blob in (blobs or {}).items()}
             if self._shapes is None:
                 self._shapes = shapes

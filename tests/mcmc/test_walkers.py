@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kmc.mcmc.base import STATS
-from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.metropolis import Proposal, decide
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.walkers import Walkers, best_starts, requested
 from tests.oracles.mcmc import assert_standard, paired, tempered_value
@@ -167,3 +167,32 @@ def test_the_points_to_evaluate_are_those_that_moved():
     proposals = [certain([1, 1]), certain([2, 2], moved=False), certain([3, 3])]
     np.testing.assert_array_equal(requested(proposals, 2), [[1, 1], [3, 3]])
     assert requested([certain([2, 2], moved=False)], 2).shape == (0, 2)
+
+
+def test_decisions_of_many_are_those_of_each():
+    """All at once, to the bit; some proposals did not move, some have no density, some ratios are no number."""
+    rng, n = np.random.default_rng(5), 60
+    x, log_density = rng.standard_normal((n, 2)), rng.standard_normal(n)
+    ratios = np.where(np.arange(n) % 7 == 0, np.nan, rng.standard_normal(n))
+    moved = np.arange(n) % 5 > 0
+    proposals = [
+        Proposal(x[i] + moved[i], float(ratios[i]), i % 4, bool(moved[i]), i, 0.1, np.nan if i % 3 else 1.0 * i, i == 8)
+        for i in range(n)
+    ]
+    values = np.where(np.arange(n) % 11 == 0, -np.inf, rng.standard_normal(n))[moved]
+    seeds = np.random.SeedSequence(1).spawn(n)
+    together = Walkers([np.random.default_rng(seed) for seed in seeds], x, log_density)
+    stats = together.decide(proposals, values)
+    given = dict(zip(np.flatnonzero(moved), values, strict=True))
+    for i, seed in enumerate(seeds):
+        mine, accepted, probability = np.random.default_rng(seed), False, 0.0
+        if moved[i]:
+            accepted, probability = decide(mine, log_density[i], given[i], log_ratio=ratios[i])
+        assert (stats["accepted"][i], stats["acceptance_rate"][i]) == (accepted, probability)
+        assert together.log_density[i] == (given[i] if accepted else log_density[i])
+        np.testing.assert_array_equal(together.x[i], proposals[i].position if accepted else x[i])
+        assert stats["energy"][i] == (-together.log_density[i] if i % 3 else i)
+        assert together.rngs[i].random() == mine.random()
+    np.testing.assert_array_equal(stats["n_evaluations"], moved)
+    np.testing.assert_array_equal(stats["n_steps"], np.arange(n))
+    assert stats["diverging"].sum() == 1 and 0 < stats["accepted"].sum() < moved.sum()

@@ -1,0 +1,72 @@
+"""The inner chains of many walkers, side by side on all cores.
+
+Each has its own generator, so the results are those of :func:`kmc.mcmc.surrogate_transition.inner_chain` for one
+walker after the other, to the bit, for any number of threads. The threads are Python's, and the jitted loop releases
+the interpreter's lock: numba's own threads may not be used by two callers at once (its "workqueue" layer) or in a
+process that was forked (its "omp" layer), and a parallel loop takes longer to compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from kmc.mcmc.generators import generator, generators_of
+from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
+from kmc.mcmc.tempering import Tempering, tempered
+from kmc.threads import in_threads
+
+
+class InnerChainsResult(NamedTuple):
+    """The ends of inner chains; see :class:`kmc.mcmc.surrogate_transition.InnerChainResult`."""
+
+    position: np.ndarray  # (n, d)
+    log_ratio: np.ndarray  # (n,): tempered log s at the start minus that at the end, walls included
+    n_steps: np.ndarray  # (n,)
+    energy: np.ndarray
+    diverging: np.ndarray
+    moved: np.ndarray
+
+
+def inner_chains(
+    state: Any,
+    temperings: Sequence[Tempering],
+    rngs: Sequence[np.random.Generator],
+    start: np.ndarray,
+    lengths: Sequence[int],
+    options: InnerChainOptions,
+    archive: np.ndarray,
+) -> InnerChainsResult:
+    """Run the inner chains from ``start`` (n, d), n > 0, of so many moves each."""
+    n = len(start)
+    found = InnerChainsResult(
+        np.empty_like(start), np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n, bool), np.empty(n, bool)
+    )
+    n_moves = np.array(lengths)
+    longest_first = np.argsort(-n_moves, kind="stable")
+    heat, generators = np.array(temperings), generators_of(rngs)
+
+    def part(k: int, parts: int) -> None:
+        rows = longest_first[k::parts].copy()
+        _some_inner_chains(state, heat, generators, start, n_moves, options, archive, rows, found)
+
+    in_threads(part, n)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _some_inner_chains(state, temperings, generators, start, lengths, options, archive, rows, found):
+    for i in rows:
+        tempering = Tempering(temperings[i, 0], temperings[i, 1], temperings[i, 2])
+        rng = generator(generators, i)
+        end = inner_chain(state, tempering, rng, start[i], lengths[i], options, archive)
+        found.position[i] = end.position
+        ratio = tempered(tempering, end.start_value)[0] - tempered(tempering, end.value)[0]
+        found.log_ratio[i] = ratio + (end.start_wall - end.wall)
+        found.n_steps[i] = end.n_steps
+        found.energy[i] = end.energy
+        found.diverging[i] = end.diverging
+        found.moved[i] = end.moved
