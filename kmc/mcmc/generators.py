@@ -39,23 +39,21 @@ def generators_of(rngs: Sequence[np.random.Generator]) -> Generators:
 @numba.njit(cache=True)
 def generator(generators, i):
     """The generator with index i, for jitted code."""
-    return _generator(
-        generators.states[i],
-        np.uintp(generators.next_uint64),
-        np.uintp(generators.next_uint32),
-        np.uintp(generators.next_double),
-    )
+    next_uint64, next_uint32 = np.uintp(generators.next_uint64), np.uintp(generators.next_uint32)
+    return _generator((np.uintp(generators.states[i]), next_uint64, next_uint32, np.uintp(generators.next_double)))
 
 
 @intrinsic
-def _generator(typingctx, state, next_uint64, next_uint32, next_double):
+def _generator(typingctx: Any, addresses: Any) -> Any:
     """As numba unpacks a Generator, but without the Python objects to which it refers."""
 
-    def codegen(context, builder, signature, args):
+    def codegen(*given: Any) -> Any:
+        context, builder, _, (values,) = given
+        state, *functions = cgutils.unpack_tuple(builder, values, 4)
         bits = cgutils.create_struct_proxy(types.npy_bitgen)(context, builder)
         bits.parent = context.get_constant_null(types.pyobject)
-        bits.state_address = bits.state = args[0]
-        bits.fnptr_next_uint64, bits.fnptr_next_uint32, bits.fnptr_next_double = args[1:]
+        bits.state_address = bits.state = state
+        bits.fnptr_next_uint64, bits.fnptr_next_uint32, bits.fnptr_next_double = functions
         bits.bit_generator = context.get_constant(types.uintp, 0)
         made = cgutils.create_struct_proxy(types.npy_rng)(context, builder)
         made.bit_generator = bits._getvalue()
@@ -63,4 +61,4 @@ def _generator(typingctx, state, next_uint64, next_uint32, next_double):
         made.parent = context.get_constant_null(types.pyobject)
         return made._getvalue()
 
-    return types.npy_rng(state, next_uint64, next_uint32, next_double), codegen
+    return types.npy_rng(addresses), codegen

@@ -33,10 +33,11 @@ class InnerChainsResult(NamedTuple):
 
 def inner_chains(
     state: Any,
-    temperings: Sequence[Tempering],
-    rngs: Sequence[np.random.Generator],
     start: np.ndarray,
     lengths: Sequence[int],
+    *,
+    temperings: Sequence[Tempering],
+    rngs: Sequence[np.random.Generator],
     options: InnerChainOptions,
     archive: np.ndarray,
 ) -> InnerChainsResult:

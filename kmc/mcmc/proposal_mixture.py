@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -89,7 +89,8 @@ class ProposalMixture(NamedTuple):
         assert surrogate is not None
         temperings, moves, lengths = zip(*kinds, strict=True)
         z = surrogate.coordinates_of_each(x)
-        found = inner_chains(surrogate.jit_state, temperings, rngs, z, lengths, self.inner, self.archive_z)
+        how: dict[str, Any] = {"temperings": temperings, "rngs": rngs, "options": self.inner, "archive": self.archive_z}
+        found = inner_chains(surrogate.jit_state, z, lengths, **how)
         position = surrogate.back_of_each(found.position)
         now, then = surrogate.log_jacobians_of_each(x, position)
         log_ratio = found.log_ratio + now - then

@@ -46,7 +46,7 @@ def test_any_number_of_threads_gives_the_chains_of_one_after_the_other(monkeypat
     temperings = [COLD if i % 2 else Tempering(1.0, 0.5, 8.0) for i in range(N)]
     lengths, archive = [1 + i % 5 for i in range(N)], starts()
     together, alone = rngs(), rngs()
-    found = inner_chains(state, temperings, together, starts(), lengths, INNER, archive)
+    found = inner_chains(state, starts(), lengths, temperings=temperings, rngs=together, options=INNER, archive=archive)
     for i, (rng, start) in enumerate(zip(alone, starts(), strict=True)):
         one = inner_chain(state, temperings[i], rng, start, lengths[i], INNER, archive)
         np.testing.assert_array_equal(found.position[i], one.position)
