@@ -42,6 +42,9 @@ class DaskExecutor:
         What then becomes of the call: as in :class:`kmc.ProcessExecutor`. A call is made once more on the same worker.
     prefetch : bool
         Let idle workers evaluate points that chains will probably need: as in :class:`kmc.ProcessExecutor`.
+    times : bool
+        Add the time of each draw's evaluation to the result: as in :class:`kmc.ProcessExecutor`. If points share a
+        task, each has its part of the time.
 
     Notes
     -----
@@ -61,6 +64,7 @@ class DaskExecutor:
     timeout: float | None = None
     on_timeout: str = "raise"
     prefetch: bool = False
+    times: bool = False
 
     def __post_init__(self):
         if not callable(getattr(self.client, "submit", None)) or not callable(getattr(self.client, "gather", None)):
@@ -69,6 +73,7 @@ class DaskExecutor:
             raise TypeError(f"client={self.client!r}: expected a Client that was made without asynchronous=True")
         check_timeout(self)
         as_flag("prefetch", self.prefetch)
+        as_flag("times", self.times)
 
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
@@ -77,14 +82,15 @@ class DaskExecutor:
         # that stays for the whole run keeps it at one record instead of one for every few sweeps.
         anchor = self.client.submit(int, key=f"{_NAME}-{uuid4().hex}")
         with package(model, self.timeout, self.on_timeout) as made:
-            yield _DaskMapper(self.client, made, self.prefetch)
+            yield _DaskMapper(self.client, made, self)
         del anchor
 
 
 class _DaskMapper(Futures):
-    def __init__(self, client: Any, made: Package, prefetch: bool):
+    def __init__(self, client: Any, made: Package, options: DaskExecutor):
         super().__init__(made, self._send_task, self._failed_task)
-        self._client, self.prefetch = client, prefetch
+        self._client, self.prefetch = client, options.prefetch
+        self.usage.times = {} if options.times else None
         self._looked = -math.inf
         self._look()
         self._under_way: set[Any] = set()
@@ -104,8 +110,8 @@ class _DaskMapper(Futures):
         else:
             lost = next(part for i, part in enumerate(parts) if i not in answers)
             raise self._given_up(lost, f"dask lost the evaluation, {_ATTEMPTS} times")
-        for answer in answers.values():
-            self.note(answer)
+        for i, answer in answers.items():
+            self.note(answer, parts[i])
         return [outcome for i in range(len(parts)) for outcome in answers[i].outcomes]
 
     def _count(self, k: int) -> int:
@@ -114,9 +120,9 @@ class _DaskMapper(Futures):
             return sum(self._client.nthreads().values()) or 1
         return math.ceil(k * min(1.0, self._price / _TASK_SECONDS))
 
-    def note(self, answer: Answer) -> None:
+    def note(self, answer: Answer, points: np.ndarray) -> None:
         """Count an answer, and learn the price of an evaluation from it."""
-        super().note(answer)
+        super().note(answer, points)
         price = answer.seconds / len(answer.outcomes)
         self._price = price if math.isinf(self._price) else 0.8 * self._price + 0.2 * price
 

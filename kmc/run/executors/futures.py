@@ -40,9 +40,9 @@ class Futures:
         self._unsent: list[tuple[int, np.ndarray]] = []
         self.usage = Usage(1)
 
-    def note(self, answer: Answer) -> None:
-        """Count an answer in the usage of the workers."""
-        self.usage.note(answer.seconds, len(answer.outcomes))
+    def note(self, answer: Answer, points: np.ndarray) -> None:
+        """Count the answer at points (k, d) in the usage of the workers."""
+        self.usage.note(answer.seconds, points[: len(answer.outcomes)])
         self.usage.n_timeouts += answer.n_timeouts
 
     def points_per_task(self) -> int:
@@ -108,7 +108,7 @@ class Futures:
         if not isinstance(answer, Answer):
             what = f"something other than the function's results: {answer!r}"
             raise EvaluationError(f"the executor returned {what}", position=points[0])
-        self.note(answer)
+        self.note(answer, points)
         return answer.outcomes + answer.outcomes[-1:] * (len(points) - len(answer.outcomes))
 
 

@@ -47,11 +47,11 @@ class _Mapper:
                 answers[i] = answer
         if None in answers:
             raise EvaluationError(f"executor={self._pool!r}: map returned None instead of values", position=points)
-        for answer in answers:
-            self.note(answer)
+        for answer, part in zip(answers, parts, strict=True):
+            self.note(answer, part)
         return [outcome for answer in answers for outcome in answer.outcomes]
 
-    def note(self, answer: Answer) -> None:
+    def note(self, answer: Answer, points: np.ndarray) -> None:
         """How long it took; nothing is known about the workers of such a pool."""
 
     def _map(self, task, parts):

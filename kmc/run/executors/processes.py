@@ -48,6 +48,9 @@ class ProcessExecutor:
         Let idle processes evaluate points that chains will probably need, so that more processes than chains are of
         use. The draws are the same. Evaluations that turn out not to be needed are not part of ``max_evaluations``;
         the attribute "n_evaluations_unused" of the result counts them.
+    times : bool
+        Add the time of each draw's evaluation to the result: "evaluation_seconds" of ``sample_stats``. It is NaN where
+        a draw needed none, or an earlier session made it. Stores do not keep it.
 
     Notes
     -----
@@ -72,10 +75,12 @@ class ProcessExecutor:
     timeout: float | None = None
     on_timeout: str = "raise"
     prefetch: bool = False
+    times: bool = False
 
     def __post_init__(self):
         check_count(self, "workers", 1)
         as_flag("prefetch", self.prefetch)
+        as_flag("times", self.times)
         check_timeout(self)
 
     @contextmanager
@@ -144,7 +149,7 @@ class _Pool:
     def __init__(self, model: Model, options: ProcessExecutor):
         self._model, self._size, self._timeout = model, options.workers, options.timeout
         self._on_timeout = options.on_timeout
-        self.usage, self.prefetch = Usage(options.workers), options.prefetch
+        self.usage, self.prefetch = Usage(options.workers, times={} if options.times else None), options.prefetch
         self._payload = packed(model)
         self._workers: list[_Worker] = []
         self._jobs: deque[_Job] = deque()  # not begun
@@ -195,7 +200,7 @@ class _Pool:
                     raise EvaluationError(message, position=self._latest)
                 worker.greeted = True
             elif worker.job is not None:
-                self.usage.note(time.monotonic() - worker.began, len(worker.job.points))
+                self.usage.note(time.monotonic() - worker.began, worker.job.points)
                 self._end(worker.job, message)
                 worker.job = None
         self._check_time()
@@ -239,7 +244,7 @@ class _Pool:
     def _end_late(self, job: _Job) -> None:
         assert self._timeout is not None
         self.usage.n_timeouts += 1
-        self.usage.note(self._timeout, len(job.points))
+        self.usage.note(self._timeout, job.points)
         job.tries += 1
         if self._on_timeout == "reject":
             self._end(job, rejected(job.points))

@@ -91,7 +91,7 @@ def test_cheap_points_share_a_task_and_dear_ones_do_not(client):
 def learn(mapper, seconds):
     """Let the mapper know what an evaluation costs."""
     for _ in range(50):
-        mapper.note(Answer([Evaluation(0.0)], seconds))
+        mapper.note(Answer([Evaluation(0.0)], seconds), POINTS[:1])
 
 
 def test_cheap_points_of_chains_on_their_own_share_tasks(client, monkeypatch):

@@ -138,8 +138,8 @@ def test_a_result_tells_how_workers_spent_their_time():
 def test_usage():
     usage = Usage(2)
     assert usage.facts() == {}
-    usage.note(3.0, count=2)
-    usage.note(1.0)
+    usage.note(3.0, POINTS[:2])
+    usage.note(1.0, POINTS[:1])
     usage._began, usage._latest = 0.0, 4.0
     assert usage.facts() == {
         "workers": 2,
@@ -148,6 +148,13 @@ def test_usage():
         "longest_evaluation_seconds": 1.5,
         "n_timeouts": 0,
     }
+
+
+def test_usage_keeps_times_if_it_is_told_to():
+    usage = Usage(2, times={})
+    usage.note(3.0, POINTS[:2])
+    usage.note(1.0, POINTS[2:3])
+    assert usage.times == {POINTS[0].tobytes(): 1.5, POINTS[1].tobytes(): 1.5, POINTS[2].tobytes(): 1.0}
 
 
 def test_a_model_goes_to_another_process_once(monkeypatch):
