@@ -91,7 +91,8 @@ class Workers:
     def submit(self, key: int, x: np.ndarray) -> None:
         """See :class:`kmc.targets.evaluate.Stream`."""
         self._enter()
-        self.alone_at = self.clock if self.alone_at is None else self.alone_at
+        if key >= 0 and self.alone_at is None:  # others are guesses in warm-up
+            self.alone_at = self.clock
         outcome = evaluate_block(self._model, x[None])[0]
         heapq.heappush(self._running, (self._begin(x), len(self.spans), key, outcome))
         self._leave()

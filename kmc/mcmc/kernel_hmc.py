@@ -8,7 +8,8 @@ ever rarer (``adaptation="vanishing"``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -39,6 +40,7 @@ from kmc.mcmc.user_gradient import GradientCheck, OccasionalGradient
 from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested, start_spread
 from kmc.surrogates import Density, FitOptions, values_needed
 from kmc.surrogates.depth import bulk_depth
+from kmc.threads import single_threaded
 
 # "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
 REFIT_GROWTH = 1.25  # factor between successive sweeps of the main phase at which it refits (prototypes)
@@ -220,6 +222,8 @@ class KernelHMC(Startable, metaclass=SplitClass):
 class KernelHMCState:
     """The state of kernel HMC; see :class:`kmc.mcmc.base.SamplerState`."""
 
+    _imagined = False  # whether it only looks ahead, and moves on without fits
+
     def __init__(
         self,
         options: KernelHMC,
@@ -320,6 +324,37 @@ class KernelHMCState:
         transport = self._trainer.transport
         stats = self._walkers.decide(self._proposals, values[:n_proposed], self._temperings, transport=transport)
         return self._finish_sweep(stats)
+
+    @property
+    def foresees(self) -> bool:
+        """Whether :meth:`upcoming` can tell anything."""
+        searching = self._modes is not None and not self._modes.done
+        known = self.mixture.surrogate is not None and bool(self._proposals) and self._gradient is None
+        return known and not (self._frozen or searching or self.setup.noisy)
+
+    def upcoming(self, value_at: Callable[[np.ndarray], float | None]) -> Iterator[np.ndarray]:
+        """Points (d,) that the next sweeps of warm-up will need, until the next fit.
+
+        ``value_at`` gives the values (of this sweep) that are known already; the others are taken to be as the
+        surrogate predicts.
+        """
+        shared = {id(part): part for part in (self.options, self.setup, self._tuner)}
+        twin = deepcopy(self, shared | self._trainer.shared())
+        twin._imagined = True
+        surrogate, n = self.mixture.surrogate, self._trainer.n_own
+        assert surrogate is not None
+        highest = float(self._trainer.history.log_density.max())  # a higher one would change the hot walkers' density
+        while True:
+            points = np.vstack([requested(twin._proposals, self.setup.dim), twin._probes])
+            n += len(points)
+            if self._schedule.due(n) or self._schedule.exhausted(twin._sweep + 1, n):
+                return
+            with single_threaded():
+                expected = np.minimum(surrogate.log_density(points), highest)
+                known = [value_at(x) for x in points]
+                twin.advance(np.array([e if k is None else k for e, k in zip(expected, known, strict=True)]))
+                points = twin.propose()
+            yield from points
 
     def lanes(self) -> Lanes | None:
         """The chains, each on its own; None as long as anything couples them."""
@@ -531,6 +566,8 @@ class KernelHMCState:
     # Adaptation
 
     def _adapt(self) -> None:
+        if self._imagined:
+            return
         if not self._frozen:
             self._warm_up()
         elif self.warming_up:

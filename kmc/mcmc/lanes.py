@@ -21,6 +21,9 @@ from kmc.mcmc.walkers import Walkers, requested
 Propose = Callable[[np.random.Generator, np.ndarray], Proposal]
 """The frozen kernel: a proposal from a state (d,)."""
 
+Start = tuple[bytes, str]
+"""A state, and that of a random stream."""
+
 
 class Passed(NamedTuple):
     """A sweep of one chain."""
@@ -57,16 +60,31 @@ class Lane:
         stats = self._walker.decide(self._proposals, values)
         return Passed(self._walker.sweep(False, stats, 1), self._walker.rngs[0].bit_generator.state)
 
-    def imagine(self, decide: Callable[[float], bool]) -> Lane:
-        """The chain after its current proposal is accepted or rejected: it can propose, but not decide.
+    @property
+    def start(self) -> Start:
+        """What the next proposal depends on."""
+        stream: Mapping[str, Any] = self._walker.rngs[0].bit_generator.state
+        return self._walker.x[0].tobytes(), repr(stream)
 
-        ``decide`` gets the uniform number of the decision, which is known before the value.
-        """
+    @property
+    def uniform(self) -> float:
+        """The uniform number of the decision about the current proposal, which is known before the value."""
+        return deepcopy(self._walker.rngs[0]).random()
+
+    def imagine(self, accepted: bool) -> Lane:
+        """The chain after its current proposal is accepted or rejected: it can propose, but not decide."""
         (proposal,) = self._proposals
         lane = Lane(self._propose, self._walker.rngs[0], x=self._walker.x[0], log_density=np.nan)
-        if decide(lane._walker.rngs[0].random()):
+        lane._walker.rngs[0].random()  # of the decision
+        if accepted:
             lane._walker.x[0] = proposal.position
         return lane
+
+    def adopt(self, other: Lane) -> np.ndarray:
+        """What :meth:`propose` returns, from a lane with the same start, which has proposed."""
+        self._proposals = other._proposals
+        self._walker.rngs[0].bit_generator.state = other._walker.rngs[0].bit_generator.state
+        return requested(self._proposals, self._walker.x.shape[1])
 
 
 class Lanes(NamedTuple):

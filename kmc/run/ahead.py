@@ -74,6 +74,7 @@ class Ahead:
 
     def sweep(self) -> list[Made] | None:
         """The next sweep, as soon as all chains have made it; None if the evaluations do not suffice for it."""
+        n_returned = 0
         with single_threaded():
             self._go_on()
             while not all(chain.made for chain in self._chains):
@@ -81,8 +82,10 @@ class Ahead:
                     self._go_on()  # the cost of the sweep is known by now
                     if not any(chain.waiting for chain in self._chains):
                         break
-                self._guess()
-                for key, outcome in self._stream.ready():
+                self._guess(n_returned)
+                returned = self._stream.ready()
+                n_returned = len(returned)
+                for key, outcome in returned:
                     self._take(key, outcome)
         if not all(chain.made for chain in self._chains):
             return None
@@ -120,6 +123,8 @@ class Ahead:
                 self._advance(chain, limits)
 
     def _take(self, key: int, outcome: Evaluation | Failure) -> None:
+        if key < 0:  # a guess of warm-up (kmc.run.sweep_guesses)
+            return
         if key < len(self._chains):
             self._n_under_way -= 1
             chain = self._chains[key]
@@ -131,15 +136,21 @@ class Ahead:
         chain.end(outcome)
         self._advance(chain, self._limits())
 
-    def _guess(self) -> None:
-        idle = self._workers() - self._n_under_way - len(self._guesses)
-        if idle > 0:
-            limits = self._limits()
-            most = self._most(limits)
-            if limits.evaluations is not None:
-                most = min(most, limits.evaluations // len(self._chains) + 1)
-            waiting = [chain for chain in self._chains if chain.waiting]
-            self._guesses.extend(waiting, idle, [chain.n_sweeps + most - 1 - len(chain.made) for chain in waiting])
+    def _guess(self, n_returned: int) -> None:
+        """Give guesses to idle workers; with more workers than chains, make as many proposals as values came back."""
+        workers = self._workers()
+        idle = workers - self._n_under_way - len(self._guesses)
+        ready = n_returned if workers > len(self._chains) else 0
+        if idle <= 0 and ready == 0:
+            return
+        limits = self._limits()
+        most = self._most(limits)
+        if limits.evaluations is not None:
+            most = min(most, limits.evaluations // len(self._chains) + 1)
+        waiting = [chain for chain in self._chains if chain.waiting]
+        last = [chain.n_sweeps + most - 1 - len(chain.made) for chain in waiting]
+        self._guesses.extend(waiting, idle, last)
+        self._guesses.prepare(waiting, ready, last)
 
     def _most(self, limits: Limits) -> int:
         """Sweeps that a chain may make before the next one is handed out."""
@@ -149,14 +160,14 @@ class Ahead:
         """Let a chain move until it needs an evaluation, or is as far ahead as it may be."""
         most = self._most(limits)
         while len(chain.made) < most and not chain.failed:
-            if chain.point is None and not chain.propose():
+            if chain.point is None and not chain.propose(self._guesses):
                 self._still[len(chain.made) - 1] += 1
                 continue
             if not self._affords(len(chain.made), limits):
                 return
             assert chain.point is not None
             known: Evaluation | Failure | None = self._recall(chain.index, chain.point)
-            if known is None and (guess := self._guesses.look_up(chain.index, chain.point)) is not None:
+            if known is None and (guess := self._guesses.look_up(chain.index)) is not None:
                 known, chain.waiting = guess.outcome, True
             elif known is None:
                 self._stream.submit(chain.index, chain.point)
@@ -185,9 +196,9 @@ class _Chain:
         self.point: np.ndarray | None = None  # of the sweep that it makes
         self.waiting = self.failed = False
 
-    def propose(self) -> bool:
+    def propose(self, guesses: Guesses) -> bool:
         """Propose; False if the sweep needs no evaluation, and is made."""
-        points = self.lane.propose()
+        points = guesses.propose(self.index, self.lane)
         if len(points):
             self.point = points[0]
             return True

@@ -1,11 +1,8 @@
 """Idle workers evaluate points that chains will probably need: prefetching (Brockwell 2006).
 
-A proposal depends on the chain's state and random stream, not on the value of the log-density. So while the value at
-one proposal is computed, the next proposal is known up to one bit: whether the first is accepted. The uniform number
-of that decision is known, too, and which is likelier follows from the chain's acceptance probabilities so far. The
-likelier branch is followed for several sweeps, and its points are evaluated on workers that would wait otherwise. A
-chain uses such a value only if it arrives at the very same proposal; the draws are the same with and without guesses,
-to the bit.
+While the value at one proposal is computed, the next ones are known up to a few bits (:mod:`kmc.run.foreseen`). The
+likeliest points are evaluated on workers that would wait otherwise, the best first, as in [2]_. A chain uses such a
+value only if it arrives at the very same proposal; the draws are the same with and without guesses, to the bit.
 
 References
 ----------
@@ -18,29 +15,18 @@ References
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
-from typing import Protocol
 
 import numpy as np
 
 from kmc.mcmc.lanes import Lane
+from kmc.run.foreseen import Foreseen, Place, Waiting
 from kmc.targets.evaluate import Evaluation, Stream
 from kmc.targets.returned import Failure
 
 LEAST = 0.1  # least probability that a point will be needed
-
-
-class Waiting(Protocol):
-    """A chain that waits for a value."""
-
-    index: int
-    lane: Lane
-    n_sweeps: int  # that it has made
-
-    rates: list[float]  # acceptance probabilities of its proposals, sorted; not empty
 
 
 @dataclass(eq=False)
@@ -48,20 +34,8 @@ class Guess:
     """An evaluation at a point that a chain may need."""
 
     chain: int
-    log_probability: float  # of the branch that leads there, since its path began
     outcome: Evaluation | Failure | None = None  # None: not yet there
     needed: bool = False  # the chain has come to that point, and waits for it
-
-
-@dataclass(eq=False)
-class _Path:
-    """The likelier branch of a chain's future."""
-
-    lane: Lane | None = None  # at the last guess
-    sweep: int = 0  # of that guess
-    log_probability: float = 0.0  # of the branch that leads there
-    known: float = 0.0  # that of the part which has turned out to be right
-    guesses: dict[bytes, Guess] = field(default_factory=dict)
 
 
 class Guesses:
@@ -81,22 +55,25 @@ class Guesses:
 
     def __init__(self, stream: Stream, chains: int):
         self._stream, self._keys = stream, count(chains)
-        self._paths = [_Path() for _ in range(chains)]
+        self._foreseen = [Foreseen() for _ in range(chains)]
         self._under_way: dict[int, Guess] = {}
         self.n_begun = self.n_used = 0
 
     def __len__(self) -> int:
         return len(self._under_way)
 
-    def look_up(self, chain: int, point: np.ndarray) -> Guess | None:
-        """The guess at a point that a chain has come to; without one, its other guesses are wrong, too."""
-        path = self._paths[chain]
-        guess = path.guesses.pop(point.tobytes(), None)
-        if guess is None:
-            self._paths[chain] = _Path()
-        else:
-            self.n_used += 1
-            guess.needed, path.known = True, guess.log_probability
+    def propose(self, chain: int, lane: Lane) -> np.ndarray:
+        """What ``lane.propose()`` returns for a chain, without the work if it was done in advance."""
+        return self._foreseen[chain].propose(lane)
+
+    def look_up(self, chain: int) -> Guess | None:
+        """The guess at the point that a chain has come to."""
+        here = self._foreseen[chain].here
+        guess: Guess | None = None if here is None else here.guess
+        if guess is None or guess.needed:
+            return None
+        self.n_used += 1
+        guess.needed = True
         return guess
 
     def arrive(self, key: int, outcome: Evaluation | Failure) -> int | None:
@@ -106,50 +83,41 @@ class Guesses:
         return guess.chain if guess.needed else None
 
     def extend(self, waiting: Sequence[Waiting], workers: int, last: Sequence[int]) -> None:
-        """Give guesses to idle workers, first for the chains that are behind.
+        """Give the likeliest points to idle workers.
 
         ``last`` (waiting,) are the last sweeps that the chains may make.
         """
-        ends = dict(zip((chain.index for chain in waiting), last, strict=True))
-        able = list(waiting)
-        while workers > 0 and able:
-            chain = min(able, key=self._reach)
-            point = self._next(chain, ends[chain.index])
-            if point is None:
-                able.remove(chain)
+        while workers > 0 and (found := self._likeliest(waiting, last)) is not None:
+            chain, place = found
+            if place is None:  # a dead end
                 continue
-            path, key = self._paths[chain.index], next(self._keys)
-            path.guesses[point.tobytes()] = guess = Guess(chain.index, path.log_probability)
-            self._under_way[key] = guess
-            self._stream.submit(key, point)
+            key = next(self._keys)
+            place.guess = self._under_way[key] = Guess(chain)
+            self._stream.submit(key, place.point)
             self.n_begun += 1
             workers -= 1
 
-    def _reach(self, chain: Waiting) -> int:
-        """The sweep up to which a chain's points are evaluated."""
-        path = self._paths[chain.index]
-        return chain.n_sweeps if path.lane is None else max(path.sweep, chain.n_sweeps)
+    def prepare(self, waiting: Sequence[Waiting], proposals: int, last: Sequence[int]) -> None:
+        """Make the likeliest proposals that are not made yet, for workers that will be idle later."""
+        for _ in range(proposals):
+            if self._likeliest(waiting, last, prepare=True) is None:
+                return
 
-    def _next(self, chain: Waiting, last: int) -> np.ndarray | None:
-        """The next point on a chain's path; None if it is too unlikely, or beyond the last sweep."""
-        path = self._paths[chain.index]
-        here, sweep = (chain.lane, chain.n_sweeps) if path.lane is None else (path.lane, path.sweep)
-        logs: list[float] = []
+    def _likeliest(
+        self, waiting: Sequence[Waiting], last: Sequence[int], *, prepare: bool = False
+    ) -> tuple[int, Place | None] | None:
+        """The chain and the likeliest of the places that are not evaluated; its proposal is made now if it was not.
 
-        def decide(uniform: float) -> bool:
-            accepted = 1.0 - bisect_right(chain.rates, uniform) / len(chain.rates)
-            logs.append(math.log(max(accepted, 1.0 - accepted)))
-            return accepted >= 0.5
-
-        lane, sweep = here.imagine(decide), sweep + 1
-        log_probability = path.log_probability + sum(logs)
-        if log_probability - path.known < math.log(LEAST):
+        Of equally likely ones, that of the chain that is furthest behind. With ``prepare``, only proposals that are not
+        made yet are considered. None if there is none that is likely enough.
+        """
+        ranked = []
+        for i, chain in enumerate(waiting):
+            option = self._foreseen[chain.index].likeliest(chain, last[i], prepare=prepare)
+            if option is not None and option.log_probability >= math.log(LEAST):
+                ranked.append((-option.log_probability, option.sweep, i, option))
+        if not ranked:
             return None
-        while sweep <= last:
-            points = lane.propose()
-            if len(points):
-                path.lane, path.sweep, path.log_probability = lane, sweep, log_probability
-                return points[0]
-            lane.advance(np.empty(0))
-            sweep += 1
-        return None
+        *_, i, option = min(ranked, key=lambda entry: entry[:3])
+        chain = waiting[i]
+        return chain.index, self._foreseen[chain.index].make(option, chain, last[i])

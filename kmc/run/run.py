@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,10 @@ from kmc.run.recording import NullRecorder, RunRecorder
 from kmc.run.results import data_of, to_arviz
 from kmc.run.run_statistics import run_statistics
 from kmc.run.run_warnings import FinishedRun, run_warnings
+from kmc.run.sweep_guesses import SweepGuesses, Upcoming
 from kmc.run.trace import Trace, joined
 from kmc.run.unbounded import Ascent, overflowed
-from kmc.targets.evaluate import Evaluation, Evaluator, stream_of
+from kmc.targets.evaluate import Evaluation, Evaluator, Stream, stream_of
 
 _PROBES = 100  # evaluations that a look at values without bound may cost, at the end of warm-up
 
@@ -97,8 +98,10 @@ class Run:
         self.stopped_by: str | None = None
         self._n_warmup = 0
         self._ahead: Ahead | None = None
+        self._sweep_guesses: SweepGuesses | None = None
         self._burn_in = 0  # sweeps without draws that chains on their own still have to make
         self._ascent = Ascent(request.model)
+        self._seconds: list[np.ndarray] = []  # of the evaluations of the last draws, (chains,) each
         self.meter = Meter(request.draws, request.max_evaluations)
         self._planned = planned_evaluations(request)
 
@@ -133,6 +136,7 @@ class Run:
             if sweeps is None:
                 break
             was_warming_up = self._note(sweeps, looking)
+            self._note_seconds(sweeps)
             if was_warming_up and not self.warming_up():
                 self._check_ascent()
             self._limit_warmup()
@@ -155,9 +159,21 @@ class Run:
         points = [one.propose() for one in moving]
         if not self._affords(sum(map(len, points))):
             return None
-        values = self._values(np.vstack(points))  # with the user's own number of threads
+        upcoming = self._upcoming(moving)
+        values = self._values(np.vstack(points), upcoming)  # with the user's own number of threads
         ends = np.cumsum([len(rows) for rows in points])[:-1]
         return [one.advance(part) for one, part in zip(moving, np.split(values, ends), strict=True)]
+
+    def _upcoming(self, moving: Sequence[IndependentRun]) -> Upcoming | None:
+        """How to know what the next sweeps will probably need; None if it is not to be evaluated in advance."""
+        stream = stream_of(self.evaluate.mapper)
+        if stream is None or self.request.model.vectorized or len(moving) > 1:
+            return None
+        workers = _guessing(stream)
+        if workers() == 0 or not moving[0].foresees:
+            return None
+        self._sweep_guesses = self._sweep_guesses or SweepGuesses(stream, workers)
+        return moving[0].upcoming
 
     def _let_go(self) -> Ahead | None:
         """Let the chains move on their own, if sampler, executor and recorder allow it."""
@@ -172,10 +188,7 @@ class Run:
             return None
         self._burn_in = max(part.burn_in for part in ready)
         chains = [lane for part in ready for lane in part.chains]
-        usage: Any = getattr(stream, "usage", None)
-        prefetch = usage is not None and getattr(stream, "prefetch", False)
-        workers = (lambda: usage.workers) if prefetch else (lambda: 0)
-        return Ahead(chains, stream, self._limits, self.recorder.recall_ahead, workers=workers)
+        return Ahead(chains, stream, self._limits, self.recorder.recall_ahead, workers=_guessing(stream))
 
     def _limits(self) -> Limits:
         left = None if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
@@ -238,6 +251,10 @@ class Run:
             except OSError as error:  # a full disk must not lose the draws in memory
                 error.idata = result  # type: ignore[attr-defined]
                 raise
+        if self._seconds:
+            seconds = np.full((self.request.chains, len(trace)), np.nan)
+            seconds[:, len(trace) - len(self._seconds) :] = np.transpose(self._seconds)
+            result["sample_stats"]["evaluation_seconds"] = (("chain", "draw"), seconds)
         return result, [f"{sentence} [{code}]" for code, sentence in warned.items()]
 
     def facts(self) -> dict[str, Any]:
@@ -254,7 +271,7 @@ class Run:
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "n_evaluations_ahead": 0 if self._ahead is None else self._ahead.n_evaluations,
-            "n_evaluations_unused": 0 if self._ahead is None else self._ahead.n_unused,
+            "n_evaluations_unused": self._n_unused(),
             "n_nonfinite": self.evaluate.n_nonfinite,
             "sampling_time": self.meter.elapsed,
             "tuning_steps": min(len(one.warmup_trace) for one in self.independent_runs),
@@ -268,6 +285,22 @@ class Run:
         """How the executor's workers spent their time, if it tells."""
         usage = getattr(self.evaluate.mapper, "usage", None)
         return usage.facts() if isinstance(usage, Usage) else {}
+
+    def _n_unused(self) -> int:
+        """Evaluations at points that no chain has come to."""
+        unused = 0 if self._ahead is None else self._ahead.n_unused
+        guesses = self._sweep_guesses
+        return unused + (0 if guesses is None else guesses.n_begun - guesses.n_used)
+
+    def _note_seconds(self, sweeps: Sequence[Step | None]) -> None:
+        """Take the times of the draws' evaluations, if the executor keeps them."""
+        usage = getattr(self.evaluate.mapper, "usage", None)
+        times = usage.times if isinstance(usage, Usage) else None
+        made = [step for step in sweeps if step is not None and not step.warmup]
+        if times is None or not made or len(made) < len(self.independent_runs):
+            return
+        ends = [step.position if step.proposed is None else step.proposed.position for step in made]
+        self._seconds.append(np.array([times.pop(x.tobytes(), np.nan) for x in np.vstack(ends)]))
 
     def state(self) -> dict[str, Any]:
         """All that determines the continuation, between two sweeps, except draws and blobs."""
@@ -306,10 +339,16 @@ class Run:
             one.start(points, values)
         self._n_warmup = self.evaluate.n_evaluations
 
-    def _values(self, points: np.ndarray) -> np.ndarray:
-        """Log-densities of the points (k, d): from the store if present, otherwise evaluated."""
+    def _values(self, points: np.ndarray, upcoming: Upcoming | None = None) -> np.ndarray:
+        """Log-densities of the points (k, d): from the store if present, otherwise evaluated.
+
+        Idle workers evaluate upcoming points, if there are any.
+        """
+        __tracebackhide__ = True
         known = self.recorder.recall(points)
-        if known is None:
+        if known is None and upcoming is not None and self._sweep_guesses is not None:
+            values = self.evaluate.take(points, self._sweep_guesses.evaluate(points, upcoming))
+        elif known is None:
             values = self.evaluate(points)
         else:
             self.evaluate.n_evaluations += len(points)
@@ -427,6 +466,13 @@ def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.n
     order = np.argsort(~positive, kind="stable")
     rows = [np.sort(order[i::hands]) for i in range(hands)]
     return [(points[mine], values[mine]) for mine in rows]
+
+
+def _guessing(stream: Stream) -> Callable[[], int]:
+    """The number of workers that may evaluate what is not needed yet."""
+    usage: Any = getattr(stream, "usage", None)
+    prefetch = usage is not None and getattr(stream, "prefetch", False)
+    return (lambda: usage.workers) if prefetch else (lambda: 0)
 
 
 def _passed(made: Sequence[Made]) -> list[Passed]:

@@ -55,9 +55,9 @@ class Rounds(Disorder):
     n_rounds = 0
 
     def ready(self):
-        assert len(self.waiting) <= self.workers
+        assert sum(key >= 0 for key, _ in self.waiting) <= self.workers  # negative keys: a whole sweep of warm-up
         self.n_rounds += 1
-        ended = [(key, evaluate_block(self.model, x[None])[0]) for key, x in self.waiting]
-        self.waiting.clear()
+        begun = [self.waiting.popleft() for _ in range(min(self.workers, len(self.waiting)))]
+        ended = [(key, evaluate_block(self.model, x[None])[0]) for key, x in begun]
         self.n_alone += len(ended)
         return ended

@@ -3,6 +3,7 @@
 import pytest
 
 import kmc
+from kmc.mcmc.kernel_hmc import KernelHMCState
 from tests.run.store.runs import assert_same, log_density, settings
 from tests.run.streams import Disorder, Rounds
 
@@ -30,7 +31,7 @@ def test_rounds_fall_and_draws_stay(in_step):
     unused = found.attrs["n_evaluations_unused"]
     same(found, in_step)
     assert many.n_rounds < few.n_rounds / 3
-    assert many.n_alone == few.n_alone + unused and unused > 0
+    assert many.n_alone + many.n_together == found.attrs["n_evaluations"] + unused and unused > 0
 
 
 @pytest.mark.parametrize(
@@ -64,3 +65,19 @@ def test_failures_at_points_that_are_not_needed_are_no_failures(in_step):
         return log_density(x)
 
     same(kmc.sample(strict, executor=Rounds(workers=16, prefetch=True), **PLAIN), in_step)
+
+
+def test_chains_take_the_proposals_that_guesses_were_made_of(monkeypatch):
+    """Each proposal is made once: for each evaluation, needed or not, and for some that are made ready in advance."""
+    made, propose = [0], KernelHMCState._proposal
+
+    def counted(*args):
+        made[0] += 1
+        return propose(*args)
+
+    monkeypatch.setattr(KernelHMCState, "_proposal", counted)  # of chains on their own
+    kmc.sample(log_density, executor=Rounds(workers=2), **PLAIN)
+    alone, made[0] = made[0], 0
+    found = kmc.sample(log_density, executor=Rounds(workers=6, prefetch=True), **PLAIN)
+    unused = found.attrs["n_evaluations_unused"]
+    assert unused > 0 and alone < made[0] < alone + 2 * unused + 20
