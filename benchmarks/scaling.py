@@ -3,8 +3,9 @@
     python benchmarks/scaling.py            # adds missing rows to results/scaling.csv, and writes results/scaling.md
     python benchmarks/scaling.py --report   # writes the page only
 
-Time is virtual (:mod:`virtual`): kmc's own scheduler and emcee's half-steps run on simulated workers. One row is in
-real time, beside the same in virtual time: its workers are threads that sleep.
+Time is virtual (:mod:`virtual`): kmc's own scheduler, emcee's half-steps and pocoMC's batches run on simulated workers.
+Some rows are in real time, beside the same in virtual time: their workers are threads or processes that sleep. A second
+table has kmc's own time per evaluation, for a vectorized model that costs nothing, by chains and threads.
 """
 
 from __future__ import annotations
@@ -12,10 +13,15 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
+import math
+import multiprocessing
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import numba
 import numpy as np
 from metrics import bulk_ess
 from peers import BURN_INS
@@ -23,6 +29,7 @@ from targets import problem
 from virtual import Workers, constant, lognormal
 
 import kmc
+from kmc.mcmc import inner_chains
 
 RESULTS = Path(__file__).parent / "results"
 BUDGET = 20_000
@@ -44,6 +51,8 @@ COLUMNS = (
     "unused",
 )
 KEY = COLUMNS[:7]
+OWN_CELLS = ((16, 1), (64, 1), (256, 1), (256, 2))
+OWN_COLUMNS = "chains", "threads", "wall_us", "jitted_us", "python_us"
 
 
 def run_kmc(
@@ -77,24 +86,41 @@ def run_kmc(
     return found | {"share_alone": alone, "unused": idata.attrs["n_evaluations_unused"]}
 
 
-def run_asleep(target: str, price: str, seconds: float, workers: int, chains: int, seed: int) -> dict:
+@dataclass(frozen=True)
+class Sleeping:
+    """A log-density that sleeps as long as an evaluation costs; it can be sent to other processes."""
+
+    target: str
+    price: str
+    seconds: float
+
+    def __call__(self, x: np.ndarray) -> float:
+        time.sleep(PRICES[self.price](self.seconds)(x))
+        return _problem(self.target).log_density(x)
+
+
+_problem = cache(problem)
+
+
+def run_asleep(
+    target: str, price: str, seconds: float, workers: int, chains: int, seed: int, *, processes: bool, budget=BUDGET
+) -> dict:
     """One run of kmc in real time: an evaluation sleeps as long as it costs."""
-    model, cost = problem(target), PRICES[price](seconds)
-
-    def log_density(x: np.ndarray) -> float:
-        time.sleep(cost(x))
-        return model.log_density(x)
-
-    initial = model.initial(np.random.default_rng(seed), chains)
-    with ThreadPoolExecutor(workers) as pool:
+    initial = _problem(target).initial(np.random.default_rng(seed), chains)
+    if processes:  # forked: they share this process's memory
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("fork"))
+    else:
+        pool = ThreadPoolExecutor(workers)
+    with pool:
+        list(pool.map(time.sleep, [0.1] * workers))  # all are there
         began = time.perf_counter()
         idata = kmc.sample(
-            log_density,
-            model.dim,
+            Sleeping(target, price, seconds),
+            _problem(target).dim,
             initial,
             draws=None,
             chains=chains,
-            max_evaluations=BUDGET,
+            max_evaluations=budget,
             seed=seed,
             executor=pool,
             progress=False,
@@ -122,6 +148,70 @@ def run_emcee(target: str, price: str, seconds: float, workers: int, walkers: in
     return row_of(pool, max(kept, key=bulk_ess), BUDGET // walkers * walkers)
 
 
+def run_pocomc(target: str, price: str, seconds: float, workers: int, particles: int, seed: int) -> dict:
+    """One run of pocoMC: the particles are evaluated together.
+
+    The prior that it needs is normal, around the true mean and three times as wide as the density.
+    """
+    import pocomc
+    from scipy.stats import norm
+
+    model, pool = problem(target), Workers(workers, PRICES[price](seconds))
+    mean, sd = model.truth.mean, 3.0 * model.truth.sd
+
+    def log_likelihood(x: np.ndarray) -> float:
+        return model.log_density(x) + 0.5 * float(np.sum(((x - mean) / sd) ** 2)) + log_volume
+
+    log_volume = float(np.sum(np.log(sd))) + 0.5 * model.dim * math.log(2.0 * math.pi)
+    prior = pocomc.Prior([norm(*each) for each in zip(mean, sd, strict=True)])
+    sampler = pocomc.Sampler(
+        prior, log_likelihood, n_effective=2 * particles, n_active=particles, pool=pool, random_state=seed
+    )
+    sampler.run(n_total=1000, n_evidence=0, progress=False)
+    weights = sampler.posterior()[1]
+    ess = float(np.sum(weights)) ** 2 / float(np.sum(weights**2))
+    return {"evaluations": sampler.calls, "ess": ess, "wall": pool.clock, "share": pool.share()}
+
+
+def run_own(chains: int, threads: int, sweeps: int = 100) -> dict:
+    """kmc's own time per evaluation after the freeze, in microseconds: wall time, jitted loops, and Python."""
+    precision = np.eye(5) + 0.5
+
+    def log_density(x: np.ndarray) -> np.ndarray:
+        return -0.5 * np.einsum("ij,jk,ik->i", x, precision, x) - 0.05 * np.sum(x**4, axis=1)
+
+    spent, marks = [0.0], []
+    jitted, numba.config.NUMBA_NUM_THREADS = inner_chains._some_inner_chains, threads
+
+    def timed(*args) -> None:
+        began = time.thread_time()
+        jitted(*args)
+        spent.append(time.thread_time() - began)
+
+    def mark(progress) -> None:
+        if progress.phase == "sampling":
+            marks.append((progress.n_evaluations, time.perf_counter(), time.process_time(), sum(spent)))
+
+    inner_chains._some_inner_chains = timed
+    try:
+        kmc.sample(
+            kmc.Model(log_density, dim=5, vectorized=True),
+            initial=2.0 * np.random.default_rng(1).standard_normal((chains, 5)),
+            chains=chains,
+            draws=sweeps,
+            max_evaluations=4000 + 12 * chains + sweeps * chains,
+            seed=1,
+            callback=mark,
+            progress=False,
+        )
+    finally:
+        inner_chains._some_inner_chains = jitted
+    evaluations, wall, used, loops = (1e6 * (last - first) for first, last in zip(marks[0], marks[-1], strict=True))
+    evaluations /= 1e6
+    found = wall / evaluations, loops / evaluations, (used - loops) / evaluations
+    return dict(zip(OWN_COLUMNS, (chains, threads, *found), strict=True))
+
+
 def row_of(pool: Workers, draws: np.ndarray, evaluations: int) -> dict:
     """What a run has cost and given."""
     return {"evaluations": evaluations, "ess": bulk_ess(draws), "wall": pool.clock, "share": pool.share()}
@@ -132,22 +222,31 @@ def cells():
     for sampler in ("kmc", "kmc, prefetch"):
         for target in ("logistic", "banana-2d", "fitzhugh-nagumo"):
             yield sampler, target, "lognormal", 1.0, 64, 64, 1
+    for seed, sampler in itertools.product((2, 3), ("kmc", "kmc, prefetch")):
+        for target in ("fitzhugh-nagumo", "banana-2d", "logistic"):
+            yield sampler, target, "lognormal", 1.0, 64, 64, seed
     for workers in (4, 32):
         yield "kmc, prefetch", "logistic", "constant", 0.1, workers, 4, 1
-    for sampler in ("kmc, asleep", "kmc"):
+    for target in ("logistic", "banana-2d"):
+        yield "pocoMC", target, "lognormal", 1.0, 64, 256, 1
+    for sampler in ("kmc, asleep", "kmc, asleep in processes", "kmc"):
         yield sampler, "logistic", "lognormal", 0.1, 64, 64, 1
     for price, seconds in itertools.product(("lognormal", "constant"), reversed(SECONDS)):
         yield "kmc", "logistic", price, seconds, 64, 64, 1
     for move, walkers in itertools.product(("DEMove", "StretchMove"), (128, 64, 32)):
         for target in ("logistic", "banana-2d"):
             yield f"emcee {move}", target, "lognormal", 1.0, 64, walkers, 1
+    for sampler, target in itertools.product(("kmc", "emcee DEMove", "emcee StretchMove"), ("ring", "fitzhugh-nagumo")):
+        yield sampler, target, "lognormal", 1.0, 64, 64 if sampler == "kmc" else 128, 1
 
 
 def run(cell) -> dict:
     """The row of a cell."""
     sampler, *setting = cell
-    if sampler == "kmc, asleep":
-        found = run_asleep(*setting)
+    if sampler.startswith("kmc, asleep"):
+        found = run_asleep(*setting, processes=sampler.endswith("processes"))
+    elif sampler == "pocoMC":
+        found = run_pocomc(*setting)
     elif sampler.startswith("kmc"):
         found = run_kmc(*setting, prefetch=sampler == "kmc, prefetch")
     else:
@@ -190,7 +289,15 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def write_page(rows: list[dict]) -> None:
+def own_table(rows: list[dict]) -> str:
+    """In Markdown."""
+    lines = ["| chains | threads | wall | jitted loop | Python |", "| ---: | ---: | ---: | ---: | ---: |"]
+    for row in rows:
+        lines.append("| " + " | ".join(f"{row[name]:.0f}" for name in OWN_COLUMNS) + " |")
+    return "\n".join(lines)
+
+
+def write_page(rows: list[dict], own: list[dict]) -> None:
     """The page of results."""
     text = f"""# Workers in virtual time
 
@@ -198,10 +305,20 @@ def write_page(rows: list[dict]) -> None:
 the logarithm); processor time that a sampler takes itself is added to the clock. "Busy" is the part of the workers'
 time that evaluations take, unused ones included: those that `prefetch=True` made and no chain came to, on top of the
 budget. emcee's chains are its walkers, of which half are evaluated at once; burn-in is chosen in hindsight, and its
-effective sizes, of hardly more than the number of walkers, are too large if anything. "kmc, asleep" is in real time: 64
-threads sleep as long as evaluations cost.
+effective sizes, of hardly more than the number of walkers, are too large if anything. pocoMC's chains are its
+particles; it ends when it has 1,000 effective samples by their weights, and has a normal prior around the true mean,
+three times as wide as the density. "kmc, asleep" is in real time: 64 threads or processes sleep as long as evaluations
+cost.
 
 {table(rows)}
+
+## Own time
+
+kmc's own time per evaluation after the freeze, in microseconds, for a vectorized model that costs next to nothing
+(d = 5), on a machine with two cores: wall time, processor time in the jitted loop over the chains' inner chains, and
+processor time in Python, the model included.
+
+{own_table(own)}
 """
     (RESULTS / "scaling.md").write_text(text, encoding="utf-8")
 
@@ -220,23 +337,48 @@ def _short(value):
     return f"{value:.5g}" if isinstance(value, float) else value
 
 
+def load_own(path: Path) -> list[dict]:
+    """The rows about kmc's own time."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [{name: _number(value) for name, value in row.items()} for row in csv.DictReader(file)]
+
+
+def write_own(path: Path) -> None:
+    """Measure kmc's own time."""
+    run_own(64, 1)  # compiles
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, OWN_COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for cell in OWN_CELLS:
+            row = run_own(*cell)
+            writer.writerow({name: _short(value) for name, value in row.items()})
+            print(row, flush=True)
+
+
 def main() -> None:
     """Run what is missing, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--report", action="store_true", help="write the page only")
+    parser.add_argument("--own", action="store_true", help="measure kmc's own time only")
     parser.add_argument("--most", type=int, default=1000, help="rows to add at most")
     options = parser.parse_args()
-    path = RESULTS / "scaling.csv"
+    path, own = RESULTS / "scaling.csv", RESULTS / "scaling_own.csv"
     rows = load(path)
     known = {tuple(row[name] for name in KEY) for row in rows}
-    missing = [] if options.report else [cell for cell in dict.fromkeys(cells()) if cell not in known][: options.most]
+    if options.own:
+        write_own(own)
+    only_page = options.report or options.own
+    missing = [] if only_page else [cell for cell in dict.fromkeys(cells()) if cell not in known][: options.most]
     if missing:
         run_kmc("banana-2d", "constant", 0.0, 4, 4, 0, budget=1500)  # compiles
+        run_kmc("banana-2d", "constant", 0.0, 64, 64, 0, budget=1500)
     for cell in missing:
         rows.append(run(cell))
         save(path, rows)
         print(rows[-1], flush=True)
-    write_page(load(path))
+    write_page(load(path), load_own(own))
 
 
 if __name__ == "__main__":
