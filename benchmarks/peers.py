@@ -124,7 +124,7 @@ def _compiled(sampler: str) -> float:
 
 def run_emcee(problem: Problem, seed: int, budget: int, move: str) -> list[Run]:
     """One emcee move alone. Walkers keep their values, so noise is allowed."""
-    emcee = _peer("emcee", "emcee")
+    emcee = peer_package("emcee", "emcee")
     runs = []
     for walkers in _ensembles(problem):
         initial = problem.initial(np.random.default_rng(seed), walkers)
@@ -138,7 +138,7 @@ def run_emcee(problem: Problem, seed: int, budget: int, move: str) -> list[Run]:
 
 def run_zeus(problem: Problem, seed: int, budget: int) -> list[Run]:
     """Ensemble slice sampling, stopped at the evaluation that would exceed the budget."""
-    zeus = _peer("zeus", "zeus-mcmc")
+    zeus = peer_package("zeus", "zeus-mcmc")
     if problem.noisy:
         raise Unavailable("a slice has no estimate to keep: the noise of every point on it is drawn anew")
     runs = []
@@ -165,7 +165,7 @@ def _ensembles(problem):
 
 def run_pints_acmc(problem: Problem, seed: int, budget: int) -> list[Run]:
     """Haario and Bardenet's adaptive covariance: four chains that adapt independently."""
-    pints = _peer("pints", "pints")
+    pints = peer_package("pints", "pints")
     initial, target = _start(problem, seed, CHAINS, budget)
     scale = np.diag((2 * problem.truth.sd) ** 2)  # of the starts
     samplers = [pints.HaarioBardenetACMC(x, scale) for x in initial]
@@ -180,7 +180,7 @@ def run_pints_acmc(problem: Problem, seed: int, budget: int) -> list[Run]:
 
 def run_pints_dream(problem: Problem, seed: int, budget: int) -> list[Run]:
     """DREAM: at least eight chains and one per dimension, with crossover rates adapted over the first third."""
-    pints = _peer("pints", "pints")
+    pints = peer_package("pints", "pints")
     chains = max(8, problem.dim)
     initial, target = _start(problem, seed, chains, budget)
     sampler = pints.DreamMCMC(chains, initial)
@@ -194,7 +194,7 @@ def run_pints_dream(problem: Problem, seed: int, budget: int) -> list[Run]:
 
 def run_pymc(problem: Problem, seed: int, budget: int) -> list[Run]:
     """DEMetropolisZ on a black box: four chains, a third of the steps for tuning, two evaluations a step."""
-    pymc = _peer("pymc", "pymc")
+    pymc = peer_package("pymc", "pymc")
     if problem.noisy:
         raise Unavailable("DEMetropolisZ evaluates its state again at every step, and so draws its noise anew")
     initial, target = _start(problem, seed, CHAINS, budget)
@@ -258,7 +258,8 @@ def _black_box(log_density):
     return BlackBox()
 
 
-def _peer(module: str, package: str):
+def peer_package(module: str, package: str):
+    """The module, or ``Unavailable`` with the package to install."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -30,6 +30,7 @@ from typing import Any
 import arviz as az
 import numpy as np
 from peers import METHODS, Counted
+from shape_peers import WITH_PRIOR
 from shape_targets import FAMILIES, NAMES, SHAPES, STARTS, Shape, shape
 from targets import TAILS
 
@@ -39,6 +40,7 @@ NUMBERS = ("bias", "width_min", "width_max", "share_error", "least_share", "exce
 FACTS = ("family", "dim", "modes", "seen", "evaluations", "draws", "acceptance", "rhat", "seconds", "own_seconds")
 COLUMNS = (*KEY, *FACTS, *NUMBERS, "shares", "failure", "warnings", "said")
 CHAINS = 4
+ALL_METHODS = METHODS | WITH_PRIOR
 FEWEST = 20  # draws per chain
 
 
@@ -171,7 +173,7 @@ def run_cell(label: str, target: str, policy: str, method: str, budget: int, see
     if method == "kmc":
         draws, facts = _run_kmc(task, policy, budget, seed, important)
     else:
-        run = max(METHODS[method](Bound(task, policy), seed, budget), key=lambda run: _each(run.draws).min())
+        run = max(ALL_METHODS[method](Bound(task, policy), seed, budget), key=lambda run: _each(run.draws).min())
         draws = run.draws
         facts = {"evaluations": run.evaluations, "seconds": run.seconds, "own_seconds": run.overhead, "seen": ""}
         facts |= {"warnings": int(any(az.rhat(c) > 1.05 for c in np.moveaxis(draws, 2, 0))), "said": "R-hat > 1.05"}
@@ -342,7 +344,7 @@ def main() -> None:
     listed = f"names, beginnings of names, or families ({', '.join(FAMILIES)}), with commas between; default: all"
     parser.add_argument("--targets", type=_chosen, default=list(NAMES), metavar="A,B", help=listed)
     parser.add_argument("--starts", default="cover,box,spread", help=f"of {', '.join(STARTS)}")
-    parser.add_argument("--methods", default="kmc", help=f"of {', '.join(METHODS)}")
+    parser.add_argument("--methods", default="kmc", help=f"of {', '.join(ALL_METHODS)}")
     parser.add_argument("--seeds", type=int, default=3, help="how many")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--budget", type=int, default=10_000, help="evaluations, warm-up included")
