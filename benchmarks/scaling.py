@@ -315,8 +315,8 @@ cost.
 ## Own time
 
 kmc's own time per evaluation after the freeze, in microseconds, for a vectorized model that costs next to nothing
-(d = 5), on a machine with two cores: wall time, processor time in the jitted loop over the chains' inner chains, and
-processor time in Python, the model included.
+(d = 5), on two cores that were busy with other work: wall time, processor time in the jitted loop over the chains'
+inner chains, and processor time in Python, the model included.
 
 {own_table(own)}
 """
