@@ -345,7 +345,7 @@ class KernelHMCState:
         assert surrogate is not None
         highest = float(self._trainer.history.log_density.max())  # a higher one would change the hot walkers' density
         while True:
-            points = np.vstack([requested(twin._proposals, self.setup.dim), twin._probes])
+            points = twin._requested
             n += len(points)
             if self._schedule.due(n) or self._schedule.exhausted(twin._sweep + 1, n):
                 return
