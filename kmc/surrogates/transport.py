@@ -272,7 +272,8 @@ def _moving(states: np.ndarray) -> Iterator[Funnel]:
     moving = np.flatnonzero(np.ptp(states, axis=0) > 0)
     drivers = moving
     if is_wide(states.shape[1]):  # d² guesses would take minutes
-        drivers = sorted(moving, key=lambda driver: _size(_guess(states, int(driver), None), states))[:_MOST_DRIVERS]
+        sizes = [_size(_guess(states, int(driver), None), states) for driver in moving]
+        drivers = moving[np.argsort(sizes)[:_MOST_DRIVERS]]
     for driver in drivers:
         others = [_guess(states, int(driver), int(location)) for location in moving if location != driver]
         if others:
