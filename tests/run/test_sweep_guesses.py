@@ -5,6 +5,7 @@ import pytest
 
 import kmc
 from kmc.run.sweep_guesses import SweepGuesses
+from kmc.surrogates import FitOptions
 from kmc.targets.model import Model
 from tests.run.store.runs import assert_same
 from tests.run.streams import Disorder, Rounds
@@ -40,6 +41,21 @@ def test_rounds_of_warmup_fall_and_draws_stay():
     same(found, expected)
     mixed = Disorder(1, workers=7, prefetch=True)
     same(kmc.sample(ring, executor=mixed, **ASKED), expected)
+
+
+def rough(x):
+    return -0.5 * float(x @ x) + np.sin(18.0 * x.sum())
+
+
+@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+def test_guesses_of_rough_values():
+    """Some sweeps have pairs of close points, too."""
+    sampler = kmc.KernelHMC(fit=FitOptions(bandwidths=(2.0, 7.0), n_basis=30))
+    options = ASKED | {"sampler": sampler, "max_evaluations": 1600}
+    expected = kmc.sample(rough, **options)
+    found = kmc.sample(rough, executor=Rounds(workers=24, prefetch=True), **options)
+    assert expected.attrs["roughness_sd"] > 0.0 and found.attrs["n_evaluations_unused"] > 0
+    same(found, expected)
 
 
 def test_points_are_evaluated_once_and_in_order():
