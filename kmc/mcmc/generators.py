@@ -57,7 +57,7 @@ def _generator(typingctx: Any, addresses: Any) -> Any:
         bits.bit_generator = context.get_constant(types.uintp, 0)
         made = cgutils.create_struct_proxy(types.npy_rng)(context, builder)
         made.bit_generator = bits._getvalue()
-        made.meminfo = context.get_constant_null(types.MemInfoPointer(types.voidptr))
+        made.meminfo = context.get_constant_null(types.MemInfoPointer(types.voidptr))  # type: ignore[attr-defined]
         made.parent = context.get_constant_null(types.pyobject)
         return made._getvalue()
 
