@@ -26,15 +26,19 @@ from kmc.mcmc.surrogate_transition import inner_chain
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.two_gaussians import two_gaussians_instead
 from kmc.surrogates import Surrogate
+from kmc.surrogates.wall_jit_state import WalledState
 
 # "Tried" is docs/what-was-tried.md, modes; the others were set by hand.
 WARMED = 0.65  # largest fraction of the budget until the freeze
 _ERROR_TOLERANCE = 3.0  # times (1 nat + the surrogate's error): a value may exceed the surrogate by this ...
 _DEPTH_TOLERANCE = 0.3  # ... plus this fraction of its depth below the bulk
+_DEPTH_TOLERANCE_KNOWN = 0.05  # the same, if the values are quadratic: their extrapolation is right
+_QUADRATIC = 0.1  # nats by which a quadratic may miss them
 _REACH = 15.0  # nats below the bulk: deeper values of the history start no search
 _NEGLIGIBLE = -7.0  # log of mass relative to the largest: modes below it are ignored
 _LOOK = 0.1  # fraction of the evaluations for searches: points all over the box of the starts (tried: Halton points)
 _LOOK_PER_CHAIN = 2  # at least so many of these points
+_BEYOND_BULK = 2.0  # sds beyond the root of the dimension: nearer points of the box are in the bulk
 _CLIMB_STEPS = 5  # steps of a search, on average
 _CLIMB_COST = 6  # evaluations per step, plus one per dimension
 _BULK_MORE = 2.0  # nats added to the depth of most draws of a Gaussian: shallower points are the bulk
@@ -228,12 +232,13 @@ class ModeSearch:
 
     def _outlook(self) -> np.ndarray:
         """Points all over the box of the starts, where there are no data."""
-        low, high = self._setup.initial.min(axis=0), self._setup.initial.max(axis=0)
+        low, high = _box(self._setup.initial)
         count = min(max(_LOOK_PER_CHAIN * self._setup.chains, int(_LOOK * self._searches_left)), self._searches_left)
         if count < 1:
             return np.empty((0, self._setup.dim))
         x = low + (high - low) * qmc.Halton(self._setup.dim, seed=self._rng).random(count)
-        return x[np.linalg.norm(self._frame.coordinates(x), axis=1) > self._frame.jit_state.reach]
+        distance = np.linalg.norm(self._frame.coordinates(x), axis=1)
+        return x[distance > min(self._frame.jit_state.reach, np.sqrt(self._setup.dim) + _BEYOND_BULK)]
 
     def _evidence(self, main: Explorer) -> tuple[np.ndarray, np.ndarray]:
         """Known points: starts of any depth, and the shallow part of the history."""
@@ -256,8 +261,10 @@ class ModeSearch:
             surrogate, top = explorer.mixture.surrogate, explorer.trainer.history.log_density.max()
             assert surrogate is not None
             beyond = np.maximum(top - values - surrogate.edge, 0.0)
-            tolerance = _ERROR_TOLERANCE * (1.0 + surrogate.error_sd) + _DEPTH_TOLERANCE * beyond
-            unknown &= values > surrogate.log_density(x) + tolerance
+            known_shape = surrogate.trend_sd < _QUADRATIC
+            part = _DEPTH_TOLERANCE_KNOWN if known_shape else _DEPTH_TOLERANCE
+            tolerance = _ERROR_TOLERANCE * (1.0 + surrogate.error_sd) + part * beyond
+            unknown &= values > surrogate.log_density(x) - _past_cap(surrogate, x) + tolerance
         return unknown
 
     # A first warm-up with several modes
@@ -585,6 +592,27 @@ def _not_in(history: History, x: np.ndarray) -> np.ndarray:
 def _shape(top: float, z: np.ndarray) -> _Shape:
     covariance = np.atleast_2d(np.cov(z.T)) + 1e-12 * np.eye(z.shape[1])
     return _Shape(float(top), z.mean(axis=0), np.linalg.inv(covariance))
+
+
+def _box(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The box from which starts (n, d) were drawn, if they were uniform there: a little larger than the starts' own."""
+    low, high = starts.min(axis=0), starts.max(axis=0)
+    more = (high - low) / max(len(starts) - 1, 1)
+    return low - more, high + more
+
+
+def _past_cap(surrogate: Surrogate, x: np.ndarray) -> np.ndarray:
+    """How much deeper a Gaussian trend without its cap would be at points (n, d), in nats.
+
+    The cap keeps paths of a wrong trend finite. Far away it also hides narrow modes: deep as they are there, they are
+    far above the tail of the mode that is known.
+    """
+    trend, state = surrogate.trend, surrogate.jit_state
+    if isinstance(state, WalledState) or trend.dof > 0:
+        return np.zeros(len(x))
+    r = surrogate.coordinates(x) - trend.location
+    excess = np.maximum(0.5 * np.einsum("ij,ij->i", r @ trend.precision, r) - state.cap, 0.0)
+    return excess - state.tail * np.log1p(excess / state.tail)
 
 
 def log_mass(mixture: ProposalMixture, rng: np.random.Generator) -> float:

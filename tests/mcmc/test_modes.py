@@ -13,7 +13,7 @@ from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.climb import Summit
 from kmc.mcmc.gaps import divided, gap
 from kmc.mcmc.history import History
-from kmc.mcmc.modes import ModeSearch, _Learning, _Shape, log_mass
+from kmc.mcmc.modes import ModeSearch, _box, _Learning, _past_cap, _Shape, log_mass
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogates import FitOptions, fit_surrogate
@@ -157,8 +157,39 @@ def test_what_the_starts_span_is_looked_at_where_nothing_was_evaluated():
     search, made = searching(target, np.random.default_rng(0).standard_normal((300, 2)), corners, budget=20_000)
     points = search.propose()
     assert not made and 100 < len(points) <= 0.01 * 20_000
-    assert np.all(np.abs(points) <= [30.0, 20.0]) and np.all(np.ptp(points, axis=0) > [50.0, 33.0])
+    assert np.all(np.abs(points) <= [50.0, 100 / 3]) and np.all(np.ptp(points, axis=0) > [80.0, 53.0])
     assert np.linalg.norm(points, axis=1).min() > 2.0
+
+
+def test_the_box_of_uniform_starts():
+    """The range of n uniform numbers is (n - 1) / (n + 1) of their interval, so that the box is right on average."""
+    x = np.random.default_rng(4).random((4000, 4, 1))
+    ends = np.array([_box(starts) for starts in x])[:, :, 0]
+    error = ends.std(axis=0) / np.sqrt(len(x))
+    assert np.all(np.abs(ends.mean(axis=0) - [0.0, 1.0]) < 4 * error)
+    low, high = _box(np.array([[2.0, 5.0]]))
+    np.testing.assert_array_equal([low, high], [[2.0, 5.0]] * 2)
+
+
+@pytest.mark.parametrize("dof", [0.0, 4.0])
+def test_a_trend_without_its_cap(dof):
+    """Far from a Gaussian the surrogate less what the cap takes away is the Gaussian; a Student-t trend has no cap."""
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((200, 3)) * (np.sqrt(dof / rng.chisquare(dof, (200, 1))) if dof else 1.0)
+    far_away = np.vstack([x[:5], 12.0 * rng.standard_normal((20, 3)), np.full((1, 3), 40.0)])
+
+    def log_density(x):
+        square = np.sum(x**2, axis=1)
+        return -0.5 * (dof + 3) * np.log1p(square / dof) if dof else -0.5 * square
+
+    surrogate = fit_surrogate(x, log_density(x), x, rng=rng, options=FitOptions(bandwidths=(7.0,)))
+    assert surrogate.trend.dof == dof
+    past = _past_cap(surrogate, far_away)
+    if dof:
+        np.testing.assert_array_equal(past, 0.0)
+    else:
+        assert np.all(past[:5] == 0.0) and past[-1] > 1000.0
+        np.testing.assert_allclose(surrogate.log_density(far_away) - past, log_density(far_away), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("spike", [0.0, 30.0])
@@ -260,6 +291,14 @@ def test_a_mode_that_one_start_has_seen_is_not_lost():
     idata = run(target, np.vstack([wide, target.centers[:1]]), 3000)
     error, _ = weight_error(idata, target)
     assert abs(error) < np.sqrt(chi2.isf(1e-5, 1)) or json.loads(idata.attrs["warnings"])
+
+
+def test_a_narrow_mode_far_away_is_found_from_starts_all_over_the_box():
+    """All starts lead to the wide mode; the other one is seen, hundreds of nats deep, from points of the box alone."""
+    target = far(5, widths=(1.0, 0.5), apart=13.0)
+    initial = np.random.default_rng(0).uniform(-6.0, 6.0, (8, 5))
+    idata = kmc.sample(target, dim=5, initial=initial, draws=None, max_evaluations=6000, seed=2, progress=False)
+    assert idata.attrs["n_modes"] == 2 and abs(weight_error(idata, target)[0]) < 4.0
 
 
 @pytest.mark.slow
