@@ -293,6 +293,7 @@ def test_a_mode_that_one_start_has_seen_is_not_lost():
     assert abs(error) < np.sqrt(chi2.isf(1e-5, 1)) or json.loads(idata.attrs["warnings"])
 
 
+@pytest.mark.slow
 def test_a_narrow_mode_far_away_is_found_from_starts_all_over_the_box():
     """All starts lead to the wide mode; the other one is seen, hundreds of nats deep, from points of the box alone."""
     target = far(5, widths=(1.0, 0.5), apart=13.0)
