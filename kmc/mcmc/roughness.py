@@ -68,5 +68,5 @@ def roughness_sd(pairs: Pairs, values: np.ndarray, loo_sd: float) -> float:
     differences = differences[np.isfinite(differences)]
     if len(differences) < _LEAST_PAIRS:
         return 0.0
-    sd = float(np.median(np.abs(differences))) / (_NORMAL_MEDIAN * np.sqrt(2.0))
+    sd = float(np.median(np.abs(differences)) / (_NORMAL_MEDIAN * np.sqrt(2.0)))
     return min(sd, loo_sd) if sd > _ROUGH * loo_sd else 0.0
