@@ -254,7 +254,8 @@ class Run:
         if self._seconds:
             seconds = np.full((self.request.chains, len(trace)), np.nan)
             seconds[:, len(trace) - len(self._seconds) :] = np.transpose(self._seconds)
-            result["sample_stats"]["evaluation_seconds"] = (("chain", "draw"), seconds)
+            like = result["sample_stats"]["acceptance_rate"]
+            result["sample_stats"]["evaluation_seconds"] = like.copy(data=seconds)
         return result, [f"{sentence} [{code}]" for code, sentence in warned.items()]
 
     def facts(self) -> dict[str, Any]:
