@@ -20,7 +20,6 @@ Writes ``results/kameleon.csv``, one row for each run, and prints their medians;
 from __future__ import annotations
 
 import argparse
-import csv
 import statistics
 import sys
 import time
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from csv_rows import append_row, read_rows
 from scipy import stats
 
 import kmc
@@ -170,24 +170,6 @@ def run(target: str, sampler: str, iterations: int, seed: int) -> dict[str, Any]
     }
 
 
-def rows() -> list[dict[str, str]]:
-    """The rows so far."""
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def append(row: dict[str, Any]) -> None:
-    """Write a row."""
-    new = not RESULTS.exists()
-    with RESULTS.open("a", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if new:
-            table.writeheader()
-        table.writerow({name: f"{v:.4g}" if isinstance(v, float) else v for name, v in row.items()})
-
-
 def table(found: list[dict[str, str]]) -> str:
     """Medians over seeds."""
     lines = [
@@ -237,7 +219,7 @@ def main() -> None:
     if "glass" in options.targets and not (options.glass and options.benchmark):
         parser.error("--targets glass needs --glass and --benchmark")
     begun = time.perf_counter()
-    known = {tuple(row[name] for name in KEY) for row in rows()}
+    known = {tuple(row[name] for name in KEY) for row in read_rows(RESULTS)}
     for seed in range(options.seeds):
         for target in options.targets:
             glass = target == "glass"
@@ -247,10 +229,10 @@ def main() -> None:
                 if late or (target, sampler, str(iterations), str(seed)) in known:
                     continue
                 if glass:
-                    append(run_glass(sampler, seed, options.glass, options.benchmark))
+                    append_row(RESULTS, COLUMNS, run_glass(sampler, seed, options.glass, options.benchmark))
                 else:
-                    append(run(target, sampler, iterations, seed))
-    print(table(rows()))
+                    append_row(RESULTS, COLUMNS, run(target, sampler, iterations, seed))
+    print(table(read_rows(RESULTS)))
 
 
 if __name__ == "__main__":

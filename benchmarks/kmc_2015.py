@@ -25,13 +25,13 @@ Writes ``results/kmc_2015.csv``, one row for each run, and prints means; rows th
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from csv_rows import append_row, read_rows
 
 from kmc import ess
 from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample
@@ -200,24 +200,6 @@ def path_run(method: str, dim: int, n: int, seed: int) -> dict[str, float]:
 # Rows and tables
 
 
-def rows() -> list[dict[str, str]]:
-    """The rows so far."""
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def append(row: dict[str, Any]) -> None:
-    """Write a row."""
-    new = not RESULTS.exists()
-    with RESULTS.open("a", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if new:
-            table.writeheader()
-        table.writerow({name: f"{v:.4g}" if isinstance(v, float) else v for name, v in row.items()})
-
-
 def means(found: list[dict[str, str]], column: str, **where: Any) -> tuple[float, float, int]:
     """Mean, standard deviation and number of the rows with these keys."""
     values = [float(row[column]) for row in found if all(row[key] == str(value) for key, value in where.items())]
@@ -283,7 +265,7 @@ def main() -> None:
         if 5 in options.figures:
             cells += [(5, "KMC finite", d, n) for d in options.dimensions]
             cells += [(5, "KMC defaults", d, n) for d in options.dimensions if d < n]
-    known, begun = {tuple(row[name] for name in KEY) for row in rows()}, time.perf_counter()
+    known, begun = {tuple(row[name] for name in KEY) for row in read_rows(RESULTS)}, time.perf_counter()
     for seed in range(options.seeds):
         for figure, method, dim, n in cells:
             key = (figure, method, dim, n, seed)
@@ -291,8 +273,10 @@ def main() -> None:
                 continue
             start = time.perf_counter()
             found = banana_run(method, n, seed) if figure == 3 else path_run(method, dim, n, seed)
-            append({**dict(zip(KEY, key, strict=True)), **found, "seconds": time.perf_counter() - start})
-    print(table_3(rows()), table_5(rows()), sep="\n\n")
+            append_row(
+                RESULTS, COLUMNS, {**dict(zip(KEY, key, strict=True)), **found, "seconds": time.perf_counter() - start}
+            )
+    print(table_3(read_rows(RESULTS)), table_5(read_rows(RESULTS)), sep="\n\n")
 
 
 if __name__ == "__main__":

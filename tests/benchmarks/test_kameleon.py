@@ -20,7 +20,7 @@ def test_exact_draws_have_no_deviation():
 def test_rows_are_kept_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(kameleon, "RESULTS", tmp_path / "rows.csv")
     row = kameleon.run("banana-8d", "plain adaptive Metropolis", 400, 1)
-    kameleon.append(row)
-    kameleon.append({**row, "seed": 2})
-    assert [found["seed"] for found in kameleon.rows()] == ["1", "2"]
-    assert "| banana-8d | 400 | plain adaptive Metropolis | 2 |" in kameleon.table(kameleon.rows())
+    kameleon.append_row(kameleon.RESULTS, kameleon.COLUMNS, row)
+    kameleon.append_row(kameleon.RESULTS, kameleon.COLUMNS, {**row, "seed": 2})
+    assert [found["seed"] for found in kameleon.read_rows(kameleon.RESULTS)] == ["1", "2"]
+    assert "| banana-8d | 400 | plain adaptive Metropolis | 2 |" in kameleon.table(kameleon.read_rows(kameleon.RESULTS))

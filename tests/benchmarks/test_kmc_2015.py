@@ -24,6 +24,10 @@ def test_rows_are_kept_and_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(kmc_2015, "RESULTS", tmp_path / "rows.csv")
     found = kmc_2015.banana_run("RW", 0, 1)
     for seed in range(2):
-        kmc_2015.append({**dict(zip(kmc_2015.KEY, (3, "RW", 8, 0, seed), strict=True)), **found, "seconds": 1.0})
-    assert "| RW |  | 2 | 0.21 / 0." in kmc_2015.table_3(kmc_2015.rows())
-    assert "| 64 | 0.01 / – / – |" in kmc_2015.table_5(kmc_2015.rows())
+        kmc_2015.append_row(
+            kmc_2015.RESULTS,
+            kmc_2015.COLUMNS,
+            {**dict(zip(kmc_2015.KEY, (3, "RW", 8, 0, seed), strict=True)), **found, "seconds": 1.0},
+        )
+    assert "| RW |  | 2 | 0.21 / 0." in kmc_2015.table_3(kmc_2015.read_rows(kmc_2015.RESULTS))
+    assert "| 64 | 0.01 / – / – |" in kmc_2015.table_5(kmc_2015.read_rows(kmc_2015.RESULTS))
