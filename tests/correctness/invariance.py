@@ -277,7 +277,7 @@ def random_walk(case: Case):
     return step
 
 
-def added_moves(case: Case):
+def added_moves(case: Case, sweeps: int = SWEEPS):
     """The built-in moves beside those of a plan, as kernel HMC has them."""
     kinds = moves.Independence(2), moves.RandomWalk(0.7), moves.DifferentialEvolution(0.7), moves.Snooker()
     pairs, plan = moves.as_moves([(kind, 0.2) for kind in kinds]), case.plan(case.wrong)
@@ -285,7 +285,7 @@ def added_moves(case: Case):
     def propose(rng, x):
         return moves.propose_one_of(pairs, rng, x, archive=case.archive) or plan.propose(rng, x)
 
-    return proposals_of(case, propose)
+    return proposals_of(case, propose, sweeps)
 
 
 @cache

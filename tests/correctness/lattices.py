@@ -24,6 +24,7 @@ from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.learned_density import Learned
 from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.moves import DifferentialEvolution, Snooker
 from kmc.mcmc.nuts import Point, Tree
 from kmc.mcmc.parallel_tempering import TemperedState
 from kmc.mcmc.proposal_mixture import ProposalMixture
@@ -615,7 +616,22 @@ def check_tempering(size: int, betas: tuple[float, ...], moves: bool, apart: boo
 # A whole process
 
 
-def frozen_process(lattice: Lattice, moves: ProposalMixture, gradients: Any = None):
+class Biased:
+    """A user's move on a line: to the right more often than to the left."""
+
+    right = 0.7
+
+    def propose(self, rng, position, archive):
+        """As ``kmc.moves.Move``."""
+        sign = 1.0 if rng.random() < self.right else -1.0
+        return position + sign, sign * float(np.log((1 - self.right) / self.right))
+
+
+FROM_OUTSIDE = ((Biased(), 0.3), (DifferentialEvolution(2.0 * np.sqrt(2) / 2.38), 0.2), (Snooker(), 0.1))
+"""Moves that stay on the integers, with the nodes above."""
+
+
+def frozen_process(lattice: Lattice, mixture: ProposalMixture, gradients: Any = None, moves: Any = ()):
     """A kernel-HMC process of one chain after the shortest possible warm-up, with a plan of our own."""
     first = lattice.points[:1]
     setup = SamplerSetup(
@@ -628,20 +644,20 @@ def frozen_process(lattice: Lattice, moves: ProposalMixture, gradients: Any = No
         max_evaluations=None,
         seed=np.random.SeedSequence(1),
     )
-    process = KernelHMC(gradients=gradients).start(setup)
+    process = KernelHMC(gradients=gradients, moves=moves).start(setup)
     while process.warming_up:
         process.advance(np.zeros(len(process.propose())))
-    process._tuner.mixture = moves
+    process._tuner.mixture = mixture
     return process
 
 
-def check_process(lattice: Lattice, gradients: Any = None, **options) -> None:
+def check_process(lattice: Lattice, gradients: Any = None, moves: Any = (), **options) -> None:
     """``KernelHMCState`` after the freeze: a chain depends on its own state only.
 
     Before the enumerated step the chain is made to stay where it is. If that changes how it moves, its moves
     depend on its state in a way that the acceptance does not account for, and the target is not stationary.
     """
-    process = frozen_process(lattice, plan(lattice, **options), gradients)
+    process = frozen_process(lattice, plan(lattice, **options), gradients, moves)
 
     def step(rng, i):
         one = copy.copy(process)

@@ -10,6 +10,7 @@ from kmc.mcmc.metropolis import decide
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.walkers import Walkers, requested
 from tests.correctness.lattices import (
+    FROM_OUTSIDE,
     HOT,
     check_evolution,
     check_hmc,
@@ -64,6 +65,23 @@ def test_a_uniform_number_is_not_used_twice():
     assert uniform < 1.0
     with pytest.raises(AssertionError, match="twice"):
         uniform < 0.5  # noqa: B015
+
+
+def test_the_rest_of_a_uniform_number_is_compared():
+    def function(rng):
+        left = rng.random()
+        if left < 0.3:
+            return "first"
+        left -= 0.3
+        return "second" if left < 0.2 else "none"
+
+    assert {leaf: pytest.approx(p, abs=EXACT) for p, leaf in outcomes(function)} == {
+        "first": 0.3,
+        "second": 0.2,
+        "none": 0.5,
+    }
+    with pytest.raises(AssertionError, match="only the threshold"):
+        ForkingGenerator([], {}).random() - 0.1
 
 
 # Moves on lattices
@@ -163,6 +181,10 @@ def test_parallel_tempering(betas, moves, apart):
 @pytest.mark.parametrize("gradients", [None, np.cos], ids=["values", "gradients"])
 def test_a_frozen_process(gradients):
     check_process(line(), gradients)
+
+
+def test_a_frozen_process_with_moves_from_outside():
+    check_process(line(5), moves=FROM_OUTSIDE)
 
 
 def test_a_noisy_target():

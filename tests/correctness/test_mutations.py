@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from kmc.mcmc import archive_moves
+from kmc.mcmc import archive_moves, moves
 from kmc.mcmc.adaptive_langevin import AdaptiveLangevin, _Local, langevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
 from kmc.mcmc.alternation import AlternatingProposer
@@ -29,6 +29,7 @@ from kmc.surrogates import jit_state
 from tests.correctness.invariance import (
     ONLY_SURROGATE,
     ONLY_TEMPERED,
+    added_moves,
     case,
     frozen_chains,
     learned,
@@ -41,6 +42,7 @@ from tests.correctness.invariance import (
     trees,
 )
 from tests.correctness.lattices import (
+    FROM_OUTSIDE,
     HOT,
     NOISE,
     NOISE_SHARES,
@@ -320,6 +322,33 @@ def test_a_choice_of_samplers_by_the_state_is_seen(monkeypatch, cycle):
     monkeypatch.setattr(AlternatingProposer, "propose", propose)
     with pytest.raises(**NOT_EXACT):
         check_mixture_of_samplers(cycle)
+
+
+# Moves from outside
+
+
+@pytest.fixture
+def no_ratio_of_moves(monkeypatch):
+    """Every move from outside is treated as a symmetric one."""
+    right = moves.propose_one_of
+
+    def propose_one_of(*arguments, **options):
+        made = right(*arguments, **options)
+        return None if made is None else made._replace(log_ratio=0.0)
+
+    monkeypatch.setattr("kmc.mcmc.kernel_hmc.propose_one_of", propose_one_of)
+    monkeypatch.setattr(moves, "propose_one_of", propose_one_of)
+
+
+def test_moves_from_outside_without_their_ratios_are_seen_by_enumeration(no_ratio_of_moves):
+    with pytest.raises(**NOT_EXACT):
+        check_process(line(5), moves=FROM_OUTSIDE)
+
+
+@pytest.mark.parametrize("name", slow_except(["student-t", "gaussian"], {"student-t"}))
+def test_moves_from_outside_without_their_ratios_are_seen_from_exact_draws(no_ratio_of_moves, name):
+    with pytest.raises(**CHANGED):
+        case(name).check(added_moves(case(name), sweeps=6))
 
 
 # Gradients of the user's

@@ -91,15 +91,29 @@ class ForkingGenerator:
 
 
 class Uniform:
-    """A uniform number that has not been used yet; it may be used once."""
+    """A uniform number on [0, size) that has not been used yet; it may be used once.
 
-    def __init__(self, rng: ForkingGenerator):
+    After a comparison that it was not below, the rest may be compared, too: see ``__sub__``.
+    """
+
+    def __init__(self, rng: ForkingGenerator, size: float = 1.0):
         self._rng: ForkingGenerator | None = rng
+        self._size = size
+        self._not_below: tuple[ForkingGenerator, float] | None = None
 
     def __lt__(self, threshold: float) -> bool:
-        """With the probability ``threshold``, clipped to [0, 1]; a NaN is never above."""
-        p = float(np.clip(threshold, 0.0, 1.0)) if threshold == threshold else 0.0
-        return self._once().fork([p, 1.0 - p]) == 0
+        """With the probability ``threshold / size``, clipped to [0, 1]; a NaN is never above."""
+        p = float(np.clip(threshold / self._size, 0.0, 1.0)) if threshold == threshold else 0.0
+        rng = self._once()
+        below = rng.fork([p, 1.0 - p]) == 0
+        self._not_below = None if below else (rng, threshold)
+        return below
+
+    def __sub__(self, threshold: float) -> Uniform:
+        """The rest, uniform again, of a number that was found to be at least ``threshold``."""
+        assert self._not_below is not None and self._not_below[1] == threshold, "only the threshold may be subtracted"
+        (rng, _), self._not_below = self._not_below, None
+        return Uniform(rng, self._size - threshold)
 
     def __mul__(self, count: int) -> Scaled:
         """For an index: ``int(rng.random() * count)``."""
