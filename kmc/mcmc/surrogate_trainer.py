@@ -109,8 +109,9 @@ class SurrogateTrainer:
         self._noisy, self._top = noisy, -np.inf
         self._known_levels: tuple[Transport, np.ndarray] = (IDENTITY, np.empty(0))
         self.dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
-        self._failed_at = 0  # evaluations at the last fit that failed ...
-        self._compared_at = 0  # ... and at the last pairs of close points
+        self._failed_at = 0  # evaluations at the last fit that failed,
+        self._searched_at = 0  # at the last search of terms in many dimensions,
+        self._compared_at = 0  # and at the last pairs of close points
         self._cloud = np.empty((0, dim))
         self._visits: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
@@ -300,6 +301,8 @@ class SurrogateTrainer:
             surrogate = self._fit_in(previous.transport, states, previous)
             if surrogate.error_sd < GOOD_FIT:
                 return surrogate
+        if (sparse := self._sparse(states, previous)) is not None:
+            return sparse
         x, values, transport = self.history.x, self.history.log_density, self.transport
         few = self.history.gradients is not None or is_wide(self.dim)
         if not few or len(x) >= values_needed(self.dim):  # fewer values cannot tell a funnel
@@ -311,6 +314,15 @@ class SurrogateTrainer:
         if plain is None or plain.error_sd > min(_WORTH_PLAIN * surrogate.error_sd, GOOD_FIT):
             return surrogate
         return plain
+
+    def _sparse(self, states: np.ndarray, previous: Surrogate | None) -> Surrogate | None:
+        """In many dimensions, a surrogate of few terms: it needs fewer values than a quadratic."""
+        n, good = len(self.history), previous is not None and previous.error_sd < GOOD_FIT
+        if good or not is_wide(self.dim) or self._noisy or n < _NEXT_TRY * self._searched_at:
+            return None
+        self._searched_at = n
+        found = self._terms_in(IDENTITY, states)
+        return found if found is not None and found.error_sd < GOOD_FIT else None
 
     def _terms_in(self, transport: Transport, states: np.ndarray) -> Surrogate | None:
         """A surrogate by terms alone; its random choices do not change those of the run."""

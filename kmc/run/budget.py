@@ -124,7 +124,7 @@ def draws_cost(spent: Spent, made: int, draws: int) -> str:
     """Text after "raise max_evaluations" with the cost of so many draws; empty if it is not known."""
     if not spent.evaluations:
         return ""
-    return f" to about {_rounded(spent.warmup + (spent.evaluations - spent.warmup) * draws / made):,}"
+    return f" to about {_rounded(spent.warmup + (spent.evaluations - spent.warmup) * draws // made):,}"
 
 
 def evaluations_needed(dim: int) -> int:

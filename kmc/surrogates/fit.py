@@ -28,7 +28,7 @@ from kmc.surrogates.surrogate import Surrogate, assemble, make_jit_state
 from kmc.surrogates.term_search import find_factors
 from kmc.surrogates.terms import TermExpansion, Terms, fit_terms
 from kmc.surrogates.transport import IDENTITY, Transport
-from kmc.surrogates.trend import FLATTEST, Trend, fit_trend
+from kmc.surrogates.trend import FLATTEST, Trend, fit_independent, fit_trend
 from kmc.surrogates.walls import learn_wall
 from kmc.surrogates.whitening import Whitening, whiten_states
 from kmc.surrogates.wide_trend import is_wide, terms_of, values_for, values_for_any, values_for_structure
@@ -145,6 +145,13 @@ class _Task(NamedTuple):
         """The sd of noise or roughness, below which no error need be."""
         return self.noise_sd or self.roughness_sd
 
+    @property
+    def sparse(self) -> bool:
+        """Whether terms of few coordinates explain all: then in coordinates of the user, without a full quadratic."""
+        previous = self.previous
+        known = previous is not None and isinstance(previous.expansion, TermExpansion)
+        return is_wide(self.x.shape[1]) and (self.only_terms or known)
+
     def with_depths(self, smooth: np.ndarray, noise_sd: float | None) -> _Task:
         """A copy with depths, edge and top from values (n,) without their noise."""
         top = float(smooth.max()) if noise_sd is None else highest(smooth)
@@ -254,7 +261,8 @@ def _fit(task: _Task) -> Surrogate:
     """A surrogate of the values, weighted by depth."""
     previous = task.previous
     keep = _chosen(task)
-    whitening = previous.whitening if previous and previous.error_sd < GOOD_FIT else _by_states(task.states)
+    keep_old = previous is not None and previous.error_sd < GOOD_FIT and not task.sparse
+    whitening = previous.whitening if previous and keep_old else _by_states(task.states)
     first = _fit_in(whitening, task, keep)
     found = first.error_sd < max(GOOD_FIT, _FOUND_LITTLE * beyond_noise(first.trend_sd, first.noise_sd))
     if found or task.only_terms or is_wide(task.x.shape[1]):  # with many terms, each fit takes long
@@ -348,6 +356,8 @@ def _with_trend(whitening: Whitening, task: _Task, keep: np.ndarray) -> _Weighte
     weights = depth_weights(task.depth[keep], task.edge)
     weights = weights / weights.sum()
     z, slopes = whitening(x), _slopes(whitening, task, keep, weights=weights)
+    if task.sparse:
+        return _Weighted(whitening, z, y, weights, fit_independent(z, y, weights), slopes)
     values = _Weighted(whitening, z, y, weights, fit_trend(z, y, weights, slopes=slopes), slopes)
     sharper = _rewhitened(values, task.noise)
     if sharper is None:
@@ -550,14 +560,15 @@ def _in_coordinates(terms: Terms, old: Whitening, new: Whitening) -> Terms:
 def _found_terms(data: Data, whitening: Whitening, task: _Task) -> TermExpansion | None:
     """The expansion in the best terms of coordinates u; None for noisy or too few values, or if there are gradients."""
     (n, dim), weights = data.z.shape, data.weights
-    if data.noisy or np.inf not in task.options.bandwidths or n < _VALUES_PER_QUADRATIC * terms_of(dim):
+    needed = values_for_structure(dim) if is_wide(dim) else _VALUES_PER_QUADRATIC * terms_of(dim)
+    if data.noisy or np.inf not in task.options.bandwidths or n < needed:
         return None
     u = whitening.back(data.z)
     center = weights @ u
     spreads = np.sqrt(weights @ (u - center) ** 2)
     v = (u - center) / spreads
     rng = np.random.default_rng(n)  # its own, so that a search that finds nothing changes no draw
-    factors, drivers, rates, error = find_factors(v, data.residual, weights, spreads=spreads, rng=rng)
+    factors, drivers, rates, error = find_factors(v, data.residual, weights, spreads=spreads, center=center, rng=rng)
     matrix = whitening.inverse / spreads[:, None]
     terms = Terms(factors, drivers, rates, matrix, (center - whitening.origin) / spreads)
     found = fit_terms(data, terms, n_searched=len(task.x))

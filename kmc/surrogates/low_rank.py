@@ -65,6 +65,11 @@ def fit_structured(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Structu
     return Structured(*_alternated(z, y, weights, rank=best_rank), best * spread)
 
 
+def fit_diagonal(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (d,) of z and a diagonal matrix of those of squares."""
+    return _alternated(z, y, weights, rank=0)
+
+
 def _values(fit: tuple[np.ndarray, np.ndarray], z: np.ndarray) -> np.ndarray:
     linear, quadratic = fit
     return z @ linear + np.einsum("ni,ni->n", z @ quadratic, z)

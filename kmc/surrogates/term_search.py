@@ -7,9 +7,9 @@ log-scale, the log of a variance and the log of a precision enter as exp(-2 t), 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from itertools import chain, combinations_with_replacement
+from itertools import chain, combinations, combinations_with_replacement
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,11 @@ from scipy import linalg
 from kmc.surrogates.terms import extended, products
 from kmc.surrogates.terms_jit_state import LARGEST, MOST_FACTORS
 from kmc.surrogates.trend import quadratic_features
+from kmc.surrogates.wide_trend import is_wide
+
+Factors = tuple[int, ...]  # of a term: indices into w, see :class:`kmc.surrogates.terms.Terms`
+Exponential = tuple[int, float]  # its driver and rate
+Step = Callable[[int, dict[int, int]], Iterator[Factors]]  # candidates, from the dimension and the drivers
 
 # Set on histories of differential evolution on hierarchical targets (tried: terms).
 POWERS = (-2.0,), (-1.0,), (1.0,), (2.0,), (-1.0, -2.0), (1.0, 2.0)  # of exp(u_j), alone and together
@@ -26,6 +31,12 @@ _MOST_DRIVERS = 8  # coordinates with exponentials
 _WORTH_BLOCK = 0.85  # largest fraction of the held-out error left by a driver's exponentials
 _SIMPLER = 1.1  # times the least error: one power with at most this is preferred to two
 _LARGEST_BLOCK = 100  # quadratics, of which whole blocks are tried
+_MOST_GROUPS = 6  # in many dimensions
+_ROOM_PER_DIM = 5  # values beyond the terms, per dimension, with which a group is tried
+_TRIED_GROUPS, _CENTERS = (
+    12,
+    2,
+)  # groups that are tried, by their correlation with the residual, and centers of a driver
 _MOST_CUBICS = 5000  # all cubics in 29 coordinates; in more, only squares times a coordinate
 _MOST_CANDIDATES = 16_000
 _HELD_OUT = 0.2  # of the values
@@ -39,13 +50,19 @@ _MOST_TERMS = 0.45  # of the values
 _EXACT = 1e-3  # nats
 
 
-def quadratic_factors(dim: int) -> list[tuple[int, ...]]:
+def quadratic_factors(dim: int) -> list[Factors]:
     """The factors of all v_i and v_i v_j."""
     return [_padded(c) for n in (1, 2) for c in combinations_with_replacement(range(1, dim + 1), n)]
 
 
 def find_factors(
-    v: np.ndarray, y: np.ndarray, weights: np.ndarray, *, spreads: np.ndarray, rng: np.random.Generator
+    v: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray,
+    *,
+    spreads: np.ndarray,
+    center: np.ndarray | float = 0.0,
+    rng: np.random.Generator,
 ) -> Found:
     """Terms that explain values, and their held-out error.
 
@@ -56,7 +73,9 @@ def find_factors(
     y, weights : ndarray, shape (n,)
         Values to be explained, and their weights.
     spreads : ndarray, shape (d,)
-        Of the user's (or transported) coordinates u: v_j = u_j / spreads_j + constant.
+        Of the user's (or transported) coordinates u = center + spreads * v.
+    center : ndarray, shape (d,), optional
+        Needed in many dimensions only.
     rng : Generator
         Chooses the held-out values.
     """
@@ -64,17 +83,17 @@ def find_factors(
     order = rng.permutation(n)
     regression = _Regression(y[order], weights[order], int(_HELD_OUT * n))
     v = v[order]
+    if is_wide(dim):
+        return _by_groups(v, v * spreads + center, spreads, regression)
     chosen = quadratic_factors(dim)
-    w = extended(v, np.empty(0, dtype=np.int64), np.empty(0))
-    regression.add(products(w, np.array([(0,) * MOST_FACTORS, *chosen])))
+    regression.add(_products(v, chosen))
     promising = _promising_drivers(v, spreads, regression)
-    several = [
-        (j, rate) for j, options in promising.items() for option in options if len(option) == 1 for rate in option
-    ]
-    searches = [_pursued(v, several, copy(regression))]
+    several = _one_by_one(promising)
+    steps = _with_exponentials, _cubics
+    searches = [_pursued(v, several, chosen, copy(regression), steps=[steps])]
     if len(chosen) <= _LARGEST_BLOCK and searches[0].error > _EXACT:
         blocks = _by_blocks(v, promising, copy(regression))
-        searches.append(_pursued(v, blocks, copy(regression), in_turn=True))
+        searches.append(_pursued(v, blocks, chosen, copy(regression), steps=[(step,) for step in steps]))
     return min(searches, key=lambda found: found.error)
 
 
@@ -88,21 +107,25 @@ class Found(NamedTuple):
 
 
 def _pursued(
-    v: np.ndarray, exponentials: list[tuple[int, float]], regression: _Regression, *, in_turn: bool = False
+    v: np.ndarray,
+    exponentials: list[Exponential],
+    chosen: list[Factors],
+    regression: _Regression,
+    *,
+    steps: list[tuple[Step, ...]],
 ) -> Found:
-    """Terms of coordinates and these exponentials, chosen one after the other, beside the quadratics.
+    """Terms of coordinates and these exponentials, chosen one after the other, beside those that are chosen already.
 
-    ``in_turn``: those with exponentials first, and then cubics; otherwise they compete.
+    Candidates of one step compete; a further step begins when the last one finds nothing more.
     """
     n, dim = v.shape
     drivers, rates = np.array([j for j, _ in exponentials], dtype=np.int64), np.array([r for _, r in exponentials])
     powers = {1 + dim + e: j + 1 for e, (j, _) in enumerate(exponentials)}
-    chosen = quadratic_factors(dim)
+    chosen = list(chosen)
     candidates = _Candidates(extended(v, drivers, rates), regression, known=chosen)
     best, best_size = regression.held_out_error, len(chosen)
-    steps = [_with_exponentials(dim, powers), _cubics(dim)]
-    for more in steps if in_turn else [chain(*steps)]:
-        candidates.extend(more)
+    for step in steps:
+        candidates.extend(chain(*(more(dim, powers) for more in step)))
         stalled = 0
         while stalled < _PATIENCE and best > _EXACT and len(chosen) < _MOST_TERMS * n:
             new = candidates.take()
@@ -117,6 +140,78 @@ def _pursued(
     used, index = np.unique(factors[factors > dim], return_inverse=True)
     factors[factors > dim] = 1 + dim + index
     return Found(factors, drivers[used - 1 - dim], rates[used - 1 - dim], best)
+
+
+def _by_groups(v: np.ndarray, u: np.ndarray, spreads: np.ndarray, regression: _Regression) -> Found:
+    """Terms in many dimensions, where not all quadratics can be tried: whole groups around a center, then pairs.
+
+    A group is exp(rate v_j) times 1, all v_i, v_i² and v_i v_k: that is (v_i - v_k)² for members around a center v_k,
+    and the others get coefficients near zero. The last terms are pairs and those that resemble chosen ones.
+    """
+    dim = v.shape[1]
+    chosen = [_padded(f) for i in range(1, dim + 1) for f in ((i,), (i, i))]
+    regression.add(_products(v, chosen))
+    possible = [(j, rate) for j in range(dim) for option in _options(spreads[j]) for rate in option[: len(option) == 1]]
+    exponentials: list[Exponential] = []
+    while regression.held_out_error > _EXACT and len(exponentials) < _MOST_GROUPS:
+        group = _best_group(v, u, possible, regression)
+        if group is None:
+            break
+        j, rate, center = group
+        regression.add(_group(v, j, rate, center))
+        exponentials.append((j, rate))
+        chosen += _group_factors(dim, dim + len(exponentials), j + 1, center)
+    return _pursued(v, exponentials, chosen, regression, steps=[(_pairs, _with_exponentials)])
+
+
+def _best_group(
+    v: np.ndarray, u: np.ndarray, possible: list[Exponential], regression: _Regression
+) -> tuple[int, float, int] | None:
+    """Driver, rate and center of the group that reduces the held-out error most, if it does so clearly."""
+    if regression.room < _ROOM_PER_DIM * v.shape[1]:
+        return None
+    likely = sorted((found for j, rate in possible for found in _centers(v, u, j, rate, regression)), reverse=True)
+    trials = [(regression.trial(_group(v, j, rate, k)), j, rate, k) for _, j, rate, k in likely[:_TRIED_GROUPS]]
+    if not trials or min(trials)[0] > _WORTH_BLOCK * regression.held_out_error:
+        return None
+    return min(trials)[1:]
+
+
+def _centers(
+    v: np.ndarray, u: np.ndarray, j: int, rate: float, regression: _Regression
+) -> list[tuple[float, int, float, int]]:
+    """Coordinates k for which exp(rate v_j) Σ_i (u_i - u_k)² explains most of the residual, after how much."""
+    at, dim = regression.n_held, len(v[0])
+    members = np.arange(dim) != j
+    total, squares = u[:, members].sum(axis=1), np.sum(u[:, members] ** 2, axis=1)
+    columns = squares[:, None] - 2.0 * u * total[:, None] + (dim - 1) * u**2
+    columns *= np.exp(np.clip(rate * v[:, j : j + 1], -LARGEST, LARGEST))
+    columns = regression.projected(columns)[at:]
+    along = columns.T @ regression.residual[at:]
+    gain = along**2 / np.maximum(np.sum(columns**2, axis=0), 1e-300)
+    gain[j] = 0.0
+    return [(float(gain[k]), j, rate, int(k)) for k in np.argsort(-gain)[:_CENTERS]]
+
+
+def _group(v: np.ndarray, j: int, rate: float, center: int) -> np.ndarray:
+    return _products(v, _group_factors(v.shape[1], 1 + v.shape[1], j + 1, center), [(j, rate)])
+
+
+def _group_factors(dim: int, e: int, driver: int, center: int) -> list[Factors]:
+    others = [i for i in range(1, dim + 1) if i != driver]
+    with_center = [(e, i, center + 1) for i in others if i != center + 1]
+    return [_padded(f) for f in [(e,), *((e, i) for i in others), *((e, i, i) for i in others), *with_center]]
+
+
+def _one_by_one(promising: dict[int, list[tuple[float, ...]]]) -> list[Exponential]:
+    return [(j, option[0]) for j, options in promising.items() for option in options if len(option) == 1]
+
+
+def _products(v: np.ndarray, factors: list[Factors], exponentials: list[Exponential] | None = None) -> np.ndarray:
+    """The columns of these factors, in w with these exponentials; 1 comes first if there are none."""
+    found = exponentials or []
+    w = extended(v, np.array([j for j, _ in found], dtype=np.int64), np.array([rate for _, rate in found]))
+    return products(w, np.array([*([] if found else [(0,) * MOST_FACTORS]), *factors]))
 
 
 class _Regression:
@@ -179,13 +274,13 @@ class _Regression:
 class _Candidates:
     """Terms that may be chosen, as columns of the training rows."""
 
-    def __init__(self, w: np.ndarray, regression: _Regression, known: list[tuple[int, ...]]):
+    def __init__(self, w: np.ndarray, regression: _Regression, known: list[Factors]):
         self._w, self._regression, self._seen = w, regression, set(known)
-        self._factors: list[tuple[int, ...]] = []
+        self._factors: list[Factors] = []
         self._columns = np.empty((len(w) - regression.n_held, 0), dtype=np.float32)
         self._left = np.empty(0)  # part of each column's square that the chosen terms do not explain
 
-    def extend(self, factors: Iterable[tuple[int, ...]]) -> None:
+    def extend(self, factors: Iterable[Factors]) -> None:
         """Further candidates; those that were seen before are left out."""
         room = _MOST_CANDIDATES - len(self._factors)
         new = [f for f in dict.fromkeys(factors) if f not in self._seen][: max(room, 0)]
@@ -201,7 +296,7 @@ class _Candidates:
         self._columns = np.hstack([self._columns, columns])
         self._factors += new
 
-    def take(self) -> list[tuple[int, ...]]:
+    def take(self) -> list[Factors]:
         """The terms that reduce the training error most; they are added to the regression."""
         regression, at = self._regression, self._regression.n_held
         along = self._columns.T @ regression.residual[at:].astype(np.float32)
@@ -239,10 +334,10 @@ class _Candidates:
 
 def _by_blocks(
     v: np.ndarray, promising: dict[int, list[tuple[float, ...]]], regression: _Regression
-) -> list[tuple[int, float]]:
+) -> list[Exponential]:
     """Drivers and rates of exponentials that clearly reduce the held-out error, times all quadratics."""
     promising, error = dict(promising), regression.held_out_error
-    found: list[tuple[int, float]] = []
+    found: list[Exponential] = []
     while promising and error > _EXACT:
         trials = [
             (regression.trial(block), j, option)
@@ -265,13 +360,11 @@ def _promising_drivers(
 ) -> dict[int, list[tuple[float, ...]]]:
     """Coordinates whose exponentials are correlated with the residual, and rates for each, alone and in pairs."""
     dim, at = v.shape[1], regression.n_held
-    low, high = _SPREADS
     squares = v[at:] ** 2
     residual = regression.root[at:] * regression.residual[at:]
     found = []
     for j in range(dim):
-        options = [tuple(p * spreads[j] for p in option) for option in POWERS]
-        options = [option for option in options if all(low < abs(rate) < high for rate in option)]
+        options = _options(spreads[j])
         if not options:
             continue
         others = np.delete(squares, j, axis=1)
@@ -283,13 +376,20 @@ def _promising_drivers(
     return {j: options for _, j, options in found[:_MOST_DRIVERS]}
 
 
+def _options(spread: float) -> list[tuple[float, ...]]:
+    """Rates of the exponentials of a coordinate, alone and in pairs."""
+    low, high = _SPREADS
+    options = [tuple(p * spread for p in option) for option in POWERS]
+    return [option for option in options if all(low < abs(rate) < high for rate in option)]
+
+
 def _block(v: np.ndarray, j: int, rates: tuple[float, ...]) -> np.ndarray:
     """The exponentials of coordinate j times all quadratics of the other coordinates."""
     others = quadratic_features(np.delete(v, j, axis=1))
     return np.hstack([np.exp(np.clip(rate * v[:, j : j + 1], -LARGEST, LARGEST)) * others for rate in rates])
 
 
-def _with_exponentials(dim: int, powers: dict[int, int]) -> Iterator[tuple[int, ...]]:
+def _with_exponentials(dim: int, powers: dict[int, int]) -> Iterator[Factors]:
     """Exponentials, alone and times a coordinate or its square."""
     for e, driver in powers.items():
         yield _padded((e,))
@@ -299,17 +399,22 @@ def _with_exponentials(dim: int, powers: dict[int, int]) -> Iterator[tuple[int, 
                 yield _padded((e, i))
 
 
-def _cubics(dim: int) -> Iterator[tuple[int, ...]]:
+def _pairs(dim: int, powers: dict[int, int]) -> Iterator[Factors]:
+    """Products of two coordinates."""
+    del powers
+    yield from (_padded(pair) for pair in combinations(range(1, dim + 1), 2))
+
+
+def _cubics(dim: int, powers: dict[int, int]) -> Iterator[Factors]:
     """All cubics, or those with a square if there are too many."""
+    del powers
     everything = dim * (dim + 1) * (dim + 2) // 6 <= _MOST_CUBICS
     cubics = combinations_with_replacement(range(1, dim + 1), 3)
     squares = ((i, i, j) for i in range(1, dim + 1) for j in range(1, dim + 1))
     yield from map(_padded, cubics if everything else squares)
 
 
-def _heirs(
-    new: list[tuple[int, ...]], dim: int, *, powers: dict[int, int], chosen: list[tuple[int, ...]]
-) -> Iterator[tuple[int, ...]]:
+def _heirs(new: list[Factors], dim: int, *, powers: dict[int, int], chosen: list[Factors]) -> Iterator[Factors]:
     """Terms that resemble chosen ones: times one of their coordinates, or with another one under an exponential."""
     exponentials = {f for f in chain.from_iterable(chosen) if f > dim}
     for factors in new:

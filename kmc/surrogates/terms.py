@@ -16,6 +16,9 @@ from kmc.surrogates.expansion import REGULARIZATIONS, Data, largest_regularizati
 from kmc.surrogates.metric import metric_of_gradients
 from kmc.surrogates.terms_jit_state import LARGEST, TermsState, gradients_of_terms
 from kmc.surrogates.whitening import Whitening
+from kmc.surrogates.wide_trend import is_wide
+
+_TRIMMED = 0.01  # of the values, in many dimensions: exponentials of a few far points have all the leverage
 
 
 class Terms(NamedTuple):
@@ -95,6 +98,16 @@ def products(w: np.ndarray, factors: np.ndarray) -> np.ndarray:
     return out
 
 
+def _errors(residuals: np.ndarray, weights: np.ndarray, *, trimmed: float) -> np.ndarray:
+    """Weighted root mean squares (r,) of the columns (n, r), without this part of the rows, the worst."""
+    squares = weights[:, None] * residuals**2
+    n = len(squares)
+    least = int(np.ceil((1.0 - trimmed) * n))
+    if least < n:
+        squares = np.partition(squares, least - 1, axis=0)[:least]
+    return np.sqrt(squares.sum(axis=0))
+
+
 def fit_terms(data: Data, terms: Terms, *, n_searched: int) -> TermExpansion:
     """Weighted least squares on these terms, with a ridge in units of their spread, chosen by leave-one-out."""
     weights, y = data.weights, data.residual
@@ -107,7 +120,7 @@ def fit_terms(data: Data, terms: Terms, *, n_searched: int) -> TermExpansion:
     weighted = weights[:, None] * design
     path = ridge_path(weighted.T @ design, weighted.T @ (y - value_mean))
     residuals = path.leave_one_out(design, y - value_mean, weights, REGULARIZATIONS)
-    errors = np.sqrt(weights @ residuals**2)
+    errors = _errors(residuals, weights, trimmed=_TRIMMED if is_wide(data.z.shape[1]) else 0.0)
     chosen = largest_regularization(errors, float(np.sqrt(weights @ (y - value_mean) ** 2)))
     coefficients = path.coefficients(float(REGULARIZATIONS[chosen])) / spread
     found = TermExpansion(

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from kmc.linalg import RidgePath, ridge_path
-from kmc.surrogates.low_rank import fit_structured
+from kmc.surrogates.low_rank import fit_diagonal, fit_structured
 from kmc.surrogates.slopes import Slopes
 from kmc.surrogates.wide_trend import is_wide, terms_of, values_for_any, wide_ridge
 
@@ -62,6 +62,12 @@ def fit_trend(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, slopes: Slop
     student = min((fit_student(z, y, weights, dof=dof) for dof in DOFS), key=lambda t: t.residual_sd)
     heavy = student.residual_sd < min(_HEAVY * gaussian.residual_sd, _HEAVY_MOST)
     return student if heavy else gaussian
+
+
+def fit_independent(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Trend:
+    """The Gaussian trend of independent coordinates, by least squares; arguments as in :func:`fit_trend`."""
+    linear, quadratic = fit_diagonal(z, y, weights)
+    return _completed(-2.0 * quadratic, linear, _Values(z, y, weights))
 
 
 def fit_gaussian(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, slopes: Slopes | None = None) -> Trend:

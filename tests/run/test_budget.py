@@ -31,6 +31,11 @@ def test_without_a_budget_draws_and_warmup_are():
     assert planned(max_evaluations=None, draws=None, max_time=9.0) is None
 
 
+def test_draws_beyond_the_range_of_floats_have_a_price():
+    cost = budget.draws_cost(budget.Spent(evaluations=30, warmup=10, dim=2, learns=False), 1, 10**400)
+    assert cost.startswith(" to about 200,000,")
+
+
 def test_warmup_is_planned_for_the_dimension():
     """Half of the default budget fits a surrogate of any dimension twice."""
     needed = kmc.surrogates.values_needed(60)

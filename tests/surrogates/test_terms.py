@@ -22,17 +22,17 @@ def group(x):
     """m ~ N(0, 1), t ~ N(0, 1), x_i ~ N(m, exp(t)²) with an observation N(x_i, 1) of i."""
     m, t, members = x[..., 0], x[..., 1], x[..., 2:]
     inside = np.sum((members - m[..., None]) ** 2, axis=-1) * np.exp(-2 * t)
-    observed = np.sum((members - np.arange(members.shape[-1])) ** 2, axis=-1)
+    observed = np.sum((members - np.arange(members.shape[-1]) % MEMBERS) ** 2, axis=-1)
     return -0.5 * (m**2 + t**2 + inside + observed) - members.shape[-1] * t
 
 
-def history(rng, n, dim=MEMBERS + 2):
+def history(rng, n, dim=MEMBERS + 2, *, depth=40.0):
     """Points near draws of a group, as proposals are."""
     m, t = rng.standard_normal((2, n))
     t *= 0.7
     x = m[:, None] + np.exp(t)[:, None] * rng.standard_normal((n, dim - 2))
     x = np.column_stack([m, t, x]) + 0.2 * rng.standard_normal((n, dim))
-    return x[group(x) > group(x).max() - 40.0]
+    return x[group(x) > group(x).max() - depth]
 
 
 def some_terms(rng, dim=3):
@@ -95,7 +95,7 @@ def found_terms(x, y, rng):
     """Terms in coordinates z = x, and data."""
     weights = np.full(len(x), 1 / len(x))
     center, spreads = x.mean(axis=0), x.std(axis=0)
-    found = find_factors((x - center) / spreads, y, weights, spreads=spreads, rng=rng)
+    found = find_factors((x - center) / spreads, y, weights, spreads=spreads, center=center, rng=rng)
     terms = Terms(found.factors, found.drivers, found.rates, np.diag(1 / spreads), center / spreads)
     data = Data(x, y, weights, x[:10], 0.0, x[:1], x[:1])
     return found, fit_terms(data, terms, n_searched=len(x))
@@ -135,6 +135,51 @@ def test_blocks_that_the_values_do_not_determine_are_left_out(rng, monkeypatch):
     v = rng.standard_normal((101, 10))
     y = -0.5 * np.exp(-2 * v[:, 0]) * v[:, 1] ** 2
     assert np.isfinite(find_factors(v, y, np.full(101, 1 / 101), spreads=np.ones(10), rng=rng).error)
+
+
+WIDE = 54  # the fewest dimensions in which a quadratic has too many terms to begin with
+
+
+def wide_history(rng, n):
+    """The shallower half of points near draws; the observations are far from the group's center."""
+    x = history(rng, 2 * n, WIDE, depth=np.inf)
+    return x[rng.permutation(np.argsort(-group(x))[:n])]
+
+
+def test_a_group_is_found_in_many_dimensions(rng):
+    """From fewer values than half of the 1,540 terms of a quadratic; a driver and a center are among 54 coordinates."""
+    x = wide_history(rng, 700)
+    y = group(x)
+    found, expansion = found_terms(x, y, rng)
+    assert found.error < 0.05
+    assert found.drivers.tolist() == [1]
+    assert found.rates / x[:, 1].std() == pytest.approx([-2.0])
+    new = wide_history(rng, 100)
+    assert np.median(np.abs(expansion.values(new) - group(new))) < 0.05 < 0.01 * y.std()
+
+
+def test_sparse_pairs_are_found_in_many_dimensions(rng):
+    """A chain of neighbors: 53 of 1,431 pairs."""
+    precision = 2 * np.eye(WIDE) - 0.9 * np.eye(WIDE, k=1) - 0.9 * np.eye(WIDE, k=-1)
+    x = rng.standard_normal((700, WIDE)) @ np.linalg.cholesky(np.linalg.inv(precision)).T
+    found, _ = found_terms(x, -0.5 * np.einsum("ni,ij,nj->n", x, precision, x), rng)
+    pairs = {tuple(f[:2]) for f in found.factors.tolist()}
+    assert found.error < 1e-6 and {(i + 1, i) for i in range(1, WIDE)} <= pairs
+
+
+def test_a_surrogate_of_a_group_in_many_dimensions(rng):
+    """Refits keep the terms, in coordinates of the user, although the surrogate was given others in between."""
+    x = wide_history(rng, 800)
+    y = group(x)
+    states = x[np.argsort(-y)[:200]]
+    first = fit_surrogate(x[:700], y[:700], states, rng=rng, only_terms=True)
+    turned = first.rewhitened(first.coordinates(states))
+    second = fit_surrogate(x, y, states, rng=rng, previous=turned)
+    new = wide_history(np.random.default_rng(2), 100)
+    new = new[group(new) > y.max() - second.edge]
+    for surrogate in (first, second):
+        assert isinstance(surrogate.expansion, TermExpansion)
+        assert np.median(np.abs(surrogate.log_density(new) - group(new))) < 0.2
 
 
 def test_nothing_is_found_in_a_quadratic(rng):
