@@ -1,27 +1,37 @@
 """Score estimators at their defaults, beside a Gaussian fit and kscore's estimators tuned by the truth.
 
 python benchmarks/score_defaults.py [--samples 500] [--seeds 3] [--first-seed 100] [--only ring]
+python benchmarks/score_defaults.py --times 500,1000,2000 [--only ring]
 
 Errors are E|s - s0|² / E|s0|² at 500 new draws. For kscore's estimators (`score_peers.py`) the best kernel, width
 (half, one and two median distances) and regularization *by the truth* is shown, for each sample anew.
+
+With --times: processor time of a fit at the defaults relative to that of a fit with the fixed Gaussian kernel, median
+distance and Gaussian base (medians of fits in turn, on one thread), at most ten dimensions.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import statistics
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from score_peers import KERNELS, estimates
 
 from kmc.kernels import median_distance
-from kmc.scores import GaussianScore, LiteKEF, NystromKEF
+from kmc.scores import FullKEF, GaussianScore, LiteKEF, NystromKEF
+from kmc.scores.choice import FIXED
 
 RESULTS = Path(__file__).parent / "results" / "score_defaults.csv"
 OWN = {"kmc Nyström": NystromKEF, "kmc lite": LiteKEF}
+TIMED = {"kmc lite": (LiteKEF, 9), "kmc Nyström": (NystromKEF, 3), "kmc full": (FullKEF, 1)}  # and how many fits
+LARGEST = {"kmc Nyström": 1000, "kmc full": 500}  # samples
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,38 @@ def errors(density: Density, n: int, seed: int) -> dict[str, float]:
     return out
 
 
+def seconds(kind: Any, n_fits: int, x: np.ndarray) -> tuple[float, float, float]:
+    """Of a fit at the defaults, of one with fixed parameters, and of one with those that the first has chosen."""
+    times: list[list[float]] = [[], [], []]
+    for seed in range(n_fits + 1):
+        chosen: dict[str, Any] = {}
+        for k in range(3):
+            begin = time.process_time()
+            found = kind(random_state=seed, **({}, FIXED, chosen)[k]).fit(x)
+            if seed:  # the first one compiles
+                times[k].append(time.process_time() - begin)
+            if not k:
+                chosen = {"kernel": found.kernel_, "bandwidth": "median", "base": found.base_density_}
+    first, fixed, same = (statistics.median(these) for these in times)
+    return first, fixed, same
+
+
+def print_times(sizes: list[int], only: str) -> None:
+    """Markdown, a row for each estimator, density and number of samples."""
+    print("| estimator | density | n | defaults, s | / fixed | / fixed to what was chosen |")
+    print("| --- | --- |" + 4 * " ---: |")
+    for name, (kind, n_fits) in TIMED.items():
+        for density in DENSITIES:
+            if density.dim > 10 or only not in density.name:
+                continue
+            for n in sizes:
+                if n <= LARGEST.get(name, n):
+                    x = density.draw(np.random.default_rng(n), n, density.dim)
+                    first, fixed, same = seconds(kind, n_fits, x)
+                    ratios = f"{first / fixed:.2f} | {first / same:.2f}"
+                    print(f"| {name} | {density.name} | {n:,} | {first:.3g} | {ratios} |", flush=True)
+
+
 def table(rows: list[dict]) -> str:
     """Markdown: geometric means over the seeds, the best of kscore's in its last column."""
     names = [name for name in rows[0] if name not in ("density", "samples", "seed")]
@@ -133,7 +175,11 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--only", default="")
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--times", default="", help="numbers of samples")
     args = parser.parse_args()
+    if args.times:
+        print_times([int(n) for n in args.times.split(",")], args.only)
+        return
     rows = []
     for density in DENSITIES:
         if args.only not in density.name:

@@ -1,9 +1,9 @@
 """Arrays of PyTorch, CuPy and JAX, by the Python array API standard (https://data-apis.org/array-api).
 
 Sums over samples are computed in the samples' library, on their device and in their type; the sums of a block are then
-NumPy arrays in double precision. Dense eigenproblems of a fit to such samples are solved on the device too, always in
-double precision (JAX needs ``jax_enable_x64``). Without the package array-api-compat, arrays in the main memory are
-converted to NumPy's.
+NumPy arrays in double precision. Dense eigenproblems of a fit to such samples are solved on the device too, in double
+precision; where the device has none (JAX without ``jax_enable_x64``), by SciPy. Without the package array-api-compat,
+arrays in the main memory are converted to NumPy's.
 """
 
 from __future__ import annotations
@@ -27,6 +27,14 @@ class Home:
     xp: Any
     device: Any
     dtype: str  # "float64" or "float32"
+
+    @property
+    def widest(self) -> str:
+        """The type of most digits that the device has: "float32" for JAX without ``jax_enable_x64``."""
+        if self.xp is np:
+            return "float64"
+        known = self.xp.__array_namespace_info__().dtypes(device=self.device, kind="real floating")
+        return "float64" if "float64" in known else "float32"
 
     def put(self, a: Any, dtype: str | None = None) -> Any:
         """An array of this library, on this device."""
@@ -79,7 +87,8 @@ _SOLVERS: ContextVar[Home | None] = ContextVar("solvers", default=None)
 @contextmanager
 def solving_where(x: Any) -> Iterator[None]:
     """A context in which dense problems are solved where samples live, see :func:`solvers`."""
-    token = _SOLVERS.set(home_of(x))
+    home = home_of(x)
+    token = _SOLVERS.set(home if home is not None and home.widest == "float64" else None)
     try:
         yield
     finally:

@@ -18,10 +18,20 @@ CENTERS = X[::150]
 WEIGHTS = np.random.default_rng(1).random(len(X))
 
 
-@pytest.fixture(params=["torch", "array_api_strict"])
+@pytest.fixture(params=["torch", "array_api_strict", "jax.numpy"])
 def library(request):
     pytest.importorskip("array_api_compat")
-    return pytest.importorskip(request.param)
+    found = pytest.importorskip(request.param)
+    if request.param == "jax.numpy":
+        wide_jax(request, True)
+    return found
+
+
+def wide_jax(request, on):
+    """Whether JAX has double precision, in this test."""
+    config = pytest.importorskip("jax").config
+    request.addfinalizer(lambda before=config.jax_enable_x64: config.update("jax_enable_x64", before))
+    config.update("jax_enable_x64", on)
 
 
 def close(found, expected, tolerance):
@@ -109,6 +119,20 @@ def test_dense_problems_are_solved_where_the_samples_live(library, monkeypatch):
     )
     assert any(library.__name__ in name and len(shape) == 2 and shape[0] == shape[1] for name, shape in solved)
     assert arrays.solvers() is None  # not beyond the fit
+
+
+def test_without_double_precision_dense_problems_are_solved_by_scipy(request):
+    jax, _ = pytest.importorskip("jax.numpy"), pytest.importorskip("array_api_compat")
+    wide_jax(request, False)
+    z = X[:, :2] - 50.0
+    there = jax.asarray(z)
+    assert arrays.home_of(there).widest == "float32"
+    with arrays.solving_where(there):
+        assert arrays.solvers() is None
+    options = {"n_components": 1, "bandwidth": 1.5, "regularization": 1e-2, "n_basis": 30, "random_state": 0}
+    found, expected = (TransitionOperator(**options).fit([points]) for points in (there, z))
+    assert found.eigenvalues_.dtype == np.float64
+    np.testing.assert_allclose(found.eigenvalues_, expected.eigenvalues_, rtol=1e-4)
 
 
 def test_points_that_are_wrong(library):

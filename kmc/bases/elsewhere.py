@@ -30,7 +30,7 @@ class SectionsElsewhere:
     def __init__(self, postfix: Any, metric: np.ndarray | None, centers: np.ndarray, home: Home):
         self._postfix, self._home = postfix, home
         origin = centers.mean(axis=0)
-        self._origin = home.put(origin, "float64")
+        self._origin = home.put(origin, home.widest)
         metric = np.eye(centers.shape[1]) if metric is None else metric
         self._map = home.put(metric.T)
         self._pull = home.put(metric.T @ metric)

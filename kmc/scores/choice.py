@@ -8,15 +8,15 @@ their largest curvature at their own center. Open base densities have shrunk cov
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from kmc.bases import KernelSections
 from kmc.checks import is_number
-from kmc.kernels import Kernel
+from kmc.kernels import Kernel, squared_distances
 from kmc.linalg import eigen_whitening
 from kmc.scores.densities import fit_base
 from kmc.scores.shrinkage import shrunk
@@ -127,13 +127,15 @@ def _best(group, names, samples, median, rng):
     rows = rng.permutation(np.flatnonzero(samples.weights > 0))
     few = min(LANDMARKS, len(rows) // 3)
     judging = samples.take(rows[few : few + int(np.clip(SHARE * len(rows), FEWEST, MOST))])
-    bases = {id(setting.density): _Judged(setting.density, judging) for setting in group}
-    found = np.full((len(group), N_FOLDS), np.inf)
+    densities = {id(setting.density): setting.density for setting in group}
+    bases = _Bases(list(densities.values()), judging)
+    points = _Points(samples.z[rows[:few]], judging, bases.gradients)
+    numbers, found = {key: number for number, key in enumerate(densities)}, np.full((len(group), N_FOLDS), np.inf)
     for kernel in {id(setting.built): setting.built for setting in group}.values():
-        sections = _Sections(kernel, samples.z[rows[:few]], judging)
+        objectives = _objectives(points, kernel, bases, REGULARIZATIONS / median**2)
         for number, setting in enumerate(group):
             if setting.built is kernel:
-                found[number] = sections.objectives(bases[id(setting.density)], REGULARIZATIONS / median**2)
+                found[number] = objectives[numbers[id(setting.density)]]
     gains = np.nan_to_num(found, nan=1e100, posinf=1e100, neginf=1e100) - found[fixed]
     cautious = gains.mean(axis=1) + CAUTION * gains.std(axis=1, ddof=1) / np.sqrt(N_FOLDS)
     return group[int(np.nanargmin(cautious))] if np.all(np.isfinite(found[fixed])) else group[fixed]
@@ -145,36 +147,75 @@ def _parts(n):
     return [slice(a, b) for a, b in pairwise(edges)]
 
 
-class _Judged:
-    """A base density at the samples that judge."""
+class _Bases:
+    """Base densities at the samples that judge."""
 
-    def __init__(self, density: Any, samples: Samples):
-        self.gradient, w = density.gradient(samples.x), samples.weights
-        terms = w * (density.laplacian(samples.x) + 0.5 * np.einsum("nd,nd->n", self.gradient, self.gradient))
-        self.sums = [terms[part].sum() for part in _parts(len(terms))]
+    def __init__(self, densities: list[Any], samples: Samples):
+        w, self.gradients = samples.weights, [density.gradient(samples.x) for density in densities]
+        squares = [0.5 * np.einsum("nd,nd->n", gradient, gradient) for gradient in self.gradients]
+        terms = [w * (density.laplacian(samples.x) + half) for density, half in zip(densities, squares, strict=True)]
+        self.sums = np.array([[row[part].sum() for part in _parts(len(w))] for row in terms])  # (bases, folds)
 
 
-class _Sections:
-    """Sections of a kernel, orthonormal in its space, and their forms over parts of the samples."""
+class _Points:
+    """Centers of sections, and samples that judge: of radial kernels all have the same distances."""
 
-    def __init__(self, kernel: Kernel, centers: np.ndarray, samples: Samples):
-        basis = KernelSections(kernel, centers)
-        self.basis, self.z, self.w, self.parts = basis, samples.z, samples.weights, _parts(len(samples.x))
-        self.whiten, self.laplacians = eigen_whitening(basis.gram()), basis.laplacians(samples.z)
-        self.weights = [self.w[part].sum() for part in self.parts]
-        forms = [basis.sum_dirichlet(self.z[part], self.w[part]) for part in self.parts]
-        self.dirichlet = [self.whiten.T @ form @ self.whiten for form in forms]
-        total, weight = sum(self.dirichlet), sum(self.weights)
-        self.rest = [linalg.eigh((total - own) / (weight - w)) for own, w in zip(self.dirichlet, self.weights)]
+    def __init__(self, centers: np.ndarray, samples: Samples, vectors: list[np.ndarray]):
+        self.centers, self.z, self.w, self.parts = centers, samples.z, samples.weights, _parts(len(samples.x))
+        self.weights, self.vectors = np.array([self.w[part].sum() for part in self.parts]), vectors
 
-    def objectives(self, base: _Judged, regularizations: np.ndarray) -> np.ndarray:
-        """The held-out objective of each part (folds,), at the best regularization."""
-        field = self.laplacians + self.basis.directional(self.z, base.gradient)
-        linear = [self.whiten.T @ (self.w[part] @ field[part]) for part in self.parts]
-        total, weight, out = sum(linear), sum(self.weights), []
-        for own, b, w, dirichlet, (s, v) in zip(linear, base.sums, self.weights, self.dirichlet, self.rest):
-            shrunk = v.T @ (total - own) / (weight - w)
-            fits = -v @ (shrunk[:, None] / (np.maximum(s, 0.0)[:, None] + regularizations))
-            out.append((0.5 * np.sum(fits * (dirichlet @ fits), axis=0) + own @ fits + b) / w)
-        table = np.array(out)
-        return table[:, np.argmin(table.mean(axis=0))]
+    @cached_property
+    def squares(self) -> np.ndarray:
+        """Squared distances of samples to centers, (n, m)."""
+        return squared_distances(self.z, self.centers)
+
+    @cached_property
+    def between(self) -> np.ndarray:
+        """Squared distances of centers, (m, m)."""
+        return squared_distances(self.centers, self.centers)
+
+    @cached_property
+    def along(self) -> np.ndarray:
+        """2 <x - y, v> for each of the vectors at the samples, (k, n, m)."""
+        z, centers = self.z, self.centers
+        return np.stack([2.0 * (np.einsum("nd,nd->n", z, v)[:, None] - v @ centers.T) for v in self.vectors])
+
+    def forms(self, kernel: Kernel) -> _Forms:
+        """Of the sections of a kernel; see :class:`kmc.bases.section_forms.RadialForms` for the formulas."""
+        if kernel.kind != "distance":
+            basis = KernelSections(kernel, self.centers)
+            dirichlet = [basis.sum_dirichlet(self.z[part], self.w[part]) for part in self.parts]
+            fields = np.stack([basis.directional(self.z, rows) for rows in self.vectors]) + basis.laplacians(self.z)
+            return _Forms(basis.gram(), np.stack(dirichlet), fields)
+        _, slope, curvature = kernel.derivatives(self.squares, 2)
+        half = 2.0 * np.sqrt(self.w)[:, None] * slope
+        far, dirichlet = half * self.squares, []
+        for part in self.parts:
+            cross = far[part].T @ half[part]
+            dirichlet.append(0.5 * (cross + cross.T - self.between * (half[part].T @ half[part])))
+        laplacians = 4.0 * curvature * self.squares + 2.0 * self.z.shape[1] * slope
+        return _Forms(kernel.profile(self.between), np.stack(dirichlet), laplacians + slope * self.along)
+
+
+class _Forms(NamedTuple):
+    """Of sections of a kernel."""
+
+    gram: np.ndarray  # (m, m)
+    dirichlet: np.ndarray  # (folds, m, m), Σ w <∇φ, ∇φᵀ> of each fold
+    fields: np.ndarray  # (bases, n, m), Δφ + <∇φ, ∇log q0> at the samples
+
+
+def _objectives(points: _Points, kernel: Kernel, bases: _Bases, regularizations: np.ndarray) -> np.ndarray:
+    """The held-out objective of each fold (bases, folds), at each base's best regularization."""
+    gram, dirichlet, fields = points.forms(kernel)
+    whiten, weights = eigen_whitening(gram), points.weights
+    rest = (weights.sum() - weights)[:, None]
+    dirichlet = whiten.T @ dirichlet @ whiten
+    linear = np.stack([points.w[part] @ fields[:, part] for part in points.parts], axis=1) @ whiten  # (bases, folds, r)
+    s, v = np.linalg.eigh((dirichlet.sum(axis=0) - dirichlet) / rest[:, :, None])
+    target = np.einsum("kir,bki->bkr", v, linear.sum(axis=1, keepdims=True) - linear) / rest
+    fits = -v @ (target[..., None] / (np.maximum(s, 0.0)[:, :, None] + regularizations))  # (bases, folds, r, l)
+    quadratic = 0.5 * np.sum(fits * (dirichlet @ fits), axis=2)
+    table = (quadratic + np.einsum("bkr,bkrl->bkl", linear, fits) + bases.sums[:, :, None]) / weights[:, None]
+    best = np.argmin(table.mean(axis=1), axis=1)
+    return np.take_along_axis(table, best[:, None, None], axis=2)[:, :, 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import lgamma, log, pi
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numba
 import numpy as np
@@ -372,14 +372,13 @@ def fit_student(x: np.ndarray, weights: np.ndarray | None = None) -> StudentT:
     start = fit_gaussian(x, w)
     lower = linalg.cholesky(start.covariance, lower=True)
     z = linalg.solve_triangular(lower, (x - start.mean).T, lower=True).T
-    fits = [fit for dof in DOFS if (fit := _student_em(z, w, dof)) is not None]
-    if not fits:
+    best = _best_dof(z, w)
+    if best is None:
         raise ValueError(
             f"base='student-t': so many of the {len(x)} samples coincide that the likelihood has no maximum. "
             "Use base='uniform' or base='gaussian', or give each point once with its count in weights"
         )
-    _, location, scale, dof = max(fits, key=lambda fit: fit[0])
-    return StudentT(start.mean + lower @ location, lower @ scale @ lower.T, dof)
+    return StudentT(start.mean + lower @ best.location, lower @ best.scale @ lower.T, best.dof)
 
 
 def gaussian_of_moments(mean: np.ndarray, covariance: np.ndarray, n: int, advice: str = "use") -> Gaussian:
@@ -429,24 +428,58 @@ def _base_value_and_gradient(state, x, gradient, work):
 jitted.register(BaseJitState, _base_workspace, _base_value_and_gradient)
 
 
-def _student_em(z, w, dof, iterations=1000):
-    """(mean log-likelihood, location, scale, dof) of white points, or None if the likelihood has no maximum.
+class _Fit(NamedTuple):
+    """A Student-t density of maximum likelihood at its degrees of freedom."""
+
+    likelihood: float  # mean log-density
+    location: np.ndarray  # (d,)
+    scale: np.ndarray  # (d, d)
+    dof: float
+
+
+def _best_dof(z, w):
+    """The best of ``DOFS`` for white points, from the largest on until two in turn are worse; None if none exists.
+
+    As a function of the degrees of freedom the likelihood has one maximum. Each fit starts at the last one.
+    """
+    best, last, worse = None, None, 0
+    for dof in reversed(DOFS):
+        fit = _student_em(z, w, dof, last)
+        if fit is None:  # nor for fewer degrees of freedom
+            break
+        if best is None or fit.likelihood > best.likelihood:
+            best, worse = fit, 0
+        else:
+            worse += 1
+        if worse == 2:
+            break
+        last = fit
+    return best
+
+
+def _student_em(z, w, dof, start=None, iterations=1000):
+    """The fit to white points from a location and scale, by default 0 and 1; None if the likelihood has no maximum.
 
     The scale is divided by the sum of the weights u rather than by n (parameter expansion), which has the same fixed
     point and converges several times faster. With few degrees of freedom and enough coincident points the
     likelihood grows without bound as the scale shrinks on them.
     """
     d = z.shape[1]
-    location, scale = np.zeros(d), np.eye(d)
+    location, scale = (np.zeros(d), np.eye(d)) if start is None else (start.location, start.scale)
     before = -np.inf
     for _ in range(iterations):
-        if linalg.eigvalsh(scale)[0] < 1e-24:
+        try:
+            inverse = np.linalg.inv(np.linalg.cholesky(scale))
+        except np.linalg.LinAlgError:
             return None
-        lower = linalg.cholesky(scale, lower=True)
-        q = np.sum(linalg.solve_triangular(lower, (z - location).T, lower=True) ** 2, axis=0)
-        likelihood = -np.log(np.diag(lower)).sum() - 0.5 * (dof + d) * (w @ np.log1p(q / dof))
+        diagonal = np.diag(inverse)
+        if diagonal.max() > 1e12:
+            return None
+        half = (z - location) @ inverse.T
+        q = np.einsum("nd,nd->n", half, half)
+        likelihood = np.log(diagonal).sum() - 0.5 * (dof + d) * (w @ np.log1p(q / dof))
         if likelihood - before < 1e-9:
-            return likelihood + _student_constant(dof, d), location, scale, dof
+            return _Fit(likelihood + _student_constant(dof, d), location, scale, dof)
         before = likelihood
         u = w / (dof + q)
         u /= u.sum()
