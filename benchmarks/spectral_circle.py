@@ -2,7 +2,8 @@
 
 python benchmarks/spectral_circle.py [--samples 300,1000,3000,10000,30000] [--concentrations 0,1,2,3,4] [--seeds 2]
 
-The truth is the generator of Langevin dynamics on the circle, by finite volumes.
+The truth is the generator of Langevin dynamics on the circle, by finite volumes. Fits that results/spectral_circle.csv
+lacks are made and added to it, until --max-time seconds have passed; then the table of all of them is printed.
 """
 
 from __future__ import annotations
@@ -76,29 +77,63 @@ def outcome(concentration: float, n: int, seed: int) -> Outcome:
     return Outcome(concentration, n, seed, first, expected, bool(caught), bool(np.isnan(first)), seconds)
 
 
+def read(path: Path) -> list[Outcome]:
+    """Earlier fits."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [
+            Outcome(
+                float(row["concentration"]),
+                int(row["samples"]),
+                int(row["seed"]),
+                float(row["first"]),
+                float(row["true_first"]),
+                row["warned"] == "True",
+                row["refused"] == "True",
+                float(row["seconds"]),
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def write(outcomes: list[Outcome], path: Path) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*Outcome.__dataclass_fields__])
+        writer.writerows([f"{v:.4g}" if isinstance(v, float) else v for v in astuple(one)] for one in outcomes)
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """Markdown."""
+    lines = ["| κ | n | λ1 (truth) | verdicts | s |", "| ---: | ---: | --- | --- | ---: |"]
+    for key in sorted({(one.concentration, one.samples) for one in outcomes}):
+        these = [one for one in outcomes if (one.concentration, one.samples) == key]
+        found = ", ".join(f"{one.first:.3g}" for one in these)
+        lines.append(
+            f"| {key[0]:g} | {key[1]:,} | {found} ({these[0].true_first:.3g}) | "
+            f"{'; '.join(one.verdict for one in these)} | {max(one.seconds for one in these):.1f} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", default="300,1000,3000,10000,30000")
     parser.add_argument("--concentrations", default="0,1,2,3,4")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--max-time", type=float, default=np.inf, help="seconds")
     args = parser.parse_args()
-    outcomes = []
-    print("| κ | n | λ1 (truth) | verdicts | s |\n| ---: | ---: | --- | --- | ---: |")
-    for concentration in map(float, args.concentrations.split(",")):
-        for n in map(int, args.samples.split(",")):
-            these = [outcome(concentration, n, seed) for seed in range(args.seeds)]
-            outcomes += these
-            found = ", ".join(f"{one.first:.3g}" for one in these)
-            print(
-                f"| {concentration:g} | {n:,} | {found} ({these[0].true_first:.3g}) | "
-                f"{'; '.join(one.verdict for one in these)} | {max(one.seconds for one in these):.1f} |",
-                flush=True,
-            )
-    with args.output.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*Outcome.__dataclass_fields__])
-        writer.writerows([f"{v:.4g}" if isinstance(v, float) else v for v in astuple(one)] for one in outcomes)
+    outcomes, end = read(args.output), time.monotonic() + args.max_time
+    done = {(one.concentration, one.samples, one.seed) for one in outcomes}
+    for n in map(int, args.samples.split(",")):
+        for seed in range(args.seeds):
+            for concentration in map(float, args.concentrations.split(",")):
+                if (concentration, n, seed) not in done and time.monotonic() < end:
+                    outcomes.append(outcome(concentration, n, seed))
+                    write(outcomes, args.output)
+    print(table(outcomes))
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ class GeneratorSearch:
             if not candidate.row.pointwise:
                 self._of[bandwidth] = candidate.judged.eigenvalues
             best = self._found.get(candidate.row.pointwise)
-            if best is None or candidate.judged.better_than(best.judged):
+            if best is None or _is_better(candidate, best):
                 self._found[candidate.row.pointwise] = candidate
 
     def use_all(self, source: Source) -> None:
@@ -214,6 +214,13 @@ class GeneratorSearch:
 
         best = max((candidate(epsilon, False) for epsilon in self._epsilons), key=lambda one: one.judged.criterion)
         return [best] if space.score is None else [best, candidate(best.row.regularization, True)]
+
+
+def _is_better(one: Candidate, other: Candidate) -> bool:
+    """Of two bandwidths; modes by the samples are compared as without a score, so that it cannot make them worse."""
+    if one.row.pointwise:
+        return one.judged.better_than(other.judged)
+    return one.judged.criterion > other.judged.criterion
 
 
 def _first(candidate: Candidate, errors: float) -> float:

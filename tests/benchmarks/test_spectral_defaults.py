@@ -1,8 +1,22 @@
 import numpy as np
 import pytest
-from spectral_defaults import OnAGrid, Outcome, mixture, muller, outcome, problems, quartic
+from spectral_defaults import (
+    OnAGrid,
+    Outcome,
+    beside_samples,
+    counts,
+    group_of,
+    mixture,
+    muller,
+    outcome,
+    problems,
+    quartic,
+    read,
+    write,
+)
 from spectral_problems import DoubleWell, Normal
 
+from kmc.spectral import DiffusionMap
 from tests.oracles.differences import gradients
 
 
@@ -35,3 +49,26 @@ def test_an_outcome_is_silent_if_it_is_wrong_without_a_warning():
     assert found.true_gap == 1.0 and found.worst < 1.5 and not found.silent
     wrong = Outcome("p", 10, 0, False, 3.0, 1.0, 3.0, 1, False, 0.0)
     assert wrong.silent
+
+
+def test_a_score_that_does_not_confirm_changes_nothing():
+    """Here bandwidths that are hardly distinguished by samples differ in residuals."""
+    problem = muller(40.0)
+    x = problem.sample(np.random.default_rng([202, 2000]), 2000)
+    alone, with_score = (DiffusionMap(3, score_function=f, random_state=202).fit(x) for f in (None, problem.score))
+    assert not with_score.cv_results_["n_modes"][with_score.cv_results_["pointwise"]].any()
+    np.testing.assert_allclose(with_score.eigenvalues_, alone.eigenvalues_, rtol=1e-6)
+
+
+def test_tables_and_rows(tmp_path):
+    rows = [
+        Outcome("N(0, I2)", 500, 1, score, gap, 1.0, worst, 3, warned, 0.1)
+        for score, gap, worst, warned in ((False, 1.2, 1.2, True), (True, 1.1, 1.6, False))
+    ] + [Outcome("two Gaussians x N(0, I9)", 500, 1, False, 0.1, 0.05, 2.0, 3, True, 0.1)]
+    write(rows, tmp_path / "rows.csv")
+    assert read(tmp_path / "rows.csv") == rows
+    assert "| N(0, I_d), d = 1 to 30 | 500 | no | 1 | 1 | 0 | 0 | 1 | 1.2 |" in counts(rows)
+    assert "| N(0, I_d), d = 1 to 30 | 500 | yes | 1 | 0 | 1 | 1 | 0 | 1.6 |" in counts(rows)
+    assert "| two Gaussians × N(0, I9) | 500 | no | 1 | 1 | 1 | 0 | 0 | 2 |" in counts(rows)
+    assert "| N(0, I2) | 0.2 | 0.1 |" in beside_samples(rows)
+    assert all(group_of(problem.name) for problem in problems())

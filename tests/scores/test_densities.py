@@ -15,6 +15,7 @@ from kmc.scores.densities import (
     StudentT,
     Uniform,
     UserDensity,
+    _student_em,
     fit_base,
     jit_parameters,
 )
@@ -173,6 +174,24 @@ def test_the_student_base_maximizes_the_likelihood():
             assert likelihood(base.location, stretch @ base.scale @ stretch.T) < best
     for dof in DOFS:
         assert likelihood(base.location, base.scale, dof) <= best
+
+
+@pytest.mark.parametrize("kind", ["outliers", "independent", "narrow and wide", "coincident"])
+def test_no_other_number_of_degrees_of_freedom_is_more_likely(kind):
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal((200, 3))
+    if kind == "outliers":
+        x[:3] *= 30
+    elif kind == "independent":
+        x = rng.standard_t(2, (200, 3))
+    elif kind == "narrow and wide":
+        x[:100] *= 0.05
+    else:
+        x[:60] = x[0]
+    best = fit_base("student-t", x)
+    z, w = (x - x.mean(axis=0)) / x.std(axis=0), np.full(200, 1 / 200)
+    likelihoods = {dof: fit.likelihood for dof in DOFS if (fit := _student_em(z, w, dof)) is not None}
+    assert best.dof == max(likelihoods, key=likelihoods.get)
 
 
 def test_samples_without_tails_have_a_nearly_normal_student_base():
