@@ -3,25 +3,31 @@
 Particles follow the path log π_b = (1 - b) log q + b log s (Neal 2001, "Annealed importance sampling", Statistics and
 Computing 11), where q is a Student-t density with the moments of draws from s. Temperatures are chosen so that
 neighbors overlap, and each ratio of neighboring masses is estimated as by Bennett (1976, Journal of Computational
-Physics 22), from particles of both. On the way down they begin as draws from s, and on the way up as draws from q.
-Particles that go down know only the modes of s that contain draws; particles that go up find all modes that are wide
-enough. So the two estimates differ if s has a mode without draws.
+Physics 22), from particles of both, with the control variates of :mod:`kmc.readout.stein` for the gradient of π_b. On
+the way down they begin as draws from s, and on the way up as draws from q. Particles that go down know only the modes
+of s that contain draws; particles that go up find all modes that are wide enough. So the two estimates differ if s has
+a mode without draws.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numba
 import numpy as np
 from scipy import linalg, optimize
-from scipy.special import gammaln, logsumexp
+from scipy.special import expit, gammaln, logsumexp
 
 from kmc.jitted import value_and_gradient, wall, workspace
+from kmc.readout.chain_means import ChainMeans, most_controls
+from kmc.readout.stein import SteinControls
 from kmc.readout.transitions import bennett
 from kmc.surrogates import Component
+from kmc.surrogates.jit_state import gradients
+from kmc.surrogates.wide_trend import terms_of
 
-ISLANDS = 8  # independent groups of particles
+ISLANDS = 32  # independent groups of particles, whose spread is the stated error
 _DOF = 6.0
 _OVERLAP = 0.8  # effective fraction of the particles after one step
 _MOVES = 3  # trajectories per temperature
@@ -91,14 +97,14 @@ class Mass(NamedTuple):
 
     @property
     def se(self) -> float:
-        """Of ``log_mass``."""
+        """Of ``log_mass``; a difference of the two that is small, but not by chance, counts as an error."""
         if abs(self.gap) > GAP or min(self.down_se, self.up_se) == 0:
-            return self.down_se
+            return float(np.hypot(self.down_se, 0.5 * min(abs(self.up - self.down), LEAST_GAP)))
         return float((self.down_se**-2.0 + self.up_se**-2.0) ** -0.5)
 
 
-GAP = 4.0
-"""Largest difference between the two directions, in standard errors."""
+GAP, LEAST_GAP = 4.0, 0.05
+"""Largest difference between the two directions, in standard errors; and in nats: smaller ones are no other mode."""
 
 
 def mass_of(component: Component, z: np.ndarray, step_size: float, rng: np.random.Generator) -> Mass:
@@ -106,27 +112,27 @@ def mass_of(component: Component, z: np.ndarray, step_size: float, rng: np.rando
     base = Base.of(z)
     size = len(z) // ISLANDS
     z = np.ascontiguousarray(rng.permutation(z)[: size * ISLANDS])
-    path = _Path(component.jit_state, base, step_size, rng)
+    path = _Path(component, base, step_size, rng)
 
-    betas, levels, particles = [1.0], [path.log_ratios(z)], z
-    while betas[-1] > 0.0:
-        beta = _next(levels[-1], betas[-1])
-        particles = _resampled(particles, (beta - betas[-1]) * levels[-1], rng)
-        betas.append(beta)
+    levels = [path.level(z, 1.0)]
+    while levels[-1].beta > 0.0:
+        last = levels[-1]
+        beta = _next(last.log_ratios, last.beta)
         if beta > 0.0:
-            particles, log_ratios = path.moved(particles, beta)
+            particles = _resampled(last.particles, (beta - last.beta) * last.log_ratios, rng)
+            levels.append(path.moved(particles, beta))
         else:
-            particles = base.draws(rng, len(z))
-            log_ratios = path.log_ratios(particles)
-        levels.append(log_ratios)
-    down_path = _log_masses(betas, levels)
+            levels.append(path.level(base.draws(rng, len(z)), 0.0))
+    betas = [level.beta for level in levels]
+    down_path = path.log_masses(levels)
 
     levels = levels[-1:]
-    for before, beta in zip(betas[:0:-1], betas[-2::-1]):
-        particles = _resampled(particles, (beta - before) * levels[-1], rng)
-        particles, log_ratios = path.moved(particles, beta)
-        levels.append(log_ratios)
-    up_path = _log_masses(betas, levels[::-1])
+    for beta in betas[-2::-1]:
+        last = levels[-1]
+        particles = _resampled(last.particles, (beta - last.beta) * last.log_ratios, rng)
+        levels.append(path.moved(particles, beta))
+    particles = levels[-1].particles
+    up_path = path.log_masses(levels[::-1])
     volume, root = component.log_volume, np.sqrt(ISLANDS)
     down, up = down_path[0], up_path[0]
     return Mass(
@@ -140,23 +146,73 @@ def mass_of(component: Component, z: np.ndarray, step_size: float, rng: np.rando
     )
 
 
+class _Level(NamedTuple):
+    """Particles at one temperature."""
+
+    beta: float
+    particles: np.ndarray  # (n, d)
+    log_ratios: np.ndarray  # (n,), log s - log q
+
+
 class _Path:
     """Moves and values along the path."""
 
-    def __init__(self, state, base: Base, step_size: float, rng: np.random.Generator):
-        self._state, self._base, self._rng = state, base, rng
+    def __init__(self, component: Component, base: Base, step_size: float, rng: np.random.Generator):
+        self._state, self._base, self._rng = component.jit_state, base, rng
         self._step_size = step_size
         self._steps = max(1, int(min(_LENGTH / step_size, _MOST_STEPS)))
+        self._smooth = SteinControls.suits(component)
 
-    def log_ratios(self, particles: np.ndarray) -> np.ndarray:
-        """log s - log q, (n,)."""
-        return _move(self._state, self._base, self._rng, particles.copy(), 1.0, 0, 1, 1.0)
+    def level(self, particles: np.ndarray, beta: float) -> _Level:
+        """Particles where they are."""
+        ratios = _move(self._state, self._base, self._rng, particles.copy(), 1.0, 0, 1, 1.0)
+        return _Level(beta, particles, ratios)
 
-    def moved(self, particles: np.ndarray, beta: float) -> tuple[np.ndarray, np.ndarray]:
-        """Particles after a few trajectories, and their log s - log q."""
+    def moved(self, particles: np.ndarray, beta: float) -> _Level:
+        """Particles after a few trajectories."""
         particles = np.ascontiguousarray(particles)
         ratios = _move(self._state, self._base, self._rng, particles, beta, _MOVES, self._steps, self._step_size)
-        return particles, ratios
+        return _Level(beta, particles, ratios)
+
+    def log_masses(self, levels: list[_Level]) -> np.ndarray:
+        """log of the masses from temperature one to q, relative to that of q, by each island: (temperatures, islands).
+
+        The ratio of neighbors is exp(c) E_lower[l(u - c)] / E_higher[l(c - u)] for any c, where u is the log of the
+        ratio of their densities and l(u) = 1 / (1 + exp(-u)). The best c is Bennett's, and means have control variates.
+        """
+        constants: list[float] = []
+        of_level: list[list[np.ndarray]] = [[] for _ in levels]
+        for k, (higher, lower) in enumerate(itertools.pairwise(levels)):
+            step = higher.beta - lower.beta
+            c = bennett(step * higher.log_ratios, step * lower.log_ratios)
+            constants.append(c)
+            of_level[k].append(expit(c - step * higher.log_ratios))
+            of_level[k + 1].append(expit(step * lower.log_ratios - c))
+        means = [self._means(level, np.column_stack(own)) for level, own in zip(levels, of_level)]
+        steps = np.zeros((len(levels), ISLANDS))
+        for k, c in enumerate(constants):
+            steps[k] = c + np.log(means[k + 1][:, 0]) - np.log(means[k][:, -1])
+        found = np.cumsum(steps[::-1], axis=0)[::-1]
+        found[0] = np.cumsum(steps, axis=0)[-1]  # added from the other end, as ever
+        return found
+
+    def _means(self, level: _Level, values: np.ndarray) -> np.ndarray:
+        """Means of positive values (n, k) at the particles of a level, by each island: (islands, k)."""
+        z, by_island = level.particles, values.reshape(ISLANDS, -1, values.shape[1])
+        most = most_controls(len(z))
+        if not self._smooth or terms_of(z.shape[1]) > most:
+            return by_island.mean(axis=1)
+        controls = SteinControls(lambda rows: self._slopes(rows, level.beta), z, self._rng, most=most)
+        means = ChainMeans()
+        means.extend(by_island, controls(z).reshape(ISLANDS, -1, controls.size))
+        found = means.by_chain(lambda part: part)
+        return np.where(found > 0.0, found, by_island.mean(axis=1))
+
+    def _slopes(self, z: np.ndarray, beta: float) -> np.ndarray:
+        base = self._base
+        w = (z - base.mean) @ base.root.T
+        of_base = -(base.dof + z.shape[1]) / (base.dof + np.sum(w**2, axis=1, keepdims=True)) * (w @ base.root)
+        return (1.0 - beta) * of_base + (beta * gradients(self._state, z) if beta > 0.0 else 0.0)
 
 
 def _next(log_ratios: np.ndarray, beta: float) -> float:
@@ -183,17 +239,6 @@ def _resampled(particles, log_weights, rng):
         chosen = np.searchsorted(ends, (rng.random() + np.arange(size)) / size)
         kept.append(particles[rows][np.minimum(chosen, size - 1)])
     return np.vstack(kept)
-
-
-def _log_masses(betas, levels):
-    """log of the mass at each temperature relative to that of q, by each island: (temperatures, islands)."""
-    steps = np.zeros((len(betas), ISLANDS))
-    split = [np.split(level, ISLANDS) for level in levels]
-    for k, (higher, lower, step) in enumerate(zip(split, split[1:], -np.diff(betas))):
-        steps[k] = [bennett(step * up, step * down) for up, down in zip(higher, lower)]
-    found = np.cumsum(steps[::-1], axis=0)[::-1]
-    found[0] = np.cumsum(steps, axis=0)[-1]  # added from the other end, as ever
-    return found
 
 
 @numba.njit(cache=True)

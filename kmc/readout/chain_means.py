@@ -76,6 +76,11 @@ class ChainMeans:
         return np.where(left < square.sum(axis=0), found, plain)
 
 
+def most_controls(n: int) -> int:
+    """Number of control variates for which n draws of all chains suffice."""
+    return n * (_GROUPS - 1) // (_GROUPS * _LEAST_DRAWS)
+
+
 def _by_group(values):
     """The draws (n, ·) of each group of chains."""
     return [values[group::_GROUPS].reshape(-1, values.shape[2]) for group in range(_GROUPS)]

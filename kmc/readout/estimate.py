@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from kmc.readout.correction import corrected
 from kmc.readout.evaluated import Replicate
 from kmc.readout.means import CHAINS, Means, SurrogateMeans, UnknownMode
 from kmc.readout.transitions import Transitions
+from kmc.surrogates import Density
+from kmc.surrogates.tails import HeavyTails
 
 ENOUGH_DRAWS = 100
 """With fewer, stated errors are rough."""
@@ -23,6 +26,7 @@ _WANTED = 0.1  # error of the surrogate's means relative to the other errors
 _DOUBT = 0.005  # probability that a sound surrogate is rejected
 _MOST_NUMBERS = 4e7  # kept in memory
 _GAP = 4.0  # standard errors, and
+_NO_VARIANCE, _NO_FOURTH_MOMENT = 2.0, 4.0  # largest degrees of freedom of a Student-t density that has none
 _LEAST_GAP = 0.02  # nats: larger differences between two estimates of the surrogate's mass are too large
 
 
@@ -63,6 +67,7 @@ class ReplicateEstimate:
         self._center = self._all.mean(axis=(0, 1))
         self.n_draws = self._all.shape[0] * self._all.shape[1]
         self._pairs = replicate.transitions()
+        self._least_dof = least_dof(replicate.density)
         self._means: SurrogateMeans | None = None
         self.doubts = self._few()
         if self.doubts:
@@ -78,11 +83,14 @@ class ReplicateEstimate:
             self._means = None
 
     @property
-    def caution(self) -> str:
-        """What has to be said although the surrogate is used, without a period; empty if nothing."""
-        if self.doubts or self.n_draws >= ENOUGH_DRAWS:
-            return ""
-        return f"There are {self.n_draws} draws: the stated errors are rough with fewer than {ENOUGH_DRAWS}"
+    def cautions(self) -> list[str]:
+        """What has to be said although estimates are returned, without periods."""
+        said = []
+        if not self.doubts and self.n_draws < ENOUGH_DRAWS:
+            said.append(f"There are {self.n_draws} draws: the stated errors are rough with fewer than {ENOUGH_DRAWS}")
+        if self._least_dof <= _NO_FOURTH_MOMENT:
+            said.append(_of_heavy_tails(self._least_dof))
+        return said
 
     @property
     def n_surrogate_draws(self) -> int:
@@ -196,6 +204,20 @@ def _alternatives(i, k, n):
     if 20 * 2 * k < n:
         sets.append(list(range(2 * k)))
     return sets
+
+
+def least_dof(density: Density) -> float:
+    """The smallest degrees of freedom of the surrogate's heavy tails; infinite if it has none."""
+    transports = [component.transport for component in density.components]
+    return min((float(one.dofs.min()) for one in transports if isinstance(one, HeavyTails)), default=math.inf)
+
+
+def _of_heavy_tails(dof: float) -> str:
+    which = "means and sds" if dof <= _NO_VARIANCE else "sds"
+    return (
+        f"The tails are like those of a Student-t density with {dof:.2g} degrees of freedom: the true errors of "
+        f"{which} are larger than the stated ones, those of quantiles are not"
+    )
 
 
 def _affordable(means, deadline):

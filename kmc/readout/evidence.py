@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from kmc.checks import Seed, as_flag, as_number
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
-from kmc.readout.annealing import GAP
+from kmc.readout.annealing import GAP, LEAST_GAP
 from kmc.readout.estimate import ENOUGH_DRAWS, ReplicateEstimate
 from kmc.readout.evaluated import Replicate, as_list, groups_of, opened, read
 from kmc.readout.ladder import is_tempered, ladder_estimates
@@ -34,7 +34,6 @@ _SURROGATE = (
     "and their proposals"
 )
 _LADDER = "MBAR from the states at all temperatures between the prior and the target"
-_LEAST_GAP = 0.05  # nats: smaller differences between the two directions cause no warning
 
 
 class Part(NamedTuple):
@@ -102,10 +101,10 @@ def evidence(
     -----
     First the mass of the surrogate s is estimated, by annealing between it and a Student-t density: particles move by
     Hamiltonian dynamics along a path of tempered densities, down from draws of s and up from the Student-t, at
-    temperatures chosen so that neighbors overlap; each ratio is Bennett's, from both. Then the ratio of the target's
-    mass to that of the surrogate is estimated, from each state and its proposal: this is exact for any s, and is
-    compared with Bennett's estimator for states and proposals separately. The standard error is from independent groups
-    of particles and the autocorrelated series of the ratio.
+    temperatures chosen so that neighbors overlap; each ratio is Bennett's, from both, with control variates. Then the
+    ratio of the target's mass to that of the surrogate is estimated, from each state and its proposal: this is exact
+    for any s, and is compared with Bennett's estimator for states and proposals separately. The standard error is from
+    independent groups of particles and the autocorrelated series of the ratio.
 
     The integral is over the parameters; the log-density of a run includes the Jacobians of constrained ones. Whether
     a prior is proper cannot be known from evaluations: the evidence of an improper one has no meaning.
@@ -198,12 +197,12 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
         f"annealed from draws the surrogate has a log-mass of {mass.down:.2f}, and from above one of {mass.up:.2f}: it "
         "has a mode that the draws do not have, or none where they have one"
         for mass in masses
-        if abs(mass.gap) > GAP and abs(mass.up - mass.down) > _LEAST_GAP
+        if abs(mass.gap) > GAP and abs(mass.up - mass.down) > LEAST_GAP
     ]
     transitions = replicate.transitions()
-    ratio = transitions.ratio()[..., None]
-    mean = float(ratio.mean())
-    log_ratio, ratio_se = np.log(mean) - transitions.shift, float(np.sqrt(squared_error(ratio)[0])) / mean
+    mean, series = transitions.ratio()
+    log_ratio = float(np.log(mean)) - transitions.shift
+    ratio_se = float(np.sqrt(squared_error(series[..., None])[0])) / mean
     log_mass, mass_se = _sum([mass.log_mass for mass in masses], [mass.se for mass in masses])
     if evaluate is not None and further:
         log_mass, mass_se = _sum([mass.up for mass in masses], [mass.up_se for mass in masses])

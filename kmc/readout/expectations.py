@@ -76,7 +76,8 @@ def expectations(
     -----
     KmcWarning
         There are fewer than 40 draws, or the surrogate has mass where there are no draws: plain averages are returned.
-        There are fewer than 100 draws: the stated errors are rough.
+        There are fewer than 100 draws: the stated errors are rough. The tails are so heavy that averages of squares, or
+        of the parameters themselves, have no finite variance: their true errors are larger than the stated ones.
 
     Notes
     -----
@@ -124,7 +125,7 @@ def expectations(
     if len({tuple(own.labels) for own in functions}) > 1:
         raise ValueError(f"result: the runs have different quantities: {[own.labels for own in functions]}")
     said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
-    said += [f"{part.caution}." for part in parts if part.caution]
+    said += [f"{caution}." for part in parts for caution in part.cautions]
     for sentence in dict.fromkeys(said):
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     return _dataset(parts, levels, functions[0].labels, list(dict.fromkeys(said)))

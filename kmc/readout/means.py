@@ -17,9 +17,11 @@ from kmc.readout.chain_means import ChainMeans
 from kmc.readout.evaluated import Replicate
 from kmc.readout.stein import SteinControls
 from kmc.surrogates import Component
+from kmc.surrogates.wide_trend import terms_of
 
 _FEWEST = 10  # states of a mode from which its surrogate's chains can start
-_ANNEALED = 4096  # particles, for the weights of several modes
+_ANNEALED, _MOST_ANNEALED = 4096, 8192  # particles; more of them in many dimensions, for control variates
+_PER_TERM = 14  # particles for each term of a quadratic
 CHAINS = 32
 _MOVES = 10  # between draws: two trajectories and eight jumps, which are cheap
 _BURN_IN = 50  # draws
@@ -147,7 +149,8 @@ def chains_of(replicate: Replicate, rng: np.random.Generator) -> list[SurrogateC
 
 def mass_by(chains: SurrogateChains, rng: np.random.Generator) -> Mass:
     """The mass of a mode's surrogate, by annealing draws of these chains."""
-    z = chains.draws(_ANNEALED // CHAINS * 4)[:, ::4]
+    particles = min(max(_ANNEALED, _PER_TERM * terms_of(chains.dim)), _MOST_ANNEALED)
+    z = chains.draws(particles // CHAINS * 4)[:, ::4]
     z = z.reshape(-1, z.shape[2])
     return mass_of(chains.component, z[: len(z) // ISLANDS * ISLANDS], chains.options.step_size, rng)
 
@@ -175,6 +178,11 @@ class SurrogateChains:
         step_size = choose_step_size(Trials(component.jit_state, self._z, self._archive), _OPTIONS, rng)
         self.options = _OPTIONS._replace(step_size=step_size)
         self.draws(_BURN_IN)
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self._z.shape[1]
 
     def draws(self, n: int) -> np.ndarray:
         """The next n draws of each chain, in the coordinates z: (chains, n, d)."""

@@ -9,6 +9,9 @@ Statistics and Computing 23). Kernel sections reduce the error for other densiti
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from kmc.bases import Basis, KernelSections, Monomials
@@ -25,41 +28,55 @@ _FOR_WIDTHS = 1000  # draws
 
 
 class SteinControls:
-    """Functions with mean zero under a surrogate without a wall.
+    """Functions with mean zero under a smooth density.
 
     Parameters
     ----------
-    state : SurrogateJitState
+    slopes : callable
+        The gradient of the log-density at the rows of z (n, d): (n, d).
     z : ndarray, shape (n, d)
-        Draws, in the surrogate's coordinates.
+        Draws.
     rng : Generator
+    most : int, optional
+        Largest number of functions; the polynomials are used in any case.
     """
 
-    def __init__(self, state: SurrogateJitState, z: np.ndarray, rng: np.random.Generator):
-        self._state = state
+    def __init__(
+        self,
+        slopes: Callable[[np.ndarray], np.ndarray],
+        z: np.ndarray,
+        rng: np.random.Generator,
+        *,
+        most: int | None = None,
+    ):
+        self._slopes = slopes
         d = z.shape[1]
         self._mean = z.mean(axis=0)
         self._factor = np.linalg.cholesky(np.atleast_2d(np.cov(z.T)) + 1e-12 * np.eye(d))
         self._inverse = np.linalg.inv(self._factor)
         white = self._white(rng.permutation(z)[:_FOR_WIDTHS])
         unit = median_distance(white)
-        sections = min(_SECTIONS, len(white)) // len(_WIDTHS)
         self._bases: list[Basis] = [Monomials(_DEGREE, d)]
+        room = _SECTIONS if most is None else max(min(_SECTIONS, most - self.size), 0)
+        sections = min(room, len(white)) // len(_WIDTHS)
         for i, width in enumerate(_WIDTHS):
             centers = white[i * sections : (i + 1) * sections]
-            self._bases.append(KernelSections(Gaussian(width * unit), centers))
+            if sections:
+                self._bases.append(KernelSections(Gaussian(width * unit), centers))
 
     @classmethod
     def of(cls, component: Component, z: np.ndarray, rng: np.random.Generator) -> SteinControls | None:
-        """Those of a surrogate; None if it has a wall or heavy tails.
+        """Those of a surrogate, from draws in its coordinates; None if it has a wall or heavy tails.
 
         At a wall the density is too steep for them to be of use. In heavy tails, draws that were not made matter, and
         errors would be larger than stated (tried).
         """
-        state = component.jit_state
-        if isinstance(component.transport, HeavyTails) or not isinstance(state, SurrogateJitState):
-            return None
-        return cls(state, z, rng)
+        return cls(partial(gradients, component.jit_state), z, rng) if cls.suits(component) else None
+
+    @staticmethod
+    def suits(component: Component) -> bool:
+        """Whether a surrogate has neither a wall nor heavy tails."""
+        return isinstance(component.jit_state, SurrogateJitState) and not isinstance(component.transport, HeavyTails)
 
     @property
     def size(self) -> int:
@@ -69,7 +86,7 @@ class SteinControls:
     def __call__(self, z: np.ndarray) -> np.ndarray:
         """The functions at points z (..., d): (..., m)."""
         rows = np.ascontiguousarray(z.reshape(-1, z.shape[-1]))
-        white, slopes = self._white(rows), gradients(self._state, rows) @ self._factor
+        white, slopes = self._white(rows), self._slopes(rows) @ self._factor
         values = [basis.laplacians(white) + basis.directional(white, slopes) for basis in self._bases]
         return np.concatenate(values, axis=1).reshape(*z.shape[:-1], -1)
 

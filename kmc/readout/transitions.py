@@ -55,9 +55,14 @@ class Transitions:
         """Fraction of the sweeps that are inner chains on s."""
         return float(self.run.mean())
 
-    def ratio(self) -> np.ndarray:
-        """A series (chains, n) with the mean Z_s / Z_p, up to the shift."""
-        return np.where(self.run, self._inverse(), 0.0) / self.share
+    def ratio(self) -> tuple[float, np.ndarray]:
+        """Z_s / Z_p, up to the shift, and a series (chains, n) with mean zero whose error is that of the ratio.
+
+        The number of pairs is random as well, but a mean over them does not vary with it.
+        """
+        inverse = self._inverse()
+        mean = float(inverse[self.run].mean())
+        return mean, np.where(self.run, inverse - mean, 0.0) / self.share
 
     def of_target(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """A series with the mean E_p f, from f at both ends (chains, n, k)."""

@@ -115,14 +115,25 @@ def test_mass_that_the_target_does_not_have_shows():
 @pytest.mark.parametrize("noise", [0.0, 0.5])
 def test_the_ratio_of_the_masses(noise):
     surrogate = Normal(mean=0.3, sd=1.2, constant=7.0)
-    found = []
+    found, stated = [], []
     for pairs, _, _ in runs_of(surrogate, 30, noise=noise):
-        found.append(np.log(pairs.ratio().mean()) - pairs.shift)
+        mean, series = pairs.ratio()
+        assert abs(series.mean()) < 1e-12
+        found.append(np.log(mean) - pairs.shift)
+        stated.append(np.sqrt(squared_error(series[..., None])[0]) / mean)
     gap, se = mass_gap(pairs)
     assert abs(gap) < max(5 * se, 0.02)
     error = np.std(found, ddof=1) / np.sqrt(len(found))
     assert abs(np.mean(found) - (7.0 - 0.5 * np.log(2 * np.pi))) < 4 * error
     assert error < 0.01
+    assert 0.65 < np.sqrt(np.mean(np.square(stated))) / np.std(found, ddof=1) < 1.5
+
+
+def test_the_ratio_does_not_vary_with_the_number_of_pairs():
+    """A perfect surrogate has the same ratio at all pairs, and no error, whichever sweeps have other moves."""
+    run = np.random.default_rng(1).random((4, 300)) < 0.8
+    mean, series = Transitions.of(np.full(run.shape, 3.0), np.full(run.shape, 3.0), run).ratio()
+    assert mean == pytest.approx(1.0) and np.abs(series).max() < 1e-12
 
 
 def test_the_error_of_an_autocorrelated_mean():

@@ -1,13 +1,16 @@
 """Expectations from chains whose surrogate has a transport."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kmc.mcmc.base import MOVES
-from kmc.readout.estimate import ReplicateEstimate
+from kmc.readout.estimate import ReplicateEstimate, least_dof
 from kmc.readout.evaluated import Replicate
 from kmc.surrogates import Component, Density
 from kmc.surrogates.jit_state import SurrogateJitState
+from kmc.surrogates.tails import HeavyTails
 from kmc.surrogates.transport import Funnel
 from kmc.surrogates.whitening import Whitening
 
@@ -82,3 +85,19 @@ def test_constants_do_not_matter(found):
     )
     again = ReplicateEstimate(shifted, lambda x: x, np.random.SeedSequence(1), 16_000, np.inf).moments()
     np.testing.assert_allclose(again.mean, found.moments().mean, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("dofs", "which"), [([3.0], "of sds are larger"), ([9.0, 1.5, 9.0], "of means and sds are larger"), ([5.0], "")]
+)
+def test_tails_without_the_moments_that_errors_need(dofs, which):
+    """Independent draws of a Student-t, whose surrogate is exact."""
+    given, rng = replicate(Funnel), np.random.default_rng(1)
+    tails = HeavyTails(np.zeros(3), EYE, EYE, np.array(dofs), radial=len(dofs) == 1)
+    density = Density((replace(given.density.components[0], transport=tails),))
+    assert least_dof(density) == min(dofs) and least_dof(given.density) == np.inf
+    x = tails.back(rng.standard_normal((CHAINS * N, 3))).reshape(CHAINS, N, 3)
+    at_x = density.log_density(x.reshape(-1, 3)).reshape(CHAINS, N)
+    exact = replace(given, draws=x, proposals=x, log_density=at_x, proposal_log_density=at_x, density=density)
+    said = ReplicateEstimate(exact, lambda x: x, np.random.SeedSequence(1), 8000, np.inf).cautions
+    assert [which in sentence for sentence in said] == [True] * bool(which)

@@ -1,12 +1,14 @@
 """Control variates of a surrogate have mean zero under it."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from kmc.readout.chain_means import ChainMeans
 from kmc.readout.stein import SteinControls
 from kmc.surrogates import Component
-from kmc.surrogates.jit_state import SurrogateJitState, values
+from kmc.surrogates.jit_state import SurrogateJitState, gradients, values
 from kmc.surrogates.tails import HeavyTails
 from kmc.surrogates.transport import IDENTITY
 from kmc.surrogates.wall_jit_state import WalledState
@@ -25,7 +27,7 @@ def test_each_has_mean_zero(ceiling):
     """By quadrature, not by draws."""
     surrogate = state([0.8, -0.5, 1.0], ceiling)
     z = np.random.default_rng(0).standard_normal((2000, 2))
-    controls = SteinControls(surrogate, z, np.random.default_rng(1))
+    controls = SteinControls(partial(gradients, surrogate), z, np.random.default_rng(1))
     line = np.linspace(-9, 9, 401)
     grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
     density = np.exp(values(surrogate, grid))
@@ -40,7 +42,7 @@ def test_means_and_squares_of_a_gaussian_are_nearly_exact():
     surrogate, rng = state([0.0]), np.random.default_rng(2)
     z = rng.standard_normal((32, 250, 2))
     means = ChainMeans()
-    means.extend(z, SteinControls(surrogate, z.reshape(-1, 2), rng)(z))
+    means.extend(z, SteinControls(partial(gradients, surrogate), z.reshape(-1, 2), rng)(z))
     by_chain = means.by_chain(lambda x: np.concatenate([x, x**2], axis=-1))
     np.testing.assert_allclose(by_chain, np.tile([0, 0, 1, 1], (32, 1)), atol=0.01)
     assert np.all(by_chain.std(axis=0) < 0.05 * z.mean(axis=1).std())
@@ -53,3 +55,10 @@ def test_a_surrogate_with_a_wall_or_heavy_tails_has_none():
     assert SteinControls.of(Component(IDENTITY, whitening, smooth), z, rng) is not None
     assert SteinControls.of(Component(tails, whitening, smooth), z, rng) is None
     assert SteinControls.of(Component(IDENTITY, whitening, WalledState(smooth, None)), z, rng) is None
+
+
+@pytest.mark.parametrize(("most", "expected"), [(None, 5 + 300), (105, 105), (5, 5), (2, 5)])
+def test_there_are_no_more_of_them_than_wanted(most, expected):
+    z, rng = np.random.default_rng(3).standard_normal((400, 2)), np.random.default_rng(4)
+    slopes = partial(gradients, state([0.0]))
+    assert SteinControls(slopes, z, rng, most=most).size == expected
