@@ -107,12 +107,17 @@ GAP, LEAST_GAP = 4.0, 0.05
 """Largest difference between the two directions, in standard errors; and in nats: smaller ones are no other mode."""
 
 
-def mass_of(component: Component, z: np.ndarray, step_size: float, rng: np.random.Generator) -> Mass:
-    """The mass of a surrogate, from draws z (n, d) from it in its own coordinates; n is a multiple of the islands."""
+def mass_of(
+    component: Component, z: np.ndarray, step_size: float, rng: np.random.Generator, *, others: np.ndarray | None = None
+) -> Mass:
+    """The mass of a surrogate, from draws z (n, d) from it in its own coordinates; n is a multiple of the islands.
+
+    With further draws from it, ``others`` (m, d), there are control variates.
+    """
     base = Base.of(z)
     size = len(z) // ISLANDS
     z = np.ascontiguousarray(rng.permutation(z)[: size * ISLANDS])
-    path = _Path(component, base, step_size, rng)
+    path = _Path(component, base, step_size, rng, others)
 
     levels = [path.level(z, 1.0)]
     while levels[-1].beta > 0.0:
@@ -157,11 +162,13 @@ class _Level(NamedTuple):
 class _Path:
     """Moves and values along the path."""
 
-    def __init__(self, component: Component, base: Base, step_size: float, rng: np.random.Generator):
+    def __init__(
+        self, component: Component, base: Base, step_size: float, rng: np.random.Generator, others: np.ndarray | None
+    ):
         self._state, self._base, self._rng = component.jit_state, base, rng
         self._step_size = step_size
         self._steps = max(1, int(min(_LENGTH / step_size, _MOST_STEPS)))
-        self._smooth = SteinControls.suits(component)
+        self._others = others if SteinControls.suits(component) else None
 
     def level(self, particles: np.ndarray, beta: float) -> _Level:
         """Particles where they are."""
@@ -200,9 +207,11 @@ class _Path:
         """Means of positive values (n, k) at the particles of a level, by each island: (islands, k)."""
         z, by_island = level.particles, values.reshape(ISLANDS, -1, values.shape[1])
         most = most_controls(len(z))
-        if not self._smooth or terms_of(z.shape[1]) > most:
+        if self._others is None or terms_of(z.shape[1]) > most:
             return by_island.mean(axis=1)
-        controls = SteinControls(lambda rows: self._slopes(rows, level.beta), z, self._rng, most=most)
+        n = len(self._others)
+        like = np.where(self._rng.random((n, 1)) < level.beta, self._others, self._base.draws(self._rng, n))
+        controls = SteinControls(lambda rows: self._slopes(rows, level.beta), like, self._rng, most=most)
         means = ChainMeans()
         means.extend(by_island, controls(z).reshape(ISLANDS, -1, controls.size))
         found = means.by_chain(lambda part: part)

@@ -25,6 +25,7 @@ _PER_TERM = 14  # particles for each term of a quadratic
 CHAINS = 32
 _MOVES = 10  # between draws: two trajectories and eight jumps, which are cheap
 _BURN_IN = 50  # draws
+_FOR_CONTROLS = 32  # draws that only choose the control variates
 _ARCHIVE = 1000
 _OPTIONS = InnerChainOptions(step_size=0.1, trajectory_length=2.5, jump_probability=0.8, small_step_probability=0.2)
 
@@ -102,9 +103,10 @@ class SurrogateMeans:
         """Make n more draws of each chain."""
         began = time.perf_counter()
         for i, (chains, means) in enumerate(zip(self._chains, self._means, strict=True)):
-            z = chains.draws(n)
             if not self.length:
-                self._controls[i] = SteinControls.of(chains.component, z.reshape(-1, z.shape[2]), self._rng)
+                others = chains.draws(_FOR_CONTROLS)
+                self._controls[i] = SteinControls.of(chains.component, others.reshape(-1, chains.dim), self._rng)
+            z = chains.draws(n)
             controls = self._controls[i]
             means.extend(self._functions(chains.back(z)), None if controls is None else controls(z))
         self.length += n
@@ -150,9 +152,11 @@ def chains_of(replicate: Replicate, rng: np.random.Generator) -> list[SurrogateC
 def mass_by(chains: SurrogateChains, rng: np.random.Generator) -> Mass:
     """The mass of a mode's surrogate, by annealing draws of these chains."""
     particles = min(max(_ANNEALED, _PER_TERM * terms_of(chains.dim)), _MOST_ANNEALED)
+    others = chains.draws(_FOR_CONTROLS).reshape(-1, chains.dim)
     z = chains.draws(particles // CHAINS * 4)[:, ::4]
     z = z.reshape(-1, z.shape[2])
-    return mass_of(chains.component, z[: len(z) // ISLANDS * ISLANDS], chains.options.step_size, rng)
+    z = z[: len(z) // ISLANDS * ISLANDS]
+    return mass_of(chains.component, z, chains.options.step_size, rng, others=others)
 
 
 class SurrogateChains:

@@ -35,7 +35,8 @@ class SteinControls:
     slopes : callable
         The gradient of the log-density at the rows of z (n, d): (n, d).
     z : ndarray, shape (n, d)
-        Draws.
+        Draws of about this density, for coordinates, widths and centers. Means over these same draws would be biased, as
+        a section is large at its own center.
     rng : Generator
     most : int, optional
         Largest number of functions; the polynomials are used in any case.
@@ -66,7 +67,7 @@ class SteinControls:
 
     @classmethod
     def of(cls, component: Component, z: np.ndarray, rng: np.random.Generator) -> SteinControls | None:
-        """Those of a surrogate, from draws in its coordinates; None if it has a wall or heavy tails.
+        """Those of a surrogate, from other draws in its coordinates; None if it has a wall or heavy tails.
 
         At a wall the density is too steep for them to be of use. In heavy tails, draws that were not made matter, and
         errors would be larger than stated (tried).

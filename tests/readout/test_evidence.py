@@ -51,7 +51,8 @@ def test_the_mass_of_a_surrogate_that_is_known():
     component = Component(IDENTITY, whitening, make_jit_state(trend, 30.0))
     rng = np.random.default_rng(1)
     z = trend.location + rng.standard_normal((250 * ISLANDS, dim)) / np.sqrt(np.diag(trend.precision))
-    found = mass_of(component, z, 0.3, rng)
+    others = trend.location + rng.standard_normal((500, dim)) / np.sqrt(np.diag(trend.precision))
+    found = mass_of(component, z, 0.3, rng, others=others)
     exact = 4.0 + 1.5 * np.log(2 * np.pi)  # the determinants of scale and precision are 1
     assert abs(found.log_mass - exact) < max(5 * found.se, 1e-3) < 2e-3  # .02 without control variates
     assert abs(found.gap) < 4
@@ -69,8 +70,8 @@ def test_the_mass_of_a_bent_surrogate():
     bent = state([0.8, -0.5, 1.0])
     density = np.exp(values(bent, grid))
     exact = np.log(density.sum() * (line[1] - line[0]) ** 2)
-    z = grid[rng.choice(len(grid), 4096, p=density / density.sum())]
-    found = mass_of(Component(IDENTITY, Whitening.of(np.zeros(2), np.eye(2)), bent), z, 0.3, rng)
+    z, others = (grid[rng.choice(len(grid), n, p=density / density.sum())] for n in (4096, 500))
+    found = mass_of(Component(IDENTITY, Whitening.of(np.zeros(2), np.eye(2)), bent), z, 0.3, rng, others=others)
     assert abs(found.log_mass - exact) < max(5 * found.se, 1e-3) < 2e-3
 
 
