@@ -35,8 +35,8 @@ class SteinControls:
     slopes : callable
         The gradient of the log-density at the rows of z (n, d): (n, d).
     z : ndarray, shape (n, d)
-        Draws of about this density, for coordinates, widths and centers. Means over these same draws would be biased, as
-        a section is large at its own center.
+        Draws of about this density, for coordinates, widths and centers. Means over these same draws would be biased,
+        as a section is large at its own center.
     rng : Generator
     most : int, optional
         Largest number of functions; the polynomials are used in any case.
