@@ -124,7 +124,7 @@ def mass_of(
         last = levels[-1]
         beta = _next(last.log_ratios, last.beta)
         if beta > 0.0:
-            particles = _resampled(last.particles, (beta - last.beta) * last.log_ratios, rng)
+            particles = resampled(last.particles, (beta - last.beta) * last.log_ratios, rng)
             levels.append(path.moved(particles, beta))
         else:
             levels.append(path.level(base.draws(rng, len(z)), 0.0))
@@ -134,7 +134,7 @@ def mass_of(
     levels = levels[-1:]
     for beta in betas[-2::-1]:
         last = levels[-1]
-        particles = _resampled(last.particles, (beta - last.beta) * last.log_ratios, rng)
+        particles = resampled(last.particles, (beta - last.beta) * last.log_ratios, rng)
         levels.append(path.moved(particles, beta))
     particles = levels[-1].particles
     up_path = path.log_masses(levels[::-1])
@@ -237,17 +237,14 @@ def _next(log_ratios: np.ndarray, beta: float) -> float:
     return float(optimize.brentq(shortfall, 0.0, beta, xtol=1e-6))
 
 
-def _resampled(particles, log_weights, rng):
-    """Systematic resampling of each island."""
-    size = len(particles) // ISLANDS
-    kept = []
-    for island in range(ISLANDS):
-        rows = slice(island * size, (island + 1) * size)
-        weights = np.exp(log_weights[rows] - log_weights[rows].max())
-        ends = np.cumsum(weights) / weights.sum()
-        chosen = np.searchsorted(ends, (rng.random() + np.arange(size)) / size)
-        kept.append(particles[rows][np.minimum(chosen, size - 1)])
-    return np.vstack(kept)
+def resampled(particles: np.ndarray, log_weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Systematic resampling (n, d) in the order of the particles, so that copies stay in the island of their original.
+
+    By the weights of all particles: those of small islands, normalized there, lag behind the temperature.
+    """
+    ends = np.cumsum(np.exp(log_weights - log_weights.max()))
+    at = (rng.random() + np.arange(len(particles))) / len(particles)
+    return particles[np.minimum(np.searchsorted(ends / ends[-1], at), len(particles) - 1)]
 
 
 @numba.njit(cache=True)

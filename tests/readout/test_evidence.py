@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.readout.annealing import ISLANDS, Mass, mass_of
+from kmc.readout.annealing import ISLANDS, Mass, mass_of, resampled
 from kmc.readout.transitions import bennett
 from kmc.surrogates import Component
 from kmc.surrogates.jit_state import values
@@ -73,6 +73,15 @@ def test_the_mass_of_a_bent_surrogate():
     z, others = (grid[rng.choice(len(grid), n, p=density / density.sum())] for n in (4096, 500))
     found = mass_of(Component(IDENTITY, Whitening.of(np.zeros(2), np.eye(2)), bent), z, 0.3, rng, others=others)
     assert abs(found.log_mass - exact) < max(5 * found.se, 1e-3) < 2e-3
+
+
+def test_resampling_is_by_the_weights_of_all_islands():
+    """Islands of their own normalization would lag behind the temperature."""
+    n = 8 * ISLANDS
+    heavy = np.arange(n) < n // 2
+    kept = resampled(np.arange(n)[:, None], np.where(heavy, np.log(3.0), 0.0), np.random.default_rng(1))[:, 0]
+    assert abs(np.sum(kept < n // 2) - 0.75 * n) <= 1
+    assert np.all(np.diff(kept) >= 0)  # copies are next to each other
 
 
 def test_a_small_difference_of_both_directions_is_part_of_the_error():
