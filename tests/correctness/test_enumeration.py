@@ -34,6 +34,7 @@ from tests.correctness.lattices import (
     line,
     to_five,
 )
+from tests.grids import slow_except
 from tests.oracles.bookkeeping import EXACT, ForkingGenerator, outcomes
 from tests.oracles.mcmc import tempered_value
 
@@ -178,7 +179,7 @@ def test_parallel_tempering(betas, moves, apart):
 
 
 @pytest.mark.filterwarnings("ignore:The gradient disagrees:kmc.KmcWarning")
-@pytest.mark.parametrize("gradients", [None, np.cos], ids=["values", "gradients"])
+@pytest.mark.parametrize("gradients", slow_except({"values": None, "gradients": np.cos}, {"gradients"}))
 def test_a_frozen_process(gradients):
     check_process(line(), gradients)
 

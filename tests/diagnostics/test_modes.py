@@ -34,7 +34,7 @@ def flips(chains, draws, rate, seed):
 SIGNS = [1, -1, 1, -1], [1, 1, -1, -1], [1, 1, 1, -1], [-1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("signs", slow_except(SIGNS, SIGNS[1:3]))
+@pytest.mark.parametrize("signs", slow_except(SIGNS, SIGNS[2:3]))
 def test_a_frozen_correlation_that_no_coordinate_shows(signs):
     sign = np.repeat(np.array(signs, float)[:, None], 2000, axis=1)
     x = hidden_sign(sign, 0.7, 0.95, 4, 1)
@@ -67,7 +67,7 @@ def test_a_correlation_that_flips_now_and_then():
     assert truth / 2.5 < modes["ess"].values[0] < 2.5 * truth
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", slow_except(range(4), {3}))
 def test_no_alarm_from_independent_draws(seed):
     """Also with tails without variance, and with one number twice as often as the others."""
     rng = np.random.default_rng(seed)

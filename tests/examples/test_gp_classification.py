@@ -5,6 +5,8 @@ import importlib
 import numpy as np
 import pytest
 
+from tests.grids import slow_except
+
 
 @pytest.fixture(scope="module")
 def example():
@@ -21,7 +23,7 @@ def glass(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-@pytest.mark.parametrize("data", ["bundled", "glass"])
+@pytest.mark.parametrize("data", slow_except(["bundled", "glass"], {"glass"}))
 def test_it_runs(example, data, glass, capsys):
     if data == "bundled":
         pytest.importorskip("sklearn")

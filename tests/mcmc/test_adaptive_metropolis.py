@@ -128,6 +128,7 @@ def test_wrong_moves(moves, error):
         AdaptiveMetropolis(moves=moves)
 
 
+@pytest.mark.slow
 def test_it_mixes_far_better_than_its_random_walk_alone():
     """At the seeds of this test by a factor of four or more, on a correlated Gaussian in five dimensions."""
     from kmc.ess import worst_bulk_ess

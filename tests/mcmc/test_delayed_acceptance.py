@@ -27,6 +27,7 @@ def test_rejected_proposals_are_not_evaluated():
     assert 0.15 < accepted < 0.35 and accepted < evaluated < accepted + 0.12
 
 
+@pytest.mark.slow
 def test_draws_are_worth_as_much_and_cost_less():
     plain = drive(started(PLAIN, warmup=300), 1300)
     screened = drive(started(DelayedAcceptance(PLAIN, GaussianScore()), warmup=300), 1300)

@@ -44,6 +44,7 @@ def test_two_hundred_evaluations_are_enough_for_a_surrogate():
     assert np.all(np.abs(mean) < 5 / np.sqrt(idata["posterior"].sizes["draw"]))
 
 
+@pytest.mark.slow
 def test_two_hundred_evaluations_in_five_dimensions():
     idata = kmc.sample(normal, dim=5, draws=None, max_evaluations=200, seed=1, progress=False)
     with pytest.warns(kmc.KmcWarning, match="the stated errors are rough"):

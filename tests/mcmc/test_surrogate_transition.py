@@ -67,7 +67,7 @@ def moments(z):
             "student-both": ("student", COARSE),
             "bounded-both": ("bounded", COARSE),
         },
-        {"gaussian-both", "student-both", "bounded-both"},
+        {"student-both"},
     ),
 )
 def test_the_tempered_surrogate_is_invariant_on_a_line(name, options, tempering):

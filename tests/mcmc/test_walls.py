@@ -112,7 +112,7 @@ def test_a_half_space_that_the_parameters_do_not_know():
         return -0.5 * float(x @ x) if x.sum() > 0 else -np.inf
 
     starts = np.abs(np.random.default_rng(0).standard_normal((4, 4)))
-    idata = kmc.sample(log_density, dim=4, initial=starts, draws=None, max_evaluations=2000, seed=1, progress=False)
+    idata = kmc.sample(log_density, dim=4, initial=starts, draws=None, max_evaluations=1000, seed=1, progress=False)
     assert idata.sample_stats["acceptance_rate"].mean() > 0.6
     assert idata.attrs["surrogate_wall"] == "a plane"
     assert idata.attrs["surrogate_wall_share"] > 0.02

@@ -1,6 +1,7 @@
 """Results that cannot be read out: each read-out says why, or does what it still can with a sentence."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -26,14 +27,17 @@ def run(**options):
         return kmc.sample(normal, **{**QUICK, **options})
 
 
+@cache
 def without_a_surrogate():
     return run(draws=60, max_evaluations=600, save_surrogate=False)
 
 
+@cache
 def of_another_sampler():
     return run(draws=60, sampler="random-walk")
 
 
+@cache
 def interrupted_in_warm_up():
     return run(draws=200, max_evaluations=900, callback=lambda progress: progress.n_evaluations > 60)
 
@@ -46,7 +50,7 @@ def test_no_surrogate(made, readout):
 
 
 def test_an_interrupted_main_phase_is_read_out():
-    result = run(draws=2000, max_evaluations=3000, callback=lambda progress: progress.draw >= 50)
+    result = run(draws=2000, max_evaluations=1500, callback=lambda progress: progress.draw >= 50)
     assert result["posterior"].sizes["draw"] < 100
     found = kmc.expectations(result, max_surrogate_draws=8000)
     assert np.all(np.abs(found["mean"]) < 5 * found["mcse"]) and np.all(found["mcse"] < 0.1)

@@ -12,15 +12,11 @@ from kmc.surrogates.surrogate import make_jit_state
 from kmc.surrogates.transport import IDENTITY
 from kmc.surrogates.trend import Trend
 from kmc.surrogates.whitening import Whitening
-from tests.readout.test_expectations import log_density, tampered
+from tests.readout.curved import log_density
+from tests.readout.test_expectations import tampered
 from tests.readout.test_stein import state
 
 LOG_Z = np.log(2 * np.pi * 2)
-
-
-@pytest.fixture(scope="module")
-def idata():
-    return kmc.sample(log_density, dim=2, draws=None, max_evaluations=2000, seed=1, progress=False)
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,9 @@ import pytest
 
 import kmc
 from kmc.mcmc.base import MOVES
+from tests.readout.curved import log_density
 
 FEW = {"max_surrogate_draws": 20_000}
-
-
-def log_density(x):
-    return -0.5 * (x[0] ** 2 / 4 + (x[1] - 0.1 * (x[0] ** 2 - 4)) ** 2)
 
 
 TRUTH = np.array([0.0, 0.0]), np.array([2.0, np.sqrt(1 + 0.01 * 32)])
@@ -26,16 +23,6 @@ def named(p):
 MODEL = kmc.Model(
     named, parameters={"a": kmc.Real(), "b": kmc.Positive()}, dims={"a": ["site"]}, coords={"site": ["N", "S"]}
 )
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    return tmp_path_factory.mktemp("store") / "run.zarr"
-
-
-@pytest.fixture(scope="module")
-def idata(path):
-    return kmc.sample(log_density, dim=2, draws=None, max_evaluations=2000, seed=1, progress=False, store=path)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +69,7 @@ def test_a_vector_of_functions(idata, found):
 
 
 def test_parameters_with_names():
-    idata = kmc.sample(MODEL, draws=None, max_evaluations=1500, seed=2, progress=False)
+    idata = kmc.sample(MODEL, draws=None, max_evaluations=800, seed=2, progress=False)
     found = kmc.expectations(idata, **FEW)
     assert list(found["quantity"].values) == ["a[N]", "a[S]", "b"]
     assert np.all(np.abs(found["mean"].values - [0, 0, 1]) < 4 * found["mcse"].values)
@@ -135,7 +122,7 @@ def test_a_surrogate_that_the_proposals_were_not_drawn_from_is_noticed(idata):
 
 
 def test_few_draws_give_plain_averages():
-    idata = kmc.sample(log_density, dim=2, draws=9, max_evaluations=1500, seed=1, progress=False)
+    idata = kmc.sample(log_density, dim=2, draws=9, max_evaluations=600, seed=1, progress=False)
     with pytest.warns(kmc.KmcWarning, match=r"there are 36 draws, and fewer than 40 are too few"):
         found = kmc.expectations(idata)
     np.testing.assert_allclose(found["mean"], idata["posterior"]["x"].mean(("chain", "draw")))
@@ -226,6 +213,7 @@ def test_the_evidence_of_noisy_values(noisy):
     assert abs(float(found["log_evidence"][0]) - np.log(4 * np.pi)) < 4 * float(found["se"][0]) < 0.5
 
 
+@pytest.mark.slow
 def test_discrete_blobs_make_no_difference(idata, found):
     """A run with integers beside the log-density has the same draws and read-outs."""
 

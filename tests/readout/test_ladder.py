@@ -7,6 +7,7 @@ import pytest
 
 import kmc
 from kmc.readout.ladder import mbar
+from tests.grids import slow_except
 
 PRIOR_SD, NOISE_SD = 3.0, 0.5
 QUIET = {"progress": False, "seed": 1}
@@ -23,7 +24,9 @@ def exact_excess(rng, betas, chains, sweeps):
 TRUTH = -0.5 / (PRIOR_SD**2 + NOISE_SD**2) + math.log(NOISE_SD / math.hypot(PRIOR_SD, NOISE_SD))
 
 
-@pytest.mark.parametrize("betas", [[1.0, 0.3, 0.05, 0.0], [1.0, 0.25, 0.05, 0.01], [1.0, 0.0]])
+@pytest.mark.parametrize(
+    "betas", slow_except([[1.0, 0.3, 0.05, 0.0], [1.0, 0.25, 0.05, 0.01], [1.0, 0.0]], [[1.0, 0.3, 0.05, 0.0]])
+)
 def test_estimates_scatter_as_their_errors_say(betas):
     rng, betas = np.random.default_rng(1), np.array(betas)
     estimates = [mbar(exact_excess(rng, betas, 2, 150), betas) for _ in range(150)]
@@ -51,7 +54,9 @@ def two_modes(p):
 LOG_Z = -0.5 * 36 / 101 - 0.5 * math.log(2 * math.pi * 101)
 
 
-@pytest.mark.parametrize("temperatures", [(1, 3, 10, 40, math.inf), 5], ids=["to the prior", "tuned"])
+@pytest.mark.parametrize(
+    "temperatures", slow_except({"to the prior": ((1, 3, 10, 40, math.inf),), "tuned": 5}, {"tuned"})
+)
 def test_the_evidence_of_two_modes(temperatures, tmp_path):
     model = kmc.Model(two_modes, parameters={"x": kmc.Normal(0, 10)})
     sampler = kmc.Tempered(temperatures=temperatures)

@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 
 import kmc
-from tests.readout.test_expectations import MODEL, TRUTH, log_density, tampered
-
-
-@pytest.fixture(scope="module")
-def idata():
-    return kmc.sample(log_density, dim=2, draws=None, max_evaluations=2000, seed=1, progress=False)
+from tests.readout.curved import log_density
+from tests.readout.test_expectations import MODEL, TRUTH, tampered
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +35,7 @@ def test_a_surrogate_that_contradicts_the_draws_has_no_bound(idata):
 
 
 def test_parameters_with_names():
-    idata = kmc.sample(MODEL, draws=None, max_evaluations=1500, seed=2, progress=False)
+    idata = kmc.sample(MODEL, draws=None, max_evaluations=800, seed=2, progress=False)
     found = kmc.resample(idata, draws=1000)
     assert list(found["posterior"]["a"].coords["site"].values) == ["N", "S"]
     assert found["posterior"]["b"].shape == (4, 1000)

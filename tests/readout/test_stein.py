@@ -28,7 +28,7 @@ def test_each_has_mean_zero(ceiling):
     surrogate = state([0.8, -0.5, 1.0], ceiling)
     z = np.random.default_rng(0).standard_normal((2000, 2))
     controls = SteinControls(partial(gradients, surrogate), z, np.random.default_rng(1))
-    line = np.linspace(-9, 9, 401)
+    line = np.linspace(-9, 9, 201)
     grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
     density = np.exp(values(surrogate, grid))
     found = controls(grid)

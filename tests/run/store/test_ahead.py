@@ -8,6 +8,7 @@ import pytest
 
 import kmc
 from kmc.run.store.commit import read_commit
+from tests.grids import slow_except
 from tests.run.store.runs import assert_same, log_density, settings
 from tests.run.streams import Disorder
 
@@ -33,7 +34,7 @@ def _copied_at(n, path, copy):
 
 
 @pytest.mark.usefixtures("often")
-@pytest.mark.parametrize("snapshots", [True, False])
+@pytest.mark.parametrize("snapshots", slow_except([True, False], [True]))
 def test_a_killed_run_loses_nothing_that_was_committed(tmp_path, uninterrupted, request, snapshots):
     """The copy is what kill -9 leaves behind. Values that are in no whole sweep yet are not evaluated again."""
     if not snapshots:

@@ -11,13 +11,19 @@ import pytest
 import kmc
 from kmc.run.store import recorder
 from kmc.run.store.files import read_data, write_data
+from tests.grids import slow_except
 from tests.run.store.runs import assert_same, groups, log_density, settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 
 
 @pytest.mark.parametrize("save_warmup", [False, True])
-@pytest.mark.parametrize("options", [{}, {"independent_runs": 2, "chains": 4}, {"max_evaluations": 60}])
+@pytest.mark.parametrize(
+    "options",
+    slow_except(
+        {"plain": {}, "runs": {"independent_runs": 2, "chains": 4}, "short": {"max_evaluations": 60}}, {"runs"}
+    ),
+)
 def test_a_finished_run(tmp_path, options, save_warmup):
     asked = settings("kernel-hmc", save_warmup=save_warmup, store=tmp_path / "run.zarr", **options)
     result, loaded = kmc.sample(log_density, **asked), kmc.load(str(tmp_path / "run.zarr"))

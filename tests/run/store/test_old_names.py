@@ -11,6 +11,7 @@ from kmc.run.store.columns import read_json, write_json
 from kmc.run.store.commit import COPY
 from kmc.run.store.old_names import FIELDS, MODULES
 from kmc.run.store.plain import PACKAGES, flatten, restore
+from tests.grids import slow_except
 from tests.run.store.runs import Interrupted, Stop, assert_same, log_density, settings
 
 OLD = {new: old for names in FIELDS.values() for old, new in names.items()}
@@ -50,7 +51,7 @@ def age(path):
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-@pytest.mark.parametrize("name", ["kernel-hmc", "nystrom"])
+@pytest.mark.parametrize("name", slow_except(["kernel-hmc", "nystrom"], {"nystrom"}))
 def test_a_store_with_old_names(tmp_path, name):
     path, asked = tmp_path / "run.zarr", settings(name)
     expected = kmc.sample(log_density, **asked)

@@ -107,7 +107,13 @@ def test_an_exception_of_the_callback(tmp_path, uninterrupted):
 
 
 @pytest.mark.parametrize("k", slow_except([40, 190], {190}))
-@pytest.mark.parametrize("options", [{"independent_runs": 2, "chains": 4}, {"draws": None}, {"initial": np.eye(2) * 3}])
+@pytest.mark.parametrize(
+    "options",
+    slow_except(
+        {"runs": {"independent_runs": 2, "chains": 4}, "budget": {"draws": None}, "starts": {"initial": np.eye(2) * 3}},
+        {"runs"},
+    ),
+)
 def test_independent_runs_budgets_and_starts(tmp_path, options, k, often):
     asked = settings("kernel-hmc", save_warmup=True, **options)
     reference = kmc.sample(log_density, **asked)
@@ -131,7 +137,7 @@ def named():
 
 
 @pytest.mark.parametrize("k", slow_except([4, 130], {130}))
-@pytest.mark.parametrize("model", [kmc.Model(with_blobs, dim=2), named()], ids=["blobs", "named"])
+@pytest.mark.parametrize("model", slow_except({"blobs": kmc.Model(with_blobs, dim=2), "named": named()}, {"named"}))
 def test_blobs_and_names(tmp_path, model, k, often):
     asked = {**settings("kernel-hmc", save_warmup=True), "dim": None}
     reference = kmc.sample(model, **asked)

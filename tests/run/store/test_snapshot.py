@@ -7,6 +7,7 @@ import pytest
 
 from kmc.run.prepare import prepare
 from kmc.run.store.snapshot import ExactPickler, pickled
+from tests.grids import slow_except
 from tests.run.store.runs import SAMPLERS, log_density
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
@@ -31,7 +32,7 @@ class Sink:
         return len(content)
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", slow_except(list(SAMPLERS), {"delayed", "vanishing"}))
 def test_the_layout_of_arrays_is_kept(name):
     run = prepare(
         target=log_density,

@@ -1,0 +1,18 @@
+"""One run for all files that read it out; none changes it."""
+
+import pytest
+
+import kmc
+from tests.readout.curved import log_density
+
+
+@pytest.fixture(scope="session")
+def path(tmp_path_factory):
+    """The store of the run."""
+    return tmp_path_factory.mktemp("store") / "run.zarr"
+
+
+@pytest.fixture(scope="session")
+def idata(path):
+    """A run of 2,000 evaluations."""
+    return kmc.sample(log_density, dim=2, draws=None, max_evaluations=2000, seed=1, progress=False, store=path)
