@@ -1,5 +1,9 @@
-"""Compile the functions that most tests use into numba's cache, so that two test processes do not both do it."""
+"""Compile the functions that most tests use into numba's cache, so that two test processes do not both do it.
 
+With ``--sampler`` only those of the default sampler, which is what tests of stores, results and plots run.
+"""
+
+import sys
 import warnings
 
 import numpy as np
@@ -13,16 +17,17 @@ def banana(x):
 
 warnings.simplefilter("ignore")  # about a run this short
 kmc.sample(banana, dim=2, draws=None, max_evaluations=700, seed=1, progress=False)
-kmc.sample(banana, dim=2, chains=17, draws=None, max_evaluations=700, seed=1, progress=False)
-X = np.random.default_rng(0).standard_normal((60, 2))
-for estimator in (kmc.scores.NystromKEF(n_basis=10), kmc.scores.LiteKEF(n_basis=10), kmc.scores.FullKEF()):
-    estimator.fit(X).gradient(X)
-kmc.sample(
-    banana,
-    dim=2,
-    draws=4,
-    warmup=60,
-    seed=1,
-    sampler=kmc.ScoreHMC(kmc.scores.LiteKEF(n_basis=10)),
-    progress=False,
-)
+if "--sampler" not in sys.argv:
+    kmc.sample(banana, dim=2, chains=17, draws=None, max_evaluations=700, seed=1, progress=False)
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    for estimator in (kmc.scores.NystromKEF(n_basis=10), kmc.scores.LiteKEF(n_basis=10), kmc.scores.FullKEF()):
+        estimator.fit(X).gradient(X)
+    kmc.sample(
+        banana,
+        dim=2,
+        draws=4,
+        warmup=60,
+        seed=1,
+        sampler=kmc.ScoreHMC(kmc.scores.LiteKEF(n_basis=10)),
+        progress=False,
+    )
