@@ -19,7 +19,7 @@ def kill_past(path, name, n_evaluations, seconds):
     command = [sys.executable, "-m", "tests.run.store.victim", str(path), name]
     with subprocess.Popen(command) as process:
         while process.poll() is None and reached(path) < n_evaluations:
-            time.sleep(0.02)
+            time.sleep(0.1)
         time.sleep(seconds)
         running = process.poll() is None
         process.kill()
