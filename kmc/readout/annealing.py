@@ -100,7 +100,8 @@ class Mass(NamedTuple):
         """Of ``log_mass``; a difference of the two that is small, but not by chance, counts as an error."""
         if abs(self.gap) > GAP or min(self.down_se, self.up_se) == 0:
             return float(np.hypot(self.down_se, 0.5 * min(abs(self.up - self.down), LEAST_GAP)))
-        return float((self.down_se**-2.0 + self.up_se**-2.0) ** -0.5)
+        ses = np.array([self.down_se, self.up_se])  # not independent: both ways have the same draws of the Student-t
+        return float(np.average(ses, weights=ses**-2.0))
 
 
 GAP, LEAST_GAP = 4.0, 0.05
