@@ -15,6 +15,7 @@ import csv
 import itertools
 import math
 import multiprocessing
+import re
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from kmc.mcmc import inner_chains
 
 RESULTS = Path(__file__).parent / "results"
 BUDGET = 20_000
+EMCEE_BUDGET = 100_000  # with 20,000, 256 walkers would make 78 steps
 PRICES = {"constant": constant, "lognormal": lognormal}
 SECONDS = 0.001, 0.1, 1.0
 COLUMNS = (
@@ -142,10 +144,10 @@ def run_emcee(target: str, price: str, seconds: float, workers: int, walkers: in
         walkers, model.dim, model.log_density, pool=pool, moves=getattr(emcee.moves, move)()
     )
     state = emcee.State(initial, random_state=np.random.RandomState(seed).get_state())
-    sampler.run_mcmc(state, BUDGET // walkers - 1)
+    sampler.run_mcmc(state, EMCEE_BUDGET // walkers - 1)
     draws = sampler.get_chain().swapaxes(0, 1)
     kept = [draws[:, round(part * draws.shape[1]) :] for part in BURN_INS]
-    return row_of(pool, max(kept, key=bulk_ess), BUDGET // walkers * walkers)
+    return row_of(pool, max(kept, key=bulk_ess), EMCEE_BUDGET // walkers * walkers)
 
 
 def run_pocomc(target: str, price: str, seconds: float, workers: int, particles: int, seed: int) -> dict:
@@ -222,22 +224,21 @@ def cells():
     for sampler in ("kmc", "kmc, prefetch"):
         for target in ("logistic", "banana-2d", "fitzhugh-nagumo"):
             yield sampler, target, "lognormal", 1.0, 64, 64, 1
+    for workers in (4, 32):
+        yield "kmc, prefetch", "logistic", "constant", 0.1, workers, 4, 1
     for seed, sampler in itertools.product((2, 3), ("kmc", "kmc, prefetch")):
         for target in ("fitzhugh-nagumo", "banana-2d", "logistic"):
             yield sampler, target, "lognormal", 1.0, 64, 64, seed
-    for workers in (4, 32):
-        yield "kmc, prefetch", "logistic", "constant", 0.1, workers, 4, 1
-    for target in ("logistic", "banana-2d"):
+    for target in ("logistic", "banana-2d", "fitzhugh-nagumo", "ring"):
         yield "pocoMC", target, "lognormal", 1.0, 64, 256, 1
     for sampler in ("kmc, asleep", "kmc, asleep in processes", "kmc"):
         yield sampler, "logistic", "lognormal", 0.1, 64, 64, 1
     for price, seconds in itertools.product(("lognormal", "constant"), reversed(SECONDS)):
         yield "kmc", "logistic", price, seconds, 64, 64, 1
-    for move, walkers in itertools.product(("DEMove", "StretchMove"), (128, 64, 32)):
-        for target in ("logistic", "banana-2d"):
+    yield "kmc", "ring", "lognormal", 1.0, 64, 64, 1
+    for move, walkers in itertools.product(("DEMove", "StretchMove"), (256, 128, 64)):
+        for target in ("logistic", "banana-2d", "fitzhugh-nagumo", "ring"):
             yield f"emcee {move}", target, "lognormal", 1.0, 64, walkers, 1
-    for sampler, target in itertools.product(("kmc", "emcee DEMove", "emcee StretchMove"), ("ring", "fitzhugh-nagumo")):
-        yield sampler, target, "lognormal", 1.0, 64, 64 if sampler == "kmc" else 128, 1
 
 
 def run(cell) -> dict:
@@ -304,8 +305,8 @@ def write_page(rows: list[dict], own: list[dict]) -> None:
 `python benchmarks/scaling.py`: {BUDGET:,} evaluations on simulated workers. Prices are constant or lognormal (sd 1 of
 the logarithm); processor time that a sampler takes itself is added to the clock. "Busy" is the part of the workers'
 time that evaluations take, unused ones included: those that `prefetch=True` made and no chain came to, on top of the
-budget. emcee's chains are its walkers, of which half are evaluated at once; burn-in is chosen in hindsight, and its
-effective sizes, of hardly more than the number of walkers, are too large if anything. pocoMC's chains are its
+budget. emcee's chains are its walkers, of which half are evaluated at once; it has {EMCEE_BUDGET:,} evaluations, and
+burn-in is chosen in hindsight. pocoMC's chains are its
 particles; it ends when it has 1,000 effective samples by their weights, and has a normal prior around the true mean,
 three times as wide as the density. "kmc, asleep" is in real time: 64 threads or processes sleep as long as evaluations
 cost.
@@ -363,6 +364,8 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="write the page only")
     parser.add_argument("--own", action="store_true", help="measure kmc's own time only")
     parser.add_argument("--most", type=int, default=1000, help="rows to add at most")
+    parser.add_argument("--samplers", default="", help="only those whose name this matches, a regular expression")
+    parser.add_argument("--targets", default="", help="the same for targets")
     options = parser.parse_args()
     path, own = RESULTS / "scaling.csv", RESULTS / "scaling_own.csv"
     rows = load(path)
@@ -370,8 +373,10 @@ def main() -> None:
     if options.own:
         write_own(own)
     only_page = options.report or options.own
-    missing = [] if only_page else [cell for cell in dict.fromkeys(cells()) if cell not in known][: options.most]
-    if missing:
+    chosen = [cell for cell in dict.fromkeys(cells()) if re.search(options.samplers, cell[0])]
+    chosen = [cell for cell in chosen if re.search(options.targets, cell[1]) and cell not in known]
+    missing = [] if only_page else chosen[: options.most]
+    if any(cell[0].startswith("kmc") for cell in missing):
         run_kmc("banana-2d", "constant", 0.0, 4, 4, 0, budget=1500)  # compiles
         run_kmc("banana-2d", "constant", 0.0, 64, 64, 0, budget=1500)
     for cell in missing:

@@ -1,5 +1,7 @@
 """A long run on a cluster whose workers keep dying: ``python benchmarks/soak.py --evaluations 200000``.
 
+    python benchmarks/soak.py --evaluations 1000000 --workers 32 --chains 2048
+
 The workers of a LocalCluster are killed at random and restarted by their nannies. At the end the draws must equal those
 of the same seed in this process, the log-density must have been evaluated the same number of times, and the memory of
 this process, which includes the scheduler, must have grown by less than 5 % over the second half of the run, without
@@ -17,7 +19,8 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -37,6 +40,17 @@ def log_density(x: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
     """A bent Gaussian, with sums that are the same on every machine; the blob is the state itself."""
     bent = x[1] - 0.1 * (x[0] ** 2 - 1)
     return -0.5 * float(x[0] ** 2 + bent**2 + sum(value**2 for value in x[2:].tolist())), {"state": x}
+
+
+@dataclass(frozen=True)
+class Sleeping:
+    """The same with a price: seconds of sleep."""
+
+    seconds: float
+
+    def __call__(self, x: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
+        time.sleep(self.seconds)
+        return log_density(x)
 
 
 @contextlib.contextmanager
@@ -101,9 +115,9 @@ class Watch:
         return float(memory[np.searchsorted(counts, self.evaluations / 2)]), float(memory[-1])
 
 
-def sampled(evaluations: int, seed: int, **options):
+def sampled(evaluations: int, seed: int, function: Callable = log_density, **options):
     return kmc.sample(
-        log_density,
+        function,
         dim=DIM,
         sampler="adaptive-metropolis",
         draws=None,
@@ -121,6 +135,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--evaluations", type=int, default=200_000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--chains", type=int, default=4)
+    parser.add_argument("--price", type=float, default=0.0, help="seconds that an evaluation sleeps on the cluster")
     parser.add_argument("--every", type=float, default=10.0, help="mean seconds between two deaths")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -133,9 +149,12 @@ def main() -> None:
         Client(cluster) as client,
         killing(cluster, options.every, options.seed) as killed,
     ):
-        found = sampled(options.evaluations, options.seed, executor=client, callback=watch)
+        dear = Sleeping(options.price) if options.price else log_density
+        found = sampled(options.evaluations, options.seed, dear, chains=options.chains, executor=client, callback=watch)
+        busy, workers = 1 - found.attrs["workers_waited"], found.attrs["workers"]
+        print(f"{workers} workers at the end; {busy:.0%} of the workers' time in evaluations")
         print(f"{len(killed)} workers killed in {time.perf_counter() - start:.0f} s")
-    expected = sampled(options.evaluations, options.seed)
+    expected = sampled(options.evaluations, options.seed, chains=options.chains)
     for group in ("warmup_posterior", "posterior"):
         for name in ("x", "state"):
             np.testing.assert_array_equal(found[group][name].values, expected[group][name].values)

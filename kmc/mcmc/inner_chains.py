@@ -31,17 +31,45 @@ class InnerChainsResult(NamedTuple):
     moved: np.ndarray
 
 
+class InnerChainKinds(NamedTuple):
+    """Of each walker (n,): what :func:`kmc.mcmc.proposal_mixture.inner_chain_kind` draws for it."""
+
+    length: np.ndarray  # 0: the walker makes an archive move instead
+    flattened: np.ndarray  # whether its surrogate is flattened ...
+    power: np.ndarray  # ... by this power, or else 1
+
+
+def draw_kinds(
+    rngs: Sequence[np.random.Generator],
+    *,
+    archive: float,
+    flattened: tuple[float, float],
+    single: float,
+    lengths: tuple[int, int],
+) -> InnerChainKinds:
+    """Draw the kinds of n > 0 moves: the numbers that ``propose`` of the mixture draws first.
+
+    ``archive`` and ``single`` are probabilities, ``flattened`` that of a flattened surrogate and its smallest power,
+    and ``lengths`` the least and the greatest.
+    """
+    n = len(rngs)
+    kinds = InnerChainKinds(np.zeros(n, np.int64), np.zeros(n, np.bool_), np.ones(n))
+    flat, flattest = map(float, flattened)
+    _draw_kinds(generators_of(rngs), float(archive), flat, flattest, float(single), *map(int, lengths), kinds)
+    return kinds
+
+
 def inner_chains(
     state: Any,
     start: np.ndarray,
     lengths: Sequence[int],
     *,
-    temperings: Sequence[Tempering],
+    temperings: Sequence[Tempering] | np.ndarray,
     rngs: Sequence[np.random.Generator],
     options: InnerChainOptions,
     archive: np.ndarray,
 ) -> InnerChainsResult:
-    """Run the inner chains from ``start`` (n, d), n > 0, of so many moves each."""
+    """Run the inner chains from ``start`` (n, d), n > 0, of so many moves each; ``temperings`` are n or (n, 3)."""
     n = len(start)
     found = InnerChainsResult(
         np.empty_like(start), np.empty(n), np.empty(n, np.int64), np.empty(n), np.empty(n, bool), np.empty(n, bool)
@@ -56,6 +84,19 @@ def inner_chains(
 
     in_threads(part, n)
     return found
+
+
+@numba.njit(cache=True)
+def _draw_kinds(generators, archive, flat, flattest, single, shortest, longest, kinds):
+    for i in range(len(kinds.length)):
+        rng = generator(generators, i)
+        if rng.random() < archive:
+            continue
+        if rng.random() < flat:
+            kinds.flattened[i], kinds.power[i] = True, flattest + (1.0 - flattest) * rng.random()
+        kinds.length[i] = 1
+        if not rng.random() < single:
+            kinds.length[i] = rng.integers(shortest, longest + 1)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -300,7 +300,8 @@ class KernelHMCState:
         if not len(self._cloud):
             self._cloud = self._surroundings()
             return self._first_points
-        self._temperings = [self._tempering(beta) for beta in self._betas]
+        cold = bool(np.all(self._betas == 1.0))
+        self._temperings = [COLD] * len(self._betas) if cold else [self._tempering(beta) for beta in self._betas]
         self._proposals = self._propose_each()
         if not self._frozen:
             self._proposals = within_trust_region(self._proposals, self._walkers.x, self._trainer.history)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.base import MOVES
-from kmc.mcmc.inner_chains import inner_chains
+from kmc.mcmc.inner_chains import InnerChainKinds, draw_kinds, inner_chains
 from kmc.mcmc.many_chains import FEW_CHAINS
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
@@ -67,40 +67,59 @@ class ProposalMixture(NamedTuple):
         walkers = list(zip(rngs, x, temperings, strict=True))
         if self.surrogate is None or len(x) <= FEW_CHAINS:
             return [self.propose(*walker) for walker in walkers]
+        kinds = draw_kinds(
+            rngs,
+            archive=self.archive_probability,
+            flattened=(self.tempered_probability, flattest(x.shape[1])),
+            single=self.single_move_probability,
+            lengths=(self.shortest_chain, self.longest_chain),
+        )
+        chosen = kinds.length > 0
+        moves = iter(self._surrogate_moves(rngs, x, temperings, kinds, np.flatnonzero(chosen)))
         sd = self.archive.std(axis=0)
-        proposals: dict[int, Proposal] = {}
-        kinds: dict[int, InnerChainKind] = {}
-        for i, (rng, start, tempering) in enumerate(walkers):
-            if rng.random() < self.archive_probability:
-                proposals[i] = archive_move(rng, start, self.archive, scale=self.archive_scale, sd=sd)
-            else:
-                kinds[i] = inner_chain_kind(self, rng, len(start), tempering=tempering)
-        if kinds:
-            rows = list(kinds)
-            moves = self._surrogate_moves([rngs[i] for i in rows], x[rows], list(kinds.values()))
-            proposals |= dict(zip(rows, moves, strict=True))
-        return [proposals[i] for i in range(len(x))]
+        return [
+            next(moves) if inner else archive_move(rng, start, self.archive, scale=self.archive_scale, sd=sd)
+            for inner, rng, start in zip(chosen.tolist(), rngs, x, strict=True)
+        ]
 
     def _surrogate_moves(
-        self, rngs: Sequence[np.random.Generator], x: np.ndarray, kinds: Sequence[InnerChainKind]
+        self,
+        rngs: Sequence[np.random.Generator],
+        x: np.ndarray,
+        temperings: Sequence[Tempering],
+        kinds: InnerChainKinds,
+        rows: np.ndarray,
     ) -> list[Proposal]:
-        """What :meth:`_surrogate_move` gives for each row of x (n, d), to the bit."""
+        """What :meth:`_surrogate_move` gives for these rows of x (n, d), to the bit."""
+        if not len(rows):
+            return []
         surrogate, step_size = self.surrogate, self.inner.step_size
         assert surrogate is not None
-        temperings, moves, lengths = zip(*kinds, strict=True)
-        z = surrogate.coordinates_of_each(x)
-        how: dict[str, Any] = {"temperings": temperings, "rngs": rngs, "options": self.inner, "archive": self.archive_z}
-        found = inner_chains(surrogate.jit_state, z, lengths, **how)
+        heat = np.array(temperings)
+        heat[kinds.flattened] = flattened(1.0)
+        heat[kinds.flattened, 1] = kinds.power[kinds.flattened]
+        starts = x[rows]
+        z = surrogate.coordinates_of_each(starts)
+        found = inner_chains(
+            surrogate.jit_state,
+            z,
+            kinds.length[rows],
+            temperings=heat[rows],
+            rngs=[rngs[i] for i in rows.tolist()],
+            options=self.inner,
+            archive=self.archive_z,
+        )
         position = surrogate.back_of_each(found.position)
-        now, then = surrogate.log_jacobians_of_each(x, position)
+        now, then = surrogate.log_jacobians_of_each(starts, position)
         log_ratio = found.log_ratio + now - then
-        numbers = zip(*(column.tolist() for column in (log_ratio, *found[2:])), strict=True)
+        move = np.where(kinds.flattened[rows], TEMPERED, SURROGATE)
+        numbers = zip(*(column.tolist() for column in (log_ratio, move, *found[2:])), strict=True)
         return [
-            Proposal(end, ratio, move, True, n_steps, step_size, energy, diverging)
+            Proposal(end, ratio, kind, True, n_steps, step_size, energy, diverging)
             if moved
-            else Proposal(start, 0.0, move, False, n_steps, step_size)
-            for start, end, move, (ratio, n_steps, energy, diverging, moved) in zip(
-                x, position, moves, numbers, strict=True
+            else Proposal(start, 0.0, kind, False, n_steps, step_size)
+            for start, end, (ratio, kind, n_steps, energy, diverging, moved) in zip(
+                starts, position, numbers, strict=True
             )
         ]
 

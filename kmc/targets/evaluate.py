@@ -194,10 +194,14 @@ def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
         what = f"log_density returned {describe(returned)}, expected {len(points)} real numbers"
         remedy = f"return an array of shape ({len(points)},): vectorized=True means one value for each row"
         raise failed_value(model, points, what, remedy)
-    legal = [_legal(model, x, value) for x, value in zip(points, values.tolist())]
+    legal = values.tolist()
+    if not np.isfinite(values).all():
+        legal = [_legal(model, x, value) for x, value in zip(points, legal)]
     if model.named:
         legal = (np.array(legal) + model.log_added(points)).tolist()
-    rows = [None] * len(points) if blobs is None else as_blobs(model, points, blobs, rows=len(points))
+    if blobs is None:
+        return list(map(Evaluation, legal))
+    rows = as_blobs(model, points, blobs, rows=len(points))
     return [Evaluation(value, row if math.isfinite(value) else None) for value, row in zip(legal, rows)]
 
 

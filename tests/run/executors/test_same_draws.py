@@ -1,0 +1,95 @@
+"""One seed, one run: whatever evaluates it, with any number of workers, whether or not they die."""
+
+import os
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import kmc
+from kmc.run.executors import DaskExecutor, ProcessExecutor
+from tests.run.store.runs import assert_same, log_density, settings
+
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
+
+ASKED = settings("kernel-hmc", chains=4, draws=None, max_evaluations=400)
+OF_THE_CLOCK = (
+    "workers",
+    "workers_waited",
+    "evaluation_seconds",
+    "longest_evaluation_seconds",
+    "n_timeouts",
+    "n_evaluations_unused",
+)
+
+
+class Mortal:
+    """Its process ends before the first evaluation at one point in sixty; a file for each tells that it has ended."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def __call__(self, x):
+        number = zlib.crc32(x.tobytes())
+        if number % 60 == 0 and not (self.folder / f"{number}").exists():
+            (self.folder / f"{number}").touch()
+            os._exit(9)
+        return log_density(x)
+
+
+@contextmanager
+def processes(workers, *, prefetch):
+    yield ProcessExecutor(workers, prefetch=prefetch)
+
+
+@contextmanager
+def threads(workers, *, prefetch):
+    with ThreadPoolExecutor(workers) as pool:
+        yield pool
+
+
+@contextmanager
+def dask(workers, *, prefetch, in_processes=False):
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": workers, "threads_per_worker": 1, "processes": in_processes, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield DaskExecutor(client, prefetch=prefetch)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return without_clock(kmc.sample(log_density, **ASKED))
+
+
+def without_clock(result):
+    for name in OF_THE_CLOCK:
+        result.attrs.pop(name, None)
+    return result
+
+
+@pytest.mark.parametrize(
+    "executor",
+    [
+        pytest.param((make, workers), marks=[pytest.mark.slow] if (make, workers) != (threads, 64) else [])
+        for make in (threads, processes, dask)
+        for workers in (1, 4, 64)
+    ],
+    ids=lambda pair: f"{pair[0].__name__}-{pair[1]}",
+)
+def test_any_number_of_workers(expected, executor):
+    make, workers = executor
+    with make(workers, prefetch=workers > 4) as pool:
+        found = kmc.sample(log_density, executor=pool, **ASKED)
+    assert_same(without_clock(found), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prefetch", [False, True], ids=["", "prefetch"])
+@pytest.mark.parametrize("make", [processes, lambda *given, **how: dask(*given, **how, in_processes=True)])
+def test_workers_that_die(expected, make, prefetch, tmp_path):
+    with make(4, prefetch=prefetch) as pool:
+        found = kmc.sample(Mortal(tmp_path), executor=pool, **ASKED)
+    assert len(list(tmp_path.iterdir())) > 2, "no worker died"
+    assert_same(without_clock(found), expected)
