@@ -53,13 +53,15 @@ class Workers:
         Virtual seconds since the start.
     spans : list of (float, float)
         Begin and end of each evaluation.
+    own : float
+        Seconds that the sampler took itself, as added to the clock.
     alone_at : float or None
         When chains first went on alone.
     """
 
     def __init__(self, count: int, price: Callable[[np.ndarray], float], own: float = 1.0, *, prefetch: bool = False):
-        self.count, self._price, self._own = count, price, own
-        self.clock, self.spans, self.alone_at = 0.0, [], None
+        self.count, self._price, self._factor = count, price, own
+        self.clock, self.own, self.spans, self.alone_at = 0.0, 0.0, [], None
         self._free = [0.0] * count
         self._running: list[tuple[float, int, int, object]] = []
         self._left = time.process_time()
@@ -125,7 +127,9 @@ class Workers:
         return end
 
     def _enter(self) -> None:
-        self.clock += self._own * (time.process_time() - self._left)
+        spent = self._factor * (time.process_time() - self._left)
+        self.own += spent
+        self.clock += spent
 
     def _leave(self) -> None:
         self._left = time.process_time()

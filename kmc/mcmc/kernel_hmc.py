@@ -330,20 +330,19 @@ class KernelHMCState:
     def foresees(self) -> bool:
         """Whether :meth:`upcoming` can tell anything."""
         searching = self._modes is not None and not self._modes.done
-        known = self.mixture.surrogate is not None and bool(self._proposals) and self._gradient is None
+        known = bool(self._proposals) and self._gradient is None
         return known and not (self._frozen or searching or self.setup.noisy)
 
     def upcoming(self, value_at: Callable[[np.ndarray], float | None]) -> Iterator[np.ndarray]:
         """Points (d,) that the next sweeps of warm-up will need, until the next fit.
 
         ``value_at`` gives the values (of this sweep) that are known already; the others are taken to be as the
-        surrogate predicts.
+        surrogate predicts. Without a surrogate, most proposals are rejected: all of unknown value are taken to be.
         """
         shared = {id(part): part for part in (self.options, self.setup, self._tuner)}
         twin = deepcopy(self, shared | self._trainer.shared())
         twin._imagined = True
         surrogate, n = self.mixture.surrogate, self._trainer.n_own
-        assert surrogate is not None
         highest = float(self._trainer.history.log_density.max())  # a higher one would change the hot walkers' density
         while True:
             points = twin._requested
@@ -351,9 +350,13 @@ class KernelHMCState:
             if self._schedule.due(n) or self._schedule.exhausted(twin._sweep + 1, n):
                 return
             with single_threaded():
-                expected = np.minimum(surrogate.log_density(points), highest)
+                expected = np.full(len(points), -np.inf)
+                if surrogate is not None:
+                    expected = np.minimum(surrogate.log_density(points), highest)
                 known = [value_at(x) for x in points]
                 twin.advance(np.array([e if k is None else k for e, k in zip(expected, known, strict=True)]))
+                if surrogate is None and len(twin._round.archive) >= _RENEWAL:
+                    return
                 points = twin.propose()
             yield from points
 

@@ -9,7 +9,7 @@ included. Draws, snapshots and stops are therefore the same as if all chains had
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,15 @@ Propose = Callable[[np.random.Generator, np.ndarray], Proposal]
 
 Start = tuple[bytes, str]
 """A state, and that of a random stream."""
+
+
+class Jump(NamedTuple):
+    """A proposal, and what it is compared with."""
+
+    move: int  # index into base.MOVES
+    start: np.ndarray  # (d,)
+    end: np.ndarray
+    log_ratio: float  # see :class:`kmc.mcmc.metropolis.Proposal`
 
 
 class Passed(NamedTuple):
@@ -47,7 +56,7 @@ class Lane:
 
     def __init__(self, propose: Propose, rng: np.random.Generator, *, x: np.ndarray, log_density: float):
         self._propose = propose
-        self._walker = Walkers([deepcopy(rng)], x[None], np.array([log_density]))
+        self._walker = Walkers([_copy(rng)], x[None], np.array([log_density]))
         self._proposals: list[Proposal] = []
 
     def propose(self) -> np.ndarray:
@@ -61,6 +70,17 @@ class Lane:
         return Passed(self._walker.sweep(False, stats, 1), self._walker.rngs[0].bit_generator.state)
 
     @property
+    def jump(self) -> Jump:
+        """The current proposal."""
+        (proposal,) = self._proposals
+        return Jump(proposal.move, self._walker.x[0].copy(), proposal.position, proposal.log_ratio)
+
+    @property
+    def log_density(self) -> float:
+        """At the chain's state."""
+        return float(self._walker.log_density[0])
+
+    @property
     def start(self) -> Start:
         """What the next proposal depends on."""
         stream: Mapping[str, Any] = self._walker.rngs[0].bit_generator.state
@@ -69,7 +89,11 @@ class Lane:
     @property
     def uniform(self) -> float:
         """The uniform number of the decision about the current proposal, which is known before the value."""
-        return deepcopy(self._walker.rngs[0]).random()
+        rng = self._walker.rngs[0]
+        state = rng.bit_generator.state
+        number = rng.random()
+        rng.bit_generator.state = state
+        return number
 
     def imagine(self, accepted: bool) -> Lane:
         """The chain after its current proposal is accepted or rejected: it can propose, but not decide."""
@@ -92,6 +116,14 @@ class Lanes(NamedTuple):
 
     chains: list[Lane]
     burn_in: int  # sweeps before the first draw
+
+
+def _copy(rng: np.random.Generator) -> np.random.Generator:
+    """The same as ``deepcopy``, in a quarter of the time."""
+    bits: Any = rng.bit_generator
+    copied = type(bits)(copy(bits.seed_seq))
+    copied.state = bits.state
+    return np.random.Generator(copied)
 
 
 def make_lanes(propose: Propose, walkers: Walkers, burn_in: int = 0) -> Lanes:

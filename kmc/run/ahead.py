@@ -9,7 +9,7 @@ of workers and order in which values return.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 
 from kmc.mcmc.lanes import Lane, Passed
 from kmc.run.guesses import Guesses
+from kmc.run.outlook import Outlook
 from kmc.targets.evaluate import Evaluation, Stream
 from kmc.targets.returned import Failure
 from kmc.threads import single_threaded
@@ -67,7 +68,8 @@ class Ahead:
         workers: Callable[[], int] = lambda: 0,
     ):
         self._stream, self._limits, self._recall = stream, limits, recall
-        self._chains = [_Chain(i, lane) for i, lane in enumerate(lanes)]
+        outlook = Outlook() if workers() else None
+        self._chains = [_Chain(i, lane, outlook) for i, lane in enumerate(lanes)]
         self._guesses, self._workers = Guesses(stream, len(lanes)), workers
         self._n_under_way = 0  # without guesses
         self._still = deque([0] * (LEAD + 1))  # chains known to need no evaluation, in each of the coming sweeps
@@ -189,8 +191,8 @@ class Ahead:
 class _Chain:
     """A lane, and the sweeps that it has made and that were not handed out yet."""
 
-    def __init__(self, index: int, lane: Lane):
-        self.index, self.lane = index, lane
+    def __init__(self, index: int, lane: Lane, outlook: Outlook | None):
+        self.index, self.lane, self._outlook = index, lane, outlook
         self.n_sweeps, self.rates = 0, [1.0]  # as if there had been an accepted proposal
         self.made: deque[Made] = deque()
         self.point: np.ndarray | None = None  # of the sweep that it makes
@@ -206,6 +208,12 @@ class _Chain:
         self.n_sweeps += 1
         return False
 
+    def chance(self, lane: Lane) -> float:
+        """The probability that the current proposal of a lane of this chain is accepted."""
+        uniform = lane.uniform
+        known = None if self._outlook is None else self._outlook.chance(lane.jump, uniform)
+        return 1.0 - bisect_right(self.rates, uniform) / len(self.rates) if known is None else known
+
     def end(self, outcome: Evaluation | Failure) -> None:
         """Finish the sweep with the result at its point."""
         passed = None
@@ -213,6 +221,9 @@ class _Chain:
             self.failed = True
         else:
             value = -np.inf if np.isnan(outcome.value) else outcome.value  # NaN: the model rejects it
+            if self._outlook is not None:
+                jump = self.lane.jump
+                self._outlook.note(jump, value - self.lane.log_density + jump.log_ratio)
             passed = self.lane.advance(np.array([value]))
             insort(self.rates, float(passed.step.stats["acceptance_rate"][0]))
         self.n_sweeps += 1

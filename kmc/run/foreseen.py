@@ -2,8 +2,8 @@
 
 A proposal depends on the chain's state and random stream, not on the value of the log-density. So while the value at
 one proposal is computed, the next proposal is known up to one bit: whether the first is accepted. The uniform number
-of that decision is known, too, and how likely it is follows from the chain's acceptance probabilities so far. This
-gives a tree, of which the likeliest branches are followed.
+of that decision is known, too, and how likely it is follows from decisions so far (:mod:`kmc.run.outlook`), or from the
+chain's acceptance probabilities. This gives a tree, of which the likeliest branches are followed.
 
 Proposals take time, too: a chain that comes to a state that was foreseen takes the proposal that was made there.
 """
@@ -11,7 +11,6 @@ Proposals take time, too: a chain that comes to a state that was foreseen takes 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -28,7 +27,8 @@ class Waiting(Protocol):
     lane: Lane
     n_sweeps: int  # that it has made
 
-    rates: list[float]  # acceptance probabilities of its proposals, sorted; not empty
+    def chance(self, lane: Lane) -> float:
+        """The probability that the current proposal of a lane is accepted."""
 
 
 @dataclass(eq=False)
@@ -113,7 +113,7 @@ class Foreseen:
 
 
 def _place(chain: Waiting, lane: Lane, sweep: int, log_probability: float, point: np.ndarray) -> Place:
-    accepted = 1.0 - bisect_right(chain.rates, lane.uniform) / len(chain.rates)
+    accepted = chain.chance(lane)
     chances = {True: accepted, False: 1.0 - accepted}
     branches = {choice: log_probability + math.log(chance) for choice, chance in chances.items() if chance > 0.0}
     return Place(lane, sweep, log_probability, point, branches=branches)

@@ -26,8 +26,9 @@ class Kernel:
 
 def waiting(kernel, rates):
     """A chain that waits for the value at its first point."""
+    rates = np.array(rates)
     lane = Lane(kernel, np.random.default_rng(SEED), x=np.zeros(2), log_density=0.0)
-    chain = SimpleNamespace(index=0, lane=lane, n_sweeps=0, rates=sorted(rates))
+    chain = SimpleNamespace(index=0, lane=lane, n_sweeps=0, chance=lambda lane: np.mean(rates > lane.uniform))
     chain.point = step_to_point(chain, lane.propose)
     return chain
 
