@@ -27,7 +27,7 @@ import numpy as np
 from metrics import bulk_ess
 from peers import BURN_INS
 from targets import problem
-from virtual import Workers, constant, lognormal
+from virtual import Several, Workers, constant, lognormal
 
 import kmc
 from kmc.mcmc import inner_chains
@@ -37,6 +37,7 @@ BUDGET = 20_000
 EMCEE_BUDGET = 100_000  # with 20,000, 256 walkers would make 78 steps
 PRICES = {"constant": constant, "lognormal": lognormal}
 SECONDS = 0.001, 0.1, 1.0
+WORKERS = 1, 4, 16, 64, 256
 COLUMNS = (
     "sampler",
     "target",
@@ -85,7 +86,7 @@ def run_kmc(
     )
     draws = idata.posterior["x"].transpose("chain", "draw", ...).values
     alone = None if pool.alone_at is None else pool.share(pool.alone_at)
-    found = row_of(pool, draws, idata.attrs["n_evaluations"])
+    found = row_of(pool, bulk_ess(draws), idata.attrs["n_evaluations"])
     return found | {"share_alone": alone, "unused": idata.attrs["n_evaluations_unused"]}
 
 
@@ -137,18 +138,29 @@ def run_asleep(
 
 def run_emcee(target: str, price: str, seconds: float, workers: int, walkers: int, seed: int, move: str) -> dict:
     """One run of emcee: half of the walkers are evaluated together. Burn-in is chosen in hindsight."""
+    pools, draws = emcee_run(target, price, seconds, walkers, seed, move)
+    kept = [draws[:, round(part * draws.shape[1]) :] for part in BURN_INS]
+    return row_of(pools[workers], max(map(bulk_ess, kept)), draws.shape[0] * draws.shape[1])
+
+
+@cache
+def emcee_run(target: str, price: str, seconds: float, walkers: int, seed: int, move: str):
+    """The pools of each number of workers, after a run of emcee, and its draws (walkers, steps, d)."""
     import emcee
 
-    model, pool = problem(target), Workers(workers, PRICES[price](seconds))
+    model, pools = problem(target), pools_of(price, seconds)
     initial = model.initial(np.random.default_rng(seed), walkers)
     sampler = emcee.EnsembleSampler(
-        walkers, model.dim, model.log_density, pool=pool, moves=getattr(emcee.moves, move)()
+        walkers, model.dim, model.log_density, pool=Several([*pools.values()]), moves=getattr(emcee.moves, move)()
     )
     state = emcee.State(initial, random_state=np.random.RandomState(seed).get_state())
     sampler.run_mcmc(state, EMCEE_BUDGET // walkers - 1)
-    draws = sampler.get_chain().swapaxes(0, 1)
-    kept = [draws[:, round(part * draws.shape[1]) :] for part in BURN_INS]
-    return row_of(pool, max(kept, key=bulk_ess), EMCEE_BUDGET // walkers * walkers)
+    return pools, sampler.get_chain().swapaxes(0, 1)
+
+
+def pools_of(price: str, seconds: float) -> dict[int, Workers]:
+    """Of each number of workers."""
+    return {count: Workers(count, PRICES[price](seconds)) for count in WORKERS}
 
 
 def run_pocomc(target: str, price: str, seconds: float, workers: int, particles: int, seed: int) -> dict:
@@ -156,10 +168,17 @@ def run_pocomc(target: str, price: str, seconds: float, workers: int, particles:
 
     The prior that it needs is normal, around the true mean and three times as wide as the density.
     """
+    pools, weights, calls = pocomc_run(target, price, seconds, particles, seed)
+    return row_of(pools[workers], float(np.sum(weights)) ** 2 / float(np.sum(weights**2)), calls)
+
+
+@cache
+def pocomc_run(target: str, price: str, seconds: float, particles: int, seed: int):
+    """The pools of each number of workers, after a run of pocoMC, its weights, and the number of its evaluations."""
     import pocomc
     from scipy.stats import norm
 
-    model, pool = problem(target), Workers(workers, PRICES[price](seconds))
+    model, pools = problem(target), pools_of(price, seconds)
     mean, sd = model.truth.mean, 3.0 * model.truth.sd
 
     def log_likelihood(x: np.ndarray) -> float:
@@ -167,13 +186,12 @@ def run_pocomc(target: str, price: str, seconds: float, workers: int, particles:
 
     log_volume = float(np.sum(np.log(sd))) + 0.5 * model.dim * math.log(2.0 * math.pi)
     prior = pocomc.Prior([norm(*each) for each in zip(mean, sd, strict=True)])
+    pool = Several([*pools.values()])
     sampler = pocomc.Sampler(
         prior, log_likelihood, n_effective=2 * particles, n_active=particles, pool=pool, random_state=seed
     )
     sampler.run(n_total=1000, n_evidence=0, progress=False)
-    weights = sampler.posterior()[1]
-    ess = float(np.sum(weights)) ** 2 / float(np.sum(weights**2))
-    return row_of(pool, None, sampler.calls) | {"ess": ess}
+    return pools, sampler.posterior()[1], sampler.calls
 
 
 def run_own(chains: int, threads: int, sweeps: int = 100) -> dict:
@@ -215,9 +233,8 @@ def run_own(chains: int, threads: int, sweeps: int = 100) -> dict:
     return dict(zip(OWN_COLUMNS, (chains, threads, *found), strict=True))
 
 
-def row_of(pool: Workers, draws: np.ndarray | None, evaluations: int) -> dict:
+def row_of(pool: Workers, ess: float, evaluations: int) -> dict:
     """What a run has cost and given."""
-    ess = math.nan if draws is None else bulk_ess(draws)
     return {"evaluations": evaluations, "ess": ess, "wall": pool.clock, "share": pool.share(), "own": pool.own}
 
 
@@ -233,6 +250,10 @@ def cells():
             yield sampler, target, "lognormal", 1.0, 64, 64, seed
     for target in ("logistic", "banana-2d", "fitzhugh-nagumo", "ring"):
         yield "pocoMC", target, "lognormal", 1.0, 64, 256, 1
+    for workers in WORKERS:
+        for sampler in ("pocoMC", "emcee DEMove", "kmc, prefetch"):
+            chains = max(workers, 4) if sampler.startswith("kmc") else 256
+            yield sampler, "logistic", "lognormal", 1.0, workers, chains, 1
     for sampler in ("kmc, asleep", "kmc, asleep in processes", "kmc"):
         yield sampler, "logistic", "lognormal", 0.1, 64, 64, 1
     for price, seconds in itertools.product(("lognormal", "constant"), reversed(SECONDS)):
@@ -293,6 +314,27 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def workers_table(rows: list[dict]) -> str:
+    """Seconds to 1,000 effective samples, and parallel efficiency, by number of workers."""
+    lines = [
+        "| sampler | " + " | ".join(f"{count} workers" if count > 1 else "1 worker" for count in WORKERS) + " |",
+        "| --- |" + " ---: |" * len(WORKERS),
+    ]
+    for sampler in ("kmc, prefetch", "emcee DEMove", "pocoMC"):
+        seconds = {}
+        for row in rows:
+            setting = row["sampler"], row["target"], row["price"], row["seconds"]
+            chains = max(row["workers"], 4) if sampler.startswith("kmc") else 256
+            if setting == (sampler, "logistic", "lognormal", 1) and row["chains"] == chains and row["seed"] == 1:
+                seconds[row["workers"]] = 1000 * row["wall"] / row["ess"]
+        entries = [
+            f"{seconds[count]:,.0f} ({seconds[1] / count / seconds[count]:.0%})" if {1, count} <= seconds.keys() else ""
+            for count in WORKERS
+        ]
+        lines.append(f"| {sampler} | " + " | ".join(entries) + " |")
+    return "\n".join(lines)
+
+
 def own_table(rows: list[dict]) -> str:
     """In Markdown."""
     lines = ["| chains | threads | wall | jitted loop | Python |", "| ---: | ---: | ---: | ---: | ---: |"]
@@ -315,6 +357,14 @@ three times as wide as the density. "kmc, asleep" is in real time: 64 threads or
 cost.
 
 {table(rows)}
+
+## Workers
+
+Virtual seconds to 1,000 effective samples on the logistic regression, prices lognormal with a mean of 1 s, and parallel
+efficiency: the time with one worker over that with so many, for each of them. kmc has a chain for each worker, four at
+least, emcee and pocoMC 256 walkers or particles.
+
+{workers_table(rows)}
 
 ## Own time
 

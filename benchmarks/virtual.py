@@ -83,12 +83,7 @@ class Workers:
 
     def map(self, function, points) -> list:
         """The same for any function of a point."""
-        self._enter()
-        points = list(points)
-        values = [function(x) for x in points]
-        self.clock = max([self.clock, *(self._begin(np.asarray(x)) for x in points)])
-        self._leave()
-        return values
+        return Several([self]).map(function, points)
 
     def submit(self, key: int, x: np.ndarray) -> None:
         """See :class:`kmc.targets.evaluate.Stream`."""
@@ -118,10 +113,10 @@ class Workers:
         busy = sum(max(0.0, end - max(begin, start)) for begin, end in self.spans)
         return busy / (self.count * (self.clock - start))
 
-    def _begin(self, x: np.ndarray) -> float:
+    def _begin(self, x: np.ndarray, seconds: float | None = None) -> float:
         """Give an evaluation to the worker that is free first; its end."""
         begin = max(self.clock, heapq.heappop(self._free))
-        end = begin + self._price(x)
+        end = begin + (self._price(x) if seconds is None else seconds)
         heapq.heappush(self._free, end)
         self.spans.append((begin, end))
         return end
@@ -133,3 +128,29 @@ class Workers:
 
     def _leave(self) -> None:
         self._left = time.process_time()
+
+
+class Several:
+    """One pool with ``map`` that stands for several, of different numbers of workers and the same price.
+
+    For samplers whose draws do not depend on the number of workers.
+
+    Parameters
+    ----------
+    pools : list of Workers
+    """
+
+    def __init__(self, pools: list[Workers]):
+        self.pools = pools
+
+    def map(self, function, points) -> list:
+        """Evaluate once, and wait in each pool for the slowest."""
+        for pool in self.pools:
+            pool._enter()
+        points = [np.asarray(x) for x in points]
+        values = [function(x) for x in points]
+        seconds = [self.pools[0]._price(x) for x in points]
+        for pool in self.pools:
+            pool.clock = max([pool.clock, *(pool._begin(*each) for each in zip(points, seconds, strict=True))])
+            pool._leave()
+        return values

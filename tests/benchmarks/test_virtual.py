@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from virtual import Workers, constant, lognormal
+from virtual import Several, Workers, constant, lognormal
 
 import kmc
 
@@ -20,6 +20,19 @@ def test_a_batch_waits_for_the_slowest():
     assert workers.clock == 4.0  # 1 and then 3, beside 2
     assert workers.share() == 6.0 / 8.0
     assert workers.share(2.0) == 2.0 / 4.0
+
+
+def test_several_pools_evaluate_once():
+    calls, pools = [], [Workers(count, lambda x: float(x[0]), own=0.0) for count in (1, 2, 8)]
+
+    def noted(x):
+        calls.append(x)
+        return square(x)
+
+    for points in (POINTS[1:4], POINTS[:1]):
+        assert Several(pools).map(noted, points) == [square(x) for x in points]
+    assert len(calls) == 4
+    assert [pool.clock for pool in pools] == [6.0, 4.0, 3.0]
 
 
 def test_values_arrive_one_by_one_in_the_order_of_their_ends():
@@ -46,4 +59,4 @@ def test_the_time_of_the_sampler_itself_counts():
     with workers.open(kmc.Model(square, dim=1)):
         sum(range(200_000))
         workers(POINTS[:1])
-    assert workers.clock > 0
+    assert workers.clock == workers.own > 0
