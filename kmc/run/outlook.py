@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from functools import cache
+from itertools import combinations_with_replacement
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -80,39 +83,54 @@ def _fitted(seen: list[tuple[Jump, float]]) -> _Fit | None:
     center, scale = starts.mean(axis=0), starts.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     held = np.arange(len(seen)) % _HELD_OUT == 0
-    best: tuple[float, _Fit] | None = None
+    best: tuple[float, float, int, np.ndarray, np.ndarray] | None = None
     for degree in (2, 3):
         size = _size(starts.shape[1], degree)
         if size > min(_MOST_TERMS, len(seen) / _PER_TERM):
             break
         rows = _terms((ends - center) / scale, degree) - _terms((starts - center) / scale, degree)
+        sums = _Sums.of(rows[~held], changes[~held])
         for penalty in _PENALTIES:
-            weights = _ridge(rows[~held], changes[~held], penalty)
-            errors = changes[held] - rows[held] @ weights
+            errors = changes[held] - rows[held] @ sums.weights(penalty)
             if best is None or np.std(errors) < best[0]:
-                fit = _Fit(center, scale, degree, _ridge(rows, changes, penalty), np.sort(errors))
-                best = float(np.std(errors)), fit
+                best = float(np.std(errors)), penalty, degree, rows, errors
     if best is None or best[0] > _USEFUL * np.std(changes[held]):
         return None
-    return best[1]
+    _, penalty, degree, rows, errors = best
+    return _Fit(center, scale, degree, _Sums.of(rows, changes).weights(penalty), np.sort(errors))
 
 
-def _ridge(rows: np.ndarray, values: np.ndarray, penalty: float) -> np.ndarray:
-    gram = rows.T @ rows
-    gram[np.diag_indices_from(gram)] += penalty
-    return np.linalg.solve(gram, rows.T @ values)
+class _Sums(NamedTuple):
+    """Of a least-squares problem."""
+
+    gram: np.ndarray  # (terms, terms)
+    moments: np.ndarray  # (terms,)
+
+    @classmethod
+    def of(cls, rows: np.ndarray, values: np.ndarray) -> _Sums:
+        return cls(rows.T @ rows, rows.T @ values)
+
+    def weights(self, penalty: float) -> np.ndarray:
+        """Of a ridge regression."""
+        return np.linalg.solve(self.gram + penalty * np.eye(len(self.gram)), self.moments)
 
 
 def _size(dim: int, degree: int) -> int:
     """Products of one to ``degree`` coordinates."""
-    size = dim + dim * (dim + 1) // 2
-    return size + dim * (dim + 1) * (dim + 2) // 6 if degree == 3 else size
+    return comb(dim + degree, degree) - 1
 
 
 def _terms(z: np.ndarray, degree: int) -> np.ndarray:
     """Products (n, terms) of one to ``degree`` coordinates of the rows of z (n, d)."""
-    first, second = np.triu_indices(z.shape[1])
-    squares = z[:, first] * z[:, second]
-    if degree < 3:
-        return np.hstack([z, squares])
-    return np.hstack([z, squares, *(z[:, i : i + 1] * squares[:, first >= i] for i in range(z.shape[1]))])
+    padded = np.column_stack([np.ones(len(z)), z])
+    first, *others = _factors(z.shape[1], degree)
+    terms = padded[:, first]
+    for other in others:
+        terms *= padded[:, other]
+    return terms
+
+
+@cache
+def _factors(dim: int, degree: int) -> np.ndarray:
+    """The columns (degree, terms) of a matrix of ones and coordinates of which the terms are products."""
+    return np.array(list(combinations_with_replacement(range(dim + 1), degree))[1:]).T
