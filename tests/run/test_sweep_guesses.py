@@ -43,6 +43,26 @@ def test_rounds_of_warmup_fall_and_draws_stay():
     same(kmc.sample(ring, executor=mixed, **ASKED), expected)
 
 
+def narrow(x):
+    return -50.0 * float(x @ x)
+
+
+def test_rounds_before_the_first_fit_fall():
+    """There is no surrogate to tell values: proposals are taken to be rejected."""
+    rounds = {}
+    for prefetch in (False, True):
+        executor = CountedRounds(workers=32, prefetch=prefetch)
+        steps = kmc.iterate(narrow, dim=8, chains=4, draws=10, max_evaluations=1200, seed=3, executor=executor)
+        rounds[prefetch] = {}
+        for record in steps:
+            rounds[prefetch][record.n_evaluations] = executor.n_rounds
+            if record.n_evaluations > 150:
+                break
+    plain, many = rounds[False], rounds[True]
+    assert plain.keys() == many.keys() and len(plain) > 10
+    assert many[max(many)] < 0.7 * plain[max(plain)]
+
+
 def rough(x):
     return -0.5 * float(x @ x) + np.sin(18.0 * x.sum())
 
