@@ -3,7 +3,8 @@ import pytest
 
 from kmc.surrogates import FitOptions, fit, fit_surrogate, jit_state, term_search
 from kmc.surrogates.expansion import Data
-from kmc.surrogates.term_search import find_factors, quadratic_factors
+from kmc.surrogates.term_pursuit import quadratic_factors
+from kmc.surrogates.term_search import find_factors
 from kmc.surrogates.terms import TermExpansion, Terms, extended, fit_terms, products
 from kmc.surrogates.terms_jit_state import LARGEST, MOST_FACTORS, TermsState, sum_of_terms
 from kmc.surrogates.whitening import Whitening
