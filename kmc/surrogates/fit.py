@@ -568,11 +568,11 @@ def _found_terms(data: Data, whitening: Whitening, task: _Task) -> TermExpansion
     spreads = np.sqrt(weights @ (u - center) ** 2)
     v = (u - center) / spreads
     rng = np.random.default_rng(n)  # its own, so that a search that finds nothing changes no draw
-    factors, drivers, rates, error = find_factors(v, data.residual, weights, spreads=spreads, center=center, rng=rng)
-    matrix = whitening.inverse / spreads[:, None]
-    terms = Terms(factors, drivers, rates, matrix, (center - whitening.origin) / spreads)
+    best = find_factors(v, data.residual, weights, spreads=spreads, center=center, rng=rng)
+    matrix, shift = whitening.inverse / spreads[:, None], (center - whitening.origin) / spreads
+    terms = Terms(best.factors, best.drivers, best.rates, matrix, shift, best.ties)
     found = fit_terms(data, terms, n_searched=len(task.x))
-    return found._replace(loo_sd=max(found.loo_sd, error))
+    return found._replace(loo_sd=max(found.loo_sd, best.error))
 
 
 def _quartics(dim: int) -> int:

@@ -34,6 +34,7 @@ class Found(NamedTuple):
     drivers: np.ndarray  # (e,)
     rates: np.ndarray  # (e,)
     error: float  # of held-out values, in nats
+    ties: np.ndarray | None = None  # (s, q), if terms share coefficients
 
 
 def pursued(

@@ -31,12 +31,23 @@ class Regression:
 
     def trial(self, terms: np.ndarray) -> float:
         """The held-out error with these terms (n, k), too: by a ridge regression, as there are many."""
+        columns, _, solution = self._ridge(terms)
+        return self._error(self.residual[: self.n_held] - columns[: self.n_held] @ solution)
+
+    def solution(self, terms: np.ndarray) -> np.ndarray:
+        """The coefficients (k,) of these terms (n, k) in that regression."""
+        _, size, solution = self._ridge(terms)
+        return solution / size
+
+    def _ridge(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Projected columns of size one, their sizes before, and their coefficients."""
         at, columns = self.n_held, self.projected(terms)
-        columns /= np.sqrt(np.sum(columns[at:] ** 2, axis=0)) + 1e-300
+        size = np.sqrt(np.sum(columns[at:] ** 2, axis=0)) + 1e-300
+        columns /= size
         matrix = columns[at:].T @ columns[at:]
         matrix[np.diag_indices_from(matrix)] += _RIDGE
-        solution = linalg.solve(matrix, columns[at:].T @ self.residual[at:], assume_a="pos", check_finite=False)
-        return self._error(self.residual[:at] - columns[:at] @ solution)
+        along = columns[at:].T @ self.residual[at:]
+        return columns, size, linalg.solve(matrix, along, assume_a="pos", check_finite=False)
 
     def _error(self, residual: np.ndarray) -> float:
         square = residual**2

@@ -8,14 +8,17 @@ log-scale, the log of a variance and the log of a precision enter as exp(-2 t), 
 from __future__ import annotations
 
 from copy import copy
+from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 
 from kmc.surrogates.term_pursuit import (
     EXACT,
     Exponential,
     Factors,
     Found,
+    Step,
     columns_of,
     cubics,
     padded,
@@ -38,7 +41,9 @@ _SIMPLER = 1.1  # times the least error: one power with at most this is preferre
 _LARGEST_BLOCK = 100  # quadratics, of which whole blocks are tried
 _MOST_GROUPS = 6  # in many dimensions
 _ROOM_PER_DIM = 5  # values beyond the terms, per dimension, with which a group is tried
-_CENTERS, _TRIED_GROUPS = 2, 12  # most likely centers of each driver, and groups that are tried
+_CENTERS, _TRIED_GROUPS = 2, 5  # most likely centers of each driver, and pairs of driver and center that are tried
+_MEMBER, _MOST_MEMBERS = 0.5, 0.9  # of this quantile of the coefficients, from which on a coordinate is in the group
+_KNOWN = 0.02  # nats of held-out error, below which no further group is tried
 _HELD_OUT = 0.2  # of the values
 
 
@@ -71,7 +76,7 @@ def find_factors(
     regression = Regression(y[order], weights[order], int(_HELD_OUT * n))
     v = v[order]
     if is_wide(dim):
-        return _by_groups(v, v * spreads + center, spreads, regression)
+        return _by_groups(v, spreads, np.broadcast_to(center, spreads.shape), regression)
     chosen = quadratic_factors(dim)
     regression.add(columns_of(v, chosen))
     promising = _promising_drivers(v, spreads, regression)
@@ -84,39 +89,89 @@ def find_factors(
     return min(searches, key=lambda found: found.error)
 
 
-def _by_groups(v: np.ndarray, u: np.ndarray, spreads: np.ndarray, regression: Regression) -> Found:
-    """Terms in many dimensions, where not all quadratics can be tried: whole groups around a center, then pairs.
+class _Group(NamedTuple):
+    """Terms exp(rate v_j) times 1, all v_i, v_i² and v_i v_k: sums of (u_i - u_k)² for members i around a center u_k.
 
-    A group is exp(rate v_j) times 1, all v_i, v_i² and v_i v_k: that is (v_i - v_k)² for members around a center v_k,
-    and the others get coefficients near zero. The last terms are pairs and those that resemble chosen ones.
+    Where the members have one scale, as in most hierarchies, their sum is a single column, which is extrapolated far
+    better than some hundred; others get coefficients of their own, near zero where i is no member.
     """
+
+    driver: int
+    rate: float
+    center: int
+    sums: np.ndarray = np.empty((0, 0))  # (t, 1) the coefficients of its terms in that sum; (0, 0): there is none
+
+    def factors(self, dim: int, e: int) -> list[Factors]:
+        """Of its terms, for the exponential with index e."""
+        center, others = self.center + 1, [i for i in range(1, dim + 1) if i != self.driver + 1]
+        with_center = [(e, i, center) for i in others if i != center]
+        return [padded(f) for f in [(e,), *((e, i) for i in others), *((e, i, i) for i in others), *with_center]]
+
+    def columns(self, v: np.ndarray) -> np.ndarray:
+        """Its terms, or their sum, at the rows of v."""
+        dim = v.shape[1]
+        separate = columns_of(v, self.factors(dim, 1 + dim), [(self.driver, self.rate)])
+        return separate @ self.sums if self.sums.size else separate
+
+    def summed(self, members: np.ndarray, spreads: np.ndarray, middle: np.ndarray) -> _Group:
+        """The same with one coefficient: that of Σ (u_i - u_k)² over members (d,), a mask; u = middle + spreads v."""
+        k, others = self.center, np.arange(len(spreads)) != self.driver
+        member = np.where(others & (np.arange(len(spreads)) != k), members, 0.0)
+        apart, count = member * (middle - middle[k]), member.sum()
+        linear, squares = 2.0 * spreads * apart, member * spreads**2
+        linear[k], squares[k] = -2.0 * spreads[k] * apart.sum(), count * spreads[k] ** 2
+        crossed = np.delete(-2.0 * member * spreads * spreads[k], [self.driver, k])
+        constant = [np.sum(member * (middle - middle[k]) ** 2)]
+        sums = np.concatenate([constant, linear[others], squares[others], crossed])
+        return self._replace(sums=sums[:, None])
+
+
+def _by_groups(v: np.ndarray, spreads: np.ndarray, middle: np.ndarray, regression: Regression) -> Found:
+    """Terms in many dimensions, where not all quadratics can be tried: whole groups, then pairs and their heirs."""
     dim = v.shape[1]
     chosen = [padded(f) for i in range(1, dim + 1) for f in ((i,), (i, i))]
     regression.add(columns_of(v, chosen))
+    ties = [np.eye(len(chosen))]
     possible = [(j, rate) for j in range(dim) for option in _options(spreads[j]) for rate in option[: len(option) == 1]]
     exponentials: list[Exponential] = []
-    while regression.held_out_error > EXACT and len(exponentials) < _MOST_GROUPS:
-        group = _best_group(v, u, possible, regression)
+    steps: list[tuple[Step, ...]] = [(pairs, with_exponentials)]
+    best = pursued(v, exponentials, chosen, copy(regression), steps=steps)
+    while best.error > _KNOWN and len(exponentials) < _MOST_GROUPS:
+        group = _best_group(v, spreads, middle, possible, regression)
         if group is None:
             break
-        j, rate, center = group
-        regression.add(_group(v, j, rate, center))
-        exponentials.append((j, rate))
-        chosen += _group_factors(dim, dim + len(exponentials), j + 1, center)
-    return pursued(v, exponentials, chosen, regression, steps=[(pairs, with_exponentials)])
+        regression.add(group.columns(v))
+        exponentials.append((group.driver, group.rate))
+        new = group.factors(dim, dim + len(exponentials))
+        ties.append(group.sums if group.sums.size else np.eye(len(new)))
+        chosen += new
+        found = pursued(v, exponentials, chosen, copy(regression), steps=steps)
+        if found.error < _WORTH_BLOCK * best.error:
+            best = found._replace(ties=linalg.block_diag(*ties, np.eye(len(found.factors) - len(chosen))))
+    return best
 
 
 def _best_group(
-    v: np.ndarray, u: np.ndarray, possible: list[Exponential], regression: Regression
-) -> tuple[int, float, int] | None:
-    """Driver, rate and center of the group that reduces the held-out error most, if it does so clearly."""
+    v: np.ndarray, spreads: np.ndarray, middle: np.ndarray, possible: list[Exponential], regression: Regression
+) -> _Group | None:
+    """The group that reduces the held-out error most, if it does so clearly; with one coefficient, if that will do."""
     if regression.room < _ROOM_PER_DIM * v.shape[1]:
         return None
+    u = middle + spreads * v
     likely = sorted((found for j, rate in possible for found in _centers(v, u, j, rate, regression)), reverse=True)
-    trials = [(regression.trial(_group(v, j, rate, k)), j, rate, k) for _, j, rate, k in likely[:_TRIED_GROUPS]]
-    if not trials or min(trials)[0] > _WORTH_BLOCK * regression.held_out_error:
+    around = list(dict.fromkeys((j, k) for _, j, _, k in likely))[:_TRIED_GROUPS]
+    groups = [_Group(j, rate, k) for j, k in around for driver, rate in possible if driver == j]
+    summed = [
+        group.summed(members, spreads, middle)
+        for group in groups
+        for members in (np.ones(len(spreads)), _members(v, spreads, middle, group, regression))
+    ]
+    trials = {id(group): regression.trial(group.columns(v)) for group in [*summed, *groups]}
+    least = min(trials.values(), default=np.inf)
+    if least > _WORTH_BLOCK * regression.held_out_error:
         return None
-    return min(trials)[1:]
+    simple = min(summed, key=lambda group: trials[id(group)])
+    return simple if trials[id(simple)] < _SIMPLER * least else min(groups, key=lambda group: trials[id(group)])
 
 
 def _centers(
@@ -135,14 +190,15 @@ def _centers(
     return [(float(gain[k]), j, rate, int(k)) for k in np.argsort(-gain)[:_CENTERS]]
 
 
-def _group(v: np.ndarray, j: int, rate: float, center: int) -> np.ndarray:
-    return columns_of(v, _group_factors(v.shape[1], 1 + v.shape[1], j + 1, center), [(j, rate)])
-
-
-def _group_factors(dim: int, e: int, driver: int, center: int) -> list[Factors]:
-    others = [i for i in range(1, dim + 1) if i != driver]
-    with_center = [(e, i, center + 1) for i in others if i != center + 1]
-    return [padded(f) for f in [(e,), *((e, i) for i in others), *((e, i, i) for i in others), *with_center]]
+def _members(
+    v: np.ndarray, spreads: np.ndarray, middle: np.ndarray, group: _Group, regression: Regression
+) -> np.ndarray:
+    """Which coordinates (d,) the group seems to have: those whose (u_i - u_k)² have large coefficients."""
+    possible = np.delete(np.arange(len(spreads)), [group.driver, group.center])
+    each = [group.summed(np.arange(len(spreads)) == i, spreads, middle).sums for i in possible]
+    coefficients = np.zeros(len(spreads))
+    coefficients[possible] = np.abs(regression.solution(group.columns(v) @ np.hstack(each)))
+    return coefficients > _MEMBER * np.quantile(coefficients[possible], _MOST_MEMBERS)
 
 
 def _one_by_one(promising: dict[int, list[tuple[float, ...]]]) -> list[Exponential]:

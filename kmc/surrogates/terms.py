@@ -32,6 +32,7 @@ class Terms(NamedTuple):
     rates: np.ndarray  # (e,)
     matrix: np.ndarray  # (d, d)
     shift: np.ndarray  # (d,)
+    ties: np.ndarray | None = None  # (s, q): the terms' coefficients are ties @ β; None: each has its own
 
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """v at the rows of z (n, d)."""
@@ -112,6 +113,8 @@ def fit_terms(data: Data, terms: Terms, *, n_searched: int) -> TermExpansion:
     """Weighted least squares on these terms, with a ridge in units of their spread, chosen by leave-one-out."""
     weights, y = data.weights, data.residual
     design = terms.values(data.z)
+    if terms.ties is not None:
+        design = design @ terms.ties
     mean, value_mean = weights @ design, float(weights @ y)
     design -= mean
     spread = np.sqrt(weights @ design**2)
@@ -125,7 +128,7 @@ def fit_terms(data: Data, terms: Terms, *, n_searched: int) -> TermExpansion:
     coefficients = path.coefficients(float(REGULARIZATIONS[chosen])) / spread
     found = TermExpansion(
         terms=terms,
-        coefficients=coefficients,
+        coefficients=coefficients if terms.ties is None else terms.ties @ coefficients,
         offset=float(value_mean - mean @ coefficients),
         regularization=float(REGULARIZATIONS[chosen]),
         loo_sd=float(errors[chosen]),

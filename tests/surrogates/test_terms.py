@@ -97,7 +97,7 @@ def found_terms(x, y, rng):
     weights = np.full(len(x), 1 / len(x))
     center, spreads = x.mean(axis=0), x.std(axis=0)
     found = find_factors((x - center) / spreads, y, weights, spreads=spreads, center=center, rng=rng)
-    terms = Terms(found.factors, found.drivers, found.rates, np.diag(1 / spreads), center / spreads)
+    terms = Terms(found.factors, found.drivers, found.rates, np.diag(1 / spreads), center / spreads, found.ties)
     data = Data(x, y, weights, x[:10], 0.0, x[:1], x[:1])
     return found, fit_terms(data, terms, n_searched=len(x))
 
@@ -157,6 +157,22 @@ def test_a_group_is_found_in_many_dimensions(rng):
     assert found.rates / x[:, 1].std() == pytest.approx([-2.0])
     new = wide_history(rng, 100)
     assert np.median(np.abs(expansion.values(new) - group(new))) < 0.05 < 0.01 * y.std()
+
+
+@pytest.mark.slow
+def test_members_of_a_group_share_a_coefficient(rng):
+    """Only half of the coordinates are in the group; the others are N(m / 2, 1) each, which pairs explain."""
+    x = wide_history(rng, 900)
+    members = 2 + (WIDE - 2) // 2
+    x[:, members:] = 0.5 * x[:, :1] + rng.standard_normal((len(x), WIDE - members))
+    y = group(x[:, :members]) - 0.5 * np.sum((x[:, members:] - 0.5 * x[:, :1]) ** 2, axis=1)
+    found, expansion = found_terms(x, y, rng)
+    assert found.drivers.tolist() == [1] and found.ties is not None
+    assert found.ties.shape[0] - found.ties.shape[1] > WIDE
+    assert np.median(np.abs(expansion.values(x) - y)) < 0.02
+    deep = x[:5] - 2.0 * (np.arange(WIDE) == 1)  # a scale far smaller than at any of the values
+    deep_y = group(deep[:, :members]) - 0.5 * np.sum((deep[:, members:] - 0.5 * deep[:, :1]) ** 2, axis=1)
+    np.testing.assert_allclose(expansion.values(deep), deep_y, rtol=0.01)
 
 
 def test_sparse_pairs_are_found_in_many_dimensions(rng):
