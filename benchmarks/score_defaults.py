@@ -1,7 +1,7 @@
 """Score estimators at their defaults, beside a Gaussian fit and kscore's estimators tuned by the truth.
 
 python benchmarks/score_defaults.py [--samples 500] [--seeds 3] [--first-seed 100] [--only ring]
-python benchmarks/score_defaults.py --times 500,1000,2000 [--only ring]
+python benchmarks/score_defaults.py --times 500,1000,2000 [--only ring] [--estimators lite,Nyström,full]
 
 Errors are E|s - s0|² / E|s0|² at 500 new draws. For kscore's estimators (`score_peers.py`) the best kernel, width
 (half, one and two median distances) and regularization *by the truth* is shown, for each sample anew.
@@ -141,11 +141,13 @@ def seconds(kind: Any, n_fits: int, x: np.ndarray) -> tuple[float, float, float]
     return first, fixed, same
 
 
-def print_times(sizes: list[int], only: str) -> None:
+def print_times(sizes: list[int], only: str, estimators: list[str]) -> None:
     """Markdown, a row for each estimator, density and number of samples."""
     print("| estimator | density | n | defaults, s | / fixed | / fixed to what was chosen |")
     print("| --- | --- |" + 4 * " ---: |")
     for name, (kind, n_fits) in TIMED.items():
+        if not any(name.endswith(ending) for ending in estimators):
+            continue
         for density in DENSITIES:
             if density.dim > 10 or only not in density.name:
                 continue
@@ -173,12 +175,13 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=100)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="part of a density's name")
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--times", default="", help="numbers of samples")
+    parser.add_argument("--estimators", default="lite,Nyström,full", help="to be timed")
     args = parser.parse_args()
     if args.times:
-        print_times([int(n) for n in args.times.split(",")], args.only)
+        print_times([int(n) for n in args.times.split(",")], args.only, args.estimators.split(","))
         return
     rows = []
     for density in DENSITIES:

@@ -63,9 +63,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=3000)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default="", help="part of a task's name")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for name, make in TASKS.items():
+        if options.only not in name:
+            continue
         best, seconds = [], []
         for seed in range(options.seeds):
             x, count, alpha, scales, error = make(np.random.default_rng(seed), options.samples)

@@ -258,6 +258,20 @@ def report(outcomes: list[Outcome]) -> str:
     return "\n".join(lines)
 
 
+def differences(outcomes: list[Outcome]) -> str:
+    """Markdown: the mean error of kmc minus that of the Markov state model with the smaller mean, on the same data."""
+    lines = ["| system | better model | mean error of kmc minus its own |", "| --- | --- | ---: |"]
+    for system in SYSTEMS:
+        these = [one for one in outcomes if one.system == system.name]
+        if len(these) > 1:
+            errors = {name: np.array([one.error(name) for one in these]) for name in ("kmc", "msm_50", "msm_200")}
+            better = min(("msm_50", "msm_200"), key=lambda name: errors[name].mean())
+            apart = errors["kmc"] - errors[better]
+            spread = apart.std(ddof=1) / np.sqrt(len(apart))
+            lines.append(f"| {system.name} | {better[4:]} cells | {apart.mean():.4f} ± {spread:.4f} |")
+    return "\n".join(lines)
+
+
 def read(path: Path = RESULTS) -> list[Outcome]:
     """Earlier runs."""
     if not path.exists():
@@ -297,7 +311,7 @@ def main() -> None:
                 if args.only in system.name and (system.name, run) not in done:
                     outcomes.append(outcome(system, run))
                     write(outcomes)
-    print(report(outcomes))
+    print(report(outcomes), differences(outcomes), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import spectral_circle
 from spectral_defaults import line
-from trajectories import RARE, SYSTEMS, Outcome, read, report, write
+from trajectories import RARE, SYSTEMS, Outcome, differences, read, report, write
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
@@ -35,6 +35,14 @@ def test_rows_are_read_as_written(tmp_path):
         vars(row) | {"found_rare": 0} for row in rows
     ]
     assert "| prinz | 30.0 | 2 | 4.9% | 6.9% | 3.4% | 1.0% | 50% | 100% |" in report(rows)
+    assert "| prinz | 200 cells | 0.0148 ± 0.0159 |" in differences(rows)
+
+
+def test_fits_on_the_circle_are_read_as_written(tmp_path):
+    rows = [spectral_circle.Outcome(1.0, 300, seed, 1.25, 1.17, True, False, 0.5) for seed in range(2)]
+    spectral_circle.write(rows, tmp_path / "rows.csv")
+    assert spectral_circle.read(tmp_path / "rows.csv") == rows
+    assert "| 1 | 300 | 1.25, 1.25 (1.17) | right, warned; right, warned | 0.5 |" in spectral_circle.table(rows)
 
 
 def test_eigenvalues_on_the_circle():
