@@ -130,7 +130,7 @@ def test_a_recomputed_estimate_is_detected(sampler, name, monkeypatch):
             "adaptive-metropolis": (AdaptiveMetropolis(), 12_000),
             "random-walk": (RandomWalkMetropolis(), 12_000),
         },
-        {"kernel-hmc", "random-walk"},
+        {"random-walk"},
     ),
 )
 def test_moments_of_whole_runs(sampler, evaluations):

@@ -26,6 +26,7 @@ def mixture(rng, x, points):
 
 
 MOVE = pytest.mark.parametrize("move", [wide_evolution, snooker, mixture])
+MIXED = pytest.mark.parametrize("move", slow_except([wide_evolution, snooker, mixture], [mixture]))
 
 
 def log_density(x):
@@ -49,7 +50,7 @@ def invariants(x):
 
 
 @DIMS
-@MOVE
+@MIXED
 def test_the_target_is_invariant(dim, move):
     """From exact draws: emcee's snooker, without the right Jacobian, narrows them."""
     rng = np.random.default_rng(10 * dim)

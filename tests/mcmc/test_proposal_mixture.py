@@ -76,7 +76,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("options", slow_except(KINDS, {"all", "tempered runs"}))
+@pytest.mark.parametrize("options", slow_except(KINDS, {"all"}))
 def test_the_target_is_invariant_under_a_wrong_surrogate(surrogate, options):
     rng = np.random.default_rng(2)
     moves = plan(surrogate, **options)

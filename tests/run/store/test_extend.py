@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 import kmc
+from tests.grids import slow_except
 from tests.run.store.runs import SAMPLERS, Interrupted, Stop, assert_same, log_density, settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", slow_except(list(SAMPLERS), {"delayed", "vanishing", "nystrom"}))
 def test_more_draws(tmp_path, name):
     path = tmp_path / "run.zarr"
     result = kmc.sample(log_density, store=path, **settings(name, max_evaluations=None, warmup=60))
