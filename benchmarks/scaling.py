@@ -55,7 +55,7 @@ COLUMNS = (
     "own",
 )
 KEY = COLUMNS[:7]
-OWN_CELLS = ((16, 1), (64, 1), (256, 1), (256, 2))
+OWN_CELLS = ((64, 1), (256, 1), (256, 2))
 OWN_COLUMNS = "chains", "threads", "wall_us", "jitted_us", "python_us"
 
 
@@ -327,10 +327,12 @@ def workers_table(rows: list[dict]) -> str:
             chains = max(row["workers"], 4) if sampler.startswith("kmc") else 256
             if setting == (sampler, "logistic", "lognormal", 1) and row["chains"] == chains and row["seed"] == 1:
                 seconds[row["workers"]] = 1000 * row["wall"] / row["ess"]
-        entries = [
-            f"{seconds[count]:,.0f} ({seconds[1] / count / seconds[count]:.0%})" if {1, count} <= seconds.keys() else ""
-            for count in WORKERS
-        ]
+        if not seconds:
+            continue
+        entries = [f"{seconds[count]:,.0f}" if count in seconds else "" for count in WORKERS]
+        if 1 in seconds:
+            shares = [f" ({seconds[1] / count / seconds[count]:.0%})" if count in seconds else "" for count in WORKERS]
+            entries = [entry + share for entry, share in zip(entries, shares, strict=True)]
         lines.append(f"| {sampler} | " + " | ".join(entries) + " |")
     return "\n".join(lines)
 

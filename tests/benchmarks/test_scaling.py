@@ -20,6 +20,8 @@ def test_efficiency_by_workers():
         "seed": 1,
     }
     rows = [row | {"workers": 1, "wall": 4000.0, "ess": 500.0}, row | {"workers": 16, "wall": 500.0, "ess": 500.0}]
-    kmc, emcee, pocomc = scaling.workers_table(rows).splitlines()[2:]
-    assert emcee == "| emcee DEMove | 8,000 (100%) |  | 1,000 (50%) |  |  |"
-    assert "%" not in kmc + pocomc
+    rows += [row | {"sampler": "pocoMC", "workers": 64, "wall": 30.0, "ess": 1000.0}]
+    assert scaling.workers_table(rows).splitlines()[2:] == [
+        "| emcee DEMove | 8,000 (100%) |  | 1,000 (50%) |  |  |",
+        "| pocoMC |  |  |  | 30 |  |",
+    ]
