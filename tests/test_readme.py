@@ -12,8 +12,8 @@ import pytest
 
 README = Path(__file__).parents[1] / "README.md"
 SMALLER = [
-    (r"max_evaluations=6000", "max_evaluations=800"),
-    (r"draws=5000", "draws=20, max_evaluations=400"),
+    (r"max_evaluations=6000", "max_evaluations=1500"),
+    (r"draws=5000", "draws=20, max_evaluations=800"),
     (r"kmc.expectations\(idata\)", "kmc.expectations(idata, max_surrogate_draws=2000)"),
 ]
 NEEDED = {"store=": "zarr", "kmc.report(": "matplotlib"}  # extras, by what shows that a block needs them

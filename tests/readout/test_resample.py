@@ -35,7 +35,7 @@ def test_a_surrogate_that_contradicts_the_draws_has_no_bound(idata):
 
 
 def test_parameters_with_names():
-    idata = kmc.sample(MODEL, draws=None, max_evaluations=800, seed=2, progress=False)
+    idata = kmc.sample(MODEL, draws=None, max_evaluations=1500, seed=2, progress=False)
     found = kmc.resample(idata, draws=1000)
     assert list(found["posterior"]["a"].coords["site"].values) == ["N", "S"]
     assert found["posterior"]["b"].shape == (4, 1000)
