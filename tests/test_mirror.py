@@ -14,7 +14,7 @@ SUBJECTS = {
     "plots": "run",
     "readout": "bad_results",
     "run": "named tracebacks wide_starts",
-    "run/executors": "executors mpi",
+    "run/executors": "executors mpi same_draws",
     "run/store": "crashes damage kill refusals trust",
     "scores": "bad_input sklearn",
     "targets": "other_packages",

@@ -75,7 +75,7 @@ class ProposalMixture(NamedTuple):
             lengths=(self.shortest_chain, self.longest_chain),
         )
         chosen = kinds.length > 0
-        moves = iter(self._surrogate_moves(rngs, x, temperings, kinds, np.flatnonzero(chosen)))
+        moves = iter(self._surrogate_moves(np.flatnonzero(chosen), rngs=rngs, x=x, temperings=temperings, kinds=kinds))
         sd = self.archive.std(axis=0)
         return [
             next(moves) if inner else archive_move(rng, start, self.archive, scale=self.archive_scale, sd=sd)
@@ -84,11 +84,12 @@ class ProposalMixture(NamedTuple):
 
     def _surrogate_moves(
         self,
+        rows: np.ndarray,
+        *,
         rngs: Sequence[np.random.Generator],
         x: np.ndarray,
         temperings: Sequence[Tempering],
         kinds: InnerChainKinds,
-        rows: np.ndarray,
     ) -> list[Proposal]:
         """What :meth:`_surrogate_move` gives for these rows of x (n, d), to the bit."""
         if not len(rows):

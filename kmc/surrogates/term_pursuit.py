@@ -41,8 +41,8 @@ def pursued(
     v: np.ndarray,
     exponentials: list[Exponential],
     chosen: list[Factors],
-    regression: Regression,
     *,
+    regression: Regression,
     steps: list[tuple[Step, ...]],
 ) -> Found:
     """Terms of coordinates and these exponentials, chosen one after the other, beside those that are chosen already.

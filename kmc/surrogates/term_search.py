@@ -76,17 +76,29 @@ def find_factors(
     regression = Regression(y[order], weights[order], int(_HELD_OUT * n))
     v = v[order]
     if is_wide(dim):
-        return _by_groups(v, spreads, np.broadcast_to(center, spreads.shape), regression)
+        return _by_groups(_Points(v, spreads, np.broadcast_to(center, spreads.shape)), regression)
     chosen = quadratic_factors(dim)
     regression.add(columns_of(v, chosen))
     promising = _promising_drivers(v, spreads, regression)
     several = _one_by_one(promising)
     steps = with_exponentials, cubics
-    searches = [pursued(v, several, chosen, copy(regression), steps=[steps])]
+    searches = [pursued(v, several, chosen, regression=copy(regression), steps=[steps])]
     if len(chosen) <= _LARGEST_BLOCK and searches[0].error > EXACT:
         blocks = _by_blocks(v, promising, copy(regression))
-        searches.append(pursued(v, blocks, chosen, copy(regression), steps=[(step,) for step in steps]))
+        searches.append(pursued(v, blocks, chosen, regression=copy(regression), steps=[(step,) for step in steps]))
     return min(searches, key=lambda found: found.error)
+
+
+class _Points(NamedTuple):
+    """Coordinates u = middle + spreads v."""
+
+    v: np.ndarray  # (n, d)
+    spreads: np.ndarray  # (d,)
+    middle: np.ndarray  # (d,)
+
+    @property
+    def u(self) -> np.ndarray:
+        return self.middle + self.spreads * self.v
 
 
 class _Group(NamedTuple):
@@ -113,8 +125,9 @@ class _Group(NamedTuple):
         separate = columns_of(v, self.factors(dim, 1 + dim), [(self.driver, self.rate)])
         return separate @ self.sums if self.sums.size else separate
 
-    def summed(self, members: np.ndarray, spreads: np.ndarray, middle: np.ndarray) -> _Group:
-        """The same with one coefficient: that of Σ (u_i - u_k)² over members (d,), a mask; u = middle + spreads v."""
+    def summed(self, members: np.ndarray, points: _Points) -> _Group:
+        """The same with one coefficient: that of Σ (u_i - u_k)² over members (d,), a mask."""
+        spreads, middle = points.spreads, points.middle
         k, others = self.center, np.arange(len(spreads)) != self.driver
         member = np.where(others & (np.arange(len(spreads)) != k), members, 0.0)
         apart, count = member * (middle - middle[k]), member.sum()
@@ -126,8 +139,9 @@ class _Group(NamedTuple):
         return self._replace(sums=sums[:, None])
 
 
-def _by_groups(v: np.ndarray, spreads: np.ndarray, middle: np.ndarray, regression: Regression) -> Found:
+def _by_groups(points: _Points, regression: Regression) -> Found:
     """Terms in many dimensions, where not all quadratics can be tried: whole groups, then pairs and their heirs."""
+    v, spreads = points.v, points.spreads
     dim = v.shape[1]
     chosen = [padded(f) for i in range(1, dim + 1) for f in ((i,), (i, i))]
     regression.add(columns_of(v, chosen))
@@ -135,9 +149,9 @@ def _by_groups(v: np.ndarray, spreads: np.ndarray, middle: np.ndarray, regressio
     possible = [(j, rate) for j in range(dim) for option in _options(spreads[j]) for rate in option[: len(option) == 1]]
     exponentials: list[Exponential] = []
     steps: list[tuple[Step, ...]] = [(pairs, with_exponentials)]
-    best = pursued(v, exponentials, chosen, copy(regression), steps=steps)
+    best = pursued(v, exponentials, chosen, regression=copy(regression), steps=steps)
     while best.error > _KNOWN and len(exponentials) < _MOST_GROUPS:
-        group = _best_group(v, spreads, middle, possible, regression)
+        group = _best_group(points, possible, regression)
         if group is None:
             break
         regression.add(group.columns(v))
@@ -145,26 +159,25 @@ def _by_groups(v: np.ndarray, spreads: np.ndarray, middle: np.ndarray, regressio
         new = group.factors(dim, dim + len(exponentials))
         ties.append(group.sums if group.sums.size else np.eye(len(new)))
         chosen += new
-        found = pursued(v, exponentials, chosen, copy(regression), steps=steps)
+        found = pursued(v, exponentials, chosen, regression=copy(regression), steps=steps)
         if found.error < _WORTH_BLOCK * best.error:
             best = found._replace(ties=linalg.block_diag(*ties, np.eye(len(found.factors) - len(chosen))))
     return best
 
 
-def _best_group(
-    v: np.ndarray, spreads: np.ndarray, middle: np.ndarray, possible: list[Exponential], regression: Regression
-) -> _Group | None:
+def _best_group(points: _Points, possible: list[Exponential], regression: Regression) -> _Group | None:
     """The group that reduces the held-out error most, if it does so clearly; with one coefficient, if that will do."""
-    if regression.room < _ROOM_PER_DIM * v.shape[1]:
+    v, dim = points.v, len(points.spreads)
+    if regression.room < _ROOM_PER_DIM * dim:
         return None
-    u = middle + spreads * v
-    likely = sorted((found for j, rate in possible for found in _centers(v, u, j, rate, regression)), reverse=True)
+    u = points.u
+    likely = sorted((found for one in possible for found in _centers(v, u, one, regression=regression)), reverse=True)
     around = list(dict.fromkeys((j, k) for _, j, _, k in likely))[:_TRIED_GROUPS]
     groups = [_Group(j, rate, k) for j, k in around for driver, rate in possible if driver == j]
     summed = [
-        group.summed(members, spreads, middle)
+        group.summed(members, points)
         for group in groups
-        for members in (np.ones(len(spreads)), _members(v, spreads, middle, group, regression))
+        for members in (np.ones(dim), _members(points, group, regression))
     ]
     trials = {id(group): regression.trial(group.columns(v)) for group in [*summed, *groups]}
     least = min(trials.values(), default=np.inf)
@@ -175,9 +188,10 @@ def _best_group(
 
 
 def _centers(
-    v: np.ndarray, u: np.ndarray, j: int, rate: float, regression: Regression
+    v: np.ndarray, u: np.ndarray, exponential: Exponential, *, regression: Regression
 ) -> list[tuple[float, int, float, int]]:
     """Coordinates k for which exp(rate v_j) Σ_i (u_i - u_k)² explains most of the residual, after how much."""
+    j, rate = exponential
     at, dim = regression.n_held, len(v[0])
     members = np.arange(dim) != j
     total, squares = u[:, members].sum(axis=1), np.sum(u[:, members] ** 2, axis=1)
@@ -190,12 +204,11 @@ def _centers(
     return [(float(gain[k]), j, rate, int(k)) for k in np.argsort(-gain)[:_CENTERS]]
 
 
-def _members(
-    v: np.ndarray, spreads: np.ndarray, middle: np.ndarray, group: _Group, regression: Regression
-) -> np.ndarray:
+def _members(points: _Points, group: _Group, regression: Regression) -> np.ndarray:
     """Which coordinates (d,) the group seems to have: those whose (u_i - u_k)² have large coefficients."""
+    v, spreads, _ = points
     possible = np.delete(np.arange(len(spreads)), [group.driver, group.center])
-    each = [group.summed(np.arange(len(spreads)) == i, spreads, middle).sums for i in possible]
+    each = [group.summed(np.arange(len(spreads)) == i, points).sums for i in possible]
     coefficients = np.zeros(len(spreads))
     coefficients[possible] = np.abs(regression.solution(group.columns(v) @ np.hstack(each)))
     return coefficients > _MEMBER * np.quantile(coefficients[possible], _MOST_MEMBERS)
