@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import time
 import warnings
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
+from csv_rows import read_rows, write_rows
 from scipy import linalg
 
 from kmc.spectral import GraphLaplacian
@@ -79,29 +79,23 @@ def outcome(concentration: float, n: int, seed: int) -> Outcome:
 
 def read(path: Path) -> list[Outcome]:
     """Earlier fits."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return [
-            Outcome(
-                float(row["concentration"]),
-                int(row["samples"]),
-                int(row["seed"]),
-                float(row["first"]),
-                float(row["true_first"]),
-                row["warned"] == "True",
-                row["refused"] == "True",
-                float(row["seconds"]),
-            )
-            for row in csv.DictReader(file)
-        ]
+    return [
+        Outcome(
+            float(row["concentration"]),
+            int(row["samples"]),
+            int(row["seed"]),
+            float(row["first"]),
+            float(row["true_first"]),
+            row["warned"] == "True",
+            row["refused"] == "True",
+            float(row["seconds"]),
+        )
+        for row in read_rows(path)
+    ]
 
 
 def write(outcomes: list[Outcome], path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*Outcome.__dataclass_fields__])
-        writer.writerows([f"{v:.4g}" if isinstance(v, float) else v for v in astuple(one)] for one in outcomes)
+    write_rows(path, [*Outcome.__dataclass_fields__], (astuple(one) for one in outcomes))
 
 
 def table(outcomes: list[Outcome]) -> str:

@@ -12,7 +12,6 @@ makes none. Then the tables are printed: counts, and the error of the first eige
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from csv_rows import read_rows, write_rows
 from scipy import sparse
 from scipy.sparse.linalg import eigsh
 from spectral_problems import Normal, Problem
@@ -301,29 +301,23 @@ def beside_samples(outcomes: list[Outcome]) -> str:
 
 def read(path: Path) -> list[Outcome]:
     """Earlier fits."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return [
-            Outcome(
-                row["problem"],
-                int(row["samples"]),
-                int(row["seed"]),
-                row["score"] == "True",
-                *(float(row[name]) for name in ("gap", "true_gap", "worst")),
-                int(row["modes"]),
-                row["warned"] == "True",
-                float(row["seconds"]),
-            )
-            for row in csv.DictReader(file)
-        ]
+    return [
+        Outcome(
+            row["problem"],
+            int(row["samples"]),
+            int(row["seed"]),
+            row["score"] == "True",
+            *(float(row[name]) for name in ("gap", "true_gap", "worst")),
+            int(row["modes"]),
+            row["warned"] == "True",
+            float(row["seconds"]),
+        )
+        for row in read_rows(path)
+    ]
 
 
 def write(outcomes: list[Outcome], path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*Outcome.__dataclass_fields__])
-        writer.writerows([f"{v:.4g}" if isinstance(v, float) else v for v in vars(o).values()] for o in outcomes)
+    write_rows(path, [*Outcome.__dataclass_fields__], (vars(o).values() for o in outcomes))
 
 
 def main() -> None:
