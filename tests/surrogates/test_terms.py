@@ -175,6 +175,17 @@ def test_members_of_a_group_share_a_coefficient(rng):
     np.testing.assert_allclose(expansion.values(deep), deep_y, rtol=0.01)
 
 
+def test_leave_one_out_is_trimmed_in_many_dimensions(rng):
+    """One of the values has a residual that no term explains: the error is that of the others."""
+    x = rng.standard_normal((700, WIDE))
+    y = -0.5 * x[:, 0] ** 2
+    y[3] += 100.0
+    terms = Terms(np.array([[1, 1, 0, 0, 0]]), np.array([], dtype=int), np.array([]), np.eye(WIDE), np.zeros(WIDE))
+    data = Data(x, y, np.full(len(x), 1 / len(x)), x[:10], 0.0, x[:1], x[:1])
+    found = fit_terms(data, terms, n_searched=len(x))
+    assert found.loo_sd < 1.0 < np.sqrt(np.mean(found.residuals**2))
+
+
 def test_sparse_pairs_are_found_in_many_dimensions(rng):
     """A chain of neighbors: 53 of 1,431 pairs."""
     precision = 2 * np.eye(WIDE) - 0.9 * np.eye(WIDE, k=1) - 0.9 * np.eye(WIDE, k=-1)
