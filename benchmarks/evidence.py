@@ -20,14 +20,16 @@ number of evaluations at which it would be that of kmc with 5,000, in units of 5
 from __future__ import annotations
 
 import argparse
-import csv
 import json
+import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from csv_rows import append_row, read_rows, run_cells
 from scipy import special, stats
 from targets import REFERENCES, Problem, problem
 
@@ -184,6 +186,23 @@ def _run(target, budget, seed, sampler):
     return kmc.sample(target.log_density, initial=initial, sampler=sampler, **options)
 
 
+def cell(name: str, method: str, budget: int, seed: int) -> dict:
+    """One row."""
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        log_z, se, used, said = METHODS[method](problem(name), budget, seed)
+    row = {"target": name, "method": method, "budget": budget, "seed": seed, "evaluations": used, "said": said}
+    numbers = {"error": f"{log_z - exact(name):.5f}", "se": f"{se:.5f}"}
+    return row | numbers | {"seconds": f"{time.perf_counter() - start:.1f}"}
+
+
+def finish(path: Path, row: dict) -> str:
+    """Append a row to the CSV, and describe it."""
+    append_row(path, COLUMNS, row)
+    return f"{row['error']} ± {row['se']}, {row['evaluations']} evaluations, {row['seconds']} s"
+
+
 def error_of(group: list[dict]) -> tuple[float, float, float]:
     """Root-mean-square error, stated error and mean number of evaluations."""
     error, se, used = (np.array([float(row[name]) for row in group]) for name in ("error", "se", "evaluations"))
@@ -193,9 +212,9 @@ def error_of(group: list[dict]) -> tuple[float, float, float]:
 def table(rows: list[dict]) -> str:
     """Root-mean-square errors by target, method and budget, as Markdown."""
     lines = [
-        "| target | method | budget | evaluations | runs | log Z: rms error | stated | within 1.96 stated | warned "
-        "| for .1 | times kmc's | seconds |",
-        "| --- " * 12 + "|",
+        "| target | method | budget | evaluations | runs | log Z: mean error | rms error | stated | within 1 stated "
+        "| within 1.96 stated | warned | for .1 | times kmc's | seconds |",
+        "| --- " * 14 + "|",
     ]
     groups: dict[tuple[str, str, str], list[dict]] = {}
     for row in rows:
@@ -211,11 +230,12 @@ def table(rows: list[dict]) -> str:
         if own is not None and key[1] != "kmc":
             least = max(error_of(own)[:2])
             times = f"{used * (max(rms, stated) / least) ** 2 / OF_KMC:,.0f}"
-        covered = np.mean([abs(float(row["error"])) < 1.96 * float(row["se"]) for row in group])
+        off, stated_each = (np.array([float(row[column]) for row in group]) for column in ("error", "se"))
+        covered = [f"{np.mean(np.abs(off) < k * stated_each):.2f}" for k in (1.0, 1.96)]
         seconds = np.median([float(row["seconds"]) for row in group])
         warned = sum(int(row["said"]) > 0 for row in group)
-        cells = (key[0], key[1], f"{int(key[2]):,}", f"{used:,.0f}", len(group), f"{rms:.3f}", f"{stated:.3f}")
-        cells += (f"{covered:.2f}", warned, wanted, times, f"{seconds:.0f}")
+        cells = (key[0], key[1], f"{int(key[2]):,}", f"{used:,.0f}", len(group), f"{off.mean():+.4f}")
+        cells += (f"{rms:.4f}", f"{stated:.4f}", *covered, warned, wanted, times, f"{seconds:.0f}")
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines) + "\n"
 
@@ -227,35 +247,25 @@ def main() -> None:
     parser.add_argument("--methods", default="kmc,bridge,dynesty", help=f"of {', '.join(METHODS)}")
     parser.add_argument("--budgets", default="5000")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--max-time", type=float, default=np.inf, help="seconds after which no further cell begins")
+    parser.add_argument("--results", type=Path, default=RESULTS / "evidence.csv", help="CSV; the table is beside it")
     options = parser.parse_args()
-    began, path = time.perf_counter(), RESULTS / "evidence.csv"
-    rows = list(csv.DictReader(path.open())) if path.exists() else []
-    done = {tuple(row[name] for name in COLUMNS[:4]) for row in rows}
+    done = {tuple(row[name] for name in COLUMNS[:4]) for row in read_rows(options.results)}
     cells = [
         (name, method, 0 if method == "pocomc" else budget, seed)
-        for seed in range(1, options.seeds + 1)
+        for seed in range(options.first_seed, options.first_seed + options.seeds)
         for budget in map(int, options.budgets.split(","))
         for name in options.targets.split(",")
         for method in options.methods.split(",")
     ]
-    for name, method, budget, seed in dict.fromkeys(cells):
-        if (name, method, str(budget), str(seed)) in done or time.perf_counter() - began > options.max_time:
-            continue
-        start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            log_z, se, used, said = METHODS[method](problem(name), budget, seed)
-        error, seconds = log_z - exact(name), time.perf_counter() - start
-        new = not path.exists()
-        with path.open("a", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerows([COLUMNS] * new)
-            writer.writerow((name, method, budget, seed, used, f"{error:.5f}", f"{se:.5f}", f"{seconds:.1f}", said))
-        print(name, method, budget, seed, f"{error:+.3f} ± {se:.3f}, {used} evaluations", flush=True)
-    rows = sorted(csv.DictReader(path.open()), key=lambda row: (row["target"], int(row["budget"]), row["method"]))
-    (RESULTS / "evidence.md").write_text(table(rows))
-    print(table(rows))
+    missing = [one for one in dict.fromkeys(cells) if tuple(map(str, one)) not in done]
+    failures = run_cells(cell, missing, options.jobs, partial(finish, options.results), max_time=options.max_time)
+    rows = sorted(read_rows(options.results), key=lambda row: (row["target"], int(row["budget"]), row["method"]))
+    options.results.with_suffix(".md").write_text(table(rows))
+    print("", table(rows), *failures, sep="\n")
+    sys.exit(bool(failures))
 
 
 if __name__ == "__main__":

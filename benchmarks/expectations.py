@@ -12,13 +12,15 @@ and the corrected ones; "least gain" is the smallest ratio of their stated squar
 from __future__ import annotations
 
 import argparse
-import csv
 import json
+import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from csv_rows import append_row, read_rows, run_cells
 from targets import REFERENCES, TAILS, problem
 
 import kmc
@@ -38,6 +40,7 @@ COLUMNS = (
 
 def cell(name: str, budget: int, seed: int, surrogate_draws: int) -> dict:
     """One run and its expectations."""
+    warnings.simplefilter("ignore", kmc.KmcWarning)
     target = problem(name)
     began = time.perf_counter()
     idata = kmc.sample(
@@ -75,6 +78,12 @@ def cell(name: str, budget: int, seed: int, surrogate_draws: int) -> dict:
         row[f"ess_{kind}"] = round(float(np.median(found[f"equivalent_ess{suffix}"])))
         row[f"z_{kind}"] = " ".join(f"{z:.2f}" for z in (error / stated).ravel())
     return row
+
+
+def finish(path: Path, row: dict) -> str:
+    """Append a row to the CSV, and describe it."""
+    append_row(path, COLUMNS, row)
+    return " ".join(f"{key}={row[key]}" for key in COLUMNS[7:])
 
 
 def table(rows: list[dict]) -> str:
@@ -116,31 +125,27 @@ def main() -> None:
     parser.add_argument("--targets", default=",".join(TARGETS))
     parser.add_argument("--budgets", default="3000")
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--surrogate-draws", type=int, default=50_000)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--max-time", type=float, default=np.inf, help="seconds after which no further cell begins")
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS / "expectations.csv", help="CSV; the table is beside it"
+    )
     options = parser.parse_args()
-    began = time.perf_counter()
-    path = RESULTS / "expectations.csv"
-    rows = list(csv.DictReader(path.open())) if path.exists() else []
-    done = {(row["target"], int(row["budget"]), int(row["seed"])) for row in rows}
-    for seed in range(1, options.seeds + 1):
-        for budget in map(int, options.budgets.split(",")):
-            for name in options.targets.split(","):
-                if (name, budget, seed) in done or time.perf_counter() - began > options.max_time:
-                    continue
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", kmc.KmcWarning)
-                    row = cell(name, budget, seed, options.surrogate_draws)
-                new = not path.exists()
-                with path.open("a", newline="") as file:
-                    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                    if new:
-                        writer.writeheader()
-                    writer.writerow(row)
-                print(name, budget, seed, *(f"{key}={row[key]}" for key in COLUMNS[7:]), flush=True)
-    rows = sorted(csv.DictReader(path.open()), key=lambda row: (int(row["budget"]), row["target"]))
-    (RESULTS / "expectations.md").write_text(table(rows))
-    print(table(rows))
+    done = {(row["target"], int(row["budget"]), int(row["seed"])) for row in read_rows(options.results)}
+    cells = [
+        (name, budget, seed)
+        for seed in range(options.first_seed, options.first_seed + options.seeds)
+        for budget in map(int, options.budgets.split(","))
+        for name in options.targets.split(",")
+    ]
+    missing = [(*one, options.surrogate_draws) for one in cells if one not in done]
+    failures = run_cells(cell, missing, options.jobs, partial(finish, options.results), max_time=options.max_time)
+    rows = sorted(read_rows(options.results), key=lambda row: (int(row["budget"]), row["target"]))
+    options.results.with_suffix(".md").write_text(table(rows))
+    print("", table(rows), *failures, sep="\n")
+    sys.exit(bool(failures))
 
 
 if __name__ == "__main__":

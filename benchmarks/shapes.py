@@ -18,17 +18,16 @@ import csv
 import itertools
 import json
 import math
-import os
 import sys
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import arviz as az
 import numpy as np
+from csv_rows import append_row, run_cells
 from peers import METHODS, Counted
 from shape_peers import WITH_PRIOR
 from shape_targets import FAMILIES, NAMES, SHAPES, STARTS, Shape, shape
@@ -225,28 +224,10 @@ def _rounded(value):
     return int(value) if isinstance(value, np.integer) else value
 
 
-def run_cells(cells, jobs: int, path: Path) -> list[str]:
-    """Run them in this number of processes, append each row to the CSV, and return failures."""
-    os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")})  # for the processes
-    failures = []
-    new = not path.exists()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool, path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        if new:
-            writer.writeheader()
-        futures = {pool.submit(run_cell, *cell): cell for cell in cells}
-        for i, future in enumerate(as_completed(futures), 1):
-            cell = " ".join(map(str, futures[future]))
-            if error := future.exception():
-                failures.append(f"{cell}: {error!r}")
-                print(f"[{i}/{len(cells)}] {cell}: {error!r}", flush=True)
-                continue
-            row = future.result()
-            writer.writerow(row)
-            file.flush()
-            print(f"[{i}/{len(cells)}] {cell}: {describe(row)}", flush=True)
-    return failures
+def finish(path: Path, row: dict) -> str:
+    """Append a row to the CSV, and describe it."""
+    append_row(path, COLUMNS, row, line_end="\r\n")
+    return describe(row)
 
 
 def describe(row: dict) -> str:
@@ -367,7 +348,7 @@ def main() -> None:
     ]
     known = {tuple(row[name] for name in KEY) for row in read(options.results)}
     missing = [] if options.report else [cell for cell in cells if options.rerun or cell not in known]
-    failures = run_cells(missing, options.jobs, options.results) if missing else []
+    failures = run_cells(run_cell, missing, options.jobs, partial(finish, options.results))
     rows = [row for row in read(options.results) if row["label"] == options.label]
     if not options.report:
         rows = [row for row in rows if tuple(row[name] for name in KEY) in set(cells)]

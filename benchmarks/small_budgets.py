@@ -13,14 +13,16 @@ are off by more than .3 in ``worst`` without one.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
+import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from csv_rows import append_row, read_rows, run_cells
 from targets import Problem, problem
 
 import kmc
@@ -104,6 +106,23 @@ def _plain(idata):
     return Found(x.mean(axis=0), x.std(axis=0), int(idata.attrs["n_evaluations"]), said, draws=len(x))
 
 
+def cell(name: str, method: str, budget: int, seed: int) -> list[dict]:
+    """The rows of a run."""
+    start, target = time.perf_counter(), problem(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = RUNNERS[method](target, budget, seed)
+    seconds = time.perf_counter() - start
+    return [row_of(target, own, budget, seed, one, seconds) for own, one in found.items()]
+
+
+def finish(path: Path, rows: list[dict]) -> str:
+    """Append rows to the CSV, and describe them."""
+    for row in rows:
+        append_row(path, COLUMNS, row)
+    return "; ".join(" ".join(map(str, row.values())) for row in rows)
+
+
 def row_of(target: Problem, method: str, budget: int, seed: int, found: Found, seconds: float) -> dict:
     """Errors, in true sds."""
     off = (found.mean - target.truth.mean) / target.truth.sd
@@ -148,37 +167,27 @@ def main() -> None:
     parser.add_argument("--methods", default="kmc,adaptive-metropolis", help=f"of {', '.join(METHODS)}")
     parser.add_argument("--budgets", default="200,500,1000")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--max-time", type=float, default=np.inf, help="seconds after which no further cell begins")
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS / "small_budgets.csv", help="CSV; the table is beside it"
+    )
     options = parser.parse_args()
-    began, path = time.perf_counter(), RESULTS / "small_budgets.csv"
-    rows = list(csv.DictReader(path.open())) if path.exists() else []
-    done = {(row["target"], row["method"], int(row["budget"]), int(row["seed"])) for row in rows}
+    done = {(row["target"], row["method"], int(row["budget"]), int(row["seed"])) for row in read_rows(options.results)}
     cells = [
         (name, method, budget, seed)
-        for seed in range(1, options.seeds + 1)
+        for seed in range(options.first_seed, options.first_seed + options.seeds)
         for budget in map(int, options.budgets.split(","))
         for name in options.targets.split(",")
         for method in options.methods.split(",")
     ]
-    for name, method, budget, seed in cells:
-        if (name, method, budget, seed) in done or time.perf_counter() - began > options.max_time:
-            continue
-        start, target = time.perf_counter(), problem(name)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = RUNNERS[method](target, budget, seed)
-        seconds, new = time.perf_counter() - start, not path.exists()
-        with path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            if new:
-                writer.writeheader()
-            for own, one in found.items():
-                row = row_of(target, own, budget, seed, one, seconds)
-                writer.writerow(row)
-                print(*row.values(), flush=True)
-    rows = sorted(csv.DictReader(path.open()), key=lambda row: (int(row["budget"]), row["target"], row["method"]))
-    (RESULTS / "small_budgets.md").write_text(table(rows))
-    print(table(rows))
+    missing = [one for one in cells if one not in done]
+    failures = run_cells(cell, missing, options.jobs, partial(finish, options.results), max_time=options.max_time)
+    rows = sorted(read_rows(options.results), key=lambda row: (int(row["budget"]), row["target"], row["method"]))
+    options.results.with_suffix(".md").write_text(table(rows))
+    print("", table(rows), *failures, sep="\n")
+    sys.exit(bool(failures))
 
 
 if __name__ == "__main__":

@@ -17,16 +17,15 @@ import csv
 import itertools
 import json
 import math
-import os
 import sys
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from csv_rows import append_row, run_cells
 from metrics import BIAS_TOLERANCE, WIDTH_TOLERANCE, quality, wrong
 from sampling import version, write_between
 from targets import NOISY, TARGETS, problem
@@ -126,27 +125,10 @@ def _number(text: str):
     return text
 
 
-def run_cells(cells, jobs: int, path: Path) -> list[str]:
-    """Run them in this number of processes, append each row to the CSV, and return failures."""
-    os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")})  # of the processes
-    failures = []
-    new = not path.exists()
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool, path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        if new:
-            writer.writeheader()
-        futures = {pool.submit(run_cell, *cell): cell for cell in cells}
-        for i, future in enumerate(as_completed(futures), 1):
-            cell = " ".join(map(str, futures[future]))
-            if error := future.exception():
-                failures.append(f"{cell}: {error!r}")
-                continue
-            row = future.result()
-            writer.writerow(row)
-            file.flush()
-            said = ", ".join(fired(row)) or "no warning"
-            print(f"[{i}/{len(cells)}] {cell}: {state(row)}, {said}, {row['seconds']:.1f} s", flush=True)
-    return failures
+def finish(path: Path, row: dict) -> str:
+    """Append a row to the CSV, and describe it."""
+    append_row(path, COLUMNS, row, digits=5, line_end="\r\n")
+    return f"{state(row)}, {', '.join(fired(row)) or 'no warning'}, {row['seconds']:.1f} s"
 
 
 # Evaluation of the rows
@@ -241,7 +223,7 @@ def main() -> None:
     cells.sort(key=lambda cell: cell[-1])  # a seed of every target, then the next
     known = {tuple(row[name] for name in KEY) for row in read(options.results)}
     missing = [] if options.tables else [cell for cell in cells if options.rerun or cell not in known]
-    failures = run_cells(missing, options.jobs, options.results) if missing else []
+    failures = run_cells(run_cell, missing, options.jobs, partial(finish, options.results))
     latest = {tuple(row[name] for name in KEY): row for row in read(options.results)}  # the last one wins
     rows = list(latest.values()) if options.tables else [latest[cell] for cell in cells if cell in latest]
     if rows:
