@@ -9,7 +9,7 @@ arrays in the main memory are converted to NumPy's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -35,6 +35,14 @@ class Home:
             return "float64"
         known = self.xp.__array_namespace_info__().dtypes(device=self.device, kind="real floating")
         return "float64" if "float64" in known else "float32"
+
+    def full_products(self) -> AbstractContextManager[Any]:
+        """A context in which matrix products keep all digits of their type; JAX rounds to TF32 on a GPU."""
+        if "jax" not in self.xp.__name__:
+            return nullcontext()
+        import jax
+
+        return jax.default_matmul_precision("highest")
 
     def put(self, a: Any, dtype: str | None = None) -> Any:
         """An array of this library, on this device."""

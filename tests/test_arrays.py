@@ -1,6 +1,9 @@
 """Samples in arrays of other libraries: the same results as NumPy's, to rounding."""
 
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,13 +21,26 @@ CENTERS = X[::150]
 WEIGHTS = np.random.default_rng(1).random(len(X))
 
 
-@pytest.fixture(params=["torch", "array_api_strict", "jax.numpy"])
+class Library(NamedTuple):
+    """A library of arrays, and its function that makes them on the device of a test."""
+
+    name: str
+    asarray: Callable[[np.ndarray], Any]
+
+
+@pytest.fixture(params=["torch", "array_api_strict", "jax.numpy", "torch on a GPU", "cupy"])
 def library(request):
+    """CuPy's and JAX's arrays are on the GPU if there is one."""
     pytest.importorskip("array_api_compat")
-    found = pytest.importorskip(request.param)
-    if request.param == "jax.numpy":
+    name, _, device = request.param.partition(" on a ")
+    found = pytest.importorskip(name)
+    if name == "jax.numpy":
         wide_jax(request, True)
-    return found
+    if name == "cupy" and not found.is_available():
+        pytest.skip("CuPy sees no GPU")
+    if device and not found.cuda.is_available():
+        pytest.skip("PyTorch sees no GPU")
+    return Library(name, partial(found.asarray, device="cuda") if device else found.asarray)
 
 
 def wide_jax(request, on):
@@ -117,7 +133,7 @@ def test_dense_problems_are_solved_where_the_samples_live(library, monkeypatch):
     TransitionOperator(n_components=2, bandwidth=1.5, regularization=1e-4, n_basis=30, random_state=0).fit(
         [library.asarray(X[:500])]
     )
-    assert any(library.__name__ in name and len(shape) == 2 and shape[0] == shape[1] for name, shape in solved)
+    assert any(library.name in name and len(shape) == 2 and shape[0] == shape[1] for name, shape in solved)
     assert arrays.solvers() is None  # not beyond the fit
 
 

@@ -205,7 +205,8 @@ class _Accumulator:
         home = self._home(part.x)
         basis = None if home is None else self._basis_at(home)
         if home is not None and basis is not None:
-            self._add_elsewhere(basis, home, part)
+            with home.full_products():
+                self._add_elsewhere(basis, home, part)
         else:
             self._add(part._replace(x=to_numpy(part.x).astype(float, copy=False)))
 
