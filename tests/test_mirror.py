@@ -41,8 +41,8 @@ HELPERS = {
     "scores": "base sums",
     "spectral": "eigenfunctions embedding generator_selection judgment neighbors neural_training operators reach "
     "sections transition_modes trial",
-    "surrogates": "density depth in_coordinates surrogate term_pursuit term_regression term_search terms_jit_state "
-    "wall_jit_state whitening",
+    "surrogates": "density depth in_coordinates scale_group surrogate term_groups term_pursuit term_regression "
+    "term_search terms_jit_state wall_jit_state whitening",
     "targets": "dimensions distributions html returned",
 }
 """By folder, modules without a test of their name: they are tested through those that use them."""

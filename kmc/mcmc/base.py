@@ -25,6 +25,7 @@ MOVES = (
     "langevin",
     "hmc",
     "nuts",
+    "scaling",
 )
 """Names of the kinds of move; a draw's ``move`` statistic is an index into this tuple."""
 

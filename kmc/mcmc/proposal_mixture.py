@@ -12,6 +12,7 @@ from kmc.mcmc.base import MOVES
 from kmc.mcmc.inner_chains import InnerChainKinds, draw_kinds, inner_chains
 from kmc.mcmc.many_chains import FEW_CHAINS
 from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.scale_moves import SCALING_PROBABILITY, scaled
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
 from kmc.surrogates.fit import Surrogate
@@ -55,10 +56,20 @@ class ProposalMixture(NamedTuple):
 
     def propose(self, rng: np.random.Generator, x: np.ndarray, tempering: Tempering = COLD) -> Proposal:
         """A proposal from x (d,); the kind of move does not depend on x."""
+        move = self._scaling(rng, x)
+        if move is not None:
+            return move
         if self.surrogate is None or rng.random() < self.archive_probability:
             return archive_move(rng, x, self.archive, scale=self.archive_scale)
         kind = inner_chain_kind(self, rng, len(x), tempering=tempering)
         return self._surrogate_move(rng, x, kind)
+
+    def _scaling(self, rng: np.random.Generator, x: np.ndarray) -> Proposal | None:
+        """A move of a scale and its group from x (d,), or None if it is the turn of another move."""
+        groups = self.surrogate.scale_groups if self.surrogate is not None else ()
+        if not groups or not rng.random() < SCALING_PROBABILITY:
+            return None
+        return scaled(rng, x, groups, archive=self.archive)
 
     def propose_each(
         self, rngs: Sequence[np.random.Generator], x: np.ndarray, temperings: Sequence[Tempering]
@@ -67,6 +78,16 @@ class ProposalMixture(NamedTuple):
         walkers = list(zip(rngs, x, temperings, strict=True))
         if self.surrogate is None or len(x) <= FEW_CHAINS:
             return [self.propose(*walker) for walker in walkers]
+        moves: list[Proposal | None] = [self._scaling(rng, start) for rng, start, _ in walkers]
+        rows = [i for i, move in enumerate(moves) if move is None]
+        others = self._unscaled_each([rngs[i] for i in rows], x[rows], [temperings[i] for i in rows])
+        for i, move in zip(rows, others, strict=True):
+            moves[i] = move
+        return [move for move in moves if move is not None]
+
+    def _unscaled_each(
+        self, rngs: Sequence[np.random.Generator], x: np.ndarray, temperings: Sequence[Tempering]
+    ) -> list[Proposal]:
         kinds = draw_kinds(
             rngs,
             archive=self.archive_probability,

@@ -570,7 +570,7 @@ def _found_terms(data: Data, whitening: Whitening, task: _Task) -> TermExpansion
     rng = np.random.default_rng(n)  # its own, so that a search that finds nothing changes no draw
     best = find_factors(v, data.residual, weights, spreads=spreads, center=center, rng=rng)
     matrix, shift = whitening.inverse / spreads[:, None], (center - whitening.origin) / spreads
-    terms = Terms(best.factors, best.drivers, best.rates, matrix, shift, best.ties)
+    terms = Terms(best.factors, best.drivers, best.rates, matrix, shift, best.ties, best.groups)
     found = fit_terms(data, terms, n_searched=len(task.x))
     return found._replace(loo_sd=max(found.loo_sd, best.error))
 

@@ -13,6 +13,7 @@ from kmc.surrogates import jit_state
 from kmc.surrogates.expansion import Expansion
 from kmc.surrogates.in_coordinates import InCoordinates
 from kmc.surrogates.noise import beyond_noise
+from kmc.surrogates.scale_group import ScaleGroup
 from kmc.surrogates.terms import TermExpansion
 from kmc.surrogates.transport import Identity, Transport
 from kmc.surrogates.trend import Trend
@@ -67,6 +68,14 @@ class Surrogate(InCoordinates):
     def error_sd(self) -> float:
         """``loo_sd`` without the noise or roughness of the values."""
         return beyond_noise(self.loo_sd, self.noise_sd)
+
+    @property
+    def scale_groups(self) -> tuple[ScaleGroup, ...]:
+        """Groups of parameters with a common scale that were found, in the user's coordinates."""
+        expansion = self.expansion
+        if not isinstance(expansion, TermExpansion) or not isinstance(self.transport, Identity):
+            return ()
+        return expansion.terms.groups
 
     @cached_property
     def metric_spread(self) -> float:

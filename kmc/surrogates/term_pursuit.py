@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kmc.surrogates.scale_group import ScaleGroup
 from kmc.surrogates.term_regression import Regression
 from kmc.surrogates.terms import extended, products
 from kmc.surrogates.terms_jit_state import MOST_FACTORS
@@ -35,6 +36,7 @@ class Found(NamedTuple):
     rates: np.ndarray  # (e,)
     error: float  # of held-out values, in nats
     ties: np.ndarray | None = None  # (s, q), if terms share coefficients
+    groups: tuple[ScaleGroup, ...] = ()  # those of the terms that do
 
 
 def pursued(
@@ -86,6 +88,12 @@ def with_exponentials(dim: int, powers: dict[int, int]) -> Iterator[Factors]:
             if i != driver:
                 yield padded((e, i, i))
                 yield padded((e, i))
+
+
+def alone(dim: int, powers: dict[int, int]) -> Iterator[Factors]:
+    """Exponentials of one coordinate."""
+    del dim
+    yield from (padded((e,)) for e in powers)
 
 
 def pairs(dim: int, powers: dict[int, int]) -> Iterator[Factors]:

@@ -14,11 +14,12 @@ import numpy as np
 from kmc.linalg import ridge_path
 from kmc.surrogates.expansion import REGULARIZATIONS, Data, largest_regularization
 from kmc.surrogates.metric import metric_of_gradients
+from kmc.surrogates.scale_group import ScaleGroup
 from kmc.surrogates.terms_jit_state import LARGEST, TermsState, gradients_of_terms
 from kmc.surrogates.whitening import Whitening
 from kmc.surrogates.wide_trend import is_wide
 
-_TRIMMED = 0.01  # of the values, in many dimensions: exponentials of a few far points have all the leverage
+_TRIMMED = 0.01  # of the values, in many dimensions and with groups: exponentials of a few far points have all leverage
 
 
 class Terms(NamedTuple):
@@ -33,6 +34,7 @@ class Terms(NamedTuple):
     matrix: np.ndarray  # (d, d)
     shift: np.ndarray  # (d,)
     ties: np.ndarray | None = None  # (s, q): the terms' coefficients are ties @ β; None: each has its own
+    groups: tuple[ScaleGroup, ...] = ()  # in the coordinates of the user or of a transport
 
     def coordinates(self, z: np.ndarray) -> np.ndarray:
         """v at the rows of z (n, d)."""
@@ -123,7 +125,9 @@ def fit_terms(data: Data, terms: Terms, *, n_searched: int) -> TermExpansion:
     weighted = weights[:, None] * design
     path = ridge_path(weighted.T @ design, weighted.T @ (y - value_mean))
     residuals = path.leave_one_out(design, y - value_mean, weights, REGULARIZATIONS)
-    errors = _errors(residuals, weights, trimmed=_TRIMMED if is_wide(data.z.shape[1]) else 0.0)
+    errors = _errors(
+        residuals, weights, trimmed=_TRIMMED if is_wide(data.z.shape[1]) or terms.ties is not None else 0.0
+    )
     chosen = largest_regularization(errors, float(np.sqrt(weights @ (y - value_mean) ** 2)))
     coefficients = path.coefficients(float(REGULARIZATIONS[chosen])) / spread
     found = TermExpansion(

@@ -12,6 +12,7 @@ from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.surrogates.fit import FitOptions, fit_surrogate
+from kmc.surrogates.scale_group import ScaleGroup
 from kmc.surrogates.transport import Funnel
 
 N, D = 40, 3
@@ -55,18 +56,25 @@ def test_any_number_of_threads_gives_the_chains_of_one_after_the_other(monkeypat
         assert together[i].random() == rng.random()  # the generators are left where they would be
 
 
-@pytest.mark.parametrize("funnel", [False, True])
-def test_proposals_together_are_those_of_each(surrogate, funnel):
-    if funnel:
+@pytest.mark.parametrize("coordinates", ["plain", "funnel", "group"])
+def test_proposals_together_are_those_of_each(surrogate, monkeypatch, coordinates):
+    moves = {"surrogate", "tempered-surrogate", "snooker"}
+    if coordinates == "group":
+        groups = (ScaleGroup(0, 1.0, 1, np.array([2])),)
+        monkeypatch.setattr(type(surrogate), "scale_groups", property(lambda self: groups))
+        moves |= {"scaling"}
+    if coordinates == "funnel":
         slopes = np.array([0.0, 0.5, -0.5])
         surrogate = replace(surrogate, transport=Funnel(driver=0, origin=0.1, centers=np.zeros(D), slopes=slopes))
     plan, temperings = mixture(surrogate), [COLD if i % 3 else Tempering(1.0, 0.5, 8.0) for i in range(N)]
     together, alone = rngs(), rngs()
-    for x in (starts(), starts()[::-1]):
+    seen = set()
+    for x in (starts(), starts()[::-1], 2 * starts()):
         found = plan.propose_each(together, x, temperings)
         expected = [plan.propose(*walker) for walker in zip(alone, x, temperings, strict=True)]
-        assert {MOVES[proposal.move] for proposal in expected} >= {"surrogate", "tempered-surrogate", "snooker"}
+        seen |= {MOVES[proposal.move] for proposal in expected}
         assert len(found) == N
         for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_array_equal(ours.position, theirs.position)
             np.testing.assert_equal(ours[1:], theirs[1:])
+    assert seen >= moves

@@ -3,6 +3,7 @@ import pytest
 
 from kmc.surrogates import FitOptions, fit, fit_surrogate, jit_state, term_search
 from kmc.surrogates.expansion import Data
+from kmc.surrogates.scale_group import ScaleGroup
 from kmc.surrogates.term_pursuit import quadratic_factors
 from kmc.surrogates.term_search import find_factors
 from kmc.surrogates.terms import TermExpansion, Terms, extended, fit_terms, products
@@ -112,11 +113,33 @@ def test_a_group_is_found(rng):
     new = history(rng, 200)
     quadratic = fit_terms(
         Data(x, group(x), np.full(len(x), 1 / len(x)), x[:10], 0.0, x[:1], x[:1]),
-        expansion.terms._replace(factors=np.array(quadratic_factors(x.shape[1]))),
+        expansion.terms._replace(factors=np.array(quadratic_factors(x.shape[1])), ties=None),
         n_searched=len(x),
     )
     errors = [np.median(np.abs(e.values(new) - group(new))) for e in (expansion, quadratic)]
     assert errors[0] < 0.02 and errors[1] > 1.0
+
+
+def test_the_group_of_a_scale_is_known(rng):
+    """The driver is the log-sd t (slope 1), around m; with the log-precision -2 t (slope -1/2), too."""
+    x = history(rng, 400)
+    for factor in (1.0, -2.0):
+        scaled = x * np.where(np.arange(x.shape[1]) == 1, factor, 1.0)
+        found, expansion = found_terms(scaled, group(x), rng)
+        (one,) = found.groups
+        assert (one.driver, one.center, one.members.tolist()) == (1, 0, list(range(2, MEMBERS + 2)))
+        assert one.slope == pytest.approx(1.0 / factor)
+        np.testing.assert_array_equal(expansion.terms.ties, found.ties)
+
+
+def test_a_group_is_right_far_from_the_values(rng):
+    """At scales that are smaller than all among the values, which separate terms miss by 20 nats."""
+    x = history(rng, 400)
+    _, expansion = found_terms(x, group(x), rng)
+    deep = x[np.argsort(x[:, 1])[:10]]
+    deep = np.array([ScaleGroup(1, 1.0, 0, np.arange(2, MEMBERS + 2)).scaled(row, -1.5)[0] for row in deep])
+    assert deep[:, 1].max() < x[:, 1].min()
+    assert np.sqrt(np.mean((expansion.values(deep) - group(deep)) ** 2)) < 1.0
 
 
 def test_polynomials_are_found(rng):
@@ -132,7 +155,7 @@ def test_polynomials_are_found(rng):
 def test_blocks_that_the_values_do_not_determine_are_left_out(rng, monkeypatch):
     """Ten coordinates: 81 values are not held out, and a pair of powers times quadratics has 110 columns."""
     monkeypatch.setattr(term_search, "POWERS", ((-1.0, -2.0),))
-    monkeypatch.setattr(term_search, "_WORTH_BLOCK", 1e9)
+    monkeypatch.setattr(term_search, "WORTH_BLOCK", 1e9)
     v = rng.standard_normal((101, 10))
     y = -0.5 * np.exp(-2 * v[:, 0]) * v[:, 1] ** 2
     assert np.isfinite(find_factors(v, y, np.full(101, 1 / 101), spreads=np.ones(10), rng=rng).error)
