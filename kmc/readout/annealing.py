@@ -1,12 +1,18 @@
 """The mass of a surrogate by annealing between it and a Student-t density, in both directions.
 
 Particles follow the path log π_b = (1 - b) log q + b log s (Neal 2001, "Annealed importance sampling", Statistics and
-Computing 11), where q is a Student-t density with the moments of draws from s. Temperatures are chosen so that
-neighbors overlap, and each ratio of neighboring masses is estimated as by Bennett (1976, Journal of Computational
-Physics 22), from particles of both, with the control variates of :mod:`kmc.readout.stein` for the gradient of π_b. On
-the way down they begin as draws from s, and on the way up as draws from q. Particles that go down know only the modes
-of s that contain draws; particles that go up find all modes that are wide enough. So the two estimates differ if s has
-a mode without draws.
+Computing 11), where q is a Student-t density with the moments of draws from s. The first temperature is reached by
+importance sampling from many draws of q, which cost an evaluation of s each: so its particles have the tails of q,
+which moves alone would miss. Temperatures are chosen on the way up, where weights are bounded as q has heavy tails,
+so that neighbors overlap. Each ratio of neighboring masses is estimated as by Bennett (1976, Journal of Computational
+Physics 22), from particles of both, with the control variates of :mod:`kmc.readout.stein` for the gradient of π_b.
+
+On the way down particles begin as draws from s, and on the way up as weighted draws from q. Moves are Hamiltonian
+trajectories, and on the way up jumps to weighted draws from q. Particles that go down know only the modes of s that
+contain draws; particles that go up find all modes that are wide enough. So the two estimates differ if s has a mode
+without draws. Otherwise the estimate is that on the way up: particles that go down are late in filling the tails.
+
+Far from all of its draws s counts as zero: no proposal of a run comes there, and a surrogate can be anything.
 """
 
 from __future__ import annotations
@@ -29,19 +35,26 @@ from kmc.surrogates.wide_trend import terms_of
 
 ISLANDS = 32  # independent groups of particles, whose spread is the stated error
 _DOF = 6.0
+_FARTHEST = 1.5  # radius beyond which s counts as zero, relative to that of the farthest draw
+_ZERO = -1e9  # log of s there, relative to q
 _OVERLAP = 0.8  # effective fraction of the particles after one step
-_MOVES = 3  # trajectories per temperature
+_UP, _DOWN = (3, 8), (6, 0)  # trajectories per temperature, and jumps after each of them
+_POOL, _MOST_NUMBERS = 2**18, 2**23  # draws from q; fewer, if these would be more numbers
+_FIRST_OVERLAP, _MOST_FIRST = 0.5, 0.5  # effective fraction of these at the first temperature, and the highest one
+_KEPT = 4  # of these are for each weighted one, that particles jump to
+_PILOT = 8192  # further ones, for the coefficients of control variates
 _LENGTH = 1.6  # length of a trajectory, in units of the longest scale
 _MOST_STEPS = 200
 
 
 class Base(NamedTuple):
-    """log q(z) = constant - (dof + d)/2 log(1 + |root (z - mean)|² / dof)."""
+    """log q(z) = constant - (dof + d)/2 log(1 + |root (z - mean)|² / dof); where it is below ``least``, s is zero."""
 
     mean: np.ndarray
     root: np.ndarray  # (d, d)
     dof: float
     constant: float
+    least: float
 
     @classmethod
     def of(cls, z: np.ndarray) -> Base:
@@ -51,7 +64,10 @@ class Base(NamedTuple):
         factor = np.linalg.cholesky(covariance)
         root = linalg.solve_triangular(factor, np.eye(d), lower=True)
         constant = gammaln(0.5 * (_DOF + d)) - gammaln(0.5 * _DOF) - 0.5 * d * np.log(_DOF * np.pi)
-        return cls(z.mean(axis=0), root, _DOF, float(constant + np.log(np.diag(root)).sum()))
+        constant = float(constant + np.log(np.diag(root)).sum())
+        farthest = np.max(np.sum(((z - z.mean(axis=0)) @ root.T) ** 2, axis=1))
+        least = constant - 0.5 * (_DOF + d) * np.log1p(_FARTHEST**2 * farthest / _DOF)
+        return cls(z.mean(axis=0), root, _DOF, constant, float(least))
 
     def draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Draws (n, d)."""
@@ -89,19 +105,20 @@ class Mass(NamedTuple):
 
     @property
     def log_mass(self) -> float:
-        """Both combined if they agree, otherwise that of the modes that contain draws."""
-        if abs(self.gap) > GAP:
-            return self.down
-        weights = np.array([self.down_se, self.up_se]) ** -2.0 if min(self.down_se, self.up_se) > 0 else np.ones(2)
-        return float(np.average([self.down, self.up], weights=weights))
+        """That on the way up if they agree, otherwise that of the modes that contain draws."""
+        return self.down if self._disagree else self.up
 
     @property
     def se(self) -> float:
         """Of ``log_mass``; a difference of the two that is small, but not by chance, counts as an error."""
-        if abs(self.gap) > GAP or min(self.down_se, self.up_se) == 0:
-            return float(np.hypot(self.down_se, 0.5 * min(abs(self.up - self.down), LEAST_GAP)))
-        ses = np.array([self.down_se, self.up_se])  # not independent: both ways have the same draws of the Student-t
-        return float(np.average(ses, weights=ses**-2.0))
+        own = self.down_se if self._disagree else self.up_se
+        if abs(self.gap) > GAP:
+            return float(np.hypot(own, 0.5 * min(abs(self.up - self.down), LEAST_GAP)))
+        return own
+
+    @property
+    def _disagree(self) -> bool:
+        return abs(self.gap) > GAP and abs(self.up - self.down) > LEAST_GAP
 
 
 GAP, LEAST_GAP = 4.0, 0.05
@@ -119,26 +136,21 @@ def mass_of(
     size = len(z) // ISLANDS
     z = np.ascontiguousarray(rng.permutation(z)[: size * ISLANDS])
     path = _Path(component, base, step_size, rng, others)
+    pool, first = path.first()
+
+    levels = [pool.some(len(z), rng)]
+    while levels[-1].beta < 1.0:
+        levels.append(path.next(levels[-1], _next(levels[-1].log_ratios, levels[-1].beta, _OVERLAP), _UP, pool))
+    particles, betas = levels[-1].particles, [level.beta for level in levels]
+    up_path = path.log_masses(levels[::-1]) + first
 
     levels = [path.level(z, 1.0)]
-    while levels[-1].beta > 0.0:
-        last = levels[-1]
-        beta = _next(last.log_ratios, last.beta)
-        if beta > 0.0:
-            particles = resampled(last.particles, (beta - last.beta) * last.log_ratios, rng)
-            levels.append(path.moved(particles, beta))
-        else:
-            levels.append(path.level(base.draws(rng, len(z)), 0.0))
-    betas = [level.beta for level in levels]
-    down_path = path.log_masses(levels)
-
-    levels = levels[-1:]
-    for beta in betas[-2::-1]:
-        last = levels[-1]
-        particles = resampled(last.particles, (beta - last.beta) * last.log_ratios, rng)
-        levels.append(path.moved(particles, beta))
-    particles = levels[-1].particles
-    up_path = path.log_masses(levels[::-1])
+    for beta in betas[-2:0:-1]:
+        levels.append(path.next(levels[-1], beta, _DOWN, pool))
+    levels.append(pool.some(len(z), rng))
+    down_path = path.log_masses(levels) + first
+    betas.insert(0, 0.0)
+    down_path, up_path = (np.vstack([own, np.zeros((1, ISLANDS))]) for own in (down_path, up_path))
     volume, root = component.log_volume, np.sqrt(ISLANDS)
     down, up = down_path[0], up_path[0]
     return Mass(
@@ -148,7 +160,7 @@ def mass_of(
         up_se=float(np.std(up, ddof=1) / root),
         temperatures=len(betas),
         particles=particles,
-        path=np.array([betas, down_path.mean(axis=1) + volume, up_path.mean(axis=1) + volume])[:, ::-1],
+        path=np.array([betas, down_path.mean(axis=1)[::-1] + volume, up_path.mean(axis=1)[::-1] + volume]),
     )
 
 
@@ -159,6 +171,14 @@ class _Level(NamedTuple):
     particles: np.ndarray  # (n, d)
     log_ratios: np.ndarray  # (n,), log s - log q
 
+    def some(self, n: int, rng: np.random.Generator) -> _Level:
+        """Some of the particles."""
+        chosen = np.sort(rng.choice(len(self.particles), n, replace=False))
+        return _Level(self.beta, np.ascontiguousarray(self.particles[chosen]), self.log_ratios[chosen])
+
+
+_NOWHERE = _Level(0.0, np.zeros((0, 1)), np.zeros(0))
+
 
 class _Path:
     """Moves and values along the path."""
@@ -168,18 +188,51 @@ class _Path:
     ):
         self._state, self._base, self._rng = component.jit_state, base, rng
         self._step_size = step_size
-        self._steps = max(1, int(min(_LENGTH / step_size, _MOST_STEPS)))
         self._others = others if SteinControls.suits(component) else None
 
     def level(self, particles: np.ndarray, beta: float) -> _Level:
         """Particles where they are."""
-        ratios = _move(self._state, self._base, self._rng, particles.copy(), 1.0, 0, 1, 1.0)
+        ratios = _move(self._state, self._base, self._rng, particles, beta, 0, 1, 1.0, 0, _NOWHERE)
         return _Level(beta, particles, ratios)
 
-    def moved(self, particles: np.ndarray, beta: float) -> _Level:
-        """Particles after a few trajectories."""
-        particles = np.ascontiguousarray(particles)
-        ratios = _move(self._state, self._base, self._rng, particles, beta, _MOVES, self._steps, self._step_size)
+    def first(self) -> tuple[_Level, np.ndarray]:
+        """Many particles at the first temperature, and log of the mass there relative to that of q, by each island."""
+        n = min(_POOL, _MOST_NUMBERS // len(self._base.mean)) // ISLANDS * ISLANDS
+        drawn = self.level(self._base.draws(self._rng, n), 0.0)
+        beta = min(_next(drawn.log_ratios, 0.0, _FIRST_OVERLAP), _MOST_FIRST)
+        log_weights = beta * drawn.log_ratios
+        shift = log_weights.max()
+        log_mass = np.log(self._pool_means(drawn.particles, np.exp(log_weights - shift), beta, shift)) + shift
+        kept = resampled(np.arange(n), log_weights, self._rng, size=n // _KEPT)
+        return _Level(beta, np.ascontiguousarray(drawn.particles[kept]), drawn.log_ratios[kept]), log_mass
+
+    def _pool_means(self, z: np.ndarray, weights: np.ndarray, beta: float, shift: float) -> np.ndarray:
+        """Means of weights (n,) at draws from q, by each island, less polynomials whose means under q are zero.
+
+        Their coefficients are from further draws.
+        """
+        by_island = weights.reshape(ISLANDS, -1)
+        plain = by_island.mean(axis=1)
+        pilot = self.level(self._base.draws(self._rng, _PILOT), 0.0)
+        controls = SteinControls(lambda rows: self._slopes(rows, 0.0), pilot.particles, self._rng, most=0)
+        if controls.size > most_controls(_PILOT):
+            return plain
+        values = np.exp(beta * pilot.log_ratios - shift)
+        of_pilot = controls(pilot.particles)
+        coefficients = np.linalg.lstsq(of_pilot - of_pilot.mean(axis=0), values - values.mean(), rcond=1e-6)[0]
+        fitted = np.concatenate([controls(rows) @ coefficients for rows in np.array_split(z, len(z) // _PILOT + 1)])
+        less = by_island - fitted.reshape(ISLANDS, -1)
+        found = less.mean(axis=1)
+        return found if np.all(found > 0.0) and np.var(less) < np.var(by_island) else plain
+
+    def next(self, last: _Level, beta: float, moves: tuple[int, int], pool: _Level) -> _Level:
+        """The particles of a level at a neighboring temperature, after a few moves."""
+        chosen = resampled(np.arange(len(last.particles)), (beta - last.beta) * last.log_ratios, self._rng)
+        particles = np.ascontiguousarray(last.particles[chosen])
+        steps = max(1, int(min(_LENGTH / self._step_size, _MOST_STEPS)))
+        trajectories, jumps = moves
+        given = self._state, self._base, self._rng, particles, beta
+        ratios = _move(*given, trajectories, steps, self._step_size, jumps, pool)
         return _Level(beta, particles, ratios)
 
     def log_masses(self, levels: list[_Level]) -> np.ndarray:
@@ -225,26 +278,29 @@ class _Path:
         return (1.0 - beta) * of_base + (beta * gradients(self._state, z) if beta > 0.0 else 0.0)
 
 
-def _next(log_ratios: np.ndarray, beta: float) -> float:
-    """The next lower temperature: the one with the required effective fraction of particles."""
+def _next(log_ratios: np.ndarray, beta: float, overlap: float) -> float:
+    """The next higher temperature: the one with the required effective fraction of particles."""
 
-    def shortfall(lower):
-        weights = (lower - beta) * log_ratios
+    def shortfall(higher):
+        weights = (higher - beta) * log_ratios
         share = np.exp(2 * logsumexp(weights) - logsumexp(2 * weights)) / len(weights)
-        return share - _OVERLAP
+        return share - overlap
 
-    if shortfall(0.0) >= 0:
-        return 0.0
-    return float(optimize.brentq(shortfall, 0.0, beta, xtol=1e-6))
+    if shortfall(1.0) >= 0:
+        return 1.0
+    return float(optimize.brentq(shortfall, beta, 1.0, xtol=1e-6))
 
 
-def resampled(particles: np.ndarray, log_weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def resampled(
+    particles: np.ndarray, log_weights: np.ndarray, rng: np.random.Generator, *, size: int | None = None
+) -> np.ndarray:
     """Systematic resampling (n, d) in the order of the particles, so that copies stay in the island of their original.
 
     By the weights of all particles: those of small islands, normalized there, lag behind the temperature.
     """
     ends = np.cumsum(np.exp(log_weights - log_weights.max()))
-    at = (rng.random() + np.arange(len(particles))) / len(particles)
+    size = len(particles) if size is None else size
+    at = (rng.random() + np.arange(size)) / size
     return particles[np.minimum(np.searchsorted(ends / ends[-1], at), len(particles) - 1)]
 
 
@@ -262,8 +318,11 @@ def _base_value(base, z, gradient):
 
 
 @numba.njit(cache=True)
-def _move(state, base, rng, particles, beta, n_moves, n_steps, step_size):
-    """Hamiltonian moves of the particles (n, d) in place, on log q + b (log s - log q); returns log s - log q there."""
+def _move(state, base, rng, particles, beta, n_moves, n_steps, step_size, n_jumps, pool):
+    """Moves of the particles (n, d) in place, on log q + b (log s - log q).
+
+    Trajectories, and after each of them jumps to particles of the pool. Returns log s - log q at the particles.
+    """
     n, d = particles.shape
     work = workspace(state)
     gradient, of_base, normal = np.empty(d), np.empty(d), np.empty(d)
@@ -276,7 +335,7 @@ def _move(state, base, rng, particles, beta, n_moves, n_steps, step_size):
         q = _base_value(base, z, of_base)
         force[:] = beta * gradient + (1.0 - beta) * of_base
         now = beta * (smooth + barrier) + (1.0 - beta) * q
-        ratio = smooth + barrier - q
+        ratio = smooth + barrier - q if q >= base.least else _ZERO
         for _ in range(n_moves):
             start_force[:] = force
             z[:] = particles[i]
@@ -299,10 +358,23 @@ def _move(state, base, rng, particles, beta, n_moves, n_steps, step_size):
             end = 0.0
             for k in range(d):
                 end += momentum[k] * momentum[k]
-            if np.log(rng.random()) < then - now + 0.5 * (kinetic - end):
+            if q >= base.least and np.log(rng.random()) < then - now + 0.5 * (kinetic - end):
                 particles[i] = z
                 now, ratio = then, smooth + barrier - q
             else:
                 force[:] = start_force
+            jumped = False
+            for _ in range(n_jumps):
+                j = int(rng.random() * len(pool.log_ratios))
+                if np.log(rng.random()) < (beta - pool.beta) * (pool.log_ratios[j] - ratio):
+                    particles[i] = pool.particles[j]
+                    ratio = pool.log_ratios[j]
+                    jumped = True
+            if jumped:
+                z[:] = particles[i]
+                smooth = value_and_gradient(state, z, gradient, work)
+                q = _base_value(base, z, of_base)
+                force[:] = beta * gradient + (1.0 - beta) * of_base
+                now = beta * ratio + q
         out[i] = ratio
     return out

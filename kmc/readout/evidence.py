@@ -100,10 +100,12 @@ def evidence(
     Notes
     -----
     First the mass of the surrogate s is estimated, by annealing between it and a Student-t density: particles move by
-    Hamiltonian dynamics along a path of tempered densities, down from draws of s and up from the Student-t, at
-    temperatures chosen so that neighbors overlap; each ratio is Bennett's, from both, with control variates. Then the
-    ratio of the target's mass to that of the surrogate is estimated, from each state and its proposal: this is exact
-    for any s, and is compared with Bennett's estimator for states and proposals separately. The standard error is from
+    Hamiltonian dynamics along a path of tempered densities, up from weighted draws of the Student-t and down from draws
+    of s, at temperatures chosen so that neighbors overlap; each ratio is Bennett's, from both neighbors, with control
+    variates. The estimate is that on the way up, and is compared with that on the way down, which knows only the modes
+    that have draws. Beyond one and a half times the distance of the farthest draw s counts as zero. Then the ratio of
+    the target's mass to that of the surrogate is estimated, from each state and its proposal: this is exact for any
+    s, and is compared with Bennett's estimator for states and proposals separately. The standard error is from
     independent groups of particles and the autocorrelated series of the ratio.
 
     The integral is over the parameters; the log-density of a run includes the Jacobians of constrained ones. Whether

@@ -2,9 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import inv
+from scipy.special import logsumexp
+from scipy.stats import multivariate_t
 
 import kmc
-from kmc.readout.annealing import ISLANDS, Mass, mass_of, resampled
+from kmc.readout.annealing import ISLANDS, Base, Mass, mass_of, resampled
+from kmc.readout.evaluated import read
+from kmc.readout.means import chains_of
 from kmc.readout.transitions import bennett
 from kmc.surrogates import Component
 from kmc.surrogates.jit_state import values
@@ -82,9 +87,56 @@ def test_resampling_is_by_the_weights_of_all_islands():
 
 def test_a_small_difference_of_both_directions_is_part_of_the_error():
     mass = Mass(1.0, 1.02, 1e-3, 1e-3, 3, np.empty((0, 2)), np.empty((3, 3)))
-    assert mass.log_mass == 1.0 and mass.se == pytest.approx(0.01, rel=0.01)
+    assert mass.log_mass == 1.02 and mass.se == pytest.approx(0.01, rel=0.01)
     assert mass._replace(up=1.001).se == pytest.approx(1e-3)
-    assert mass._replace(up=5.0).se < 0.03  # a mode without draws, of which there is a warning
+    other = mass._replace(up=5.0)  # a mode without draws, of which there is a warning
+    assert other.log_mass == 1.0 and other.se < 0.03
+
+
+def test_the_tails_at_the_first_temperature(idata):
+    """Particles that only moved there from the bulk missed them, and each estimate was too large."""
+    (replicate,) = read(idata, None, "result").replicates
+    rng = np.random.default_rng(1)
+    (chains,) = chains_of(replicate, rng)
+    z = chains.draws(512)[:, ::4].reshape(-1, 2)
+    others = chains.draws(32).reshape(-1, 2)
+    found = mass_of(chains.component, z, chains.options.step_size, rng, others=others)
+    base, volume = Base.of(z), chains.component.log_volume
+    lines = [
+        np.linspace(-1, 1, 1001) * 12 * width + at for at, width in zip(z.mean(axis=0), z.std(axis=0), strict=True)
+    ]
+    grid = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, 2)
+    cell = np.prod([line[1] - line[0] for line in lines])
+    log_s, log_q = values(chains.component.jit_state, grid), multivariate_t(base.mean, inv(base.root.T @ base.root), 6)
+    log_q = log_q.logpdf(grid)
+    beta, down, up = found.path
+    for k, tolerance in ((1, 0.004), (-1, 0.008)):
+        exact = logsumexp((1 - beta[k]) * log_q + beta[k] * log_s) + np.log(cell) + volume
+        assert abs(up[k] - exact) < tolerance and abs(down[k] - exact) < 2 * tolerance
+    assert abs(found.log_mass - exact) < 4 * found.se < 0.02
+
+
+def with_another_mode(at, height):
+    return state([height], center=[[at], [0.0]])
+
+
+def from_the_first(n, rng):
+    return np.ascontiguousarray(rng.standard_normal((n, 2)))
+
+
+def test_what_is_far_from_all_draws_does_not_count():
+    """A surrogate can be anything there, and no proposal of a run comes there."""
+    rng = np.random.default_rng(1)
+    far = Component(IDENTITY, Whitening.of(np.zeros(2), np.eye(2)), with_another_mode(8.0, 60.0))
+    found = mass_of(far, from_the_first(4096, rng), 0.3, rng, others=from_the_first(500, rng))
+    assert abs(found.log_mass - np.log(2 * np.pi)) < max(5 * found.se, 1e-3) < 5e-3
+
+
+def test_a_mode_without_draws_makes_both_directions_differ():
+    rng = np.random.default_rng(1)
+    near = Component(IDENTITY, Whitening.of(np.zeros(2), np.eye(2)), with_another_mode(5.0, 16.0))
+    found = mass_of(near, from_the_first(4096, rng), 0.3, rng)
+    assert abs(found.gap) > 4 and found.up > found.down + 1.0
 
 
 def test_the_evidence(found):

@@ -15,9 +15,9 @@ from kmc.surrogates.wall_jit_state import WalledState
 from kmc.surrogates.whitening import whiten_states
 
 
-def state(coefficients, ceiling=np.inf):
+def state(coefficients, ceiling=np.inf, center=((0.5, -1.0, 1.5), (0.5, 1.0, -1.0))):
     """A Gaussian trend with sd 1 and some sections, in two dimensions."""
-    centers = np.array([[0.5, -1.0, 1.5], [0.5, 1.0, -1.0]])[:, : len(coefficients)]
+    centers = np.array(center)[:, : len(coefficients)]
     trend = (0.0, np.zeros(2), np.eye(2), 0.0, 40.0, 3.0)
     return SurrogateJitState(*trend, np.eye(2), np.zeros(2), centers, np.array(coefficients), 0.7, ceiling, 2.0)
 
