@@ -65,6 +65,8 @@ class AdaptingState:
         self.setup = setup
         self.warming_up = warmup > 0
         self.proposers, self.freeze, self.warmup = list(proposers), freeze, warmup
+        if setup.own_warmup is not None:
+            self.warming_up, self.warmup = True, sys.maxsize
         self._walkers = walkers
         self._sweep = 0
         self._proposals: list[Proposal] = []
@@ -72,8 +74,6 @@ class AdaptingState:
     def propose(self) -> np.ndarray:
         """The proposals that moved."""
         rngs, x = self._walkers.rngs, self._walkers.x
-        for proposer in self.proposers:
-            getattr(proposer, "next_sweep", bool)()  # of mixtures and cycles
         self._proposals = [self._proposer(i).propose(rngs[i], x[i]) for i in range(len(x))]
         return requested(self._proposals, self.setup.dim)
 
@@ -92,10 +92,18 @@ class AdaptingState:
         """End warm-up with the next sweep."""
         self.warmup = 0
 
+    def finish_warmup(self) -> None:
+        """End warm-up now."""
+        self.warming_up = False
+
     @property
     def walkers(self) -> Walkers:
         """One per chain."""
         return self._walkers
+
+    def adopt(self, walkers: Walkers) -> None:
+        """Move these chains from now on."""
+        self._walkers = walkers
 
     def wrap(self, wrapper: Callable[[Proposer], Proposer]) -> None:
         """Replace each proposer by one that uses it; only before the first sweep."""

@@ -12,29 +12,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from kmc.checks import check_number
 from kmc.mcmc.adapting import AdaptingState, Moved, walkers_of, warmup_sweeps
-from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.hmc_adaptation import Adaptation
 from kmc.mcmc.integrators import HOPELESS
 from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.parts import Composable, Gradient, own_warmup
 from kmc.mcmc.user_gradient import GradientCheck, UserGradient
-from kmc.mcmc.walkers import start_spread
+from kmc.mcmc.walkers import Walkers, start_spread
 
 _MOVE = MOVES.index("hmc")
-_WARMUP = 4  # one in so many evaluations of the budget
 _MOST_STEPS = 500  # of a path
 _SPREAD = 0.5  # of the length of a path, relative to its mean: paths of one length can be periodic
 
 
 @dataclass(frozen=True)
-class HMC(Startable):
+class HMC(Composable):
     """Hamiltonian Monte Carlo with your gradient: to see what a gradient would buy.
 
     Parameters
@@ -89,6 +88,7 @@ class HMC(Startable):
     target_acceptance: float = 0.8
 
     name: ClassVar[str] = "hmc"
+    warmup_share: ClassVar[int] = 4
 
     def __post_init__(self):
         check_gradient(self.gradient)
@@ -97,16 +97,16 @@ class HMC(Startable):
 
     def _start(self, setup: SamplerSetup) -> HMCState:
         walkers, spread = walkers_of(setup), start_spread(setup.initial)
-        warmup = warmup_sweeps(setup, _WARMUP)
+        warmup = warmup_sweeps(setup, self.warmup_share)
         gradient = UserGradient(self.gradient)
         proposer = PathProposer(
             gradient,
-            Adaptation(spread, self.target_acceptance, warmup),
+            Adaptation(spread, self.target_acceptance, own_warmup(setup, self.warmup_share)),
             length=self.trajectory_length,
             chains=setup.chains,
         )
         check = None
-        if not setup.noisy:
+        if setup.check_gradient and not setup.noisy:
             check = GradientCheck(
                 gradient.at(walkers.x),
                 walkers.x,
@@ -115,12 +115,16 @@ class HMC(Startable):
             )
         return HMCState(setup, walkers, proposer, warmup=warmup, check=check)
 
+    def with_gradient(self, wrap: Callable[[Gradient], Gradient]) -> HMC:
+        """The same with another gradient."""
+        return replace(self, gradient=wrap(self.gradient))
+
 
 class HMCState(AdaptingState):
     """See :class:`kmc.mcmc.base.SamplerState`; it asks for the differences of the check first."""
 
     def __init__(
-        self, setup: SamplerSetup, walkers: Any, proposer: PathProposer, *, warmup: int, check: GradientCheck | None
+        self, setup: SamplerSetup, walkers: Walkers, proposer: PathProposer, *, warmup: int, check: GradientCheck | None
     ):
         super().__init__(setup, walkers, [proposer], freeze=True, warmup=warmup)
         self._check = check
@@ -142,6 +146,16 @@ class HMCState(AdaptingState):
         if not self.warming_up:
             self._paths.adaptation.freeze()
         return step
+
+    def finish_warmup(self) -> None:
+        """End warm-up now."""
+        super().finish_warmup()
+        self._paths.adaptation.freeze()
+
+    def adopt(self, walkers: Walkers) -> None:
+        """Move these chains from now on, of a density that may have changed."""
+        super().adopt(walkers)
+        self._paths.forget()
 
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
@@ -173,6 +187,10 @@ class PathProposer:
     def learn(self, moved: Moved, sweep: int) -> None:
         """Adapt step size and metric."""
         self.adaptation.learn(moved.position, float(moved.stats["acceptance_rate"].mean()), sweep)
+
+    def forget(self) -> None:
+        """Evaluate all gradients anew."""
+        self._known = []
 
     def facts(self) -> dict[str, Any]:
         """Facts for the results' attributes."""

@@ -17,8 +17,8 @@ import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
 from kmc.deprecation import SplitClass, renamed_fields
-from kmc.mcmc.ask_tell import Startable
-from kmc.mcmc.base import MOVES, SamplerSetup, SamplerState, Step
+from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
+from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.joined_modes import JoinedModes, join
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.many_chains import walkers_of
@@ -27,6 +27,7 @@ from kmc.mcmc.mixture_tuner import MixtureTuner, MoveProbabilities
 from kmc.mcmc.mode_mixture import ModeMixture
 from kmc.mcmc.modes import ModeSearch
 from kmc.mcmc.moves import Move, as_moves, propose_one_of
+from kmc.mcmc.parts import Composable, Gradient
 from kmc.mcmc.proposal_mixture import SURROGATE_MOVES, ProposalMixture
 from kmc.mcmc.roughness import Pairs
 from kmc.mcmc.schedule import Round, Schedule, default_budget
@@ -61,7 +62,7 @@ _LONG_STAY = 40  # sweeps in one state, after which it is moved too, if values a
     settle="post_freeze_burn_in",
 )
 @dataclass(frozen=True)
-class KernelHMC(Startable, metaclass=SplitClass):
+class KernelHMC(Composable, metaclass=SplitClass):
     """Hamiltonian dynamics on a kernel surrogate of the log-density, corrected by one true evaluation per draw.
 
     Parameters
@@ -202,10 +203,26 @@ class KernelHMC(Startable, metaclass=SplitClass):
                 "the log-density, (d,), or None where it is not available"
             )
 
-    def _start(self, setup: SamplerSetup) -> SamplerState:
+    def _start(self, setup: SamplerSetup) -> KernelHMCState:
         if self.gradients is not None and setup.noisy:
             raise ValueError("noisy=True: gradients are for exact log-densities; leave gradients out")
+        if setup.own_warmup is not None:  # from then on it is a sampler with a warm-up of that many sweeps
+            setup = setup._replace(warmup=setup.own_warmup, own_warmup=None)
         return KernelHMCState(self, setup)
+
+    @property
+    def further_moves(self) -> Sequence[tuple[Move, float]]:
+        """Those of the user."""
+        return self.moves
+
+    @property
+    def scout(self) -> Composable:
+        """Adaptive Metropolis."""
+        return AdaptiveMetropolis()
+
+    def with_gradient(self, wrap: Callable[[Gradient], Gradient]) -> KernelHMC:
+        """The same with other gradients, if it takes any."""
+        return self if self.gradients is None else replace(self, gradients=wrap(self.gradients))
 
     def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Approximate evaluations of the longest warm-up, if nothing limits them."""
@@ -270,7 +287,7 @@ class KernelHMCState:
         if options.gradients is not None and gradient is None:
             self._gradient = OccasionalGradient(options.gradients)
         self._record(setup.initial, setup.initial_log_density)
-        if self._gradient is not None and gradient is None:
+        if self._gradient is not None and gradient is None and setup.check_gradient:
             self._check = self._start_check()
         self._hot_edge = self._trainer.tempering_edge()
         self._round = Round()
@@ -390,6 +407,20 @@ class KernelHMCState:
         """Fit once more and freeze after the next sweep."""
         self._schedule.end()
         self._hurried = True
+
+    def finish_warmup(self) -> None:
+        """Freeze soon."""
+        if self.warming_up:
+            self.end_warmup()
+
+    @property
+    def walkers(self) -> Walkers | None:
+        """One per chain, once they have all their evaluations behind them: after the freeze."""
+        return self._walkers if self._frozen else None
+
+    def adopt(self, walkers: Walkers) -> None:
+        """Move these chains from now on."""
+        self._walkers = walkers
 
     @property
     def density(self) -> Density | None:

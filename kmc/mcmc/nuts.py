@@ -16,19 +16,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from kmc.checks import check_count, check_number
-from kmc.mcmc.adapting import walkers_of, warmup_sweeps
-from kmc.mcmc.ask_tell import Startable
+from kmc.mcmc.adapting import walkers_of
 from kmc.mcmc.base import MOVES, STATS, SamplerSetup, Step
 from kmc.mcmc.hmc import check_gradient
 from kmc.mcmc.hmc_adaptation import Adaptation
+from kmc.mcmc.parts import Composable, Gradient, last_of_warmup, own_warmup
 from kmc.mcmc.user_gradient import GradientCheck, UserGradient
-from kmc.mcmc.walkers import start_spread
+from kmc.mcmc.walkers import Walkers, start_spread
 
 _MOVE = MOVES.index("nuts")
 _WARMUP = 20  # one sweep for so many evaluations of the budget; warm-up has at most half of it
@@ -36,7 +36,7 @@ _DIVERGING = 1000.0  # error of the energy
 
 
 @dataclass(frozen=True)
-class NUTS(Startable):
+class NUTS(Composable):
     """The No-U-Turn sampler with your gradient: to see what a gradient would buy.
 
     Parameters
@@ -90,11 +90,16 @@ class NUTS(Startable):
     max_depth: int = 10
 
     name: ClassVar[str] = "nuts"
+    sweep_cost: ClassVar[int] = 7  # paths of eight points, the first of which is known
 
     def __post_init__(self):
         check_gradient(self.gradient)
         check_number(self, "target_acceptance", 0, 1)
         check_count(self, "max_depth", 1)
+
+    def with_gradient(self, wrap: Callable[[Gradient], Gradient]) -> NUTS:
+        """The same with another gradient."""
+        return replace(self, gradient=wrap(self.gradient))
 
     def _start(self, setup: SamplerSetup) -> NUTSState:
         if setup.noisy:
@@ -109,14 +114,16 @@ class NUTSState:
         self.setup = setup
         self._max_depth = options.max_depth
         self._walkers, spread = walkers_of(setup), start_spread(setup.initial)
-        self._warmup = warmup_sweeps(setup, _WARMUP)
+        self._warmup = last_of_warmup(setup, _WARMUP)
         self._gradient = UserGradient(options.gradient)
-        self._adaptation = Adaptation(spread, options.target_acceptance, self._warmup)
+        self._adaptation = Adaptation(spread, options.target_acceptance, own_warmup(setup, _WARMUP))
         rng = np.random.default_rng(setup.seed.spawn(1)[0])
         x = self._walkers.x
-        self._check: GradientCheck | None = GradientCheck(self._gradient.at(x), x, spread=spread, rng=rng)
+        self._check: GradientCheck | None = None
+        if setup.check_gradient:
+            self._check = GradientCheck(self._gradient.at(x), x, spread=spread, rng=rng)
         self._gradient_error = float("nan")
-        self._gradients = [self._gradient(x) for x in self._walkers.x]
+        self._gradients: list[np.ndarray] = []  # of the states, once they are needed
         self._trees: list[Tree] = []
         self._sweep = self._n_evaluations = 0
         self.warming_up = True
@@ -126,6 +133,8 @@ class NUTSState:
         """The next point of each path that is not finished, or what the check needs."""
         if self._check is not None:
             return self._check.points
+        if not self._gradients:
+            self._gradients = [self._gradient(x) for x in self._walkers.x]
         if not self._trees:
             self._trees = [self._new_tree(i) for i in range(len(self._walkers))]
         step = self._adaptation.step_size * self._adaptation.sd
@@ -149,6 +158,20 @@ class NUTSState:
     def end_warmup(self) -> None:
         """End warm-up with the next draw."""
         self._warmup = 0
+
+    def finish_warmup(self) -> None:
+        """End warm-up now."""
+        self.warming_up = False
+        self._adaptation.freeze()
+
+    @property
+    def walkers(self) -> Walkers:
+        """One per chain."""
+        return self._walkers
+
+    def adopt(self, walkers: Walkers) -> None:
+        """Move these chains from now on, of a density that may have changed."""
+        self._walkers, self._gradients = walkers, []
 
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
@@ -191,7 +214,8 @@ class NUTSState:
 
     def _end_of_warmup(self) -> None:
         budget = self.setup.max_evaluations
-        spent = budget is not None and self.setup.warmup is None and self._n_evaluations >= budget // 2
+        alone = self.setup.own_warmup is None
+        spent = alone and budget is not None and self.setup.warmup is None and self._n_evaluations >= budget // 2
         if self._sweep >= self._warmup or spent:
             self.warming_up = False
             self._adaptation.freeze()

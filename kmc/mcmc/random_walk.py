@@ -8,18 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmc.checks import as_array, check_number
-from kmc.mcmc.adapting import warmup_sweeps
-from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.parts import Composable, last_of_warmup
 from kmc.mcmc.walkers import Walkers, best_starts, requested, start_spread
 
 _MOVE = MOVES.index("random-walk")
-_WARMUP = 3  # one in so many evaluations of the budget
 
 
 @dataclass(frozen=True)
-class RandomWalkMetropolis(Startable):
+class RandomWalkMetropolis(Composable):
     """Gaussian random-walk Metropolis.
 
     Parameters
@@ -41,6 +39,7 @@ class RandomWalkMetropolis(Startable):
     target_acceptance: float = 0.234
 
     name: ClassVar[str] = "random-walk"
+    warmup_share: ClassVar[int] = 3
 
     def __post_init__(self):
         check_number(self, "target_acceptance", 0, 1)
@@ -81,7 +80,7 @@ class GaussianWalk:
         best = best_starts(setup.initial, setup.initial_log_density, setup.chains)
         rngs = [np.random.default_rng(seed) for seed in setup.seed.spawn(setup.chains)]
         self._walkers = Walkers(rngs, setup.initial[best], setup.initial_log_density[best])
-        self._warmup = warmup_sweeps(setup, _WARMUP)
+        self._warmup = last_of_warmup(setup, RandomWalkMetropolis.warmup_share)
         self._sweep = 0
         self._proposals: list[Proposal] = []
         self._end_of_warmup()
@@ -108,6 +107,14 @@ class GaussianWalk:
     def end_warmup(self) -> None:
         """End warm-up with the next sweep."""
         self._warmup = 0
+
+    def finish_warmup(self) -> None:
+        """End warm-up now."""
+        self.warming_up = False
+
+    def adopt(self, walkers: Walkers) -> None:
+        """Move these chains from now on."""
+        self._walkers = walkers
 
     @property
     def walkers(self) -> Walkers:

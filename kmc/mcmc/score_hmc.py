@@ -12,20 +12,20 @@ with the true density p makes every move exact while the estimator is fixed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
-from kmc.mcmc.ask_tell import Startable
-from kmc.mcmc.base import SamplerSetup, SamplerState, Step
+from kmc.mcmc.base import SamplerSetup, Step
 from kmc.mcmc.history import History
 from kmc.mcmc.kernel_hmc import REFIT_GROWTH, KernelHMC
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.parts import Composable, Gradient, PartState
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_field import GradientEstimator
 from kmc.mcmc.score_fitter import Fitter, check_estimator
@@ -40,7 +40,7 @@ _SAMPLERS = (KernelHMC, AdaptiveMetropolis, RandomWalkMetropolis)
 
 
 @dataclass(frozen=True)
-class ScoreHMC(Startable):
+class ScoreHMC(Composable):
     """Hamiltonian dynamics along a score estimator's gradient, corrected by one true evaluation per draw.
 
     This is Kernel Hamiltonian Monte Carlo as it was published [1]_, [2]_. The estimator is fitted to states of the
@@ -144,8 +144,17 @@ class ScoreHMC(Startable):
         """Whether existing evaluations help, that is, whether the sampler of warm-up learns from them."""
         return getattr(self.warmup_sampler, "takes_history", False)
 
-    def _start(self, setup: SamplerSetup) -> SamplerState:
+    def _start(self, setup: SamplerSetup) -> ScoreHMCState:
         return ScoreHMCState(self, setup)
+
+    @property
+    def scout(self) -> Composable:
+        """That of warm-up."""
+        return self.warmup_sampler.scout
+
+    def with_gradient(self, wrap: Callable[[Gradient], Gradient]) -> ScoreHMC:
+        """The same, if the sampler of warm-up takes gradients."""
+        return replace(self, warmup_sampler=self.warmup_sampler.with_gradient(wrap))  # type: ignore[arg-type]
 
     def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Approximate evaluations of the longest warm-up, if nothing limits them."""
@@ -171,9 +180,10 @@ class ScoreHMCState:
         best = best_starts(setup.initial, setup.initial_log_density, setup.chains)
         self._walkers = Walkers(rngs, setup.initial[best], setup.initial_log_density[best])
         self._stages = Stages.of(options, setup)
-        self._explorer: SamplerState | None = None
+        self._explorer: PartState | None = None
         if self._stages.collect:
-            self._explorer = options.warmup_sampler.start(setup._replace(warmup=self._stages.explore, seed=seed))
+            alone = setup._replace(warmup=self._stages.explore, own_warmup=None, seed=seed)
+            self._explorer = options.warmup_sampler._start(alone)
         self._adapts = options.adaptation == "vanishing"
         self._fitter = Fitter(options.estimator, values=bool(options.values), refit=self._adapts, rng=self._rng)
         self._history = History(setup.dim)  # states after each sweep, including repeats
@@ -246,6 +256,23 @@ class ScoreHMCState:
             collect=min(self._stages.collect, enough), tune=min(self._stages.tune, len(STEP_SIZES))
         )
 
+    def finish_warmup(self) -> None:
+        """End warm-up soon."""
+        if self.warming_up:
+            self.end_warmup()
+
+    @property
+    def walkers(self) -> Walkers | None:
+        """One per chain; until the estimator is fitted, those of the sampler of warm-up."""
+        return self._walkers if self._explorer is None else self._explorer.walkers
+
+    def adopt(self, walkers: Walkers) -> None:
+        """Move these chains from now on."""
+        if self._explorer is None:
+            self._walkers = walkers
+        else:
+            self._explorer.adopt(walkers)
+
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         facts = {
@@ -261,7 +288,7 @@ class ScoreHMCState:
             facts["refit_error"] = self._fitter.error
         return facts
 
-    def _explore(self, explorer: SamplerState, values: np.ndarray) -> Step | None:
+    def _explore(self, explorer: PartState, values: np.ndarray) -> Step | None:
         collecting = not explorer.warming_up
         record = explorer.advance(values)
         if record is None:
@@ -318,8 +345,9 @@ class Stages(NamedTuple):
 
         By default as many draws as a fit takes, and 100 sweeps of tuning; at most a sixth of the budget for the two.
         """
-        if setup.warmup is not None:
-            return _quarters(setup.warmup)
+        sweeps = setup.warmup if setup.own_warmup is None else setup.own_warmup
+        if sweeps is not None:
+            return _quarters(sweeps)
         collect = -(-options.max_states // setup.chains)
         if setup.max_evaluations is None:
             return cls(None, collect, TUNING)
