@@ -177,7 +177,13 @@ CASES = {
     kmc.DelayedAcceptance: lambda: ([kmc.DelayedAcceptance(max_states=50)], draws_of_it),
     kmc.AskTell: lambda: ([an_asking_state()], lambda state: (state.ask(), state.positions)),
     kmc.Kameleon: lambda: ([kmc.Kameleon(max_states=50)], draws_of_it),
-    kmc.Tempered: lambda: ([kmc.Tempered(kmc.Kameleon(max_states=50), temperatures=(1, 3))], draws_of_it),
+    kmc.Tempered: lambda: (
+        [
+            kmc.Tempered(kmc.Kameleon(max_states=50), temperatures=(1, 3)),
+            kmc.Tempered(kmc.NUTS(np.negative, max_depth=4), temperatures=(1, 3)),
+        ],
+        draws_of_it,
+    ),
     kmc.HMC: lambda: ([kmc.HMC(np.negative)], draws_of_it),
     kmc.NUTS: lambda: ([kmc.NUTS(np.negative, max_depth=4)], draws_of_it),
     kmc.moves.DifferentialEvolution: lambda: ([kmc.moves.DifferentialEvolution()], itself),

@@ -15,7 +15,7 @@ from scipy import stats
 from kmc.mcmc.adapting import AdaptingState, walkers_of
 from kmc.mcmc.adaptive_langevin import langevin, riemannian
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
-from kmc.mcmc.alternation import AlternatingProposer
+from kmc.mcmc.alternation import Cycle, Mixture
 from kmc.mcmc.archive_moves import differential_evolution, snooker
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import ScreenedProposer
@@ -27,6 +27,7 @@ from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moves import DifferentialEvolution, Snooker
 from kmc.mcmc.nuts import Point, Tree
 from kmc.mcmc.parallel_tempering import TemperedState
+from kmc.mcmc.parts import Composable
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_field import Field
@@ -492,6 +493,20 @@ def check_screening() -> None:
     assert np.trace(matrix) < 0.95 * len(matrix)
 
 
+def setup_on(lattice: Lattice) -> SamplerSetup:
+    """Of one chain, without warm-up."""
+    return SamplerSetup(
+        dim=1,
+        chains=1,
+        initial=lattice.points,
+        initial_log_density=lattice.log_density,
+        draws=10,
+        warmup=0,
+        max_evaluations=None,
+        seed=np.random.SeedSequence(1),
+    )
+
+
 def check_mixture_of_samplers(cycle: bool = False) -> None:
     """Two samplers that jump with different probabilities, chosen without regard to the state, or in turn.
 
@@ -512,13 +527,26 @@ def _check_alternation(cycle: bool, turn: int) -> None:
             sign = 1.0 if rng.random() < self.right else -1.0
             return Proposal(x + sign, sign * float(np.log((1 - self.right) / self.right)), 0)
 
+    class Jumping(Composable):
+        def __init__(self, right):
+            self.right = right
+
+        def _start(self, setup):
+            return AdaptingState(setup, walkers_of(setup), [Jumps(self.right)], freeze=True, warmup=0)
+
+    parts = Jumping(0.7), Jumping(0.2)
+    sampler = Cycle([parts[0], (parts[1], 2)]) if cycle else Mixture([(parts[0], 0.4), (parts[1], 0.6)])
+    process = sampler.start(setup_on(lattice))
+
     def step(rng, i):
-        parts = Jumps(0.7), Jumps(0.2)
-        shares = () if cycle else (0.4, 0.6)
-        proposer = AlternatingProposer(parts, probabilities=shares, order=(0, 1, 1) if cycle else (), rng=rng)
-        for _ in range(turn + 1):
-            proposer.next_sweep()
-        return walker_step(lattice, lambda rng, x, _: proposer.propose(rng, x))(rng, i)
+        one = copy.deepcopy(process)
+        one._rng, one._turn = rng, turn - 1
+        one.walkers.x[0], one.walkers.log_density[0] = lattice.points[i], lattice.log_density[i]
+        one.walkers.rngs = [rng]
+        record = one.advance(lattice.values(one.propose()))
+        at = lattice.index(record.position[0])
+        assert record.log_density[0] == lattice.log_density[at] and not record.warmup
+        return at
 
     matrix = transition_matrix(step, len(lattice.points), {})
     flow = lattice.mass()[:, None] * matrix  # the density of zero in the middle separates the two sides
@@ -540,7 +568,7 @@ class Jumps:
         raise AssertionError("frozen")
 
 
-class Jumping:
+class Jumping(Composable):
     """A sampler of such jumps."""
 
     def _start(self, setup):
@@ -554,17 +582,7 @@ def check_tempering(size: int, betas: tuple[float, ...], moves: bool, apart: boo
     """
     lattice, n = line(size), len(betas)
     prior = np.random.default_rng(8).normal(0.0, 1.5, size) * apart
-    setup = SamplerSetup(
-        dim=1,
-        chains=1,
-        initial=lattice.points,
-        initial_log_density=lattice.log_density,
-        draws=10,
-        warmup=0,
-        max_evaluations=None,
-        seed=np.random.SeedSequence(1),
-        initial_log_prior=prior if apart else None,
-    )
+    setup = setup_on(lattice)._replace(initial_log_prior=prior if apart else None)
     process = TemperedState(setup, Jumping(), TemperatureLadder(tuple(1 / np.array(betas)), 1))
 
     def log_prior(points):

@@ -12,7 +12,7 @@ import pytest
 from kmc.mcmc import archive_moves, moves
 from kmc.mcmc.adaptive_langevin import AdaptiveLangevin, _Local, langevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
-from kmc.mcmc.alternation import AlternatingProposer
+from kmc.mcmc.alternation import AlternatingState
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance, ScreenedProposer
 from kmc.mcmc.hmc import PathProposer
 from kmc.mcmc.kameleon import Kameleon
@@ -313,13 +313,10 @@ def test_screening_without_its_ratio_is_seen(screened_twice):
 
 @pytest.mark.parametrize("cycle", [False, True], ids=["mixture", "cycle"])
 def test_a_choice_of_samplers_by_the_state_is_seen(monkeypatch, cycle):
-    right = AlternatingProposer.propose
+    def choose(self):
+        self._now = int(self.walkers.x[0, 0]) % 2
 
-    def propose(self, rng, x):
-        self._now = int(x[0]) % 2
-        return right(self, rng, x)
-
-    monkeypatch.setattr(AlternatingProposer, "propose", propose)
+    monkeypatch.setattr(AlternatingState, "_next_turn", choose)
     with pytest.raises(**NOT_EXACT):
         check_mixture_of_samplers(cycle)
 

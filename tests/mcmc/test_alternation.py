@@ -12,6 +12,7 @@ from tests.oracles.mcmc import assert_standard
 
 WALK = AdaptiveMetropolis(moves=("random-walk",))
 SMALL = Kameleon(max_states=50)
+WITH_MOVE = kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.2)])
 
 
 def makers(steps):
@@ -38,10 +39,38 @@ def test_a_cycle_keeps_its_order():
 def test_each_part_learns_from_its_own_sweeps():
     state = started(Cycle([SMALL, (WALK, 2)]), warmup=90)
     drive(state, 90)
-    (proposer,) = state.proposers
-    assert proposer._sweeps == [30, 60]
+    assert [part._sweep for part in state.parts] == [30, 60]
     facts = state.report()["parts"]
     assert "n_subsample" in facts[0] and "move_probabilities" in facts[1]
+
+
+@pytest.mark.filterwarnings("ignore:The gradient disagrees:kmc.KmcWarning")
+def test_gradients_are_those_of_the_states_where_the_other_part_left_the_chains():
+    for sampler in (kmc.NUTS(np.negative, max_depth=2), kmc.HMC(np.negative)):
+        state = started(Cycle([sampler, WALK]), warmup=4)
+        while state._sweep < 9:
+            points = state.propose()
+            if state._now == 0 and state.parts[0]._check is None:
+                known = state.parts[0]._gradients if sampler.name == "nuts" else state.parts[0]._paths._known
+                found = known if sampler.name == "nuts" else [phase.gradient for phase in known]
+                for x in state.walkers.x:
+                    assert any(np.array_equal(-x, gradient) for gradient in found)
+            state.advance(np.array([NORMAL(x) for x in points]))
+
+
+def test_parts_that_warm_up_longer_do_it_at_the_end():
+    """Kernel HMC needs sweeps after its freeze; other parts make none meanwhile, and the chains are where it is."""
+    kernel = kmc.KernelHMC(min_warmup_evaluations=80)
+    state = started(Mixture([(WALK, 0.9), (kernel, 0.1)]), warmup=60)
+    drive_on = lambda: state.advance(np.array([NORMAL(x) for x in state.propose()]))  # noqa: E731
+    while state._sweep < 60:
+        drive_on()
+    assert state.warming_up and not state.parts[0].warming_up and state.parts[1].warming_up
+    before = state.parts[0]._sweep
+    while state.warming_up:
+        drive_on()
+    assert state.parts[0]._sweep == before and state.parts[1].frozen
+    assert state.parts[1].walkers is state.walkers is state.parts[0].walkers
 
 
 @pytest.mark.parametrize("cls", [Mixture, Cycle])
@@ -57,13 +86,15 @@ def test_frozen_parts_stay(cls):
 def test_all_kinds_of_parts_and_a_store(tmp_path):
     score = GaussianScore()
     parts = [AdaptiveMetropolis(), SMALL, AdaptiveLangevin(score), DelayedAcceptance(estimator=score)]
+    parts += [kmc.RandomWalkMetropolis(), kmc.HMC(np.negative), kmc.NUTS(np.negative, max_depth=3)]
+    parts += [kmc.ScoreHMC(score, warmup_sampler=AdaptiveMetropolis()), kmc.KernelHMC(min_warmup_evaluations=80)]
     options = {"dim": 3, "draws": 60, "warmup": 60, "seed": 2, "progress": False, "sampler": Cycle(parts)}
     with pytest.warns(kmc.KmcWarning):
         expected = kmc.sample(NORMAL, **options)
     path = tmp_path / "run.zarr"
     with pytest.warns(kmc.KmcWarning):
         kmc.sample(NORMAL, store=path, callback=lambda record: record.draw >= 20, **options)
-        resumed = kmc.sample(NORMAL, store=path, resume=True, **options)
+        resumed = kmc.sample(NORMAL, store=path, resume=True, trust=True, **options)
     np.testing.assert_array_equal(resumed.posterior["x"].values, expected.posterior["x"].values)
 
 
@@ -74,15 +105,14 @@ def test_all_kinds_of_parts_and_a_store(tmp_path):
         ("kameleon", TypeError, "samplers='kameleon'"),
         ([SMALL], TypeError, "one of them is Kameleon"),
         ([(SMALL, "often")], TypeError, "one of them is"),
-        ([(kmc.KernelHMC(), 1.0)], TypeError, r"cannot be a part.*kmc.KernelHMC\(moves=...\)"),
+        ([(kmc.Tempered(), 1.0)], TypeError, "Tempered.* cannot be a part: expected samplers such as kmc.Adaptive"),
+        ([(WITH_MOVE, 0.5), (WITH_MOVE, 0.5)], ValueError, "several have moves=... of yours"),
         (
             [(SMALL, 0.5), (WALK, 0.4)],
             ValueError,
             r"the probabilities are \[0.5, 0.4\]: expected positive ones with",
         ),
         ([(SMALL, 1.5), (WALK, -0.5)], ValueError, "expected positive ones"),
-        ([(AdaptiveMetropolis(pooled=False), 1.0)], ValueError, "pooled=False"),
-        ([(SMALL, 0.5), (Kameleon(adaptation="freeze"), 0.5)], ValueError, "the same adaptation"),
     ],
 )
 def test_wrong_mixtures(samplers, error, message):

@@ -80,6 +80,8 @@ for sampler in (
     kmc.Kameleon(),
     kmc.RandomWalkMetropolis(scale=0.5),
     kmc.Tempered(kmc.AdaptiveMetropolis(), temperatures=[1, 2.5, 6]),
+    kmc.Tempered(kmc.NUTS(np.negative), 3, np.negative),
+    kmc.Cycle([kmc.KernelHMC(), (kmc.NUTS(np.negative), 2)]),
     kmc.HMC(lambda x: -x),
     kmc.NUTS(np.negative, max_depth=8),
 ):
@@ -99,6 +101,7 @@ kmc.sample(vector, chain=4)  # type: ignore[arg-type]
 kmc.HMC()  # type: ignore[call-arg]
 kmc.NUTS(3)  # type: ignore[arg-type]
 kmc.Tempered(temperatures="many")  # type: ignore[arg-type]
+kmc.Tempered(kmc.Tempered())  # type: ignore[arg-type]
 kmc.KernelHMC(archive_probability="some")  # type: ignore[arg-type]
 kmc.ScoreHMC(3)  # type: ignore[arg-type]
 kmc.ScoreHMC()  # type: ignore[call-arg]
