@@ -168,7 +168,7 @@ class PathProposer:
     def __init__(self, gradient: UserGradient, adaptation: Adaptation, *, length: float, chains: int):
         self.adaptation = adaptation
         self._gradient, self._length = gradient, length
-        self._known: list[Phase] = []  # ends of the last paths, whose gradients need not be evaluated again
+        self._known: dict[str, Phase] = {}  # ends of the last paths, whose gradients need not be evaluated again
         self._n_known = 2 * chains
 
     def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
@@ -190,24 +190,26 @@ class PathProposer:
 
     def forget(self) -> None:
         """Evaluate all gradients anew."""
-        self._known = []
+        self._known = {}
 
     def facts(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         return {"n_gradients": self._gradient.n_calls, "step_size": self.adaptation.step_size}
 
     def _from(self, x: np.ndarray) -> Phase:
-        for phase in self._known:
-            if np.array_equal(phase.x, x):
-                self._keep(phase)
-                return phase
-        phase = Phase(x.copy(), np.zeros_like(x), self._gradient(x))
+        phase = self._known.get(_place(x))
+        if phase is None:
+            phase = Phase(x.copy(), np.zeros_like(x), self._gradient(x))
         self._keep(phase)
         return phase
 
     def _keep(self, phase: Phase) -> None:
-        others = [known for known in self._known if known is not phase]
-        self._known = [*others[max(len(others) + 1 - self._n_known, 0) :], phase]
+        """As the last one; the first one is forgotten, if there are too many."""
+        place = _place(phase.x)
+        self._known.pop(place, None)
+        self._known[place] = phase
+        if len(self._known) > self._n_known:
+            del self._known[next(iter(self._known))]
 
 
 class Phase(NamedTuple):
@@ -235,6 +237,10 @@ def leapfrog(
             slope = gradient(x)
             momentum = momentum + 0.5 * step * slope
     return Phase(x, momentum, slope) if math.isfinite(float(momentum @ momentum)) else None
+
+
+def _place(x: np.ndarray) -> str:
+    return x.tobytes().hex()
 
 
 def check_gradient(gradient: Any) -> None:

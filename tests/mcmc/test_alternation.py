@@ -52,7 +52,7 @@ def test_gradients_are_those_of_the_states_where_the_other_part_left_the_chains(
             points = state.propose()
             if state._now == 0 and state.parts[0]._check is None:
                 known = state.parts[0]._gradients if sampler.name == "nuts" else state.parts[0]._paths._known
-                found = known if sampler.name == "nuts" else [phase.gradient for phase in known]
+                found = known if sampler.name == "nuts" else [phase.gradient for phase in known.values()]
                 for x in state.walkers.x:
                     assert any(np.array_equal(-x, gradient) for gradient in found)
             state.advance(np.array([NORMAL(x) for x in points]))
