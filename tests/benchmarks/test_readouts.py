@@ -8,7 +8,7 @@ from evidence import LOG_EVIDENCE, METHODS, Likelihood, exact
 from evidence import table as evidence_table
 from expectations import COLUMNS
 from expectations import table as expectations_table
-from small_budgets import Found, row_of
+from small_budgets import Found, against, row_of
 from small_budgets import table as small_table
 from targets import problem
 
@@ -66,6 +66,19 @@ def test_small_budgets():
     found = cells(small_table(rows), 0)
     assert found["off by 0.3"] == "2" and found["of these silent"] == "1"
     assert found["error of means: largest"] == "0.600" and found["means in 1.96 errors"] == "0.67"
+
+
+def test_small_budgets_beside_another_method():
+    def row(method, seed, error, worst="0.1", warned="0"):
+        return {"target": "ring", "method": method, "budget": "200", "seed": seed, "error": error, "worst": worst,
+                "warned": warned}  # fmt: skip
+
+    rows = [row("kmc", "1", ".02"), row("kmc", "2", ".06", "0.4"), row("kmc", "3", ".5"), row("chain", "1", ".9")]
+    rows += [row("pyvbmc", "1", ".04"), row("pyvbmc", "2", ".02", "0.5", "1")]
+    found = cells(against(rows), 0)
+    assert (found["cells"], found["largest"], found["cells of over 1.5"]) == ("2", "3.0", "ring 3.0")
+    assert found["kmc's error / its: median"] == "1.75"
+    assert found["kmc off by 0.3, of these silent"] == "1, 1" and found["its"] == "1, 0"
 
 
 def test_bridge_sampling():
