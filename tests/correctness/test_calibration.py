@@ -153,6 +153,11 @@ OPTIONS = {
     "updates online": (kmc.AdaptiveLangevin(SCORE, schedule=1.0), 1500),
     "mixture": (kmc.Mixture([(PARTS[0], 0.5), (PARTS[1], 0.5)]), 2000),
     "cycle": (kmc.Cycle(PARTS), 2000),
+    "mixture with the default": (kmc.Mixture([(kmc.KernelHMC(), 0.5), (PARTS[0], 0.5)]), 1200),
+    "tempered score HMC": (
+        kmc.Tempered(kmc.ScoreHMC(SCORE, max_states=100, warmup_sampler=kmc.AdaptiveMetropolis()), (1, 2)),
+        3000,
+    ),
     "moves from outside": (kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.3)]), 600),
 }
 """The same for samplers without a name of their own, and for options that change proposals."""
@@ -160,6 +165,8 @@ OPTIONS = {
 WITH_GRADIENT = {
     "hmc": (kmc.HMC, 700),
     "nuts": (kmc.NUTS, 3000),
+    "tempered hmc": (lambda gradient: kmc.Tempered(kmc.HMC(gradient), (1, 2)), 1400),
+    "tempered nuts": (lambda gradient: kmc.Tempered(kmc.NUTS(gradient), (1, 2)), 6000),
     "kernel-hmc": (lambda gradient: kmc.KernelHMC(gradients=gradient), 600),
 }
 """The same for samplers with a gradient of the data's posterior."""
