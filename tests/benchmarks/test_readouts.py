@@ -69,15 +69,17 @@ def test_small_budgets():
 
 
 def test_small_budgets_beside_another_method():
-    def row(method, seed, error, worst="0.1", warned="0"):
-        return {"target": "ring", "method": method, "budget": "200", "seed": seed, "error": error, "worst": worst,
+    def row(method, seed, error, worst="0.1", warned="0", target="ring"):
+        return {"target": target, "method": method, "budget": "200", "seed": seed, "error": error, "worst": worst,
                 "warned": warned}  # fmt: skip
 
     rows = [row("kmc", "1", ".02"), row("kmc", "2", ".06", "0.4"), row("kmc", "3", ".5"), row("chain", "1", ".9")]
     rows += [row("pyvbmc", "1", ".04"), row("pyvbmc", "2", ".02", "0.5", "1")]
+    rows += [row(method, "1", error, target="demo") for method, error in (("kmc", ".04"), ("pyvbmc", ".02"))]
     found = cells(against(rows), 0)
-    assert (found["cells"], found["largest"], found["cells of over 1.5"]) == ("2", "3.0", "ring 3.0")
-    assert found["kmc's error / its: median"] == "1.75"
+    assert (found["targets"], found["runs"]) == ("2", "3")
+    assert (found["largest"], found["over 1.5"]) == ("2.0", "demo 2.0")
+    assert found["kmc's error / its: median"] == "1.71"  # of sqrt(2) and 2
     assert found["kmc off by 0.3, of these silent"] == "1, 1" and found["its"] == "1, 0"
 
 
