@@ -19,7 +19,7 @@ from kmc.surrogates.terms_jit_state import LARGEST, TermsState, gradients_of_ter
 from kmc.surrogates.whitening import Whitening
 from kmc.surrogates.wide_trend import is_wide
 
-_TRIMMED = 0.01  # of the values, in many dimensions and with groups: exponentials of a few far points have all leverage
+_TRIMMED = 0.01  # of the values, in many dimensions: exponentials of a few far points have all the leverage
 
 
 class Terms(NamedTuple):
@@ -125,9 +125,7 @@ def fit_terms(data: Data, terms: Terms, *, n_searched: int) -> TermExpansion:
     weighted = weights[:, None] * design
     path = ridge_path(weighted.T @ design, weighted.T @ (y - value_mean))
     residuals = path.leave_one_out(design, y - value_mean, weights, REGULARIZATIONS)
-    errors = _errors(
-        residuals, weights, trimmed=_TRIMMED if is_wide(data.z.shape[1]) or terms.ties is not None else 0.0
-    )
+    errors = _errors(residuals, weights, trimmed=_TRIMMED if is_wide(data.z.shape[1]) else 0.0)
     chosen = largest_regularization(errors, float(np.sqrt(weights @ (y - value_mean) ** 2)))
     coefficients = path.coefficients(float(REGULARIZATIONS[chosen])) / spread
     found = TermExpansion(
