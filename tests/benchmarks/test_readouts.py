@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from evidence import LOG_EVIDENCE, METHODS, Likelihood, exact
+from evidence import LOG_EVIDENCE, METHODS, Likelihood, error_of_truth, exact
 from evidence import table as evidence_table
 from expectations import COLUMNS
 from expectations import table as expectations_table
@@ -53,6 +53,7 @@ def test_the_likelihood_and_the_prior_make_the_target():
 @pytest.mark.parametrize("name", ["ring", "logistic", "demo"])
 def test_log_z_is_known(name):
     assert np.isfinite(exact(name)) and (name in LOG_EVIDENCE or exact(name) != 0)
+    assert (error_of_truth(name) == 0.0) == (name in LOG_EVIDENCE) and error_of_truth(name) < 0.01
 
 
 def test_small_budgets():
