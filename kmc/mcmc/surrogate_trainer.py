@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 
 from kmc.mcmc.history import History
-from kmc.mcmc.probes import Evaluated, probe_points, probes_in_necks, probes_near
+from kmc.mcmc.probes import Evaluated, probe_points, probes_near
 from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
 from kmc.mcmc.roughness import FIRST, NEXT, Pairs, close_pairs, is_unexplained, roughness_sd
 from kmc.mcmc.surrogate_transition import InnerChainOptions
@@ -41,7 +41,6 @@ _DEEPEST_STATES = 2.0  # ... up to this multiple of the bulk (prototypes)
 _WITH_GRADIENT = 2.0  # times the bulk: deeper values need no gradient (set by hand)
 _LEAST_FIRST, _LEAST_FIRST_PER_DIM = 20, 4  # evaluations before a first fit with gradients (set by hand)
 _NEXT_TRY = 1.2  # times the values of a first fit that failed
-_IN_NECKS = 0.5  # fraction of the probes, if scales of groups are known
 _BESIDE_HIGH = 0.5  # fraction of the probes, if values are noisy (tried: noisy targets)
 
 
@@ -240,12 +239,7 @@ class SurrogateTrainer:
         shallow = np.flatnonzero(self.top - self._levels() < edge)
         known = Evaluated(surrogate.coordinates(x), surrogate.expansion.metric, shallow)
         near = int(self._rng.binomial(count, _BESIDE_HIGH)) if self._noisy else 0
-        groups = surrogate.scale_groups
-        along = int(self._rng.binomial(count - near, _IN_NECKS)) if groups else 0
-        points = probe_points(known, count - near - along, rng=self._rng)
-        if along:
-            necks = probes_in_necks(self.cold_visits(_RECENT)[0], groups, along, rng=self._rng)
-            points = np.vstack([points, surrogate.coordinates(necks)])
+        points = probe_points(known, count - near, rng=self._rng)
         if near:
             excess = values[shallow] - surrogate.log_density(x[shallow])
             points = np.vstack([points, probes_near(known, excess, near, rng=self._rng)])

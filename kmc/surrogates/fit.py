@@ -25,7 +25,6 @@ from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, highest, no_wo
 from kmc.surrogates.score_weight_cv import make_folds, with_best_share
 from kmc.surrogates.slopes import Slopes, pulled_back
 from kmc.surrogates.surrogate import Surrogate, assemble, make_jit_state
-from kmc.surrogates.term_groups import KNOWN
 from kmc.surrogates.term_search import find_factors
 from kmc.surrogates.terms import TermExpansion, Terms, fit_terms
 from kmc.surrogates.transport import IDENTITY, Transport
@@ -539,7 +538,7 @@ def _known_terms(data: Data, whitening: Whitening, task: _Task) -> tuple[Data, T
         return None
     last = previous.expansion
     best = fit_terms(data, _in_coordinates(last.terms, previous.whitening, whitening), n_searched=last.n_searched)
-    if best.loo_sd > KNOWN and len(task.x) > _MORE_VALUES * last.n_searched:
+    if best.loo_sd > task.options.target_loo_sd and len(task.x) > _MORE_VALUES * last.n_searched:
         again = _found_terms(data, whitening, task)
         best = min(best, again or best, key=lambda e: e.loo_sd)
     return (data, best) if best.loo_sd < GOOD_FIT else None
