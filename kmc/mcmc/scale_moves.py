@@ -18,6 +18,7 @@ from kmc.surrogates.scale_group import ScaleGroup
 
 SCALING_PROBABILITY = 0.1  # of such a move, if there are groups (set by hand)
 _WIDEST, _RANGE = 2.0, 3.0  # of the sd of δ: the largest, in sds of the driver, and the log of its ratio to the least
+_LARGEST = 200.0  # log of a factor on distances
 _SCALING = MOVES.index("scaling")
 
 
@@ -25,7 +26,8 @@ def scaled(rng: np.random.Generator, x: np.ndarray, groups: Sequence[ScaleGroup]
     """A move of one of the groups from x (d,); archived states (n, d) say how far drivers reach."""
     group = groups[int(rng.integers(len(groups)))]
     widest = _WIDEST * float(archive[:, group.driver].std())
-    position, log_ratio = group.scaled(x, widest * float(np.exp(-_RANGE * rng.random()) * rng.standard_normal()))
-    if not np.all(np.isfinite(position)):
+    change = widest * float(np.exp(-_RANGE * rng.random()) * rng.standard_normal())
+    if abs(group.slope * change) > _LARGEST:  # as unlikely on the way back
         return Proposal(x, 0.0, _SCALING, moved=False)
+    position, log_ratio = group.scaled(x, change)
     return Proposal(position, log_ratio, _SCALING)

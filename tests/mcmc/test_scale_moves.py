@@ -70,14 +70,14 @@ def test_the_target_is_invariant(with_jacobian):
         assert min(tests) < 1e-6
 
 
-def test_what_overflows_does_not_move():
-    x = np.array([1.0, 0, 0, 0, 0, 1e308])
-    steep = GROUP._replace(slope=1e4)
+def test_what_would_overflow_does_not_move():
+    x = np.array([1.0, 0, 0, 0, 0, 1e100])
+    steep = GROUP._replace(slope=1e3)
     archive = np.random.default_rng(0).standard_normal((9, 6))
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="raise"):
         proposals = [scaled(np.random.default_rng(seed), x, [steep], archive=archive) for seed in range(20)]
-    assert not all(proposal.moved for proposal in proposals)
-    assert all(np.all(np.isfinite(proposal.position)) for proposal in proposals)
+    moved = [proposal.moved for proposal in proposals]
+    assert any(moved) and not all(moved)
 
 
 @pytest.mark.slow
