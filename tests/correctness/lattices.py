@@ -39,6 +39,7 @@ from kmc.mcmc.user_gradient import UserGradient
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore
 from kmc.surrogates.jit_state import SurrogateJitState
+from kmc.surrogates.scale_group import ScaleGroup
 from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.whitening import Whitening
 from tests.oracles import kameleon
@@ -85,6 +86,7 @@ class Frozen(NamedTuple):
     whitening: Whitening
     jit_state: SurrogateJitState
     transport: Transport = IDENTITY
+    scale_groups: tuple[ScaleGroup, ...] = ()
 
     def coordinates(self, x):
         """As a surrogate has them."""
