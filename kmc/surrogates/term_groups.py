@@ -32,6 +32,7 @@ class Points(NamedTuple):
 
     @property
     def u(self) -> np.ndarray:
+        """(n, d)."""
         return self.middle + self.spreads * self.v
 
 

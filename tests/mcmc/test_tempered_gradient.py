@@ -5,18 +5,10 @@ import pytest
 
 from kmc.mcmc.temperature_ladder import TemperatureLadder
 from kmc.mcmc.tempered_gradient import KnownGradient, TemperedGradient
+from tests.counted import Counted
 
 X = np.array([0.5, -1.0])
 LADDER = TemperatureLadder((1.0, 4.0, np.inf), 2)
-
-
-class Counted:
-    def __init__(self, function):
-        self.function, self.n = function, 0
-
-    def __call__(self, x):
-        self.n += 1
-        return self.function(x)
 
 
 def log_density(x):

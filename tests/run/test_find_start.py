@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 
 import kmc
-
-
-class Counting:
-    def __init__(self, function):
-        self.function, self.n = function, 0
-
-    def __call__(self, x):
-        self.n += 1
-        return self.function(x)
+from tests.counted import Counted
 
 
 def growth(x):
@@ -28,7 +20,7 @@ def far(x):
 
 @pytest.mark.parametrize("bounds", [[(0, 1), (100, 1000)], np.array([[0.0, 1.0], [0.0, 3000.0]]), None])
 def test_points_near_the_top_of_a_box(bounds):
-    target = Counting(growth)
+    target = Counted(growth)
     start = kmc.find_start(target, dim=2, bounds=bounds, n_points=6, seed=1)
     assert start.initial.shape == (6, 2) and start.log_density.shape == (6,)
     assert target.n == start.n_evaluations == len(start.x) == len(start.values) <= 400
