@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 from metrics import bars, best_peer, bulk_ess, quality, summarize, times
+from pages import write_between
 from peers import EMCEE, METHODS, NO_NOISE, OURS, PEERS, Unavailable
 from targets import NOISY, TARGETS, problem
 
@@ -345,16 +346,6 @@ def versions(store: Store) -> list[str]:
     """A sentence if rows of several versions of kmc are in one table."""
     found = {row["version"] for row in store.rows.values() if row["method"] == "kmc"}
     return [f"The rows of kmc come from {len(found)} versions of its sources: --rerun."] if len(found) > 1 else []
-
-
-def write_between(page: Path, name: str, text: str) -> None:
-    """Write the text between the page's markers of that name, each a line of its own."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, first, rest = f"\n{page.read_text()}".partition(f"\n{begin}\n")
-    _, last, after = f"\n{rest}".partition(f"\n{end}")
-    if not (first and last):
-        sys.exit(f"{page} has no lines {begin!r} and {end!r} to write between")
-    page.write_text(f"{before}{first}{text}{last}{after}".removeprefix("\n"))
 
 
 def _options():

@@ -25,6 +25,7 @@ import score_glass
 import score_speed
 import score_subsampling
 import score_surface
+from pages import write_between
 from score_results import Results
 
 HERE = Path(__file__).parent
@@ -84,8 +85,6 @@ def report(name: str, readme: bool) -> None:
     for title, text in PARTS[name].tables(rows).items():
         print(f"\n{name}: {title}\n{text}")
         if readme:
-            from sampling import write_between
-
             write_between(HERE / "results" / "scores.md", f"scores-{name}-{title}", text)
     PICTURES.mkdir(exist_ok=True)
     PARTS[name].pictures(rows, PICTURES)

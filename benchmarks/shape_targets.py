@@ -434,7 +434,7 @@ def _multimodal():
             yield f"apart-{dim}d-{share}", apart(dim, [share, 1 - share])
     for dim in (2, 5, 10):
         means = [[3.0] * dim, [-3.0] * dim]
-        yield f"issue-{dim}d", Mixture([0.3, 0.7], means, [1.0, 0.5])
+        yield f"unequal-{dim}d", Mixture([0.3, 0.7], means, [1.0, 0.5])
     for dim in (2, 5, 10):
         yield f"narrow-in-{dim}d", narrow(dim, 0.0)
         yield f"narrow-beside-{dim}d", narrow(dim, 6.0)

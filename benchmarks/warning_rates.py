@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 from csv_rows import append_row, run_cells
 from metrics import BIAS_TOLERANCE, WIDTH_TOLERANCE, quality, wrong
-from sampling import version, write_between
+from pages import write_between
+from sampling import version
 from targets import NOISY, TARGETS, problem
 
 import kmc

@@ -14,8 +14,9 @@ import warnings
 from pathlib import Path
 
 from metrics import wrong
+from pages import write_between
 from peers import PEERS
-from sampling import run_cell, write_between
+from sampling import run_cell
 from targets import TARGETS
 
 HERE = Path(__file__).parent

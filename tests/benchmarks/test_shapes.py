@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from shape_rows import quality, verdict, wrong
+from shape_tables import SAME_DRAWS, latest
 from shape_targets import SHAPES
-from shapes import quality, state, wrong
 
 WALLS = [name for name, shape in SHAPES.items() if shape.family == "walls" or name in ("annulus", "lognormal-3d")]
 OTHERS = ("many dimensions", "controls")
@@ -47,17 +48,17 @@ def two_modes():
 def test_exact_draws_are_right(two_modes):
     draws = two_modes.density.sample(np.random.default_rng(3), 4000).reshape(4, 1000, 2)
     row = row_of(two_modes, draws)
-    assert not wrong(row) and state(row) == "right"
-    assert state(row_of(two_modes, draws, warned=1)) == "right, warned"
+    assert not wrong(row) and verdict(row) == "right"
+    assert verdict(row_of(two_modes, draws, warned=1)) == "right, warned"
     assert row["ess"] > 2000 and row["mode_ess"] > 2000
 
 
 def test_a_lost_mode_is_wrong_and_silent_unless_warned(two_modes):
     draws = two_modes.density.sample(np.random.default_rng(3), 8000)
     draws = draws[two_modes.label(draws) == 1][:4000].reshape(4, 1000, 2)
-    assert state(row_of(two_modes, draws)) == "SILENT"
-    assert state(row_of(two_modes, draws) | {"seen": 1}) == "silent, a mode never seen"
-    assert state(row_of(two_modes, draws, warned=1)) == "wrong, warned"
+    assert verdict(row_of(two_modes, draws)) == "silently wrong"
+    assert verdict(row_of(two_modes, draws) | {"seen": 1}) == "a mode never seen"
+    assert verdict(row_of(two_modes, draws, warned=1)) == "wrong, warned"
 
 
 def test_a_narrow_run_is_wrong():
@@ -66,3 +67,13 @@ def test_a_narrow_run_is_wrong():
     assert not wrong(row_of(shape, draws))
     assert wrong(row_of(shape, 0.6 * draws)) and wrong(row_of(shape, draws + 0.5 * shape.truth.scale))
     assert wrong({"failure": "3 draws"})
+
+
+def test_tables_have_each_seed_once_of_the_version_that_was_measured_last():
+    later, first = next(iter(SAME_DRAWS.items()))
+    measured = [("old", 1), (first, 1), (first, 2), (later, 2), (later, 3)]
+    kind = {"target": "ring", "starts": "spread", "method": "kmc", "budget": 100}
+    rows = [kind | {"label": label, "seed": seed} for label, seed in measured]
+    rows.append(kind | {"label": "old", "seed": 1, "budget": 200})
+    found = [(row["label"], row["seed"], row["budget"]) for row in latest(rows)]
+    assert found == [(first, 1, 100), (later, 2, 100), (later, 3, 100), ("old", 1, 200)]

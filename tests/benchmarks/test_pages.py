@@ -1,7 +1,7 @@
 """Tables are written between lines of a page, and nowhere else."""
 
 import pytest
-from sampling import write_between
+from pages import write_between
 
 PAGE = "Between markers such as `<!-- t: begin -->` are\ntables.\n<!-- t: begin -->\nold\n<!-- t: end -->\nmore\n"
 

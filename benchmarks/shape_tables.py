@@ -1,0 +1,94 @@
+"""Tables of ``shapes.py``: of a label, and for the pages."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pages import write_between
+from shape_rows import VERDICTS, per_1000, verdict
+from shape_targets import FAMILIES, NAMES, STARTS
+
+HERE = Path(__file__).parent
+SAME_DRAWS = {"0172b5d": "828d427"}
+"""Labels whose draws are those of an earlier label, which they continue with other cells."""
+
+
+def table(rows: list[dict], by: tuple[str, ...]) -> str:
+    """Markdown: a line for each combination of values of these columns; effective draws are those of right runs."""
+    head = [*by, "runs", *VERDICTS, "ESS per 1000 (least)", "tail ESS", "mode ESS", "own ms"]
+    lines = [f"| {' | '.join(head)} |", "| " + " | ".join(["---"] * len(by) + ["---:"] * (len(head) - len(by))) + " |"]
+    groups: dict[tuple, list[dict]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    for key, group in groups.items():
+        verdicts = [verdict(row) for row in group]
+        right = [row for row, found in zip(group, verdicts, strict=True) if found.startswith("right")]
+        ess, tail, mode = (np.array([per_1000(row, name) for row in right]) for name in ("ess", "tail_ess", "mode_ess"))
+        own = [1000 * row["own_seconds"] / row["evaluations"] for row in group]
+        cells = [f"{value:,}" if isinstance(value, int) else value for value in key]
+        cells += [str(len(group)), *(str(verdicts.count(name) or "") for name in VERDICTS)]
+        cells += [f"{_median(ess)} ({ess.min():.3g})" if right else "", _median(tail), _median(mode)]
+        lines.append(f"| {' | '.join([*cells, f'{np.median(own):.2g}'])} |")
+    return "\n".join(lines)
+
+
+def _median(values):
+    return "" if np.isnan(values).all() else f"{np.nanmedian(values):.3g}"
+
+
+def report(rows: list[dict]) -> str:
+    """Markdown: families and then targets, of each label, method and budget."""
+    parts, kinds = [], ("label", "method", "budget")
+    for kind in dict.fromkeys(tuple(row[name] for name in kinds) for row in rows):
+        mine = [row for row in in_order(rows) if tuple(row[name] for name in kinds) == kind]
+        parts.append("### {}, {}, {:,} evaluations".format(*kind))
+        parts += [table(mine, ("family", "starts")), table(mine, ("target", "starts"))]
+    return "\n\n".join(parts)
+
+
+def write_pages(rows: list[dict]) -> None:
+    """Write the table of families into README.md, those of targets and of peers into results/shapes.md."""
+    rows = in_order(latest(rows))
+    own = [row for row in rows if row["method"] == "kmc"]
+    details = HERE / "results" / "shapes.md"
+    verdicts = [verdict(row) for row in own]
+    counts = "; ".join(f"{verdicts.count(name)} {name}" for name in VERDICTS)
+    families = table(own, ("family", "starts", "budget"))
+    write_between(HERE / "README.md", "shapes", f"{families}\n\nAll {len(own)} runs: {counts}.")
+    write_between(details, "shapes-targets", table(own, ("target", "starts", "budget")))
+    peers = [row for row in rows if row["method"] != "kmc"]
+    write_between(details, "shapes-peers", table(peers, ("method", "target", "starts", "budget")))
+
+
+def latest(rows: list[dict]) -> list[dict]:
+    """Of each target, start policy, method and budget the rows of the version that was measured last, one per seed."""
+    age = {label: i for i, label in enumerate(dict.fromkeys(_version(row) for row in rows))}
+
+    def kind(row: dict) -> tuple[Any, ...]:
+        return row["target"], row["starts"], row["method"], row["budget"]
+
+    kept = []
+    for _, group in groupby(sorted(rows, key=kind), kind):
+        ages = [(age[_version(row)], row) for row in group]
+        newest = max(value for value, _ in ages)
+        kept += {row["seed"]: row for value, row in ages if value == newest}.values()
+    return kept
+
+
+def _version(row: dict) -> str:
+    return SAME_DRAWS.get(row["label"], row["label"])
+
+
+def in_order(rows: list[dict]) -> list[dict]:
+    """Sorted by family, start policy, budget and target."""
+    targets = {name: i for i, name in enumerate(NAMES)}
+    families = {name: i for i, name in enumerate(FAMILIES)}
+    policies = {name: i for i, name in enumerate(STARTS)}
+
+    def place(row: dict) -> tuple[Any, ...]:
+        return families[row["family"]], policies[row["starts"]], row["budget"], targets[row["target"]]
+
+    return sorted(rows, key=place)
