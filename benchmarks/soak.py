@@ -33,7 +33,8 @@ import kmc
 
 DIM = 5
 GROWTH = 0.05
-GROUPS = ("warmup_posterior", "warmup_sample_stats", "posterior", "sample_stats")
+COMPARED = ("warmup_posterior", "x"), ("warmup_blobs", "state"), ("posterior", "x"), ("blobs", "state")
+GROUPS = ("warmup_posterior", "warmup_sample_stats", "warmup_blobs", "posterior", "sample_stats", "blobs")
 
 
 def log_density(x: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
@@ -155,9 +156,8 @@ def main() -> None:
         print(f"{workers} workers at the end; {busy:.0%} of the workers' time in evaluations")
         print(f"{len(killed)} workers killed in {time.perf_counter() - start:.0f} s")
     expected = sampled(options.evaluations, options.seed, chains=options.chains)
-    for group in ("warmup_posterior", "posterior"):
-        for name in ("x", "state"):
-            np.testing.assert_array_equal(found[group][name].values, expected[group][name].values)
+    for group, name in COMPARED:
+        np.testing.assert_array_equal(found[group][name].values, expected[group][name].values)
     for count in ("n_evaluations", "n_evaluations_warmup"):
         assert found.posterior.attrs[count] == expected.posterior.attrs[count], count
     print(f"{found.posterior.sizes['draw']} draws of each chain, none lost, none doubled")
