@@ -271,29 +271,35 @@ def _about_surrogate(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
             f"Only {found['acceptance']:.0%} of the proposals were accepted, while a good surrogate has 80 %: "
             f"{remedies.more}, or reparametrize."
         )
+    return said | _about_tails(run, remedies)
+
+
+def _about_tails(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
+    """At most one warning, of the most specific reason why proposals from a tail are rejected."""
+    found, facts = run.found, run.facts
     if found["tail_ess"] > THOROUGH_TAIL_ESS:
-        return said
+        return {}
     accepted, missed = found["tail_acceptance"], facts["surrogate_trend_sd"]
     curved = missed > CURVED_SD and facts["surrogate_metric_spread"] > CURVED_SPREAD
     in_tails = min(FEWEST_ACCEPTED_FROM_CURVED_TAILS, LEAST_SHARE_IN_CURVED_TAILS * found["acceptance"])
     if curved and accepted < in_tails:
-        said["curved-ridge"] = (
-            f"Too few evaluations for such a curved ridge (a quadratic misses it by {missed:.1f} nats, and only "
-            f"{accepted:.0%} of the proposals from a tail were accepted): tails may be cut short; {remedies.several}, "
-            "or reparametrize."
-        )
-    elif facts.get("surrogate_driver") is not None and accepted < LEAST_SHARE_FROM_NECKS * found["acceptance"]:
-        said["funnel-neck"] = (
-            "A parameter sets the scale of others (a funnel), and only "
+        return {
+            "curved-ridge": f"Too few evaluations for such a curved ridge (a quadratic misses it by {missed:.1f} nats, "
+            f"and only {accepted:.0%} of the proposals from a tail were accepted): tails may be cut short; "
+            f"{remedies.several}, or reparametrize."
+        }
+    if facts.get("surrogate_driver") is not None and accepted < LEAST_SHARE_FROM_NECKS * found["acceptance"]:
+        return {
+            "funnel-neck": "A parameter sets the scale of others (a funnel), and only "
             f"{accepted:.0%} of the proposals from a tail were accepted: the funnel's neck may be cut short; "
             "reparametrize: sample standard normal variables and multiply them by the scale (the non-centered form)."
-        )
-    elif accepted < FEWEST_ACCEPTED_FROM_TAILS:
-        said["poor-tails"] = (
-            f"Only {accepted:.0%} of the proposals from a tail were accepted: it may be cut short; "
+        }
+    if accepted < FEWEST_ACCEPTED_FROM_TAILS:
+        return {
+            "poor-tails": f"Only {accepted:.0%} of the proposals from a tail were accepted: it may be cut short; "
             f"{remedies.more}, or reparametrize."
-        )
-    return said
+        }
+    return {}
 
 
 def _about_modes(facts: Mapping[str, Any]) -> dict[str, str]:
