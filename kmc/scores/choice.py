@@ -18,7 +18,7 @@ from kmc.bases import KernelSections
 from kmc.checks import is_number
 from kmc.kernels import Kernel, squared_distances
 from kmc.linalg import eigen_whitening
-from kmc.scores.densities import fit_base
+from kmc.scores.base_fits import fit_base
 from kmc.scores.shrinkage import shrunk
 from kmc.scores.sums import Samples
 from kmc.selection import kernel_candidates, listed

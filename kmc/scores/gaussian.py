@@ -10,7 +10,8 @@ import numpy as np
 from kmc.bases.base_jit_state import BaseJitState
 from kmc.deprecation import renamed_method
 from kmc.scores.base import ScoreEstimator, hessian_of
-from kmc.scores.densities import Gaussian, gaussian_of_moments, jit_parameters
+from kmc.scores.base_fits import gaussian_of_moments
+from kmc.scores.densities import Gaussian, jit_parameters
 from kmc.scores.sums import Samples
 
 

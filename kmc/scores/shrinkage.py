@@ -22,7 +22,7 @@ def shrunk(density: Any, x: np.ndarray, weights: np.ndarray) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from kmc.scores.densities import fit_base
+    >>> from kmc.scores.base_fits import fit_base
     >>> from kmc.scores.shrinkage import shrunk
     >>> x = np.random.default_rng(0).standard_normal((100, 5))
     >>> fitted = fit_base("gaussian", x)

@@ -4,7 +4,8 @@ import pytest
 from kmc.kernels import Exponential, Gaussian, Matern52, Metric
 from kmc.mcmc.score_fitter import Fitter
 from kmc.scores import FiniteKEF, FullKEF, GaussianScore, LiteKEF, NystromKEF, choice
-from kmc.scores.densities import Flat, StudentT, fit_base
+from kmc.scores.base_fits import fit_base
+from kmc.scores.densities import Flat, StudentT
 from kmc.scores.sums import Samples
 
 FIXED = dict(choice.FIXED)

@@ -8,17 +8,8 @@ from scipy import stats
 
 from kmc import jitted
 from kmc.checks import check_samples
-from kmc.scores.densities import (
-    DOFS,
-    Flat,
-    Gaussian,
-    StudentT,
-    Uniform,
-    UserDensity,
-    _student_em,
-    fit_base,
-    jit_parameters,
-)
+from kmc.scores.base_fits import DOFS, _student_em, fit_base
+from kmc.scores.densities import Flat, Gaussian, StudentT, Uniform, UserDensity, jit_parameters
 from tests.oracles import differences
 
 CENTER = np.array([0.3, -1.0, 2.0])

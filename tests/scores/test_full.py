@@ -10,7 +10,7 @@ from kmc import selection
 from kmc.errors import KmcWarning
 from kmc.kernels import Gaussian, Matern52, Metric, Polynomial
 from kmc.scores import full, full_system
-from kmc.scores.densities import fit_base
+from kmc.scores.base_fits import fit_base
 from kmc.scores.full import FullKEF
 from tests.oracles import differences
 from tests.oracles import full as oracle

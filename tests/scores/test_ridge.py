@@ -5,7 +5,7 @@ from kmc.bases import KernelGradients, KernelSections
 from kmc.kernels import Gaussian, candidate_bandwidths
 from kmc.linalg import ridge_solution
 from kmc.scores import NystromKEF, ridge
-from kmc.scores.densities import fit_base
+from kmc.scores.base_fits import fit_base
 from kmc.scores.ridge import Folds, LeaveOneOut
 from kmc.scores.sums import Samples, accumulate_sums
 from tests.oracles.selection import leave_one_out

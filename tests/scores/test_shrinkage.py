@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from kmc.scores import LiteKEF
-from kmc.scores.densities import Flat, fit_base
+from kmc.scores.base_fits import fit_base
+from kmc.scores.densities import Flat
 from kmc.scores.shrinkage import shrunk
 
 ONES = np.ones(300)
