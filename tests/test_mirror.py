@@ -38,11 +38,11 @@ HELPERS = {
     "run": "recording run",
     "run/executors": "futures maps task usage",
     "run/store": "commit evaluations open",
-    "scores": "base sums",
+    "scores": "base base_fits sums",
     "spectral": "eigenfunctions embedding generator_selection judgment neighbors neural_training operators reach "
     "sections transition_modes trial",
-    "surrogates": "density depth in_coordinates scale_group surrogate term_groups term_pursuit term_regression "
-    "term_search terms_jit_state wall_jit_state whitening",
+    "surrogates": "density depth expansion_search fit_options fit_task in_coordinates repair scale_group surrogate "
+    "term_groups term_pursuit term_regression term_search terms_jit_state wall_jit_state whitening",
     "targets": "dimensions distributions html returned",
 }
 """By folder, modules without a test of their name: they are tested through those that use them."""

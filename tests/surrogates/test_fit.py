@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kmc.surrogates import FitOptions, fit, fit_surrogate, jit_state
+from kmc.surrogates import FitOptions, expansion_search, fit_surrogate, jit_state
 from kmc.surrogates.terms import TermExpansion
 from kmc.surrogates.transport import Funnel
 from kmc.surrogates.trend import depth
@@ -96,7 +96,7 @@ def test_many_bends_are_learned(rng, monkeypatch):
     def slow(*arguments, **options):
         raise AssertionError("a refit searches for a metric again")
 
-    monkeypatch.setattr(fit, "_with_learned_metric", slow)
+    monkeypatch.setattr(expansion_search, "_with_learned_metric", slow)
     options = FitOptions(n_basis=40)
     again = fit_surrogate(x, evaluate(target, x), x[::4], rng=rng, options=options, previous=surrogate)
     assert again.loo_sd < 0.01

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.surrogates import FitOptions, fit, fit_surrogate, jit_state, term_search
+from kmc.surrogates import FitOptions, expansion_search, fit_surrogate, jit_state, term_search
 from kmc.surrogates.expansion import Data
 from kmc.surrogates.scale_group import ScaleGroup
 from kmc.surrogates.term_pursuit import quadratic_factors
@@ -290,8 +290,10 @@ def test_a_search_in_vain_changes_nothing(rng, monkeypatch):
     y = -0.5 * np.sum(x**2, axis=1) + 2.0 * np.sin(9 * x[:, 0]) * np.sin(8 * x[:, 1]) * np.sin(7 * x[:, 2])
     searches = []
     found = []
-    for search in (fit._found_terms, lambda *_: None):
-        monkeypatch.setattr(fit, "_found_terms", lambda *a, search=search: searches.append(search(*a)) or searches[-1])
+    for search in (expansion_search._found_terms, lambda *_: None):
+        monkeypatch.setattr(
+            expansion_search, "_found_terms", lambda *a, search=search: searches.append(search(*a)) or searches[-1]
+        )
         own = np.random.default_rng(1)
         found.append((fit_surrogate(x, y, x[:100], rng=own).log_density(x), own.random()))
     assert searches[0] is not None  # it was made

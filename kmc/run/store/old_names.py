@@ -24,7 +24,7 @@ _NEW: dict[str, Any] = {"moves": [], "gradients": None}
 
 _MOVED = ("surrogate", "values")  # options of KernelHMC that are now ScoreHMC's
 
-FIELDS = {"kmc.mcmc.kernel_hmc:KernelHMC": _KERNEL_HMC, "kmc.surrogates.fit:FitOptions": _FIT}
+FIELDS = {"kmc.mcmc.kernel_hmc:KernelHMC": _KERNEL_HMC, "kmc.surrogates.fit_options:FitOptions": _FIT}
 """By class, old and new names of fields."""
 
 MODULES = {
@@ -37,6 +37,9 @@ MODULES = {
 }
 """New locations of the classes of modules that were merged into others."""
 
+CLASSES = {"kmc.surrogates.fit:FitOptions": "kmc.surrogates.fit_options:FitOptions"}
+"""New names of other classes that were moved."""
+
 
 def moved(name: str) -> str:
     """The current name of a class, ``module:Class``.
@@ -46,6 +49,8 @@ def moved(name: str) -> str:
     >>> moved("kmc.scores.full_selection:Choice")
     'kmc.scores.full:Choice'
     """
+    if name in CLASSES:
+        return CLASSES[name]
     module, colon, path = name.partition(":")
     return MODULES.get(module, module) + colon + path
 

@@ -110,6 +110,14 @@ def test_classes_that_have_moved_are_found(estimator, now, before):
     np.testing.assert_array_equal(restored.gradient(x), estimator.gradient(x))
 
 
+def test_options_of_the_fit_that_have_moved_are_found():
+    options = kmc.surrogates.FitOptions(n_basis=30)
+    parts = flatten(options)
+    structure = parts.structure.replace("kmc.surrogates.fit_options:", "kmc.surrogates.fit:")
+    assert structure != parts.structure
+    assert restore(parts._replace(structure=structure)) == options
+
+
 def test_old_modules_are_gone_and_new_ones_may_be_in_a_state():
     for old, new in MODULES.items():
         assert importlib.util.find_spec(old) is None

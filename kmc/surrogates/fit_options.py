@@ -1,0 +1,58 @@
+"""Options of the surrogate's fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kmc.checks import check_count, check_number, is_number
+from kmc.deprecation import renamed_fields
+
+
+@renamed_fields(good="target_loo_sd")
+@dataclass(frozen=True)
+class FitOptions:
+    """Tunable parts of the surrogate's fit.
+
+    Attributes
+    ----------
+    n_basis : int
+        Number of kernel sections; twice as many if the leave-one-out sd stays above ``target_loo_sd``.
+    target_loo_sd : float
+        Leave-one-out sd, in nats and beyond the noise, that is good enough.
+    max_values : int
+        Values kept for a fit; a quarter of them are the largest old residuals. In more than 53 dimensions 1.3 for each
+        term of a quadratic are kept, if that is more.
+    bandwidths : tuple of float
+        Candidates, in median distances between centers; infinity means polynomials of degree four, which are not used
+        for noisy values: noise hides the differences between wide kernels.
+    score_weight : float or "cv", optional
+        Weight of the score-matching terms in the objective, in [0, 1); the rest is that of the values. "cv" chooses it
+        by cross-validation, and is the default for noisy values; for exact values the default is 0, which is best
+        there.
+    jitter : float
+        Added to the diagonal of the Gram matrix.
+    """
+
+    n_basis: int = 200
+    target_loo_sd: float = 0.2
+    max_values: int = 2000
+    bandwidths: tuple[float, ...] = (0.5, 0.8, 1.2, 2.0, 3.5, 7.0, 14.0, np.inf)
+    score_weight: float | str | None = None
+    jitter: float = 1e-11
+
+    def __post_init__(self):
+        check_count(self, "n_basis", 2)
+        check_count(self, "max_values", 10)
+        check_number(self, "target_loo_sd", 0, np.inf, "[)")
+        if isinstance(self.score_weight, str):
+            if self.score_weight != "cv":
+                raise ValueError(f"score_weight={self.score_weight!r}: expected 'cv' or a number in [0, 1)")
+        elif self.score_weight is not None:
+            check_number(self, "score_weight", 0, 1, "[)")
+        check_number(self, "jitter", 0, 1)
+        widths = self.bandwidths
+        if not isinstance(widths, Sequence) or not widths or not all(is_number(b) and b > 0 for b in widths):
+            raise ValueError(f"bandwidths={self.bandwidths!r}: expected positive numbers, at least one")
