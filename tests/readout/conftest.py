@@ -1,9 +1,9 @@
-"""One run for all files that read it out; none changes it."""
+"""Runs for all files that read them out; none changes them."""
 
 import pytest
 
 import kmc
-from tests.readout.curved import log_density
+from tests.readout.curved import MODEL, log_density
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +16,9 @@ def path(tmp_path_factory):
 def idata(path):
     """A run of 2,000 evaluations."""
     return kmc.sample(log_density, dim=2, draws=None, max_evaluations=2000, seed=1, progress=False, store=path)
+
+
+@pytest.fixture(scope="session")
+def named():
+    """A run of 800 evaluations of parameters with names."""
+    return kmc.sample(MODEL, draws=None, max_evaluations=800, seed=2, progress=False)

@@ -8,21 +8,9 @@ import pytest
 
 import kmc
 from kmc.mcmc.base import MOVES
-from tests.readout.curved import log_density
+from tests.readout.curved import MODEL, TRUTH, log_density
 
-FEW = {"max_surrogate_draws": 20_000}
-
-
-TRUTH = np.array([0.0, 0.0]), np.array([2.0, np.sqrt(1 + 0.01 * 32)])
-
-
-def named(p):
-    return -0.5 * np.sum(p["a"] ** 2) - p["b"]
-
-
-MODEL = kmc.Model(
-    named, parameters={"a": kmc.Real(), "b": kmc.Positive()}, dims={"a": ["site"]}, coords={"site": ["N", "S"]}
-)
+FEW = {"max_surrogate_draws": 8_000}
 
 
 @pytest.fixture(scope="module")
@@ -68,13 +56,12 @@ def test_a_vector_of_functions(idata, found):
     assert one["quantiles"].shape == (0, 2)
 
 
-def test_parameters_with_names():
-    idata = kmc.sample(MODEL, draws=None, max_evaluations=800, seed=2, progress=False)
-    found = kmc.expectations(idata, **FEW)
+def test_parameters_with_names(named):
+    found = kmc.expectations(named, **FEW)
     assert list(found["quantity"].values) == ["a[N]", "a[S]", "b"]
     assert np.all(np.abs(found["mean"].values - [0, 0, 1]) < 4 * found["mcse"].values)
     assert np.all(np.abs(found["sd"].values - [1, 1, 1]) < 4 * found["mcse_sd"].values)
-    of_user = kmc.expectations(idata, lambda p: p["b"] * p["a"][0], model=MODEL, **FEW)
+    of_user = kmc.expectations(named, lambda p: p["b"] * p["a"][0], model=MODEL, **FEW)
     assert abs(float(of_user["mean"][0])) < 4 * float(of_user["mcse"][0])
 
 
@@ -194,7 +181,7 @@ def test_what_is_kept_says_which_moves_were_runs(idata):
 def noisy():
     rng = np.random.default_rng(0)
     model = kmc.Model(lambda x: log_density(x) + 0.7 * rng.standard_normal() - 0.245, dim=2, noisy=True)
-    return kmc.sample(model, draws=None, max_evaluations=2500, seed=1, progress=False)
+    return kmc.sample(model, draws=None, max_evaluations=1500, seed=1, progress=False)
 
 
 @pytest.mark.slow

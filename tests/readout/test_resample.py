@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 import kmc
-from tests.readout.curved import log_density
-from tests.readout.test_expectations import MODEL, TRUTH, tampered
+from tests.readout.curved import TRUTH, log_density
+from tests.readout.test_expectations import tampered
 
 
 @pytest.fixture(scope="module")
 def many(idata):
-    return kmc.resample(idata, draws=5000)
+    return kmc.resample(idata, draws=2000)
 
 
 def test_draws_have_the_moments_of_the_posterior(many):
     x = many["posterior"]["x"].values
-    assert x.shape == (4, 5000, 2)
+    assert x.shape == (4, 2000, 2)
     mean, sd = TRUTH
     assert np.all(np.abs(x.mean(axis=(0, 1)) - mean) < 0.1 * sd)
     assert np.all(np.abs(x.std(axis=(0, 1)) / sd - 1) < 0.05)
@@ -34,14 +34,13 @@ def test_a_surrogate_that_contradicts_the_draws_has_no_bound(idata):
     assert found["posterior"].attrs["total_variation_bound"] == 1.0
 
 
-def test_parameters_with_names():
-    idata = kmc.sample(MODEL, draws=None, max_evaluations=1500, seed=2, progress=False)
-    found = kmc.resample(idata, draws=1000)
+def test_parameters_with_names(named):
+    found = kmc.resample(named, draws=1000)
     assert list(found["posterior"]["a"].coords["site"].values) == ["N", "S"]
     assert found["posterior"]["b"].shape == (4, 1000)
     assert found["unconstrained_posterior"]["x"].shape == (4, 1000, 3)
     assert abs(float(found["posterior"]["b"].mean()) - 1) < 0.1
-    assert kmc.resample(idata, draws=1000)["posterior"].equals(found["posterior"])
+    assert kmc.resample(named, draws=1000)["posterior"].equals(found["posterior"])
 
 
 def test_bad_arguments(idata):

@@ -281,6 +281,7 @@ def test_a_metric_of_ones_own():
     np.testing.assert_allclose(found.eigenvalues_, [1, 1, 4, 4], rtol=0.05)
 
 
+@pytest.mark.slow  # PyNNDescent compiles for minutes
 def test_approximate_neighbors():
     pytest.importorskip("pynndescent")
     options = {"bandwidth": 0.2, "n_neighbors": 60}
