@@ -10,6 +10,7 @@ pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 
 import kmc
+from tests.counted import Counted
 
 
 def log_density(x):
@@ -70,14 +71,9 @@ def test_energy_and_its_changes(idata):
 
 
 def test_the_surrogate_beside_true_values(idata):
-    called = []
-
-    def counted(x):
-        called.append(x)
-        return log_density(x)
-
+    counted = Counted(log_density)
     axes = kmc.plot_surrogate(idata, counted, n_true=5, figure=Figure())
-    assert axes.shape == (2, 2) and len(called) == 10
+    assert axes.shape == (2, 2) and counted.n == 10
     proposals = idata["proposals"]
     error = (proposals["surrogate"] - proposals["lp"]).values.ravel()
     for i, ax in enumerate(axes[0]):

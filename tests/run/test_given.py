@@ -6,6 +6,7 @@ import pytest
 import kmc
 from kmc.errors import KmcWarning
 from kmc.run.given import MOST, as_given
+from tests.counted import Counted
 from tests.grids import slow_except
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # of short runs
@@ -24,15 +25,6 @@ def values(points):
     return np.array([banana(x) for x in points])
 
 
-class Counted:
-    def __init__(self):
-        self.points = []
-
-    def __call__(self, x):
-        self.points.append(x.copy())
-        return banana(x)
-
-
 def sampled(target=banana, **options):
     return kmc.sample(
         target, **{"dim": 2, "draws": None, "seed": 1, "progress": False, "max_evaluations": 1500} | options
@@ -40,7 +32,7 @@ def sampled(target=banana, **options):
 
 
 def test_a_history_spares_evaluations_and_the_draws_are_right():
-    target = Counted()
+    target = Counted(banana)
     idata = sampled(target, history=(ELSEWHERE, values(ELSEWHERE)))
     plain = sampled(initial=ELSEWHERE[:4], draws=1, max_evaluations=1200)
     assert idata.attrs["n_history"] == 500
@@ -93,12 +85,12 @@ def test_a_history_that_its_own_points_refute_is_not_used():
 
 
 def test_start_points_come_from_the_history_where_there_are_none():
-    first = Counted()
+    first = Counted(banana)
     sampled(first, history=(ELSEWHERE, values(ELSEWHERE)), draws=1, warmup=1, max_evaluations=None)
     highest = values(ELSEWHERE).max()
     for x in first.points[:4]:
         assert any(np.array_equal(x, row) for row in ELSEWHERE) and banana(x) > highest - 7
-    first = Counted()
+    first = Counted(banana)
     initial = np.full((4, 2), 9.0) + np.arange(4)[:, None]
     sampled(first, history=(ELSEWHERE, values(ELSEWHERE)), initial=initial, draws=1, warmup=1, max_evaluations=None)
     np.testing.assert_array_equal(first.points[:4], initial)

@@ -8,8 +8,9 @@ import pytest
 
 import kmc
 from kmc.mcmc.base import MOVES
-from kmc.surrogates.fit import FitOptions
+from kmc.surrogates import FitOptions
 from kmc.targets.toys import Banana, Bimodal, Gaussian
+from tests.counted import Counted
 from tests.grids import slow_except
 from tests.oracles.mcmc import assert_standard
 
@@ -27,21 +28,6 @@ FEW = pytest.mark.parametrize(
 """Where samplers differ little: the others are in the weekly check."""
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # most runs are too short to converge
-
-
-class Counting:
-    """A target that records every call: points and values, in order."""
-
-    def __init__(self, log_density):
-        self.log_density, self.points, self.values = log_density, [], []
-
-    def __call__(self, x):
-        self.points.append(x.copy())
-        self.values.append(self.log_density(x))
-        return self.values[-1]
-
-    def __len__(self):
-        return len(self.points)
 
 
 def run(target=NORMAL, sampler=SMALL, **options):
@@ -131,10 +117,10 @@ def test_draws_have_the_right_distribution(kind, name):
 @EACH
 @pytest.mark.parametrize("chains", slow_except([1, 3, 6], {3}))
 def test_evaluations_are_counted_exactly(sampler, chains):
-    target = Counting(NORMAL)
+    target = Counted(NORMAL)
     idata = run(target, sampler, chains=chains, save_warmup=True)
     total, warmup = idata.attrs["n_evaluations"], idata.attrs["n_evaluations_warmup"]
-    assert total == len(target)
+    assert total == target.n
     main = int(statistic(idata, "n_evaluations").sum())
     if sampler in FREEZING.values():
         assert main == total - warmup
@@ -151,7 +137,7 @@ def test_evaluations_are_counted_exactly(sampler, chains):
 def test_every_draw_keeps_the_value_of_the_one_evaluation_at_its_place(sampler):
     """Also for a noisy density: an estimate stays with its state and is never recomputed (pseudo-marginal)."""
     rng = np.random.default_rng(2)
-    target = Counting(lambda x: NORMAL(x) + 0.5 * rng.standard_normal())
+    target = Counted(lambda x: NORMAL(x) + 0.5 * rng.standard_normal())
     idata = run(target, sampler, draws=100, save_warmup=True)
     known = {}
     for x, value in zip(target.points, target.values, strict=True):
@@ -171,11 +157,11 @@ def test_every_draw_keeps_the_value_of_the_one_evaluation_at_its_place(sampler):
 def test_the_budget_is_never_exceeded_and_used_up(sampler, chains):
     walkers = max(chains, 4)
     for budget in [2 * chains, 2 * chains + 1, 31, 97, 200 + chains, 403]:
-        target = Counting(NORMAL)
+        target = Counted(NORMAL)
         idata = run(target, sampler, chains=chains, draws=None, max_evaluations=budget)
-        assert len(target) == idata.attrs["n_evaluations"] <= budget
+        assert target.n == idata.attrs["n_evaluations"] <= budget
         # What is left is less than a sweep costs: a point per walker and as many probes, or the look around the start.
-        assert budget - len(target) < max(2 * walkers, 9)
+        assert budget - target.n < max(2 * walkers, 9)
         if sampler in FREEZING.values():
             main = idata.attrs["n_evaluations"] - idata.attrs["n_evaluations_warmup"]
             assert int(statistic(idata, "n_evaluations").sum()) == main
@@ -188,11 +174,11 @@ def test_the_budget_is_never_exceeded_and_used_up(sampler, chains):
 
 @FEW
 def test_a_budget_that_ends_early_is_named(sampler):
-    target = Counting(NORMAL)
+    target = Counted(NORMAL)
     with pytest.warns(kmc.KmcWarning, match=r"Only \d+ of 5000 draws per chain .*max_evaluations"):
         idata = run(target, sampler, draws=5000, max_evaluations=600)
     assert 0 < positions(idata).shape[1] < 5000
-    assert len(target) <= 600
+    assert target.n <= 600
     assert f"Only {positions(idata).shape[1]} of 5000" in sentences(idata)[0]
 
 
@@ -274,7 +260,7 @@ def test_global_random_numbers_are_left_alone():
 def test_the_start_points_are_not_changed(sampler):
     initial = np.random.default_rng(3).standard_normal((6, 2))
     copy = initial.copy()
-    target = Counting(NORMAL)
+    target = Counted(NORMAL)
     run(target, sampler, initial=initial)
     np.testing.assert_array_equal(initial, copy)
     np.testing.assert_array_equal(target.points[:6], initial)  # all are used, in order, even more than chains
@@ -282,7 +268,7 @@ def test_the_start_points_are_not_changed(sampler):
 
 
 def test_start_points_are_found_where_the_density_is_positive():
-    target = Counting(lambda x: NORMAL(x) if x[0] > 1.5 else -np.inf)
+    target = Counted(lambda x: NORMAL(x) if x[0] > 1.5 else -np.inf)
     idata = run(target, "random-walk")
     assert np.all(positions(idata)[:, :, 0] > 1.5)
     assert np.all(np.abs(np.array(target.points[:20])) <= 2)
@@ -408,10 +394,10 @@ def check_prefix(idata, reference):
 
 @FEW
 def test_an_exception_keeps_the_draws_so_far(sampler):
-    target = Counting(NORMAL)
+    target = Counted(NORMAL)
     reference = run(target, sampler, save_warmup=True)
     kept = []
-    for k in places(len(target), reference.attrs["n_evaluations_warmup"], seed=1):
+    for k in places(target.n, reference.attrs["n_evaluations_warmup"], seed=1):
         cause = ZeroDivisionError("a rate of zero")
         with pytest.raises(kmc.EvaluationError, match=r"ZeroDivisionError: a rate of zero, at x = \[") as caught:
             run(Failing(k, cause), sampler)
@@ -427,10 +413,10 @@ def test_an_exception_keeps_the_draws_so_far(sampler):
 
 @FEW
 def test_an_interruption_returns_the_draws_so_far(sampler):
-    target = Counting(NORMAL)
+    target = Counted(NORMAL)
     reference = run(target, sampler, save_warmup=True)
     kept = []
-    for k in places(len(target), reference.attrs["n_evaluations_warmup"], seed=2):
+    for k in places(target.n, reference.attrs["n_evaluations_warmup"], seed=2):
         with pytest.warns(kmc.KmcWarning, match="interrupted"):
             idata = run(Failing(k, KeyboardInterrupt()), sampler)
         assert "interrupted" in sentences(idata)[0]
