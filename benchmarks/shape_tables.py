@@ -12,8 +12,8 @@ from shape_rows import VERDICTS, per_1000, verdict
 from shape_targets import FAMILIES, NAMES, STARTS
 
 HERE = Path(__file__).parent
-SAME_DRAWS = {"0172b5d": "828d427"}
-"""Labels whose draws are those of an earlier label, which they continue with other cells."""
+CONTINUES = {"0172b5d": "828d427"}
+"""Labels that continue an earlier one with other seeds: the same sampler, but for hierarchies."""
 
 
 def table(rows: list[dict], by: tuple[str, ...]) -> str:
@@ -79,7 +79,7 @@ def latest(rows: list[dict]) -> list[dict]:
 
 
 def _version(row: dict) -> str:
-    return SAME_DRAWS.get(row["label"], row["label"])
+    return CONTINUES.get(row["label"], row["label"])
 
 
 def in_order(rows: list[dict]) -> list[dict]:
