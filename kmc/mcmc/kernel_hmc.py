@@ -582,7 +582,7 @@ class KernelHMCState:
             points, values = points[known], values[known]
         if surrogate is not None and len(points):
             predicted = surrogate.log_density(points)
-            higher = self._trainer.transported(points, np.maximum(predicted, values))
+            higher = self._trainer.heights(points, np.maximum(predicted, values))
             matters = self._trainer.top - higher < surrogate.edge
             self._n_surprises += self._round.note(values - predicted, matters, n_proposed)
             self._n_probes += len(values) - n_proposed
@@ -711,7 +711,7 @@ class KernelHMCState:
 
     def _rescue(self) -> None:
         """Move walkers that are hopelessly deep, or stuck with an estimate far too high, to another walker's state."""
-        values = self._trainer.transported(self._walkers.x, self._walkers.log_density)
+        values = self._trainer.heights(self._walkers.x, self._walkers.log_density)
         lost = values < np.median(values) - (self.setup.dim + _LOST) / self._betas
         if self.setup.noisy:
             lost |= self._trainer.stays(self._walkers.x, _LONG_STAY)

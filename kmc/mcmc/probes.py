@@ -6,10 +6,13 @@ the chain shows it. Probes never move a chain.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
+
+from kmc.surrogates.scale_group import ScaleGroup
 
 # "Prototypes" are runs from before this package; others were set by hand.
 _CANDIDATES = 20  # shallow points, the most novel of which is used (prototypes)
@@ -17,6 +20,7 @@ _NEIGHBORS = 12  # nearest points, including itself; one of them gives the direc
 _STEPS = 0.3, 1.2  # times the difference from that neighbor (prototypes)
 _CANDIDATES_NEAR = 50  # shallow points; the one furthest above the surrogate is used
 _STEPS_NEAR = -0.5, 0.5  # times the difference from a neighbor
+_NECK_FROM, _NECK_TO = 0.95, 4.0  # quantile of the smallness of scales, and sds beyond it (tried: necks)
 
 
 class Evaluated(NamedTuple):
@@ -80,4 +84,24 @@ def probes_near(known: Evaluated, excess: np.ndarray, count: int, *, rng: np.ran
         neighbors = tree.query(u[anchor], k=min(_NEIGHBORS, len(z)))[1]
         neighbor = neighbors[rng.integers(1, len(neighbors))]
         out[row] = z[anchor] + rng.uniform(*_STEPS_NEAR) * (z[anchor] - z[neighbor])
+    return out
+
+
+def probes_in_necks(x: np.ndarray, groups: Sequence[ScaleGroup], count: int, *, rng: np.random.Generator) -> np.ndarray:
+    """States x (n, d) whose scale is replaced by a smaller one, together with its group.
+
+    The new driver is up to four sds beyond its 5 % quantile, where only few chains go before the surrogate is right.
+
+    Returns
+    -------
+    ndarray, shape (count, d)
+    """
+    out = np.empty((count, x.shape[1]))
+    for row in range(count):
+        group = groups[int(rng.integers(len(groups)))]
+        start = x[int(rng.integers(len(x)))]
+        toward = -np.sign(group.slope)
+        driver = toward * x[:, group.driver]
+        aim = toward * (np.quantile(driver, _NECK_FROM) + _NECK_TO * driver.std() * rng.random())
+        out[row] = group.scaled(start, float(aim - start[group.driver]))[0]
     return out

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 
 from kmc.mcmc.history import History
-from kmc.mcmc.probes import Evaluated, probe_points, probes_near
+from kmc.mcmc.probes import Evaluated, probe_points, probes_in_necks, probes_near
 from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
 from kmc.mcmc.roughness import FIRST, NEXT, Pairs, close_pairs, is_unexplained, roughness_sd
 from kmc.mcmc.surrogate_transition import InnerChainOptions
@@ -18,6 +18,7 @@ from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size,
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate, values_needed
 from kmc.surrogates.depth import bulk_depth
 from kmc.surrogates.fit import GOOD_FIT, most_gradients
+from kmc.surrogates.necks import NO_NECKS, Necks
 from kmc.surrogates.terms import TermExpansion
 from kmc.surrogates.transport import IDENTITY, Identity, Transport, find_transport
 from kmc.surrogates.wide_trend import is_wide, values_for_structure
@@ -41,6 +42,7 @@ _DEEPEST_STATES = 2.0  # ... up to this multiple of the bulk (prototypes)
 _WITH_GRADIENT = 2.0  # times the bulk: deeper values need no gradient (set by hand)
 _LEAST_FIRST, _LEAST_FIRST_PER_DIM = 20, 4  # evaluations before a first fit with gradients (set by hand)
 _NEXT_TRY = 1.2  # times the values of a first fit that failed
+_IN_NECKS = 0.5  # fraction of the probes, if scales of groups are known
 _BESIDE_HIGH = 0.5  # fraction of the probes, if values are noisy (tried: noisy targets)
 
 
@@ -86,6 +88,8 @@ class SurrogateTrainer:
         Noise of the values by the last fit, or the roughness of exact ones; 0 before the first, and if they are smooth.
     transport : Transport
         Coordinates without the funnel that was found, if any. Depths are those of the density there.
+    necks : Necks
+        What turns values of that density into heights, from which depths are counted.
     """
 
     def __init__(
@@ -106,8 +110,9 @@ class SurrogateTrainer:
         self.n_fits = self.settled_at = 0
         self.noise_sd = 0.0
         self.transport: Transport = IDENTITY
+        self.necks = NO_NECKS
         self._noisy, self._top = noisy, -np.inf
-        self._known_levels: tuple[Transport, np.ndarray] = (IDENTITY, np.empty(0))
+        self._known_levels: tuple[Transport, Necks, np.ndarray] = (IDENTITY, NO_NECKS, np.empty(0))
         self.dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
         self._failed_at = 0  # evaluations at the last fit that failed,
         self._searched_at = 0  # at the last search of terms in many dimensions,
@@ -127,7 +132,7 @@ class SurrogateTrainer:
         """
         gradients, limit = self.history.gradients, _WITH_GRADIENT * bulk_depth(self.dim)
         assert gradients is not None
-        levels, known = self.transported(x, values), ~np.isnan(gradients[:, 0])
+        levels, known = self.heights(x, values), ~np.isnan(gradients[:, 0])
         before = self._levels()
         top = max(before.max(initial=-np.inf), levels.max(initial=-np.inf))
         missing = most_gradients(self.dim, self._fit) - int(np.sum(top - before[known] < limit))
@@ -189,24 +194,24 @@ class SurrogateTrainer:
 
     @property
     def top(self) -> float:
-        """The highest transported value; for noisy ones that of the last fit, which no single estimate raises."""
+        """The largest height; for noisy ones that of the last fit, which no single estimate raises."""
         if np.isfinite(self._top):
             return self._top
         return float(self._levels().max())
 
-    def transported(self, x: np.ndarray, log_density: np.ndarray) -> np.ndarray:
-        """The log-density of the transported coordinates, (n,), from that of x (n, d)."""
-        return log_density - self.transport.log_jacobian(x)
+    def heights(self, x: np.ndarray, log_density: np.ndarray) -> np.ndarray:
+        """The log-density of the transported coordinates, without the rise into necks, (n,), from that of x (n, d)."""
+        return log_density - self.transport.log_jacobian(x) + self.necks.correction(self.transport(x))
 
     def _levels(self) -> np.ndarray:
-        """The transported values of the history (n,); each is computed once, as some transports are slow."""
-        transport, levels = self._known_levels
-        if transport is not self.transport:
+        """The heights of the history (n,); each is computed once, as some transports are slow."""
+        transport, necks, levels = self._known_levels
+        if transport is not self.transport or necks is not self.necks:
             levels = np.empty(0)
         if len(levels) < len(self.history):
             new = slice(len(levels), None)
-            levels = np.append(levels, self.transported(self.history.x[new], self.history.log_density[new]))
-            self._known_levels = self.transport, levels
+            levels = np.append(levels, self.heights(self.history.x[new], self.history.log_density[new]))
+            self._known_levels = self.transport, self.necks, levels
         return levels
 
     def fit(self, mixture: ProposalMixture) -> Fitted | None:
@@ -239,7 +244,12 @@ class SurrogateTrainer:
         shallow = np.flatnonzero(self.top - self._levels() < edge)
         known = Evaluated(surrogate.coordinates(x), surrogate.expansion.metric, shallow)
         near = int(self._rng.binomial(count, _BESIDE_HIGH)) if self._noisy else 0
-        points = probe_points(known, count - near, rng=self._rng)
+        groups = surrogate.scale_groups
+        along = int(self._rng.binomial(count - near, _IN_NECKS)) if groups else 0
+        points = probe_points(known, count - near - along, rng=self._rng)
+        if along:
+            necks = probes_in_necks(self.cold_visits(_RECENT)[0], groups, along, rng=self._rng)
+            points = np.vstack([points, surrogate.coordinates(necks)])
         if near:
             excess = values[shallow] - surrogate.log_density(x[shallow])
             points = np.vstack([points, probes_near(known, excess, near, rng=self._rng)])
@@ -264,7 +274,7 @@ class SurrogateTrainer:
         recent = self._recent(_RECENT)
         if not recent:
             return bulk + _HOT_DEPTH
-        deep = self.top - np.concatenate([self.transported(x, values) for x, values, _ in recent])
+        deep = self.top - np.concatenate([self.heights(x, values) for x, values, _ in recent])
         states = float(np.quantile(deep, _HOT_QUANTILE))
         return max(bulk + _HOT_DEPTH, min(_DEEPEST_STATES * bulk, states) + _PAST_STATES)
 
@@ -280,19 +290,19 @@ class SurrogateTrainer:
             self._failed_at = len(x)
             return previous
         self.n_fits += 1
-        self.transport = surrogate.transport
+        self.transport, self.necks = surrogate.transport, surrogate.necks
         if self._noisy:
             self._top, self.noise_sd = surrogate.top, surrogate.noise_sd
         if previous is None or surrogate.error_sd < _WORSE * previous.error_sd + _WORSE_BY:
             return surrogate
         recent = slice(-min(_LAST_VALUES, len(values)), None)
-        depth = self.transported(x, values).max() - self.transported(x[recent], values[recent])
+        depth = self.heights(x, values).max() - self.heights(x[recent], values[recent])
         shallow = depth < surrogate.edge
         x, values = x[recent][shallow], values[recent][shallow]
         if not len(x):
             return surrogate
         best = min(surrogate, previous, key=lambda s: float(np.median(np.abs(s.log_density(x) - values))))
-        self.transport = best.transport
+        self.transport, self.necks = best.transport, best.necks
         return best
 
     def _in_best_coordinates(self, states: np.ndarray, previous: Surrogate | None) -> Surrogate:
@@ -341,6 +351,7 @@ class SurrogateTrainer:
         only_terms: bool = False,
     ) -> Surrogate:
         visited, levels = self.cold_visits(_LATELY)
+        necks = self.necks if transport == self.transport else NO_NECKS
         with warnings.catch_warnings():  # leave-one-out decides about ill-conditioned candidates, not the user
             warnings.simplefilter("ignore", LinAlgWarning)
             return fit_surrogate(
@@ -350,12 +361,13 @@ class SurrogateTrainer:
                 rng=self._rng if rng is None else rng,
                 options=self._fit,
                 previous=previous,
-                levels=levels - transport.log_jacobian(visited),
+                levels=levels - transport.log_jacobian(visited) + necks.correction(transport(visited)),
                 noisy=self._noisy,
                 transport=transport,
                 gradients=self.history.gradients,
                 only_terms=only_terms,
                 roughness_sd=0.0 if self._noisy else self.noise_sd,
+                necks=necks,
             )
 
     def _changed(self, surrogate: Surrogate, states: np.ndarray, mixture: ProposalMixture) -> float:
@@ -365,7 +377,7 @@ class SurrogateTrainer:
         draws = surrogate.back(self._free_draws(surrogate, states, mixture, tempering=flattened(flattest(self.dim))))
         new = surrogate.log_density(draws)
         difference = new - mixture.surrogate.log_density(draws)
-        matters = self.top - self.transported(draws, new) < surrogate.edge
+        matters = self.top - self.heights(draws, new) < surrogate.edge
         if not matters.any():
             return 1.0
         return float(np.mean(np.abs(difference - np.median(difference))[matters] > _MOVED))

@@ -19,6 +19,7 @@ from kmc.surrogates.fit_task import FitTask, WeightedValues
 from kmc.surrogates.metric import gradient_metric, polynomial_metric, slopes_metric
 from kmc.surrogates.noise import beyond_noise, no_worse
 from kmc.surrogates.surrogate import Surrogate, make_jit_state
+from kmc.surrogates.term_groups import KNOWN
 from kmc.surrogates.term_search import find_factors
 from kmc.surrogates.terms import TermExpansion, Terms, fit_terms
 from kmc.surrogates.trend import fit_trend
@@ -65,7 +66,7 @@ def _known_terms(data: Data, whitening: Whitening, task: FitTask) -> tuple[Data,
         return None
     last = previous.expansion
     best = fit_terms(data, _in_coordinates(last.terms, previous.whitening, whitening), n_searched=last.n_searched)
-    if best.loo_sd > task.options.target_loo_sd and len(task.x) > _MORE_VALUES * last.n_searched:
+    if best.loo_sd > KNOWN and len(task.x) > _MORE_VALUES * last.n_searched:
         again = _found_terms(data, whitening, task)
         best = min(best, again or best, key=lambda e: e.loo_sd)
     return (data, best) if best.loo_sd < GOOD_FIT else None

@@ -19,11 +19,13 @@ from kmc.surrogates.expansion import Data, Expansion
 from kmc.surrogates.expansion_search import GOOD_FIT, best_expansion, neighbors
 from kmc.surrogates.fit_options import FitOptions
 from kmc.surrogates.fit_task import FitTask, WeightedValues
+from kmc.surrogates.necks import NO_NECKS, Necks
 from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, settled
 from kmc.surrogates.repair import repaired
 from kmc.surrogates.score_weight_cv import make_folds, with_best_share
 from kmc.surrogates.slopes import Slopes, pulled_back
 from kmc.surrogates.surrogate import Surrogate, assemble, make_jit_state
+from kmc.surrogates.terms import TermExpansion
 from kmc.surrogates.transport import IDENTITY, Transport
 from kmc.surrogates.trend import FLATTEST, fit_independent, fit_trend
 from kmc.surrogates.walls import learn_wall
@@ -55,6 +57,7 @@ def fit_surrogate(
     gradients: np.ndarray | None = None,
     only_terms: bool = False,
     roughness_sd: float = 0.0,
+    necks: Necks = NO_NECKS,
 ) -> Surrogate:
     """Fit a surrogate to evaluated points.
 
@@ -87,6 +90,8 @@ def fit_surrogate(
     roughness_sd : float
         For exact values, the sd of differences that no smooth function can follow (:mod:`kmc.mcmc.roughness`): the
         fit is then not improved beyond it.
+    necks : Necks
+        Known ones: what turns values of the density of u into heights. ``levels`` are heights.
 
     Raises
     ------
@@ -106,8 +111,8 @@ def fit_surrogate(
         positive = np.isfinite(log_density)
         x, log_density = x[positive], log_density[positive]
         gradients = None if gradients is None else gradients[positive]
-    task = FitTask(x, log_density, states, options, rng, previous, levels, gradients, only_terms, roughness_sd)
-    surrogate = _fit_noisy(task) if noisy else _fit(task.with_depths(log_density, None))
+    task = FitTask(x, log_density, states, options, rng, previous, levels, gradients, only_terms, roughness_sd, necks)
+    surrogate = _fit_noisy(task) if noisy else _fit(task.with_depths(log_density + necks.correction(x), None))
     return replace(surrogate, transport=transport).with_wall(wall)
 
 
@@ -173,7 +178,8 @@ def _fit_in(whitening: Whitening, task: FitTask, keep: np.ndarray, *, metric: np
         folds = make_folds(task.x[keep], task.states, task.rng)
         factors = neighbors(expansion.factor, options)
         expansion = with_best_share(data, expansion, folds, factors=factors, jitter=options.jitter)
-    ceiling = float(values.y.max()) + ABOVE_DATA
+    found = Necks.of(expansion.terms.groups, task.states) if isinstance(expansion, TermExpansion) else NO_NECKS
+    ceiling = float((values.y + found.correction(task.x[keep])).max()) + ABOVE_DATA
     surrogate = assemble(
         values.whitening,
         values.trend,
@@ -182,6 +188,7 @@ def _fit_in(whitening: Whitening, task: FitTask, keep: np.ndarray, *, metric: np
         ceiling=ceiling,
         top=task.top,
         noise_sd=_noise_sd(data, expansion) if task.noisy and isinstance(expansion, Expansion) else task.roughness_sd,
+        necks=found,
     )
     return repaired(surrogate, data, task)
 
@@ -247,7 +254,8 @@ def _deep_points(task: FitTask) -> np.ndarray:
 
 def _data(values: WeightedValues, task: FitTask) -> Data:
     z, options = values.z, task.options
-    deep = np.ascontiguousarray(values.whitening(_deep_points(task)))
+    deep_x = _deep_points(task)
+    deep = np.ascontiguousarray(values.whitening(deep_x))
     states = np.ascontiguousarray(values.whitening(task.states))
     centers = z[spread(z, options.n_basis, task.rng, values.weights)]
     bare = make_jit_state(values.trend, task.edge)
@@ -264,7 +272,7 @@ def _data(values: WeightedValues, task: FitTask) -> Data:
         states=states,
         base_gradient=jit_state.gradients(bare, states),
         deep=deep,
-        deep_limit=task.top - task.edge - jit_state.values(bare, deep),
+        deep_limit=task.top - task.edge - task.necks.correction(deep_x) - jit_state.values(bare, deep),
         noisy=task.noisy,
         slopes=slopes,
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from kmc.surrogates.depth import edge_of
 from kmc.surrogates.fit_options import FitOptions
+from kmc.surrogates.necks import NO_NECKS, Necks
 from kmc.surrogates.noise import highest
 from kmc.surrogates.slopes import Slopes
 from kmc.surrogates.surrogate import Surrogate
@@ -34,6 +35,7 @@ class FitTask(NamedTuple):
     gradients: np.ndarray | None = None  # (n, d) of the log-density; rows of NaN where they are not known
     only_terms: bool = False
     roughness_sd: float = 0.0  # of exact values
+    necks: Necks = NO_NECKS  # known ones: depths are those of heights
     # Set together with the depths:
     depth: np.ndarray = np.empty(0)  # (n,) below the top
     edge: float = 0.0

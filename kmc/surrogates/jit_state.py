@@ -41,6 +41,8 @@ class SurrogateJitState(NamedTuple):
     trend plus three nats if that is higher, but nowhere by more than ``ceiling``: an expansion with large
     coefficients of both signs can rise by thousands of nats where there are no data. ``offset`` is the part of
     ``constant`` that belongs to the expansion and not to the trend.
+
+    Bounds are on heights: the value plus Σ_g min(neck_slopes_g z + neck_offsets_g, 0), see :mod:`kmc.surrogates.necks`.
     """
 
     constant: float
@@ -60,6 +62,8 @@ class SurrogateJitState(NamedTuple):
     offset: float = 0.0
     quartic: np.ndarray = np.zeros((0, 0))  # (p, p) with p = (d + 1)(d + 2) / 2
     terms: TermsState = NO_TERMS
+    neck_slopes: np.ndarray = np.zeros((0, 0))  # (g, d)
+    neck_offsets: np.ndarray = np.zeros(0)  # (g,)
 
 
 @numba.njit(cache=True)
@@ -96,7 +100,16 @@ def value_and_gradient(state, z, gradient, work):
         for j in range(d):
             total += state.metric[j, i] * g[j]
         gradient[i] = total - 2.0 * slope * pr[i]
-    return _bounded(state, z, sections_sum, state.constant - depth, slope, pr, gradient)
+    if not state.neck_offsets.size:
+        return _bounded(state, z, sections_sum, state.constant - depth, 2.0 * slope, pr, gradient)
+    correction = _correction(state, z, r)
+    for i in range(d):
+        gradient[i] += r[i]
+        pr[i] = 2.0 * slope * pr[i] - r[i]
+    height = _bounded(state, z, sections_sum, state.constant - depth + correction, 1.0, pr, gradient)
+    for i in range(d):
+        gradient[i] -= r[i]
+    return height - correction
 
 
 register(SurrogateJitState, workspace, value_and_gradient)
@@ -165,8 +178,27 @@ def _quartic(matrix, u, g, q, product):
 
 
 @numba.njit(cache=True)
+def _correction(state, z, slope):
+    """What turns a value at z into a height; the gradient is written into ``slope`` (d,)."""
+    slope[:] = 0.0
+    total = 0.0
+    for g in range(state.neck_offsets.size):
+        each = state.neck_offsets[g]
+        for i in range(z.size):
+            each += state.neck_slopes[g, i] * z[i]
+        if each < 0.0:
+            total += each
+            for i in range(z.size):
+                slope[i] += state.neck_slopes[g, i]
+    return total
+
+
+@numba.njit(cache=True)
 def _bounded(state, z, sections, trend, slope, pr, gradient):
-    """-τ log(exp(-value/τ) + exp(-bound/τ)) with τ = SHARPNESS, and its gradient in place."""
+    """-τ log(exp(-value/τ) + exp(-bound/τ)) with τ = SHARPNESS, and its gradient in place.
+
+    The trend's gradient is -slope pr.
+    """
     value = trend + sections
     beyond = state.constant - value - state.cap
     if not state.radial and beyond > 0.0:
@@ -194,7 +226,7 @@ def _bounded(state, z, sections, trend, slope, pr, gradient):
     outward = -state.tail * 2.0 * excess / (1.0 + excess * excess) / (0.25 * state.reach * max(radius, 1e-300))
     share = 1.0 / (1.0 + np.exp(-above))  # weight of the bound in the gradient
     for i in range(z.size):
-        along = outward * z[i] if radial else -2.0 * slope * pr[i]
+        along = outward * z[i] if radial else -slope * pr[i]
         if level:
             along = 0.0
         gradient[i] = (1.0 - share) * gradient[i] + share * along

@@ -27,7 +27,7 @@ def repaired(surrogate: Surrogate, data: Data, task: FitTask) -> Surrogate:
     They become centers and lightly weighted data at a depth where no chain would go.
     """
     n, weights = len(data.z), data.weights
-    target = task.top - task.edge - _REPAIR_DEPTH
+    target = task.top - task.edge - _REPAIR_DEPTH - task.necks.correction(task.x)
     bare = make_jit_state(surrogate.trend, task.edge)
     for _ in range(_REPAIRS):
         bad = _violators(surrogate, task)
@@ -41,7 +41,7 @@ def repaired(surrogate: Surrogate, data: Data, task: FitTask) -> Surrogate:
         data = data._replace(
             slopes=slopes,
             z=np.vstack([data.z, z]),
-            residual=np.concatenate([data.residual, target - jit_state.values(bare, z)]),
+            residual=np.concatenate([data.residual, target[bad] - jit_state.values(bare, z)]),
             weights=light / light.sum(),
             centers=np.vstack([data.centers, z]),
             score_weight=surrogate.expansion.score_weight,
@@ -63,6 +63,6 @@ def _violators(surrogate: Surrogate, task: FitTask) -> np.ndarray:
     deep = np.flatnonzero(depth_weights(task.depth, task.edge) <= NEGLIGIBLE)
     if not len(deep):
         return deep
-    claimed = task.top - surrogate.log_density(task.x[deep])
+    claimed = task.top - surrogate.log_density(task.x[deep]) - task.necks.correction(task.x[deep])
     order = np.argsort(claimed)
     return deep[order[claimed[order] < task.edge]][:_MOST_VIOLATORS]

@@ -12,6 +12,7 @@ from kmc.kernels import Gaussian
 from kmc.surrogates import jit_state
 from kmc.surrogates.expansion import Expansion
 from kmc.surrogates.in_coordinates import InCoordinates
+from kmc.surrogates.necks import NO_NECKS, Necks
 from kmc.surrogates.noise import beyond_noise
 from kmc.surrogates.scale_group import ScaleGroup
 from kmc.surrogates.terms import TermExpansion
@@ -49,6 +50,8 @@ class Surrogate(InCoordinates):
         Between the user's coordinates x and u.
     wall : Wall, optional
         The boundary of the region of zero density, in u.
+    necks : Necks
+        What turns values, of the density of u, into heights, from which ``edge`` and ``top`` are counted.
     """
 
     whitening: Whitening
@@ -63,6 +66,7 @@ class Surrogate(InCoordinates):
     noise_sd: float = 0.0
     transport: Transport = field(default_factory=Identity)
     wall: Wall | None = None
+    necks: Necks = NO_NECKS
 
     @property
     def error_sd(self) -> float:
@@ -123,7 +127,7 @@ class Surrogate(InCoordinates):
 
     def _with(self, whitening: Whitening, trend: Trend, expansion: Expansion | TermExpansion) -> Surrogate:
         known = {"edge": self.edge, "ceiling": self.jit_state.ceiling, "top": self.top, "noise_sd": self.noise_sd}
-        new = assemble(whitening, trend, expansion, **known)
+        new = assemble(whitening, trend, expansion, **known, necks=self.necks)
         return replace(new, transport=self.transport).with_wall(self.wall)
 
 
@@ -136,11 +140,16 @@ def assemble(
     ceiling: float,
     top: float,
     noise_sd: float = 0.0,
+    necks: Necks = NO_NECKS,
 ) -> Surrogate:
-    """Combine the parts; ``ceiling`` is an upper limit of the surrogate."""
+    """Combine the parts; ``ceiling`` is an upper limit of the surrogate's height."""
+    state = make_jit_state(trend, edge, expansion, ceiling=ceiling)
+    if len(necks.drivers):
+        slopes, offsets = necks.in_coordinates(whitening)
+        state = state._replace(neck_slopes=slopes, neck_offsets=offsets)
     return Surrogate(
         whitening=whitening,
-        jit_state=make_jit_state(trend, edge, expansion, ceiling=ceiling),
+        jit_state=state,
         trend=trend,
         expansion=expansion,
         loo_sd=expansion.loo_sd,
@@ -149,6 +158,7 @@ def assemble(
         n_values=len(expansion.residuals),
         top=top,
         noise_sd=noise_sd,
+        necks=necks,
     )
 
 

@@ -17,7 +17,7 @@ from kmc.surrogates.terms_jit_state import LARGEST
 WORTH_BLOCK = 0.85  # largest fraction of the held-out error left by a group, or by a driver's exponentials
 KNOWN = 0.02  # nats of held-out error, below which no further group is tried
 _SEPARATE = 1.1  # times the least error: one coefficient for a group with at most this is preferred to many
-_MOST_GROUPS = 6
+_FEWEST, _MOST_GROUPS = 3, 6  # coordinates: a driver, a center and a member; and groups
 _ROOM_PER_DIM = 5  # values beyond the terms, per dimension, with which a group is tried
 _CENTERS, _TRIED_GROUPS = 2, 5  # most likely centers of each driver, and pairs of driver and center that are tried
 _MEMBER, _MOST_MEMBERS = 0.5, 0.9  # of this quantile of the coefficients, from which on a coordinate is in the group
@@ -84,9 +84,10 @@ def by_groups(
     possible: list[Exponential],
     regression: Regression,
     *,
+    others: list[Exponential],
     steps: list[tuple[Step, ...]],
 ) -> Found:
-    """Terms in many dimensions, where not all quadratics can be tried: squares and whole groups, then these steps."""
+    """Squares and whole groups, then single terms in these steps, of other exponentials, too."""
     v = points.v
     dim = v.shape[1]
     chosen = [padded(f) for i in range(1, dim + 1) for f in ((i,), (i, i))]
@@ -94,7 +95,7 @@ def by_groups(
     ties = [np.eye(len(chosen))]
     exponentials: list[Exponential] = []
     groups: list[ScaleGroup] = []
-    best = pursued(v, [], chosen, regression=copy(regression), steps=steps)
+    best = pursued(v, others, chosen, regression=copy(regression), steps=steps)
     while best.error > KNOWN and len(exponentials) < _MOST_GROUPS:
         group = _best_group(points, possible, regression)
         if group is None:
@@ -106,7 +107,7 @@ def by_groups(
         chosen += new
         if len(group.members):
             groups.append(group.scales(points))
-        found = pursued(v, exponentials, chosen, regression=copy(regression), steps=steps)
+        found = pursued(v, [*exponentials, *others], chosen, regression=copy(regression), steps=steps)
         if found.error < WORTH_BLOCK * best.error:
             every = linalg.block_diag(*ties, np.eye(len(found.factors) - len(chosen)))
             best = found._replace(ties=every, groups=tuple(groups))
@@ -116,7 +117,7 @@ def by_groups(
 def _best_group(points: Points, possible: list[Exponential], regression: Regression) -> _Group | None:
     """The group that reduces the held-out error most, if it does so clearly; with one coefficient, if that will do."""
     v, dim = points.v, len(points.spreads)
-    if regression.room < _ROOM_PER_DIM * dim:
+    if dim < _FEWEST or regression.room < _ROOM_PER_DIM * dim:
         return None
     u = points.u
     likely = sorted((found for one in possible for found in _centers(v, u, one, regression=regression)), reverse=True)

@@ -90,6 +90,12 @@ def with_exponentials(dim: int, powers: dict[int, int]) -> Iterator[Factors]:
                 yield padded((e, i))
 
 
+def alone(dim: int, powers: dict[int, int]) -> Iterator[Factors]:
+    """Exponentials of one coordinate."""
+    del dim
+    yield from (padded((e,)) for e in powers)
+
+
 def pairs(dim: int, powers: dict[int, int]) -> Iterator[Factors]:
     """Products of two coordinates."""
     del powers

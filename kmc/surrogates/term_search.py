@@ -11,11 +11,12 @@ from copy import copy
 
 import numpy as np
 
-from kmc.surrogates.term_groups import WORTH_BLOCK, Points, by_groups
+from kmc.surrogates.term_groups import KNOWN, WORTH_BLOCK, Points, by_groups
 from kmc.surrogates.term_pursuit import (
     EXACT,
     Exponential,
     Found,
+    alone,
     columns_of,
     cubics,
     pairs,
@@ -33,6 +34,7 @@ POWERS = (-2.0,), (-1.0,), (1.0,), (2.0,), (-1.0, -2.0), (1.0, 2.0)  # of exp(u_
 _SPREADS = 0.15, 5.0  # of power times u_j: outside, an exponential is a polynomial, or has a single value that matters
 _MOST_DRIVERS = 8  # coordinates with exponentials
 _SIMPLER = 1.1  # times the least error: one power with at most this is preferred to two
+_LESS_SUMS = 2.5  # times the least error: sums of groups with at most this are preferred to separate terms
 _LARGEST_BLOCK = 100  # quadratics, of which whole blocks are tried
 _HELD_OUT = 0.2  # of the values
 
@@ -65,11 +67,11 @@ def find_factors(
     order = rng.permutation(n)
     regression = Regression(y[order], weights[order], int(_HELD_OUT * n))
     v = v[order]
+    points = Points(v, spreads, np.broadcast_to(center, spreads.shape))
+    possible = [(j, rate) for j in range(dim) for rate in _rates(spreads[j])]
     if is_wide(dim):
-        points = Points(v, spreads, np.broadcast_to(center, spreads.shape))
-        possible = [(j, rate) for j in range(dim) for rate in _rates(spreads[j])]
-        return by_groups(points, possible, regression, steps=[(pairs, with_exponentials)])
-    chosen = quadratic_factors(dim)
+        return by_groups(points, possible, regression, others=[], steps=[(pairs, with_exponentials)])
+    afresh, chosen = copy(regression), quadratic_factors(dim)
     regression.add(columns_of(v, chosen))
     promising = _promising_drivers(v, spreads, regression)
     several = _one_by_one(promising)
@@ -78,7 +80,10 @@ def find_factors(
     if len(chosen) <= _LARGEST_BLOCK and searches[0].error > EXACT:
         blocks = _by_blocks(v, promising, copy(regression))
         searches.append(pursued(v, blocks, chosen, regression=copy(regression), steps=[(step,) for step in steps]))
-    return min(searches, key=lambda found: found.error)
+    best = min(searches, key=lambda found: found.error)
+    grouped = by_groups(points, possible, afresh, others=several, steps=[(pairs, alone), (cubics,)])
+    # Sums of a group are extrapolated far better than separate terms, which cancel each other only at the values.
+    return grouped if grouped.groups and grouped.error < max(_LESS_SUMS * best.error, KNOWN) else best
 
 
 def _one_by_one(promising: dict[int, list[tuple[float, ...]]]) -> list[Exponential]:

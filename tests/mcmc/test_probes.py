@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull, Delaunay
 
-from kmc.mcmc.probes import Evaluated, probe_points, probes_near
+from kmc.mcmc.probes import Evaluated, probe_points, probes_in_necks, probes_near
+from kmc.surrogates.scale_group import ScaleGroup
 
 
 def disc(n, seed=0):
@@ -89,3 +90,22 @@ def test_no_probes_are_none():
         0,
         2,
     )
+
+
+def test_probes_in_necks_have_smaller_scales_than_most():
+    """The driver is a log-precision: small scales are at its upper end; distances in units of the scale are kept."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((400, 4))
+    x[:, [0, 3]] = x[:, [1]] + np.exp(-0.5 * x[:, [2]]) * x[:, [0, 3]]
+    group = ScaleGroup(driver=2, slope=-0.5, center=1, members=np.array([0, 3]))
+    found = probes_in_necks(x, [group], 50, rng=rng)
+    beyond = np.quantile(x[:, 2], 0.95)
+    assert found.shape == (50, 4)
+    assert np.all(found[:, 2] > beyond - 1e-9) and np.all(found[:, 2] < beyond + 4 * x[:, 2].std() + 1e-9)
+    assert found[:, 2].max() > x[:, 2].max()
+
+    def standardized(points):
+        return np.column_stack([(points[:, i] - points[:, 1]) * np.exp(0.5 * points[:, 2]) for i in (0, 3)])
+
+    starts = [int(np.argmin(np.abs(x[:, 1] - row[1]))) for row in found]
+    np.testing.assert_allclose(standardized(found), standardized(x[starts]), rtol=1e-10)

@@ -113,20 +113,14 @@ def test_a_group_is_found(rng):
     new = history(rng, 200)
     quadratic = fit_terms(
         Data(x, group(x), np.full(len(x), 1 / len(x)), x[:10], 0.0, x[:1], x[:1]),
-        expansion.terms._replace(factors=np.array(quadratic_factors(x.shape[1]))),
+        expansion.terms._replace(factors=np.array(quadratic_factors(x.shape[1])), ties=None),
         n_searched=len(x),
     )
     errors = [np.median(np.abs(e.values(new) - group(new))) for e in (expansion, quadratic)]
     assert errors[0] < 0.02 and errors[1] > 1.0
 
 
-@pytest.fixture
-def by_groups(monkeypatch):
-    """The search of many dimensions in few."""
-    monkeypatch.setattr(term_search, "is_wide", lambda dim: True)
-
-
-def test_the_group_of_a_scale_is_known(rng, by_groups):
+def test_the_group_of_a_scale_is_known(rng):
     """The driver is the log-sd t (slope 1), around m; with the log-precision -2 t (slope -1/2), too."""
     x = history(rng, 400)
     for factor in (1.0, -2.0):
@@ -138,7 +132,7 @@ def test_the_group_of_a_scale_is_known(rng, by_groups):
         np.testing.assert_array_equal(expansion.terms.ties, found.ties)
 
 
-def test_a_group_is_right_far_from_the_values(rng, by_groups):
+def test_a_group_is_right_far_from_the_values(rng):
     """At scales that are smaller than all among the values, which separate terms miss by 20 nats."""
     x = history(rng, 400)
     _, expansion = found_terms(x, group(x), rng)
