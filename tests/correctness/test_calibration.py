@@ -26,7 +26,6 @@ from scipy import stats
 
 import kmc
 from benchmarks.targets import LotkaVolterra
-from kmc import mcmc
 from kmc.targets import lotka_volterra
 from tests.grids import slow_except
 
@@ -247,10 +246,6 @@ def test_ranks_of_other_samplers_are_uniform(sampler):
 def test_ranks_of_samplers_with_a_gradient_are_uniform(sampler):
     options, budget = WITH_GRADIENT[sampler]
     check_ranks(*replicated_runs("normal mean", 2, options, budget, with_gradient=True))
-
-
-def test_every_sampler_is_calibrated():
-    assert {"kernel-hmc", "random-walk", *SAMPLERS} == set(mcmc.SAMPLERS)
 
 
 def test_uniform_ranks_pass_and_level_is_kept():
