@@ -135,7 +135,7 @@ def _prior_of_demo(x):
 
 
 SAMPLERS = {
-    "adaptive-metropolis": ("adaptive-metropolis", 1500),
+    "adaptive-metropolis": ("adaptive-metropolis", 800),
     "adaptive-langevin": (kmc.AdaptiveLangevin(kmc.scores.GaussianScore()), 1500),
     "delayed-acceptance": (kmc.DelayedAcceptance(estimator=kmc.scores.GaussianScore()), 1500),
     "kameleon": (kmc.Kameleon(max_states=200), 2500),
@@ -260,7 +260,7 @@ def test_uniform_ranks_pass_and_level_is_kept():
 def test_the_fast_likelihood_is_that_of_the_demo():
     """Up to a constant; the fixed steps of the fast solver leave errors of some 1e-4."""
     model, rng = Demo(), np.random.default_rng(4)
-    points = model.draw(rng, 6)
+    points = model.draw(rng, 3)
     data = lotka_volterra._LOG_PELTS
     fast = np.array([model.log_likelihood(x, data) for x in points])
     slow = np.array(

@@ -181,7 +181,7 @@ def test_parallel_tempering(betas, moves, apart):
 @pytest.mark.filterwarnings("ignore:The gradient disagrees:kmc.KmcWarning")
 @pytest.mark.parametrize("gradients", slow_except({"values": None, "gradients": np.cos}, {"gradients"}))
 def test_a_frozen_process(gradients):
-    check_process(line(), gradients)
+    check_process(line(5), gradients)
 
 
 def test_a_frozen_process_with_moves_from_outside():

@@ -55,7 +55,7 @@ def test_every_sampler_is_here():
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_draws_are_those_of_sample(name):
-    asked = {"draws": None, "max_evaluations": 700, "seed": 5, "initial": START, "chains": 3}
+    asked = {"draws": None, "max_evaluations": 450, "seed": 5, "initial": START, "chains": 3}
     idata = kmc.sample(TARGET, dim=2, sampler=EVERY[name], progress=False, **asked)
     state = EVERY[name].start(**asked)
     n = 0

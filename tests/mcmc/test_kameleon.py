@@ -98,11 +98,11 @@ def test_a_random_walk_first_and_renewals_at_sweeps_fixed_in_advance():
 
 
 def test_the_acceptance_rate_is_tuned():
-    for rate in (0.234, 0.4):
-        state = started(Kameleon(max_states=100, target_acceptance=rate, gamma=0.1))
-        drive(state, 500)
-        rates = np.concatenate([step.stats["acceptance_rate"] for step in drive(state, 500)])
-        assert abs(rates.mean() - rate) < 0.06
+    """To a rate that is not the default one."""
+    state = started(Kameleon(max_states=100, target_acceptance=0.4, gamma=0.1))
+    drive(state, 500)
+    rates = np.concatenate([step.stats["acceptance_rate"] for step in drive(state, 500)])
+    assert abs(rates.mean() - 0.4) < 0.06
 
 
 def test_frozen_proposals_stay():

@@ -32,7 +32,7 @@ class Shift:
 
 
 def sampled(sampler, **options):
-    asked = {"dim": 2, "draws": None, "max_evaluations": 900, "seed": 3, "progress": False} | options
+    asked = {"dim": 2, "draws": None, "max_evaluations": 500, "seed": 3, "progress": False} | options
     return kmc.sample(Banana(2, b=0.03), sampler=sampler, **asked)
 
 
@@ -41,7 +41,7 @@ def sampled(sampler, **options):
 
 def test_draws_with_moves_are_labeled_and_have_their_probabilities():
     sampler = dataclasses.replace(SMALL, moves=[(Shift(), 0.3), (kmc.moves.Snooker(), 0.1)])
-    idata = sampled(sampler, max_evaluations=1200)
+    idata = sampled(sampler, max_evaluations=800)
     stats_ = idata.sample_stats
     names = stats_["move"].attrs["flag_meanings"].split()
     assert names == [*MOVES, "Shift", "Snooker"]
@@ -53,7 +53,7 @@ def test_draws_with_moves_are_labeled_and_have_their_probabilities():
 
 
 def test_no_moves_change_nothing():
-    one, two = (sampled(each, max_evaluations=450) for each in (SMALL, dataclasses.replace(SMALL, moves=[])))
+    one, two = (sampled(each, max_evaluations=300) for each in (SMALL, dataclasses.replace(SMALL, moves=[])))
     np.testing.assert_array_equal(one.posterior["x"].values, two.posterior["x"].values)
     assert dataclasses.replace(SMALL, moves=[]) == SMALL
 

@@ -115,7 +115,7 @@ def warmed_up(sampler, target=TARGET, **options):
 # The protocol
 
 
-@EACH
+@FEW
 @pytest.mark.parametrize("chains", slow_except([1, 3, 6], [3]))
 def test_what_a_sweep_says(sampler, chains):
     process = start(sampler, chains)
@@ -170,9 +170,9 @@ def test_records_are_copies(sampler):
 @FEW
 def test_the_same_seed_gives_the_same_process(sampler):
     one, two = ([r.position for r in drive(start(sampler, seed=4), 100)] for _ in range(2))
-    other = [r.position for r in drive(start(sampler, seed=5), 100)]
+    other = [r.position for r in drive(start(sampler, seed=5), 20)]
     np.testing.assert_array_equal(one, two)
-    assert np.all(np.any(np.array(one) != other, axis=(1, 2)))
+    assert np.all(np.any(np.array(one[:20]) != other, axis=(1, 2)))
 
 
 @EACH
@@ -356,8 +356,10 @@ def test_neighbors_on_the_ladder_swap_in_warm_up():
 
 def test_probes_are_made_in_warm_up_and_counted():
     process = start(SMALL, max_evaluations=3000, chains=3)
-    probes = 0
-    for _ in range(200):
+    probes = sweeps = 0
+    while probes < 10:
+        sweeps += 1
+        assert sweeps < 200
         points = process.propose()
         record = process.advance(evaluate(points))
         if record is None:
@@ -367,5 +369,4 @@ def test_probes_are_made_in_warm_up_and_counted():
         if not record.warmup:
             assert len(points) == record.stats["n_evaluations"].sum()
         probes = process.report()["n_probes"]
-    assert probes > 0
     assert 0 <= process.report()["probe_surprises"] <= probes

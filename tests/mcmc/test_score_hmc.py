@@ -245,9 +245,9 @@ def test_warm_up_lasts_as_long_as_asked(sampler, warmup):
 @EACH
 def test_the_same_seed_gives_the_same_process(sampler):
     one, two = ([r.position for r in drive(start(sampler, seed=4), 250)] for _ in range(2))
-    other = [r.position for r in drive(start(sampler, seed=5), 250)]
+    other = [r.position for r in drive(start(sampler, seed=5), 50)]
     np.testing.assert_array_equal(one, two)
-    assert np.all(np.any(np.array(one) != other, axis=(1, 2)))
+    assert np.all(np.any(np.array(one[:50]) != other, axis=(1, 2)))
 
 
 @pytest.mark.parametrize("max_evaluations", [60, 200, 900, 3000])
