@@ -12,7 +12,7 @@ from kmc.mcmc.base import MOVES
 from kmc.mcmc.metropolis import Proposal
 
 # As in the paper, except for the spread of the steps, which was set by hand.
-SNOOKER_PROBABILITY = 0.15  # probability of a snooker update (prototypes)
+SNOOKER_PROBABILITY = 0.15  # probability of a snooker update
 _BEST_SCALE = 2.38  # of a step, over sqrt(2 d)
 _SPREAD = 0.7, 1.3  # range of the factor on the step, uniform
 _UNIT_PROBABILITY = 0.1  # probability of a step with γ = 1

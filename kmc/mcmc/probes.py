@@ -14,10 +14,10 @@ from scipy.spatial import cKDTree
 
 from kmc.surrogates.scale_group import ScaleGroup
 
-# "Prototypes" are runs from before this package; others were set by hand.
-_CANDIDATES = 20  # shallow points, the most novel of which is used (prototypes)
-_NEIGHBORS = 12  # nearest points, including itself; one of them gives the direction (prototypes)
-_STEPS = 0.3, 1.2  # times the difference from that neighbor (prototypes)
+# Set by hand.
+_CANDIDATES = 20  # shallow points, the most novel of which is used
+_NEIGHBORS = 12  # nearest points, including itself; one of them gives the direction
+_STEPS = 0.3, 1.2  # times the difference from that neighbor
 _CANDIDATES_NEAR = 50  # shallow points; the one furthest above the surrogate is used
 _STEPS_NEAR = -0.5, 0.5  # times the difference from a neighbor
 _NECK_FROM, _NECK_TO = 0.95, 4.0  # quantile of the smallness of scales, and sds beyond it (tried: necks)

@@ -9,15 +9,14 @@ import numpy as np
 from kmc.mcmc.base import SamplerSetup
 from kmc.surrogates.noise import attainable_acceptance
 
-# Conditions for a good round and for the end of warm-up. "Prototypes" are runs from before this package, "tried" is
-# docs/what-was-tried.md; others were set by hand.
-_SURPRISE = 2.0  # nats between the target and the surrogate (prototypes)
-_GOOD_COLD = 0.6  # smallest acceptance of inner chains at temperature one (prototypes)
-_GOOD_HOT = 0.45  # and of those at other temperatures (prototypes)
-_MANY_LOW = 0.025  # fraction of proposals at which the surrogate was too low (prototypes)
-_MANY_SURPRISES = 0.1  # fraction of the probes (prototypes)
-_GOOD_ROUNDS = 2  # successive good rounds end warm-up (prototypes)
-_PASSABLE = 0.4  # acceptance that suffices at a third of the budget (prototypes)
+# Conditions for a good round and for the end of warm-up. "Tried" is docs/what-was-tried.md; the others were set by hand.
+_SURPRISE = 2.0  # nats between the target and the surrogate
+_GOOD_COLD = 0.6  # smallest acceptance of inner chains at temperature one
+_GOOD_HOT = 0.45  # and of those at other temperatures
+_MANY_LOW = 0.025  # fraction of proposals at which the surrogate was too low
+_MANY_SURPRISES = 0.1  # fraction of the probes
+_GOOD_ROUNDS = 2  # successive good rounds end warm-up
+_PASSABLE = 0.4  # acceptance that suffices at a third of the budget
 _SETTLED = 2  # times the evaluations at the surrogate's last change: earliest end (tried: twisted Gaussian)
 _WITH_HISTORY = 5  # divides the least evaluations if a history is given
 _BUDGET = 2  # planned evaluations per draw, if nothing limits them

@@ -23,22 +23,22 @@ from kmc.surrogates.terms import TermExpansion
 from kmc.surrogates.transport import IDENTITY, Identity, Transport, find_transport
 from kmc.surrogates.wide_trend import is_wide, values_for_structure
 
-# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
-_STARTS = 64  # inner chains used to choose the step size (prototypes) ...
+# "Tried" is docs/what-was-tried.md; the others were set by hand.
+_STARTS = 64  # inner chains used to choose the step size ...
 _STARTS_FOR_LENGTH = 512  # ... and the length (tried: run length)
-_RECENT = 0.6  # last part of the sweeps, whose states represent the target (prototypes)
+_RECENT = 0.6  # last part of the sweeps, whose states represent the target
 _LATELY = 1 / 3  # last part of the sweeps, whose values show the depth of the bulk (tried: coldest walker)
-_STATES_PER_DIM, _MORE_STATES = 3, 5  # distinct states needed from a temperature (prototypes)
+_STATES_PER_DIM, _MORE_STATES = 3, 5  # distinct states needed from a temperature
 _MOVED, _MOVED_SHARE = 1.0, 0.05  # nats, and fraction of flattened draws: a change (tried: twisted Gaussian)
-_WORSE, _WORSE_BY = 1.5, 0.1  # times the last error plus nats: a worse fit is tested (prototypes) ...
+_WORSE, _WORSE_BY = 1.5, 0.1  # times the last error plus nats: a worse fit is tested ...
 _WORTH_PLAIN = 0.5  # largest fraction of the error left by terms in plain coordinates, for these to be used
 _LAST_VALUES = 200  # ... on so many values
 _OUT_OF_REACH = 1.2  # times the radius of the centers: draws further away ...
 _MOST_OUT = 0.1  # ... may be at most this fraction; otherwise their covariance is not meaningful (tried: ring)
 _NEARLY_WHITE = 0.4, 2.5  # range of variances of free draws in which coordinates are kept
-_HOT_DEPTH = 5.0  # nats below the bulk: smallest depth from which hot walkers are drawn back (prototypes)
-_HOT_QUANTILE, _PAST_STATES = 0.99, 3.0  # quantile of the states' depths, and nats below it (prototypes) ...
-_DEEPEST_STATES = 2.0  # ... up to this multiple of the bulk (prototypes)
+_HOT_DEPTH = 5.0  # nats below the bulk: smallest depth from which hot walkers are drawn back
+_HOT_QUANTILE, _PAST_STATES = 0.99, 3.0  # quantile of the states' depths, and nats below it ...
+_DEEPEST_STATES = 2.0  # ... up to this multiple of the bulk
 _WITH_GRADIENT = 2.0  # times the bulk: deeper values need no gradient (set by hand)
 _LEAST_FIRST, _LEAST_FIRST_PER_DIM = 20, 4  # evaluations before a first fit with gradients (set by hand)
 _NEXT_TRY = 1.2  # times the values of a first fit that failed

@@ -11,11 +11,11 @@ from kmc.mcmc.tempering import COLD, Tempering
 from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.wall_jit_state import WalledState
 
-# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
-STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)  # candidates (prototypes)
-GOOD, POOR = 0.93, 0.05  # mean acceptance on the surrogate; fraction of trajectories with less than .3 (prototypes)
+# "Tried" is docs/what-was-tried.md; the others were set by hand.
+STEP_SIZES = (0.5, 0.4, 0.3, 0.23, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02)  # candidates
+GOOD, POOR = 0.93, 0.05  # mean acceptance on the surrogate; fraction of trajectories with less than .3
 GOOD_AT_WALLS, POOR_AT_WALLS = 0.65, 0.35  # a path that ends behind a wall is lost, however small its steps
-INNER_CHAIN_LENGTHS = (12, 25, 50, 100)  # candidates (prototypes)
+INNER_CHAIN_LENGTHS = (12, 25, 50, 100)  # candidates
 _FORGOTTEN = 0.05  # correlation with the start, beyond chance (tried: run length)
 _TRIALS = 2  # trajectories from each start, for a step size
 _FREE_STEP = 0.1  # step size of free draws

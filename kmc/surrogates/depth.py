@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
-NEGLIGIBLE = 1e-4  # values with smaller weights are left out (prototypes)
-_FALL, _POWER = 4.0, 4.0  # scale in nats, and power, of the decrease of weights below the edge (prototypes)
-_DEEPEST = 2.0  # times the bulk: the deepest edge (prototypes)
-_OF_STATES = 0.95  # quantile of the states' depths: the edge (prototypes)
+# "Tried" is docs/what-was-tried.md; the others were set by hand.
+NEGLIGIBLE = 1e-4  # values with smaller weights are left out
+_FALL, _POWER = 4.0, 4.0  # scale in nats, and power, of the decrease of weights below the edge
+_DEEPEST = 2.0  # times the bulk: the deepest edge
+_OF_STATES = 0.95  # quantile of the states' depths: the edge
 
 
 def bulk_depth(dim: int) -> float:
-    """Depth below the mode within which practically all of a Gaussian's draws lie: d/2 + 2 sqrt(d) + 3 (prototypes)."""
+    """Depth below the mode within which practically all of a Gaussian's draws lie: d/2 + 2 sqrt(d) + 3."""
     return dim / 2 + 2 * np.sqrt(dim) + 3
 
 

@@ -14,12 +14,12 @@ from kmc.surrogates.noise import no_worse
 from kmc.surrogates.slopes import Slopes
 from kmc.surrogates.whitening import Whitening
 
-# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
-REGULARIZATIONS = np.logspace(-13, 2, 31)  # candidates (prototypes: wide kernels need small ones)
+# "Tried" is docs/what-was-tried.md; the others were set by hand.
+REGULARIZATIONS = np.logspace(-13, 2, 31)  # candidates; wide kernels need small ones
 DEGREE = 4  # degree of the polynomials that are the widest kernel (tried: quartics)
 _POLYNOMIAL_WIDTH = 2.0  # their width, in median distances of the centers from the middle
 _WIDER = 0.3, 0.1  # fractions of the best kernel's gain and of its error: error that a wider one may add
-_SMOOTHER = 0.15, 0.04  # the same for more regularization (both: prototypes)
+_SMOOTHER = 0.15, 0.04  # the same for more regularization
 _RUNAWAY = 0.02  # fraction of deep points that a wider kernel may claim beyond the smallest claim
 
 

@@ -26,12 +26,12 @@ from kmc.surrogates.trend import fit_trend
 from kmc.surrogates.whitening import Whitening
 from kmc.surrogates.wide_trend import is_wide, terms_of, values_for_structure
 
-# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
-GOOD_FIT = 0.5  # nats of error: a better fit passes its coordinates and bandwidth on to the next (prototypes)
+# "Tried" is docs/what-was-tried.md; the others were set by hand.
+GOOD_FIT = 0.5  # nats of error: a better fit passes its coordinates and bandwidth on to the next
 _DEEPER = 16.0  # times the edge: depth of values used to find how the target bends (tried: quartics)
 _POOR = 0.25  # of the trend's residual sd: with a larger error, metrics of quartics are tried ...
 _POOR_AT_MOST = 2.0  # ... and with more than this multiple of target_loo_sd in any case
-_METRIC_PASSES = 2  # refits in the metric of the last fit's gradients (prototypes)
+_METRIC_PASSES = 2  # refits in the metric of the last fit's gradients
 _BETTER = 0.95  # largest fraction of the error left by a metric for another pass
 _MORE_CENTERS = 2  # times as many if the error stays above target_loo_sd (tried: funnel) ...
 _VALUES_PER_CENTER = 4  # ... and there are more than so many values per center

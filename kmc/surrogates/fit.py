@@ -32,15 +32,15 @@ from kmc.surrogates.walls import learn_wall
 from kmc.surrogates.whitening import Whitening, whiten_states
 from kmc.surrogates.wide_trend import is_wide, values_for
 
-# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
+# "Tried" is docs/what-was-tried.md; the others were set by hand.
 DEFAULTS = FitOptions()
 ABOVE_DATA = 3.0  # nats by which a surrogate may exceed the highest value seen (tried: modes)
-_OLD_ERRORS = 4  # one in so many of the kept values is chosen by its old error (prototypes)
-_ISOTROPIC = 0.2, 20.0  # range of eigenvalues of the trend's precision in which coordinates are kept (prototypes)
+_OLD_ERRORS = 4  # one in so many of the kept values is chosen by its old error
+_ISOTROPIC = 0.2, 20.0  # range of eigenvalues of the trend's precision in which coordinates are kept
 _TREND_FITS = 0.5  # largest residual, relative to the values' sd, of a trend that may correct the coordinates
 _MOST_DEEP = 200  # points known to be deep, which kernels must keep out of the bulk
 _FOUND_LITTLE = 0.6  # of the trend's residual sd: with a larger error, the fit starts again from the shallow values
-_SHALLOW = 0.5  # times the edge: depth of these values (prototypes)
+_SHALLOW = 0.5  # times the edge: depth of these values
 
 
 def fit_surrogate(

@@ -17,8 +17,8 @@ from kmc.surrogates.trend import Trend
 from kmc.surrogates.whitening import Whitening
 from kmc.surrogates.wide_trend import is_wide, terms_of, values_for_any, values_for_structure
 
-_LEAST_VALUES = 100, 10  # for a first fit: constant, per dimension (prototypes)
-_VALUES_PER_TERM = 1.15  # values per term of a quadratic, in a first fit (prototypes)
+_LEAST_VALUES = 100, 10  # for a first fit: constant, per dimension
+_VALUES_PER_TERM = 1.15  # values per term of a quadratic, in a first fit
 _HEAVY_PER_TERM = 1.1  # fewest values of full weight per term of a quadratic (tried: Gaussian 50-d)
 
 

@@ -14,11 +14,11 @@ from kmc.linalg import symmetric_power
 from kmc.surrogates.expansion import Data, Expansion
 from kmc.surrogates.slopes import Slopes
 
-# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
+# "Tried" is docs/what-was-tried.md; the others were set by hand.
 _MOST_POINTS = 1500  # points of a polynomial fit (tried: quartics)
 _DEGREE = 4  # of the polynomials (tried: cubics do not find the metric)
 _RIDGES = np.logspace(-13, -1, 7)  # candidates
-_ISOTROPIC = 0.02  # isotropic part of the metric, so that no direction has length zero (prototypes)
+_ISOTROPIC = 0.02  # isotropic part of the metric, so that no direction has length zero
 
 
 def gradient_metric(expansion: Expansion, data: Data) -> np.ndarray:

@@ -11,11 +11,11 @@ from kmc.surrogates.fit_task import FitTask
 from kmc.surrogates.surrogate import Surrogate, make_jit_state
 from kmc.surrogates.terms import TermExpansion, fit_terms
 
-# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
-_REPAIRS = 4  # passes in which violators are added (prototypes)
+# "Tried" is docs/what-was-tried.md; the others were set by hand.
+_REPAIRS = 4  # passes in which violators are added
 _MOST_VIOLATORS = 50  # at a time
 _REPAIR_DEPTH = 10.0  # nats below the edge: value assigned to violators (tried: edge + 10)
-_REPAIR_WEIGHT = 0.02  # their weight, relative to the largest (prototypes)
+_REPAIR_WEIGHT = 0.02  # their weight, relative to the largest
 _SPOILT = 1.3  # times the error: a repair that increases it more is undone (tried: 1.3)
 _SPOILT_NOISY = 1.2  # the same for noisy values (tried: noisy targets)
 _HARMLESS = 0.1  # nats: repairs that leave a smaller error are never undone

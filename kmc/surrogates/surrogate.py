@@ -22,7 +22,7 @@ from kmc.surrogates.wall_jit_state import WalledState
 from kmc.surrogates.walls import Wall, walled
 from kmc.surrogates.whitening import Whitening, whiten_states
 
-# "Prototypes" are runs from before this package; others were set by hand.
+# Set by hand.
 _PAST_EDGE = 36.0  # nats below the edge, from which the trend decreases as a logarithm; deeper than values that count
 QUARTICS_IN_SUM = 600  # largest number of centers of polynomials that are not summed beforehand
 _REACH = 0.95  # quantile of the centers' distances: the region with data
@@ -173,7 +173,7 @@ def make_jit_state(
         np.ascontiguousarray(trend.precision),
         trend.dof,
         cap,
-        dim / 2 + 2.0,  # the scale of the logarithm (prototypes)
+        dim / 2 + 2.0,  # the scale of the logarithm
     )
     if expansion is None:
         no_sections = (np.eye(dim), np.zeros(dim), np.zeros((dim, 1)), np.zeros(1), 1.0)

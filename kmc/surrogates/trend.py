@@ -12,14 +12,14 @@ from kmc.surrogates.low_rank import fit_diagonal, fit_structured
 from kmc.surrogates.slopes import Slopes
 from kmc.surrogates.wide_trend import is_wide, terms_of, values_for_any, wide_ridge
 
-# "Prototypes" are runs from before this package, "tried" is docs/what-was-tried.md; others were set by hand.
-DOFS = (1.0, 2.0, 4.0, 8.0)  # candidates for degrees of freedom (prototypes)
+# "Tried" is docs/what-was-tried.md; the others were set by hand.
+DOFS = (1.0, 2.0, 4.0, 8.0)  # candidates for degrees of freedom
 FLATTEST = 0.02  # smallest eigenvalue of the precision, in whitened coordinates: the trend decreases in every direction
 _FLATTEST_KNOWN = 1e-5  # the same if the values are certainly quadratic and only the whitening is off (tried)
 _LITERAL = 0.5  # a flatter trend is used if it leaves less than this fraction of the residual sd
 _GAUSSIAN = 0.1  # nats of residual sd, below which no other tail is tried
-_HEAVY, _HEAVY_MOST = 0.65, 0.5  # of the Gaussian's residual sd, and nats: limits for a Student-t (prototypes)
-_RIDGES = np.logspace(-8, 2, 21)  # candidates, by leave-one-out (prototypes)
+_HEAVY, _HEAVY_MOST = 0.65, 0.5  # of the Gaussian's residual sd, and nats: limits for a Student-t
+_RIDGES = np.logspace(-8, 2, 21)  # candidates, by leave-one-out
 _EXACT_RIDGES = np.logspace(-14, 2, 33)  # the same by generalized cross-validation (tried: Gaussian 50-d)
 _SPARE, _LEAST_SPARE = 0.05, 5.0  # fraction and number of values beyond those that determine a quadratic
 _EXACT = 1e-3  # relative to the values' sd: with a smaller error they are certainly quadratic
