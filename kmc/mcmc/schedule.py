@@ -9,7 +9,7 @@ import numpy as np
 from kmc.mcmc.base import SamplerSetup
 from kmc.surrogates.noise import attainable_acceptance
 
-# Conditions for a good round and for the end of warm-up. "Tried" is docs/what-was-tried.md; the others were set by hand.
+# A good round, and the end of warm-up. "Tried" is docs/what-was-tried.md; the others were set by hand.
 _SURPRISE = 2.0  # nats between the target and the surrogate
 _GOOD_COLD = 0.6  # smallest acceptance of inner chains at temperature one
 _GOOD_HOT = 0.45  # and of those at other temperatures
