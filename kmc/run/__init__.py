@@ -1,0 +1,11 @@
+"""``kmc.sample`` and what a run consists of: arguments, the loop, progress, warnings, results.
+
+A map of the modules:
+
+- Entrances: sample, iterate, find_start, sample_pymc, sample_nutpie; prepare and arguments check what they are given,
+  given takes evaluations made elsewhere.
+- The loop: run, independent_run, trace (draws), blobs, budget, recording (the interface of stores), unbounded.
+- Workers that do not wait: ahead (after the freeze), guesses, sweep_guesses, foreseen, outlook. See also the packages
+  executors and store.
+- What is shown: meter, display. What is said: run_statistics, ends, run_warnings, warning_codes. What is returned:
+  results, frozen. """

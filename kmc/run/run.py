@@ -105,10 +105,10 @@ class Run:
         self._planned = planned_evaluations(request)
 
     def sweeps(self) -> Generator[Progress, None, None]:
-        """Sweep until the draws are made, the budget is used or `stopped` is set; yield records before, after each and
-        last.
+        """Sweep until the draws are made, the budget is used or `stopped_by` is set.
 
-        Open resources are released when the generator ends or is closed.
+        A record comes before the first sweep, after each one, and at the end. Open resources are released when the
+        generator ends or is closed.
         """
         __tracebackhide__ = True
         with self.compilation, self.recorder, self.executor.open(self.request.model) as self.evaluate.mapper:
