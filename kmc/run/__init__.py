@@ -8,4 +8,5 @@ A map of the modules:
 - Workers that do not wait: ahead (after the freeze), guesses, sweep_guesses, foreseen, outlook. See also the packages
   executors and store.
 - What is shown: meter, display. What is said: run_statistics, ends, run_warnings, warning_codes. What is returned:
-  results, frozen. """
+  results, frozen.
+"""
