@@ -22,6 +22,16 @@ def read_rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def number(text: str) -> Any:
+    """A cell's text as an int or a float, if it is one."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write all rows anew, with four digits of each number."""
     with path.open("w", newline="") as file:

@@ -30,6 +30,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from csv_rows import number
 from metrics import bars, best_peer, bulk_ess, quality, summarize, times
 from pages import write_between
 from peers import EMCEE, METHODS, NO_NOISE, OURS, PEERS, Unavailable
@@ -159,7 +160,7 @@ class Store:
         with path.open(newline="") as file:
             reader = csv.DictReader(file)
             for texts in reader:
-                row = {name: _number(texts.get(name) or "") for name in COLUMNS}
+                row = {name: number(texts.get(name) or "") for name in COLUMNS}
                 self.rows[tuple(row[name] for name in KEY)] = row
             self._columns = tuple(reader.fieldnames or ())
 
@@ -197,15 +198,6 @@ class Store:
             if group:
                 found[target, method] = summarize(group)
         return found
-
-
-def _number(text: str):
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 # The plan: how long a run will take

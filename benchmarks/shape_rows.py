@@ -13,13 +13,13 @@ information that it needed; otherwise "a mode never seen", which no run can tell
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 from typing import Any
 
 import arviz as az
 import numpy as np
+from csv_rows import number, read_rows
 from shape_targets import Shape
 from targets import TAILS
 
@@ -112,19 +112,10 @@ def each_ess(draws, **options) -> np.ndarray:
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The rows of the CSV, the last one of each cell."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        rows = [{name: _number(name, row.get(name) or "") for name in COLUMNS} for row in csv.DictReader(file)]
+    rows = [{name: _value(name, row.get(name) or "") for name in COLUMNS} for row in read_rows(path)]
     return list({tuple(row[name] for name in KEY): row for row in rows}.values())
 
 
-def _number(name: str, text: str):
-    if name in ("label", "target", "starts", "method", "family", "shares", "failure", "said"):
-        return text
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def _value(name: str, text: str):
+    texts = ("label", "target", "starts", "method", "family", "shares", "failure", "said")
+    return text if name in texts else number(text)

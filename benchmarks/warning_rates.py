@@ -13,7 +13,6 @@ more than three standard errors; *off* if it is so by less, which its own effect
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import json
 import math
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from csv_rows import append_row, run_cells
+from csv_rows import append_row, number, read_rows, run_cells
 from metrics import BIAS_TOLERANCE, WIDTH_TOLERANCE, quality, wrong
 from pages import write_between
 from sampling import version
@@ -111,19 +110,7 @@ def _rounded(value):
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The rows of the CSV."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return [{name: _number(text) for name, text in row.items()} for row in csv.DictReader(file)]
-
-
-def _number(text: str):
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    return [{name: number(text) for name, text in row.items()} for row in read_rows(path)]
 
 
 def finish(path: Path, row: dict) -> str:

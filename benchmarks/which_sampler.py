@@ -13,6 +13,7 @@ import statistics
 import warnings
 from pathlib import Path
 
+from csv_rows import read_rows
 from metrics import wrong
 from pages import write_between
 from peers import PEERS
@@ -48,15 +49,8 @@ def rows() -> list[dict[str, str]]:
     Those of the default sampler, of adaptive Metropolis and of peers are in ``results/sampling.csv`` already.
     """
     names = {method: name for name, method in SAMPLERS.items()} | {peer: peer for peer in PEERS}
-    found = [row | {"sampler": names[row["method"]]} for row in _read(SAMPLING) if row["method"] in names]
-    return list({tuple(row[name] for name in KEY): row for row in found + _read(RESULTS)}.values())
-
-
-def _read(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+    found = [row | {"sampler": names[row["method"]]} for row in read_rows(SAMPLING) if row["method"] in names]
+    return list({tuple(row[name] for name in KEY): row for row in found + read_rows(RESULTS)}.values())
 
 
 def run(target: str, sampler: str, seed: int, budget: int) -> None:

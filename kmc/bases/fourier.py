@@ -134,10 +134,6 @@ class FourierFeatures(Basis):
         sign = 1.0 if order % 4 in (0, 3) else -1.0
         return wave * (sign * np.prod(self.frequencies ** np.asarray(index), axis=1))
 
-    def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """The combination with coefficients (p,) at the rows of x, shape (n,)."""
-        return self.values(x) @ coefficients
-
     def contract_gradients(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Its gradients (n, d)."""
         return self._cosines_and_sines(x)[1] @ (-coefficients[:, None] * self.frequencies)

@@ -122,10 +122,6 @@ class KernelSections(Basis):
         """Its gradients (n, d)."""
         return self._forms.contract_gradients(x, coefficients)
 
-    def contract_laplacians(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Its Laplacians (n,)."""
-        return self.laplacians(x) @ coefficients
-
     def jit_state(
         self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
     ) -> ExpansionState:
