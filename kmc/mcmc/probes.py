@@ -20,7 +20,7 @@ _NEIGHBORS = 12  # nearest points, including itself; one of them gives the direc
 _STEPS = 0.3, 1.2  # times the difference from that neighbor
 _CANDIDATES_NEAR = 50  # shallow points; the one furthest above the surrogate is used
 _STEPS_NEAR = -0.5, 0.5  # times the difference from a neighbor
-_NECK_FROM, _NECK_TO = 0.95, 4.0  # quantile of the smallness of scales, and sds beyond it (tried: necks)
+_NECK_FROM, _NECK_TO = 0.95, 5.0  # quantile of the smallness of scales, and sds or e-folds beyond it (tried: necks)
 
 
 class Evaluated(NamedTuple):
@@ -90,7 +90,8 @@ def probes_near(known: Evaluated, excess: np.ndarray, count: int, *, rng: np.ran
 def probes_in_necks(x: np.ndarray, groups: Sequence[ScaleGroup], count: int, *, rng: np.random.Generator) -> np.ndarray:
     """States x (n, d) whose scale is replaced by a smaller one, together with its group.
 
-    The new driver is up to four sds beyond its 5 % quantile, where only few chains go before the surrogate is right.
+    The new scale is beyond its 5 % quantile, where few chains go before the surrogate is right: by up to five sds of
+    the driver, and by a factor of up to exp(5) at least.
 
     Returns
     -------
@@ -102,6 +103,7 @@ def probes_in_necks(x: np.ndarray, groups: Sequence[ScaleGroup], count: int, *, 
         start = x[int(rng.integers(len(x)))]
         toward = -np.sign(group.slope)
         driver = toward * x[:, group.driver]
-        aim = toward * (np.quantile(driver, _NECK_FROM) + _NECK_TO * driver.std() * rng.random())
+        unit = max(driver.std(), 1.0 / abs(group.slope))
+        aim = toward * (np.quantile(driver, _NECK_FROM) + _NECK_TO * unit * rng.random())
         out[row] = group.scaled(start, float(aim - start[group.driver]))[0]
     return out

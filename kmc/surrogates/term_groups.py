@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from kmc.surrogates.scale_group import ScaleGroup
-from kmc.surrogates.term_pursuit import Exponential, Factors, Found, Step, columns_of, padded, pursued
+from kmc.surrogates.term_pursuit import Exponential, Factors, Found, Step, alone, columns_of, padded, pursued
 from kmc.surrogates.term_regression import Regression
 from kmc.surrogates.terms_jit_state import LARGEST
 
@@ -95,7 +95,7 @@ def by_groups(
     ties = [np.eye(len(chosen))]
     exponentials: list[Exponential] = []
     groups: list[ScaleGroup] = []
-    best = pursued(v, others, chosen, regression=copy(regression), steps=steps)
+    best = pursued(v, others, chosen, regression=copy(regression), steps=[(*steps[0], alone(0)), *steps[1:]])
     while best.error > KNOWN and len(exponentials) < _MOST_GROUPS:
         group = _best_group(points, possible, regression)
         if group is None:
@@ -107,11 +107,22 @@ def by_groups(
         chosen += new
         if len(group.members):
             groups.append(group.scales(points))
-        found = pursued(v, [*exponentials, *others], chosen, regression=copy(regression), steps=steps)
+        bounded = [one for one in others if _shrinks_in_a_neck(one, exponentials)]
+        more = [(*steps[0], alone(len(exponentials))), *steps[1:]]
+        found = pursued(v, [*exponentials, *bounded], chosen, regression=copy(regression), steps=more)
         if found.error < WORTH_BLOCK * best.error:
             every = linalg.block_diag(*ties, np.eye(len(found.factors) - len(chosen)))
             best = found._replace(ties=every, groups=tuple(groups))
     return best
+
+
+def _shrinks_in_a_neck(exponential: Exponential, groups: list[Exponential]) -> bool:
+    """Whether it is one of a group's scale, for the prior of that, and vanishes where the group's own one is large.
+
+    With one that grows there, a small error at the values would be a large one in the neck.
+    """
+    driver, rate = exponential
+    return any(driver == j and rate * other < 0 for j, other in groups)
 
 
 def _best_group(points: Points, possible: list[Exponential], regression: Regression) -> _Group | None:

@@ -90,10 +90,9 @@ def with_exponentials(dim: int, powers: dict[int, int]) -> Iterator[Factors]:
                 yield padded((e, i))
 
 
-def alone(dim: int, powers: dict[int, int]) -> Iterator[Factors]:
-    """Exponentials of one coordinate."""
-    del dim
-    yield from (padded((e,)) for e in powers)
+def alone(first: int) -> Step:
+    """Exponentials of one coordinate, from this one on."""
+    return lambda dim, powers: (padded((e,)) for e in powers if e > dim + first)
 
 
 def pairs(dim: int, powers: dict[int, int]) -> Iterator[Factors]:

@@ -16,7 +16,6 @@ from kmc.surrogates.term_pursuit import (
     EXACT,
     Exponential,
     Found,
-    alone,
     columns_of,
     cubics,
     pairs,
@@ -81,7 +80,7 @@ def find_factors(
         blocks = _by_blocks(v, promising, copy(regression))
         searches.append(pursued(v, blocks, chosen, regression=copy(regression), steps=[(step,) for step in steps]))
     best = min(searches, key=lambda found: found.error)
-    grouped = by_groups(points, possible, afresh, others=several, steps=[(pairs, alone), (cubics,)])
+    grouped = by_groups(points, possible, afresh, others=several, steps=[(pairs,), (cubics,)])
     # Sums of a group are extrapolated far better than separate terms, which cancel each other only at the values.
     return grouped if grouped.groups and grouped.error < max(_LESS_SUMS * best.error, KNOWN) else best
 

@@ -101,7 +101,7 @@ def test_probes_in_necks_have_smaller_scales_than_most():
     found = probes_in_necks(x, [group], 50, rng=rng)
     beyond = np.quantile(x[:, 2], 0.95)
     assert found.shape == (50, 4)
-    assert np.all(found[:, 2] > beyond - 1e-9) and np.all(found[:, 2] < beyond + 4 * x[:, 2].std() + 1e-9)
+    assert np.all(found[:, 2] > beyond - 1e-9) and np.all(found[:, 2] < beyond + 5 * max(x[:, 2].std(), 2.0) + 1e-9)
     assert found[:, 2].max() > x[:, 2].max()
 
     def standardized(points):
