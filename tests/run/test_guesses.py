@@ -4,6 +4,7 @@ import pytest
 
 import kmc
 from kmc.mcmc.kernel_hmc import KernelHMCState
+from tests.grids import slow_except
 from tests.run.store.runs import assert_same, log_density, settings
 from tests.run.streams import Disorder, Rounds
 
@@ -36,11 +37,13 @@ def test_rounds_fall_and_draws_stay(in_step):
 
 @pytest.mark.parametrize(
     "asked",
-    [
-        settings("kernel-hmc", chains=3, draws=None, max_evaluations=301),
-        settings("nystrom", chains=2) | {"independent_runs": 2, "chains": 4, "max_evaluations": 500},
-    ],
-    ids=["budget", "score"],
+    slow_except(
+        {
+            "budget": settings("kernel-hmc", chains=3, draws=None, max_evaluations=301),
+            "score": settings("nystrom", chains=2) | {"independent_runs": 2, "chains": 4, "max_evaluations": 500},
+        },
+        {"budget"},
+    ),
 )
 def test_the_same_draws_in_any_order(asked):
     order = Disorder(3, workers=9, prefetch=True)
@@ -67,6 +70,7 @@ def test_failures_at_points_that_are_not_needed_are_no_failures(in_step):
     same(kmc.sample(strict, executor=Rounds(workers=16, prefetch=True), **PLAIN), in_step)
 
 
+@pytest.mark.slow
 def test_chains_take_the_proposals_that_guesses_were_made_of(monkeypatch):
     """Each proposal is made once: for each evaluation, needed or not, and for some that are made ready in advance."""
     made, propose = [0], KernelHMCState._proposal

@@ -10,10 +10,13 @@ from kmc.mcmc.base import SamplerSetup
 from kmc.run.run import dealt, shares
 from kmc.surrogates.fit import FitOptions
 from kmc.targets.toys import Gaussian
+from tests.grids import slow_except
 
 NORMAL = Gaussian(2, correlation=0.5, spread=1.5)
 SMALL = kmc.KernelHMC(min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
-EACH = pytest.mark.parametrize("sampler", [SMALL, "random-walk"], ids=["kernel-hmc", "random-walk"])
+SAMPLERS = {"kernel-hmc": SMALL, "random-walk": "random-walk"}
+EACH = pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+QUICK = pytest.mark.parametrize("sampler", slow_except(SAMPLERS, {"random-walk"}))
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # most runs are too short to converge
 
@@ -90,7 +93,7 @@ def test_start_points_of_positive_density_are_dealt_first():
 
 
 @EACH
-@pytest.mark.parametrize("budget", [403, 404, 631])
+@pytest.mark.parametrize("budget", slow_except([403, 404, 631], {404}))
 def test_the_budget_is_used_up_and_never_exceeded(sampler, budget):
     target = Counting()
     idata = run(target, sampler, draws=None, max_evaluations=budget)
@@ -112,7 +115,7 @@ def test_the_result_holds_all_chains_and_says_so(sampler):
     assert run(sampler=sampler, independent_runs=1).attrs["independent_runs"] == 1
 
 
-@EACH
+@QUICK
 def test_a_seed_reproduces(sampler):
     one, two, other = (positions(run(sampler=sampler, seed=seed)) for seed in (5, 5, 6))
     np.testing.assert_array_equal(one, two)
@@ -133,7 +136,7 @@ def test_independent_runs_know_nothing_of_each_other():
     assert not np.any(np.isin(one[2:], two[2:]))
 
 
-@EACH
+@QUICK
 def test_an_exception_keeps_the_draws_so_far(sampler):
     target = Counting()
     reference = run(target, sampler)
@@ -148,7 +151,7 @@ def test_an_exception_keeps_the_draws_so_far(sampler):
         np.testing.assert_array_equal(positions(idata), positions(reference)[:, :made])
 
 
-@EACH
+@QUICK
 def test_an_interruption_returns_the_draws_so_far(sampler):
     target = Counting()
     reference = run(target, sampler)
@@ -182,6 +185,7 @@ def test_independent_runs_in_different_modes_are_distinguished():
     assert any("independent runs disagree" in sentence for sentence in json.loads(idata.attrs["warnings"]))
 
 
+@pytest.mark.slow
 def test_independent_runs_of_a_good_run_agree():
     idata = run(sampler=SMALL, draws=300)
     assert json.loads(idata.attrs["warnings"]) == []

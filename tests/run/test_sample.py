@@ -330,7 +330,9 @@ def test_few_chains_and_dimensions(sampler, chains, dim):
 
 
 @pytest.mark.filterwarnings("error::kmc.KmcWarning")
-@pytest.mark.parametrize("sampler", [SMALL, kmc.AdaptiveMetropolis("freeze"), kmc.AdaptiveMetropolis("vanishing")])
+@pytest.mark.parametrize(
+    "sampler", [SMALL, *slow_except([kmc.AdaptiveMetropolis("freeze"), kmc.AdaptiveMetropolis("vanishing")], [])]
+)
 def test_a_good_run_has_no_warnings(sampler):
     assert sentences(run(sampler=sampler, draws=1500 if sampler is not SMALL else 300)) == []
 

@@ -67,6 +67,7 @@ def rough(x):
     return -0.5 * float(x @ x) + np.sin(18.0 * x.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 def test_guesses_of_rough_values():
     """Some sweeps have pairs of close points, too."""

@@ -23,7 +23,7 @@ def run(target, sampler=SMALL, **options):
     return kmc.sample(target, **{"sampler": sampler, "draws": 50, "seed": 1, "progress": False} | options)
 
 
-@pytest.mark.parametrize("dim", [1, 3])
+@pytest.mark.parametrize("dim", slow_except([1, 3], {3}))
 def test_a_wrong_sign_is_reported(dim):
     seen = []
 
@@ -67,6 +67,7 @@ def test_a_log_density_whose_own_arithmetic_overflows():
         run(lambda x: math.exp(x[0]), "adaptive-metropolis", dim=1, max_evaluations=20_000)
 
 
+@pytest.mark.slow
 def test_a_linear_log_density():
     with pytest.raises(kmc.EvaluationError, match=r"along (x\[0\] .*x\[1\]|x\[1\] .*x\[0\])"):
         run(lambda x: 1e3 * (x[0] - x[1]), dim=2, max_evaluations=3000)

@@ -39,6 +39,7 @@ def test_two_processes_give_the_same_draws():
     assert all(gone(pid) for pid in used)
 
 
+@pytest.mark.slow
 def test_two_processes_work_at_the_same_time(tmp_path):
     model = Model(models.Meeting(tmp_path, processes=2), dim=2)
     with ProcessExecutor(2, timeout=60).open(model) as mapper:
@@ -75,6 +76,7 @@ def test_a_process_that_dies_is_replaced_and_nothing_is_lost_or_doubled(tmp_path
     assert len(list(tmp_path.iterdir())) == 7
 
 
+@pytest.mark.slow
 def test_one_that_always_dies_ends_the_run_with_its_parameters():
     model = Model(models.dying, dim=2)
     with (
@@ -85,6 +87,7 @@ def test_one_that_always_dies_ends_the_run_with_its_parameters():
     np.testing.assert_array_equal(caught.value.position, [0.4, 0.5])
 
 
+@pytest.mark.slow
 def test_one_that_takes_too_long_is_ended():
     model = Model(models.slow, dim=2)
     start = time.monotonic()
@@ -105,6 +108,7 @@ def test_one_that_takes_too_long_is_rejected():
         assert mapper.usage.longest >= 1.0
 
 
+@pytest.mark.slow
 def test_one_that_takes_too_long_is_tried_again(tmp_path):
     model = Model(models.SlowOnce(tmp_path), dim=2)
     with ProcessExecutor(1, timeout=1.0, on_timeout="retry").open(model) as mapper:
