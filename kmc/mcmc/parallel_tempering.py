@@ -221,11 +221,13 @@ class TemperedState:
         self._before: list[_Place | None] = [None] * n
         self._sweep = self._n_evaluations = 0
         self.levels: list[PartState] = [
-            self._level(k, self._warmup, x=setup.initial, values=initial, prior=prior) for k in range(n)
+            self._level(k, self._warmup, x=setup.initial, values=initial, prior=prior, check_gradient=True)
+            for k in range(n)
         ]
         self.warming_up = self._scouting or any(level.warming_up for level in self.levels)
         self._steps: list[Step | None] = []  # of the current sweep
         self._asked: list[np.ndarray] = []
+        self._first_facts: dict[str, Any] = {}  # of the first level, before it began again
         self._rates, self._offers = np.zeros(n - 1), np.zeros(n - 1)  # sums over swaps after warm-up
 
     def propose(self) -> np.ndarray:
@@ -306,7 +308,7 @@ class TemperedState:
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes: those of the sampler at T = 1, the ladder, and the rates of swaps."""
         rates = [float(rate / n) if n else None for rate, n in zip(self._rates, self._offers, strict=True)]
-        facts = self.levels[0].report()
+        facts = _with_errors(self.levels[0].report(), self._first_facts)
         if self._gradients:
             facts["n_gradients"] = sum(gradient.n_calls for gradient in self._gradients)
         return {
@@ -389,10 +391,15 @@ class TemperedState:
 
     def _begin_again(self) -> None:
         """Samplers that have seen no other temperatures, at the states reached."""
-        self._scouting = False
+        scouts, self._scouting = self._scouting, False
+        self._first_facts = self.levels[0].report()
+        # Others were compared at the start.
+        unchecked = scouts and len(_gradients_of(self._sampler)) > len(_gradients_of(self._sampler.scout))
         for k, (level, seen) in enumerate(zip(self.levels, self._seen, strict=True)):
             rows, walkers, left = seen.x, level.walkers, self._warmup - self._sweep
-            self.levels[k] = self._level(k, left, x=rows[:, :-2], values=rows[:, -2], prior=rows[:, -1])
+            self.levels[k] = self._level(
+                k, left, x=rows[:, :-2], values=rows[:, -2], prior=rows[:, -1], check_gradient=unchecked
+            )
             started = self.levels[k].walkers
             if started is not None and walkers is not None:
                 started.x[:] = walkers.x
@@ -406,9 +413,11 @@ class TemperedState:
             self.end_warmup()
         self.warming_up = self._scouting or any(level.warming_up for level in self.levels)
 
-    def _level(self, k: int, warmup: int, *, x: np.ndarray, values: np.ndarray, prior: np.ndarray) -> PartState:
+    def _level(
+        self, k: int, warmup: int, *, x: np.ndarray, values: np.ndarray, prior: np.ndarray, check_gradient: bool
+    ) -> PartState:
         """The sampler, or its scout, with start points (n, d)."""
-        setup, first = self._share, self._sweep == 0
+        setup = self._share
         ends = (0, len(self.ladder.betas) - 1) if self._apart else (0,)
         tempered, history = self._tempered(k, values, prior), None
         if self._history:
@@ -422,7 +431,7 @@ class TemperedState:
             warmup=warmup,
             seed=setup.seed.spawn(1)[0],
             history=history,
-            check_gradient=first and k in ends,
+            check_gradient=check_gradient and k in ends,
         )
         sampler = self._sampler.scout if self._scouting else self._sampler
         return sampler.with_gradient(lambda gradient: self._gradient(k, gradient))._start(own)
@@ -467,6 +476,16 @@ def _gradients_of(sampler: Composable) -> list[Gradient]:
 
     sampler.with_gradient(note)
     return found
+
+
+def _with_errors(facts: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
+    """With the errors of gradients that were compared with differences earlier, and not again."""
+    out = dict(facts)
+    if math.isnan(facts.get("gradient_error", 0.0)):
+        out["gradient_error"] = earlier.get("gradient_error", math.nan)
+    if "parts" in facts and "parts" in earlier:
+        out["parts"] = [_with_errors(*pair) for pair in zip(facts["parts"], earlier["parts"], strict=True)]
+    return out
 
 
 def swap_acceptance(betas: np.ndarray, excess: np.ndarray) -> float:

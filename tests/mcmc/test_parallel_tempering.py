@@ -1,5 +1,6 @@
 """Parallel tempering: the ladder, what is counted, and both modes. Its exactness is tested in tests/correctness."""
 
+import dataclasses
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -364,6 +365,29 @@ def test_a_wrong_gradient_of_the_prior_is_noticed():
     sampler = Tempered(kmc.HMC(posterior_slope), (1, np.inf), lambda x: x / 50)
     with pytest.warns(kmc.KmcWarning, match="The gradient disagrees with differences"):
         kmc.sample(model, sampler=sampler, draws=10, warmup=10, **QUIET)
+
+
+GRADIENTS = dataclasses.replace(KERNEL, gradients=lambda x: -slope(x))
+
+
+@pytest.mark.parametrize("sampler", [GRADIENTS, kmc.Mixture([(GRADIENTS, 0.5), (kmc.AdaptiveMetropolis(), 0.5)])])
+def test_gradients_of_a_sampler_whose_scouts_have_none_are_compared_when_it_begins(sampler):
+    state = started(Tempered(sampler, 2), wide, warmup=40)
+    drive_draws(state, 20, wide)
+    with pytest.warns(kmc.KmcWarning, match="The gradient disagrees with differences"):
+        drive_draws(state, 8, wide)
+
+
+def test_the_error_of_a_gradient_is_known_after_the_samplers_began_again():
+    parts = [(kmc.HMC(lambda x: 1.5 * slope(x)), 0.5), (kmc.AdaptiveMetropolis(), 0.5)]
+    for sampler, facts_of in (
+        (parts[0][0], lambda facts: facts),
+        (kmc.Mixture(parts), lambda facts: facts["parts"][0]),
+    ):
+        state = started(Tempered(sampler, 2), wide, warmup=40)
+        drive_draws(state, 60, wide)
+        assert not state.warming_up
+        assert facts_of(state.report())["gradient_error"] == pytest.approx(0.5, abs=0.01)
 
 
 def test_names_of_moves_of_the_tempered_sampler():
