@@ -2,6 +2,7 @@
 
 import kmc_2015
 import numpy as np
+from scipy.signal import lfilter
 
 from kmc.mcmc.score_field import plain_path
 from kmc.targets.toys import Banana
@@ -31,3 +32,16 @@ def test_rows_are_kept_and_shown(tmp_path, monkeypatch):
         )
     assert "| RW |  | 2 | 0.21 / 0." in kmc_2015.table_3(kmc_2015.read_rows(kmc_2015.RESULTS))
     assert "| 64 | 0.01 / – / – |" in kmc_2015.table_5(kmc_2015.read_rows(kmc_2015.RESULTS))
+
+
+def test_spectral_ess():
+    """Of an autoregression x' = r x + noise it is n (1 - r) / (1 + r)."""
+    n = 100_000
+    noise = np.random.default_rng(1).standard_normal(n)
+    for r in (0.0, 0.8, -0.5):
+        x = lfilter([1.0], [1.0, -r], noise)
+        # Relative variances, times n: of the squared sum of the weights, of the innovation, of the density for each
+        # further weight (4, Berk 1974), of which there are as many as the largest order has, and of the variance.
+        parts = 4 * (1 + r) / (1 - r), 2, 4 * 10 * np.log10(n), 2 * (1 + r**2) / (1 - r**2)
+        assert abs(kmc_2015.spectral_ess(x) / (n * (1 - r) / (1 + r)) - 1) < 4.5 * np.sqrt(sum(parts) / n)
+    assert kmc_2015.spectral_ess(np.ones(100)) == 0.0

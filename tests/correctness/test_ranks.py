@@ -18,5 +18,5 @@ CHOSEN = {f"{move}-{TURNS[k % len(TURNS)]}" for k, move in enumerate(MOVES)}
 @pytest.mark.filterwarnings("ignore:The gradient disagrees:kmc.KmcWarning")
 @pytest.mark.parametrize(("move", "target"), slow_except(CASES, CHOSEN))
 def test_the_target_is_invariant_and_the_move_reversible(move, target):
-    one = case(target)
-    one.check(MOVES[move](one), size=FEW if move.startswith("frozen process") else SIZE)
+    one, chosen = case(target), f"{move}-{target}" in CHOSEN
+    one.check(MOVES[move](one), size=FEW if chosen and move.startswith("frozen process") else SIZE)
