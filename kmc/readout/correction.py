@@ -12,6 +12,8 @@ from kmc.readout.transitions import Transitions
 
 _FOLDS = 10
 _RIDGE = 1e-9  # relative to the mean square of the controls
+FEW = 400
+"""Draws: with fewer, coefficients by regression are not precise (tried: small budgets)."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,10 @@ def corrected(
     sets of controls, including the empty one, the one with the smallest error is used: asymptotically that is never
     worse than the plain average.
 
+    Few draws determine such coefficients badly. So with less than ``FEW`` of them another estimate is tried, m + P - S,
+    where m is the function's mean under the surrogate, and S its average by the weights of the pairs for the surrogate:
+    if the two densities are nearly equal, so are the weights, and it is m with hardly any error.
+
     Parameters
     ----------
     pairs : Transitions
@@ -60,7 +66,7 @@ def corrected(
     controls : (x, y), ndarrays, shape (chains, n, m)
         Quantities minus their means under the surrogate.
     sets : sequence
-        For each function, the sets of controls to try, as their indices.
+        For each function, the sets of controls to try, as their indices; the first of these is of the function itself.
     covariance : ndarray, shape (m, m), optional
         Covariance of the errors of the means under the surrogate. It shrinks the coefficients.
     """
@@ -74,11 +80,18 @@ def corrected(
     folds = np.broadcast_to(np.arange(n) * _FOLDS // n, (chains, n)).ravel()
     mean, error, coefficients = plain.copy(), squared_error(target), np.zeros((k, n_controls))
     flat = zero.reshape(-1, n_controls)
+    moved = pairs.of_target(*controls) - zero if chains * n < FEW else None
     if covariance is None:
         covariance = np.zeros((n_controls, n_controls))
     grams = _Grams(flat, folds, covariance)
     for i in range(k):
         series, own = target[..., i].ravel(), recycled[..., i].ravel()
+        if moved is not None and sets[i]:
+            j = sets[i][0][0]
+            found = float(squared_error(moved[..., [j]])[0]) + float(covariance[j, j])
+            if found < error[i]:
+                mean[i], error[i] = x[0, 0, i] - controls[0][0, 0, j] + moved[..., j].mean(), found
+                coefficients[i, j] = 1.0
         for chosen in map(list, sets[i]):
             residual, beta = grams.residual(series, own, chosen)
             residual = residual.reshape(chains, n, 1)

@@ -88,9 +88,10 @@ def expectations(
     states and proposals by the weights of their mixture, as in bridge sampling and MBAR [1]_, [2]_. The differences
     between the averages for s and the known means are control variates, with coefficients by regression over other
     parts of the run: a wrong surrogate reduces the precision but causes no bias. A set of controls is used only if it
-    reduces the error; without any, the result is the plain average. Errors are those of autocorrelated series
-    (Geyer's), and include that of the surrogate's draws. A quantile is where the corrected distribution function has
-    its level.
+    reduces the error; without any, the result is the plain average. With fewer than 400 draws the mean under s plus the
+    difference of the averages for p and s is tried, too, as it needs no coefficients. Errors are those of
+    autocorrelated series (Geyer's), and include that of the surrogate's draws. A quantile is where the corrected
+    distribution function has its level.
 
     Regions that neither the draws nor the proposals have found, such as a second mode, are not included.
 

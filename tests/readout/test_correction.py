@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kmc.ess import squared_error
+from kmc.readout import correction
 from kmc.readout.correction import corrected
 from kmc.readout.estimate import mass_gap
 from kmc.readout.transitions import Transitions
@@ -17,10 +18,10 @@ def powers(x):
     return np.stack([x, x**2], axis=-1)
 
 
-def runs_of(surrogate, repeats, noise=0.0, biased=False, share=0.9):
+def runs_of(surrogate, repeats, noise=0.0, biased=False, share=0.9, n=N):
     """Transitions, states and proposals of several runs."""
     rng = np.random.default_rng(5)
-    columns = chains(surrogate, rng, repeats * CHAINS, N, share, noise)
+    columns = chains(surrogate, rng, repeats * CHAINS, n, share, noise)
     for x, y, runs, at_x, at_y in zip(*(np.split(column, repeats) for column in columns), strict=True):
         runs = np.ones_like(runs) if biased else runs
         yield Transitions.of(at_x - surrogate.log_density(x), at_y - surrogate.log_density(y), runs), x, y
@@ -67,6 +68,28 @@ def test_a_close_surrogate_is_worth_many_draws():
     means, _, plain = estimates(Wavy(0.01), repeats=10)
     gain = np.mean((plain - TRUTH) ** 2, axis=0) / np.mean((means - TRUTH) ** 2, axis=0)
     assert np.all(gain > 300)
+
+
+@pytest.mark.parametrize(
+    "surrogate", [Normal(mean=0.2, constant=5.0), Normal(sd=1.2), Wavy()], ids=["tilted", "wide", "wavy"]
+)
+def test_a_hundred_draws_give_no_bias_and_honest_errors(surrogate):
+    means, errors, plain = estimates(surrogate, repeats=120, n=25)
+    assert np.all(np.abs(bias(means)) < 4)
+    rms, plain_rms = (np.sqrt(np.mean((part - TRUTH) ** 2, axis=0)) for part in (means, plain))
+    assert np.all(rms < plain_rms)
+    assert np.mean(np.abs(means - TRUTH) / errors < 1.96) >= 0.85
+
+
+def test_few_draws_need_no_coefficients(monkeypatch):
+    """With a close surrogate they would be what limits the precision."""
+    surrogate, rms = Wavy(0.01), []
+    for few in (correction.FEW, 0):
+        monkeypatch.setattr(correction, "FEW", few)
+        means, errors, _ = estimates(surrogate, n=25)
+        rms.append(np.sqrt(np.mean((means - TRUTH) ** 2, axis=0)))
+        assert np.mean(np.abs(means - TRUTH) / errors < 1.96) >= 0.85
+    assert np.all(rms[0] < 0.5 * rms[1])
 
 
 @pytest.mark.parametrize(("surrogate", "most"), [(Truncated(), 1.1), (Flat(), 1.5)], ids=["truncated", "constant"])
