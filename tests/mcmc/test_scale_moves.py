@@ -80,14 +80,37 @@ def test_what_would_overflow_does_not_move():
     assert any(moved) and not all(moved)
 
 
+def schools(x):
+    """Six parameters around x_0 with the scale exp(x_1), each with an observation."""
+    inside = np.sum((x[2:] - x[0]) ** 2) * np.exp(-2 * x[1])
+    return -0.5 * float(x[0] ** 2 + x[1] ** 2 + inside + 0.1 * x[2:] @ x[2:]) - (len(x) - 2) * float(x[1])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_a_run_with_a_group_is_resumed_bit_for_bit(tmp_path):
+    options = {"dim": 8, "draws": None, "max_evaluations": 1600, "seed": 3, "progress": False}
+    expected = kmc.sample(schools, **options)
+    assert "scaling" in expected["sample_stats"]["move"].attrs["flag_meanings"]
+    assert (expected["sample_stats"]["move"].values == MOVES.index("scaling")).any()
+    calls = [0]
+
+    def interrupted(x):
+        calls[0] += 1
+        if calls[0] in (700, 1000):  # in warm-up, and later
+            raise KeyboardInterrupt
+        return schools(x)
+
+    store = tmp_path / "run.zarr"
+    kmc.sample(interrupted, store=store, **options)
+    kmc.sample(interrupted, store=store, resume=True, **options)
+    found = kmc.sample(interrupted, store=store, resume=True, **options)
+    np.testing.assert_array_equal(found["posterior"]["x"].values, expected["posterior"]["x"].values)
+
+
 @pytest.mark.slow
 def test_a_run_finds_the_group_and_uses_it():
     """The neck, at scales under a tenth of the widest one, has its probability."""
-
-    def schools(x):
-        inside = np.sum((x[2:] - x[0]) ** 2) * np.exp(-2 * x[1])
-        return -0.5 * float(x[0] ** 2 + x[1] ** 2 + inside + 0.1 * x[2:] @ x[2:]) - (len(x) - 2) * float(x[1])
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         idata = kmc.sample(schools, dim=8, draws=None, max_evaluations=4000, seed=3, progress=False)
