@@ -102,6 +102,7 @@ def by_groups(
             break
         regression.add(group.columns(v))
         exponentials.append((group.driver, group.rate))
+        possible = [one for one in possible if one[0] != group.driver or one[1] == group.rate]  # it has one power
         new = group.factors(dim, dim + len(exponentials))
         ties.append(group.sums if group.sums.size else np.eye(len(new)))
         chosen += new

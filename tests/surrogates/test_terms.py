@@ -132,6 +132,15 @@ def test_the_group_of_a_scale_is_known(rng):
         np.testing.assert_array_equal(expansion.terms.ties, found.ties)
 
 
+def test_a_scale_has_one_power(rng):
+    """What the sum of a group leaves is not taken for the same members with another power of their scale."""
+    x = history(rng, 400)
+    members = np.sum((x[:, 2 : MEMBERS + 2] - x[:, :1]) ** 2, axis=1)
+    y = group(x) - 0.05 * np.exp(-x[:, 1]) * members + 0.05 * rng.standard_normal(len(x))
+    found, _ = found_terms(x, y, rng)
+    assert len({one.driver for one in found.groups}) == len({(one.driver, one.slope) for one in found.groups}) > 0
+
+
 def test_a_group_is_right_far_from_the_values(rng):
     """At scales that are smaller than all among the values, which separate terms miss by 20 nats."""
     x = history(rng, 400)
