@@ -17,6 +17,7 @@ import math
 import multiprocessing
 import re
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -94,23 +95,21 @@ def run_kmc(
 class Sleeping:
     """A log-density that sleeps as long as an evaluation costs; it can be sent to other processes."""
 
-    target: str
+    log_density: Callable[[np.ndarray], float]
     price: str
     seconds: float
 
     def __call__(self, x: np.ndarray) -> float:
         time.sleep(PRICES[self.price](self.seconds)(x))
-        return _problem(self.target).log_density(x)
-
-
-_problem = cache(problem)
+        return self.log_density(x)
 
 
 def run_asleep(
     target: str, price: str, seconds: float, workers: int, chains: int, seed: int, *, processes: bool, budget=BUDGET
 ) -> dict:
     """One run of kmc in real time: an evaluation sleeps as long as it costs."""
-    initial = _problem(target).initial(np.random.default_rng(seed), chains)
+    model = problem(target)
+    initial = model.initial(np.random.default_rng(seed), chains)
     if processes:  # forked: they share this process's memory
         pool = ProcessPoolExecutor(workers, multiprocessing.get_context("fork"))
     else:
@@ -119,8 +118,8 @@ def run_asleep(
         list(pool.map(time.sleep, [0.1] * workers))  # all are there
         began = time.perf_counter()
         idata = kmc.sample(
-            Sleeping(target, price, seconds),
-            _problem(target).dim,
+            Sleeping(model.log_density, price, seconds),
+            model.dim,
             initial,
             draws=None,
             chains=chains,
