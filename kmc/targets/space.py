@@ -72,6 +72,7 @@ class Block(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of the parameter."""
         return self.batch + self.transform.shape
 
     def of(self, points: np.ndarray) -> np.ndarray:

@@ -151,6 +151,7 @@ class StanVariable(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of the variable, () for a number."""
         return tuple(max(indices) + 1 for indices in zip(*self.places))
 
     def of(self, rows: np.ndarray) -> np.ndarray:

@@ -42,13 +42,19 @@ class Transform(Protocol):
     """
 
     @property
-    def unconstrained_shape(self) -> tuple[int, ...]: ...
+    def unconstrained_shape(self) -> tuple[int, ...]:
+        """Shape of x, () for a number."""
+        ...
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Shape of y, () for a number."""
+        ...
 
     @property
-    def support(self) -> str: ...
+    def support(self) -> str:
+        """Description for messages."""
+        ...
 
     def constrain(self, x: np.ndarray) -> np.ndarray:
         """(..., *unconstrained_shape) -> (..., *shape), a new array."""
