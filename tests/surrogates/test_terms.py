@@ -141,6 +141,17 @@ def test_a_scale_has_one_power(rng):
     assert len({one.driver for one in found.groups}) == len({(one.driver, one.slope) for one in found.groups}) > 0
 
 
+def test_beside_a_group_exponentials_vanish_in_its_neck(rng):
+    """Those of another coordinate, or that grow as the scale shrinks, would be far off where no value is."""
+    x = history(rng, 400)
+    y = group(x) + 0.2 * np.exp(-x[:, 1]) + 0.2 * np.exp(x[:, 0] / x[:, 0].std())
+    found, _ = found_terms(x, y, rng)
+    own = {one.driver: -np.sign(one.slope) for one in found.groups}
+    assert own == {1: -1.0}
+    assert set(found.drivers.tolist()) == {1}
+    assert sum(rate < 0 for rate in found.rates) == 1  # the group's
+
+
 def test_a_group_is_right_far_from_the_values(rng):
     """At scales that are smaller than all among the values, which separate terms miss by 20 nats."""
     x = history(rng, 400)
