@@ -102,29 +102,48 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
             "adaptation='freeze' and save_surrogate=True, that made at least one draw; "
             f"this one is of sampler={idata.attrs.get('sampler')!r}"
         )
-    frozen, proposals = decoded(idata["surrogate"]), idata["proposals"]
-    chains = proposals.sizes["chain"]
-    if chains != frozen.chains:
-        raise ValueError(
-            f"{name} has {chains} chains and a surrogate of {frozen.chains}: pass the runs as a list, not merged, and "
-            "with all of their chains"
-        )
+    try:
+        parts = decoded(idata["surrogate"])
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    proposals, dim = idata["proposals"], idata["proposals"].sizes["x_dim_0"]
     named = "unconstrained_posterior" in groups
-    constrain: Any = frozen.constrain
+    constrain: Any = parts[0].constrain
     if model is not None:
-        model = as_model(model, proposals.sizes["x_dim_0"])
+        model = as_model(model, dim)
         constrain = model.constrain
     elif constrain is None:
         raise ValueError(f"model=None: only the model knows how the parameters of {name} are constrained; pass model=")
     draws = (idata["unconstrained_posterior"] if named else idata["posterior"])["x"].values
-    each = chains // len(frozen.densities)
     log_density = idata["sample_stats"]["lp"].values
     columns = (draws, log_density, *(proposals[column].values for column in ("x", "lp", "move")))
-    replicates = []
-    for i, density in enumerate(frozen.densities):
-        x, lp, y, proposed, move = (column[i * each : (i + 1) * each] for column in columns)
-        replicates.append(Replicate(x, lp, y, proposed, move, density))
+    replicates, first = [], 0
+    for part in parts:
+        chains = slice(first, first + part.chains)
+        kept = _kept(log_density[chains], idata["posterior"], name)
+        each = part.chains // len(part.densities)
+        for i, density in enumerate(part.densities):
+            rows = slice(first + i * each, first + (i + 1) * each)
+            x, lp, y, proposed, move = (column[rows, kept] for column in columns)
+            replicates.append(Replicate(x, lp, y, proposed, move, density))
+        first = chains.stop
     return Result(replicates, constrain, named, _labels(idata["posterior"]), idata)
+
+
+def _kept(log_density: np.ndarray, posterior: Any, name: str) -> slice:
+    """The draws that chains (k, n) have: where results of different length are joined, the shorter has NaN."""
+    missing = np.isnan(log_density)
+    (rows,) = np.nonzero(~missing.any(axis=0))
+    if not len(rows):
+        return slice(0, 0)
+    kept = slice(rows[0], rows[-1] + 1)
+    numbers = posterior.coords["draw"].values[kept] if "draw" in posterior.coords else rows
+    if missing[:, kept].any() or np.any(np.diff(numbers) != 1):
+        raise ValueError(
+            f"{name} lacks draws between others, so that their proposals were made elsewhere: keep all draws of a part "
+            "of the run, not every other one"
+        )
+    return kept
 
 
 def opened(result: Any, name: str) -> Any:

@@ -60,7 +60,8 @@ def evidence(
     ----------
     result : result of kmc.sample, path of a store, list of them, or mapping of names to them
         Runs of "kernel-hmc" with a frozen surrogate, or of "tempered" for models that have their prior apart, each with
-        its own model.
+        its own model. Runs of "kernel-hmc" of one model may be joined along the dimension "chain": their estimates are
+        combined.
     prior_normalized : bool
         Whether the log-density is that of a likelihood times a *normalized* prior, constants included. If not, the
         integral of the density is estimated, and there are no Bayes factors.
@@ -313,19 +314,26 @@ def _divergence(idata: Any, part: Part) -> tuple[float, float]:
     total = _log_likelihood(idata)
     if total is None:
         return np.nan, np.nan
-    mean, squared = float(total.mean()), float(squared_error(total)[0])
+    lengths = np.sum(~np.isnan(total), axis=1)  # of joined results, the shorter has NaN
+    mean = squared = 0.0
+    for length in np.unique(lengths):
+        own = total[lengths == length]
+        own = own[~np.isnan(own)].reshape(len(own), length, 1)
+        share = own.size / lengths.sum()
+        mean += share * float(own.mean())
+        squared += share**2 * float(squared_error(own)[0])
     return mean - part.log_evidence, float(np.sqrt(squared + part.se**2))
 
 
 def _log_likelihood(idata) -> np.ndarray | None:
-    """The log-likelihood of each draw, (chains, n, 1); None if the result does not have it."""
+    """The log-likelihood of each draw, (chains, n); None if the result does not have it."""
     groups = groups_of(idata)
     if "blobs" in groups and TOTAL in idata["blobs"]:
-        return idata["blobs"][TOTAL].values[..., None]
+        return idata["blobs"][TOTAL].values
     if "log_likelihood" not in groups:
         return None
     parts = [variable.values for variable in idata["log_likelihood"].data_vars.values()]
-    return np.sum([part.reshape(*part.shape[:2], -1).sum(axis=2, keepdims=True) for part in parts], axis=0)
+    return np.sum([part.reshape(*part.shape[:2], -1).sum(axis=2) for part in parts], axis=0)
 
 
 def _named(result):

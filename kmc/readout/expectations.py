@@ -38,7 +38,8 @@ def expectations(
     Parameters
     ----------
     result : result of kmc.sample, path of a store, or list of them
-        Runs of "kernel-hmc" with a frozen surrogate. Several must be of the same posterior.
+        Runs of "kernel-hmc" with a frozen surrogate. Several must be of the same posterior; they may also be joined
+        along the dimension "chain", by ``arviz.concat`` or ``xarray.concat``.
     f : callable, optional
         A function of the parameters that returns a number or an array of numbers, always of one shape. Its argument is
         that of the log-density: a dict of parameters, or an array (d,) if these have no names. By default, the

@@ -55,7 +55,13 @@ def ladder_estimates(idata: Any, name: str) -> list[LadderEstimate]:
             "known mass: declare priors, or pass log_likelihood= and log_prior= to kmc.Model; or use "
             "sampler='kernel-hmc'"
         )
-    parts = np.split(stats[EXCESS].values, len(ladders))
+    levels = stats[EXCESS].values
+    if len(levels) != idata.attrs["chains"]:
+        raise ValueError(
+            f"{name} has {len(levels)} chains, and its run has chains={idata.attrs['chains']}: the temperatures are "
+            "those of one run; pass each run by itself, with all of its chains"
+        )
+    parts = np.split(levels, len(ladders))
     return [
         _of_ladder(excess, np.array(temperatures), swaps)
         for excess, temperatures, swaps in zip(parts, ladders, rates, strict=True)

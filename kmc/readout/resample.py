@@ -36,7 +36,7 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     Parameters
     ----------
     result : result of kmc.sample, or path of a store
-        A run of "kernel-hmc" with a frozen surrogate.
+        A run of "kernel-hmc" with a frozen surrogate, or several of one posterior, joined along the dimension "chain".
     draws : int
         Number of draws of each of four independent chains.
     model : Model, pymc.Model or bridgestan.StanModel, optional

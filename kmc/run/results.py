@@ -64,7 +64,7 @@ def to_arviz(
     draws = drawn(model, trace)
     surrogate = encoded(densities, len(draws.positions), blocks_of(model))
     if surrogate is not None:
-        draws = draws._replace(proposals=with_surrogate(trace.proposals, decoded(surrogate)))
+        draws = draws._replace(proposals=with_surrogate(trace.proposals, decoded(surrogate)[0]))
     data = model.data if data is None else data
     return laid_out(model, draws, warmup, described(attrs or {}), data, surrogate)
 

@@ -129,8 +129,8 @@ def sample(
     save_surrogate : bool
         Keep what :func:`kmc.expectations` and :func:`kmc.evidence` need: the group ``proposals``, with every point
         proposed in the main phase (unconstrained, ``x``), its log-density ``lp`` and the surrogate's, ``surrogate``;
-        and the group ``surrogate``, with the frozen surrogate as arrays. They take 8 (d + 2) + 2 bytes per draw, and
-        about 8 (d + 1) bytes for each of the 200 or 400 kernel sections of each independent run. The groups are
+        and the group ``surrogate``, with the frozen surrogate as text. They take 8 (d + 2) + 2 bytes per draw, and
+        about 11 (d + 1) bytes for each of the 200 or 400 kernel sections of each independent run. The groups are
         missing if no surrogate is frozen: with other samplers, vanishing adaptation, or a surrogate of your own.
     **unknown : Never
         Not accepted. Names of other samplers' arguments, such as ``tune`` or ``nwalkers``, raise an error that gives

@@ -80,7 +80,7 @@ def tampered(idata, rows, change):
     """The result with a surrogate that is wrong: its constants are changed through the bytes that hold it."""
     from kmc.run.frozen import decoded, encoded
 
-    frozen = decoded(idata["surrogate"])
+    frozen = decoded(idata["surrogate"])[0]
     (component,) = frozen.densities[0].components
     wrong = type(component)(component.transport, component.whitening, change(component.jit_state))
     group = encoded([type(frozen.densities[0])((wrong,))], frozen.chains, None)

@@ -122,7 +122,7 @@ def _surrogate(folder: Path, commit: Commit, header: dict[str, Any], chains: int
 def _proposals(folder: Path, commit: Commit, surrogate: Any, chains: int) -> dict[str, Any] | None:
     if surrogate is None:
         return None
-    phase, frozen = _Phase(folder, "draws", commit.columns, commit.n_draws), decoded(surrogate)
+    phase, frozen = _Phase(folder, "draws", commit.columns, commit.n_draws), decoded(surrogate)[0]
     points = [phase.array("trace", "proposal")]
     return {
         "x": lazily(points, [0], phase.n),
