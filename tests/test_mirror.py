@@ -29,7 +29,7 @@ HELPERS = {
     "diagnostics": "columns coordinates langevin mode_verdicts",
     "forms": "elsewhere scatter sums",
     "kernels": "elsewhere profiles",
-    "mcmc": "adapting affine base gaps generators hmc_adaptation joined_modes lanes learned_density mode_mixture "
+    "mcmc": "adapting affine base generators hmc_adaptation joined_modes lanes learned_density mode_mixture "
     "old_kernel_hmc parts random_walk score_mixture temperature_ladder",
     "plots": "acceptance energy evidence style surrogates traces transports",
     "readout": "annealing evaluated means quantities transitions",

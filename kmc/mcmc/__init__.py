@@ -4,11 +4,12 @@ A map of the modules:
 
 - What a sampler is: base, parts (a sampler in another one), ask_tell (a loop of the user's own), metropolis (one
   decision), walkers, lanes (chains that nothing couples any more).
-- The default sampler, kernel_hmc. Warm-up: schedule, small_budget, many_chains, tempering, probes, roughness, history,
-  surrogate_trainer, mixture_tuner. Proposals: proposal_mixture, archive_moves, moves (a user's own), scale_moves,
+- The default sampler, kernel_hmc. Warm-up: schedule, small_budget, many_chains, tempering, learner (what it learns),
+  history, surrogate_trainer, mixture_tuner, probes, roughness. Proposals: proposal_mixture, archive_moves, moves (a user's own), scale_moves,
   trust_region. Inner chains on the surrogate: surrogate_transition, inner_chains, integrators, tuning, affine,
   generators.
-- Several modes: modes (the search), climb, gaps, two_gaussians, mode_mixture, joined_modes.
+- Several modes: modes (the search), explorer (a mode's warm-up), mode_shapes, gaps, two_gaussians, local_searches,
+  climb; the main phase, mode_mixture, joined_modes.
 - Adaptive samplers: adapting (their common state), adaptive_metropolis, kameleon, adaptive_langevin,
   delayed_acceptance, learned_density, moments, reservoir, tuning_rate. The baseline: random_walk.
 - With a score estimator: score_hmc, score_fitter, score_field, score_mixture; the old name, old_kernel_hmc.

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kmc.mcmc.explorer import Explorer, log_mass
 from kmc.mcmc.mode_mixture import ModeMixture
-from kmc.mcmc.modes import Explorer, log_mass
 
 
 class JoinedModes:

@@ -18,9 +18,10 @@ import numpy as np
 from kmc.checks import check_choice, check_count, check_number
 from kmc.deprecation import SplitClass, renamed_fields
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
-from kmc.mcmc.base import MOVES, SamplerSetup, Step
+from kmc.mcmc.base import SamplerSetup, Step
 from kmc.mcmc.joined_modes import JoinedModes, join
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
+from kmc.mcmc.learner import Learner
 from kmc.mcmc.many_chains import walkers_of
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.mixture_tuner import MixtureTuner, MoveProbabilities
@@ -28,17 +29,16 @@ from kmc.mcmc.mode_mixture import ModeMixture
 from kmc.mcmc.modes import ModeSearch
 from kmc.mcmc.moves import Move, as_moves, propose_one_of
 from kmc.mcmc.parts import Composable, Gradient
-from kmc.mcmc.proposal_mixture import SURROGATE_MOVES, ProposalMixture
-from kmc.mcmc.roughness import Pairs
-from kmc.mcmc.schedule import Round, Schedule, default_budget
+from kmc.mcmc.proposal_mixture import ProposalMixture
+from kmc.mcmc.schedule import Schedule, default_budget
 from kmc.mcmc.small_budget import burn_in, first_fit
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, ladder
 from kmc.mcmc.trust_region import within_trust_region
 from kmc.mcmc.two_gaussians import two_gaussians_instead
-from kmc.mcmc.user_gradient import GradientCheck, OccasionalGradient
-from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested, start_spread
+from kmc.mcmc.user_gradient import OccasionalGradient
+from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested
 from kmc.surrogates import Density, FitOptions, values_needed
 from kmc.surrogates.depth import bulk_depth
 from kmc.threads import single_threaded
@@ -46,7 +46,6 @@ from kmc.threads import single_threaded
 # "Tried" is docs/what-was-tried.md; the others were set by hand.
 REFIT_GROWTH = 1.25  # factor between successive sweeps of the main phase at which it refits
 _CLOUD_PER_WALKER, _CLOUD_PER_DIM, _CLOUD_MORE = 2, 2, 4  # points of the first cloud
-_RENEWAL = 40  # archive moves between renewals of the archive, until there is a surrogate
 _RECENT = 0.6  # last part of the sweeps of warm-up, in whose states the main phase starts
 _LOST = 15.0  # nats, plus one per dimension, below the median of the others: such a walker is moved
 _LONG_STAY = 40  # sweeps in one state, after which it is moved too, if values are noisy (tried: noisy targets)
@@ -272,7 +271,7 @@ class KernelHMCState:
         self._hurried = False
         self._walkers = self._best_walkers(setup.initial, setup.initial_log_density)
         self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
-        self._trainer = SurrogateTrainer(
+        trainer = SurrogateTrainer(
             dim,
             options.fit,
             max_archive=options.max_archive,
@@ -281,34 +280,28 @@ class KernelHMCState:
             given=setup.history,
             with_gradients=options.gradients is not None,
         )
-        self._gradient = gradient  # shared by the warm-ups of all modes
-        self._check: GradientCheck | None = None
-        self._gradient_error = float("nan")
-        if options.gradients is not None and gradient is None:
-            self._gradient = OccasionalGradient(options.gradients)
-        self._record(setup.initial, setup.initial_log_density)
-        if self._gradient is not None and gradient is None and setup.check_gradient:
-            self._check = self._start_check()
-        self._hot_edge = self._trainer.tempering_edge()
-        self._round = Round()
-        self._tuner = MixtureTuner(
-            self._trainer,
+        tuner = MixtureTuner(
+            trainer,
             InnerChainOptions(0.0, options.trajectory_length, options.jump_probability, options.small_step_probability),
             MoveProbabilities(
                 options.archive_probability, options.single_move_probability, options.tempered_probability
             ),
         )
+        checks = options.gradients is not None and gradient is None and setup.check_gradient
+        if options.gradients is not None and gradient is None:
+            gradient = OccasionalGradient(options.gradients)
+        self._learner = Learner(trainer, tuner, rng=self._rng, gradient=gradient)
+        self._learner.record(setup.initial, setup.initial_log_density)
+        if checks:
+            self._learner.check_gradient(setup.initial, setup.chains, setup.seed)
         self._joined: JoinedModes | None = None  # for several modes
         self._sweep = 0  # since the phase began
         self._frozen = False
         self._next_refit = float(options.first_refit)  # sweep of the main phase, if adaptation is vanishing
-        self._n_probes = self._n_surprises = 0
         # state of the current sweep
         self._cloud = np.empty((0, dim))
         self._proposals: list[Proposal] = []
         self._temperings: list[Tempering] = []
-        self._probes = np.empty((0, dim))
-        self._pairs: Pairs | None = None  # of close points, evaluated after the probes
 
     def propose(self) -> np.ndarray:
         """The proposals of this sweep that moved, and then the probes; in the first sweep, a cloud around the start."""
@@ -318,11 +311,13 @@ class KernelHMCState:
             self._cloud = self._surroundings()
             return self._first_points
         cold = bool(np.all(self._betas == 1.0))
-        self._temperings = [COLD] * len(self._betas) if cold else [self._tempering(beta) for beta in self._betas]
+        self._temperings = [COLD] * len(self._betas) if cold else list(map(self._learner.tempering, self._betas))
         self._proposals = self._propose_each()
         if not self._frozen:
-            self._proposals = within_trust_region(self._proposals, self._walkers.x, self._trainer.history)
-        self._probes = self._new_probes()
+            self._proposals = within_trust_region(self._proposals, self._walkers.x, self.trainer.history)
+        if self._learning:
+            rate = self.options.main_probe_rate if self._frozen else self.options.probe_rate
+            self._learner.choose_probes(rate, len(self._walkers))
         return self._requested
 
     def advance(self, values: np.ndarray) -> Step | None:
@@ -330,24 +325,21 @@ class KernelHMCState:
         if self._modes and not self._modes.done:
             return self._search(self._modes, values)
         if not self._proposals:
-            self._begin(values[: len(self._cloud)])
-            if self._check is not None:
-                self._gradient_error, self._check = self._check.warn(values[-len(self._check.points) :]), None
+            self._begin(*np.split(values, [len(self._cloud)]))
             return None
-        if self._pairs is not None:
-            values = self._compare(values)
-        n_proposed = len(values) - len(self._probes)
+        proposed = requested(self._proposals, self.setup.dim)
         if self._learning:
-            self._learn(values[:n_proposed], values[n_proposed:])
-        transport = self._trainer.transport
-        stats = self._walkers.decide(self._proposals, values[:n_proposed], self._temperings, transport=transport)
+            self._learner.learn(proposed, values, with_gradients=not self._frozen)
+        stats = self._walkers.decide(
+            self._proposals, values[: len(proposed)], self._temperings, transport=self.trainer.transport
+        )
         return self._finish_sweep(stats)
 
     @property
     def foresees(self) -> bool:
         """Whether :meth:`upcoming` can tell anything."""
         searching = self._modes is not None and not self._modes.done
-        known = bool(self._proposals) and self._gradient is None
+        known = bool(self._proposals) and self._learner.gradient is None
         return known and not (self._frozen or searching or self.setup.noisy)
 
     def upcoming(self, value_at: Callable[[np.ndarray], float | None]) -> Iterator[np.ndarray]:
@@ -356,11 +348,11 @@ class KernelHMCState:
         ``value_at`` gives the values (of this sweep) that are known already; the others are taken to be as the
         surrogate predicts. Without a surrogate, most proposals are rejected: all of unknown value are taken to be.
         """
-        shared = {id(part): part for part in (self.options, self.setup, self._tuner)}
-        twin = deepcopy(self, shared | self._trainer.shared())
+        shared = {id(part): part for part in (self.options, self.setup, self._learner.tuner)}
+        twin = deepcopy(self, shared | self.trainer.shared())
         twin._imagined = True
-        surrogate, n = self.mixture.surrogate, self._trainer.n_own
-        highest = float(self._trainer.history.log_density.max())  # a higher one would change the hot walkers' density
+        surrogate, n = self.mixture.surrogate, self.trainer.n_own
+        highest = float(self.trainer.history.log_density.max())  # a higher one would change the hot walkers' density
         while True:
             points = twin._requested
             n += len(points)
@@ -372,7 +364,7 @@ class KernelHMCState:
                     expected = np.minimum(surrogate.log_density(points), highest)
                 known = [value_at(x) for x in points]
                 twin.advance(np.array([e if k is None else k for e, k in zip(expected, known, strict=True)]))
-                if surrogate is None and len(twin._round.archive) >= _RENEWAL:
+                if twin._learner.archive_is_old:
                     return
                 points = twin.propose()
             yield from points
@@ -395,11 +387,10 @@ class KernelHMCState:
         if self._joined and not self.warming_up:
             self._joined.visit(self._walkers.x)
         if not self._frozen:
-            transport = self._trainer.transport
-            self._tally(stats["acceptance_rate"])
-            self._walkers.swap_neighbors(self._temperings, self._rng, transport)
+            self._learner.tally(self._proposals, self._betas, stats["acceptance_rate"])
+            self._walkers.swap_neighbors(self._temperings, self._rng, self.trainer.transport)
         if self._learning:
-            self._trainer.visit(self._walkers.x, self._walkers.log_density, self._betas)
+            self.trainer.visit(self._walkers.x, self._walkers.log_density, self._betas)
         self._adapt()
         return record
 
@@ -432,27 +423,9 @@ class KernelHMCState:
 
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
-        facts: dict[str, Any] = {
-            "noisy": self.setup.noisy,
-            "n_refits": self._trainer.n_fits,
-            "n_probes": self._n_probes,
-            "probe_surprises": self._n_surprises,
-            "surrogate_settled_at": self._trainer.settled_at,
-        }
-        if self._gradient is not None:
-            facts |= {
-                "n_gradients": self._gradient.n_known,
-                "n_gradients_missing": self._gradient.n_unknown,
-                "gradient_error": self._gradient_error,
-            }
-        if self._trainer.n_given:
-            facts["n_history"] = self._trainer.n_given
+        facts: dict[str, Any] = {"noisy": self.setup.noisy, **self._learner.facts()}
         if self._modes is not None:
-            facts |= {
-                "n_modes": len(self._modes.explorers),
-                "n_searches": self._modes.n_searches,
-                "modes_left": [[*summit.position.tolist(), summit.value] for summit in self._modes.left],
-            }
+            facts |= self._modes.facts()
         if self._joined is not None:
             facts |= self._joined.facts()
         surrogate = self._moves.surrogate
@@ -488,37 +461,16 @@ class KernelHMCState:
     @property
     def _first_points(self) -> np.ndarray:
         """The cloud, and what the check of the gradient needs."""
-        return self._cloud if self._check is None else np.vstack([self._cloud, self._check.points])
+        return np.vstack([self._cloud, self._learner.check_points])
 
-    def _start_check(self) -> GradientCheck | None:
-        """The check of the gradients at start points, one per chain at most; None without any gradient."""
-        gradients = self._trainer.history.gradients
-        assert gradients is not None
-        initial = self.setup.initial
-        at_start = gradients[self._trainer.n_given :]
-        known = np.flatnonzero(~np.isnan(at_start[:, 0]))[: self.setup.chains]
-        if not len(known):
-            return None
-        rng = np.random.default_rng(self.setup.seed.spawn(1)[0])
-        return GradientCheck(at_start[known], initial[known], spread=start_spread(initial), rng=rng)
-
-    def _record(self, x: np.ndarray, values: np.ndarray) -> None:
-        """Add evaluations (n, d) to the history, with gradients where they help."""
-        gradients = None
-        if self._gradient is not None:
-            gradients, rows = np.full(x.shape, np.nan), self._trainer.needs_gradient(x, values)
-            gradients[rows] = self._gradient(x[rows])
-        self._trainer.history.extend(x, values, gradients)
-
-    def _begin(self, values: np.ndarray) -> None:
+    def _begin(self, values: np.ndarray, check_values: np.ndarray) -> None:
         known = ~np.isnan(values)
         self._cloud, values = self._cloud[known], values[known]
-        self._record(self._cloud, values)
+        self._learner.record(self._cloud, values)
         x = np.vstack([self.setup.initial, self._cloud])
         values = np.concatenate([self.setup.initial_log_density, values])
         self._walkers = self._best_walkers(x, values)
-        self._trainer.begin(x)
-        self._tuner.begin(x)
+        self._learner.begin(x, check_values)
         if self._schedule.exhausted(0, len(x)):
             self._freeze()
 
@@ -542,61 +494,10 @@ class KernelHMCState:
                 return proposal
         return self._moves.propose(rng, x, tempering)
 
-    def _tempering(self, beta: float) -> Tempering:
-        if beta == 1.0:
-            return COLD
-        return Tempering(self._trainer.top, float(beta), self._hot_edge)
-
-    def _new_probes(self) -> np.ndarray:
-        rate = self.options.main_probe_rate if self._frozen else self.options.probe_rate
-        surrogate = self.mixture.surrogate
-        if surrogate is None or not self._learning:
-            return np.empty((0, self.setup.dim))
-        count = int(self._rng.binomial(len(self._walkers), rate))
-        return self._trainer.probes(surrogate, count, self._hot_edge)
-
     @property
     def _requested(self) -> np.ndarray:
-        """The points of this sweep: proposals that moved, probes, and close points that tell roughness from misfit."""
-        pairs = () if self._pairs is None else (self._pairs.close,)
-        return np.vstack([requested(self._proposals, self.setup.dim), self._probes, *pairs])
-
-    def _compare(self, values: np.ndarray) -> np.ndarray:
-        """Take the values at the close points, and return the others."""
-        pairs, surrogate, self._pairs = self._pairs, self.mixture.surrogate, None
-        assert pairs is not None and surrogate is not None
-        others, close = np.split(values, [len(values) - len(pairs.close)])
-        self._trainer.compare(pairs, close, surrogate)
-        known = ~np.isnan(close)  # the others belong to another mode
-        self._record(pairs.close[known], close[known])
-        return others
-
-    def _learn(self, proposed_values: np.ndarray, probe_values: np.ndarray) -> None:
-        """Store the new values, and record how well the surrogate predicted them."""
-        points = np.vstack([requested(self._proposals, self.setup.dim), self._probes])
-        values = np.concatenate([proposed_values, probe_values])
-        surrogate = self.mixture.surrogate
-        known = ~np.isnan(values)  # the others belong to another mode
-        n_proposed = int(known[: len(proposed_values)].sum())
-        if not known.all():
-            points, values = points[known], values[known]
-        if surrogate is not None and len(points):
-            predicted = surrogate.log_density(points)
-            higher = self._trainer.heights(points, np.maximum(predicted, values))
-            matters = self._trainer.top - higher < surrogate.edge
-            self._n_surprises += self._round.note(values - predicted, matters, n_proposed)
-            self._n_probes += len(values) - n_proposed
-        if self._frozen:
-            self._trainer.history.extend(points, values)
-        else:
-            self._record(points, values)
-
-    def _tally(self, acceptance: np.ndarray) -> None:
-        for beta, proposal, rate in zip(self._betas, self._proposals, acceptance, strict=True):
-            if proposal.move >= len(MOVES):  # a move of the user's
-                continue
-            chains = self._round.cold if beta == 1.0 else self._round.hot
-            (chains if proposal.move in SURROGATE_MOVES else self._round.archive).append(float(rate))
+        """The points of this sweep: proposals that moved, and those evaluated only to learn."""
+        return np.vstack([requested(self._proposals, self.setup.dim), self._learner.further_points])
 
     # Adaptation
 
@@ -610,27 +511,27 @@ class KernelHMCState:
                 self.warming_up, self._sweep = False, 0
         elif self.options.adaptation == "vanishing" and self._sweep >= self._next_refit:
             self._next_refit *= REFIT_GROWTH
-            self._tuner.refit()
-            self._tuner.tune_length()
+            self._learner.refit()
+            self._learner.tune_length()
 
     def _warm_up(self) -> None:
-        n = self._trainer.n_own
+        trainer, n = self.trainer, self.trainer.n_own
         due = self._schedule.due(n)
         if self.mixture.surrogate is None and not due:
-            due = self._trainer.ready_early(self._first_fit)
+            due = trainer.ready_early(self._first_fit)
         done = False
         if due:
-            self._tuner.refit()
-            self._pairs = self._trainer.close_pairs(self.mixture.surrogate)
-            done = self._schedule.finish(n, self._round, self._trainer.settled_at)
+            self._learner.refit()
+            self._learner.seek_pairs()
+            done = self._schedule.finish(n, self._learner.round, trainer.settled_at)
             done = done or (n >= self._schedule.earliest and self._is_two_modes())
-            self._next_round()
-        elif self.mixture.surrogate is None and len(self._round.archive) >= _RENEWAL:
-            self._tuner.renew_archive(self._round)
-            self._round = Round()
+            self._learner.next_round()
+            self._rescue()
+        elif self._learner.archive_is_old:
+            self._learner.renew_archive()
         if done or self._schedule.exhausted(self._sweep, n):
-            if not due and len(self._trainer.history) >= self._first_fit:
-                self._tuner.refit()
+            if not due and len(trainer.history) >= self._first_fit:
+                self._learner.refit()
             self._seek_modes(n)
             if not self._modes or self._modes.done:
                 self._freeze()
@@ -640,12 +541,12 @@ class KernelHMCState:
     @property
     def mixture(self) -> ProposalMixture:
         """The mixture of moves; after a freeze with several modes, the one of this mode."""
-        return self._tuner.mixture
+        return self._learner.mixture
 
     @property
     def trainer(self) -> SurrogateTrainer:
         """The trainer of the surrogate."""
-        return self._trainer
+        return self._learner.trainer
 
     @property
     def frozen(self) -> bool:
@@ -655,12 +556,12 @@ class KernelHMCState:
     def another(self, setup: SamplerSetup, cloud: np.ndarray, least: int) -> KernelHMCState:
         """The same kind of warm-up for another mode, of at least ``least`` evaluations, from points (k, d)."""
         options = replace(self.options, search_share=0.0, min_warmup_evaluations=least)
-        return KernelHMCState(options, setup, cloud, gradient=self._gradient)
+        return KernelHMCState(options, setup, cloud, gradient=self._learner.gradient)
 
     def relearn(self, x: np.ndarray, values: np.ndarray) -> None:
         """Add evaluations (n, d), and refit."""
-        self._trainer.history.extend(x, values)
-        self._tuner.refit()
+        self.trainer.history.extend(x, values)
+        self._learner.refit()
 
     def finish(self) -> None:
         """Freeze now."""
@@ -681,7 +582,7 @@ class KernelHMCState:
 
     def _is_two_modes(self) -> bool:
         """Whether two Gaussians explain what the surrogate does not: no further fit of one surrogate will."""
-        history, surrogate = self._trainer.history, self.mixture.surrogate
+        history, surrogate = self.trainer.history, self.mixture.surrogate
         if surrogate is None or not self._may_seek_modes:
             return False
         return two_gaussians_instead(surrogate, history.x, history.log_density, rng=self._modes_rng) is not None
@@ -702,28 +603,21 @@ class KernelHMCState:
             self._freeze()
         return record
 
-    def _next_round(self) -> None:
-        """Update what warm-up adapts, from the round that ends."""
-        self._tuner.tune(self._round)
-        self._hot_edge = self._trainer.tempering_edge()
-        self._rescue()
-        self._round = Round(noise_sd=self._trainer.noise_sd)
-
     def _rescue(self) -> None:
         """Move walkers that are hopelessly deep, or stuck with an estimate far too high, to another walker's state."""
-        values = self._trainer.heights(self._walkers.x, self._walkers.log_density)
+        values = self.trainer.heights(self._walkers.x, self._walkers.log_density)
         lost = values < np.median(values) - (self.setup.dim + _LOST) / self._betas
         if self.setup.noisy:
-            lost |= self._trainer.stays(self._walkers.x, _LONG_STAY)
+            lost |= self.trainer.stays(self._walkers.x, _LONG_STAY)
         self._walkers.move(lost, self._rng)
 
     def _freeze(self) -> None:
         """Fix the mixture of moves, and start one walker per chain at states of the coldest ones."""
-        self._frozen, self._sweep, self._pairs = True, 0, None
+        self._frozen, self._sweep = True, 0
         self.warming_up = self._settle > 0
-        self._tuner.finish()
+        self._learner.finish()
         chains = self.setup.chains
-        x, values = self._trainer.cold_visits(_RECENT)
+        x, values = self.trainer.cold_visits(_RECENT)
         if not len(x):
             x, values = self._walkers.x, self._walkers.log_density
         elif self.setup.noisy:  # do not start where an estimate far too high has held a walker for long

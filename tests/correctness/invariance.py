@@ -479,7 +479,7 @@ def frozen_process(case: Case, wrong_gradients: bool = False):
         process.advance(case.values(process.propose()))
     assert process.mixture.surrogate is not None
     # Short inner chains do not hide what is wrong.
-    process._tuner.mixture = process.mixture._replace(shortest_chain=1, longest_chain=4)
+    process._learner.tuner.mixture = process.mixture._replace(shortest_chain=1, longest_chain=4)
     return process
 
 

@@ -667,7 +667,7 @@ def frozen_process(lattice: Lattice, mixture: ProposalMixture, gradients: Any = 
     process = KernelHMC(gradients=gradients, moves=moves).start(setup)
     while process.warming_up:
         process.advance(np.zeros(len(process.propose())))
-    process._tuner.mixture = mixture
+    process._learner.tuner.mixture = mixture
     return process
 
 

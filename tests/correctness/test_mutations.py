@@ -423,7 +423,7 @@ def thawed(monkeypatch):
         surrogate = self.mixture.surrogate
         if not self.warming_up and surrogate is not None:
             here = surrogate.coordinates(self._walkers.x)[0]
-            self._tuner.mixture = self.mixture._replace(surrogate=_moved(surrogate, here))
+            self._learner.tuner.mixture = self.mixture._replace(surrogate=_moved(surrogate, here))
 
     monkeypatch.setattr(KernelHMCState, "_adapt", adapt)
 

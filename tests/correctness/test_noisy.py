@@ -55,7 +55,7 @@ def frozen_process(name):
     while process.warming_up:
         process.advance(estimates(one, process.propose(), rng))
     assert process.report()["noise_sd"] > 0.5
-    process._tuner.mixture = process.mixture._replace(shortest_chain=1, longest_chain=4)
+    process._learner.tuner.mixture = process.mixture._replace(shortest_chain=1, longest_chain=4)
     return process
 
 

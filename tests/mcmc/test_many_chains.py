@@ -9,8 +9,8 @@ from kmc.mcmc import SamplerSetup
 from kmc.mcmc.many_chains import walkers_of
 from kmc.mcmc.modes import ModeSearch
 from kmc.targets.toys import Banana
+from tests.mcmc.modes import plan_for
 from tests.mcmc.setups import setup_from
-from tests.mcmc.test_modes import plan_for
 
 
 def setup(chains, warmup=None):

@@ -1,129 +1,20 @@
-"""Modes: gaps between evaluations, masses of surrogates, and runs that start in some modes and must keep all."""
+"""The search for modes: its steps, and runs that start in some modes and must keep all."""
 
 import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 from scipy.stats import chi2
 
 import kmc
-from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.climb import Summit
-from kmc.mcmc.gaps import divided, gap
 from kmc.mcmc.history import History
-from kmc.mcmc.modes import ModeSearch, _box, _Learning, _past_cap, _Shape, log_mass
-from kmc.mcmc.proposal_mixture import ProposalMixture
-from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.surrogates import FitOptions, fit_surrogate
+from kmc.mcmc.mode_shapes import Shape
+from kmc.mcmc.modes import _Learning
+from kmc.surrogates import FitOptions
 from tests.grids import slow_except
-
-
-class Mixture:
-    """Spherical normal distributions with given weights, centers and widths."""
-
-    def __init__(self, weights, centers, widths):
-        self.centers, self.widths = np.array(centers, float), np.array(widths, float)
-        self.weights = np.array(weights)
-        self.dim = self.centers.shape[1]
-        self.n = 0
-
-    def parts(self, x):
-        squares = np.sum((np.asarray(x)[..., None, :] - self.centers) ** 2, axis=-1)
-        return np.log(self.weights) - self.dim * np.log(self.widths) - 0.5 * squares / self.widths**2
-
-    def __call__(self, x):
-        self.n += 1
-        return float(logsumexp(self.parts(x)))
-
-    def labels(self, x):
-        return np.argmax(self.parts(x), axis=-1)
-
-
-def far(dim, weights=(0.3, 0.7), widths=(1.0, 1.0), apart=12.0):
-    center = 0.5 * apart * np.ones(dim) / np.sqrt(dim)
-    return Mixture(weights, [center, -center], widths)
-
-
-def starts(target, rng, per_mode=2):
-    rows = [c + w * rng.standard_normal((per_mode, target.dim)) for c, w in zip(target.centers, target.widths)]
-    return np.vstack(rows)
-
-
-@pytest.mark.parametrize("dim", [2, 5, 10])
-@pytest.mark.parametrize("share", [0.1, 0.5])
-def test_a_gap_between_two_groups_is_found(dim, share):
-    rng = np.random.default_rng(dim)
-    side = rng.random(600) < share
-    z = rng.standard_normal((600, dim)) + 10.0 * side[:, None] * np.ones(dim) / np.sqrt(dim)
-    found = gap(z, rng)
-    assert np.array_equal(found, side) or np.array_equal(found, ~side)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_a_narrow_group_beside_one_with_heavy_tails_is_found(seed):
-    """By kurtosis alone six seeds of ten succeed: that of the tails is larger than the one between the two."""
-    rng = np.random.default_rng(seed)
-    side = np.arange(300) < 150
-    z = np.where(side[:, None], 6.0 * rng.standard_t(3, (300, 10)), 0.5 * rng.standard_normal((300, 10)))
-    found = gap(z + 80.0 * side[:, None] / np.sqrt(10), rng)
-    assert np.array_equal(found, side) or np.array_equal(found, ~side)
-
-
-def test_several_groups_are_separated():
-    rng = np.random.default_rng(1)
-    labels = np.repeat(np.arange(4), 100)
-    z = rng.standard_normal((400, 3)) + 12.0 * np.vstack([np.zeros(3), np.eye(3)])[labels]
-    groups = divided(z, rng)
-    assert sorted(sorted(set(labels[group].tolist())) for group in groups) == [[0], [1], [2], [3]]
-
-
-@pytest.mark.parametrize("dim", [2, 5, 10])
-def test_one_group_has_no_gap(dim):
-    rng = np.random.default_rng(dim)
-    gaussian = rng.standard_normal((600, dim))
-    assert gap(gaussian, rng) is None
-    bent = gaussian.copy()
-    bent[:, 0] *= 5.0
-    bent[:, 1] += 0.3 * bent[:, 0] ** 2
-    assert gap(bent, rng) is None
-    ring = gaussian / np.linalg.norm(gaussian, axis=1)[:, None]
-    assert gap(ring, rng) is None
-    assert gap(gaussian[: 2 * dim], rng) is None  # too few points
-
-
-def plan_for(target, x, rng):
-    values = np.array([target(row) for row in x])
-    surrogate = fit_surrogate(x, values, x[:200], rng=rng, options=FitOptions(n_basis=30))
-    z = surrogate.coordinates(x)
-    return ProposalMixture(surrogate, x, z, 0.1, 1.0, InnerChainOptions(0.3, 2.0, 0.1, 0.4), 2, 4, 0.1, 0.1)
-
-
-def test_the_mass_of_a_gaussian():
-    rng = np.random.default_rng(0)
-    width = 0.3
-    plan = plan_for(lambda x: 4.0 - 0.5 * float(x @ x) / width**2, width * rng.standard_normal((400, 4)), rng)
-    assert log_mass(plan, rng) == pytest.approx(4.0 + 4 * np.log(width), abs=0.15)  # weights have a sd of about 1
-
-
-def searching(target, x, initial, budget=4000):
-    """A search at its first step, after a warm-up with evaluations at x (n, d) that ended in the second mode."""
-    rng = np.random.default_rng(7)
-    plan = plan_for(target, x[rng.permutation(len(x))], rng)
-    states = x[target.labels(x) == 1]
-    history = SimpleNamespace(x=x, log_density=np.array([target(row) for row in x]))
-    trainer = SimpleNamespace(history=history, states=lambda: states[:100])
-    made = []
-
-    def another(setup, cloud, least):
-        made.append((setup, cloud))
-        return SimpleNamespace(trainer=SimpleNamespace(history=History(target.dim)))
-
-    main = SimpleNamespace(mixture=plan._replace(archive_z=plan.archive_z[:100]), trainer=trainer, another=another)
-    values = np.array([target(row) for row in initial])
-    setup = SamplerSetup(target.dim, 4, initial, values, None, None, budget, np.random.SeedSequence(1))
-    return ModeSearch(setup, main, spent=len(x), budget=budget, share=0.1, rng=rng), made
+from tests.mcmc.modes import Mixture, far, searching, starts
 
 
 def test_a_mode_that_only_hot_walkers_evaluated_is_a_part():
@@ -138,58 +29,6 @@ def test_a_mode_that_only_hot_walkers_evaluated_is_a_part():
     label = target.labels(x)
     assert len(set(label)) == 1 and len(x) == (150 if label[0] == 0 else 250)
     assert np.all(target.labels(cloud) == label[0]) and np.linalg.matrix_rank(np.cov(cloud.T)) == 2
-
-
-def test_a_part_whose_evaluations_another_claims_is_none():
-    """The surrogate had put the top of the second shape fifty nats too high."""
-    search, _ = searching(far(2), starts(far(2), np.random.default_rng(1), 200), far(2).centers)
-    search._frame = SimpleNamespace(coordinates=lambda x: x)
-    search._shapes = [_Shape(0.0, np.zeros(2), np.eye(2)), _Shape(50.0, np.array([2.0, 0.0]), np.eye(2))]
-    x = np.array([[-40.0, 0.0], [0.5, 0.0], [1.0, 1.0]])
-    history = SimpleNamespace(x=x, log_density=np.array([0.0, -2.0, -np.inf]))
-    assert [shape.top for shape in search._evaluated_shapes(history)] == [0.0]
-
-
-def test_what_the_starts_span_is_looked_at_where_nothing_was_evaluated():
-    target = Mixture([1.0], [[0.0, 0.0]], [1.0])
-    target.labels = lambda x: np.ones(len(x), int)
-    corners = np.array([[-30.0, -20.0], [30.0, 20.0], [0.0, 1.0], [1.0, 0.0]])
-    search, made = searching(target, np.random.default_rng(0).standard_normal((300, 2)), corners, budget=20_000)
-    points = search.propose()
-    assert not made and 100 < len(points) <= 0.01 * 20_000
-    assert np.all(np.abs(points) <= [50.0, 100 / 3]) and np.all(np.ptp(points, axis=0) > [80.0, 53.0])
-    assert np.linalg.norm(points, axis=1).min() > 2.0
-
-
-def test_the_box_of_uniform_starts():
-    """The range of n uniform numbers is (n - 1) / (n + 1) of their interval, so that the box is right on average."""
-    x = np.random.default_rng(4).random((4000, 4, 1))
-    ends = np.array([_box(starts) for starts in x])[:, :, 0]
-    error = ends.std(axis=0) / np.sqrt(len(x))
-    assert np.all(np.abs(ends.mean(axis=0) - [0.0, 1.0]) < 4 * error)
-    low, high = _box(np.array([[2.0, 5.0]]))
-    np.testing.assert_array_equal([low, high], [[2.0, 5.0]] * 2)
-
-
-@pytest.mark.parametrize("dof", [0.0, 4.0])
-def test_a_trend_without_its_cap(dof):
-    """Far from a Gaussian the surrogate less what the cap takes away is the Gaussian; a Student-t trend has no cap."""
-    rng = np.random.default_rng(2)
-    x = rng.standard_normal((200, 3)) * (np.sqrt(dof / rng.chisquare(dof, (200, 1))) if dof else 1.0)
-    far_away = np.vstack([x[:5], 12.0 * rng.standard_normal((20, 3)), np.full((1, 3), 40.0)])
-
-    def log_density(x):
-        square = np.sum(x**2, axis=1)
-        return -0.5 * (dof + 3) * np.log1p(square / dof) if dof else -0.5 * square
-
-    surrogate = fit_surrogate(x, log_density(x), x, rng=rng, options=FitOptions(bandwidths=(7.0,)))
-    assert surrogate.trend.dof == dof
-    past = _past_cap(surrogate, far_away)
-    if dof:
-        np.testing.assert_array_equal(past, 0.0)
-    else:
-        assert np.all(past[:5] == 0.0) and past[-1] > 1000.0
-        np.testing.assert_allclose(surrogate.log_density(far_away) - past, log_density(far_away), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("spike", [0.0, 30.0])
@@ -212,8 +51,9 @@ def test_a_warm_up_that_climbs_out_of_its_region_is_no_mode(spike):
         propose_again=lambda: climbing,
         advance=lambda values: None,
     )
-    search._shapes.append(_Shape(-12.5, search._frame.coordinates(arm[:1])[0], np.eye(2)))
-    search._learning, search._climbs = _Learning(explorer, 1, Summit(arm[0], -12.5, np.ones(2), 0.0), []), []
+    search._shapes.append(Shape(-12.5, search._frame.coordinates(arm[:1])[0], np.eye(2)))
+    search._learning = _Learning(explorer, 1, Summit(arm[0], -12.5, np.ones(2), 0.0), [])
+    search._searches.stop()
     values = target.parts(climbing)[:, 0] + [spike, 0.0]
     for _ in range(9):
         search._learn(search._learning, values)
@@ -324,7 +164,7 @@ def nested():
 
 def test_two_gaussians_that_explain_the_values_divide_before_gaps_do(monkeypatch):
     """Groups with a gap between them have covariances that would give the narrow one points of the wide one."""
-    monkeypatch.setattr("kmc.mcmc.modes.divided", lambda z, rng: [np.arange(len(z)) % 2 == k for k in (0, 1)])
+    monkeypatch.setattr("kmc.mcmc.mode_shapes.divided", lambda z, rng: [np.arange(len(z)) % 2 == k for k in (0, 1)])
     target, search, made = nested()
     assert search._overlapping and len(search._shapes) == 2
     assert len(set(target.labels(made[0][0].history[0]))) == 1
@@ -360,7 +200,7 @@ def test_a_start_in_a_new_mode_does_not_count_as_the_height_of_an_old_one():
     search, _ = searching(target, np.vstack([wide[np.linalg.norm(wide, axis=1) > 0.3], [[0.02, 0.0]]]), np.eye(2))
     narrow = search._frame.coordinates(np.zeros((1, 2)))[0]
     search._overlapping, search.explorers = False, [search._main]
-    search._shapes = [search._shape_of(search._main), _Shape(target(np.zeros(2)), narrow, np.eye(2) / 0.05**2)]
+    search._shapes = [search._shape_of(search._main), Shape(target(np.zeros(2)), narrow, np.eye(2) / 0.05**2)]
     before = search._shapes[0].top
     search._lower_tops()
     assert before > 2.0 and search._shapes[0].top == pytest.approx(np.log(0.6), abs=0.7)

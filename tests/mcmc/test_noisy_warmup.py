@@ -66,13 +66,13 @@ def test_a_lucky_estimate_does_not_hold_a_walker_through_warm_up(seed):
 def test_the_top_is_not_the_luckiest_value():
     one = process(True)
     drive(one, np.random.default_rng(3))
-    assert one._trainer.noise_sd == pytest.approx(1.0, abs=0.3)
-    assert one._trainer.top < one._trainer.history.log_density.max()
+    assert one.trainer.noise_sd == pytest.approx(1.0, abs=0.3)
+    assert one.trainer.top < one.trainer.history.log_density.max()
     exact = process(False)
     while exact.warming_up:
         points = exact.propose()
         exact.advance(-0.5 * np.sum(points**2, axis=1))
-    assert exact._trainer.top == exact._trainer.history.log_density.max() and exact._trainer.noise_sd == 0.0
+    assert exact.trainer.top == exact.trainer.history.log_density.max() and exact.trainer.noise_sd == 0.0
     assert exact.report()["noise_sd"] is None
 
 
@@ -81,6 +81,6 @@ def test_the_main_phase_begins_at_distinct_states():
     one = process(True)
     held = np.array([[5.0, 5.0]])
     for k in range(200):
-        one._trainer.visit(np.vstack([held, [[0.01 * k, 0.0]]]), np.zeros(2), np.ones(2))
+        one.trainer.visit(np.vstack([held, [[0.01 * k, 0.0]]]), np.zeros(2), np.ones(2))
     one._freeze()
     assert np.sum((one._walkers.x == held).all(axis=1)) <= 1

@@ -163,7 +163,7 @@ def test_scouts_explore_first_and_levels_are_frozen_after_warm_up():
     assert names == ["AdaptingState"] * 2
     drive_draws(state, 80, wide)
     assert [type(level).__name__ for level in state.levels] == ["KernelHMCState"] * 2
-    assert all(level._trainer.n_given > 300 and level.walkers is None for level in state.levels)
+    assert all(level.trainer.n_given > 300 and level.walkers is None for level in state.levels)
     drive_draws(state, 80, wide)
     assert not state.warming_up and all(level.frozen for level in state.levels)
     before = [pickle.dumps(level.mixture) for level in state.levels]

@@ -198,11 +198,11 @@ def test_every_sampler_has_a_name():
 
 def test_the_plan_and_the_history_stay_after_warm_up():
     process, _ = warmed_up(SMALL)
-    plan, frozen, size = process.mixture, pickle.dumps(process.mixture), len(process._trainer.history)
+    plan, frozen, size = process.mixture, pickle.dumps(process.mixture), len(process.trainer.history)
     rates = [r.stats["acceptance_rate"].mean() for r in drive(process, 100)]
     assert process.mixture is plan
     assert pickle.dumps(process.mixture) == frozen  # no array was written to either
-    assert len(process._trainer.history) == size
+    assert len(process.trainer.history) == size
     assert plan.surrogate is not None and 0 < np.mean(rates) < 1
 
 
