@@ -49,8 +49,8 @@ def test_values_far_above_all_surrogates_are_unexplained():
         )
         for center in (0.0, 8.0)
     ]
-    points = np.array([[0.5, 0.0], [8.0, 7.0], [0.0, 9.0], [0.0, 9.0]])
-    found = np.array([-0.1, -0.5, -30.0, -5.0])
+    points = np.array([[0.5, 0.0], [8.0, 7.0], [0.0, 6.0], [0.0, 6.0]])
+    found = np.array([-0.1, -0.5, -17.5, -5.0])
     assert unexplained(explorers, points, found).tolist() == [False, False, False, True]
     assert unexplained(explorers[:1], points, found).tolist() == [False, True, False, True]
     assert unexplained(explorers, points[:0], found[:0]).shape == (0,)
