@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import kmc
-from kmc.mcmc.kernel_hmc import KernelHMCState
+from kmc.mcmc.kernel_hmc_state import KernelHMCState
 from kmc.threads import in_threads, single_threaded
 
 

@@ -1,15 +1,8 @@
-"""Kernel Hamiltonian Monte Carlo: the default sampler.
-
-Warm-up moves walkers on a ladder of temperatures, first by differential evolution, then by inner chains on a surrogate
-that is refitted at geometrically growing counts of evaluations. The main phase is an exact Metropolis–Hastings chain
-for the target: the adaptation is frozen (``adaptation="freeze"``), or refits at sweeps that are fixed in advance and
-ever rarer (``adaptation="vanishing"``).
-"""
+"""Kernel Hamiltonian Monte Carlo, the default sampler: its options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -18,37 +11,16 @@ import numpy as np
 from kmc.checks import check_choice, check_count, check_number
 from kmc.deprecation import SplitClass, renamed_fields
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
-from kmc.mcmc.base import SamplerSetup, Step
-from kmc.mcmc.joined_modes import JoinedModes, join
-from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
-from kmc.mcmc.learner import Learner
-from kmc.mcmc.many_chains import walkers_of
-from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.mixture_tuner import MixtureTuner, MoveProbabilities
-from kmc.mcmc.mode_mixture import ModeMixture
-from kmc.mcmc.modes import ModeSearch
-from kmc.mcmc.moves import Move, as_moves, propose_one_of
+from kmc.mcmc.base import SamplerSetup
+from kmc.mcmc.kernel_hmc_state import KernelHMCState, PhaseOptions, cloud_size
+from kmc.mcmc.learner import LearnerOptions
+from kmc.mcmc.mixture_tuner import MoveProbabilities
+from kmc.mcmc.moves import Move, as_moves
 from kmc.mcmc.parts import Composable, Gradient
-from kmc.mcmc.proposal_mixture import ProposalMixture
-from kmc.mcmc.schedule import Schedule, default_budget
-from kmc.mcmc.small_budget import burn_in, first_fit
-from kmc.mcmc.surrogate_trainer import SurrogateTrainer
+from kmc.mcmc.schedule import default_budget
 from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.mcmc.tempering import COLD, Tempering, ladder
-from kmc.mcmc.trust_region import within_trust_region
-from kmc.mcmc.two_gaussians import two_gaussians_instead
 from kmc.mcmc.user_gradient import OccasionalGradient
-from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested
-from kmc.surrogates import Density, FitOptions, values_needed
-from kmc.surrogates.depth import bulk_depth
-from kmc.threads import single_threaded
-
-# "Tried" is docs/what-was-tried.md; the others were set by hand.
-REFIT_GROWTH = 1.25  # factor between successive sweeps of the main phase at which it refits
-_CLOUD_PER_WALKER, _CLOUD_PER_DIM, _CLOUD_MORE = 2, 2, 4  # points of the first cloud
-_RECENT = 0.6  # last part of the sweeps of warm-up, in whose states the main phase starts
-_LOST = 15.0  # nats, plus one per dimension, below the median of the others: such a walker is moved
-_LONG_STAY = 40  # sweeps in one state, after which it is moved too, if values are noisy (tried: noisy targets)
+from kmc.surrogates import FitOptions, values_needed
 
 
 @renamed_fields(
@@ -207,7 +179,17 @@ class KernelHMC(Composable, metaclass=SplitClass):
             raise ValueError("noisy=True: gradients are for exact log-densities; leave gradients out")
         if setup.own_warmup is not None:  # from then on it is a sampler with a warm-up of that many sweeps
             setup = setup._replace(warmup=setup.own_warmup, own_warmup=None)
-        return KernelHMCState(self, setup)
+        return KernelHMCState(
+            PhaseOptions(**{name: getattr(self, name) for name in PhaseOptions._fields}),
+            LearnerOptions(
+                self.fit,
+                self.max_archive,
+                InnerChainOptions(0.0, self.trajectory_length, self.jump_probability, self.small_step_probability),
+                MoveProbabilities(self.archive_probability, self.single_move_probability, self.tempered_probability),
+            ),
+            setup,
+            gradient=None if self.gradients is None else OccasionalGradient(self.gradients),
+        )
 
     @property
     def further_moves(self) -> Sequence[tuple[Move, float]]:
@@ -227,414 +209,9 @@ class KernelHMC(Composable, metaclass=SplitClass):
         """Approximate evaluations of the longest warm-up, if nothing limits them."""
         walkers = max(chains, self.n_temperatures)
         if warmup is not None:
-            return int(warmup * walkers * (1 + self.probe_rate)) + _cloud_size(walkers, dim)
+            return int(warmup * walkers * (1 + self.probe_rate)) + cloud_size(walkers, dim)
         budget = default_budget(
             first_fit=values_needed(dim), earliest=self.min_warmup_evaluations, draws=draws, chains=chains
         )
         explore = budget // 2
         return explore + self.post_freeze_burn_in * chains
-
-
-class KernelHMCState:
-    """The state of kernel HMC; see :class:`kmc.mcmc.base.SamplerState`."""
-
-    _imagined = False  # whether it only looks ahead, and moves on without fits
-
-    def __init__(
-        self,
-        options: KernelHMC,
-        setup: SamplerSetup,
-        cloud: np.ndarray | None = None,
-        *,
-        gradient: OccasionalGradient | None = None,
-    ):
-        self.options, self.setup = options, setup._replace(history=None)  # the trainer keeps the history
-        self.warming_up = True
-        budget = setup.max_evaluations if cloud is None else None  # a mode's warm-up is part of a larger run
-        self._first_fit = first_fit(setup.dim, budget)
-        self._settle = burn_in(options.post_freeze_burn_in, budget, setup)
-        self._schedule = Schedule.of(
-            setup,
-            first_fit=self._first_fit,
-            refit_growth=options.refit_growth,
-            earliest=options.min_warmup_evaluations,
-            post_freeze_burn_in=self._settle,
-        )
-        earliest = self._schedule.earliest if cloud is None else 0  # warm-ups of single modes are short
-        walkers = walkers_of(setup, least=options.n_temperatures, earliest=earliest)
-        dim = setup.dim
-        *seeds, modes_seed = setup.seed.spawn(walkers + 2)
-        *self._rngs, self._rng = (np.random.default_rng(seed) for seed in seeds)
-        self._modes_rng = np.random.default_rng(modes_seed)
-        self._modes: ModeSearch | None = None
-        self._given_cloud = cloud
-        self._hurried = False
-        self._walkers = self._best_walkers(setup.initial, setup.initial_log_density)
-        self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
-        trainer = SurrogateTrainer(
-            dim,
-            options.fit,
-            max_archive=options.max_archive,
-            rng=self._rng,
-            noisy=setup.noisy,
-            given=setup.history,
-            with_gradients=options.gradients is not None,
-        )
-        tuner = MixtureTuner(
-            trainer,
-            InnerChainOptions(0.0, options.trajectory_length, options.jump_probability, options.small_step_probability),
-            MoveProbabilities(
-                options.archive_probability, options.single_move_probability, options.tempered_probability
-            ),
-        )
-        checks = options.gradients is not None and gradient is None and setup.check_gradient
-        if options.gradients is not None and gradient is None:
-            gradient = OccasionalGradient(options.gradients)
-        self._learner = Learner(trainer, tuner, rng=self._rng, gradient=gradient)
-        self._learner.record(setup.initial, setup.initial_log_density)
-        if checks:
-            self._learner.check_gradient(setup.initial, setup.chains, setup.seed)
-        self._joined: JoinedModes | None = None  # for several modes
-        self._sweep = 0  # since the phase began
-        self._frozen = False
-        self._next_refit = float(options.first_refit)  # sweep of the main phase, if adaptation is vanishing
-        # state of the current sweep
-        self._cloud = np.empty((0, dim))
-        self._proposals: list[Proposal] = []
-        self._temperings: list[Tempering] = []
-
-    def propose(self) -> np.ndarray:
-        """The proposals of this sweep that moved, and then the probes; in the first sweep, a cloud around the start."""
-        if self._modes and not self._modes.done:
-            return self._modes.propose()
-        if not len(self._cloud):
-            self._cloud = self._surroundings()
-            return self._first_points
-        cold = bool(np.all(self._betas == 1.0))
-        self._temperings = [COLD] * len(self._betas) if cold else list(map(self._learner.tempering, self._betas))
-        self._proposals = self._propose_each()
-        if not self._frozen:
-            self._proposals = within_trust_region(self._proposals, self._walkers.x, self.trainer.history)
-        if self._learning:
-            rate = self.options.main_probe_rate if self._frozen else self.options.probe_rate
-            self._learner.choose_probes(rate, len(self._walkers))
-        return self._requested
-
-    def advance(self, values: np.ndarray) -> Step | None:
-        """Decide, learn from the values, and adapt if it is due."""
-        if self._modes and not self._modes.done:
-            return self._search(self._modes, values)
-        if not self._proposals:
-            self._begin(*np.split(values, [len(self._cloud)]))
-            return None
-        proposed = requested(self._proposals, self.setup.dim)
-        if self._learning:
-            self._learner.learn(proposed, values, with_gradients=not self._frozen)
-        stats = self._walkers.decide(
-            self._proposals, values[: len(proposed)], self._temperings, transport=self.trainer.transport
-        )
-        return self._finish_sweep(stats)
-
-    @property
-    def foresees(self) -> bool:
-        """Whether :meth:`upcoming` can tell anything."""
-        searching = self._modes is not None and not self._modes.done
-        known = bool(self._proposals) and self._learner.gradient is None
-        return known and not (self._frozen or searching or self.setup.noisy)
-
-    def upcoming(self, value_at: Callable[[np.ndarray], float | None]) -> Iterator[np.ndarray]:
-        """Points (d,) that the next sweeps of warm-up will need, until the next fit.
-
-        ``value_at`` gives the values (of this sweep) that are known already; the others are taken to be as the
-        surrogate predicts. Without a surrogate, most proposals are rejected: all of unknown value are taken to be.
-        """
-        shared = {id(part): part for part in (self.options, self.setup, self._learner.tuner)}
-        twin = deepcopy(self, shared | self.trainer.shared())
-        twin._imagined = True
-        surrogate, n = self.mixture.surrogate, self.trainer.n_own
-        highest = float(self.trainer.history.log_density.max())  # a higher one would change the hot walkers' density
-        while True:
-            points = twin._requested
-            n += len(points)
-            if self._schedule.due(n) or self._schedule.exhausted(twin._sweep + 1, n):
-                return
-            with single_threaded():
-                expected = np.full(len(points), -np.inf)
-                if surrogate is not None:
-                    expected = np.minimum(surrogate.log_density(points), highest)
-                known = [value_at(x) for x in points]
-                twin.advance(np.array([e if k is None else k for e, k in zip(expected, known, strict=True)]))
-                if twin._learner.archive_is_old:
-                    return
-                points = twin.propose()
-            yield from points
-
-    def lanes(self) -> Lanes | None:
-        """The chains, each on its own; None as long as anything couples them."""
-        if self._learning:
-            return None
-        burn_in = self._settle - self._sweep if self.warming_up else 0
-        return make_lanes(lambda rng, x: self._proposal(rng, x, COLD), self._walkers, burn_in)
-
-    def join(self, passed: Sequence[Passed]) -> Step:
-        """Finish a sweep that the chains have made on their own."""
-        join_lanes(self._walkers, passed)
-        return self._finish_sweep(joined_stats(passed))
-
-    def _finish_sweep(self, stats: dict[str, np.ndarray]) -> Step:
-        record = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
-        self._sweep += 1
-        if self._joined and not self.warming_up:
-            self._joined.visit(self._walkers.x)
-        if not self._frozen:
-            self._learner.tally(self._proposals, self._betas, stats["acceptance_rate"])
-            self._walkers.swap_neighbors(self._temperings, self._rng, self.trainer.transport)
-        if self._learning:
-            self.trainer.visit(self._walkers.x, self._walkers.log_density, self._betas)
-        self._adapt()
-        return record
-
-    def end_warmup(self) -> None:
-        """Fit once more and freeze after the next sweep."""
-        self._schedule.end()
-        self._hurried = True
-
-    def finish_warmup(self) -> None:
-        """Freeze soon."""
-        if self.warming_up:
-            self.end_warmup()
-
-    @property
-    def walkers(self) -> Walkers | None:
-        """One per chain, once they have all their evaluations behind them: after the freeze."""
-        return self._walkers if self._frozen else None
-
-    def adopt(self, walkers: Walkers) -> None:
-        """Move these chains from now on."""
-        self._walkers = walkers
-
-    @property
-    def density(self) -> Density | None:
-        """The density that inner chains of the main phase leave invariant; None as long as it may change."""
-        if self._learning or self._moves.surrogate is None:
-            return None
-        mixtures = (self.mixture,) if self._joined is None else self._joined.mixture.plans
-        return Density.of([mixture.surrogate for mixture in mixtures if mixture.surrogate is not None])
-
-    def report(self) -> dict[str, Any]:
-        """Facts for the results' attributes."""
-        facts: dict[str, Any] = {"noisy": self.setup.noisy, **self._learner.facts()}
-        if self._modes is not None:
-            facts |= self._modes.facts()
-        if self._joined is not None:
-            facts |= self._joined.facts()
-        surrogate = self._moves.surrogate
-        if surrogate is None:
-            return facts
-        return facts | {
-            **surrogate.facts(),
-            "noise_sd": surrogate.noise_sd if self.setup.noisy else None,
-            "roughness_sd": 0.0 if self.setup.noisy else surrogate.noise_sd,
-            "inner_chain_length": self._moves.longest_chain,
-            "run_length": self._moves.longest_chain,  # the old name, for one release
-            "leapfrog_step_size": self._moves.inner.step_size,
-        }
-
-    @property
-    def _moves(self) -> ProposalMixture | ModeMixture:
-        return self._joined.mixture if self._joined else self.mixture
-
-    @property
-    def _learning(self) -> bool:
-        """Whether new evaluations may change later moves."""
-        return not self._frozen or self.options.adaptation == "vanishing"
-
-    # Start
-
-    def _surroundings(self) -> np.ndarray:
-        """A cloud around the user's points that gives differential evolution its directions."""
-        if self._given_cloud is not None:
-            return self._given_cloud
-        walkers = max(self.setup.chains, self.options.n_temperatures)
-        return cloud_around(self.setup.initial, _cloud_size(walkers, self.setup.dim), self._rng)
-
-    @property
-    def _first_points(self) -> np.ndarray:
-        """The cloud, and what the check of the gradient needs."""
-        return np.vstack([self._cloud, self._learner.check_points])
-
-    def _begin(self, values: np.ndarray, check_values: np.ndarray) -> None:
-        known = ~np.isnan(values)
-        self._cloud, values = self._cloud[known], values[known]
-        self._learner.record(self._cloud, values)
-        x = np.vstack([self.setup.initial, self._cloud])
-        values = np.concatenate([self.setup.initial_log_density, values])
-        self._walkers = self._best_walkers(x, values)
-        self._learner.begin(x, check_values)
-        if self._schedule.exhausted(0, len(x)):
-            self._freeze()
-
-    def _best_walkers(self, x: np.ndarray, values: np.ndarray) -> Walkers:
-        best = best_starts(x, values, len(self._rngs))
-        return Walkers(self._rngs, x[best], values[best])
-
-    # A sweep
-
-    def _propose_each(self) -> list[Proposal]:
-        """One proposal for each walker."""
-        walkers, mixture = self._walkers, self._moves
-        if isinstance(mixture, ProposalMixture) and not self.options.moves:
-            return mixture.propose_each(walkers.rngs, walkers.x, self._temperings)
-        return [self._proposal(*walker) for walker in zip(walkers.rngs, walkers.x, self._temperings, strict=True)]
-
-    def _proposal(self, rng: np.random.Generator, x: np.ndarray, tempering: Tempering) -> Proposal:
-        if self.options.moves:
-            proposal = propose_one_of(self.options.moves, rng, x, archive=self._moves.archive)
-            if proposal is not None:
-                return proposal
-        return self._moves.propose(rng, x, tempering)
-
-    @property
-    def _requested(self) -> np.ndarray:
-        """The points of this sweep: proposals that moved, and those evaluated only to learn."""
-        return np.vstack([requested(self._proposals, self.setup.dim), self._learner.further_points])
-
-    # Adaptation
-
-    def _adapt(self) -> None:
-        if self._imagined:
-            return
-        if not self._frozen:
-            self._warm_up()
-        elif self.warming_up:
-            if self._sweep >= self._settle:
-                self.warming_up, self._sweep = False, 0
-        elif self.options.adaptation == "vanishing" and self._sweep >= self._next_refit:
-            self._next_refit *= REFIT_GROWTH
-            self._learner.refit()
-            self._learner.tune_length()
-
-    def _warm_up(self) -> None:
-        trainer, n = self.trainer, self.trainer.n_own
-        due = self._schedule.due(n)
-        if self.mixture.surrogate is None and not due:
-            due = trainer.ready_early(self._first_fit)
-        done = False
-        if due:
-            self._learner.refit()
-            self._learner.seek_pairs()
-            done = self._schedule.finish(n, self._learner.round, trainer.settled_at)
-            done = done or (n >= self._schedule.earliest and self._is_two_modes())
-            self._learner.next_round()
-            self._rescue()
-        elif self._learner.archive_is_old:
-            self._learner.renew_archive()
-        if done or self._schedule.exhausted(self._sweep, n):
-            if not due and len(trainer.history) >= self._first_fit:
-                self._learner.refit()
-            self._seek_modes(n)
-            if not self._modes or self._modes.done:
-                self._freeze()
-
-    # Used by ModeSearch
-
-    @property
-    def mixture(self) -> ProposalMixture:
-        """The mixture of moves; after a freeze with several modes, the one of this mode."""
-        return self._learner.mixture
-
-    @property
-    def trainer(self) -> SurrogateTrainer:
-        """The trainer of the surrogate."""
-        return self._learner.trainer
-
-    @property
-    def frozen(self) -> bool:
-        """Whether all adaptation has ended."""
-        return self._frozen
-
-    def another(self, setup: SamplerSetup, cloud: np.ndarray, least: int) -> KernelHMCState:
-        """The same kind of warm-up for another mode, of at least ``least`` evaluations, from points (k, d)."""
-        options = replace(self.options, search_share=0.0, min_warmup_evaluations=least)
-        return KernelHMCState(options, setup, cloud, gradient=self._learner.gradient)
-
-    def relearn(self, x: np.ndarray, values: np.ndarray) -> None:
-        """Add evaluations (n, d), and refit."""
-        self.trainer.history.extend(x, values)
-        self._learner.refit()
-
-    def finish(self) -> None:
-        """Freeze now."""
-        self._freeze()
-
-    def propose_again(self) -> np.ndarray:
-        """The same points as in the last call of :meth:`propose`."""
-        if not self._proposals:
-            return self._first_points
-        return self._requested
-
-    @property
-    def _may_seek_modes(self) -> bool:
-        options, setup = self.options, self.setup
-        allowed = options.adaptation == "freeze" and setup.warmup is None and not setup.noisy
-        affordable = options.search_share > 0 and self._schedule.budget >= options.min_search_budget
-        return allowed and affordable and not self._hurried and self.mixture.surrogate is not None
-
-    def _is_two_modes(self) -> bool:
-        """Whether two Gaussians explain what the surrogate does not: no further fit of one surrogate will."""
-        history, surrogate = self.trainer.history, self.mixture.surrogate
-        if surrogate is None or not self._may_seek_modes:
-            return False
-        return two_gaussians_instead(surrogate, history.x, history.log_density, rng=self._modes_rng) is not None
-
-    def _seek_modes(self, n: int) -> None:
-        options, setup = self.options, self.setup
-        if not self._may_seek_modes:
-            return
-        self._modes = ModeSearch(
-            setup, self, spent=n, budget=self._schedule.budget, share=options.search_share, rng=self._modes_rng
-        )
-
-    def _search(self, modes: ModeSearch, values: np.ndarray) -> Step | None:
-        record = modes.advance(values)
-        if self._hurried and not modes.done:
-            modes.finish()
-        if modes.done:
-            self._freeze()
-        return record
-
-    def _rescue(self) -> None:
-        """Move walkers that are hopelessly deep, or stuck with an estimate far too high, to another walker's state."""
-        values = self.trainer.heights(self._walkers.x, self._walkers.log_density)
-        lost = values < np.median(values) - (self.setup.dim + _LOST) / self._betas
-        if self.setup.noisy:
-            lost |= self.trainer.stays(self._walkers.x, _LONG_STAY)
-        self._walkers.move(lost, self._rng)
-
-    def _freeze(self) -> None:
-        """Fix the mixture of moves, and start one walker per chain at states of the coldest ones."""
-        self._frozen, self._sweep = True, 0
-        self.warming_up = self._settle > 0
-        self._learner.finish()
-        chains = self.setup.chains
-        x, values = self.trainer.cold_visits(_RECENT)
-        if not len(x):
-            x, values = self._walkers.x, self._walkers.log_density
-        elif self.setup.noisy:  # do not start where an estimate far too high has held a walker for long
-            _, first = np.unique(x, axis=0, return_index=True)
-            x, values = x[first], values[first]
-        rows = self._rng.choice(len(x), chains, replace=len(x) < chains)
-        self._walkers = Walkers(self._rngs[:chains], x[rows], values[rows])
-        self._betas = np.ones(chains)
-        if self._modes is not None and len(self._modes.explorers) > 1:
-            self._joined, x, values = join(self._modes.explorers, chains, self._modes_rng)
-            self._walkers = Walkers(self._rngs[:chains], x, values)
-
-    def state(self) -> tuple[np.ndarray, float]:
-        """The state of a chain of the frozen sampler, and its value."""
-        i = int(self._modes_rng.integers(len(self._walkers)))
-        return self._walkers.x[i].copy(), float(self._walkers.log_density[i])
-
-
-def _cloud_size(walkers: int, dim: int) -> int:
-    return max(_CLOUD_PER_WALKER * walkers, _CLOUD_PER_DIM * dim + _CLOUD_MORE)

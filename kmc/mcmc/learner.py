@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.mixture_tuner import MixtureTuner
+from kmc.mcmc.mixture_tuner import MixtureTuner, MoveProbabilities
 from kmc.mcmc.proposal_mixture import SURROGATE_MOVES, ProposalMixture
 from kmc.mcmc.roughness import Pairs
 from kmc.mcmc.schedule import Round
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
+from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.user_gradient import GradientCheck, OccasionalGradient
 from kmc.mcmc.walkers import start_spread
+from kmc.surrogates import FitOptions
 
 _RENEWAL = 40  # archive moves between renewals of the archive, until there is a surrogate; set by hand
+
+
+class LearnerOptions(NamedTuple):
+    """The options of the surrogate and of the moves on it; see :class:`kmc.KernelHMC`."""
+
+    fit: FitOptions
+    max_archive: int
+    inner: InnerChainOptions  # their step size is chosen at each fit
+    main_phase: MoveProbabilities
 
 
 class Learner:
@@ -26,16 +37,22 @@ class Learner:
 
     Parameters
     ----------
-    trainer : SurrogateTrainer
-        Fits surrogates.
-    tuner : MixtureTuner
-        Tunes the moves on them.
+    dim : int
+    options : LearnerOptions
     rng : Generator
+    noisy : bool
+        Whether values are estimates.
+    given : tuple of ndarray, optional
+        Points (n, d) and values (n,) evaluated elsewhere.
     gradient : OccasionalGradient, optional
         The user's; the warm-ups of all modes share it.
 
     Attributes
     ----------
+    trainer : SurrogateTrainer
+        Has the history, and fits surrogates to it.
+    tuner : MixtureTuner
+        Tunes the moves on them.
     edge : float
         Depth beyond which hot walkers are pulled back.
     round : Round
@@ -44,17 +61,29 @@ class Learner:
 
     def __init__(
         self,
-        trainer: SurrogateTrainer,
-        tuner: MixtureTuner,
+        dim: int,
+        options: LearnerOptions,
         *,
         rng: np.random.Generator,
+        noisy: bool = False,
+        given: tuple[np.ndarray, np.ndarray] | None = None,
         gradient: OccasionalGradient | None = None,
     ):
-        self.trainer, self.tuner, self.gradient, self._rng = trainer, tuner, gradient, rng
-        self.edge = trainer.tempering_edge()
+        self.options, self.gradient, self._rng = options, gradient, rng
+        self.trainer = SurrogateTrainer(
+            dim,
+            options.fit,
+            max_archive=options.max_archive,
+            rng=rng,
+            noisy=noisy,
+            given=given,
+            with_gradients=gradient is not None,
+        )
+        self.tuner = MixtureTuner(self.trainer, options.inner, options.main_phase)
+        self.edge = self.trainer.tempering_edge()
         self.round = Round()
         self._n_probes = self._n_surprises = 0
-        self._probes = np.empty((0, trainer.dim))
+        self._probes = np.empty((0, dim))
         self._pairs: Pairs | None = None  # of close points, evaluated after the probes
         self._check: GradientCheck | None = None
         self._gradient_error = float("nan")

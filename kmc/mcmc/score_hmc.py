@@ -22,7 +22,8 @@ from kmc.checks import check_choice, check_count, check_number
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import SamplerSetup, Step
 from kmc.mcmc.history import History
-from kmc.mcmc.kernel_hmc import REFIT_GROWTH, KernelHMC
+from kmc.mcmc.kernel_hmc import KernelHMC
+from kmc.mcmc.kernel_hmc_state import REFIT_GROWTH
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.parts import Composable, Gradient, PartState

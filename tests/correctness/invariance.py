@@ -35,7 +35,8 @@ from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance
 from kmc.mcmc.hmc import HMC, HMCState, PathProposer
 from kmc.mcmc.kameleon import Kameleon, KameleonProposer
-from kmc.mcmc.kernel_hmc import KernelHMC, KernelHMCState
+from kmc.mcmc.kernel_hmc import KernelHMC
+from kmc.mcmc.kernel_hmc_state import KernelHMCState
 from kmc.mcmc.nuts import NUTS, NUTSState
 from kmc.mcmc.parallel_tempering import TemperedState
 from kmc.mcmc.proposal_mixture import ProposalMixture

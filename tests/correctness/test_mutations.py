@@ -16,7 +16,7 @@ from kmc.mcmc.alternation import AlternatingState
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance, ScreenedProposer
 from kmc.mcmc.hmc import PathProposer
 from kmc.mcmc.kameleon import Kameleon
-from kmc.mcmc.kernel_hmc import KernelHMCState
+from kmc.mcmc.kernel_hmc_state import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.nuts import Point, Tree
 from kmc.mcmc.proposal_mixture import ProposalMixture
@@ -336,7 +336,7 @@ def no_ratio_of_moves(monkeypatch):
         made = right(*arguments, **options)
         return None if made is None else made._replace(log_ratio=0.0)
 
-    monkeypatch.setattr("kmc.mcmc.kernel_hmc.propose_one_of", propose_one_of)
+    monkeypatch.setattr("kmc.mcmc.kernel_hmc_state.propose_one_of", propose_one_of)
     monkeypatch.setattr(moves, "propose_one_of", propose_one_of)
 
 

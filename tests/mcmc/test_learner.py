@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from kmc.mcmc.base import MOVES
-from kmc.mcmc.learner import Learner
+from kmc.mcmc.learner import Learner, LearnerOptions
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.mixture_tuner import MixtureTuner, MoveProbabilities
-from kmc.mcmc.surrogate_trainer import SurrogateTrainer
+from kmc.mcmc.mixture_tuner import MoveProbabilities
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.user_gradient import OccasionalGradient
@@ -26,9 +25,8 @@ def density(x):
 def learner(gradient=None, fitted=True):
     rng = np.random.default_rng(1)
     fit = FitOptions(n_basis=20, bandwidths=(1.2,))
-    trainer = SurrogateTrainer(2, fit, max_archive=100, rng=rng, with_gradients=gradient is not None)
-    tuner = MixtureTuner(trainer, InnerChainOptions(0.0, 2.0, 0.1, 0.4), MoveProbabilities(0.1, 0.1, 0.1))
-    one = Learner(trainer, tuner, rng=rng, gradient=gradient)
+    options = LearnerOptions(fit, 100, InnerChainOptions(0.0, 2.0, 0.1, 0.4), MoveProbabilities(0.1, 0.1, 0.1))
+    one = Learner(2, options, rng=rng, gradient=gradient)
     one.record(X, density(X))
     one.begin(X, np.empty(0))
     if fitted:

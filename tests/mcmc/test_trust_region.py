@@ -7,7 +7,7 @@ import kmc
 from kmc.mcmc import SamplerSetup
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.history import History
-from kmc.mcmc.kernel_hmc import KernelHMCState
+from kmc.mcmc.kernel_hmc_state import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.trust_region import within_trust_region
 

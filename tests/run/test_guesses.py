@@ -3,7 +3,7 @@
 import pytest
 
 import kmc
-from kmc.mcmc.kernel_hmc import KernelHMCState
+from kmc.mcmc.kernel_hmc_state import KernelHMCState
 from tests.grids import slow_except
 from tests.run.store.runs import assert_same, log_density, settings
 from tests.run.streams import Disorder, Rounds
