@@ -24,7 +24,7 @@ from kmc.mcmc.hmc_adaptation import Adaptation
 from kmc.mcmc.integrators import HOPELESS
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.parts import Composable, Gradient, own_warmup
-from kmc.mcmc.user_gradient import GradientCheck, UserGradient
+from kmc.mcmc.user_gradient import GradientCheck, UserGradient, check_is_function, place_of
 from kmc.mcmc.walkers import Walkers, start_spread
 
 _MOVE = MOVES.index("hmc")
@@ -91,7 +91,7 @@ class HMC(Composable):
     warmup_share: ClassVar[int] = 4
 
     def __post_init__(self):
-        check_gradient(self.gradient)
+        check_is_function(self.gradient)
         check_number(self, "trajectory_length", 0)
         check_number(self, "target_acceptance", 0, 1)
 
@@ -197,7 +197,7 @@ class PathProposer:
         return {"n_gradients": self._gradient.n_calls, "step_size": self.adaptation.step_size}
 
     def _from(self, x: np.ndarray) -> Phase:
-        phase = self._known.get(_place(x))
+        phase = self._known.get(place_of(x))
         if phase is None:
             phase = Phase(x.copy(), np.zeros_like(x), self._gradient(x))
         self._keep(phase)
@@ -205,7 +205,7 @@ class PathProposer:
 
     def _keep(self, phase: Phase) -> None:
         """As the last one; the first one is forgotten, if there are too many."""
-        place = _place(phase.x)
+        place = place_of(phase.x)
         self._known.pop(place, None)
         self._known[place] = phase
         if len(self._known) > self._n_known:
@@ -237,15 +237,3 @@ def leapfrog(
             slope = gradient(x)
             momentum = momentum + 0.5 * step * slope
     return Phase(x, momentum, slope) if math.isfinite(float(momentum @ momentum)) else None
-
-
-def _place(x: np.ndarray) -> str:
-    return x.tobytes().hex()
-
-
-def check_gradient(gradient: Any) -> None:
-    """TypeError unless it is callable."""
-    if not callable(gradient):
-        raise TypeError(
-            f"gradient={gradient!r}: expected a function of x (d,) that returns the gradient of the log-density, (d,)"
-        )

@@ -24,10 +24,9 @@ import numpy as np
 from kmc.checks import check_count, check_number
 from kmc.mcmc.adapting import walkers_of
 from kmc.mcmc.base import MOVES, STATS, SamplerSetup, Step
-from kmc.mcmc.hmc import check_gradient
 from kmc.mcmc.hmc_adaptation import Adaptation
 from kmc.mcmc.parts import Composable, Gradient, last_of_warmup, own_warmup
-from kmc.mcmc.user_gradient import GradientCheck, UserGradient
+from kmc.mcmc.user_gradient import GradientCheck, UserGradient, check_is_function
 from kmc.mcmc.walkers import Walkers, start_spread
 
 _MOVE = MOVES.index("nuts")
@@ -93,7 +92,7 @@ class NUTS(Composable):
     sweep_cost: ClassVar[int] = 7  # paths of eight points, the first of which is known
 
     def __post_init__(self):
-        check_gradient(self.gradient)
+        check_is_function(self.gradient)
         check_number(self, "target_acceptance", 0, 1)
         check_count(self, "max_depth", 1)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from kmc.mcmc.parts import Gradient
 from kmc.mcmc.temperature_ladder import TemperatureLadder
-from kmc.mcmc.user_gradient import as_gradient
+from kmc.mcmc.user_gradient import as_gradient, place_of
 
 
 class KnownGradient:
@@ -32,7 +32,7 @@ class KnownGradient:
 
     def __call__(self, x: np.ndarray) -> Any:
         """What the function returns at x (d,)."""
-        place = _place(x)
+        place = place_of(x)
         if place not in self._known:
             self.n_calls += 1
             self._known[place] = self.function(x.copy())
@@ -40,7 +40,7 @@ class KnownGradient:
 
     def forget_but(self, states: Iterable[np.ndarray]) -> None:
         """Keep what was returned at these states (k, d) each."""
-        kept = {_place(x) for rows in states for x in rows}
+        kept = {place_of(x) for rows in states for x in rows}
         self._known = {place: known for place, known in self._known.items() if place in kept}
 
 
@@ -71,7 +71,3 @@ class TemperedGradient:
             return prior
         returned = self._gradient(x)
         return None if returned is None else prior + beta * (as_gradient(returned, x) - prior)
-
-
-def _place(x: np.ndarray) -> str:
-    return x.tobytes().hex()

@@ -68,6 +68,19 @@ class OccasionalGradient:
         return np.full(x.shape, np.nan)
 
 
+def check_is_function(gradient: Any) -> None:
+    """TypeError unless it is callable."""
+    if not callable(gradient):
+        raise TypeError(
+            f"gradient={gradient!r}: expected a function of x (d,) that returns the gradient of the log-density, (d,)"
+        )
+
+
+def place_of(x: np.ndarray) -> str:
+    """A key for what is kept at x (d,): equal for equal bits; plain text, as a store needs."""
+    return x.tobytes().hex()
+
+
 def as_gradient(returned: Any, x: np.ndarray, *, name: str = "gradient", otherwise: str = "") -> np.ndarray:
     """What a function called ``name`` returned at x (d,), as an array (d,); ValueError if it is none."""
     expected = f"expected the gradient of the log-density, an array of shape {x.shape}{otherwise}"
