@@ -1,8 +1,24 @@
-"""kmc: sample posteriors without gradients.
+"""Sample posteriors without gradients, with few evaluations of the log-density.
 
-Public names are listed in ``__init__.pyi``, and imported when they are first used, so that ``import kmc`` and
-``kernelmc --help`` do not wait for numba.
+>>> import kmc
+>>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=3, max_evaluations=500, seed=1, progress=False)
+>>> kmc.summary(idata)  # doctest: +SKIP
+
+- A run: ``sample``, ``iterate``, ``AskTell`` and ``sample_pymc``; ``load`` and ``extend`` for runs on disk;
+  ``Progress``, ``ProcessExecutor`` and ``DaskExecutor``.
+- The target: ``Model``, with parameters such as ``Real``, ``Positive`` and ``Simplex``, or priors such as ``Normal``
+  and ``Gamma``; ``from_pymc``, ``from_stan``; ``find_start``.
+- Samplers: ``KernelHMC`` is the default; without a surrogate, ``AdaptiveMetropolis`` and ``RandomWalkMetropolis``;
+  ``Tempered`` for several modes; ``Mixture`` and ``Cycle`` combine samplers; ``kmc.moves`` has moves, also your own.
+- Results: ``summary``, ``report``, ``expectations``, ``evidence``, ``resample``, ``predictive``, the functions
+  ``plot_...``, and ``kmc.diagnostics``.
+- Estimators: ``kmc.scores`` (gradients of log-densities, from samples), ``kmc.spectral`` (eigenfunctions and time
+  scales), ``kmc.regression``; with ``kmc.kernels``, ``kmc.bases`` and ``kmc.forms`` below them.
+- To test a sampler or a move of your own: ``kmc.testing``.
 """
+
+# Public names are listed in __init__.pyi, and imported when they are first used: `import kmc` and `kernelmc --help` do
+# not wait for numba.
 
 from kmc._version import __version__ as __version__
 from kmc.lazy import attach

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     >>> get("Modle")
     Traceback (most recent call last):
         ...
-    AttributeError: module 'kmc' has no attribute 'Modle'
+    AttributeError: module 'kmc' has no attribute 'Modle': did you mean 'Model'?
     """
     homes: dict[str, str] = {}
     for node in ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8")).body:
@@ -39,7 +40,9 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
 
     def get(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            close = [] if name.startswith("_") else get_close_matches(name, homes, 1)
+            hint = f": did you mean {close[0]!r}?" if close else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         if homes[name] == package:  # a public submodule
             return import_module(f"{package}.{name}")
         value = getattr(import_module(homes[name]), name)

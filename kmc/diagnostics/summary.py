@@ -29,6 +29,8 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
 
     Raises
     ------
+    TypeError
+        `idata` has no group "posterior".
     ValueError
         `var_names` has a name that is not in the posterior.
 
@@ -48,7 +50,13 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
     """
     import arviz
 
-    posterior = idata["posterior"]
+    try:
+        posterior = idata["posterior"]
+    except (TypeError, LookupError) as error:
+        raise TypeError(
+            f"idata={type(idata).__name__}: expected a result of kmc.sample, with the group 'posterior'; arviz.summary "
+            "takes arrays"
+        ) from error
     names = list(posterior.data_vars) if var_names is None else list(var_names)
     if missing := [name for name in names if name not in posterior.data_vars]:
         raise ValueError(f"var_names has {missing[0]!r}: expected some of {', '.join(map(repr, posterior.data_vars))}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from kmc.checks import as_number, is_whole
 from kmc.checks import as_seed as as_seed
-from kmc.mcmc import SAMPLERS, Sampler, ScoreHMC
+from kmc.mcmc import HMC, NUTS, SAMPLERS, Sampler, ScoreHMC
 from kmc.run.given import Given, as_given
 from kmc.targets.model import Model
 from kmc.targets.pymc_model import from_pymc
@@ -42,8 +43,15 @@ def as_sampler(sampler: Any) -> Sampler:
     if isinstance(sampler, str):
         if sampler == ScoreHMC.name:
             raise ValueError(f"sampler={sampler!r} needs an estimator: pass sampler=kmc.ScoreHMC(estimator)")
+        if sampler in (HMC.name, NUTS.name):
+            raise ValueError(f"sampler={sampler!r} needs a gradient: pass sampler=kmc.{sampler.upper()}(gradient)")
         if sampler not in SAMPLERS:
-            raise ValueError(f"sampler={sampler!r}: expected one of {', '.join(map(repr, SAMPLERS))}, or an object")
+            close = get_close_matches(sampler, SAMPLERS, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise ValueError(
+                f"sampler={sampler!r}: expected one of {', '.join(map(repr, SAMPLERS))}, or options such as "
+                f"kmc.KernelHMC(){hint}"
+            )
         return SAMPLERS[sampler]()
     if isinstance(sampler, type) or not callable(getattr(sampler, "start", None)):
         raise TypeError(f"sampler={sampler!r}: expected a name or options such as kmc.KernelHMC()")

@@ -92,9 +92,11 @@ def prepare(
     seed_sequence = arguments.as_seed(stored_seed(path) if seed is None else seed)
     initial = arguments.as_initial(initial, chains, model)
     given = stored_given(path) if history is None else arguments.as_history(history, model, options)
-    if max_evaluations is not None and max_evaluations < 2 * (chains if initial is None else len(initial)):
+    least = 2 * (chains if initial is None else len(initial))
+    if max_evaluations is not None and max_evaluations < least:
         raise ValueError(
-            f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once"
+            f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once, for which "
+            f"{least} are needed"
         )
     request = Request(
         model, options, chains, independent_runs, draws, warmup, max_evaluations, seed_sequence, initial, given

@@ -338,7 +338,10 @@ class Model:
 
 
 def _positive_integer(dim: Any) -> int:
-    remedy = "pass the number of parameters, an integer of at least 1"
+    remedy = (
+        "pass the number of parameters, an integer of at least 1, or their names and supports, "
+        'kmc.Model(f, parameters={"a": kmc.Real(), ...})'
+    )
     if isinstance(dim, (bool, np.bool_)):
         raise TypeError(f"dim={dim!r} is not an integer: {remedy}")
     try:

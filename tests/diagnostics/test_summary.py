@@ -62,6 +62,12 @@ def test_the_rows_of_circular_variables():
     xarray.testing.assert_identical(data["posterior"], before)  # the user's data are unchanged
 
 
+@pytest.mark.parametrize("data", [np.zeros((4, 100)), {"x": np.zeros((4, 100))}, None])
+def test_data_without_a_posterior(data):
+    with pytest.raises(TypeError, match=r"^idata=\w+: expected a result of kmc.sample"):
+        kmc.summary(data)
+
+
 def test_names():
     assert list(kmc.summary(results(), ["last", "phi"]).index) == ["last", "phi[0]", "phi[1]"]
     with pytest.raises(ValueError, match=r"^var_names has 'nu': expected some of 'mu', 'phi', 'last'"):

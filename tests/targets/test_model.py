@@ -34,9 +34,9 @@ def test_a_log_density_must_be_callable(log_density):
         Model(log_density, 2)
 
 
-@pytest.mark.parametrize("dim", [2.0, "2", None, True, np.True_, (2,)])
+@pytest.mark.parametrize("dim", [2.0, "2", None, True, np.True_, (2,), {"a": kmc.Real()}])
 def test_a_dimension_must_be_an_integer(dim):
-    with pytest.raises(TypeError, match=r"^dim=.* is not an integer: pass"):
+    with pytest.raises(TypeError, match=r"^dim=.* is not an integer: pass .*parameters="):
         Model(normal, dim)
 
 

@@ -50,6 +50,8 @@ def as_store(store: Any, resume: Any) -> Path | None:
         return None
     path = as_path("store", store)
     if not resume and not _empty(path):
+        if path.is_dir() and not (path / "zarr.json").exists():
+            raise FileExistsError(f"store={str(path)!r} is a folder with other files: use another path")
         raise FileExistsError(
             f"store={str(path)!r} exists: pass resume=True to resume its run,"
             " read it with kmc.load, or use another path"

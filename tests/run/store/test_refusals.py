@@ -96,6 +96,12 @@ def test_something_else(tmp_path, content):
             call(path)
 
 
+def test_a_folder_with_other_files(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(FileExistsError, match=r"is a folder with other files: use another path"):
+        kmc.sample(log_density, store=tmp_path, **settings("random-walk"))
+
+
 def test_a_file(tmp_path):
     (tmp_path / "run.zarr").write_text("hello")
     for call in (go_on, kmc.load):
