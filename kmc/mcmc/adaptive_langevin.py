@@ -66,8 +66,9 @@ class AdaptiveLangevin(Composable):
     schedule : float, optional
         By default the estimator is fitted anew at sweeps 30, 42, 59, ..., to at most ``max_states`` states. A number α
         in (0, 1]: after warm-up it takes in all further states by ``partial_fit``, at sweep t with the probability
-        t^-α, as in [1]_; 1 is 1/t. For estimators with that method: constant work per state for
-        ``kmc.scores.FiniteKEF``.
+        t^-α, as in [1]_; 1 is 1/t. For estimators with that method. The work per state does not grow with their number
+        for ``kmc.scores.FiniteKEF``; for ``LiteKEF`` and ``NystromKEF``, which are fitted anew to all states whenever
+        these have doubled, only on average. Those also keep the states.
 
     Raises
     ------

@@ -41,20 +41,29 @@ class BasisEstimator(ScoreEstimator):
 
 
 class _Stream:
-    """The blocks so far: as samples if the basis will depend on them, and as sums."""
+    """The blocks so far: as samples if the basis will depend on them, and as sums.
+
+    The work per sample does not grow with their number: a block's sums are added; the system is solved once n has grown
+    by a factor, and samples that are kept are joined, and fitted anew, once it has doubled.
+    """
 
     def __init__(self, samples: Samples, total: Sums, keep: bool):
         self.n = self.n_solved = self.n_chosen = len(samples.x)
-        self.samples: Any = samples if keep else None
+        self.samples = samples if keep else None
+        self._blocks: list[Samples] = []  # those that followed
         # O(p²) memory that a single fit does not need: summed again if the stream continues
         self.total: Sums | None = None if keep else total
 
     def add(self, model: Any, block: Samples) -> None:
-        total = accumulate_sums(model.basis_, self.samples, model.base_density_) if self.total is None else self.total
+        total = self.total
+        if total is None:
+            assert self.samples is not None
+            total = accumulate_sums(model.basis_, self.samples, model.base_density_)
         self.n += len(block.x)
         if self.samples is not None:
-            self.samples = self.samples.joined(block)
+            self._blocks.append(block)
             if self.n >= 2 * self.n_chosen:
+                self.samples, self._blocks = self.samples.joined(*self._blocks), []
                 self.total = ridge.fit(model, self.samples)
                 self.n_solved = self.n_chosen = self.n
                 return

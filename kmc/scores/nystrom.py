@@ -78,7 +78,9 @@ class NystromKEF(BasisEstimator):
 
     In a stream, a block's forms are added to the earlier ones, O(block) work, and the system is solved again once the
     stream has grown by 5 % since the last time; landmarks, bandwidth, regularization and base density are chosen again
-    when it has doubled, from all of its samples, which are kept in O(n d) memory.
+    when it has doubled, from all of its samples, which are kept in O(n d) memory. So the work per sample does not grow
+    with their number, on average between two doublings; in :class:`FiniteKEF`, whose features do not follow the
+    samples, not for a single block either, except where the system is solved.
 
     Examples
     --------

@@ -30,12 +30,12 @@ class Samples(NamedTuple):
         values = None if self.values is None else self.values[rows]
         return self._replace(x=self.x[rows], weights=self.weights[rows], values=values)
 
-    def joined(self, other: Samples) -> Samples:
+    def joined(self, *others: Samples) -> Samples:
         """These samples and others, with their common mean as the center."""
-        x, w = np.concatenate([self.x, other.x]), np.concatenate([self.weights, other.weights])
-        values = None
-        if self.values is not None and other.values is not None:
-            values = np.concatenate([self.values, other.values])
+        blocks = (self, *others)
+        x, w = np.concatenate([block.x for block in blocks]), np.concatenate([block.weights for block in blocks])
+        known = [block.values for block in blocks if block.values is not None]
+        values = np.concatenate(known) if len(known) == len(blocks) else None
         return self._replace(x=x, center=w @ x / w.sum(), weights=w, values=values)
 
 
