@@ -89,7 +89,7 @@ def run_kmc(problem: Problem, seed: int, budget: int, sampler: str) -> list[Run]
     import kmc
 
     compile_seconds = _compiled(sampler)
-    options = kmc.KernelHMC(adaptation="vanishing") if sampler == "vanishing" else sampler
+    options = _options_of(sampler)
     initial = problem.initial(np.random.default_rng(seed), CHAINS)
     target = Counted(problem.black_box(seed), budget)
     idata = kmc.sample(
@@ -113,10 +113,67 @@ def _compiled(sampler: str) -> float:
     import kmc
 
     normal, start = Gaussian(10), time.perf_counter()
-    options = kmc.KernelHMC(adaptation="vanishing") if sampler == "vanishing" else sampler
+    options = _options_of(sampler)
     initial = normal.sample(np.random.default_rng(0), CHAINS)
     kmc.sample(normal, 10, initial, options, draws=None, max_evaluations=600, seed=0, progress=False)
     return time.perf_counter() - start
+
+
+def _options_of(sampler: str):
+    """What ``kmc.sample`` takes for a name; some samplers have none of their own there."""
+    import kmc
+
+    metropolis = kmc.AdaptiveMetropolis()
+    unnamed = {
+        "vanishing": kmc.KernelHMC(adaptation="vanishing"),
+        "score-hmc": kmc.ScoreHMC(kmc.scores.LiteKEF(n_basis=200), warmup_sampler=metropolis),
+        "mixture": kmc.Mixture([(kmc.KernelHMC(), 0.5), (metropolis, 0.5)]),
+        "cycle": kmc.Cycle([metropolis, kmc.Kameleon()]),
+    }
+    return unnamed.get(sampler, sampler)
+
+
+def run_kmc_gradient(problem: Problem, seed: int, budget: int, sampler: str) -> list[Run]:
+    """``kmc.HMC`` or ``kmc.NUTS``, which have gradients: what counts is the number of these.
+
+    A point of a path costs one gradient, with which its value comes along. NUTS has at least as many gradients as
+    evaluations. HMC evaluates the end of a path only: its number of evaluations is chosen by a first run, so that
+    the second, which is reported, has about as many gradients as the budget. Gradients are central differences here,
+    2 d evaluations that are not counted.
+    """
+    import kmc
+
+    h = 1e-5 * problem.truth.sd
+
+    def gradient(x: np.ndarray) -> np.ndarray:
+        out = np.empty_like(x)
+        for i, step in enumerate(np.diag(h)):
+            out[i] = (problem.log_density(x + step) - problem.log_density(x - step)) / (2 * h[i])
+        return out
+
+    def once(evaluations: int) -> tuple[Run, int]:
+        target = Counted(problem.black_box(seed), evaluations)
+        idata = kmc.sample(
+            kmc.Model(target, problem.dim, noisy=problem.noisy),
+            initial=problem.initial(np.random.default_rng(seed), CHAINS),
+            sampler=getattr(kmc, sampler)(gradient),
+            chains=CHAINS,
+            draws=None,
+            max_evaluations=evaluations,
+            seed=seed,
+            progress=False,
+        )
+        said = json.loads(idata.posterior.attrs.get("warnings", "[]"))
+        draws = idata.posterior["x"].transpose("chain", "draw", ...).values
+        run = target.run(draws, f"{idata.attrs['n_evaluations']} evaluations")
+        return replace(run, warnings=tuple(said)), int(idata.attrs["n_gradients"])
+
+    evaluations = budget
+    if sampler == "HMC":
+        evaluations = budget // 8
+        evaluations = round(evaluations * budget / once(evaluations)[1])
+    run, gradients = once(evaluations)
+    return [replace(run, evaluations=gradients)]
 
 
 # Ensembles of walkers: the better of two sizes
@@ -274,6 +331,12 @@ METHODS: dict[str, Callable[[Problem, int, int], list[Run]]] = {
     "kmc delayed acceptance": partial(run_kmc, sampler="delayed-acceptance"),
     "kmc Kameleon": partial(run_kmc, sampler="kameleon"),
     "kmc parallel tempering": partial(run_kmc, sampler="tempered"),
+    "kmc random walk": partial(run_kmc, sampler="random-walk"),
+    "kmc ScoreHMC": partial(run_kmc, sampler="score-hmc"),
+    "kmc mixture": partial(run_kmc, sampler="mixture"),
+    "kmc cycle": partial(run_kmc, sampler="cycle"),
+    "kmc HMC": partial(run_kmc_gradient, sampler="HMC"),
+    "kmc NUTS": partial(run_kmc_gradient, sampler="NUTS"),
     "emcee stretch": partial(run_emcee, move="StretchMove"),
     "emcee DE": partial(run_emcee, move="DEMove"),
     "zeus": run_zeus,

@@ -11,6 +11,7 @@ import argparse
 import csv
 import statistics
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 from csv_rows import read_rows
@@ -37,8 +38,18 @@ SAMPLERS = {
     "delayed-acceptance": "kmc delayed acceptance",
     "kameleon": "kmc Kameleon",
     "tempered": "kmc parallel tempering",
+    "random-walk": "kmc random walk",
 }
 """By name in ``kmc.sample``, the method of ``peers.py``."""
+OTHERS = {
+    "ScoreHMC": "kmc ScoreHMC",
+    "Mixture": "kmc mixture",
+    "Cycle": "kmc cycle",
+    "HMC": "kmc HMC",
+    "NUTS": "kmc NUTS",
+}
+"""Those without a name there, by their class; HMC and NUTS are counted in gradients."""
+METHODS = SAMPLERS | OTHERS
 SEEDS = 3
 DEFAULT_TARGETS = ("banana-2d", "banana-8d", "gaussian-10d", "ring", "bimodal-2d", "logistic", "funnel-5d-sd1")
 
@@ -48,7 +59,7 @@ def rows() -> list[dict[str, str]]:
 
     Those of the default sampler, of adaptive Metropolis and of peers are in ``results/sampling.csv`` already.
     """
-    names = {method: name for name, method in SAMPLERS.items()} | {peer: peer for peer in PEERS}
+    names = {method: name for name, method in METHODS.items()} | {peer: peer for peer in PEERS}
     found = [row | {"sampler": names[row["method"]]} for row in read_rows(SAMPLING) if row["method"] in names]
     return list({tuple(row[name] for name in KEY): row for row in found + read_rows(RESULTS)}.values())
 
@@ -57,7 +68,7 @@ def run(target: str, sampler: str, seed: int, budget: int) -> None:
     """Run a cell, and append its row."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = run_cell(target, SAMPLERS[sampler], seed, budget) | {"sampler": sampler}
+        found = run_cell(target, METHODS[sampler], seed, budget) | {"sampler": sampler}
     new = not RESULTS.exists()
     with RESULTS.open("a", newline="") as file:
         table = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
@@ -67,18 +78,18 @@ def run(target: str, sampler: str, seed: int, budget: int) -> None:
     print(target, sampler, seed, budget, found["ess_per_1000"], flush=True)
 
 
-def table(found: list[dict[str, str]], budget: int) -> str:
-    """Median ESS per 1,000 evaluations (worst seed) of each sampler on each target; how many runs are wrong.
+def table(found: list[dict[str, str]], budget: int, samplers: Iterable[str] = tuple(SAMPLERS)) -> str:
+    """Median ESS per 1,000 evaluations (worst seed) of these samplers on each target; how many runs are wrong.
 
     The last column is the peer with the fewest wrong runs and, among those, the largest median. A sampler without any
     run at a budget has no column there.
     """
     mine = [row for row in found if int(row["budget"]) == budget and int(row["seed"]) < SEEDS]
     targets = [target for target in DEFAULT_TARGETS if any(row["target"] == target for row in mine)]
-    shown = [name for name in SAMPLERS if any(row["sampler"] == name for row in mine)]
+    shown = [name for name in samplers if any(row["sampler"] == name for row in mine)]
     lines = [f"| target | {' | '.join(shown)} | best peer |", f"| --- |{' ---: |' * (len(shown) + 1)}"]
     for target in targets:
-        of: dict[str, list[dict[str, str]]] = {name: [] for name in (*SAMPLERS, *PEERS)}
+        of: dict[str, list[dict[str, str]]] = {name: [] for name in (*METHODS, *PEERS)}
         for row in mine:
             if row["target"] == target:
                 of[row["sampler"]].append(row)
@@ -109,7 +120,10 @@ def report() -> None:
     """Write the tables of all budgets to the page."""
     found = rows()
     budgets = [6000, 20_000]
-    parts = [f"{budget:,} evaluations:\n\n{table(found, budget)}" for budget in budgets]
+    groups = {"evaluations": SAMPLERS, "evaluations, or gradients for HMC and NUTS": OTHERS}
+    parts = [
+        f"{budget:,} {unit}:\n\n{table(found, budget, names)}" for unit, names in groups.items() for budget in budgets
+    ]
     write_between(PAGE, "which-sampler", "\n\n".join(parts))
 
 
@@ -117,7 +131,7 @@ def main() -> None:
     """Run what is missing, and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--targets", nargs="+", default=list(DEFAULT_TARGETS), choices=TARGETS, metavar="TARGET")
-    parser.add_argument("--samplers", nargs="+", default=list(SAMPLERS), choices=SAMPLERS, metavar="SAMPLER")
+    parser.add_argument("--samplers", nargs="+", default=list(METHODS), choices=METHODS, metavar="SAMPLER")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--budgets", nargs="+", type=int, default=[6000])
     parser.add_argument("--report", action="store_true", help="run nothing")

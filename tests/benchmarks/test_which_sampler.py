@@ -1,14 +1,25 @@
 """The table of samplers."""
 
+from dataclasses import replace
+
+import peers
 import pytest
+import targets
 import which_sampler
 
+from kmc import mcmc
 from kmc.mcmc import SAMPLERS
+from kmc.mcmc.ask_tell import Startable
 
 
 def row(sampler="kameleon", seed="0", ess="10", excess="-1"):
     numbers = {"ess_per_1000": ess, "bias_excess": excess, "width_excess": "-1"}
     return {"target": "ring", "sampler": sampler, "seed": seed, "budget": "6000", **numbers}
+
+
+def public_samplers():
+    found = (getattr(mcmc, name) for name in mcmc.__all__)
+    return [one for one in found if isinstance(one, type) and issubclass(one, Startable)]
 
 
 def test_the_table_has_medians_and_counts_wrong_runs():
@@ -20,7 +31,19 @@ def test_the_table_has_medians_and_counts_wrong_runs():
 
 
 def test_samplers_are_those_of_the_package():
-    assert set(which_sampler.SAMPLERS) == set(SAMPLERS) - {"random-walk"}
+    assert set(which_sampler.SAMPLERS) == set(SAMPLERS)
+    unnamed = {one.__name__ for one in public_samplers()} - {one.__name__ for one in SAMPLERS.values()}
+    assert set(which_sampler.OTHERS) == unnamed
+
+
+def test_a_gradient_counts(monkeypatch):
+    """HMC has about as many gradients as the budget, and is told of fewer evaluations; NUTS has both at each point."""
+    calls = []
+    problem = replace(targets.problem("ring"), log_density=lambda x: calls.append(0) or -0.5 * float(x @ x))
+    (run,) = peers.METHODS["kmc HMC"](problem, 0, 800)
+    assert 600 < run.evaluations < 1000 and int(run.setting.split()[0]) < 0.5 * run.evaluations
+    (run,) = peers.METHODS["kmc NUTS"](problem, 0, 800)
+    assert 0.9 * 800 < int(run.setting.split()[0]) <= 800 <= 1.1 * run.evaluations
 
 
 def test_a_row_is_read_as_it_was_written(tmp_path, monkeypatch):
