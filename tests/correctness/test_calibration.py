@@ -157,6 +157,7 @@ OPTIONS = {
         kmc.Tempered(kmc.ScoreHMC(SCORE, max_states=100, warmup_sampler=kmc.AdaptiveMetropolis()), (1, 2)),
         3000,
     ),
+    "tempered kernel HMC": (kmc.Tempered(kmc.KernelHMC(), (1, 2)), 1800),
     "moves from outside": (kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.3)]), 600),
 }
 """The same for samplers without a name of their own, and for options that change proposals."""

@@ -81,7 +81,7 @@ KINDS = {
     "Tempered": Kind(
         "parallel tempering, parallel tempering of hmc, parallel tempering of nuts, parallel tempering of score hmc, "
         "parallel tempering of kernel hmc, parallel tempering of a cycle",
-        "tempered, tempered hmc, tempered nuts, tempered score HMC",
+        "tempered, tempered hmc, tempered nuts, tempered score HMC, tempered kernel HMC",
         "test_parallel_tempering",
         "test_swaps_without_their_ratio_are_seen_by_enumeration, "
         "test_swaps_without_their_ratio_are_seen_from_exact_draws",
