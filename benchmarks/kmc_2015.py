@@ -306,11 +306,12 @@ def path_run(method: str, dim: int, n: int, seed: int) -> dict[str, float]:
 
 
 def means(found: list[dict[str, str]], column: str, **where: Any) -> tuple[float, float, int]:
-    """Mean, standard deviation and number of the rows with these keys."""
+    """Mean, standard deviation and number of the rows with these keys; the ESS of a chain that never moved is zero."""
     values = [float(row[column]) for row in found if all(row[key] == str(value) for key, value in where.items())]
     if not values:
         return np.nan, np.nan, 0
-    return float(np.mean(values)), float(np.std(values)), len(values)
+    known = np.nan_to_num(values)
+    return float(np.mean(known)), float(np.std(known)), len(values)
 
 
 def table_3(found: list[dict[str, str]]) -> str:
