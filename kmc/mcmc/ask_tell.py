@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
@@ -237,6 +237,9 @@ class AskTell:
 
 class Startable(ABC):
     """Options of a sampler that can be started by kmc's run layer or by the user."""
+
+    keeps_proposals: ClassVar[bool] = False
+    """Whether a run keeps the proposals of its draws, for the groups that come with a frozen surrogate."""
 
     _repr_html_ = fields_as_html
 

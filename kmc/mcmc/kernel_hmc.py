@@ -145,6 +145,7 @@ class KernelHMC(Composable, metaclass=SplitClass):
 
     name: ClassVar[str] = "kernel-hmc"
     takes_history: ClassVar[bool] = True
+    keeps_proposals: ClassVar[bool] = True
 
     def __post_init__(self):
         check_choice(self, "adaptation", ("freeze", "vanishing"))

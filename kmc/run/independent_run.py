@@ -63,7 +63,8 @@ class IndependentRun:
         self._start_seed, self._process_seed = seed.spawn(2)
         self._process: SamplerState | None = None
         self._asked: np.ndarray | None = None  # the points of the current sweep
-        self.trace = Trace(self.chains, request.model.dim, blobs, proposals=True)
+        keeps = getattr(request.sampler, "keeps_proposals", True)
+        self.trace = Trace(self.chains, request.model.dim, blobs, proposals=keeps)
         self.warmup_trace = Trace(self.chains, request.model.dim, blobs)
 
     @property

@@ -97,7 +97,9 @@ class Trace:
             self._n = len(rows["position"])
             unknown = np.full(rows["position"].shape, np.nan)  # in stores of earlier versions
             empty = {"proposal": unknown, "proposal_log_density": unknown[..., 0]}
-            names = [*self._columns, *(FURTHER_STATS.keys() & rows.keys() - self._columns.keys())]
+            self._has_proposals |= "proposal" in rows  # of a store that has them goes on having them
+            further = {*FURTHER_STATS, *empty} & rows.keys() - self._columns.keys()
+            names = [*self._columns, *sorted(further)]
             self._columns = {name: GrowingArray(rows[name] if name in rows else empty[name]) for name in names}
             self._blobs = {name: GrowingArray(values) for name, values in blobs.items()}
 

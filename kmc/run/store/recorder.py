@@ -237,6 +237,7 @@ class Recorder:
         if start == stop:
             return
         columns = side_by_side([trace.rows(start, stop) for trace in traces])
+        known[f"{name}/trace"] = {key: mine for key, mine in known.get(f"{name}/trace", {}).items() if key in columns}
         self._put(known, f"{name}/trace", start, columns)
         self._put(known, f"{name}/blobs", start, side_by_side([trace.blob_rows(start, stop) for trace in traces]))
         model = self.run.request.model
