@@ -349,7 +349,8 @@ def write_page(rows: list[dict], own: list[dict]) -> None:
     text = f"""# Workers in virtual time
 
 `python benchmarks/scaling.py`: {BUDGET:,} evaluations on simulated workers. Prices are constant or lognormal (sd 1 of
-the logarithm); processor time that a sampler takes itself is added to the clock. "Busy" is the part of the workers'
+the logarithm); processor time that a sampler takes itself is added to the clock, as measured on two cores that were
+shared with other work. "Busy" is the part of the workers'
 time that evaluations take, unused ones included: those that `prefetch=True` made and no chain came to, on top of the
 budget. emcee's chains are its walkers, of which half are evaluated at once; it has {EMCEE_BUDGET:,} evaluations, and
 burn-in is chosen in hindsight. pocoMC's chains are its
