@@ -207,3 +207,9 @@ def test_a_store_with_proposals_that_are_no_longer_kept(tmp_path, uninterrupted,
         request.getfixturevalue("no_snapshots")
     assert_same(resumed(path, name), uninterrupted[name])
     np.testing.assert_array_equal(kmc.load(path).posterior["x"], uninterrupted[name].posterior["x"])
+
+
+@pytest.mark.parametrize("name", slow_except(["adaptive-metropolis", "kernel-hmc"], {"adaptive-metropolis"}))
+def test_proposals_are_kept_for_a_surrogate_only(tmp_path, name):
+    kmc.sample(log_density, store=tmp_path / "run.zarr", **settings(name))
+    assert (tmp_path / "run.zarr" / "draws" / "trace" / "proposal").exists() == (name == "kernel-hmc")
