@@ -1,12 +1,10 @@
-import numba
 import numpy as np
 import pytest
 
-from kmc import jitted
 from kmc.bases import KernelExpansion, KernelGradients, expansion_jit_state
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient
 from kmc.kernels import Gaussian, InverseMultiquadric, Matern52, Matern72, Metric, Polynomial, RadialFunction
-from tests.bases.common import allocations
+from tests.jit_states import allocations, evaluate, evaluate_all
 from tests.kernels import cases
 
 KERNELS = {
@@ -37,20 +35,6 @@ def expansion(kernel, names=("sections", "gradients", "laplacians"), m=7, dim=ca
 def at(centers, n=4):
     """Points, one of them a center."""
     return np.vstack([centers[:1], np.random.default_rng(51).standard_normal((n - 1, centers.shape[1]))])
-
-
-def evaluate(state, x):
-    gradient = np.full(len(x), np.nan)
-    return jitted.value_and_gradient(state, x, gradient, jitted.workspace(state)), gradient
-
-
-@numba.njit
-def evaluate_all(state, x, gradients):
-    work = jitted.workspace(state)
-    total = 0.0
-    for i in range(len(x)):
-        total += jitted.value_and_gradient(state, x[i], gradients[i], work)
-    return total
 
 
 def assert_same(f, state, x, shift=0.0):

@@ -1,16 +1,14 @@
 """Bases at one point, inside jitted loops."""
 
-import numba
 import numpy as np
 import pytest
 from scipy import stats
 
-from kmc import jitted
 from kmc.bases import Contraction, FourierFeatures, KernelSections, Monomials, UserFunctions, Whitened
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
 from kmc.bases.trigonometry import cosines_and_sines
 from kmc.kernels import Gaussian, Metric
-from tests.bases.common import allocations
+from tests.jit_states import allocations, evaluate, evaluate_all
 from tests.oracles import differences
 
 DIM = 3
@@ -47,20 +45,6 @@ def function(request):
 @pytest.fixture
 def x():
     return np.random.default_rng(72).standard_normal((5, DIM))
-
-
-def evaluate(state, x):
-    gradient = np.empty(DIM)
-    return jitted.value_and_gradient(state, x, gradient, jitted.workspace(state)), gradient
-
-
-@numba.njit
-def evaluate_all(state, x, gradients):
-    work = jitted.workspace(state)
-    total = 0.0
-    for i in range(len(x)):
-        total += jitted.value_and_gradient(state, x[i], gradients[i], work)
-    return total
 
 
 @pytest.mark.parametrize(("base", "log_density"), BASES.values(), ids=BASES)

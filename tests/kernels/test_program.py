@@ -1,7 +1,6 @@
 import numba
 import numpy as np
 import pytest
-from numba.core.runtime import _nrt_python, rtsys
 
 from kmc.kernels import (
     Exponential,
@@ -17,6 +16,7 @@ from kmc.kernels import (
     run_program,
     stack_for,
 )
+from tests.jit_states import allocations
 
 A, B, C = Gaussian(1.5), Matern52(2.0), RationalQuadratic(1.2, alpha=0.7)
 RADIAL = {
@@ -102,24 +102,11 @@ def many_times(program, s, stack, times):
         run_program(program, s, 2, stack)
 
 
-@pytest.fixture
-def allocations():
-    """Count of the allocations made by jitted code so far."""
-    enabled = _nrt_python.memsys_stats_enabled()
-    _nrt_python.memsys_enable_stats()
-    yield lambda: rtsys.get_allocation_stats().alloc
-    if not enabled:
-        _nrt_python.memsys_disable_stats()
-
-
 @radial
-def test_nothing_is_allocated_and_nothing_recompiled(kernel, allocations):
+def test_nothing_is_allocated_and_nothing_recompiled(kernel):
     """A thousand runs need as many allocations as one: what the call itself makes of its arguments."""
     code, s = program(kernel), np.linspace(0, 3, 10)
-    stack, counts = stack_for(code, 10), []
-    for times in (1, 1, 1000):
-        before = allocations()
-        many_times(code, s, stack, times)
-        counts.append(allocations() - before)
-    assert counts[1] == counts[2]
+    stack = stack_for(code, 10)
+    _, once, often = allocations(many_times, [(code, s, stack, times) for times in (1, 1, 1000)])
+    assert once == often
     assert len(many_times.signatures) == 1

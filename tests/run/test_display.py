@@ -195,9 +195,10 @@ def test_closing_twice_shows_nothing_twice(make):
 
 
 @pytest.mark.parametrize("progress", [True, False])
-def test_no_records_are_fine(progress):
+def test_without_records_nothing_is_shown(progress, capsys):
     with make_display(progress):
         pass
+    assert capsys.readouterr() == ("", "")
 
 
 def test_progress_off_writes_nothing(capsys):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from numba.core.runtime import _nrt_python, rtsys
 
 from kmc.surrogates import FitOptions, fit_surrogate, jit_state
 from kmc.surrogates.surrogate import quartic_form
+from tests.jit_states import allocations
 from tests.oracles import differences
 from tests.oracles import point as oracle
 
@@ -116,26 +116,12 @@ def test_a_runaway_expansion_is_bounded(ceiling, reach):
     np.testing.assert_allclose(jit_state.gradients(surrogate, points), slopes, rtol=1e-4, atol=1e-4)
 
 
-@pytest.fixture
-def allocations():
-    """Count of the allocations made by jitted code so far."""
-    enabled = _nrt_python.memsys_stats_enabled()
-    _nrt_python.memsys_enable_stats()
-    yield lambda: rtsys.get_allocation_stats().alloc
-    if not enabled:
-        _nrt_python.memsys_disable_stats()
-
-
 @pytest.mark.parametrize("radial", [True, False], ids=["radial", "polynomial"])
-def test_a_point_allocates_nothing(allocations, radial):
+def test_a_point_allocates_nothing(radial):
     """A thousand points need as many allocations as one: the workspace and the result."""
-    surrogate, counts = state(0.0, radial=radial), []
-    for n in (1, 1000):
-        z = np.zeros((n, 3))
-        before = allocations()
-        jit_state.gradients(surrogate, z)
-        counts.append(allocations() - before)
-    assert counts[0] == counts[1] > 0
+    surrogate = state(0.0, radial=radial)
+    one, many = allocations(jit_state.gradients, [(surrogate, np.zeros((n, 3))) for n in (1, 1000)])
+    assert one == many > 0
 
 
 def test_refits_of_any_size_do_not_recompile():
