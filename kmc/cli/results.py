@@ -294,9 +294,9 @@ def _table(idata):
 
 def _chosen_rows(idata, var_names):
     """Row numbers in the summary, which are in the order of the posterior."""
-    from kmc.diagnostics.columns import columns, labeled
+    from kmc.diagnostics.columns import columns, labeled_posterior
 
-    variables = {str(name): labeled(variable) for name, variable in idata["posterior"].data_vars.items()}
+    variables = labeled_posterior(idata)
     places = {column.name: i for i, column in enumerate(columns(variables))}
     return [places[column.name] for column in columns(variables, var_names)]
 

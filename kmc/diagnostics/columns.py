@@ -39,6 +39,26 @@ def labeled(variable: Any) -> Variable:
     return Variable(ordered.values, [_labels(ordered, dim) for dim in ordered.dims[2:]])
 
 
+def posterior_of(idata: Any) -> Any:
+    """The group "posterior" of a result; TypeError if there is none, or none with variables."""
+    try:
+        posterior = idata["posterior"]
+        empty = not len(posterior.data_vars)
+    except (KeyError, TypeError, IndexError, AttributeError):
+        empty = True
+    if empty:
+        raise TypeError(
+            f"idata={type(idata).__name__} has no group 'posterior' with variables: expected a result of kmc.sample or "
+            "kmc.load"
+        )
+    return posterior
+
+
+def labeled_posterior(idata: Any) -> dict[str, Variable]:
+    """The variables of a result's posterior, by name."""
+    return {str(name): labeled(variable) for name, variable in posterior_of(idata).data_vars.items()}
+
+
 def unlabeled(values: Any) -> Variable:
     """An array (chain, draw, ...)."""
     return Variable(values, [range(n) for n in np.shape(values)[2:]])

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.diagnostics.columns import posterior_of
+
 
 def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
     """ArviZ's summary of the posterior, with circular mean and sd for variables on a circle.
@@ -50,13 +52,7 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
     """
     import arviz
 
-    try:
-        posterior = idata["posterior"]
-    except (TypeError, LookupError) as error:
-        raise TypeError(
-            f"idata={type(idata).__name__}: expected a result of kmc.sample, with the group 'posterior'; arviz.summary "
-            "takes arrays"
-        ) from error
+    posterior = posterior_of(idata)
     names = list(posterior.data_vars) if var_names is None else list(var_names)
     if missing := [name for name in names if name not in posterior.data_vars]:
         raise ValueError(f"var_names has {missing[0]!r}: expected some of {', '.join(map(repr, posterior.data_vars))}")

@@ -74,6 +74,8 @@ class AskTell:
         seed: Seed = None,
         noisy: bool = False,
     ):
+        if isinstance(sampler, type) or not callable(getattr(sampler, "start", None)):
+            raise TypeError(f"sampler={sampler!r}: expected options such as kmc.KernelHMC()")
         chains = as_number("chains", chains, 1)
         points = _start_points(initial, chains)
         draws, budget = as_count("draws", draws, 1), as_count("max_evaluations", max_evaluations, len(points))

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 from kmc.checks import is_whole
-from kmc.diagnostics.columns import columns, labeled
+from kmc.diagnostics.columns import columns, labeled_posterior
 from kmc.errors import KmcWarning
 from kmc.plots.style import ACCENT, INK, SHADES, require_matplotlib
 
@@ -100,7 +100,7 @@ def plot_pairs(
 
 def _vectors(idata, var_names) -> dict[str, np.ndarray]:
     """The posterior as named vectors of all draws."""
-    variables = {str(name): labeled(variable) for name, variable in idata["posterior"].data_vars.items()}
+    variables = labeled_posterior(idata)
     chosen = columns(variables, var_names)
     vectors = {column.name: variables[column.variable].values[(..., *column.place)].ravel() for column in chosen}
     if not vectors or next(iter(vectors.values())).size == 0:

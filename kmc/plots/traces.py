@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.diagnostics.columns import columns, labeled
+from kmc.diagnostics.columns import columns, labeled, labeled_posterior
 from kmc.plots.style import INK, LINES, group, require_matplotlib
 
 _POINTS = 2000  # of a line
@@ -44,7 +44,7 @@ def plot_trace(
         A name is neither a variable of the posterior nor an element of one.
     """
     require_matplotlib()
-    variables = {str(name): labeled(variable) for name, variable in idata["posterior"].data_vars.items()}
+    variables = labeled_posterior(idata)
     warmup = group(idata, "warmup_posterior")
     before = {} if warmup is None else {str(name): labeled(variable) for name, variable in warmup.data_vars.items()}
     shown = columns(variables, var_names)[:max_rows]

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kmc.diagnostics.columns import Column, Variable, columns, labeled
+from kmc.diagnostics.columns import Column, Variable, columns, labeled_posterior, posterior_of
 from kmc.diagnostics.summary import summary
-from kmc.plots.style import group
 
 FEWEST_DRAWS = 4  # per chain, for ArviZ's summary
 
@@ -66,16 +65,10 @@ def facts_of(idata: Any, var_names: Sequence[str] | None = None) -> Facts:
     ValueError
         A name is neither a variable of the posterior nor an element of one.
     """
-    posterior = group(idata, "posterior")
-    if posterior is None or not len(posterior.data_vars):
-        raise TypeError(
-            f"idata={type(idata).__name__} has no group 'posterior' with variables: expected a result of kmc.sample or "
-            "kmc.load"
-        )
-    variables = {str(name): labeled(variable) for name, variable in posterior.data_vars.items()}
+    variables = labeled_posterior(idata)
     chosen = columns(variables, var_names)
     chains, draws = variables[chosen[0].variable].values.shape[:2]
-    attrs = getattr(idata, "attrs", {}) or posterior.attrs
+    attrs = getattr(idata, "attrs", {}) or posterior_of(idata).attrs
     table = None
     if draws >= FEWEST_DRAWS:
         places = {column.name: i for i, column in enumerate(columns(variables))}  # the table's order

@@ -173,7 +173,8 @@ class ParameterSpace:
 
 
 def _real(name: str, value: Any, block: Block) -> np.ndarray:
-    expected = f"expected real numbers of shape ({', '.join(map(str, ('n', *block.shape)))})"
+    shape = f"({', '.join(['n', *map(str, block.shape)])}{'' if block.shape else ','})"
+    expected = f"expected real numbers of shape {shape}, for n points"
     try:
         if np.iscomplexobj(value):
             raise TypeError("complex numbers")

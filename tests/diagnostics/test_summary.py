@@ -64,7 +64,7 @@ def test_the_rows_of_circular_variables():
 
 @pytest.mark.parametrize("data", [np.zeros((4, 100)), {"x": np.zeros((4, 100))}, None])
 def test_data_without_a_posterior(data):
-    with pytest.raises(TypeError, match=r"^idata=\w+: expected a result of kmc.sample"):
+    with pytest.raises(TypeError, match=r"^idata=\w+ has no group 'posterior' with variables: expected"):
         kmc.summary(data)
 
 

@@ -122,6 +122,12 @@ def test_wrong_values(told, message):
     state.tell(values(state.ask()))
 
 
+@pytest.mark.parametrize("sampler", ["kernel-hmc", kmc.KernelHMC, None])
+def test_a_sampler_is_given_by_its_options(sampler):
+    with pytest.raises(TypeError, match=r"^sampler=.*: expected options such as kmc.KernelHMC\(\)"):
+        kmc.AskTell(sampler, initial=START, draws=5)
+
+
 def test_after_the_end():
     state = started(max_evaluations=8)
     while not state.done:

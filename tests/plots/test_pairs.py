@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import xarray
 
+import kmc
 from kmc.errors import KmcWarning
 from kmc.plots import pairs as plots
 
@@ -110,3 +111,9 @@ def test_without_matplotlib_the_error_says_what_to_install(idata, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r'pip install "kernelmc\[plots\]"'):
         plots.plot_pairs(idata)
+
+
+@pytest.mark.parametrize("plot", [kmc.plot_pairs, kmc.plot_trace])
+def test_data_without_a_posterior(plot):
+    with pytest.raises(TypeError, match="idata=ndarray has no group 'posterior' with variables"):
+        plot(np.zeros((4, 100)))

@@ -96,7 +96,9 @@ def test_a_value_outside_is_named():
 def test_a_wrong_shape_is_named():
     with pytest.raises(ValueError, match=r"'w' has values of shape \(2,\): expected real numbers of shape \(n, 2\)"):
         unconstrain(w=[0.5, 0.5])
-    with pytest.raises(ValueError, match=r"'s' has values of shape \(\): expected real numbers of shape \(n\)"):
+    with pytest.raises(
+        ValueError, match=r"'s' has values of shape \(\): expected real numbers of shape \(n,\), for n points"
+    ):
         unconstrain(s=1.0)
     with pytest.raises(ValueError, match=r"different numbers of points: {'s': 3, 'w': 2}"):
         unconstrain(s=[1.0, 2.0, 3.0])

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import re
+import reprlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -62,7 +63,7 @@ def as_store(store: Any, resume: Any) -> Path | None:
 def as_path(name: str, value: Any) -> Path:
     """A path; ImportError if zarr, which reads the store, is not installed."""
     if not isinstance(value, (str, os.PathLike)):
-        raise TypeError(f"{name}={value!r}: expected a path")
+        raise TypeError(f"{name}={reprlib.repr(value)}: expected a path")
     if importlib.util.find_spec("zarr") is None:
         raise ImportError(f"{name}={value!r}: a store needs the package zarr: {install('zarr')}")
     return Path(value)
