@@ -258,7 +258,7 @@ def cells():
     for price, seconds in itertools.product(("lognormal", "constant"), reversed(SECONDS)):
         yield "kmc", "logistic", price, seconds, 64, 64, 1
     yield "kmc", "ring", "lognormal", 1.0, 64, 64, 1
-    for move, walkers in (("DEMove", 256), ("DEMove", 128), ("DEMove", 64), ("StretchMove", 256)):
+    for move, walkers in (("DEMove", 512), ("DEMove", 256), ("DEMove", 128), ("DEMove", 64), ("StretchMove", 256)):
         for target in ("logistic", "banana-2d", "fitzhugh-nagumo", "ring"):
             yield f"emcee {move}", target, "lognormal", 1.0, 64, walkers, 1
 
