@@ -344,7 +344,66 @@ class KernelHMCState:
             if not self._modes or self._modes.done:
                 self._freeze()
 
-    # Used by ModeSearch
+    def _rescue(self) -> None:
+        """Move walkers that are hopelessly deep, or stuck with an estimate far too high, to another walker's state."""
+        values = self.trainer.heights(self._walkers.x, self._walkers.log_density)
+        lost = values < np.median(values) - (self.setup.dim + _LOST) / self._betas
+        if self.setup.noisy:
+            lost |= self.trainer.stays(self._walkers.x, _LONG_STAY)
+        self._walkers.move(lost, self._rng)
+
+    def _freeze(self) -> None:
+        """Fix the mixture of moves, and start one walker per chain at states of the coldest ones."""
+        self._frozen, self._sweep = True, 0
+        self.warming_up = self._settle > 0
+        self._learner.finish()
+        chains = self.setup.chains
+        x, values = self.trainer.cold_visits(_RECENT)
+        if not len(x):
+            x, values = self._walkers.x, self._walkers.log_density
+        elif self.setup.noisy:  # do not start where an estimate far too high has held a walker for long
+            _, first = np.unique(x, axis=0, return_index=True)
+            x, values = x[first], values[first]
+        rows = self._rng.choice(len(x), chains, replace=len(x) < chains)
+        self._walkers = Walkers(self._rngs[:chains], x[rows], values[rows])
+        self._betas = np.ones(chains)
+        if self._modes is not None and len(self._modes.explorers) > 1:
+            self._joined, x, values = join(self._modes.explorers, chains, self._modes_rng)
+            self._walkers = Walkers(self._rngs[:chains], x, values)
+
+    # Several modes
+
+    @property
+    def _may_seek_modes(self) -> bool:
+        options, setup = self.options, self.setup
+        allowed = options.adaptation == "freeze" and setup.warmup is None and not setup.noisy
+        affordable = options.search_share > 0 and self._schedule.budget >= options.min_search_budget
+        return allowed and affordable and not self._hurried and self.mixture.surrogate is not None
+
+    def _is_two_modes(self) -> bool:
+        """Whether two Gaussians explain what the surrogate does not: no further fit of one surrogate will."""
+        history, surrogate = self.trainer.history, self.mixture.surrogate
+        if surrogate is None or not self._may_seek_modes:
+            return False
+        return two_gaussians_instead(surrogate, history.x, history.log_density, rng=self._modes_rng) is not None
+
+    def _seek_modes(self, n: int) -> None:
+        options, setup = self.options, self.setup
+        if not self._may_seek_modes:
+            return
+        self._modes = ModeSearch(
+            setup, self, spent=n, budget=self._schedule.budget, share=options.search_share, rng=self._modes_rng
+        )
+
+    def _search(self, modes: ModeSearch, values: np.ndarray) -> Step | None:
+        record = modes.advance(values)
+        if self._hurried and not modes.done:
+            modes.finish()
+        if modes.done:
+            self._freeze()
+        return record
+
+    # As an Explorer, see kmc/mcmc/explorer.py
 
     @property
     def mixture(self) -> ProposalMixture:
@@ -381,63 +440,6 @@ class KernelHMCState:
         if not self._proposals:
             return self._first_points
         return self._requested
-
-    @property
-    def _may_seek_modes(self) -> bool:
-        options, setup = self.options, self.setup
-        allowed = options.adaptation == "freeze" and setup.warmup is None and not setup.noisy
-        affordable = options.search_share > 0 and self._schedule.budget >= options.min_search_budget
-        return allowed and affordable and not self._hurried and self.mixture.surrogate is not None
-
-    def _is_two_modes(self) -> bool:
-        """Whether two Gaussians explain what the surrogate does not: no further fit of one surrogate will."""
-        history, surrogate = self.trainer.history, self.mixture.surrogate
-        if surrogate is None or not self._may_seek_modes:
-            return False
-        return two_gaussians_instead(surrogate, history.x, history.log_density, rng=self._modes_rng) is not None
-
-    def _seek_modes(self, n: int) -> None:
-        options, setup = self.options, self.setup
-        if not self._may_seek_modes:
-            return
-        self._modes = ModeSearch(
-            setup, self, spent=n, budget=self._schedule.budget, share=options.search_share, rng=self._modes_rng
-        )
-
-    def _search(self, modes: ModeSearch, values: np.ndarray) -> Step | None:
-        record = modes.advance(values)
-        if self._hurried and not modes.done:
-            modes.finish()
-        if modes.done:
-            self._freeze()
-        return record
-
-    def _rescue(self) -> None:
-        """Move walkers that are hopelessly deep, or stuck with an estimate far too high, to another walker's state."""
-        values = self.trainer.heights(self._walkers.x, self._walkers.log_density)
-        lost = values < np.median(values) - (self.setup.dim + _LOST) / self._betas
-        if self.setup.noisy:
-            lost |= self.trainer.stays(self._walkers.x, _LONG_STAY)
-        self._walkers.move(lost, self._rng)
-
-    def _freeze(self) -> None:
-        """Fix the mixture of moves, and start one walker per chain at states of the coldest ones."""
-        self._frozen, self._sweep = True, 0
-        self.warming_up = self._settle > 0
-        self._learner.finish()
-        chains = self.setup.chains
-        x, values = self.trainer.cold_visits(_RECENT)
-        if not len(x):
-            x, values = self._walkers.x, self._walkers.log_density
-        elif self.setup.noisy:  # do not start where an estimate far too high has held a walker for long
-            _, first = np.unique(x, axis=0, return_index=True)
-            x, values = x[first], values[first]
-        rows = self._rng.choice(len(x), chains, replace=len(x) < chains)
-        self._walkers = Walkers(self._rngs[:chains], x[rows], values[rows])
-        self._betas = np.ones(chains)
-        if self._modes is not None and len(self._modes.explorers) > 1:
-            self._joined, x, values = join(self._modes.explorers, chains, self._modes_rng)
-            self._walkers = Walkers(self._rngs[:chains], x, values)
 
     def state(self) -> tuple[np.ndarray, float]:
         """The state of a chain of the frozen sampler, and its value."""
