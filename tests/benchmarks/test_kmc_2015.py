@@ -20,6 +20,7 @@ def test_paths_along_the_true_gradient_are_accepted():
 
 def test_a_path_of_a_good_estimator_keeps_its_energy():
     assert kmc_2015.path_run("KMC finite", 1, 300, 0)["acceptance"] > 0.5
+    assert kmc_2015.path_run("KMC theirs", 2, 200, 0)["acceptance"] > 0.5
 
 
 def test_rows_are_kept_and_shown(tmp_path, monkeypatch):
@@ -32,7 +33,7 @@ def test_rows_are_kept_and_shown(tmp_path, monkeypatch):
             {**dict(zip(kmc_2015.KEY, (3, "RW", 8, 0, seed), strict=True)), **found, "seconds": 1.0},
         )
     assert "| RW |  | 2 | 0.21 / 0." in kmc_2015.table_3(kmc_2015.read_rows(kmc_2015.RESULTS))
-    assert "| 64 | 0.01 / – / – |" in kmc_2015.table_5(kmc_2015.read_rows(kmc_2015.RESULTS))
+    assert "| 64 | 0.01 / – / – / – |" in kmc_2015.table_5(kmc_2015.read_rows(kmc_2015.RESULTS))
 
 
 def test_spectral_ess():
