@@ -4,10 +4,10 @@ A map of the modules:
 
 - What a sampler is: base, parts (a sampler in another one), ask_tell (a loop of the user's own), metropolis (one
   decision), walkers, lanes (chains that nothing couples any more).
-- The default sampler: kernel_hmc (options), kernel_hmc_state (phases). Warm-up: schedule, small_budget, many_chains,
-  tempering, learner (what it learns), history, surrogate_trainer, mixture_tuner, probes, roughness. Proposals:
-  proposal_mixture, archive_moves, moves (a user's own), scale_moves, trust_region. Inner chains on the surrogate:
-  surrogate_transition, inner_chains, integrators, tuning, affine, generators.
+- The default sampler: kernel_hmc (options), kernel_hmc_state (phases). Warm-up: schedule, small_budget,
+  quadratic_search, many_chains, tempering, learner (what it learns), history, surrogate_trainer, mixture_tuner, probes,
+  roughness. Proposals: proposal_mixture, archive_moves, moves (a user's own), scale_moves, trust_region. Inner chains
+  on the surrogate: surrogate_transition, inner_chains, integrators, tuning, affine, generators.
 - Several modes: modes (the search), explorer (a mode's warm-up), mode_shapes, gaps, two_gaussians, local_searches,
   climb; the main phase, mode_mixture, joined_modes.
 - Adaptive samplers: adapting (their common state), adaptive_metropolis, kameleon, adaptive_langevin,

@@ -25,7 +25,7 @@ from kmc.mcmc.modes import ModeSearch
 from kmc.mcmc.moves import Move, propose_one_of
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.schedule import Schedule
-from kmc.mcmc.small_budget import burn_in, first_fit
+from kmc.mcmc.small_budget import burn_in, first_fit, long_warmup, start_search
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.tempering import COLD, Tempering, ladder
 from kmc.mcmc.trust_region import within_trust_region
@@ -78,14 +78,17 @@ class KernelHMCState:
         self.options, self.setup = options, setup._replace(history=None)  # the learner keeps the history
         self.warming_up = True
         budget = setup.max_evaluations if cloud is None else None
-        self._first_fit = first_fit(setup.dim, budget)
-        self._settle = burn_in(options.post_freeze_burn_in, budget, setup)
+        self._start_search = start_search(setup) if cloud is None and gradient is None else None
+        searched = self._start_search is not None
+        self._first_fit = first_fit(setup.dim, budget, searched=searched)
+        self._settle = burn_in(options.post_freeze_burn_in, budget, setup, searched=searched)
         self._schedule = Schedule.of(
             setup,
             first_fit=self._first_fit,
             refit_growth=options.refit_growth,
             earliest=options.min_warmup_evaluations,
             post_freeze_burn_in=self._settle,
+            long=None if budget is None or not searched else long_warmup(budget),
         )
         earliest = self._schedule.earliest if cloud is None else 0  # warm-ups of single modes are short
         walkers = walkers_of(setup, least=options.n_temperatures, earliest=earliest)
@@ -95,7 +98,15 @@ class KernelHMCState:
         self._modes_rng = np.random.default_rng(modes_seed)
         self._walkers = self._best_walkers(setup.initial, setup.initial_log_density)
         self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
-        self._learner = Learner(dim, learning, rng=self._rng, noisy=setup.noisy, given=setup.history, gradient=gradient)
+        self._learner = Learner(
+            dim,
+            learning,
+            rng=self._rng,
+            noisy=setup.noisy,
+            given=setup.history,
+            gradient=gradient,
+            few_values=searched,
+        )
         self._learner.record(setup.initial, setup.initial_log_density)
         if gradient is not None and cloud is None and setup.check_gradient:
             self._learner.check_gradient(setup.initial, setup.chains, setup.seed)
@@ -115,6 +126,8 @@ class KernelHMCState:
         """The proposals of this sweep that moved, and then the probes; in the first sweep, a cloud around the start."""
         if self._modes and not self._modes.done:
             return self._modes.propose()
+        if self._start_search is not None and not self._start_search.ended:
+            return self._start_search.points
         if not len(self._cloud):
             self._cloud = self._surroundings()
             return self._first_points
@@ -132,6 +145,10 @@ class KernelHMCState:
         """Decide, learn from the values, and adapt if it is due."""
         if self._modes and not self._modes.done:
             return self._search(self._modes, values)
+        if self._start_search is not None and not self._start_search.ended:
+            self._learner.record(self._start_search.points, values)
+            self._start_search.tell(values)
+            return None
         if not self._proposals:
             self._begin(*np.split(values, [len(self._cloud)]))
             return None
@@ -260,11 +277,13 @@ class KernelHMCState:
     # Start
 
     def _surroundings(self) -> np.ndarray:
-        """A cloud around the user's points that gives differential evolution its directions."""
+        """A cloud that gives differential evolution its directions: around the user's points, or the search's end."""
         if self._given_cloud is not None:
             return self._given_cloud
-        walkers = max(self.setup.chains, self.options.n_temperatures)
-        return cloud_around(self.setup.initial, cloud_size(walkers, self.setup.dim), self._rng)
+        size = cloud_size(max(self.setup.chains, self.options.n_temperatures), self.setup.dim)
+        if self._start_search is not None:
+            return self._start_search.cloud(size, self._rng)
+        return cloud_around(self.setup.initial, size, self._rng)
 
     @property
     def _first_points(self) -> np.ndarray:
@@ -275,10 +294,14 @@ class KernelHMCState:
         known = ~np.isnan(values)
         self._cloud, values = self._cloud[known], values[known]
         self._learner.record(self._cloud, values)
-        x = np.vstack([self.setup.initial, self._cloud])
+        x = states = np.vstack([self.setup.initial, self._cloud])
         values = np.concatenate([self.setup.initial_log_density, values])
+        if self._start_search is not None:  # the start points may be far below
+            end, value = self._start_search.end()
+            states = np.vstack([end, self._cloud])
+            x, values = np.vstack([x, end]), np.append(values, value)
         self._walkers = self._best_walkers(x, values)
-        self._learner.begin(x, check_values)
+        self._learner.begin(states, check_values)
         if self._schedule.exhausted(0, len(x)):
             self._freeze()
 

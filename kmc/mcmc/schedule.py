@@ -96,8 +96,8 @@ class Schedule:
 
     Warm-up ends after two good rounds in succession and ``earliest`` evaluations; or at a third of the budget if
     acceptance exceeds .4; in both cases not before it has lasted twice as long as the surrogate took to settle, because
-    the ends of a curved ridge are found after its middle. It ends at half of the budget in any case. A number of
-    warm-up sweeps given by the user overrides all this.
+    the ends of a curved ridge are found after its middle. It ends at half of the budget in any case. A small budget has
+    other fractions (:mod:`kmc.mcmc.small_budget`). A number of warm-up sweeps given by the user overrides all this.
     """
 
     next_fit: int
@@ -112,9 +112,16 @@ class Schedule:
 
     @classmethod
     def of(
-        cls, setup: SamplerSetup, *, first_fit: int, refit_growth: float, earliest: int, post_freeze_burn_in: int
+        cls,
+        setup: SamplerSetup,
+        *,
+        first_fit: int,
+        refit_growth: float,
+        earliest: int,
+        post_freeze_burn_in: int,
+        long: tuple[int, int] | None = None,
     ) -> Schedule:
-        """The schedule of a setup."""
+        """The schedule of a setup; ``long``: when acceptance suffices, and the end, in place of a third and a half."""
         default = default_budget(first_fit=first_fit, earliest=earliest, draws=setup.draws, chains=setup.chains)
         budget = setup.max_evaluations or default
         sweeps = None if setup.warmup is None else max(setup.warmup - post_freeze_burn_in, 0)
@@ -128,8 +135,8 @@ class Schedule:
             next_fit=first_fit,
             refit_growth=refit_growth,
             earliest=earliest,
-            third=budget // 3,
-            half=budget // 2,
+            third=budget // 3 if long is None else long[0],
+            half=budget // 2 if long is None else long[1],
             sweeps=sweeps,
             least_round=least_round,
             budget=budget,

@@ -1,14 +1,16 @@
-"""Budgets of a few hundred evaluations: an earlier first fit, and a shorter burn-in, as with many chains.
+"""Budgets of a few hundred evaluations: a local search first, an earlier first fit, and a shorter burn-in.
 
 By default a first fit waits for so many values that the warm-up of a small budget would end without a surrogate. A
-quadratic is determined by fewer.
+quadratic is determined by fewer, if they are where the density is high: a search leads there from the best start point.
 """
 
 from __future__ import annotations
 
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.many_chains import FEW_CHAINS
+from kmc.mcmc.quadratic_search import StartSearch
 from kmc.surrogates import values_needed
+from kmc.surrogates.wide_trend import terms_of
 
 # Tried: docs/what-was-tried.md, small budgets.
 _SMALL = 2.5  # times the values of a first fit
@@ -17,9 +19,29 @@ _VALUES_PER_TERM = 2  # ... but not before there are so many values for each ter
 _LATEST = 1 / 3  # ... and if that is before this fraction of the budget, as warm-up ends at half of it
 _BURN_IN = 16  # fraction of the budget that burn-in may then take
 _LEAST_SWEEPS = 5  # of burn-in with many chains, which make as many evaluations there as few do
+_SEARCHED = 4.0  # times the values of a first fit: budgets with a search ...
+_MOST_SEARCHED = 1000  # ... are smaller than that, and than this
+_OF_SEARCH = 4  # fraction of the budget at which the search ends
+_VALUES_PER_TERM_AFTER = 1.5  # for each term of a quadratic, if there was a search
+_LONG = 1 / 2, 2 / 3  # of the budget: when acceptance suffices, and the end of warm-up, if there was a search ...
+_LEFT = 60  # ... and it leaves so many evaluations
 
 
-def first_fit(dim: int, budget: int | None) -> int:
+def start_search(setup: SamplerSetup) -> StartSearch | None:
+    """A local search before warm-up; None if the budget is not small, or if something else is given to learn from.
+
+    With many chains there is none: its evaluations come one after the other.
+    """
+    plain = setup.warmup is None and setup.history is None and not setup.noisy and setup.chains <= FEW_CHAINS
+    budget = setup.max_evaluations
+    if not plain or budget is None or budget >= min(_SEARCHED * values_needed(setup.dim), _MOST_SEARCHED):
+        return None
+    if budget // _OF_SEARCH < 3 * setup.dim:  # the first 2 d of them are a cross
+        return None
+    return StartSearch(setup.initial, setup.initial_log_density, budget // _OF_SEARCH)
+
+
+def first_fit(dim: int, budget: int | None, *, searched: bool = False) -> int:
     """Evaluations before the first fit.
 
     Examples
@@ -27,7 +49,11 @@ def first_fit(dim: int, budget: int | None) -> int:
     >>> from kmc.mcmc.small_budget import first_fit
     >>> first_fit(2, None), first_fit(2, 300), first_fit(2, 200), first_fit(5, 200), first_fit(8, 200)
     (120, 120, 33, 42, 180)
+    >>> first_fit(8, 200, searched=True)
+    67
     """
+    if searched:
+        return int(_VALUES_PER_TERM_AFTER * terms_of(dim))
     if budget is not None and budget < _SMALL * values_needed(dim):
         terms = (dim + 1) * (dim + 2) // 2
         early = max(budget // _FIRST_FIT, _VALUES_PER_TERM * terms)
@@ -36,7 +62,20 @@ def first_fit(dim: int, budget: int | None) -> int:
     return values_needed(dim)
 
 
-def burn_in(sweeps: int, budget: int | None, setup: SamplerSetup) -> int:
+def long_warmup(budget: int) -> tuple[int, int]:
+    """After a search: the evaluations from which acceptance may end warm-up, and those that end it in any case.
+
+    Examples
+    --------
+    >>> from kmc.mcmc.small_budget import long_warmup
+    >>> long_warmup(300), long_warmup(150), long_warmup(100)
+    ((150, 200), (75, 90), (50, 50))
+    """
+    passable, latest = (int(share * budget) for share in _LONG)
+    return passable, max(min(latest, budget - _LEFT), budget // 2)
+
+
+def burn_in(sweeps: int, budget: int | None, setup: SamplerSetup, *, searched: bool = False) -> int:
     """Sweeps between warm-up and the first draw: at most those of a given warm-up, and few after an early first fit.
 
     ``sweeps`` is that of few chains; many chains make fewer sweeps and as many evaluations.
@@ -44,6 +83,7 @@ def burn_in(sweeps: int, budget: int | None, setup: SamplerSetup) -> int:
     sweeps = min(sweeps, max(_LEAST_SWEEPS, -(-sweeps * FEW_CHAINS // setup.chains)))
     if setup.warmup is not None:
         return min(sweeps, setup.warmup)
-    if budget is None or first_fit(setup.dim, budget) == values_needed(setup.dim):
+    early = searched or first_fit(setup.dim, budget) < values_needed(setup.dim)
+    if budget is None or not early:
         return sweeps
     return min(sweeps, budget // (_BURN_IN * setup.chains))

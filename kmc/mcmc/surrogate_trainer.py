@@ -71,6 +71,8 @@ class SurrogateTrainer:
         Points (n, d) and values (n,) evaluated elsewhere.
     with_gradients : bool
         Whether gradients are known at some of the points.
+    few_values : bool
+        Whether fits have to do with hardly more values than a quadratic has terms.
 
     Attributes
     ----------
@@ -102,6 +104,7 @@ class SurrogateTrainer:
         noisy: bool = False,
         given: tuple[np.ndarray, np.ndarray] | None = None,
         with_gradients: bool = False,
+        few_values: bool = False,
     ):
         self.history, self.n_given = History(dim, with_gradients=with_gradients), 0
         if given is not None:
@@ -111,7 +114,7 @@ class SurrogateTrainer:
         self.noise_sd = 0.0
         self.transport: Transport = IDENTITY
         self.necks = NO_NECKS
-        self._noisy, self._top = noisy, -np.inf
+        self._noisy, self._top, self._few_values = noisy, -np.inf, few_values
         self._known_levels: tuple[Transport, Necks, np.ndarray] = (IDENTITY, NO_NECKS, np.empty(0))
         self.dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
         self._failed_at = 0  # evaluations at the last fit that failed,
@@ -368,6 +371,7 @@ class SurrogateTrainer:
                 only_terms=only_terms,
                 roughness_sd=0.0 if self._noisy else self.noise_sd,
                 necks=necks,
+                few_values=self._few_values,
             )
 
     def _changed(self, surrogate: Surrogate, states: np.ndarray, mixture: ProposalMixture) -> float:

@@ -58,6 +58,7 @@ def fit_surrogate(
     only_terms: bool = False,
     roughness_sd: float = 0.0,
     necks: Necks = NO_NECKS,
+    few_values: bool = False,
 ) -> Surrogate:
     """Fit a surrogate to evaluated points.
 
@@ -92,6 +93,8 @@ def fit_surrogate(
         fit is then not improved beyond it.
     necks : Necks
         Known ones: what turns values of the density of u into heights. ``levels`` are heights.
+    few_values : bool
+        Whether there are hardly more values than a quadratic has terms: then no more count than these.
 
     Raises
     ------
@@ -111,7 +114,9 @@ def fit_surrogate(
         positive = np.isfinite(log_density)
         x, log_density = x[positive], log_density[positive]
         gradients = None if gradients is None else gradients[positive]
-    task = FitTask(x, log_density, states, options, rng, previous, levels, gradients, only_terms, roughness_sd, necks)
+    task = FitTask(
+        x, log_density, states, options, rng, previous, levels, gradients, only_terms, roughness_sd, necks, few_values
+    )
     surrogate = _fit_noisy(task) if noisy else _fit(task.with_depths(log_density + necks.correction(x), None))
     return replace(surrogate, transport=transport).with_wall(wall)
 

@@ -19,6 +19,7 @@ from kmc.surrogates.wide_trend import is_wide, terms_of, values_for_any, values_
 
 _LEAST_VALUES = 100, 10  # for a first fit: constant, per dimension
 _VALUES_PER_TERM = 1.15  # values per term of a quadratic, in a first fit
+_FEW_PER_TERM, _FEW_SHARE = 1.5, 0.6  # the same, and fraction of the values, if these are few (tried: small budgets)
 _HEAVY_PER_TERM = 1.1  # fewest values of full weight per term of a quadratic (tried: Gaussian 50-d)
 
 
@@ -36,6 +37,7 @@ class FitTask(NamedTuple):
     only_terms: bool = False
     roughness_sd: float = 0.0  # of exact values
     necks: Necks = NO_NECKS  # known ones: depths are those of heights
+    few_values: bool = False  # there are hardly more than terms of a quadratic
     # Set together with the depths:
     depth: np.ndarray = np.empty(0)  # (n,) below the top
     edge: float = 0.0
@@ -64,7 +66,7 @@ class FitTask(NamedTuple):
         top = float(smooth.max()) if noise_sd is None else highest(smooth)
         depth = top - smooth
         edge = edge_of(top - self.levels if self.levels is not None else np.empty(0), self.x.shape[1])
-        edge = max(edge, _depth_of_enough(self.x, depth, self.gradients))
+        edge = max(edge, _depth_of_enough(self.x, depth, self.gradients, few=self.few_values))
         return self._replace(depth=depth, edge=edge, top=top, noise_sd=noise_sd)
 
 
@@ -85,10 +87,10 @@ def values_needed(dim: int) -> int:
     return int(max(each * dim + least, _VALUES_PER_TERM * terms_of(dim)))
 
 
-def _depth_of_enough(x: np.ndarray, depth: np.ndarray, gradients: np.ndarray | None) -> float:
+def _depth_of_enough(x: np.ndarray, depth: np.ndarray, gradients: np.ndarray | None, *, few: bool = False) -> float:
     """The depth above which there are enough distinct points for a quadratic; LinAlgError if there are hardly any.
 
-    A gradient counts as so many values as it has components.
+    A gradient counts as so many values as it has components. ``few``: as many as are hardly enough.
     """
     dim = x.shape[1]
     _, unique = np.unique(x, axis=0, return_index=True)
@@ -96,6 +98,8 @@ def _depth_of_enough(x: np.ndarray, depth: np.ndarray, gradients: np.ndarray | N
     if len(finite) < 2:
         raise np.linalg.LinAlgError("a fit needs two distinct points of positive density")
     enough = max(values_needed(dim) // 2, int(_HEAVY_PER_TERM * terms_of(dim)))
+    if few:
+        enough = min(enough, int(max(_FEW_PER_TERM * terms_of(dim), _FEW_SHARE * len(finite))))
     if is_wide(dim) and len(finite) < values_for_any(dim):  # too few for any quadratic: those near the bulk count
         enough = values_for_structure(dim)
     if gradients is None:

@@ -5,13 +5,13 @@ import pytest
 
 import kmc
 from kmc.mcmc import SamplerSetup
-from kmc.mcmc.small_budget import burn_in, first_fit
+from kmc.mcmc.small_budget import burn_in, first_fit, long_warmup, start_search
+from kmc.targets.toys import Banana
 
 
-def setup(warmup=None, chains=4):
-    return SamplerSetup(
-        2, chains, np.zeros((chains, 2)), np.zeros(chains), None, warmup, 200, np.random.SeedSequence(0)
-    )
+def setup(warmup=None, chains=4, dim=2, budget=200):
+    initial = np.arange(chains * dim, dtype=float).reshape(chains, dim)
+    return SamplerSetup(dim, chains, initial, np.zeros(chains), None, warmup, budget, np.random.SeedSequence(0))
 
 
 def normal(x):
@@ -24,6 +24,24 @@ def test_the_first_fit_is_earlier():
     assert first_fit(5, 200) == 42 and first_fit(6, 200) == 56  # two values for each term of a quadratic
     assert first_fit(8, 200) == 180 and first_fit(8, 270) == 90  # as hardly any would be left for learning
     assert first_fit(50, 3000) == kmc.surrogates.values_needed(50)
+
+
+def test_there_is_a_search_if_the_budget_is_small():
+    assert [start_search(setup(budget=budget)) is None for budget in (200, 479, 480, 2000, None)] == [
+        False, False, True, True, True
+    ]  # fmt: skip
+    assert start_search(setup(dim=8, budget=700)) and start_search(setup(dim=30, budget=999))
+    assert start_search(setup(dim=30, budget=1000)) is None
+    assert start_search(setup(dim=20, budget=200)) is None  # hardly more than a cross of points
+    assert start_search(setup(chains=17)) is None and start_search(setup(warmup=20)) is None
+    assert start_search(setup()._replace(noisy=True)) is None
+    assert start_search(setup()._replace(history=(np.zeros((3, 2)), np.zeros(3)))) is None
+
+
+def test_after_a_search_fits_come_early_and_warm_up_is_long():
+    assert first_fit(5, 200, searched=True) == 31 and first_fit(8, 500, searched=True) == 67
+    assert burn_in(15, 400, setup()._replace(dim=8), searched=True) == 6
+    assert long_warmup(200) == (100, 133) and long_warmup(100) == (50, 50)
 
 
 def test_burn_in_is_a_sixteenth_of_the_budget_at_most():
@@ -51,3 +69,11 @@ def test_two_hundred_evaluations_in_five_dimensions():
         found = kmc.expectations(idata, quantiles=(), max_surrogate_draws=8000)
     assert found.attrs["corrected"] == 1
     assert np.all(np.abs(found["mean"]) < 0.1) and np.all(np.abs(found["sd"] - 1) < 0.1)
+
+
+def test_a_bent_ridge_in_eight_dimensions_is_learned_from_two_hundred_evaluations():
+    target = Banana(8, b=0.03)
+    initial = 2 * target.sample(np.random.default_rng(4), 4)
+    idata = kmc.sample(target, dim=8, initial=initial, draws=None, max_evaluations=200, seed=4, progress=False)
+    assert idata.attrs["n_evaluations"] <= 200 and idata["posterior"].sizes["draw"] >= 10
+    assert idata.attrs["surrogate_loo_sd"] < 1.0  # without a search there was no surrogate
