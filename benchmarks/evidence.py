@@ -249,6 +249,24 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def coverage(rows: list[dict]) -> str:
+    """The runs of kmc whose error is within the bar, and within 1.96 stated errors, with binomial standard errors."""
+    lines = [
+        "| kmc's runs | number | within .05 | in 1.96 stated errors | binomial standard error |",
+        "| --- " * 5 + "|",
+    ]
+    runs = [row for row in rows if row["method"] == "kmc" and int(row["budget"]) == OF_KMC]
+    for name, group in (("all", runs), ("without a warning", [row for row in runs if int(row["said"]) == 0])):
+        if not group:
+            continue
+        off = np.abs([float(row["error"]) for row in group])
+        stated = np.hypot([float(row["se"]) for row in group], [error_of_truth(row["target"]) for row in group])
+        share = float(np.mean(off < 1.96 * stated))
+        se = np.sqrt(share * (1 - share) / len(group))
+        lines.append(f"| {name} | {len(group)} | {int(np.sum(off < 0.05))} | {share:.3f} | {se:.3f} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Run missing cells, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -272,8 +290,9 @@ def main() -> None:
     missing = [one for one in dict.fromkeys(cells) if tuple(map(str, one)) not in done]
     failures = run_cells(cell, missing, options.jobs, partial(finish, options.results), max_time=options.max_time)
     rows = sorted(read_rows(options.results), key=lambda row: (row["target"], int(row["budget"]), row["method"]))
-    options.results.with_suffix(".md").write_text(table(rows))
-    print("", table(rows), *failures, sep="\n")
+    report = f"{coverage(rows)}\n{table(rows)}"
+    options.results.with_suffix(".md").write_text(report)
+    print("", report, *failures, sep="\n")
     sys.exit(bool(failures))
 
 

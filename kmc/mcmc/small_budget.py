@@ -21,6 +21,7 @@ _BURN_IN = 16  # fraction of the budget that burn-in may then take
 _LEAST_SWEEPS = 5  # of burn-in with many chains, which make as many evaluations there as few do
 _SEARCHED = 4.0  # times the values of a first fit: budgets with a search ...
 _MOST_SEARCHED = 1000  # ... are smaller than that, and than this
+_SEARCHED_FROM = 4  # dimensions: in fewer the early fit is as good, and a search would see one mode alone
 _OF_SEARCH = 4  # fraction of the budget at which the search ends
 _VALUES_PER_TERM_AFTER = 1.5  # for each term of a quadratic, if there was a search
 _LONG = 1 / 2, 2 / 3  # of the budget: when acceptance suffices, and the end of warm-up, if there was a search ...
@@ -30,13 +31,13 @@ _LEFT = 60  # ... and it leaves so many evaluations
 def start_search(setup: SamplerSetup) -> StartSearch | None:
     """A local search before warm-up; None if the budget is not small, or if something else is given to learn from.
 
-    With many chains there is none: its evaluations come one after the other.
+    With many chains there is none, as its evaluations come one after the other, nor in few dimensions.
     """
     plain = setup.warmup is None and setup.history is None and not setup.noisy and setup.chains <= FEW_CHAINS
     budget = setup.max_evaluations
     if not plain or budget is None or budget >= min(_SEARCHED * values_needed(setup.dim), _MOST_SEARCHED):
         return None
-    if budget // _OF_SEARCH < 3 * setup.dim:  # the first 2 d of them are a cross
+    if setup.dim < _SEARCHED_FROM or budget // _OF_SEARCH < 3 * setup.dim:  # the first 2 d of them are a cross
         return None
     return StartSearch(setup.initial, setup.initial_log_density, budget // _OF_SEARCH)
 

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from evidence import LOG_EVIDENCE, METHODS, Likelihood, error_of_truth, exact
+from evidence import LOG_EVIDENCE, METHODS, Likelihood, coverage, error_of_truth, exact
 from evidence import table as evidence_table
 from expectations import COLUMNS
 from expectations import table as expectations_table
@@ -28,6 +28,16 @@ def test_expectations():
     assert found["runs"] == "2" and found["gain"] == "50" and found["ESS per 1,000: means"] == "2,500"
     assert found["in 1.96 errors: means"] == "0.50" and found["in 1.96 errors: all"] == "0.83"
     assert found["all in 1 error"] == "0.67"
+
+
+def test_coverage_of_the_evidence():
+    rows = [
+        {"target": "ring", "method": "kmc", "budget": "5000", "error": error, "se": ".01", "said": said}
+        for error, said in ((".01", "0"), ("-.015", "0"), (".03", "0"), ("3.7", "1"))
+    ]
+    found = coverage([*rows, {"target": "ring", "method": "bridge", "budget": "5000"}]).splitlines()
+    assert found[2] == "| all | 4 | 3 | 0.500 | 0.250 |"
+    assert found[3] == f"| without a warning | 3 | 3 | 0.667 | {np.sqrt(2 / 27):.3f} |"
 
 
 def test_evidence():

@@ -27,15 +27,15 @@ def test_the_first_fit_is_earlier():
 
 
 def test_there_is_a_search_if_the_budget_is_small():
-    assert [start_search(setup(budget=budget)) is None for budget in (200, 479, 480, 2000, None)] == [
-        False, False, True, True, True
-    ]  # fmt: skip
+    none = [start_search(setup(dim=5, budget=budget)) is None for budget in (200, 599, 600, 2000, None)]
+    assert none == [False, False, True, True, True]
+    assert start_search(setup(dim=3)) is None
     assert start_search(setup(dim=8, budget=700)) and start_search(setup(dim=30, budget=999))
     assert start_search(setup(dim=30, budget=1000)) is None
     assert start_search(setup(dim=20, budget=200)) is None  # hardly more than a cross of points
-    assert start_search(setup(chains=17)) is None and start_search(setup(warmup=20)) is None
-    assert start_search(setup()._replace(noisy=True)) is None
-    assert start_search(setup()._replace(history=(np.zeros((3, 2)), np.zeros(3)))) is None
+    assert start_search(setup(dim=5, chains=17)) is None and start_search(setup(dim=5, warmup=20)) is None
+    assert start_search(setup(dim=5)._replace(noisy=True)) is None
+    assert start_search(setup(dim=5)._replace(history=(np.zeros((3, 5)), np.zeros(3)))) is None
 
 
 def test_after_a_search_fits_come_early_and_warm_up_is_long():
