@@ -36,6 +36,10 @@ from kmc.surrogates import FitOptions, values_needed
 class KernelHMC(Composable, metaclass=SplitClass):
     """Hamiltonian dynamics on a kernel surrogate of the log-density, corrected by one true evaluation per draw.
 
+    A proposal is the end of an inner chain: many Hamiltonian trajectories on the surrogate, which cost no evaluation.
+    Warm-up learns the surrogate from the evaluations of walkers at several temperatures. Then it is frozen, and one
+    walker per chain makes the draws. The defaults suit most posteriors.
+
     Parameters
     ----------
     adaptation : {"freeze", "vanishing"}
