@@ -83,7 +83,7 @@ def separate_shapes(
 ) -> list[Shape]:
     """Modes with gaps between them, among the draws of a surrogate, or among the evaluations if it is poor."""
     if surrogate.error_sd < _POOR:
-        x = _wandered(surrogate, mixture, history, rng)
+        x = _wandered(surrogate, mixture, history, rng=rng)
         values = surrogate.log_density(x)
     else:
         shallow = history.log_density > history.log_density.max() - bulk_below_top(history.x.shape[1])
@@ -115,7 +115,9 @@ def _of_some_mass(shapes: Sequence[Shape]) -> list[Shape]:
     return [shape for shape in shapes if shape.log_mass > heaviest + NEGLIGIBLE]
 
 
-def _wandered(surrogate: Surrogate, mixture: ProposalMixture, history: History, rng: np.random.Generator) -> np.ndarray:
+def _wandered(
+    surrogate: Surrogate, mixture: ProposalMixture, history: History, *, rng: np.random.Generator
+) -> np.ndarray:
     """Draws (n, d) from the surrogate by chains that start all over the evaluations.
 
     They move by trajectories alone, so that they stay in the mode that they reach, also where no walker has stayed
