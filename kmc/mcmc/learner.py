@@ -46,8 +46,6 @@ class Learner:
         Points (n, d) and values (n,) evaluated elsewhere.
     gradient : OccasionalGradient, optional
         The user's; the warm-ups of all modes share it.
-    few_values : bool
-        Whether fits have to do with hardly more values than a quadratic has terms.
 
     Attributes
     ----------
@@ -70,7 +68,6 @@ class Learner:
         noisy: bool = False,
         given: tuple[np.ndarray, np.ndarray] | None = None,
         gradient: OccasionalGradient | None = None,
-        few_values: bool = False,
     ):
         self.options, self.gradient, self._rng = options, gradient, rng
         self.trainer = SurrogateTrainer(
@@ -81,7 +78,6 @@ class Learner:
             noisy=noisy,
             given=given,
             with_gradients=gradient is not None,
-            few_values=few_values,
         )
         self.tuner = MixtureTuner(self.trainer, options.inner, options.main_phase)
         self.edge = self.trainer.tempering_edge()

@@ -6,10 +6,13 @@ quadratic is determined by fewer, if they are where the density is high: a searc
 
 from __future__ import annotations
 
+import numpy as np
+
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.many_chains import FEW_CHAINS
 from kmc.mcmc.quadratic_search import StartSearch
 from kmc.surrogates import values_needed
+from kmc.surrogates.depth import bulk_depth
 from kmc.surrogates.wide_trend import terms_of
 
 # Tried: docs/what-was-tried.md, small budgets.
@@ -23,6 +26,7 @@ _SEARCHED = 4.0  # times the values of a first fit: budgets with a search ...
 _MOST_SEARCHED = 1000  # ... are smaller than that, and than this
 _SEARCHED_FROM = 4  # dimensions: in fewer the early fit is as good, and a search would see one mode alone
 _OF_SEARCH = 4  # fraction of the budget at which the search ends
+_FAR_BELOW = 2.0  # times the bulk's depth: start points that are deeper below the search's end are of little use
 _VALUES_PER_TERM_AFTER = 1.5  # for each term of a quadratic, if there was a search
 _LONG = 1 / 2, 2 / 3  # of the budget: when acceptance suffices, and the end of warm-up, if there was a search ...
 _LEFT = 60  # ... and it leaves so many evaluations
@@ -40,6 +44,20 @@ def start_search(setup: SamplerSetup) -> StartSearch | None:
     if setup.dim < _SEARCHED_FROM or budget // _OF_SEARCH < 3 * setup.dim:  # the first 2 d of them are a cross
         return None
     return StartSearch(setup.initial, setup.initial_log_density, budget // _OF_SEARCH)
+
+
+def search_pays(search: StartSearch, setup: SamplerSetup) -> bool:
+    """Whether warm-up is to begin where a search has ended.
+
+    It is if the start points are far below, or if there is no early first fit. If not, points around the start points
+    show more of the density: a funnel, and what is deeper than the bulk.
+    """
+    assert setup.max_evaluations is not None
+    depth = float(np.median(search.end()[1] - setup.initial_log_density))
+    return (
+        depth > _FAR_BELOW * bulk_depth(setup.dim)
+        or first_fit(setup.dim, setup.max_evaluations) > setup.max_evaluations // 2
+    )
 
 
 def first_fit(dim: int, budget: int | None, *, searched: bool = False) -> int:

@@ -5,7 +5,7 @@ import pytest
 
 import kmc
 from kmc.mcmc import SamplerSetup
-from kmc.mcmc.small_budget import burn_in, first_fit, long_warmup, start_search
+from kmc.mcmc.small_budget import burn_in, first_fit, long_warmup, search_pays, start_search
 from kmc.targets.toys import Banana
 
 
@@ -36,6 +36,22 @@ def test_there_is_a_search_if_the_budget_is_small():
     assert start_search(setup(dim=5, chains=17)) is None and start_search(setup(dim=5, warmup=20)) is None
     assert start_search(setup(dim=5)._replace(noisy=True)) is None
     assert start_search(setup(dim=5)._replace(history=(np.zeros((3, 5)), np.zeros(3)))) is None
+
+
+@pytest.mark.parametrize(
+    ("distance", "dim", "budget", "pays"),
+    [(3.0, 5, 200, False), (40.0, 5, 200, True), (3.0, 8, 200, True), (3.0, 8, 500, False), (40.0, 8, 500, True)],
+)
+def test_warm_up_begins_at_the_end_of_a_search_if_starts_are_far_below(distance, dim, budget, pays):
+    initial = np.random.default_rng(dim).standard_normal((4, dim))
+    initial *= distance / np.linalg.norm(initial, axis=1, keepdims=True)
+    asked = setup(dim=dim, budget=budget)._replace(
+        initial=initial, initial_log_density=np.array(list(map(normal, initial)))
+    )
+    search = start_search(asked)
+    while not search.ended:
+        search.tell(np.array([normal(x) for x in search.points]))
+    assert search_pays(search, asked) == pays
 
 
 def test_after_a_search_fits_come_early_and_warm_up_is_long():
