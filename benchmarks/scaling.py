@@ -356,7 +356,7 @@ budget. emcee's chains are its walkers, of which half are evaluated at once; it 
 burn-in is chosen in hindsight. pocoMC's chains are its
 particles; it ends when it has 1,000 effective samples by their weights, and has a normal prior around the true mean,
 three times as wide as the density. "kmc, asleep" is in real time: 64 threads or processes sleep as long as evaluations
-cost.
+cost. Rows without own seconds are of an earlier version.
 
 {table(rows)}
 
