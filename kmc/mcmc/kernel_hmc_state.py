@@ -24,9 +24,8 @@ from kmc.mcmc.mode_mixture import ModeMixture
 from kmc.mcmc.modes import ModeSearch
 from kmc.mcmc.moves import Move, propose_one_of
 from kmc.mcmc.proposal_mixture import ProposalMixture
-from kmc.mcmc.quadratic_search import StartSearch
 from kmc.mcmc.schedule import Schedule
-from kmc.mcmc.small_budget import burn_in, first_fit, long_warmup, search_pays, start_search
+from kmc.mcmc.small_budget import burn_in, first_fit, long_warmup, start_search
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.tempering import COLD, Tempering, ladder
 from kmc.mcmc.trust_region import within_trust_region
@@ -80,8 +79,17 @@ class KernelHMCState:
         self.warming_up = True
         budget = setup.max_evaluations if cloud is None else None
         self._start_search = start_search(setup) if cloud is None and gradient is None else None
-        self._from_search = False  # whether warm-up begins where a search has ended
-        self._plan(setup, budget)
+        searched = self._start_search is not None
+        self._first_fit = first_fit(setup.dim, budget, searched=searched)
+        self._settle = burn_in(options.post_freeze_burn_in, budget, setup, searched=searched)
+        self._schedule = Schedule.of(
+            setup,
+            first_fit=self._first_fit,
+            refit_growth=options.refit_growth,
+            earliest=options.min_warmup_evaluations,
+            post_freeze_burn_in=self._settle,
+            long=None if budget is None or not searched else long_warmup(budget),
+        )
         earliest = self._schedule.earliest if cloud is None else 0  # warm-ups of single modes are short
         walkers = walkers_of(setup, least=options.n_temperatures, earliest=earliest)
         dim = setup.dim
@@ -90,7 +98,15 @@ class KernelHMCState:
         self._modes_rng = np.random.default_rng(modes_seed)
         self._walkers = self._best_walkers(setup.initial, setup.initial_log_density)
         self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
-        self._learner = Learner(dim, learning, rng=self._rng, noisy=setup.noisy, given=setup.history, gradient=gradient)
+        self._learner = Learner(
+            dim,
+            learning,
+            rng=self._rng,
+            noisy=setup.noisy,
+            given=setup.history,
+            gradient=gradient,
+            few_values=searched,
+        )
         self._learner.record(setup.initial, setup.initial_log_density)
         if gradient is not None and cloud is None and setup.check_gradient:
             self._learner.check_gradient(setup.initial, setup.chains, setup.seed)
@@ -130,7 +146,8 @@ class KernelHMCState:
         if self._modes and not self._modes.done:
             return self._search(self._modes, values)
         if self._start_search is not None and not self._start_search.ended:
-            self._search_on(self._start_search, values)
+            self._learner.record(self._start_search.points, values)
+            self._start_search.tell(values)
             return None
         if not self._proposals:
             self._begin(*np.split(values, [len(self._cloud)]))
@@ -259,34 +276,12 @@ class KernelHMCState:
 
     # Start
 
-    def _plan(self, setup: SamplerSetup, budget: int | None) -> None:
-        """When to fit, and how long warm-up and burn-in are."""
-        options, searched = self.options, self._from_search
-        self._first_fit = first_fit(setup.dim, budget, searched=searched)
-        self._settle = burn_in(options.post_freeze_burn_in, budget, setup, searched=searched)
-        self._schedule = Schedule.of(
-            setup,
-            first_fit=self._first_fit,
-            refit_growth=options.refit_growth,
-            earliest=options.min_warmup_evaluations,
-            post_freeze_burn_in=self._settle,
-            long=None if budget is None or not searched else long_warmup(budget),
-        )
-
-    def _search_on(self, search: StartSearch, values: np.ndarray) -> None:
-        """Continue the search of a small budget; at its end, begin there if that pays."""
-        self._learner.record(search.points, values)
-        search.tell(values)
-        if search.ended and search_pays(search, self.setup):
-            self._from_search = self.trainer.few_values = True
-            self._plan(self.setup, self.setup.max_evaluations)
-
     def _surroundings(self) -> np.ndarray:
         """A cloud that gives differential evolution its directions: around the user's points, or the search's end."""
         if self._given_cloud is not None:
             return self._given_cloud
         size = cloud_size(max(self.setup.chains, self.options.n_temperatures), self.setup.dim)
-        if self._start_search is not None and self._from_search:
+        if self._start_search is not None:
             return self._start_search.cloud(size, self._rng)
         return cloud_around(self.setup.initial, size, self._rng)
 
@@ -301,10 +296,10 @@ class KernelHMCState:
         self._learner.record(self._cloud, values)
         x = states = np.vstack([self.setup.initial, self._cloud])
         values = np.concatenate([self.setup.initial_log_density, values])
-        if self._start_search is not None:
+        if self._start_search is not None:  # the start points may be far below
             end, value = self._start_search.end()
+            states = np.vstack([end, self._cloud])
             x, values = np.vstack([x, end]), np.append(values, value)
-            states = np.vstack([end, self._cloud]) if self._from_search else x
         self._walkers = self._best_walkers(x, values)
         self._learner.begin(states, check_values)
         if self._schedule.exhausted(0, len(x)):

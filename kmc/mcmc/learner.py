@@ -46,6 +46,8 @@ class Learner:
         Points (n, d) and values (n,) evaluated elsewhere.
     gradient : OccasionalGradient, optional
         The user's; the warm-ups of all modes share it.
+    few_values : bool
+        Whether fits have to do with hardly more values than a quadratic has terms.
 
     Attributes
     ----------
@@ -68,6 +70,7 @@ class Learner:
         noisy: bool = False,
         given: tuple[np.ndarray, np.ndarray] | None = None,
         gradient: OccasionalGradient | None = None,
+        few_values: bool = False,
     ):
         self.options, self.gradient, self._rng = options, gradient, rng
         self.trainer = SurrogateTrainer(
@@ -78,6 +81,7 @@ class Learner:
             noisy=noisy,
             given=given,
             with_gradients=gradient is not None,
+            few_values=few_values,
         )
         self.tuner = MixtureTuner(self.trainer, options.inner, options.main_phase)
         self.edge = self.trainer.tempering_edge()

@@ -25,8 +25,8 @@ _LEAST_SWEEPS = 5  # of burn-in with many chains, which make as many evaluations
 _SEARCHED = 4.0  # times the values of a first fit: budgets with a search ...
 _MOST_SEARCHED = 1000  # ... are smaller than that, and than this
 _SEARCHED_FROM = 4  # dimensions: in fewer the early fit is as good, and a search would see one mode alone
+_FAR_BELOW = 2.0  # times the bulk's depth: with a median of start points so far below the best one, a search pays
 _OF_SEARCH = 4  # fraction of the budget at which the search ends
-_FAR_BELOW = 2.0  # times the bulk's depth: start points that are deeper below the search's end are of little use
 _VALUES_PER_TERM_AFTER = 1.5  # for each term of a quadratic, if there was a search
 _LONG = 1 / 2, 2 / 3  # of the budget: when acceptance suffices, and the end of warm-up, if there was a search ...
 _LEFT = 60  # ... and it leaves so many evaluations
@@ -35,7 +35,9 @@ _LEFT = 60  # ... and it leaves so many evaluations
 def start_search(setup: SamplerSetup) -> StartSearch | None:
     """A local search before warm-up; None if the budget is not small, or if something else is given to learn from.
 
-    With many chains there is none, as its evaluations come one after the other, nor in few dimensions.
+    With many chains there is none, as its evaluations come one after the other, nor in few dimensions. It pays if the
+    start points are of very different height, or if there would be no fit in the first half of the budget. Otherwise
+    points around all of the start points show more of the density, such as a funnel.
     """
     plain = setup.warmup is None and setup.history is None and not setup.noisy and setup.chains <= FEW_CHAINS
     budget = setup.max_evaluations
@@ -43,21 +45,10 @@ def start_search(setup: SamplerSetup) -> StartSearch | None:
         return None
     if setup.dim < _SEARCHED_FROM or budget // _OF_SEARCH < 3 * setup.dim:  # the first 2 d of them are a cross
         return None
+    depth = setup.initial_log_density.max() - float(np.median(setup.initial_log_density))
+    if depth <= _FAR_BELOW * bulk_depth(setup.dim) and first_fit(setup.dim, budget) <= budget // 2:
+        return None
     return StartSearch(setup.initial, setup.initial_log_density, budget // _OF_SEARCH)
-
-
-def search_pays(search: StartSearch, setup: SamplerSetup) -> bool:
-    """Whether warm-up is to begin where a search has ended.
-
-    It is if the start points are far below, or if there is no early first fit. If not, points around the start points
-    show more of the density: a funnel, and what is deeper than the bulk.
-    """
-    assert setup.max_evaluations is not None
-    depth = float(np.median(search.end()[1] - setup.initial_log_density))
-    return (
-        depth > _FAR_BELOW * bulk_depth(setup.dim)
-        or first_fit(setup.dim, setup.max_evaluations) > setup.max_evaluations // 2
-    )
 
 
 def first_fit(dim: int, budget: int | None, *, searched: bool = False) -> int:

@@ -71,6 +71,8 @@ class SurrogateTrainer:
         Points (n, d) and values (n,) evaluated elsewhere.
     with_gradients : bool
         Whether gradients are known at some of the points.
+    few_values : bool
+        Whether fits have to do with hardly more values than a quadratic has terms.
 
     Attributes
     ----------
@@ -88,8 +90,6 @@ class SurrogateTrainer:
         Noise of the values by the last fit, or the roughness of exact ones; 0 before the first, and if they are smooth.
     transport : Transport
         Coordinates without the funnel that was found, if any. Depths are those of the density there.
-    few_values : bool
-        Whether fits have to do with hardly more values than a quadratic has terms; set by the user of the trainer.
     necks : Necks
         What turns values of that density into heights, from which depths are counted.
     """
@@ -104,6 +104,7 @@ class SurrogateTrainer:
         noisy: bool = False,
         given: tuple[np.ndarray, np.ndarray] | None = None,
         with_gradients: bool = False,
+        few_values: bool = False,
     ):
         self.history, self.n_given = History(dim, with_gradients=with_gradients), 0
         if given is not None:
@@ -113,8 +114,7 @@ class SurrogateTrainer:
         self.noise_sd = 0.0
         self.transport: Transport = IDENTITY
         self.necks = NO_NECKS
-        self._noisy, self._top = noisy, -np.inf
-        self.few_values = False
+        self._noisy, self._top, self._few_values = noisy, -np.inf, few_values
         self._known_levels: tuple[Transport, Necks, np.ndarray] = (IDENTITY, NO_NECKS, np.empty(0))
         self.dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
         self._failed_at = 0  # evaluations at the last fit that failed,
@@ -371,7 +371,7 @@ class SurrogateTrainer:
                 only_terms=only_terms,
                 roughness_sd=0.0 if self._noisy else self.noise_sd,
                 necks=necks,
-                few_values=self.few_values,
+                few_values=self._few_values,
             )
 
     def _changed(self, surrogate: Surrogate, states: np.ndarray, mixture: ProposalMixture) -> float:
