@@ -30,6 +30,7 @@ from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.tempering import COLD, Tempering, ladder
 from kmc.mcmc.trust_region import within_trust_region
 from kmc.mcmc.two_gaussians import two_gaussians_instead
+from kmc.mcmc.unvisited import BulkPoints
 from kmc.mcmc.user_gradient import OccasionalGradient
 from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested
 from kmc.surrogates import Density
@@ -64,6 +65,7 @@ class KernelHMCState:
     """The state of kernel HMC; see :class:`kmc.mcmc.base.SamplerState`."""
 
     _imagined = False  # whether it only looks ahead, and moves on without fits
+    _bulk: BulkPoints | None = None  # not visited since the freeze, if there was no search for modes
 
     def __init__(
         self,
@@ -211,6 +213,8 @@ class KernelHMCState:
         self._sweep += 1
         if self._joined and not self.warming_up:
             self._joined.visit(self._walkers.x)
+        if self._bulk and not self.warming_up:
+            self._bulk = self._bulk.without_neighbors(self._walkers.x)
         if not self._frozen:
             self._learner.tally(self._proposals, self._betas, stats["acceptance_rate"])
             self._walkers.swap_neighbors(self._temperings, self._rng, self.trainer.transport)
@@ -253,6 +257,8 @@ class KernelHMCState:
             facts |= self._modes.facts()
         if self._joined is not None:
             facts |= self._joined.facts()
+        if self._bulk and not self.warming_up and (found := self._bulk.unvisited(self._sweep * self.setup.chains)):
+            facts["modes_left"] = [[*found[0].tolist(), found[1]]]
         surrogate = self._moves.surrogate
         if surrogate is None:
             return facts
@@ -380,6 +386,7 @@ class KernelHMCState:
         self._frozen, self._sweep = True, 0
         self.warming_up = self._settle > 0
         self._learner.finish()
+        self._note_bulk()
         chains = self.setup.chains
         x, values = self.trainer.cold_visits(_RECENT)
         if not len(x):
@@ -395,6 +402,12 @@ class KernelHMCState:
             self._walkers = Walkers(self._rngs[:chains], x, values)
 
     # Several modes
+
+    def _note_bulk(self) -> None:
+        """Without a search for modes, remember points of the bulk, to see whether the chains come near."""
+        surrogate = self.mixture.surrogate
+        if self._modes is None and self._given_cloud is None and surrogate is not None and not self.setup.noisy:
+            self._bulk = BulkPoints.of(surrogate, self.trainer.history, self.trainer.cold_visits(_RECENT)[0])
 
     @property
     def _may_seek_modes(self) -> bool:

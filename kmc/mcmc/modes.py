@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from kmc.mcmc.base import SamplerSetup, Step
 from kmc.mcmc.climb import Summit
@@ -19,6 +18,7 @@ from kmc.mcmc.gaps import MOST
 from kmc.mcmc.history import History
 from kmc.mcmc.local_searches import LocalSearches
 from kmc.mcmc.mode_shapes import NEGLIGIBLE, Shape, bulk_below_top, labels, overlapping_shapes, separate_shapes
+from kmc.mcmc.unvisited import BulkPoints
 from kmc.surrogates import Surrogate
 
 # "Tried" is docs/what-was-tried.md, modes; the others were set by hand.
@@ -36,9 +36,6 @@ _DEEP = 200  # points of other modes that a warm-up gets as very deep points (tr
 _ABYSS = 1e5  # their depth, in nats
 _REAL = 0.5  # fraction of that depth: less deep values were evaluated
 _CROSSINGS = 10  # crossings of its border after which a warm-up is taken to be in the arm of another mode
-_UNVISITED_MORE = 2.0  # nats, plus half the dimension: shallower points far from all states count as unvisited
-_USUAL = 0.95  # quantile of distances between neighboring states: the usual distance
-_FAR = 6.0  # times that distance is far from all states
 
 
 class _Learning(NamedTuple):
@@ -233,17 +230,11 @@ class ModeSearch:
         self._searches.found = [summit for summit in found if summit.log_mass > max(masses) + NEGLIGIBLE]
 
     def _note_unvisited(self) -> None:
-        """Record points in the bulk that are far from all states: surrogates know them, but no walker reached them."""
-        x, values = self._main.trainer.history.x, self._main.trainer.history.log_density
-        bulk = values > values.max() - 0.5 * self._setup.dim - _UNVISITED_MORE
-        states = np.unique(np.vstack([explorer.trainer.states() for explorer in self.explorers]), axis=0)
-        tree = cKDTree(self._frame.coordinates(states))
-        usual = np.quantile(tree.query(tree.data, k=2)[0][:, 1], _USUAL)
-        distances = tree.query(self._frame.coordinates(x[bulk]))[0]
-        if np.max(distances) > _FAR * usual:
-            i = int(np.argmax(distances))
-            nothing = np.zeros(self._setup.dim)
-            self.left.append(Summit(x[bulk][i].copy(), float(values[bulk][i]), nothing, 0.0))
+        """Record a point in the bulk that is far from all states: surrogates know it, but no walker reached it."""
+        states = np.vstack([explorer.trainer.states() for explorer in self.explorers])
+        points = BulkPoints.of(self._frame, self._main.trainer.history, states)
+        if points is not None and (found := points.unvisited()):
+            self.left.append(Summit(*found, np.zeros(self._setup.dim), 0.0))
 
     def _used(self) -> int:
         return self._start + self.n_evaluations

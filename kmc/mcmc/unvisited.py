@@ -1,0 +1,66 @@
+"""Evaluated points in the bulk that are far from all states: a mode that the chains have left, or never entered."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from kmc.mcmc.history import History
+from kmc.surrogates import Surrogate
+
+# Set by hand.
+_MORE = 2.0  # nats, plus half the dimension: points less deep than that are in the bulk
+_USUAL = 0.95  # quantile of distances between neighboring states: the usual distance
+_FAR = 6.0  # times that distance is far from all states
+_ENOUGH = 0.5  # times as many states as were known: with fewer, these count as well
+
+
+class BulkPoints(NamedTuple):
+    """Points of the bulk, and how far they are from the states of warm-up; those that chains come near are dropped."""
+
+    x: np.ndarray  # (n, d)
+    values: np.ndarray  # (n,)
+    z: np.ndarray  # (n, d): coordinates x has in the frame
+    distances: np.ndarray  # (n,) from the nearest state of warm-up, in z
+    radius: float  # distance that is far
+    n_states: int  # distinct ones of warm-up
+    frame: Surrogate
+
+    @classmethod
+    def of(cls, frame: Surrogate, history: History, states: np.ndarray) -> BulkPoints | None:
+        """The points of a history, with states (n, d), in a surrogate's coordinates; None for too few states."""
+        states = np.unique(states, axis=0)
+        if len(states) < 2:
+            return None
+        values = history.log_density
+        bulk = values > values.max() - 0.5 * states.shape[1] - _MORE
+        x, tree = history.x[bulk], cKDTree(frame.coordinates(states))
+        usual = float(np.quantile(tree.query(tree.data, k=2)[0][:, 1], _USUAL))
+        z = frame.coordinates(x)
+        return cls(x, values[bulk], z, tree.query(z)[0], _FAR * usual, len(states), frame)
+
+    def without_neighbors(self, x: np.ndarray) -> BulkPoints:
+        """Those that are far from the states x (k, d), too."""
+        if not len(self.z):
+            return self
+        near = np.linalg.norm(self.z[:, None] - self.frame.coordinates(x), axis=2).min(axis=1) <= self.radius
+        if not near.any():
+            return self
+        far = ~near
+        kept = {name: getattr(self, name)[far] for name in ("x", "values", "z", "distances")}
+        return self._replace(**kept)
+
+    def unvisited(self, n_states: int = 0) -> tuple[np.ndarray, float] | None:
+        """The farthest point (d,) and its value, None if there is none: after so many states of chains that came near.
+
+        With few of them, points near the states of warm-up do not count.
+        """
+        far = self.distances > self.radius
+        if n_states >= _ENOUGH * self.n_states:
+            far[:] = True
+        if not far.any():
+            return None
+        i = int(np.argmax(np.where(far, self.distances, -np.inf)))
+        return self.x[i].copy(), float(self.values[i])
