@@ -12,7 +12,7 @@ from shape_rows import VERDICTS, per_1000, verdict
 from shape_targets import FAMILIES, NAMES, STARTS
 
 HERE = Path(__file__).parent
-CONTINUES = {"0172b5d": "828d427", "f616c8a": "e9d0280"}
+CONTINUES = {"0172b5d": "828d427", "f616c8a": "e9d0280", "0664e27": "e9d0280"}
 """Labels that continue an earlier one with other seeds: the same sampler, but for hierarchies or a repair."""
 
 
