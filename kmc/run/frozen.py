@@ -99,9 +99,9 @@ def decoded(group: Any) -> list[Frozen]:
 
 
 def _pieces(text: str, count: int) -> np.ndarray:
-    """The text in pieces of nearly equal size."""
+    """The text in pieces of nearly equal size, of a type that every xarray can write."""
     ends = [i * len(text) // count for i in range(count + 1)]
-    return np.array([text[a:b] for a, b in itertools.pairwise(ends)], dtype=object)
+    return np.array([text[a:b] for a, b in itertools.pairwise(ends)])
 
 
 def _decoded(structure: str, numbers: str, chains: int, group: Any) -> Frozen:
