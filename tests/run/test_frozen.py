@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray
 
 import kmc
 from kmc.mcmc.base import MOVES
@@ -123,5 +124,6 @@ def test_a_group_of_another_version_is_refused_in_words(idata):
     group["structure"].values[:] = "x"
     with pytest.raises(ValueError, match=r"the group surrogate was written by kmc .* and cannot be read by kmc"):
         decoded(group)
+    dataset = group if isinstance(group, xarray.Dataset) else group.to_dataset()
     with pytest.raises(ValueError, match=r"cannot be read by kmc .*: it is of another layout"):
-        decoded(group[["structure", "numbers"]])
+        decoded(dataset[["structure", "numbers"]])
