@@ -108,7 +108,7 @@ HELP: dict[str, str] = {
         "evaluations, and compare the quantiles with a second run."
     ),
     "unvisited-mode": (
-        'The search found a place where the log-density is high and no chain has been. `attrs["modes_left"]` has '
+        'The log-density was evaluated, and is high, where no chain has been. `attrs["modes_left"]` has '
         "the points: start chains there, with `initial=`."
     ),
     "mode-weights": (
