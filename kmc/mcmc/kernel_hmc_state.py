@@ -108,6 +108,7 @@ class KernelHMCState:
             given=setup.history,
             gradient=gradient,
             few_values=searched,
+            keeps_modes=cloud is None and not self._affords_search,
         )
         self._learner.record(setup.initial, setup.initial_log_density)
         if gradient is not None and cloud is None and setup.check_gradient:
@@ -411,10 +412,13 @@ class KernelHMCState:
 
     @property
     def _may_seek_modes(self) -> bool:
+        return self._affords_search and not self._hurried and self.mixture.surrogate is not None
+
+    @property
+    def _affords_search(self) -> bool:
         options, setup = self.options, self.setup
         allowed = options.adaptation == "freeze" and setup.warmup is None and not setup.noisy
-        affordable = options.search_share > 0 and self._schedule.budget >= options.min_search_budget
-        return allowed and affordable and not self._hurried and self.mixture.surrogate is not None
+        return allowed and options.search_share > 0 and self._schedule.budget >= options.min_search_budget
 
     def _is_two_modes(self) -> bool:
         """Whether two Gaussians explain what the surrogate does not: no further fit of one surrogate will."""

@@ -48,6 +48,8 @@ class Learner:
         The user's; the warm-ups of all modes share it.
     few_values : bool
         Whether fits have to do with hardly more values than a quadratic has terms.
+    keeps_modes : bool
+        Whether modes that the walkers have left remain in the archive of the moves.
 
     Attributes
     ----------
@@ -71,6 +73,7 @@ class Learner:
         given: tuple[np.ndarray, np.ndarray] | None = None,
         gradient: OccasionalGradient | None = None,
         few_values: bool = False,
+        keeps_modes: bool = False,
     ):
         self.options, self.gradient, self._rng = options, gradient, rng
         self.trainer = SurrogateTrainer(
@@ -82,6 +85,7 @@ class Learner:
             given=given,
             with_gradients=gradient is not None,
             few_values=few_values,
+            keeps_modes=keeps_modes,
         )
         self.tuner = MixtureTuner(self.trainer, options.inner, options.main_phase)
         self.edge = self.trainer.tempering_edge()

@@ -15,6 +15,7 @@ from kmc.mcmc.roughness import FIRST, NEXT, Pairs, close_pairs, is_unexplained, 
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest
 from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size, free_draws
+from kmc.mcmc.unvisited import left_behind
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate, values_needed
 from kmc.surrogates.depth import bulk_depth
 from kmc.surrogates.fit import GOOD_FIT, most_gradients
@@ -73,6 +74,8 @@ class SurrogateTrainer:
         Whether gradients are known at some of the points.
     few_values : bool
         Whether fits have to do with hardly more values than a quadratic has terms.
+    keeps_modes : bool
+        Whether points of the bulk that the walkers have left remain among the states: no search will find them again.
 
     Attributes
     ----------
@@ -105,6 +108,7 @@ class SurrogateTrainer:
         given: tuple[np.ndarray, np.ndarray] | None = None,
         with_gradients: bool = False,
         few_values: bool = False,
+        keeps_modes: bool = False,
     ):
         self.history, self.n_given = History(dim, with_gradients=with_gradients), 0
         if given is not None:
@@ -114,7 +118,7 @@ class SurrogateTrainer:
         self.noise_sd = 0.0
         self.transport: Transport = IDENTITY
         self.necks = NO_NECKS
-        self._noisy, self._top, self._few_values = noisy, -np.inf, few_values
+        self._noisy, self._top, self._few_values, self._keeps_modes = noisy, -np.inf, few_values, keeps_modes
         self._known_levels: tuple[Transport, Necks, np.ndarray] = (IDENTITY, NO_NECKS, np.empty(0))
         self.dim, self._fit, self._max_archive, self._rng = dim, fit, max_archive, rng
         self._failed_at = 0  # evaluations at the last fit that failed,
@@ -185,6 +189,15 @@ class SurrogateTrainer:
         return held
 
     def states(self) -> np.ndarray:
+        """Points (n, d) that represent the target: recent states, and what these leave out of the bulk."""
+        states = self._recent_states()
+        if not self._keeps_modes:
+            return states
+        # Its own generator: other random choices stay the same where nothing is left out.
+        left = left_behind(self.history, states, np.random.default_rng(len(self.history)))
+        return np.vstack([states, left])
+
+    def _recent_states(self) -> np.ndarray:
         """Distinct recent states (n, d) of the coldest walkers that have enough of them, in random order."""
         recent = self._recent(_RECENT)
         if recent:

@@ -9,12 +9,30 @@ from scipy.spatial import cKDTree
 
 from kmc.mcmc.history import History
 from kmc.surrogates import Surrogate
+from kmc.surrogates.whitening import whiten_states
 
 # Set by hand.
 _MORE = 2.0  # nats, plus half the dimension: points less deep than that are in the bulk
 _USUAL = 0.95  # quantile of distances between neighboring states: the usual distance
 _FAR = 6.0  # times that distance is far from all states
 _ENOUGH = 0.5  # times as many states as were known: with fewer, these count as well
+_FEWEST_PER_DIM, _FEWEST_MORE = 2, 2  # states that show what is far, at least
+_LEFT = 4.0  # times the usual distance: such points join the states ...
+_MOST = 0.5  # ... at most half as many as there are
+
+
+def left_behind(history: History, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Evaluated points of the bulk, (k, d), that are far from all states (n, d): at most half as many.
+
+    Distances are relative to the states' covariance. With few states there are none, as nothing is far from them then.
+    """
+    dim = states.shape[1]
+    if len(states) < _FEWEST_PER_DIM * dim + _FEWEST_MORE:
+        return states[:0]
+    x, white = history.x[_in_bulk(history.log_density, dim)], whiten_states(states)
+    tree = cKDTree(white(states))
+    far = np.flatnonzero(tree.query(white(x))[0] > _LEFT * _usual(tree))
+    return x[rng.permutation(far)[: int(_MOST * len(states))]]
 
 
 class BulkPoints(NamedTuple):
@@ -34,12 +52,10 @@ class BulkPoints(NamedTuple):
         states = np.unique(states, axis=0)
         if len(states) < 2:
             return None
-        values = history.log_density
-        bulk = values > values.max() - 0.5 * states.shape[1] - _MORE
+        bulk = _in_bulk(history.log_density, states.shape[1])
         x, tree = history.x[bulk], cKDTree(frame.coordinates(states))
-        usual = float(np.quantile(tree.query(tree.data, k=2)[0][:, 1], _USUAL))
         z = frame.coordinates(x)
-        return cls(x, values[bulk], z, tree.query(z)[0], _FAR * usual, len(states), frame)
+        return cls(x, history.log_density[bulk], z, tree.query(z)[0], _FAR * _usual(tree), len(states), frame)
 
     def without_neighbors(self, x: np.ndarray) -> BulkPoints:
         """Those that are far from the states x (k, d), too."""
@@ -64,3 +80,13 @@ class BulkPoints(NamedTuple):
             return None
         i = int(np.argmax(np.where(far, self.distances, -np.inf)))
         return self.x[i].copy(), float(self.values[i])
+
+
+def _in_bulk(values: np.ndarray, dim: int) -> np.ndarray:
+    """Which of the log-densities (n,) are those of points in the bulk."""
+    return values > values.max() - 0.5 * dim - _MORE
+
+
+def _usual(tree: cKDTree) -> float:
+    """The usual distance between neighboring states, of which the tree is made."""
+    return float(np.quantile(tree.query(tree.data, k=2)[0][:, 1], _USUAL))

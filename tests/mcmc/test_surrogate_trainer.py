@@ -67,6 +67,19 @@ def test_states_are_no_more_than_the_archive_may_have():
     assert len(trained(max_archive=7).states()) == 7
 
 
+def test_states_keep_modes_that_the_walkers_have_left():
+    far = X[:3] + np.array([40.0, 0.0])
+
+    def with_another_mode(**options):
+        one = trained(**options)
+        one.history.extend(far, np.zeros(3))
+        return one.states()
+
+    plain, kept = with_another_mode(), with_another_mode(keeps_modes=True)
+    np.testing.assert_array_equal(kept[: len(plain)], plain)
+    np.testing.assert_array_equal(np.unique(kept[len(plain) :], axis=0), np.unique(far, axis=0))
+
+
 def test_cold_visits_are_at_temperature_one():
     one = trained()
     x, values = one.cold_visits(0.25)

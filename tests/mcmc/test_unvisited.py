@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.ess import bulk_ess
+from kmc.mcmc import surrogate_trainer
 from kmc.mcmc.history import History
-from kmc.mcmc.unvisited import BulkPoints
+from kmc.mcmc.unvisited import BulkPoints, left_behind
 from kmc.surrogates import fit_surrogate
 
 FAR = np.array([12.0, 0.0])
@@ -52,15 +54,75 @@ def test_one_state_is_too_few():
     assert BulkPoints.of(None, history, np.zeros((3, 2))) is None
 
 
-@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-def test_a_run_that_loses_a_mode_of_its_starts_says_so():
-    """With so few evaluations there is no search for modes."""
-    said = []
+@pytest.fixture
+def history():
+    """Of 200 points of one mode and ten of the other."""
+    x = np.random.default_rng(3).standard_normal((210, 2))
+    x[200:] += FAR
+    history = History(2)
+    history.extend(x, np.array([two_modes(row) for row in x]))
+    return history
+
+
+def test_points_of_a_mode_without_states_are_left_behind(history):
+    """All that are in the bulk: less than three nats below the highest value."""
+    high = history.log_density[200:] > history.log_density.max() - 3
+    left = left_behind(history, history.x[:60], np.random.default_rng(0))
+    assert 0 < high.sum() < 10
+    np.testing.assert_array_equal(np.unique(left, axis=0), np.unique(history.x[200:][high], axis=0))
+
+
+def test_there_are_at_most_half_as_many_as_states(history):
+    left = left_behind(history, history.x[:12], np.random.default_rng(0))
+    assert len(left) == 6 and np.all(left[:, 0] > 6)
+
+
+@pytest.mark.parametrize("states", [slice(0, 60), slice(150, 210)], ids=["one mode", "both modes"])
+def test_nothing_is_left_behind_where_states_are(history, states):
+    everywhere = history.x[states]
+    one = History(2)
+    one.extend(history.x[:200], history.log_density[:200])
+    known = history if states.stop > 200 else one
+    assert not len(left_behind(known, everywhere, np.random.default_rng(0)))
+
+
+def test_few_states_do_not_show_what_is_far(history):
+    assert left_behind(history, history.x[:5], np.random.default_rng(0)).shape == (0, 2)
+
+
+def test_units_do_not_matter(history):
+    scaled = History(2)
+    scaled.extend(history.x * [1e6, 1e-6], history.log_density)
+    left = left_behind(history, history.x[:60], np.random.default_rng(0))
+    np.testing.assert_allclose(
+        left_behind(scaled, scaled.x[:60], np.random.default_rng(0)), left * [1e6, 1e-6], rtol=1e-12
+    )
+
+
+def shares_of_short_runs():
+    """The fraction of draws in the far mode, and whether a mode is told, of short runs with starts in both."""
+    found = []
     for seed in range(3):
         initial = np.random.default_rng(seed).standard_normal((4, 2)) + np.outer([0, 0, 1, 1], FAR)
         run = kmc.sample(two_modes, dim=2, initial=initial, draws=None, max_evaluations=600, seed=seed, progress=False)
-        share = float(np.mean(run["posterior"]["x"].values[..., 0] > 6))
-        said.append(bool(run.attrs.get("modes_left")))
-        assert said[-1] == (share in (0, 1))
-        assert said[-1] == any("possibly another mode" in line for line in json.loads(run.attrs["warnings"]))
-    assert any(said) and not all(said)
+        said = bool(run.attrs.get("modes_left"))
+        assert said == any("possibly another mode" in line for line in json.loads(run.attrs["warnings"]))
+        far = run["posterior"]["x"].values[..., 0] > 6
+        found.append((float(far.mean()), said, float(bulk_ess(far[..., None].astype(float))[0])))
+    return found
+
+
+def test_short_runs_keep_the_modes_of_their_starts():
+    """With so few evaluations there is no search for modes."""
+    for share, said, ess in shares_of_short_runs():
+        assert not said
+        assert abs(share - 0.3) < 4 * np.sqrt(0.3 * 0.7 / ess)
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_a_run_that_loses_a_mode_of_its_starts_says_so(monkeypatch):
+    """As runs did before points that states leave behind became jumps' ends."""
+    monkeypatch.setattr(surrogate_trainer, "left_behind", lambda history, states, rng: states[:0])
+    found = shares_of_short_runs()
+    assert [said for _, said, _ in found] == [share in (0, 1) for share, _, _ in found]
+    assert 0 < sum(said for _, said, _ in found) < len(found)

@@ -21,7 +21,7 @@ from kmc.run.store.columns import get_bytes, put_bytes
 Record = dict[str, Any]
 """What is needed to find an object again."""
 
-LAYOUT = 6
+LAYOUT = 7
 """Of the fields that states have. Raise it when they change within a version: a run with an older snapshot is continued
 from its history instead."""
 
