@@ -133,13 +133,16 @@ def state(row: dict) -> str:
 def fired(row: dict) -> list[str]:
     """Names of the warnings of a run, by the current limits."""
     facts = {name: row[name] for name in FACTS if not math.isnan(row[name])}
-    return list(run_warnings(FinishedRun("kernel-hmc", row, [facts], row["draws"], None)))
+    found = row | {"bulk_ess": row["ess"]}
+    return list(run_warnings(FinishedRun("kernel-hmc", found, [facts], row["draws"], None)))
 
 
 def table(rows: list[dict]) -> str:
     """Markdown: for each warning and for the set, how many of the wrong, off and right runs have it."""
     states, said = [state(row) for row in rows], [fired(row) for row in rows]
-    names = sorted({name for names in said for name in names}, key=lambda name: -sum(name in names for names in said))
+    names = sorted(
+        {name for names in said for name in names}, key=lambda name: (-sum(name in names for names in said), name)
+    )
     lines = [
         "| warning | of the wrong runs | of those that are off | of the right ones |",
         "| --- | ---: | ---: | ---: |",

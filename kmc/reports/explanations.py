@@ -76,6 +76,10 @@ HELP: dict[str, str] = {
         "The 5 % and 95 % quantiles rest on too few effective draws. Draw more, or report the mean and its "
         "standard error only."
     ),
+    "few-effective-draws": (
+        "The means, and with several modes their weights, rest on too few effective draws. Draw more, or report "
+        "standard errors beside them."
+    ),
     "stuck-chain": (
         "A chain stayed in one state for much longer than its acceptance rate explains: the state's density is "
         "much higher than the surrogate believes, and leaving it takes long. The stretch is counted correctly "

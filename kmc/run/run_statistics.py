@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kmc import convergence
+from kmc.ess import worst_bulk_ess
 
 _FEWEST_MOVES = 20  # moves from a tail, fewest for a reliable mean acceptance; set by hand
 _CERTAIN = 1e-3  # acceptances are clipped to this distance from 0 and 1; set by hand
@@ -39,7 +40,8 @@ def run_statistics(
         - ``longest_stay``: the largest number of sweeps that a chain spent in one state; ``stay``: the same relative to
           what is expected for as many sweeps with the same acceptance everywhere, log(n) / -log(1 - acceptance).
         - ``rhat``: the largest rank-normalized split R-hat of the coordinates.
-        - ``tail_ess``: the smallest effective sample size of the 5 % and 95 % quantiles.
+        - ``bulk_ess``: the smallest effective sample size of the ranks of a coordinate.
+        - ``tail_ess``: the same of the 5 % and 95 % quantiles.
         - ``drift``: log10 of the p-value of equal means in the five fifths of the run, for coordinates, log-density and
           their tails. ``disagreement``: the same for equal means in all independent runs.
     """
@@ -55,6 +57,7 @@ def run_statistics(
         "longest_stay": longest,
         "stay": longest / _expected_stay(acceptance, lp.size),
         "rhat": convergence.worst_rhat(x),
+        "bulk_ess": worst_bulk_ess(x),
         "tail_ess": convergence.least_tail_ess(x),
         "drift": convergence.drift(columns),
         "disagreement": convergence.disagreement(columns, independent_runs),

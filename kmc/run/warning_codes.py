@@ -17,6 +17,7 @@ CODES: dict[str, str] = {
     "runs-disagree": "independent runs differ in a mean or a tail",
     "drift": "the draws still change along the run",
     "few-tail-draws": "too few effective draws for the 5 % and 95 % quantiles",
+    "few-effective-draws": "too few effective draws for the means",
     "both-ends": "draws lie at both ends of an interval: perhaps an angle",
     "stuck-chain": "a chain stayed in one state for much longer than its acceptance explains",
     "loud-noise": "the noise of the log-density is too large",

@@ -22,6 +22,7 @@ WELL = {
     "longest_stay": 60.0,
     "rhat": 1.001,
     "tail_ess": 1000.0,
+    "ess": 1000.0,
     "drift": -0.2,
     "disagreement": math.nan,
     "piece_rhat": 1.01,
@@ -74,9 +75,9 @@ def test_the_table_counts():
 def test_a_cell_is_kept_and_read_again(tmp_path):
     path = tmp_path / "rows.csv"
     assert warning_rates.read(path) == []
-    assert warning_rates.run_cells([("ring", 300, 2, 1)], 1, path) == []
+    said = warning_rates.finish(path, warning_rates.run_cell("ring", 300, 2, 1))
     (row,) = warning_rates.read(path)
     assert [row[name] for name in warning_rates.KEY] == ["ring", 300, 2, 1]
     assert list(row) == list(warning_rates.COLUMNS) and row["draws"] > 10
-    assert warning_rates.state(row) in ("wrong", "off", "right") and isinstance(warning_rates.fired(row), list)
+    assert said.startswith(f"{warning_rates.state(row)}, {', '.join(warning_rates.fired(row)) or 'no warning'}, ")
     assert warning_rates.report([row]).startswith("### 300 evaluations, independent_runs=2")

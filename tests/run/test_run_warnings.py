@@ -10,6 +10,7 @@ WELL = {
     "stay": 1.3,
     "rhat": 1.0,
     "tail_ess": 800.0,
+    "bulk_ess": 900.0,
     "drift": -0.5,
     "disagreement": -0.5,
 }
@@ -88,6 +89,7 @@ def test_nothing_is_said_of_what_could_not_be_measured(name):
         ("runs-disagree", {"disagreement": -6.3}, "disagree on a mean or a tail (p = 5e-07)", "allow several times"),
         ("drift", {"drift": -5.0}, "still change from one fifth of the run to the next (p = 1e-05)", "allow more"),
         ("stuck-chain", {"stay": 12.0}, "in one state 12 times as long as its acceptance", "allow more evaluations"),
+        ("few-effective-draws", {"bulk_ess": 34.0}, "means rest on 34 effective draws", "make more draws"),
         ("few-tail-draws", {"tail_ess": 43.0}, "quantiles rest on 43 effective draws", "make more draws"),
         ("curved-ridge", {"tail_acceptance": 0.43}, "misses it by 1.9 nats, and only 43%", "several times as many"),
         (

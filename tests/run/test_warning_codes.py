@@ -27,6 +27,7 @@ CASES = {
     "runs-disagree": {"disagreement": -6.0},
     "drift": {"drift": -5.0},
     "few-tail-draws": {"tail_ess": 43.0},
+    "few-effective-draws": {"bulk_ess": 34.0},
     "both-ends": {"ends": [AtBothEnds("phase", 0.0, 6.0, True)]},
     "stuck-chain": {"stay": 12.0},
     "loud-noise": {"facts": NOISY | {"noise_sd": 2.0}},
