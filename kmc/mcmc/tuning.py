@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
@@ -53,10 +54,8 @@ def choose_step_size(trials: Trials, options: InnerChainOptions, rng: np.random.
     good, most_poor = (GOOD_AT_WALLS, POOR_AT_WALLS) if isinstance(state, WalledState) else (GOOD, POOR)
     for step_size in STEP_SIZES:
         trial = options._replace(step_size=step_size, jump_probability=0.0, small_step_probability=0.0)
-        results = [inner_chain(state, COLD, rng, z, _TRIALS, trial, archive) for z in starts]
-        rate = np.mean([r.acceptance_rate for r in results])
-        poor = sum(r.poor for r in results) / (_TRIALS * len(results))
-        if rate > good and poor < most_poor:
+        _, rates, n_poor = _one_by_one(state, COLD, rng, np.ascontiguousarray(starts), _TRIALS, trial, archive)
+        if np.mean(rates) > good and n_poor / (_TRIALS * len(starts)) < most_poor:
             return step_size
     return STEP_SIZES[-1]
 
@@ -89,8 +88,18 @@ def _ends(
     tempering: Tempering,
 ) -> np.ndarray:
     """End points (n, d) of inner chains from the rows of z (n, d)."""
-    state, archive = trials.state, trials.archive
-    return np.array([inner_chain(state, tempering, rng, row, n_moves, options, archive).position for row in z])
+    return _one_by_one(trials.state, tempering, rng, np.ascontiguousarray(z), n_moves, options, trials.archive)[0]
+
+
+@numba.njit(cache=True)
+def _one_by_one(state, tempering, rng, starts, n_moves, options, archive):
+    """Inner chains from the rows of ``starts`` (n, d): end points (n, d), acceptance rates (n,), poor trajectories."""
+    ends, rates, n_poor = np.empty_like(starts), np.empty(len(starts)), 0
+    for i in range(len(starts)):
+        end = inner_chain(state, tempering, rng, starts[i], n_moves, options, archive)
+        ends[i], rates[i] = end.position, end.acceptance_rate
+        n_poor += end.poor
+    return ends, rates, n_poor
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
