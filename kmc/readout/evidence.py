@@ -131,7 +131,7 @@ def evidence(
     --------
     >>> import kmc
     >>> import numpy as np
-    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=300, seed=1, progress=False)
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=None, max_evaluations=900, seed=1, progress=False)
     >>> found = kmc.evidence(idata)
     >>> bool(abs(found["log_evidence"][0] - np.log(2 * np.pi)) < 0.1)
     True

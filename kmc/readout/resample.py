@@ -65,10 +65,10 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     Examples
     --------
     >>> import kmc
-    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=200, seed=1, progress=False)
-    >>> many = kmc.resample(idata, draws=2500)
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=None, max_evaluations=900, seed=1, progress=False)
+    >>> many = kmc.resample(idata, draws=1000)
     >>> many.posterior["x"].shape, bool(many.posterior.attrs["total_variation_bound"] < 0.1)
-    ((4, 2500, 2), True)
+    ((4, 1000, 2), True)
     """
     n = as_number("draws", draws, 1)
     run = read(result, model)

@@ -114,7 +114,7 @@ def find_start(
     >>> start = kmc.find_start(logistic_growth, dim=2, bounds=[(0, 1), (100, 1000)], seed=1)
     >>> start.initial[0].round(1).tolist(), start.n_evaluations <= 400
     ([0.1, 500.0], True)
-    >>> idata = kmc.sample(logistic_growth, dim=2, initial=start, draws=200, seed=1, progress=False)
+    >>> idata = kmc.sample(logistic_growth, dim=2, initial=start, draws=100, max_evaluations=800, progress=False)
     """
     model = arguments.as_model(target, dim)
     n_points = as_number("n_points", n_points, 1)

@@ -10,7 +10,7 @@ WALLS = [name for name, shape in SHAPES.items() if shape.family == "walls" or na
 OTHERS = ("many dimensions", "controls")
 SMOOTH = [name for name, shape in SHAPES.items() if shape.family not in OTHERS and name not in WALLS]
 LARGE = ["informed-100d", "logistic-100d", "schools-60d-centred"]
-COUNT = 2000
+COUNT = 1000
 
 
 @pytest.mark.parametrize("name", SMOOTH + LARGE)

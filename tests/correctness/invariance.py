@@ -56,8 +56,8 @@ from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
 from tests.oracles import mcmc
 
 LEVEL = mcmc.LEVEL / 10  # as there are more than a hundred tests of this kind
-SIZE, SWEEPS = 900, 3
-FEW = 450  # of walkers that take long; errors in their moves exceed the limits by far with so many
+SIZE, SWEEPS = 450, 3  # the errors of test_mutations.py exceed the limits by far with so many
+MANY = 900  # in the weekly check, and for walks: their errors change less
 FIT = FitOptions(n_basis=30, bandwidths=(1.2, 2.0, np.inf))
 INNER = InnerChainOptions(step_size=0.5, trajectory_length=2.0, jump_probability=0.2, small_step_probability=0.4)
 

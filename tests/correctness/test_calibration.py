@@ -27,7 +27,6 @@ from scipy import stats
 import kmc
 from benchmarks.targets import LotkaVolterra
 from kmc.targets import lotka_volterra
-from tests.grids import slow_except
 
 LEVEL = 2e-5
 KEPT = 5  # draws of each chain
@@ -236,7 +235,8 @@ def test_ranks_are_uniform(name):
             check_ranks(truths, wrong)
 
 
-@pytest.mark.parametrize("sampler", slow_except([*SAMPLERS, *OPTIONS], {"adaptive-metropolis"}))
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", [*SAMPLERS, *OPTIONS])
 def test_ranks_of_other_samplers_are_uniform(sampler):
     options, budget = (SAMPLERS | OPTIONS)[sampler]
     check_ranks(*replicated_runs("normal mean", 1, options, budget))

@@ -34,6 +34,7 @@ def test_the_target_is_invariant_and_the_move_reversible(name, options):
     one.check(several(one, **options))
 
 
+@pytest.mark.slow
 def test_runs_without_the_ratio_of_the_surrogates_are_seen(monkeypatch):
     right = ModeMixture._chain
     monkeypatch.setattr(ModeMixture, "_chain", lambda *args: right(*args)._replace(log_ratio=0.0))

@@ -27,10 +27,9 @@ from kmc.mcmc.walkers import Walkers
 from kmc.scores import GaussianScore
 from kmc.surrogates import jit_state
 from tests.correctness.invariance import (
-    FEW,
+    MANY,
     ONLY_SURROGATE,
     ONLY_TEMPERED,
-    SIZE,
     added_moves,
     case,
     frozen_chains,
@@ -67,6 +66,8 @@ from tests.correctness.lattices import (
     line,
 )
 from tests.grids import slow_except
+
+pytestmark = pytest.mark.slow  # they test the tests
 
 NOT_EXACT = {"expected_exception": AssertionError, "match": "Not equal to tolerance"}
 CHANGED = {"expected_exception": AssertionError, "match": "the distribution has changed"}
@@ -228,7 +229,7 @@ def test_a_random_walk_whose_steps_depend_on_the_state_is_seen(monkeypatch):
         check_random_walk()
     for name in ("wedge", "log-gamma"):
         with pytest.raises(**CHANGED):
-            case(name).check(random_walk(case(name)))
+            case(name).check(random_walk(case(name)), size=MANY)
 
 
 # Kameleon
@@ -246,7 +247,7 @@ def test_a_kameleon_without_its_densities_is_seen(one_covariance, name):
         check_kameleon()
     moves = learned(case(name), Kameleon(max_states=60, bandwidth=1.0, gamma=0.5), sweeps=30)
     with pytest.raises(**CHANGED):
-        case(name).check(moves, size=FEW if name == "cone" else SIZE)
+        case(name).check(moves)
 
 
 # Paths along a score
@@ -311,7 +312,7 @@ def test_screening_without_its_ratio_is_seen(screened_twice, name):
     with pytest.raises(**NOT_EXACT):
         check_screening()
     with pytest.raises(**CHANGED):
-        case(name).check(learned(case(name), DelayedAcceptance(estimator=GaussianScore()), sweeps=8), size=FEW)
+        case(name).check(learned(case(name), DelayedAcceptance(estimator=GaussianScore()), sweeps=8))
 
 
 @pytest.mark.parametrize("cycle", [False, True], ids=["mixture", "cycle"])
@@ -365,7 +366,7 @@ def test_a_path_without_its_momenta_is_seen(monkeypatch, name):
     with pytest.raises(**NOT_EXACT):
         check_hmc()
     with pytest.raises(**CHANGED):
-        case(name).check(paths(case(name), sweeps=12), size=FEW)
+        case(name).check(paths(case(name), sweeps=12))
 
 
 @pytest.mark.parametrize("name", slow_except(["gaussian", "ring"], {"gaussian"}))
@@ -374,7 +375,7 @@ def test_a_tree_without_its_energies_is_seen(monkeypatch, name):
     with pytest.raises(**NOT_EXACT):
         check_nuts()
     with pytest.raises(**CHANGED):
-        case(name).check(trees(case(name)), size=FEW)
+        case(name).check(trees(case(name)))
 
 
 def test_a_tree_that_always_takes_the_new_half_is_seen(monkeypatch):
@@ -444,7 +445,7 @@ def test_a_surrogate_that_changes_after_the_freeze_is_seen_by_enumeration(thawed
 @pytest.mark.parametrize("name", slow_except(["gaussian", "cone", "log-gamma"], {"gaussian"}))
 def test_a_surrogate_that_changes_after_the_freeze_is_seen_from_exact_draws(thawed, name):
     with pytest.raises(**CHANGED):
-        case(name).check(frozen_chains(case(name), sweeps=8), size=FEW if name == "gaussian" else SIZE)
+        case(name).check(frozen_chains(case(name), sweeps=8))
 
 
 # Noisy estimates
@@ -493,7 +494,7 @@ NOISY = pytest.mark.parametrize("name", slow_except(["bimodal", "wedge", "log-ga
 
 @NOISY
 def test_estimates_that_are_kept_leave_the_target_invariant(name):
-    case(name).check(noisy_walks(case(name), np.random.default_rng(4)))
+    case(name).check(noisy_walks(case(name), np.random.default_rng(4)), size=MANY)
 
 
 @NOISY
@@ -505,7 +506,7 @@ def test_a_noisy_estimate_that_is_recomputed_is_seen_from_exact_draws(recomputed
 
     monkeypatch.setattr(Walkers, "estimate", staticmethod(estimate), raising=False)
     with pytest.raises(**CHANGED):
-        one.check(noisy_walks(one, np.random.default_rng(4)))
+        one.check(noisy_walks(one, np.random.default_rng(4)), size=MANY)
 
 
 def test_a_noisy_estimate_that_is_recomputed_is_seen_by_enumeration(recomputed, monkeypatch):

@@ -16,7 +16,7 @@ import kmc
 from kmc.mcmc import AdaptiveMetropolis, KernelHMC, RandomWalkMetropolis, SamplerSetup
 from kmc.mcmc.walkers import Walkers
 from kmc.targets.toys import Gaussian
-from tests.correctness.invariance import FEW, FIT, SIZE, case
+from tests.correctness.invariance import FIT, case
 from tests.grids import slow_except
 
 SWEEPS = 8
@@ -98,16 +98,13 @@ SAMPLERS = {"kernel-hmc": kernel_hmc, "random-walk": random_walk}
 EACH = pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 
 
-def size_of(sampler, name):
-    return FEW if (sampler, name) == (kernel_hmc, "log-gamma") else SIZE
-
-
 @TARGETS
 @EACH
 def test_the_target_is_invariant(sampler, name):
-    case(name).check(sampler(name, np.random.default_rng(4)), size=size_of(sampler, name))
+    case(name).check(sampler(name, np.random.default_rng(4)))
 
 
+@pytest.mark.slow
 @TARGETS
 @EACH
 def test_a_recomputed_estimate_is_detected(sampler, name, monkeypatch):
@@ -121,7 +118,7 @@ def test_a_recomputed_estimate_is_detected(sampler, name, monkeypatch):
 
     monkeypatch.setattr(Walkers, "decide", decide)
     with pytest.raises(AssertionError, match="the distribution has changed"):
-        one.check(sampler(name, np.random.default_rng(4)), size=size_of(sampler, name))
+        one.check(sampler(name, np.random.default_rng(4)))
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")

@@ -49,6 +49,7 @@ def invariants(x):
     return np.hstack([square, x[:, :1], x[:, :1] ** 2, square**2, np.sqrt(square)])
 
 
+@pytest.mark.slow
 @DIMS
 @MIXED
 def test_the_target_is_invariant(dim, move):

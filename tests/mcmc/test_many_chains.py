@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 import kmc
 from kmc.mcmc import SamplerSetup
@@ -38,6 +39,7 @@ def rounds_to_the_freeze(chains):
     return rounds
 
 
+@pytest.mark.slow
 def test_rounds_fall_with_the_chains():
     """With four chains there are 339; with one walker for each of 64 chains there were 22."""
     assert rounds_to_the_freeze(64) < 15

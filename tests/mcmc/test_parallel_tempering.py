@@ -101,7 +101,7 @@ def wide(x):
     return two_modes(x / 3)
 
 
-@pytest.mark.parametrize("temperatures", [2, (1, 4)])
+@pytest.mark.parametrize("temperatures", slow_except({"tuned": 2, "given": ((1, 4),)}, {"tuned"}))
 @pytest.mark.parametrize("name", slow_except(list(LEARNED), {"nuts"}))
 def test_samplers_of_several_phases_keep_the_budget(name, temperatures):
     """A sweep takes as many requests as its slowest level; warm-up ends, and all draws have their values."""

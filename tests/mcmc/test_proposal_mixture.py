@@ -8,7 +8,6 @@ from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.surrogates.fit import FitOptions, fit_surrogate
 from kmc.targets.toys import Bimodal
-from tests.grids import slow_except
 from tests.oracles.mcmc import assert_standard, assert_uniform, paired
 
 TARGET = Bimodal(2, separation=3.0, weight=0.7)
@@ -76,7 +75,8 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("options", slow_except(KINDS, {"all"}))
+@pytest.mark.slow
+@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
 def test_the_target_is_invariant_under_a_wrong_surrogate(surrogate, options):
     rng = np.random.default_rng(2)
     moves = plan(surrogate, **options)

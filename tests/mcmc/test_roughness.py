@@ -84,6 +84,7 @@ def test_pairs_are_for_exact_values_and_not_for_short_histories(noisy):
     assert (trainer.close_pairs(surrogate) is None) == noisy
 
 
+@pytest.mark.slow
 def test_a_run_names_the_roughness():
     sampler = kmc.KernelHMC(fit=FitOptions(bandwidths=(2.0, 7.0), n_basis=40))
     with pytest.warns(kmc.KmcWarning, match="is rough"):

@@ -167,7 +167,9 @@ def test_records_are_copies(sampler):
         np.testing.assert_array_equal(record.stats["accepted"], old.stats["accepted"])
 
 
-@FEW
+@pytest.mark.parametrize(
+    "sampler", slow_except(EVERY, set(EVERY) - {"kernel-hmc", "vanishing kernel-hmc"})
+)  # kernel HMC in every check in tests/run/test_sample.py
 def test_the_same_seed_gives_the_same_process(sampler):
     one, two = ([r.position for r in drive(start(sampler, seed=4), 100)] for _ in range(2))
     other = [r.position for r in drive(start(sampler, seed=5), 20)]

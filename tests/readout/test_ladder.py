@@ -60,7 +60,7 @@ LOG_Z = -0.5 * 36 / 101 - 0.5 * math.log(2 * math.pi * 101)
 def test_the_evidence_of_two_modes(temperatures, tmp_path):
     model = kmc.Model(two_modes, parameters={"x": kmc.Normal(0, 10)})
     sampler = kmc.Tempered(temperatures=temperatures)
-    idata = kmc.sample(model, sampler=sampler, draws=300, warmup=150, store=tmp_path / "run.zarr", **QUIET)
+    idata = kmc.sample(model, sampler=sampler, draws=200, warmup=150, store=tmp_path / "run.zarr", **QUIET)
     found = kmc.evidence(idata)
     assert found.attrs["warnings"] == [] and "MBAR" in found.attrs["method"]
     assert abs(float(found["log_evidence"][0]) - LOG_Z) < 4 * float(found["se"][0]) < 0.6

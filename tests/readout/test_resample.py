@@ -35,12 +35,12 @@ def test_a_surrogate_that_contradicts_the_draws_has_no_bound(idata):
 
 
 def test_parameters_with_names(named):
-    found = kmc.resample(named, draws=1000)
+    found = kmc.resample(named, draws=400)
     assert list(found["posterior"]["a"].coords["site"].values) == ["N", "S"]
-    assert found["posterior"]["b"].shape == (4, 1000)
-    assert found["unconstrained_posterior"]["x"].shape == (4, 1000, 3)
+    assert found["posterior"]["b"].shape == (4, 400)
+    assert found["unconstrained_posterior"]["x"].shape == (4, 400, 3)
     assert abs(float(found["posterior"]["b"].mean()) - 1) < 0.1
-    assert kmc.resample(named, draws=1000)["posterior"].equals(found["posterior"])
+    assert kmc.resample(named, draws=400)["posterior"].equals(found["posterior"])
 
 
 def test_bad_arguments(idata):

@@ -10,7 +10,7 @@ from tests.run.streams import Disorder, Rounds
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 
-PLAIN = settings("kernel-hmc", chains=2, max_evaluations=None, draws=80)
+PLAIN = settings("kernel-hmc", chains=2, warmup=60, max_evaluations=None, draws=80)
 
 
 @pytest.fixture(scope="module")

@@ -112,7 +112,10 @@ def test_the_result_holds_all_chains_and_says_so(sampler):
     assert len(json.loads(idata.attrs["n_refits"])) == 2
     lp = np.asarray(idata["sample_stats"]["lp"])
     np.testing.assert_array_equal(lp, [[NORMAL(x) for x in chain] for chain in positions(idata)])
-    assert run(sampler=sampler, independent_runs=1).attrs["independent_runs"] == 1
+
+
+def test_one_independent_run():
+    assert run(independent_runs=1).attrs["independent_runs"] == 1
 
 
 @QUICK
@@ -170,7 +173,7 @@ def test_a_callback_sees_both_and_can_stop():
     phases = [r.phase for r in records]
     assert phases == sorted(phases, key=["start", "warmup", "sampling", "done"].index)
     assert records[-1].n_refits > 1
-    idata = run(sampler=SMALL, callback=lambda record: record.draw == 10)
+    idata = run(callback=lambda record: record.draw == 10)
     assert positions(idata).shape == (4, 10, 2)
 
 

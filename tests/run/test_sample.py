@@ -152,7 +152,7 @@ def test_every_draw_keeps_the_value_of_the_one_evaluation_at_its_place(sampler):
     assert 0.05 < moved.mean() < 0.98
 
 
-@EACH
+@FEW
 @pytest.mark.parametrize("chains", slow_except([1, 2, 4, 7], {1}))
 def test_the_budget_is_never_exceeded_and_used_up(sampler, chains):
     walkers = max(chains, 4)
@@ -223,9 +223,7 @@ def test_a_seed_reproduces_bit_for_bit_whatever_watches(sampler, capsys):
     assert len(records) > 40
     same(alone, shown)
     same(alone, watched)
-    for seed in (6, None):
-        other = run(sampler=sampler, seed=seed)
-        assert not np.any(np.isin(positions(other), positions(alone)))
+    assert not np.any(np.isin(positions(run(sampler=sampler, seed=6)), positions(alone)))
 
 
 def test_runs_without_a_seed_differ():
@@ -354,7 +352,7 @@ def test_arviz_reads_and_writes_a_run(sampler, tmp_path):
 
 
 def test_a_model_brings_its_dimension():
-    same(run(kmc.Model(NORMAL, dim=2), dim=None), run(NORMAL, dim=2))
+    same(run(kmc.Model(NORMAL, dim=2), "random-walk", dim=None), run(NORMAL, "random-walk", dim=2))
 
 
 def test_settings_and_names_of_samplers():
@@ -413,8 +411,9 @@ def test_an_exception_keeps_the_draws_so_far(sampler):
     assert kept[3] > reference.attrs["tuning_steps"] and kept[4] == total - 1
 
 
-@FEW
+@pytest.mark.parametrize("sampler", slow_except(EVERY, {"vanishing adaptive-metropolis", "random-walk"}))
 def test_an_interruption_returns_the_draws_so_far(sampler):
+    """Of kernel HMC in every check, too: test_recorder_resume.py interrupts it again and again."""
     target = Counted(NORMAL)
     reference = run(target, sampler, save_warmup=True)
     kept = []
@@ -543,10 +542,9 @@ def test_a_kernel_hmc_run_from_far_out_ends_with_its_budget():
     [
         lambda x: -float(np.floor(x @ x)),
         lambda x: 0.0 if np.all(np.abs(x) < 1) else -np.inf,
-        lambda x: -float(np.log1p(x**2).sum()),
         lambda x: 1e12 - 0.5 * float(x @ x),
     ],
-    ids=["stairs", "box", "cauchy", "a large constant"],
+    ids=["stairs", "box", "a large constant"],
 )
 def test_awkward_densities(target):
     idata = run(target, draws=50)
@@ -557,8 +555,8 @@ def test_awkward_densities(target):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_no_warning_of_another_library_reaches_the_user():
-    for seed in (3, 4):
-        run(lambda x: -float(np.log1p(x**2).sum()), seed=seed, chains=3)
+    idata = run(lambda x: -float(np.log1p(x**2).sum()), seed=3, chains=3, draws=50)
+    assert positions(idata).shape == (3, 50, 2) and np.ptp(positions(idata)) > 0.5
 
 
 @FEW

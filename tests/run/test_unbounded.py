@@ -23,7 +23,8 @@ def run(target, sampler=SMALL, **options):
     return kmc.sample(target, **{"sampler": sampler, "draws": 50, "seed": 1, "progress": False} | options)
 
 
-@pytest.mark.parametrize("dim", slow_except([1, 3], {3}))
+@pytest.mark.slow
+@pytest.mark.parametrize("dim", [1, 3])
 def test_a_wrong_sign_is_reported(dim):
     seen = []
 
@@ -49,7 +50,7 @@ def test_the_parameter_is_named():
 
     parameters = {"a": kmc.Real(), "b": kmc.Real(2), "s": kmc.Positive()}
     with pytest.raises(kmc.EvaluationError, match=r"without bound along b\[1\] \(") as caught:
-        run(kmc.Model(log_density, parameters=parameters), max_evaluations=3000)
+        run(kmc.Model(log_density, parameters=parameters), "adaptive-metropolis", max_evaluations=3000)
     assert set(caught.value.parameters) == {"a", "b", "s"}
 
 

@@ -135,6 +135,7 @@ def test_a_failure_within_a_task_is_that_of_its_point(client):
     np.testing.assert_array_equal(caught.value.position, POINTS[3])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 def test_a_cluster_may_grow_and_shrink_and_retire_workers(monkeypatch):
     monkeypatch.setattr("kmc.run.executors.dask._LOOK_SECONDS", 0.0)

@@ -67,6 +67,7 @@ def test_failures_travel_and_workers_keep_to_one_thread():
     assert gone(int(outcomes[0].blobs["pid"]))
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_replaced_and_nothing_is_lost_or_doubled(tmp_path):
     model = Model(models.DyingOnce(tmp_path), dim=2)
     with ProcessExecutor(2).open(model) as mapper:

@@ -14,7 +14,7 @@ SAMPLERS = {
     "kameleon": kmc.Kameleon(max_states=50),
     "kernel-hmc": kmc.KernelHMC(min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3),
     "vanishing": kmc.KernelHMC(
-        adaptation="vanishing", min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3, first_refit=15
+        adaptation="vanishing", min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3, first_refit=25
     ),
     "nystrom": kmc.ScoreHMC(
         kmc.scores.NystromKEF(n_basis=15, bandwidth=1.0, regularization=1e-3),

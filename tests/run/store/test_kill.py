@@ -33,8 +33,8 @@ def reached(path):
 @pytest.mark.parametrize("kills", slow_except({"one": [1000], "three": [1, 1000, 2500]}, {"one"}))
 def test_kills(tmp_path, kills):
     path, rng = tmp_path / "run.zarr", np.random.default_rng(3)
-    assert all(kill_past(path, "adaptive-metropolis", n, rng.uniform(0.0, 0.3)) for n in kills)
-    asked = settings("adaptive-metropolis", draws=1500, max_evaluations=None)
+    assert all(kill_past(path, "random-walk", n, rng.uniform(0.0, 0.3)) for n in kills)
+    asked = settings("random-walk", draws=1500, max_evaluations=None)
     before = reached(path)
     result = kmc.sample(log_density, store=path, resume=True, **asked)
     assert kills[-1] <= before < result.attrs["n_evaluations"]

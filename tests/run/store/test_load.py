@@ -17,7 +17,7 @@ from tests.run.store.runs import assert_same, groups, log_density, settings
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 
 
-@pytest.mark.parametrize("save_warmup", [False, True])
+@pytest.mark.parametrize("save_warmup", slow_except([False, True], {True}))
 @pytest.mark.parametrize(
     "options",
     slow_except(

@@ -41,7 +41,7 @@ def funnel(x):
     return float(-0.5 * x[0] ** 2 / 4.0 - 0.5 * np.exp(-x[0]) * (x[1:] @ x[1:]) - x[0])
 
 
-def state_of(target, sampler, dim=3, evaluations=400, independent_runs=1):
+def state_of(target, sampler, dim=3, evaluations=250, independent_runs=1):
     run = prepare(
         target=target,
         dim=dim,

@@ -114,8 +114,9 @@ def test_an_exception_of_the_callback(tmp_path, uninterrupted):
         {"runs"},
     ),
 )
-def test_independent_runs_budgets_and_starts(tmp_path, options, k, often):
-    asked = settings("kernel-hmc", save_warmup=True, **options)
+@pytest.mark.parametrize("name", slow_except(["adaptive-metropolis", "kernel-hmc"], {"adaptive-metropolis"}))
+def test_independent_runs_budgets_and_starts(tmp_path, name, options, k, often):
+    asked = settings(name, save_warmup=True, **options)
     reference = kmc.sample(log_density, **asked)
     with pytest.raises(kmc.EvaluationError):
         kmc.sample(Interrupted(k, Stop()), store=tmp_path / "run.zarr", **asked)
@@ -138,8 +139,9 @@ def named():
 
 @pytest.mark.parametrize("k", slow_except([4, 130], {130}))
 @pytest.mark.parametrize("model", slow_except({"blobs": kmc.Model(with_blobs, dim=2), "named": named()}, {"named"}))
-def test_blobs_and_names(tmp_path, model, k, often):
-    asked = {**settings("kernel-hmc", save_warmup=True), "dim": None}
+@pytest.mark.parametrize("name", slow_except(["adaptive-metropolis", "kernel-hmc"], {"adaptive-metropolis"}))
+def test_blobs_and_names(tmp_path, name, model, k, often):
+    asked = {**settings(name, save_warmup=True), "dim": None}
     reference = kmc.sample(model, **asked)
     calls = []
 
@@ -179,7 +181,7 @@ class Noise:
         return log_density(x) + 0.5 * self.rng.standard_normal() - 0.125
 
 
-@pytest.mark.parametrize("name", ["random-walk", "kernel-hmc"])
+@pytest.mark.parametrize("name", slow_except(["random-walk", "kernel-hmc"], {"random-walk"}))
 def test_estimates_are_kept(tmp_path, name, often):
     asked = {**settings(name), "dim": None}
     reference = kmc.sample(kmc.Model(Noise(), dim=2, noisy=True), save_warmup=True, **asked)

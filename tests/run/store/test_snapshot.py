@@ -42,7 +42,7 @@ def test_the_layout_of_arrays_is_kept(name):
         draws=30,
         warmup=None,
         chains=2,
-        max_evaluations=400,
+        max_evaluations=250,
         seed=5,
     )
     for record in run.sweeps():

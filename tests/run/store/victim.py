@@ -9,7 +9,7 @@ from tests.run.store.runs import log_density, settings
 
 
 def slowly(x):
-    time.sleep(2e-4)
+    time.sleep(1e-3)
     return log_density(x)
 
 
