@@ -2,6 +2,7 @@
 
 import kmc_2015
 import numpy as np
+import pytest
 from scipy.signal import lfilter
 
 from kmc.mcmc.metropolis import Proposal
@@ -18,6 +19,7 @@ def test_paths_along_the_true_gradient_are_accepted():
     assert accepted > 0.5 and draws[:, 0].std() > 4.0
 
 
+@pytest.mark.slow
 def test_a_path_of_a_good_estimator_keeps_its_energy():
     assert kmc_2015.path_run("KMC finite", 1, 300, 0)["acceptance"] > 0.5
     assert kmc_2015.path_run("KMC theirs", 2, 200, 0)["acceptance"] > 0.5

@@ -6,6 +6,8 @@ from shape_rows import quality, verdict, wrong
 from shape_tables import CONTINUES, latest
 from shape_targets import SHAPES
 
+from tests.grids import slow_except
+
 WALLS = [name for name, shape in SHAPES.items() if shape.family == "walls" or name in ("annulus", "lognormal-3d")]
 OTHERS = ("many dimensions", "controls")
 SMOOTH = [name for name, shape in SHAPES.items() if shape.family not in OTHERS and name not in WALLS]
@@ -13,7 +15,7 @@ LARGE = ["informed-100d", "logistic-100d", "schools-60d-centred"]
 COUNT = 1000
 
 
-@pytest.mark.parametrize("name", SMOOTH + LARGE)
+@pytest.mark.parametrize("name", slow_except(SMOOTH + LARGE, (SMOOTH + LARGE)[::6]))
 def test_the_draws_are_those_of_the_density(name):
     """E p(x + shift) / p(x) is 1 for any shift that is independent of x."""
     shape, rng = SHAPES[name], np.random.default_rng(1)

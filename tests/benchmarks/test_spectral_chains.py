@@ -5,6 +5,7 @@ import pytest
 from spectral_chains import CHAINS, COUNT, errors, truth_on_the_data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS[:2], ids=lambda chain: chain.name)
 def test_a_chain_has_the_spectrum_of_its_grid(chain):
     """The true eigenfunctions decorrelate at the rates of the eigenvalues."""

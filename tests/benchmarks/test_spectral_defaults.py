@@ -51,6 +51,7 @@ def test_an_outcome_is_silent_if_it_is_wrong_without_a_warning():
     assert wrong.silent
 
 
+@pytest.mark.slow
 def test_a_score_that_does_not_confirm_changes_nothing():
     """Here bandwidths that are hardly distinguished by samples differ in residuals."""
     problem = muller(40.0)
