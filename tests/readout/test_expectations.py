@@ -194,6 +194,7 @@ def test_noisy_values_are_handled(noisy):
     assert np.all(found["mcse"] < found["plain_mcse"])
 
 
+@pytest.mark.slow
 def test_the_evidence_of_noisy_values(noisy):
     """It is that of the density whose estimates they are: the noise has mean one."""
     found = kmc.evidence(noisy)

@@ -83,6 +83,7 @@ def test_a_likelihood_that_is_zero_in_half_of_the_prior():
     assert abs(float(found["log_evidence"][0]) - math.log(0.5)) < 4 * float(found["se"][0]) < 0.5
 
 
+@pytest.mark.slow
 def test_independent_runs_have_ladders_of_their_own():
     model = kmc.Model(two_modes, parameters={"x": kmc.Normal(0, 10)})
     options = {"draws": 200, "warmup": 100, "chains": 2, "independent_runs": 2}
