@@ -61,7 +61,7 @@ def groups(idata):
 
 @pytest.fixture(scope="module")
 def idata():
-    return kmc.sample(MODEL, sampler=SMALL, draws=400, max_evaluations=2200, seed=2, progress=False, save_warmup=True)
+    return kmc.sample(MODEL, sampler=SMALL, draws=400, max_evaluations=3000, seed=2, progress=False, save_warmup=True)
 
 
 def check(idata):
