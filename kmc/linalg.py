@@ -16,9 +16,13 @@ FEW = 0.2
 def eigh(matrix: np.ndarray, driver: str = "evd") -> tuple[np.ndarray, np.ndarray]:
     """All eigenvalues of a symmetric matrix (p, p), ascending, and its eigenvectors.
 
-    In a fit to samples on another device (:mod:`kmc.arrays`) it is decomposed there, in double precision.
+    By "evd" other threads go on meanwhile: NumPy releases the interpreter's lock, SciPy does not. In a fit to samples
+    on another device (:mod:`kmc.arrays`) it is decomposed there, in double precision.
     """
     home = solvers()
+    if home is None and driver == "evd":
+        values, vectors = np.linalg.eigh(matrix)
+        return values, np.asfortranarray(vectors)  # as from SciPy: products are rounded by layout
     if home is None:
         return linalg.eigh(matrix, check_finite=False, driver=driver)
     values, vectors = home.xp.linalg.eigh(home.put(matrix, "float64"))

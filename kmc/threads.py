@@ -1,16 +1,24 @@
-"""A single thread for kmc's own linear algebra; several for jitted loops over many chains."""
+"""A single thread for kmc's own linear algebra; several for loops over many chains and over candidates of a fit."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from contextvars import copy_context
 from functools import cache
-from typing import Any
+from itertools import count
+from typing import Any, TypeVar
 
 import numba
 from threadpoolctl import ThreadpoolController
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+_this_thread = threading.local()
 
 
 def single_threaded() -> AbstractContextManager[Any]:
@@ -30,16 +38,46 @@ def _controller() -> ThreadpoolController:
 def in_threads(work: Callable[[int, int], None], most: int) -> None:
     """Call ``work(k, parts)`` for each k < parts: as many parts as numba may use threads, but at most ``most``.
 
-    The parts run at the same time if they release the interpreter's lock.
+    The parts run at the same time if they release the interpreter's lock. Inside such a part there is only one.
     """
-    parts = max(1, min(numba.config.NUMBA_NUM_THREADS, most))
+    alone = getattr(_this_thread, "is_a_part", False)  # it would wait for threads that wait themselves
+    parts = 1 if alone else max(1, min(numba.config.NUMBA_NUM_THREADS, most))
     others = [_pool(os.getpid()).submit(work, k, parts) for k in range(1, parts)]
     work(0, parts)
     for other in others:
         other.result()
 
 
+def each_in_threads(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+    """The function of each item, in order: as many at a time as numba may use threads.
+
+    What the function returns may depend on its item alone. Where it raises, the error of the first item that has one is
+    raised, as in a loop.
+    """
+    todo = list(items)
+    found: dict[int, _Result] = {}
+    errors: dict[int, Exception] = {}
+    numbers, contexts = count(), [copy_context() for _ in todo]  # the caller's, as each thread has its own
+
+    def some() -> None:
+        while (i := next(numbers)) < len(todo) and not errors:
+            try:
+                found[i] = function(todo[i])
+            except Exception as error:
+                errors[i] = error
+
+    if todo:
+        in_threads(lambda k, parts: contexts[k].run(some), len(todo))
+    if errors:
+        raise errors[min(errors)]
+    return [found[i] for i in range(len(todo))]
+
+
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
     """The threads of a process: a forked one has none of its parent's."""
-    return ThreadPoolExecutor(max(1, numba.config.NUMBA_NUM_THREADS - 1), "kmc")
+    return ThreadPoolExecutor(max(1, numba.config.NUMBA_NUM_THREADS - 1), "kmc", initializer=_begin_thread)
+
+
+def _begin_thread() -> None:
+    _this_thread.is_a_part = True

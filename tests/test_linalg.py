@@ -4,7 +4,7 @@ from scipy import linalg
 
 from kmc.bases import KernelSections
 from kmc.kernels import Gaussian
-from kmc.linalg import cholesky_whitening, eigen_whitening, generalized_eigh, ridge_path, symmetric_power
+from kmc.linalg import cholesky_whitening, eigen_whitening, eigh, generalized_eigh, ridge_path, symmetric_power
 from tests.oracles import ridge
 
 
@@ -15,6 +15,17 @@ def rng():
 
 def gram(points, bandwidth=1.0):
     return KernelSections(Gaussian(bandwidth), points).gram()
+
+
+@pytest.mark.parametrize("driver", ["evd", "evr"])
+def test_eigenvectors_are_orthonormal_and_in_columns(rng, driver):
+    """In the memory, too: the products of a fit are rounded by layout, and draws must not depend on the driver's."""
+    matrix = gram(rng.standard_normal((20, 3)))
+    values, vectors = eigh(matrix, driver)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(20), atol=1e-12)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, matrix, atol=1e-12)
+    assert np.all(np.diff(values) >= 0)
+    assert vectors.flags.f_contiguous
 
 
 @pytest.mark.parametrize("jitter", [0.0, 1e-3])

@@ -1,6 +1,8 @@
 import os
 import signal
+import threading
 import warnings
+from contextvars import ContextVar
 
 import numba
 import numpy as np
@@ -9,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import kmc
 from kmc.mcmc.kernel_hmc_state import KernelHMCState
-from kmc.threads import in_threads, single_threaded
+from kmc.threads import each_in_threads, in_threads, single_threaded
 
 
 def threads():
@@ -47,6 +49,50 @@ def test_parts_in_threads(monkeypatch):
     assert sorted(called) == [(0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     with pytest.raises(ZeroDivisionError):
         in_threads(lambda k, parts: 1 / (1 - k), 3)
+
+
+def test_each_at_the_same_time_and_in_order(monkeypatch):
+    """Two wait for each other: a loop would wait forever."""
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+    meeting = threading.Barrier(2)
+    found = each_in_threads(lambda item: (meeting.wait(20) >= 0, 10 * item), iter(range(4)))
+    assert found == [(True, 10 * item) for item in range(4)]
+    assert each_in_threads(abs, []) == []
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_first_error_is_raised(monkeypatch, threads):
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
+    tried = []
+
+    def inverse(item):
+        tried.append(item)
+        if item == 3:
+            raise KeyError(item)
+        return 1 / (item - 2)
+
+    with pytest.raises(ZeroDivisionError):
+        each_in_threads(inverse, range(100))
+    assert len(tried) <= 2 + threads
+
+
+def test_threads_know_what_their_caller_does(monkeypatch):
+    """Such as where NumPy's errors are ignored, and where dense problems are solved."""
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+    known, meeting = ContextVar("known", default=0), threading.Barrier(2)
+    known.set(7)
+    assert each_in_threads(lambda _: (meeting.wait(20) >= 0) * known.get(), range(2)) == [7, 7]
+
+
+def test_threads_inside_threads_do_not_wait_for_each_other(monkeypatch):
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+    meeting = threading.Barrier(2)
+
+    def sums(item):
+        meeting.wait(20)
+        return sum(each_in_threads(lambda i: i + item, range(3)))
+
+    assert each_in_threads(sums, range(2)) == [3, 6]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -13,6 +13,7 @@ from kmc.linalg import cholesky_whitening, ridge_path
 from kmc.surrogates.noise import no_worse
 from kmc.surrogates.slopes import Slopes
 from kmc.surrogates.whitening import Whitening
+from kmc.threads import each_in_threads
 
 # "Tried" is docs/what-was-tried.md; the others were set by hand.
 REGULARIZATIONS = np.logspace(-13, 2, 31)  # candidates; wide kernels need small ones
@@ -91,7 +92,7 @@ def fit_expansion(data: Data, metric: np.ndarray, factors: tuple[float, ...], *,
     curved ridge continues to bend beyond the data. But a wide kernel may also rise without bound: of those that fit
     well, only those that keep the known deep points out of the bulk are considered.
     """
-    candidates = [fit_kernel(data, metric, factor, jitter=jitter) for factor in factors]
+    candidates = each_in_threads(lambda factor: fit_kernel(data, metric, factor, jitter=jitter), factors)
     if data.noisy:
         fits = no_worse(np.stack([c.residuals for c in candidates], axis=1), data.weights)
     else:

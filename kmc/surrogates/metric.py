@@ -8,9 +8,8 @@ eight dimensions (benchmarks/README.md). The polynomial can also use deep values
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
 
-from kmc.linalg import symmetric_power
+from kmc.linalg import eigh, symmetric_power
 from kmc.surrogates.expansion import Data, Expansion
 from kmc.surrogates.slopes import Slopes
 
@@ -43,7 +42,7 @@ def polynomial_metric(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, rng:
     z = z / scale
     products = 1.0 + z @ z.T
     root = np.sqrt(weights * len(rows))
-    eigenvalues, vectors = linalg.eigh(root[:, None] * products**_DEGREE * root, check_finite=False, driver="evd")
+    eigenvalues, vectors = eigh(root[:, None] * products**_DEGREE * root)
     rotated = vectors.T @ (root * y)
     best, dual = np.inf, np.zeros(len(rows))
     for ridge in _RIDGES * len(rows):

@@ -8,7 +8,7 @@ then crosses thousands of scales in a few steps, and depths no longer grow only 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from scipy import optimize, special
 
 from kmc.surrogates.trend import fit_student
 from kmc.surrogates.whitening import whiten_states
+from kmc.threads import each_in_threads
 
 # Set by hand.
 _DOFS = (1.0, 2.0, 3.0, 5.0)  # of radial tails; lighter tails need no transport
@@ -106,25 +107,27 @@ def _slope(dof: np.ndarray, dim: int) -> np.ndarray:
     return np.exp(constant / dim)
 
 
-def heavy_tails(
-    x: np.ndarray, log_density: np.ndarray, weights: np.ndarray, *, states: np.ndarray
-) -> Iterator[HeavyTails]:
+def heavy_tails(x: np.ndarray, log_density: np.ndarray, weights: np.ndarray, *, states: np.ndarray) -> list[HeavyTails]:
     """Transports for values (n,) at x (n, d) that are Student-t, radial ones and one of separate tails."""
     rows = slice(None, None, max(len(x) // _MOST_POINTS, 1))
     x, y, weights = x[rows], log_density[rows], weights[rows] / weights[rows].sum()
     white = whiten_states(states)
     z = white(x)
-    for dof in _DOFS:
+
+    def with_dof(dof: float | None) -> HeavyTails | None:
+        if dof is None:
+            return _separate(x, y, weights, states=states)
         try:
             trend = fit_student(z, y, weights, dof=dof)
             root = np.linalg.cholesky(trend.precision).T
         except np.linalg.LinAlgError:
-            continue
+            return None
         matrix = root @ white.matrix
         origin = white.back(trend.location[None])[0]
-        yield HeavyTails(origin, matrix, np.linalg.inv(matrix), np.array([dof]), radial=True)
-    if 1 < x.shape[1] <= _LARGEST_DIM:
-        yield _separate(x, y, weights, states=states)
+        return HeavyTails(origin, matrix, np.linalg.inv(matrix), np.array([dof]), radial=True)
+
+    separate = [None] if 1 < x.shape[1] <= _LARGEST_DIM else []
+    return [tails for tails in each_in_threads(with_dof, [*_DOFS, *separate]) if tails is not None]
 
 
 def _separate(x: np.ndarray, y: np.ndarray, weights: np.ndarray, *, states: np.ndarray) -> HeavyTails:

@@ -24,6 +24,7 @@ from kmc.surrogates.noise import beyond_noise, highest
 from kmc.surrogates.tails import heavy_tails
 from kmc.surrogates.trend import quadratic_features
 from kmc.surrogates.wide_trend import is_wide, some_of
+from kmc.threads import each_in_threads
 
 # "Tried" is docs/what-was-tried.md, funnels; others were set by hand.
 _LARGEST_LOG_SCALE = 10.0  # beyond it scales no longer change
@@ -182,20 +183,21 @@ def find_transport(
         if best.sd < _CURVED:
             break
     if best is plain and not noisy and not is_wide(x.shape[1]):
-        tails = [
-            _Misfit.of(tail, x, log_density, noise=noise)
-            for tail in heavy_tails(plain.x, plain.log_density, plain.weights, states=states)
-        ]
+        tails = each_in_threads(
+            lambda tail: _Misfit.of(tail, x, log_density, noise=noise),
+            heavy_tails(plain.x, plain.log_density, plain.weights, states=states),
+        )
         best = min([m for m in tails if m.sd < _GAIN * plain.sd], key=lambda m: m.sd, default=plain)
     return best.transport
 
 
 def _best_guess(guesses: Iterator[Funnel], x: np.ndarray, log_density: np.ndarray, *, noise: _Noise) -> _Misfit:
     """The one that is closest to a quadratic; in many dimensions, to one without products of two coordinates."""
-    if not is_wide(x.shape[1]):
-        return min((_Misfit.of(funnel, x, log_density, noise=noise) for funnel in guesses), key=lambda m: m.sd)
-    alone = (_Misfit.of(funnel, x, log_density, noise=noise, features=_squares) for funnel in guesses)
-    return _Misfit.of(min(alone, key=lambda m: m.sd).transport, x, log_density, noise=noise)
+    features = _squares if is_wide(x.shape[1]) else quadratic_features
+    funnels = list(guesses)
+    sds = each_in_threads(lambda funnel: _Misfit.of(funnel, x, log_density, noise=noise, features=features).sd, funnels)
+    best = min(range(len(funnels)), key=lambda i: sds[i])
+    return _Misfit.of(funnels[best], x, log_density, noise=noise)
 
 
 def _squares(z: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from kmc.linalg import RidgePath, ridge_path
 from kmc.surrogates.low_rank import fit_diagonal, fit_structured
 from kmc.surrogates.slopes import Slopes
 from kmc.surrogates.wide_trend import is_wide, terms_of, values_for_any, wide_ridge
+from kmc.threads import each_in_threads
 
 # "Tried" is docs/what-was-tried.md; the others were set by hand.
 DOFS = (1.0, 2.0, 4.0, 8.0)  # candidates for degrees of freedom
@@ -59,7 +60,8 @@ def fit_trend(z: np.ndarray, y: np.ndarray, weights: np.ndarray, *, slopes: Slop
     gaussian = fit_gaussian(z, y, weights, slopes=slopes)
     if gaussian.residual_sd < _GAUSSIAN or len(z) < 2 * terms_of(z.shape[1]) or is_wide(z.shape[1]):
         return gaussian
-    student = min((fit_student(z, y, weights, dof=dof) for dof in DOFS), key=lambda t: t.residual_sd)
+    students = each_in_threads(lambda dof: fit_student(z, y, weights, dof=dof), DOFS)
+    student = min(students, key=lambda t: t.residual_sd)
     heavy = student.residual_sd < min(_HEAVY * gaussian.residual_sd, _HEAVY_MOST)
     return student if heavy else gaussian
 

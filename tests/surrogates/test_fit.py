@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numba
 import numpy as np
 import pytest
 
@@ -31,6 +32,19 @@ def history(target, n, rng):
 def fitted(x, y, states=None, seed=1, **options):
     states = x[::4] if states is None else states
     return fit_surrogate(x, y, states, rng=np.random.default_rng(seed), options=FitOptions(**options))
+
+
+def test_the_same_surrogate_for_any_number_of_threads(rng, monkeypatch):
+    """To the bit: of a target for which all kinds of candidates are tried."""
+    x, y = history(Ring(), 300, rng)
+    found = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
+        found.append(fitted(x, y))
+    at = rng.standard_normal((50, 2))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.log_density(at), found[0].log_density(at))
+        assert other.loo_sd == found[0].loo_sd
 
 
 @pytest.mark.parametrize("dim", [1, 3, 10])
