@@ -11,7 +11,6 @@ Proposals take time, too: a chain that comes to a state that was foreseen takes 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -86,10 +85,7 @@ class Foreseen:
         """
         if self.here is None:
             self.here = _place(chain, chain.lane, chain.n_sweeps, 0.0, np.empty(0))
-        options = (option for option in _options(self.here) if option.sweep <= last)
-        if prepare:
-            options = (option for option in options if option.accepted is not None)
-        best = min(options, key=lambda option: (-option.log_probability, option.sweep), default=None)
+        best = _likeliest(self.here, last, prepare=prepare)
         return None if best is None else best._replace(log_probability=best.log_probability - self.here.log_probability)
 
     def make(self, option: Option, chain: Waiting, last: int) -> Place | None:
@@ -119,13 +115,26 @@ def _place(chain: Waiting, lane: Lane, sweep: int, log_probability: float, point
     return Place(lane, sweep, log_probability, point, branches=branches)
 
 
-def _options(here: Place) -> Iterator[Option]:
-    """All options beyond the place where the chain waits."""
+def _likeliest(here: Place, last: int, *, prepare: bool) -> Option | None:
+    """The best option beyond the place where the chain waits: the likeliest, and of equally likely ones the nearest.
+
+    This is asked for each guess, so there are no objects for options that are not the best, and what follows from a
+    place is not looked at if the place itself is less likely than the best.
+    """
+    best, best_sweep = -math.inf, last + 1
+    found: tuple[Place, bool | None] | None = None
     open_places = [here]
     while open_places:
         place = open_places.pop()
-        if place is not here and place.guess is None:
-            yield Option(place.log_probability, place.sweep, place, None)
-        for accepted, log_probability in place.branches.items():
-            yield Option(log_probability, place.sweep + 1, place, accepted)
+        sweep = place.sweep
+        if sweep > last or place.log_probability < best:
+            continue
+        better = place.log_probability > best or sweep < best_sweep
+        if better and place.guess is None and place is not here and not prepare:
+            best, best_sweep, found = place.log_probability, sweep, (place, None)
+        if sweep < last:
+            for accepted, log_probability in place.branches.items():
+                if log_probability > best or (log_probability == best and sweep + 1 < best_sweep):
+                    best, best_sweep, found = log_probability, sweep + 1, (place, accepted)
         open_places += place.then
+    return None if found is None else Option(best, best_sweep, *found)

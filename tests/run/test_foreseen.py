@@ -61,6 +61,40 @@ def test_the_likeliest_places_come_first():
     assert depths != sorted(depths)  # a second branch near the root, before the first one's later places
 
 
+def all_options(here):
+    """Every place that is not evaluated, and every branch that is not followed, as (key, place, accepted)."""
+    found = []
+    for place in [here, *descendants(here)]:
+        if place is not here and place.guess is None:
+            found.append((-place.log_probability, place.sweep, place, None))
+        found += [(-p, place.sweep + 1, place, accepted) for accepted, p in place.branches.items()]
+    return found
+
+
+def descendants(place):
+    return [one for child in place.then for one in (child, *descendants(child))]
+
+
+@pytest.mark.parametrize("rates", [[0.5], [0.0, 1.0], np.random.default_rng(0).random(50)], ids=["one", "two", "many"])
+def test_no_option_is_likelier(rates):
+    """Nor nearer, if it is as likely; with many equally likely ones and with none."""
+    chain, tree = waiting(Kernel(), rates), Foreseen()
+    last = chain.n_sweeps + 8
+    for step in range(60):
+        prepare = step % 3 == 0
+        found = tree.likeliest(chain, last, prepare=prepare)
+        options = [one for one in all_options(tree.here) if one[1] <= last and (one[3] is not None or not prepare)]
+        if not options:
+            assert found is None
+            break
+        assert (-found.log_probability, found.sweep) == min(one[:2] for one in options)
+        assert (found.place, found.accepted) in [one[2:] for one in options if one[:2] == min(o[:2] for o in options)]
+        place = tree.make(found, chain, last)
+        if place is not None and not prepare:
+            place.guess = "begun"
+    assert step > 5
+
+
 def test_nothing_beyond_the_last_sweep():
     chain = waiting(Kernel(), [0.5])
     places = grown(Foreseen(), chain, 100, last=chain.n_sweeps + 3)
