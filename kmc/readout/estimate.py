@@ -14,6 +14,7 @@ from kmc.ess import squared_error
 from kmc.readout.correction import corrected
 from kmc.readout.evaluated import Replicate
 from kmc.readout.means import CHAINS, Means, SurrogateMeans, UnknownMode
+from kmc.readout.tail import without_variance
 from kmc.readout.transitions import Transitions
 from kmc.surrogates import Density
 from kmc.surrogates.tails import HeavyTails
@@ -90,7 +91,25 @@ class ReplicateEstimate:
             said.append(f"There are {self.n_draws} draws: the stated errors are rough with fewer than {ENOUGH_DRAWS}")
         if self._least_dof <= _NO_FOURTH_MOMENT:
             said.append(_of_heavy_tails(self._least_dof))
+        elif found := self._of_large_values():
+            said.append(found)
         return said
+
+    def _of_large_values(self):
+        """What the largest values of the k numbers say about the errors of their averages; empty if nothing."""
+        k = self._all.shape[2]
+        drawn = [self._all] if self._means is None else self._means.drawn()
+        parts = [np.abs(rows.reshape(-1, k) - self._center) for rows in drawn]
+        means, sds = (np.any([without_variance(part**power) for part in parts], axis=0) for power in (1, 2))
+        sds |= means
+        if not np.any(sds):
+            return ""
+        which = "means and sds" if np.any(means) else "sds"
+        return (
+            f"The largest values of {np.sum(sds)} of the {k} quantities are those of a density whose averages have no "
+            f"finite variance: the true errors of these {which} are larger than the stated ones, those of quantiles "
+            "are not"
+        )
 
     @property
     def n_surrogate_draws(self) -> int:

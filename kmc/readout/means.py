@@ -123,6 +123,10 @@ class SurrogateMeans:
             covariance = covariance + (weight * error) ** 2 * np.outer(part - mean, part - mean)
         return Means(mean, covariance)
 
+    def drawn(self) -> list[np.ndarray]:
+        """The k numbers at all draws of each mode: (chains, n, k)."""
+        return [np.concatenate(own.values, axis=1) for own in self._means]
+
     def sorted(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """The i-th number at all draws in ascending order, and the distribution function there."""
         by_mode = [np.concatenate([part[..., i].ravel() for part in own.values]) for own in self._means]

@@ -101,3 +101,13 @@ def test_tails_without_the_moments_that_errors_need(dofs, which):
     exact = replace(given, draws=x, proposals=x, log_density=at_x, proposal_log_density=at_x, density=density)
     said = ReplicateEstimate(exact, lambda x: x, np.random.SeedSequence(1), 8000, np.inf).cautions
     assert [which in sentence for sentence in said] == [True] * bool(which)
+
+
+def test_quantities_without_the_moments_that_errors_need():
+    """exp(x² power / 4) has moments of order below 2 / power under a normal density."""
+
+    def powers(x):
+        return np.exp(0.25 * np.array([0.2, 0.9, 3.0]) * x[..., :1] ** 2)
+
+    (said,) = ReplicateEstimate(replicate(Funnel), powers, np.random.SeedSequence(1), 30_000, np.inf).cautions
+    assert "2 of the 3 quantities" in said and "means and sds" in said
