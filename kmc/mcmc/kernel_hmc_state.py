@@ -90,7 +90,7 @@ class KernelHMCState:
             refit_growth=options.refit_growth,
             earliest=options.min_warmup_evaluations,
             post_freeze_burn_in=self._settle,
-            long=None if budget is None or not searched else long_warmup(budget),
+            long=None if cloud is not None or gradient is not None else long_warmup(setup, searched=searched),
         )
         earliest = self._schedule.earliest if cloud is None else 0  # warm-ups of single modes are short
         walkers = walkers_of(setup, least=options.n_temperatures, earliest=earliest)

@@ -28,8 +28,9 @@ _SEARCHED_FROM = 4  # dimensions: in fewer the early fit is as good, and a searc
 _FAR_BELOW = 2.0  # times the bulk's depth: with a median of start points so far below the best one, a search pays
 _OF_SEARCH = 4  # fraction of the budget at which the search ends
 _VALUES_PER_TERM_AFTER = 1.5  # for each term of a quadratic, if there was a search
-_LONG = 1 / 2, 2 / 3  # of the budget: when acceptance suffices, and the end of warm-up, if there was a search ...
-_LEFT = 60  # ... and it leaves so many evaluations
+_LONG = 1 / 2, 2 / 3  # of the budget: when acceptance suffices, and the end of warm-up, if the first fit is early ...
+_LEFT = 60  # ... and it leaves so many evaluations, ...
+_DRAWS = 100  # ... or so many draws where half of the budget would: kmc.evidence needs them
 
 
 def start_search(setup: SamplerSetup) -> StartSearch | None:
@@ -72,17 +73,22 @@ def first_fit(dim: int, budget: int | None, *, searched: bool = False) -> int:
     return values_needed(dim)
 
 
-def long_warmup(budget: int) -> tuple[int, int]:
-    """After a search: the evaluations from which acceptance may end warm-up, and those that end it in any case.
+def long_warmup(setup: SamplerSetup, *, searched: bool = False) -> tuple[int, int] | None:
+    """If the first fit is early: the evaluations from which acceptance may end warm-up, and those that end it anyway.
 
-    Examples
-    --------
-    >>> from kmc.mcmc.small_budget import long_warmup
-    >>> long_warmup(300), long_warmup(150), long_warmup(100)
-    ((150, 200), (75, 90), (50, 50))
+    Few values are better spent on the surrogate than on draws, whose averages it corrects. None for other budgets, with
+    many chains, with noise, and if something is given to learn from.
     """
+    budget = setup.max_evaluations
+    if budget is None:
+        return None
+    plain = setup.history is None and not setup.noisy and setup.chains <= FEW_CHAINS
+    if not searched and not (plain and first_fit(setup.dim, budget) < values_needed(setup.dim)):
+        return None
     passable, latest = (int(share * budget) for share in _LONG)
-    return passable, max(min(latest, budget - _LEFT), budget // 2)
+    settle = budget // _BURN_IN
+    left = _DRAWS + settle if budget - budget // 2 >= _DRAWS + settle else _LEFT
+    return passable, max(min(latest, budget - left), budget // 2)
 
 
 def burn_in(sweeps: int, budget: int | None, setup: SamplerSetup, *, searched: bool = False) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from kmc.ess import squared_error
 from kmc.readout.transitions import Transitions
@@ -13,7 +14,8 @@ from kmc.readout.transitions import Transitions
 _FOLDS = 10
 _RIDGE = 1e-9  # relative to the mean square of the controls
 FEW = 400
-"""Draws: with fewer, coefficients by regression are not precise (tried: small budgets)."""
+"""Draws: with fewer, coefficients by regression are not precise (tried: small budgets), nor are estimated errors."""
+_LEVEL, _QUANTILE = 0.975, 1.959964  # of a normal density
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def corrected(
 
     Few draws determine such coefficients badly. So with less than ``FEW`` of them another estimate is tried, m + P - S,
     where m is the function's mean under the surrogate, and S its average by the weights of the pairs for the surrogate:
-    if the two densities are nearly equal, so are the weights, and it is m with hardly any error.
+    if the two densities are nearly equal, so are the weights, and it is m with hardly any error. For all errors see
+    :func:`stated`.
 
     Parameters
     ----------
@@ -78,7 +81,7 @@ def corrected(
     n_controls = zero.shape[2]
     chains, n, k = target.shape
     folds = np.broadcast_to(np.arange(n) * _FOLDS // n, (chains, n)).ravel()
-    mean, error, coefficients = plain.copy(), squared_error(target), np.zeros((k, n_controls))
+    mean, error, coefficients = plain.copy(), stated(target), np.zeros((k, n_controls))
     flat = zero.reshape(-1, n_controls)
     moved = pairs.of_target(*controls) - zero if chains * n < FEW else None
     if covariance is None:
@@ -88,7 +91,7 @@ def corrected(
         series, own = target[..., i].ravel(), recycled[..., i].ravel()
         if moved is not None and sets[i]:
             j = sets[i][0][0]
-            found = float(squared_error(moved[..., [j]])[0]) + float(covariance[j, j])
+            found = float(stated(moved[..., [j]])[0]) + float(covariance[j, j])
             if found < error[i]:
                 mean[i], error[i] = x[0, 0, i] - controls[0][0, 0, j] + moved[..., j].mean(), found
                 coefficients[i, j] = 1.0
@@ -96,7 +99,7 @@ def corrected(
             residual, beta = grams.residual(series, own, chosen)
             residual = residual.reshape(chains, n, 1)
             shared = float(beta @ covariance[np.ix_(chosen, chosen)] @ beta)
-            found = float(squared_error(residual)[0]) + shared
+            found = float(stated(residual)[0]) + shared
             if found < error[i]:
                 mean[i], error[i] = plain[i] + residual.mean(), found
                 coefficients[i] = 0.0
@@ -104,6 +107,26 @@ def corrected(
     control_error = np.sqrt(squared_error(zero))
     scale = np.where(control_error > 0, control_error, 1.0)
     return Corrected(mean, error, coefficients, zero.mean(axis=(0, 1)) / scale, control_error)
+
+
+def stated(series: np.ndarray) -> np.ndarray:
+    """The squared errors that are stated for the means of series (chains, n, k): with few draws they are wider.
+
+    An estimated variance is itself uncertain, the more so the heavier the tails: with n effective draws of kurtosis κ
+    its degrees of freedom are 2 n / (κ - 1). The errors are widened by the ratio of the 97.5 % quantiles of the
+    Student-t and the normal density, so that 1.96 of them are still an interval of 95 %.
+    """
+    error = squared_error(series)
+    n = series.shape[0] * series.shape[1]
+    if n >= FEW:
+        return error
+    off = (series - series.mean(axis=(0, 1))) ** 2
+    variance = off.mean(axis=(0, 1))
+    scale = np.where(variance > 0.0, variance, 1.0)
+    effective = np.minimum(scale / np.where(error > 0.0, error, 1.0), n)
+    excess = np.maximum(((off / scale) ** 2).mean(axis=(0, 1)) - 1.0, 1e-3)
+    dof = np.maximum(2.0 * effective / excess, 1.0)
+    return error * (stdtrit(dof, _LEVEL) / _QUANTILE) ** 2
 
 
 class _Grams:

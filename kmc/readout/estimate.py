@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from kmc.ess import squared_error
-from kmc.readout.correction import corrected
+from kmc.readout.correction import corrected, stated
 from kmc.readout.evaluated import Replicate
 from kmc.readout.means import CHAINS, Means, SurrogateMeans, UnknownMode
 from kmc.readout.tail import without_variance
@@ -125,7 +124,7 @@ class ReplicateEstimate:
     @property
     def plain_squared_error(self) -> np.ndarray:
         """Squared errors of the plain means."""
-        return squared_error(self._all)
+        return stated(self._all)
 
     @property
     def center(self) -> np.ndarray:
@@ -160,7 +159,7 @@ class ReplicateEstimate:
     def _estimate(self, of: Of, controls: Of, sets) -> Estimate:
         if self._means is None:
             series = of(self._all)
-            return Estimate(series.mean(axis=(0, 1)), squared_error(series))
+            return Estimate(series.mean(axis=(0, 1)), stated(series))
         means = self._means.mean(controls)
         found = self._corrected(of, controls, means, sets)
         return Estimate(found.mean, found.squared_error)

@@ -50,7 +50,15 @@ def test_there_is_none_if_start_points_are_of_similar_height():
 def test_after_a_search_fits_come_early_and_warm_up_is_long():
     assert first_fit(5, 200, searched=True) == 31 and first_fit(8, 500, searched=True) == 67
     assert burn_in(15, 400, setup()._replace(dim=8), searched=True) == 6
-    assert long_warmup(200) == (100, 133) and long_warmup(100) == (50, 50)
+    assert long_warmup(setup(dim=8), searched=True) == (100, 133) and long_warmup(setup(dim=8)) is None
+
+
+def test_after_an_early_fit_warm_up_is_long():
+    ends = [long_warmup(setup(dim=5, budget=budget)) for budget in (130, 200, 228, 240, 300, 370)]
+    assert ends == [(65, 70), (100, 133), (114, 114), (120, 125), (150, 182), (185, 246)]
+    assert long_warmup(setup(dim=5, budget=2000)) is long_warmup(setup(budget=None)) is None
+    assert long_warmup(setup(chains=17)) is None and long_warmup(setup()._replace(noisy=True)) is None
+    assert long_warmup(setup()._replace(history=(np.zeros((3, 2)), np.zeros(3)))) is None
 
 
 def test_burn_in_is_a_sixteenth_of_the_budget_at_most():
