@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from kmc.readout.correction import corrected, stated
+from kmc.readout.correction import FEW, corrected, stated
 from kmc.readout.evaluated import Replicate
 from kmc.readout.means import CHAINS, Means, SurrogateMeans, UnknownMode
 from kmc.readout.tail import without_variance
@@ -24,6 +24,7 @@ _FEWEST_DRAWS = 40  # to check the surrogate (tried: small budgets)
 _FIRST = 250  # draws of each chain on the surrogate
 _WANTED = 0.1  # error of the surrogate's means relative to the other errors
 _DOUBT = 0.005  # probability that a sound surrogate is rejected
+_SAMPLES = 2000  # of few draws from the surrogate, that show how far off their means are by chance
 _MOST_NUMBERS = 4e7  # kept in memory
 _GAP = 4.0  # standard errors, and
 _NO_VARIANCE, _NO_FOURTH_MOMENT = 2.0, 4.0  # largest degrees of freedom of a Student-t density that has none
@@ -202,7 +203,7 @@ class ReplicateEstimate:
         found = self._corrected(self._powers, self._powers, means, [[] for _ in range(2 * k)])
         error = np.hypot(found.control_error, np.sqrt(np.diag(means.covariance)))
         off = np.abs(found.disagreement * found.control_error) / np.where(error > 0, error, np.inf)
-        if off.max() > -ndtri(0.5 * _DOUBT / (2 * k)):
+        if off.max() > self._by_chance(known, means, found.control_error):
             return (
                 f"its means and those of the draws, weighted to it, differ by {off.max():.1f} standard errors: the "
                 "surrogate has mass where the draws have none, or the draws have not converged"
@@ -214,6 +215,26 @@ class ReplicateEstimate:
                 "the surrogate has mass where the draws have none, or its proposals stay near the draws"
             )
         return ""
+
+    def _by_chance(self, known, means, error):
+        """How far the largest of 2 k means may be off by chance, in standard errors."""
+        if self.n_draws >= FEW:
+            return -ndtri(0.5 * _DOUBT / len(error))
+        effective = self._powers(self._x).var(axis=(0, 1)) / np.where(error > 0, error, np.inf) ** 2
+        n = int(np.clip(np.median(effective), _FEWEST_DRAWS // 2, self.n_draws))
+        rows = known.sample(np.random.default_rng(n), _SAMPLES * n)
+        return off_by_chance((self._powers(rows) - means.mean).reshape(_SAMPLES, n, -1))
+
+
+def off_by_chance(samples: np.ndarray) -> float:
+    """A limit for the largest of m means in their standard errors, from samples (many, n, m) whose means are zero.
+
+    Errors of few draws are too small where draws of a long tail happen to be missing, which is not rare. So the limit
+    is what such samples show, but at least that of a normal density.
+    """
+    scale = samples.std(axis=1) / np.sqrt(samples.shape[1])
+    largest = np.max(np.abs(samples.mean(axis=1)) / np.where(scale > 0, scale, np.inf), axis=1)
+    return max(float(np.quantile(largest, 1.0 - _DOUBT)), -ndtri(0.5 * _DOUBT / samples.shape[2]))
 
 
 def _alternatives(i, k, n):

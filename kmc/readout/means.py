@@ -127,6 +127,12 @@ class SurrogateMeans:
         """The k numbers at all draws of each mode: (chains, n, k)."""
         return [np.concatenate(own.values, axis=1) for own in self._means]
 
+    def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """The k numbers at n of all draws, each drawn independently: (n, k)."""
+        parts = [part.reshape(-1, part.shape[2]) for part in self.drawn()]
+        weights = np.concatenate([np.full(len(part), w / len(part)) for part, w in zip(parts, self.weights)])
+        return np.concatenate(parts)[rng.choice(len(weights), n, p=weights / weights.sum())]
+
     def sorted(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """The i-th number at all draws in ascending order, and the distribution function there."""
         by_mode = [np.concatenate([part[..., i].ravel() for part in own.values]) for own in self._means]
