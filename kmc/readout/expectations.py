@@ -77,8 +77,9 @@ def expectations(
     -----
     KmcWarning
         There are fewer than 40 draws, or the surrogate has mass where there are no draws: plain averages are returned.
-        There are fewer than 100 draws: the stated errors are rough. The tails are so heavy that averages of squares, or
-        of the parameters themselves, have no finite variance: their true errors are larger than the stated ones.
+        There are fewer than 100 draws: the stated errors are rough. The tails of the parameters, or of `f`, are so
+        heavy that averages of squares, or of the numbers themselves, have no finite variance: their true errors are
+        larger than the stated ones.
 
     Notes
     -----
@@ -90,9 +91,9 @@ def expectations(
     between the averages for s and the known means are control variates, with coefficients by regression over other
     parts of the run: a wrong surrogate reduces the precision but causes no bias. A set of controls is used only if it
     reduces the error; without any, the result is the plain average. With fewer than 400 draws the mean under s plus the
-    difference of the averages for p and s is tried, too, as it needs no coefficients. Errors are those of
-    autocorrelated series (Geyer's), and include that of the surrogate's draws. A quantile is where the corrected
-    distribution function has its level.
+    difference of the averages for p and s is tried, too, as it needs no coefficients, and stated errors are widened for
+    their own uncertainty. Errors are those of autocorrelated series (Geyer's), and include that of the surrogate's
+    draws. A quantile is where the corrected distribution function has its level.
 
     Regions that neither the draws nor the proposals have found, such as a second mode, are not included.
 
