@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kmc.mcmc.mode_mixture import ModeMixture
-from tests.correctness.invariance import ONLY_SURROGATE, ONLY_TEMPERED, case, proposals_of
+from tests.correctness.invariance import MANY, ONLY_SURROGATE, ONLY_TEMPERED, case, proposals_of
 from tests.grids import slow_except
 
 CHANGED = {"expected_exception": AssertionError, "match": "the distribution has changed"}
@@ -40,4 +40,4 @@ def test_runs_without_the_ratio_of_the_surrogates_are_seen(monkeypatch):
     monkeypatch.setattr(ModeMixture, "_chain", lambda *args: right(*args)._replace(log_ratio=0.0))
     one = case("bimodal")
     with pytest.raises(**CHANGED):
-        one.check(several(one, **ONLY_SURROGATE))
+        one.check(several(one, **ONLY_SURROGATE), size=MANY)
