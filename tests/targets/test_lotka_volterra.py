@@ -104,6 +104,7 @@ def test_a_wrong_shape_is_refused():
         lv.log_density(np.zeros(7))
 
 
+@pytest.mark.slow
 def test_the_density_has_no_holes():
     """Steps that the solver tries and rejects may be absurd; these parameters made it try some."""
     x = np.log([0.635, 0.028, 0.574, 0.022, 61.966, 5.924, 0.149, 0.743])
