@@ -14,6 +14,7 @@ from kmc.spectral import DiffusionMap
 from kmc.spectral.generator_selection import fold_sums
 from kmc.spectral.sections import whitened_sections
 from kmc.spectral.trial import TrialSpace, ritz, subspace
+from tests.grids import slow_except
 from tests.oracles.differences import gradients
 from tests.oracles.diffusion_maps import eigenvalues
 from tests.sklearn_conventions import conventions
@@ -218,14 +219,14 @@ class TestNoSpuriousMode:
         assert dm.n_components_ == len(dm.eigenvalues_) == dm.transform(NORMAL[:3]).shape[1]
 
     @pytest.mark.parametrize("dim", [1, 2])
-    @pytest.mark.parametrize("n", [60, 150])
+    @pytest.mark.parametrize("n", slow_except([60, 150], {60}))
     def test_gaps_in_a_small_sample(self, n, dim):
         """Functions that step across a gap have no energy: with one for each sample the gap was 0 in most of these."""
         for seed in range(5):
             x = np.random.default_rng(seed).standard_normal((n, dim))
             assert 0.4 < fit(x, n_components=3, n_basis=100).spectral_gap_ < 1.7
 
-    @pytest.mark.parametrize("tolerance", [1e-10, 1e-11, 1e-12])
+    @pytest.mark.parametrize("tolerance", slow_except([1e-10, 1e-11, 1e-12], {1e-12}))
     @pytest.mark.parametrize("score", [None, lambda x: -x])
     def test_whitening_at_rounding_level(self, score, tolerance):
         with warnings.catch_warnings():
@@ -334,7 +335,7 @@ def off(found, truth):
     return np.exp(np.abs(np.log(found / np.asarray(truth)[: len(found)])).max())
 
 
-@pytest.mark.parametrize("dim", [15, 20, 30])
+@pytest.mark.parametrize("dim", slow_except([15, 20, 30], {15, 30}))
 def test_many_dimensions(dim):
     """With few samples and p landmarks among them, modes on a few points were the slowest, or with a score exact."""
     x = np.random.default_rng(dim).standard_normal((500, dim))
