@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Never
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class Result:
     replicates : list of Replicate
         One for each independent run.
     constrain : callable
-        From vectors (n, d) to the parameters.
+        From vectors (n, d) to the parameters; a ValueError if only the model can do it, and none was passed.
     named : bool
         Whether the parameters have names; if not, the only one is "x".
     labels : mapping of str to list of str
@@ -92,7 +93,7 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
     Raises
     ------
     TypeError, ValueError
-        It is not a result of kmc, has no surrogate, or needs the model.
+        It is not a result of kmc, or has no surrogate.
     """
     idata = opened(result, name)
     groups = groups_of(idata)
@@ -113,7 +114,7 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
         model = as_model(model, dim)
         constrain = model.constrain
     elif constrain is None:
-        raise ValueError(f"model=None: only the model knows how the parameters of {name} are constrained; pass model=")
+        constrain = partial(_needs_model, name)
     draws = (idata["unconstrained_posterior"] if named else idata["posterior"])["x"].values
     log_density = idata["sample_stats"]["lp"].values
     columns = (draws, log_density, *(proposals[column].values for column in ("x", "lp", "move")))
@@ -128,6 +129,10 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
             replicates.append(Replicate(x, lp, y, proposed, move, density))
         first = chains.stop
     return Result(replicates, constrain, named, _labels(idata["posterior"]), idata)
+
+
+def _needs_model(name: str, points: np.ndarray) -> Never:
+    raise ValueError(f"model=None: only the model knows how the parameters of {name} are constrained; pass model=")
 
 
 def _kept(log_density: np.ndarray, posterior: Any, name: str) -> slice:

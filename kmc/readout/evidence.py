@@ -66,7 +66,7 @@ def evidence(
         Whether the log-density is that of a likelihood times a *normalized* prior, constants included. If not, the
         integral of the density is estimated, and there are no Bayes factors.
     model : Model, pymc.Model or bridgestan.StanModel, optional
-        Model of a single result: needed for further evaluations.
+        The model of a single result; only needed with `max_evaluations`.
     max_evaluations : int
         Number of true evaluations at draws from the surrogate. They reveal mass of the surrogate where there are no
         draws, and correct the estimate for it. Not for "tempered".

@@ -72,6 +72,7 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     """
     n = as_number("draws", draws, 1)
     run = read(result, model)
+    run.constrain(np.empty((0, run.replicates[0].draws.shape[2])))  # an error now, not after the work
     parts, distances = [], []
     said: list[str] = []
     counts = np.full(len(run.replicates), _CHAINS * n // len(run.replicates))

@@ -1,5 +1,6 @@
 """Results that were joined along their chains, or of which parts were left out, are read as what they are."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -9,7 +10,8 @@ import xarray
 import kmc
 from kmc.readout.evaluated import read
 from kmc.readout.evidence import Part, _divergence
-from tests.readout.curved import log_density
+from kmc.run.frozen import decoded
+from tests.readout.curved import MODEL, log_density
 
 FEW = {"max_surrogate_draws": 4_000}
 QUICK = {"dim": 2, "draws": None, "max_evaluations": 900, "progress": False}
@@ -98,3 +100,19 @@ def test_joined_ladders_are_refused():
     one = kmc.sample(model, sampler="tempered", draws=40, warmup=40, seed=1, progress=False)
     with pytest.raises(ValueError, match=r"result has 8 chains, and its run has chains=4"):
         kmc.evidence(joined([one, one]))
+
+
+def test_only_the_parameters_need_a_model(named, monkeypatch):
+    """As for a run of a PyMC or Stan model, whose results cannot say how parameters are constrained."""
+
+    def unknown(group):
+        return [dataclasses.replace(part, constrain=None) for part in decoded(group)]
+
+    expected = kmc.expectations(named, **FEW)
+    monkeypatch.setattr("kmc.readout.evaluated.decoded", unknown)
+    for readout in (kmc.expectations, kmc.resample):
+        with pytest.raises(ValueError, match="model=None: only the model knows how the parameters of result are"):
+            readout(named)
+    assert kmc.expectations(named, model=MODEL, **FEW).equals(expected)
+    assert kmc.plot_surrogate(named).shape[0] == 2
+    assert len(read(named, None).replicates) == 1  # which is all that kmc.evidence and kmc.plot_transport take
