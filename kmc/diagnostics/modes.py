@@ -216,9 +216,10 @@ def _candidates(x, lag, options, random_state, anywhere=False) -> Iterator[SlowM
         random_state=random_state,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KmcWarning)  # noise eigenvalues are expected here
+        # Noise eigenvalues are expected here, and a few test draws far from those of the fit.
+        warnings.simplefilter("ignore", KmcWarning)
         operator.fit(list(fitted[:, order]))
-    values = np.stack(operator.transform(list(x)))
+        values = np.stack(operator.transform(list(x)))
     judged = _halves(values)[1]
     ess, rhat = ess_and_rhat(judged)
     now, later = (part.reshape(-1, values.shape[2]) for part in (judged[:, :-lag], judged[:, lag:]))

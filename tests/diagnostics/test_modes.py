@@ -149,6 +149,15 @@ def test_one_chain_is_judged_by_its_second_half():
     assert modes["rhat"].values[0] > 1.2
 
 
+def test_draws_far_from_those_of_the_fit_cause_no_warning(recwarn):
+    """Nobody can act on it: the half that is fitted is chosen here."""
+    x = autoregressions((1, 1000, 2), 0.5, 1)
+    x[..., 1] = x[..., 0] + 0.1 * x[..., 1]
+    x[0, 900] = 2.0, -2.0
+    slow_modes(x, 1, lagtime=1, n_basis=10, random_state=0)
+    assert not recwarn.list
+
+
 def test_chains_that_never_move():
     x = np.repeat(np.random.default_rng(15).standard_normal((4, 1, 2)), 100, axis=1)
     assert np.all(slow_modes(x, 2)["rhat"] == np.inf)
