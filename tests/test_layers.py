@@ -9,7 +9,7 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"arrays", "errors", "_names", "_version", "checks", "html", "lazy", "threads", "deprecation"}
+ANYWHERE = {"arrays", "errors", "_names", "_version", "checks", "html", "lazy", "threads", "interrupts", "deprecation"}
 MAY_IMPORT = {
     "arrays": set(),
     "errors": set(),
@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "html": set(),
     "lazy": set(),
     "threads": set(),
+    "interrupts": set(),
     "_names": set(),
     "_version": set(),
     "__main__": {"cli"},

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
+from kmc.interrupts import uninterrupted
 from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.proposal_mixture import InnerChainKind, ProposalMixture, inner_chain_kind
@@ -97,7 +98,9 @@ class ModeMixture(NamedTuple):
                     k, moved = j, True
                 continue
             plan = self.plans[k]
-            result = inner_chain(_surrogate(plan).jit_state, tempering, rng, z, stretch, plan.inner, plan.archive_z)
+            state, inner, archive = _surrogate(plan).jit_state, plan.inner, plan.archive_z
+            with uninterrupted():
+                result = inner_chain(state, tempering, rng, z, stretch, inner, archive)
             z, energy = result.position, result.energy
             n_steps, diverging, moved = n_steps + result.n_steps, diverging or result.diverging, moved or result.moved
         plan = self.plans[k]

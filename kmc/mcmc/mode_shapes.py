@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kmc.interrupts import uninterrupted
 from kmc.landmarks import spread
 from kmc.mcmc.gaps import divided
 from kmc.mcmc.history import History
@@ -127,5 +128,7 @@ def _wandered(
     starts = surrogate.coordinates(history.x[high])
     starts = starts[spread(starts, max(_WANDERERS, _WANDERERS_PER_DIM * starts.shape[1]), rng)]
     options = mixture.inner._replace(jump_probability=0.0)
-    ends = [inner_chain(surrogate.jit_state, COLD, rng, z, _WANDERING, options, mixture.archive_z) for z in starts]
+    state, archive = surrogate.jit_state, mixture.archive_z
+    with uninterrupted():
+        ends = [inner_chain(state, COLD, rng, z, _WANDERING, options, archive) for z in starts]
     return surrogate.back(np.array([end.position for end in ends]))

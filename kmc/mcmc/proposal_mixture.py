@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from kmc.interrupts import uninterrupted
 from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.inner_chains import InnerChainKinds, draw_kinds, inner_chains
@@ -149,7 +150,8 @@ class ProposalMixture(NamedTuple):
         surrogate, (tempering, move, length) = self.surrogate, kind
         assert surrogate is not None
         z = surrogate.coordinates(x[None])[0]
-        result = inner_chain(surrogate.jit_state, tempering, rng, z, length, self.inner, self.archive_z)
+        with uninterrupted():
+            result = inner_chain(surrogate.jit_state, tempering, rng, z, length, self.inner, self.archive_z)
         if not result.moved:
             return Proposal(x, 0.0, move, moved=False, n_steps=result.n_steps, step_size=self.inner.step_size)
         position = surrogate.back(result.position[None])[0]

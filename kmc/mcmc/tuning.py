@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from kmc.interrupts import uninterrupted
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.surrogates.jit_state import SurrogateJitState
@@ -54,7 +55,8 @@ def choose_step_size(trials: Trials, options: InnerChainOptions, rng: np.random.
     good, most_poor = (GOOD_AT_WALLS, POOR_AT_WALLS) if isinstance(state, WalledState) else (GOOD, POOR)
     for step_size in STEP_SIZES:
         trial = options._replace(step_size=step_size, jump_probability=0.0, small_step_probability=0.0)
-        _, rates, n_poor = _one_by_one(state, COLD, rng, np.ascontiguousarray(starts), _TRIALS, trial, archive)
+        with uninterrupted():
+            _, rates, n_poor = _one_by_one(state, COLD, rng, np.ascontiguousarray(starts), _TRIALS, trial, archive)
         if np.mean(rates) > good and n_poor / (_TRIALS * len(starts)) < most_poor:
             return step_size
     return STEP_SIZES[-1]
@@ -88,7 +90,8 @@ def _ends(
     tempering: Tempering,
 ) -> np.ndarray:
     """End points (n, d) of inner chains from the rows of z (n, d)."""
-    return _one_by_one(trials.state, tempering, rng, np.ascontiguousarray(z), n_moves, options, trials.archive)[0]
+    with uninterrupted():
+        return _one_by_one(trials.state, tempering, rng, np.ascontiguousarray(z), n_moves, options, trials.archive)[0]
 
 
 @numba.njit(cache=True)

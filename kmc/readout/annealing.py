@@ -25,6 +25,7 @@ import numpy as np
 from scipy import linalg, optimize
 from scipy.special import expit, gammaln, logsumexp
 
+from kmc.interrupts import uninterrupted
 from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.readout.chain_means import ChainMeans, most_controls
 from kmc.readout.stein import SteinControls
@@ -192,7 +193,8 @@ class _Path:
 
     def level(self, particles: np.ndarray, beta: float) -> _Level:
         """Particles where they are."""
-        ratios = _move(self._state, self._base, self._rng, particles, beta, 0, 1, 1.0, 0, _NOWHERE)
+        with uninterrupted():
+            ratios = _move(self._state, self._base, self._rng, particles, beta, 0, 1, 1.0, 0, _NOWHERE)
         return _Level(beta, particles, ratios)
 
     def first(self) -> tuple[_Level, np.ndarray]:
@@ -232,7 +234,8 @@ class _Path:
         steps = max(1, int(min(_LENGTH / self._step_size, _MOST_STEPS)))
         trajectories, jumps = moves
         given = self._state, self._base, self._rng, particles, beta
-        ratios = _move(*given, trajectories, steps, self._step_size, jumps, pool)
+        with uninterrupted():
+            ratios = _move(*given, trajectories, steps, self._step_size, jumps, pool)
         return _Level(beta, particles, ratios)
 
     def log_masses(self, levels: list[_Level]) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from kmc.interrupts import uninterrupted
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.tuning import Trials, choose_step_size
@@ -200,7 +201,8 @@ class SurrogateChains:
 
     def draws(self, n: int) -> np.ndarray:
         """The next n draws of each chain, in the coordinates z: (chains, n, d)."""
-        z = _walk(self.component.jit_state, COLD, self._rng, self._z, n, _MOVES, self.options, self._archive)
+        with uninterrupted():
+            z = _walk(self.component.jit_state, COLD, self._rng, self._z, n, _MOVES, self.options, self._archive)
         self._z = np.ascontiguousarray(z[:, -1])
         return z
 
