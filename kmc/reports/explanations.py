@@ -33,8 +33,8 @@ HELP: dict[str, str] = {
         "a solver's tolerance, from a table, or from values with few digits. The surrogate averages over "
         "them, and each bump costs acceptance: with a sd of .7 nats at most 62 % of the proposals are "
         "accepted, with 1.7 nats 23 %. The draws are those of the rough density, and right for it. Tighten "
-        "the tolerances of an ODE solver, or use one with fixed steps. The attribute `roughness_sd` of the "
-        "result has the estimate."
+        "the tolerances of an ODE solver, or use one with fixed steps. If the function draws random numbers, "
+        "pass `kmc.Model(..., noisy=True)`. The attribute `roughness_sd` of the result has the estimate."
     ),
     "unused-history": (
         "The values in `history=` differ from the log-density by more than a nat in the median where kmc "

@@ -179,12 +179,12 @@ def _about_chains(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
         )
     if found["disagreement"] < LEAST_P:
         said["runs-disagree"] = (
-            f"The independent runs disagree on a mean or a tail (p = {10 ** found['disagreement']:.0e}): what "
+            f"The independent runs disagree on a mean or a tail ({_p_value(found['disagreement'])}): what "
             f"one run missed, all may have missed; {remedies.several}, or reparametrize."
         )
     if found["drift"] < LEAST_P:
         said["drift"] = (
-            f"The draws still change from one fifth of the run to the next (p = {10 ** found['drift']:.0e}): "
+            f"The draws still change from one fifth of the run to the next ({_p_value(found['drift'])}): "
             f"{remedies.more}, so that warm-up is longer, or start nearer to the bulk."
         )
     if found["tail_ess"] < LEAST_TAIL_ESS:
@@ -197,6 +197,10 @@ def _about_chains(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
             f"The means rest on {found['bulk_ess']:.0f} effective draws in the worst coordinate: {remedies.draws}."
         )
     return said
+
+
+def _p_value(log10: float) -> str:
+    return f"p = {10.0**log10:.0e}" if log10 > -10.0 else "p < 1e-10"
 
 
 def _about_ends(ends: Sequence[AtBothEnds]) -> str:
@@ -262,7 +266,8 @@ def _about_surrogate(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
         said["rough-values"] = (
             f"The log-density is rough: between close points it varies by {run.noise_sd:.1f} nats (sd) more than any "
             f"smooth function, so that at most {attainable_acceptance(run.noise_sd):.0%} of the proposals are "
-            "accepted; tighten the tolerance of a solver, or round and interpolate less. The draws are right."
+            "accepted; tighten the tolerance of a solver, or round and interpolate less. The draws are right for these "
+            "values. If the function draws random numbers, pass kmc.Model(..., noisy=True)."
         )
     if "surrogate_wall" in facts and found["acceptance"] < FEWEST_ACCEPTED_CHAINS:
         said["wall"] = (

@@ -88,6 +88,7 @@ def test_nothing_is_said_of_what_could_not_be_measured(name):
         ("constant-coordinate", {"rhat": float("inf")}, "never moved", "start nearer"),
         ("runs-disagree", {"disagreement": -6.3}, "disagree on a mean or a tail (p = 5e-07)", "allow several times"),
         ("drift", {"drift": -5.0}, "still change from one fifth of the run to the next (p = 1e-05)", "allow more"),
+        ("drift", {"drift": -400.0}, "still change from one fifth of the run to the next (p < 1e-10)", "allow more"),
         ("stuck-chain", {"stay": 12.0}, "in one state 12 times as long as its acceptance", "allow more evaluations"),
         ("few-effective-draws", {"bulk_ess": 34.0}, "means rest on 34 effective draws", "make more draws"),
         ("few-tail-draws", {"tail_ess": 43.0}, "quantiles rest on 43 effective draws", "make more draws"),
@@ -252,6 +253,7 @@ def test_roughness_is_named_where_it_costs_acceptance():
     said = say(facts=FITTED | {"roughness_sd": 0.7, "surrogate_loo_sd": 1.2})
     assert list(said) == ["rough-values"]
     assert "by 0.7 nats" in said["rough-values"] and "at most 62% of the proposals" in said["rough-values"]
+    assert said["rough-values"].endswith("If the function draws random numbers, pass kmc.Model(..., noisy=True).")
     assert say(facts=FITTED | {"roughness_sd": 0.3}) == {}
     assert list(say(facts=FITTED | {"roughness_sd": 0.7, "surrogate_loo_sd": 1.5})) == [
         "poor-surrogate",
