@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,6 +31,8 @@ def read_draws(data: Any, var_names: Sequence[str] | None = None) -> Draws:
 
     Raises
     ------
+    TypeError
+        A path.
     ValueError
         Unknown name, wrong shape, fewer than four draws a chain, or draws that are not finite.
 
@@ -103,6 +106,10 @@ def scores_at(score: Any, points: np.ndarray) -> np.ndarray:
 
 def _variables(data: Any) -> Mapping[str, Variable]:
     """The variables, by name."""
+    if isinstance(data, (str, os.PathLike)):
+        raise TypeError(
+            f"data={data!r} is a path: open it first, a store by kmc.load, a netCDF file by arviz.from_netcdf"
+        )
     if hasattr(data, "groups"):  # InferenceData and DataTree
         if not any(group.rpartition("/")[2] == "posterior" for group in _groups(data)):
             raise ValueError(f"data has no group 'posterior': expected it among {', '.join(_groups(data))}")

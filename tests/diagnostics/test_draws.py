@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import arviz as az
 import numpy as np
 import pytest
@@ -68,6 +70,14 @@ def test_results_of_a_run():
 def test_bad_input(data, message):
     with pytest.raises(ValueError, match=message):
         read_draws(data)
+
+
+@pytest.mark.parametrize("path", ["run.zarr", Path("draws.nc")])
+def test_a_path(path):
+    with pytest.raises(
+        TypeError, match="is a path: open it first, a store by kmc.load, a netCDF file by arviz.from_net"
+    ):
+        read_draws(path)
 
 
 def test_a_name_that_is_not_there():

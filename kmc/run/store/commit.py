@@ -164,7 +164,8 @@ def _another_format(path, found, about):
 
 
 def _foreign(path: Path) -> StoreError:
-    return StoreError(f"store={str(path)!r} is not a kmc store: pass the path that was given to kmc.sample(store=...)")
+    remedy = "open a netCDF file by arviz.from_netcdf" if path.suffix == ".nc" else "kmc.sample(store=...) writes one"
+    return StoreError(f"store={str(path)!r} is not a kmc store: {remedy}")
 
 
 def seed_of(header: dict[str, Any]) -> np.random.SeedSequence:

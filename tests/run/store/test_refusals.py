@@ -102,6 +102,12 @@ def test_a_folder_with_other_files(tmp_path):
         kmc.sample(log_density, store=tmp_path, **settings("random-walk"))
 
 
+def test_a_netcdf_file(tmp_path):
+    (tmp_path / "draws.nc").write_text("hello")
+    with pytest.raises(ValueError, match=r"draws.nc' is not a kmc store: open a netCDF file by arviz.from_netcdf"):
+        kmc.load(tmp_path / "draws.nc")
+
+
 def test_a_file(tmp_path):
     (tmp_path / "run.zarr").write_text("hello")
     for call in (go_on, kmc.load):
