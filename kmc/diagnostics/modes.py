@@ -157,9 +157,18 @@ def spectral_gap(
 ) -> float:
     """The spectral gap of chains, 1 - λ₁ for one draw, from a mode fitted to half of the draws and the other half.
 
-    Parameters as in :func:`slow_modes`. The gap for one draw is that for ``lagtime`` draws by 1 - λ₁^(1/lagtime): a
-    larger lagtime is more informative about the slowest mode, as long as λ₁ is well above the noise. For independent
-    draws it is one, up to noise; for a chain with alternating draws it is larger.
+    Parameters
+    ----------
+    data, var_names, n_basis, random_state
+        As in :func:`slow_modes`.
+    lagtime : int
+        In draws. A larger one is more informative about the slowest mode, as long as λ₁ is well above the noise.
+
+    Returns
+    -------
+    float
+        1 - λ₁^(1/lagtime), with the eigenvalue λ₁ at this lagtime. For independent draws it is one, up to noise; for a
+        chain with alternating draws it is larger.
 
     Examples
     --------

@@ -10,8 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kmc._version import __version__
 from kmc.errors import KmcWarning
 from kmc.run.store.columns import Record, has_checksum, read_json, write_json
@@ -166,8 +164,3 @@ def _another_format(path, found, about):
 def _foreign(path: Path) -> StoreError:
     remedy = "open a netCDF file by arviz.from_netcdf" if path.suffix == ".nc" else "kmc.sample(store=...) writes one"
     return StoreError(f"store={str(path)!r} is not a kmc store: {remedy}")
-
-
-def seed_of(header: dict[str, Any]) -> np.random.SeedSequence:
-    """The seed of a store's run."""
-    return np.random.SeedSequence(header["seed"]["entropy"], spawn_key=tuple(header["seed"]["spawn_key"]))
