@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,9 +19,36 @@ from kmc.targets.priors import Distribution, JointPrior
 from kmc.targets.space import ParameterSpace, Space
 from kmc.targets.starts import start_points
 
+_Class = TypeVar("_Class")
+
 NONFINITE = ("raise", "reject")
 
+# Arguments of other packages, and what to use instead.
+_ELSEWHERE = {
+    ("bounds", "limits", "lower", "upper"): 'use parameters={"a": kmc.Interval(0, 1), ...}, or kmc.Uniform(0, 1)',
+    ("names", "param_names", "parameter_names"): 'use parameters={"a": kmc.Real(), ...}',
+    ("priors", "prior_transform"): 'use parameters={"a": kmc.Normal(0, 1), ...}, or log_prior=',
+    ("ndim", "n_dim", "n_params"): "use dim=",
+    ("loglike", "log_like", "logl", "likelihood"): "use log_likelihood=",
+    ("log_prob", "logp", "log_prob_fn", "log_posterior"): "use log_density=",
+}
 
+
+def _explain_unknown(cls: type[_Class]) -> type[_Class]:
+    """Let ``__init__`` say what to use in place of an argument that it does not have."""
+    init: Any = cls.__init__
+
+    @functools.wraps(init)
+    def explaining(self: Any, *args: Any, **given: Any) -> None:
+        for name in given.keys() - _arguments(cls):
+            raise TypeError(f"kmc.Model() has no argument {name!r}: {_instead_of(name, _arguments(cls))}")
+        init(self, *args, **given)
+
+    setattr(cls, "__init__", explaining)  # noqa: B010, as mypy takes no assignment to a method
+    return cls
+
+
+@_explain_unknown
 @dataclass(frozen=True, eq=False)
 class Model:
     """A log-density that can only be evaluated: of a vector, or of parameters with names and supports.
@@ -335,6 +364,19 @@ class Model:
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
+
+
+def _arguments(cls: Any) -> list[str]:
+    return [each.name for each in fields(cls) if each.init]
+
+
+def _instead_of(name: str, known: list[str]) -> str:
+    """What to use in place of an argument of another package, or of one that is spelled otherwise."""
+    for words, remedy in _ELSEWHERE.items():
+        if name in words:
+            return remedy
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]}=?" if close else f"expected one of {', '.join(known)}"
 
 
 def _positive_integer(dim: Any) -> int:

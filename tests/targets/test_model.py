@@ -1,5 +1,6 @@
 import dataclasses
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -105,6 +106,29 @@ def test_further_arguments():
     model = Model(lambda *args, **kwargs: (args, kwargs), 2, args=(3, "four"), kwargs={"five": 5})
     (given, *rest), kwargs = model.call(x)
     assert given is x and rest == [3, "four"] and kwargs == {"five": 5}
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("bounds", 'use parameters={"a": kmc.Interval(0, 1), ...}'),
+        ("names", 'use parameters={"a": kmc.Real(), ...}'),
+        ("priors", 'use parameters={"a": kmc.Normal(0, 1), ...}'),
+        ("vectorised", "did you mean vectorized=?"),
+        ("xyz", "expected one of log_density, dim"),
+    ],
+)
+def test_names_of_other_packages(name, remedy):
+    with pytest.raises(TypeError, match=re.escape(f"kmc.Model() has no argument {name!r}: {remedy}")):
+        Model(normal, 2, **{name: 1})
+
+
+def test_a_subclass_may_have_arguments_of_its_own():
+    class Fit(Model):
+        def __init__(self, bounds):
+            super().__init__(normal, len(bounds))
+
+    assert Fit(bounds=[(0, 1)] * 3).dim == 3
 
 
 def test_a_model_of_a_vector_can_be_changed():
