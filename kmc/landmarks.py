@@ -124,11 +124,8 @@ def _farthest(points, chosen, count):
     n, d = points.shape
     nearest = np.full(n, np.inf)
     out = np.empty(count, np.int64)
-    k = len(chosen)
-    out[:k] = chosen
     for step in range(count):
-        if step >= k:
-            out[step] = np.argmax(nearest)
+        out[step] = chosen[step] if step < len(chosen) else np.argmax(nearest)
         center = points[out[step]]
         for i in range(n):
             s = 0.0

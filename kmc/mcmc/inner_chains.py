@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from kmc.mcmc.generators import generator, generators_of
-from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
+from kmc.mcmc.surrogate_transition import InnerChainOptions, copy_to, inner_chain
 from kmc.mcmc.tempering import Tempering, tempered
 from kmc.threads import in_threads
 
@@ -105,7 +105,7 @@ def _some_inner_chains(state, temperings, generators, start, lengths, options, a
         tempering = Tempering(temperings[i, 0], temperings[i, 1], temperings[i, 2])
         rng = generator(generators, i)
         end = inner_chain(state, tempering, rng, start[i], lengths[i], options, archive)
-        found.position[i] = end.position
+        copy_to(found.position[i], end.position)
         ratio = tempered(tempering, end.start_value)[0] - tempered(tempering, end.value)[0]
         found.log_ratio[i] = ratio + (end.start_wall - end.wall)
         found.n_steps[i] = end.n_steps

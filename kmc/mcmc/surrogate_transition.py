@@ -46,6 +46,13 @@ class InnerChainResult(NamedTuple):
 
 
 @numba.njit(cache=True)
+def copy_to(out, x):
+    """``out[:] = x``, which takes three seconds to compile, for the message of an error."""
+    for i in range(x.size):
+        out[i] = x[i]
+
+
+@numba.njit(cache=True)
 def inner_chain(state, tempering, rng, start, n_moves, options, archive):
     """``n_moves`` moves from ``start`` (d,); ``archive`` (n, d) feeds the jumps z + a_i - a_j."""
     d = start.size
@@ -70,7 +77,7 @@ def inner_chain(state, tempering, rng, start, n_moves, options, archive):
     last_energy = -tempered(tempering, value)[0]
     for _ in range(n_moves):
         target, _ = tempered(tempering, value)
-        trial[:] = z
+        copy_to(trial, z)
         if len(archive) > 1 and rng.random() < options.jump_probability:
             i = int(rng.random() * len(archive))
             j = (i + 1 + int(rng.random() * (len(archive) - 1))) % len(archive)  # j differs from i: no jump of length 0
@@ -92,7 +99,7 @@ def inner_chain(state, tempering, rng, start, n_moves, options, archive):
             for k in range(d):
                 momentum[k] = rng.standard_normal()
                 kinetic += momentum[k] * momentum[k]
-            trial_gradient[:] = gradient
+            copy_to(trial_gradient, gradient)
             trial_value, energy, spread = leapfrog(
                 state, tempering, trial, momentum, trial_gradient, value, step_size, n_steps, normal, work
             )
@@ -109,8 +116,8 @@ def inner_chain(state, tempering, rng, start, n_moves, options, archive):
             if probability < 0.3:
                 poor += 1
         if rng.random() < probability:
-            z[:] = trial
-            gradient[:] = trial_gradient
+            copy_to(z, trial)
+            copy_to(gradient, trial_gradient)
             value = trial_value
             now_wall = trial_wall
             moved = True

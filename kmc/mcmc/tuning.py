@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from kmc.interrupts import uninterrupted
-from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
+from kmc.mcmc.surrogate_transition import InnerChainOptions, copy_to, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.wall_jit_state import WalledState
@@ -100,7 +100,8 @@ def _one_by_one(state, tempering, rng, starts, n_moves, options, archive):
     ends, rates, n_poor = np.empty_like(starts), np.empty(len(starts)), 0
     for i in range(len(starts)):
         end = inner_chain(state, tempering, rng, starts[i], n_moves, options, archive)
-        ends[i], rates[i] = end.position, end.acceptance_rate
+        copy_to(ends[i], end.position)
+        rates[i] = end.acceptance_rate
         n_poor += end.poor
     return ends, rates, n_poor
 

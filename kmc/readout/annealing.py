@@ -27,6 +27,7 @@ from scipy.special import expit, gammaln, logsumexp
 
 from kmc.interrupts import uninterrupted
 from kmc.jitted import value_and_gradient, wall, workspace
+from kmc.mcmc.surrogate_transition import copy_to
 from kmc.readout.chain_means import ChainMeans, most_controls
 from kmc.readout.stein import SteinControls
 from kmc.readout.transitions import bennett
@@ -314,7 +315,7 @@ def _base_value(base, z, gradient):
     square = 0.0
     for i in range(w.size):
         square += w[i] * w[i]
-    gradient[:] = base.root.T @ w
+    np.dot(base.root.T, w, gradient)
     for i in range(w.size):
         gradient[i] *= -(base.dof + w.size) / (base.dof + square)
     return base.constant - 0.5 * (base.dof + w.size) * np.log1p(square / base.dof)
@@ -332,16 +333,17 @@ def _move(state, base, rng, particles, beta, n_moves, n_steps, step_size, n_jump
     z, momentum, force, start_force = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     out = np.empty(n)
     for i in range(n):
-        z[:] = particles[i]
+        copy_to(z, particles[i])
         smooth = value_and_gradient(state, z, gradient, work)
         barrier, _ = wall(state, z, normal, work)
         q = _base_value(base, z, of_base)
-        force[:] = beta * gradient + (1.0 - beta) * of_base
+        for k in range(d):
+            force[k] = beta * gradient[k] + (1.0 - beta) * of_base[k]
         now = beta * (smooth + barrier) + (1.0 - beta) * q
         ratio = smooth + barrier - q if q >= base.least else _ZERO
         for _ in range(n_moves):
-            start_force[:] = force
-            z[:] = particles[i]
+            copy_to(start_force, force)
+            copy_to(z, particles[i])
             kinetic = 0.0
             for k in range(d):
                 momentum[k] = rng.standard_normal()
@@ -362,22 +364,23 @@ def _move(state, base, rng, particles, beta, n_moves, n_steps, step_size, n_jump
             for k in range(d):
                 end += momentum[k] * momentum[k]
             if q >= base.least and np.log(rng.random()) < then - now + 0.5 * (kinetic - end):
-                particles[i] = z
+                copy_to(particles[i], z)
                 now, ratio = then, smooth + barrier - q
             else:
-                force[:] = start_force
+                copy_to(force, start_force)
             jumped = False
             for _ in range(n_jumps):
                 j = int(rng.random() * len(pool.log_ratios))
                 if np.log(rng.random()) < (beta - pool.beta) * (pool.log_ratios[j] - ratio):
-                    particles[i] = pool.particles[j]
+                    copy_to(particles[i], pool.particles[j])
                     ratio = pool.log_ratios[j]
                     jumped = True
             if jumped:
-                z[:] = particles[i]
+                copy_to(z, particles[i])
                 smooth = value_and_gradient(state, z, gradient, work)
                 q = _base_value(base, z, of_base)
-                force[:] = beta * gradient + (1.0 - beta) * of_base
+                for k in range(d):
+                    force[k] = beta * gradient[k] + (1.0 - beta) * of_base[k]
                 now = beta * ratio + q
         out[i] = ratio
     return out

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from kmc.interrupts import uninterrupted
-from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
+from kmc.mcmc.surrogate_transition import InnerChainOptions, copy_to, inner_chain
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.tuning import Trials, choose_step_size
 from kmc.readout.annealing import ISLANDS, Mass, mass_of
@@ -219,5 +219,5 @@ def _walk(state, tempering, rng, starts, n, n_moves, options, archive):
         z = starts[i].copy()
         for t in range(n):
             z = inner_chain(state, tempering, rng, z, n_moves, options, archive).position
-            out[i, t] = z
+            copy_to(out[i, t], z)
     return out

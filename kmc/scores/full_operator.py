@@ -7,6 +7,8 @@ needs O((n + tile) d) memory and O(n² d) time, by recomputing the kernel in squ
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
@@ -18,6 +20,9 @@ TILE = 128  # samples: five arrays of a tile's pairs fit in the second-level cac
 
 _PARTIALS = 2**22  # numbers in a strip of the matrix
 _NONE = np.empty(0)
+# Orders of derivatives: for each that is a literal, numba would compile the program's machine anew.
+_SECOND: Any = np.int64(2)
+_THIRD: Any = np.int64(3)
 
 
 class GradientGram:
@@ -188,7 +193,7 @@ def _without_sections(program, stack, s, t, u):
         row, straight, mirrored = s[a], t[a], u[a]
         for b in range(row.size):
             row[b] = max(row[b], 0.0)
-        run_program(program, row, 2, stack)
+        run_program(program, row, _SECOND, stack)
         q1, q2 = stack[0, 1], stack[0, 2]
         for b in range(row.size):
             row[b] = q1[b]
@@ -203,7 +208,7 @@ def _with_sections(program, stack, s, t, u, c_rows, c_columns, rows, columns, mi
         row, straight, mirrored = s[a], t[a], u[a]
         for b in range(row.size):
             row[b] = max(row[b], 0.0)
-        run_program(program, row, 2, stack)
+        run_program(program, row, _SECOND, stack)
         q, q1, q2 = stack[0, 0, : row.size], stack[0, 1, : row.size], stack[0, 2, : row.size]
         rows[a] += np.dot(q, c_columns) - 2.0 * np.dot(q1, straight)
         own = c_rows[a]
@@ -222,7 +227,7 @@ def _with_laplacians(program, stack, s, t, u, d, l_rows, l_columns, rows, column
         row, straight, mirrored = s[a], t[a], u[a]
         for b in range(row.size):
             row[b] = max(row[b], 0.0)
-        run_program(program, row, 3, stack)
+        run_program(program, row, _THIRD, stack)
         q1, q2, q3 = stack[0, 1, : row.size], stack[0, 2, : row.size], stack[0, 3, : row.size]
         laplacian = stack[0, 4, : row.size]
         own = l_rows[a]
