@@ -1,6 +1,8 @@
 """Every fit takes its samples from any source, with the same result."""
 
+import copy
 import tracemalloc
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ X = np.random.default_rng(0).standard_normal((300, 2))
 NEW = np.random.default_rng(1).standard_normal((20, 2))
 WEIGHTS = np.random.default_rng(2).uniform(0.5, 1.5, 300)
 VALUES, GRADIENTS = np.sin(X).prod(axis=1), np.cos(X) * np.sin(X[:, ::-1])
+NETWORK = NeuralEigenfunctions(2, hidden_layer_sizes=(8,), max_iter=20, batch_size=16, random_state=0)
 CONTAINERS = ("list", "memmap", "list of memmaps", "iterator", "dask")
 
 
@@ -36,6 +39,12 @@ def result(model):
     return getattr(model, next(name for name in names if hasattr(model, name)))(NEW)
 
 
+@cache
+def from_arrays(model, weighted):
+    """The same of a model that was fitted to arrays."""
+    return result(copy.deepcopy(model).fit(X, **({"weights": WEIGHTS} if weighted else {})))
+
+
 @pytest.mark.parametrize("kind", CONTAINERS)
 @pytest.mark.parametrize(
     ("model", "weighted"),
@@ -54,19 +63,16 @@ def result(model):
     ids=lambda value: type(value).__name__,
 )
 def test_samples(model, weighted, kind, tmp_path):
-    options = ({"weights": WEIGHTS}, {"weights": contained(kind, WEIGHTS, tmp_path)}) if weighted else ({}, {})
-    expected = result(model.fit(X, **options[0]))
-    found = result(model.fit(contained(kind, X, tmp_path), **options[1]))
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+    options = {"weights": contained(kind, WEIGHTS, tmp_path)} if weighted else {}
+    found = result(model.fit(contained(kind, X, tmp_path), **options))
+    np.testing.assert_allclose(found, from_arrays(model, weighted), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
 def test_networks(kind, tmp_path):
     pytest.importorskip("torch").set_num_threads(1)
-    model = NeuralEigenfunctions(2, hidden_layer_sizes=(8,), max_iter=20, batch_size=16, random_state=0)
-    expected = result(model.fit(X, weights=WEIGHTS))
-    model.fit(contained(kind, X, tmp_path), weights=contained(kind, WEIGHTS, tmp_path))
-    np.testing.assert_allclose(result(model), expected, rtol=1e-6, atol=1e-8)
+    model = copy.deepcopy(NETWORK).fit(contained(kind, X, tmp_path), weights=contained(kind, WEIGHTS, tmp_path))
+    np.testing.assert_allclose(result(model), from_arrays(NETWORK, True), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("most", [100, 1000])

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from kmc.readout import annealing
+
 README = Path(__file__).parents[1] / "README.md"
 SMALLER = [
-    (r"max_evaluations=6000", "max_evaluations=1500"),
-    (r"draws=5000", "draws=20, max_evaluations=800"),
+    (r"max_evaluations=6000", "max_evaluations=700"),
+    (r"draws=5000", "draws=20, max_evaluations=300"),
     (r"kmc.expectations\(idata\)", "kmc.expectations(idata, max_surrogate_draws=2000)"),
 ]
 NEEDED = {"store=": "zarr", "kmc.report(": "matplotlib"}  # extras, by what shows that a block needs them
@@ -41,6 +43,7 @@ def bound(block):
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_the_blocks_run_one_after_the_other(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(annealing, "_POOL", 2**14)
     namespace = {"__name__": "readme"}
     for number, block in enumerate(blocks()):
         if all(importlib.util.find_spec(extra) for sign, extra in NEEDED.items() if sign in block):

@@ -46,7 +46,7 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
     >>> import numpy as np
     >>> import kmc
     >>> model = kmc.Model(lambda p: 9 * np.cos(p["phi"]), parameters={"phi": kmc.Circular(0, 2 * np.pi)})
-    >>> idata = kmc.sample(model, draws=200, max_evaluations=1500, seed=1, progress=False)
+    >>> idata = kmc.sample(model, draws=100, max_evaluations=800, seed=1, progress=False)
     >>> float(kmc.summary(idata)["sd"]["phi"]) < 0.5  # of the numbers in [0, 2 pi), split in two: about 3
     True
     """

@@ -65,7 +65,7 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     Examples
     --------
     >>> import kmc
-    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=None, max_evaluations=900, seed=1, progress=False)
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=None, max_evaluations=700, seed=1, progress=False)
     >>> many = kmc.resample(idata, draws=1000)
     >>> many.posterior["x"].shape, bool(many.posterior.attrs["total_variation_bound"] < 0.1)
     ((4, 1000, 2), True)

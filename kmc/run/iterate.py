@@ -130,7 +130,7 @@ def iterate(
     >>> import kmc
     >>> run = kmc.iterate(lambda x: -0.5 * np.sum(x**2), dim=2, draws=10_000, seed=1)
     >>> for progress in run:
-    ...     if progress.ess > 400:
+    ...     if progress.ess > 200:
     ...         break
     >>> idata = run.result()
     >>> idata.posterior.sizes["draw"] < 1000

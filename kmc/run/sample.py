@@ -202,9 +202,9 @@ def sample(
     --------
     >>> import numpy as np
     >>> import kmc
-    >>> idata = kmc.sample(lambda x: -0.5 * np.sum(x**2), dim=2, draws=200, seed=1, progress=False)
+    >>> idata = kmc.sample(lambda x: -0.5 * np.sum(x**2), dim=2, draws=50, seed=1, progress=False)
     >>> idata.posterior["x"].shape
-    (4, 200, 2)
+    (4, 50, 2)
     """
     __tracebackhide__ = True
     independent_runs = old_argument(unknown, "replicas", "independent_runs", independent_runs)

@@ -91,15 +91,17 @@ def test_the_rest_of_a_uniform_number_is_compared():
 @TEMPERED
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {"archive_probability": 1.0},
-        RUNS,
-        RUNS | {"single_move_probability": 1.0},
-        RUNS | {"tempered_probability": 1.0},
-        {"surrogate": None, "archive_probability": 0.0},
-    ],
-    ids=["mixture", "archive moves", "runs", "single moves", "tempered runs", "no surrogate"],
+    slow_except(
+        {
+            "mixture": {},
+            "archive moves": {"archive_probability": 1.0},
+            "runs": RUNS,
+            "single moves": RUNS | {"single_move_probability": 1.0},
+            "tempered runs": RUNS | {"tempered_probability": 1.0},
+            "no surrogate": {"surrogate": None, "archive_probability": 0.0},
+        },
+        {"mixture", "runs", "tempered runs"},
+    ),
 )
 def test_moves_of_a_plan_on_a_line(options, tempering):
     """Differential evolution, the snooker (in one dimension it has lattices), and runs of archive jumps.

@@ -12,6 +12,7 @@ from kmc.mcmc import SAMPLERS
 from kmc.mcmc.ask_tell import Startable
 from kmc.surrogates.fit import FitOptions
 from kmc.targets.toys import Banana
+from tests.grids import slow_except
 
 TARGET = Banana(2, b=0.03)
 FIT = FitOptions(n_basis=25, bandwidths=(1.2, 2.0))
@@ -53,7 +54,7 @@ def test_every_sampler_is_here():
     assert set(EVERY) == {*SAMPLERS, "score-hmc", "hmc", "nuts"}
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", slow_except(list(EVERY), {"kernel-hmc", "adaptive-metropolis", "tempered", "nuts"}))
 def test_the_draws_are_those_of_sample(name):
     asked = {"draws": None, "max_evaluations": 450, "seed": 5, "initial": START, "chains": 3}
     idata = kmc.sample(TARGET, dim=2, sampler=EVERY[name], progress=False, **asked)

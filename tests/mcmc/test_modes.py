@@ -115,10 +115,10 @@ def weight_error(idata, target, mode=0):
 @pytest.mark.parametrize("dim", slow_except([2, 5], {2}))
 def test_two_far_modes_that_starts_cover_keep_their_weights(dim):
     target = far(dim)
-    idata = run(target, starts(target, np.random.default_rng(dim)), 1500 if dim == 2 else 3000)
+    idata = run(target, starts(target, np.random.default_rng(dim)), 1000 if dim == 2 else 3000)
     error, ess = weight_error(idata, target)
     assert abs(error) < np.sqrt(chi2.isf(1e-5, 1))
-    assert ess > 300
+    assert ess > (100 if dim == 2 else 300)
     assert idata.attrs["n_modes"] == 2
     assert json.loads(idata.attrs["warnings"]) == []
 

@@ -7,6 +7,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_t
 
 import kmc
+from kmc.readout import annealing
 from kmc.readout.annealing import ISLANDS, Base, Mass, mass_of, resampled
 from kmc.readout.evaluated import read
 from kmc.readout.means import chains_of
@@ -165,7 +166,8 @@ def test_constants_jacobians_and_bayes_factors():
     assert "log_bayes_factor" not in unnormalized and unnormalized.attrs["prior_normalized"] == 0
 
 
-def test_a_surrogate_with_another_mass_than_its_draws_say_warns(idata):
+def test_a_surrogate_with_another_mass_than_its_draws_say_warns(idata, monkeypatch):
+    monkeypatch.setattr(annealing, "_POOL", 2**15)
     wrong = tampered(idata, None, lambda point: point._replace(location=point.location + 1.5))
     with pytest.warns(kmc.KmcWarning, match="The two estimates disagree"):
         kmc.evidence(wrong, model=kmc.Model(log_density, dim=2))
@@ -206,6 +208,6 @@ def test_bad_results(idata):
         kmc.evidence({})
     with pytest.raises(ValueError, match=r"result has 2 runs: model= and max_evaluations= are for one"):
         kmc.evidence([idata, idata], model=kmc.Model(log_density, dim=2))
-    few = kmc.sample(log_density, dim=2, draws=20, max_evaluations=1500, seed=1, progress=False)
+    few = kmc.sample(log_density, dim=2, draws=20, max_evaluations=700, seed=1, progress=False)
     with pytest.raises(ValueError, match=r"result has 80 draws: expected at least 100; sample for longer"):
         kmc.evidence(few)

@@ -29,11 +29,11 @@ TRUTH = -0.5 / (PRIOR_SD**2 + NOISE_SD**2) + math.log(NOISE_SD / math.hypot(PRIO
 )
 def test_estimates_scatter_as_their_errors_say(betas):
     rng, betas = np.random.default_rng(1), np.array(betas)
-    estimates = [mbar(exact_excess(rng, betas, 2, 150), betas) for _ in range(150)]
+    estimates = [mbar(exact_excess(rng, betas, 2, 150), betas) for _ in range(100)]
     found = np.array([(masses[0], se) for masses, se, _ in estimates])
     z = (found[:, 0] - TRUTH) / found[:, 1]
-    assert abs(z.mean()) < 4 / np.sqrt(150)
-    assert z.std() == pytest.approx(1.0, abs=4 / np.sqrt(2 * 150))
+    assert abs(z.mean()) < 4 / np.sqrt(100)
+    assert z.std() == pytest.approx(1.0, abs=4 / np.sqrt(2 * 100))
 
 
 def test_levels_of_any_size_are_no_problem():

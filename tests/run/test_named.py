@@ -61,7 +61,7 @@ def groups(idata):
 
 @pytest.fixture(scope="module")
 def idata():
-    return kmc.sample(MODEL, sampler=SMALL, draws=250, max_evaluations=2000, seed=2, progress=False, save_warmup=True)
+    return kmc.sample(MODEL, sampler=SMALL, draws=120, max_evaluations=1200, seed=2, progress=False, save_warmup=True)
 
 
 def check(idata):
@@ -71,7 +71,7 @@ def check(idata):
     assert list(idata["posterior"]["factor_dim_1"].values) == [0, 1]
     assert idata["unconstrained_posterior"]["x"].dims == ("chain", "draw", "x_dim_0")
     x = idata["unconstrained_posterior"]["x"].values
-    assert x.shape == (4, 250, MODEL.dim)
+    assert x.shape == (4, 120, MODEL.dim)
     for name, value in MODEL.constrain(x.reshape(-1, MODEL.dim)).items():
         np.testing.assert_array_equal(idata["posterior"][name].values.reshape(value.shape), value)
     at = x[1, 7]

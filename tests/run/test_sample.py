@@ -87,8 +87,8 @@ BUDGETS = {
         kmc.KernelHMC("vanishing", min_warmup_evaluations=800, first_refit=250, fit=FitOptions(n_basis=60)),
         {"draws": 400},
     ),
-    "adaptive-metropolis": ("adaptive-metropolis", {"draws": 3000, "warmup": 1000}),
-    "random-walk": ("random-walk", {"draws": 3000, "warmup": 1000}),
+    "adaptive-metropolis": ("adaptive-metropolis", {"draws": 1500, "warmup": 600}),
+    "random-walk": ("random-walk", {"draws": 2000, "warmup": 600}),
 }
 
 

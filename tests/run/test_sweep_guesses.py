@@ -23,7 +23,7 @@ def ring(x):
     return -0.5 * (np.hypot(x[0], x[1]) - 3.0) ** 2 / 0.3**2
 
 
-ASKED = {"dim": 2, "chains": 2, "draws": 5, "max_evaluations": 700, "seed": 3, "progress": False}
+ASKED = {"dim": 2, "chains": 2, "draws": 5, "max_evaluations": 450, "seed": 3, "progress": False}
 
 
 def same(found, expected):

@@ -112,7 +112,7 @@ def run(parameter, seed=1, **options):
 
 @pytest.fixture(scope="module")
 def orbits():
-    return run(kmc.Circular(0, 2 * np.pi))
+    return run(kmc.Circular(0, 2 * np.pi), draws=150, max_evaluations=1500)
 
 
 def test_an_orbit_with_an_angle_at_the_border(orbits):
@@ -120,10 +120,10 @@ def test_an_orbit_with_an_angle_at_the_border(orbits):
     row = kmc.summary(orbits).loc["w"]
     assert abs((row["mean"] - mean + np.pi) % (2 * np.pi) - np.pi) < 4 * row["mcse_mean"]
     assert abs(row["sd"] - sd) < 4 * row["mcse_sd"] + 0.002
-    assert row["ess_bulk"] > 400 and row["r_hat"] < 1.02
+    assert row["ess_bulk"] > 150 and row["r_hat"] < 1.05
     assert json.loads(orbits.attrs["warnings"]) == []
     w = orbits["posterior"]["w"]
-    assert w.shape == (4, 400) and float(w.min()) >= 0 and float(w.max()) < 2 * np.pi
+    assert w.shape == (4, 150) and float(w.min()) >= 0 and float(w.max()) < 2 * np.pi
     assert w.attrs["circular"] == 1 and w.attrs["low"] == 0 and w.attrs["period"] == 2 * np.pi
     np.testing.assert_allclose(
         orbits["sample_stats"]["lp"][0, 3],

@@ -24,7 +24,7 @@ def test_the_parts_are_kept_and_arviz_takes_the_likelihood():
     import arviz
 
     model = kmc.Model(log_likelihood=pointwise, log_prior=log_prior, dim=1)
-    idata = kmc.sample(model, draws=None, max_evaluations=1500, seed=1, progress=False)
+    idata = kmc.sample(model, draws=None, max_evaluations=800, seed=1, progress=False)
     x = idata["posterior"]["x"].values[..., 0]
     np.testing.assert_allclose(idata["blobs"]["log_prior"], stats.norm.logpdf(x, 0, 2))
     likelihood = idata["log_likelihood"]["log_likelihood"].values

@@ -101,7 +101,7 @@ def test_one_that_takes_too_long_is_ended():
 
 def test_one_that_takes_too_long_is_rejected():
     """One by one and together; the process is replaced."""
-    with ProcessExecutor(2, timeout=1.0, on_timeout="reject").open(Model(models.slow, dim=2)) as mapper:
+    with ProcessExecutor(1, timeout=1.0, on_timeout="reject").open(Model(models.slow, dim=2)) as mapper:
         outcomes = one_by_one(mapper, POINTS)
         assert [outcomes[i].value for i in range(6)] == [0.0, 0.0, pytest.approx(np.nan, nan_ok=True), 0.0, 0.0, 0.0]
         assert np.isnan([outcome.value for outcome in mapper(POINTS[2:4])]).tolist() == [True, False]

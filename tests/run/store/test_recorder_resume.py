@@ -40,7 +40,7 @@ def test_a_store_changes_nothing(tmp_path, uninterrupted, name):
 
 
 @pytest.mark.parametrize("k", slow_except([1, 61, 143], {143}))
-@pytest.mark.parametrize("name", slow_except(list(SAMPLERS), set(SAMPLERS) - {"langevin", "kameleon"}))
+@pytest.mark.parametrize("name", slow_except(list(SAMPLERS), {"random-walk", "delayed", "kernel-hmc"}))
 @pytest.mark.usefixtures("often")
 def test_exceptions(tmp_path, uninterrupted, name, k):
     path = tmp_path / "run.zarr"
