@@ -84,7 +84,7 @@ class Kameleon(Composable):
     --------
     >>> import kmc
     >>> sampler = kmc.Kameleon(max_states=200)
-    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, sampler=sampler, draws=100, seed=1, progress=False)
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, sampler=sampler, draws=500, seed=1, progress=False)
     >>> idata.posterior.attrs["sampler"]
     'kameleon'
     """
