@@ -1,11 +1,41 @@
+import ast
 import ctypes
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
 import kmc
 from kmc.interrupts import uninterrupted
+
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in Path(kmc.__file__).parent.rglob("*.py")}
+
+
+def is_jitted(node):
+    return isinstance(node, ast.FunctionDef) and any("njit" in ast.unparse(each) for each in node.decorator_list)
+
+
+def calls_outside(node, names):
+    """Calls of functions with these names that Python makes outside of ``with uninterrupted()``."""
+    if is_jitted(node) or (isinstance(node, ast.With) and "uninterrupted()" in ast.unparse(node.items[0])):
+        return
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+        yield node
+    for child in ast.iter_child_nodes(node):
+        yield from calls_outside(child, names)
+
+
+def test_jitted_functions_take_generators_in_the_context_only():
+    nodes = [node for tree in TREES.values() for node in ast.walk(tree) if is_jitted(node)]
+    names = {node.name for node in nodes if "rng" in {each.arg for each in node.args.args}}
+    assert {"inner_chain", "_walk"} <= names
+    found = []
+    for path, tree in TREES.items():
+        local = {node.name for node in ast.walk(tree) if is_jitted(node)}  # _names are those of their own module
+        here = {name for name in names if name in local or not name.startswith("_")}
+        found += [f"{path.name}, line {call.lineno}" for call in calls_outside(tree, here)]
+    assert not found
 
 
 def test_ctrl_c_waits_for_the_end():
