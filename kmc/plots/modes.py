@@ -38,6 +38,14 @@ def plot_slow_modes(data: Any, n_modes: int = 3, *, figure: Any = None, **option
     ------
     ImportError
         Matplotlib is not installed (``pip install "kernelmc[plots]"``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> chains = np.random.default_rng(0).standard_normal((4, 100, 2))
+    >>> kmc.plot_slow_modes(chains, n_modes=1, random_state=0).shape
+    (1, 2)
     """
     require_matplotlib()
     from kmc.diagnostics import slow_modes

@@ -56,6 +56,16 @@ def plot_pairs(
         Matplotlib is not installed (``pip install "kernelmc[plots]"``).
     ValueError
         A name is neither a variable of the posterior nor an element of one, or there are no draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xarray
+    >>> import kmc
+    >>> values = np.random.default_rng(0).standard_normal((4, 100, 2))
+    >>> posterior = xarray.Dataset({"x": (("chain", "draw", "x_dim_0"), values)})
+    >>> kmc.plot_pairs(xarray.DataTree.from_dict({"posterior": posterior}), labels={"x[0]": "rate"}).shape
+    (2, 2)
     """
     require_matplotlib()
     if max_rows is not None and (not is_whole(max_rows) or max_rows < 1):

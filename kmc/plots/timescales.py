@@ -33,6 +33,15 @@ def plot_implied_timescales(found: Any, *, unit: float = 1.0, unit_name: str = "
     ------
     ImportError
         Matplotlib is not installed (``pip install "kernelmc[plots]"``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> walk = np.cumsum(np.random.default_rng(0).standard_normal(2000)) * 0.05
+    >>> found = kmc.spectral.implied_timescales(np.column_stack([np.cos(walk), np.sin(walk)]), [5, 10, 20], 1)
+    >>> kmc.plot_implied_timescales(found, unit=0.5, unit_name="ps").get_xlabel()
+    'lagtime (ps)'
     """
     ax = axes_or_new(ax)
     lags = unit * found.lagtimes

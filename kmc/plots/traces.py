@@ -42,6 +42,16 @@ def plot_trace(
         Matplotlib is not installed (``pip install "kernelmc[plots]"``).
     ValueError
         A name is neither a variable of the posterior nor an element of one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xarray
+    >>> import kmc
+    >>> values = np.random.default_rng(0).standard_normal((4, 100, 2))
+    >>> posterior = xarray.Dataset({"x": (("chain", "draw", "x_dim_0"), values)})
+    >>> kmc.plot_trace(xarray.DataTree.from_dict({"posterior": posterior}), ["x[1]"]).shape
+    (1, 2)
     """
     require_matplotlib()
     variables = labeled_posterior(idata)
