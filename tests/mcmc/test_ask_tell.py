@@ -26,7 +26,7 @@ def slope(x):
 
 
 EVERY = {
-    "kernel-hmc": kmc.KernelHMC(min_warmup_evaluations=200, fit=FIT),
+    "kernel-hmc": kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=200, fit=FIT),
     "score-hmc": kmc.ScoreHMC(
         kmc.scores.GaussianScore(), max_states=100, warmup_sampler=kmc.AdaptiveMetropolis(moves=("random-walk",))
     ),

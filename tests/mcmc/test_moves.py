@@ -16,7 +16,7 @@ from kmc.surrogates.fit import FitOptions
 from kmc.targets.toys import Banana, Bimodal
 from tests.oracles.mcmc import assert_standard
 
-SMALL = kmc.KernelHMC(min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
+SMALL = kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
 BUILT_IN = [kmc.moves.DifferentialEvolution(), kmc.moves.Snooker(), kmc.moves.RandomWalk(), kmc.moves.Independence()]
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 

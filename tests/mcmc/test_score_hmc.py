@@ -426,7 +426,7 @@ ESTIMATORS = {
 }
 
 
-WARMUP = KernelHMC(min_warmup_evaluations=300, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
+WARMUP = KernelHMC(refit_growth=1.6, min_warmup_evaluations=300, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
 SHORT = {"max_states": 300, "warmup_sampler": WARMUP}
 
 

@@ -49,7 +49,11 @@ def test_warmup_is_planned_for_the_dimension():
 def test_no_run_takes_more_than_was_planned(options):
     records = list(
         kmc.iterate(
-            normal, dim=2, seed=1, sampler=options.pop("sampler", kmc.KernelHMC(min_warmup_evaluations=200)), **options
+            normal,
+            dim=2,
+            seed=1,
+            sampler=options.pop("sampler", kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=200)),
+            **options,
         )
     )
     assert records[-1].n_evaluations <= 1.05 * records[0].planned_evaluations

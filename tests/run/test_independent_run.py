@@ -13,7 +13,7 @@ from kmc.targets.toys import Gaussian
 from tests.grids import slow_except
 
 NORMAL = Gaussian(2, correlation=0.5, spread=1.5)
-SMALL = kmc.KernelHMC(min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
+SMALL = kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
 SAMPLERS = {"kernel-hmc": SMALL, "random-walk": "random-walk"}
 EACH = pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 QUICK = pytest.mark.parametrize("sampler", slow_except(SAMPLERS, {"random-walk"}))

@@ -17,7 +17,7 @@ from tests.run.sweeps import trace
 
 LEGACY = int(version("arviz").split(".")[0]) < 1
 ALPHA = np.array([2.0, 3.0, 5.0])
-SMALL = kmc.KernelHMC(min_warmup_evaluations=300, fit=FitOptions(n_basis=40, bandwidths=(1.2, 2.0)))
+SMALL = kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=300, fit=FitOptions(n_basis=40, bandwidths=(1.2, 2.0)))
 
 
 def log_density(parameters, alpha):

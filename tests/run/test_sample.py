@@ -16,7 +16,7 @@ from tests.oracles.mcmc import assert_standard
 
 LEGACY = int(version("arviz").split(".")[0]) < 1
 NORMAL = Gaussian(2, correlation=0.5, spread=1.5)
-SMALL = kmc.KernelHMC(min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
+SMALL = kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
 VANISHING = dataclasses.replace(SMALL, adaptation="vanishing", first_refit=30)
 FREEZING = {"kernel-hmc": SMALL, "adaptive-metropolis": kmc.AdaptiveMetropolis("freeze"), "random-walk": "random-walk"}
 ADAPTING = {"vanishing kernel-hmc": VANISHING, "vanishing adaptive-metropolis": kmc.AdaptiveMetropolis("vanishing")}

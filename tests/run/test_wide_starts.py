@@ -44,7 +44,7 @@ def test_kernel_hmc_begins_there():
             return -np.inf
         return -0.5 * ((rate - 0.3) / 0.05) ** 2 - 0.5 * ((capacity - 500) / 50) ** 2
 
-    idata = run(log_density, sampler=SMALL, draws=None, max_evaluations=800, warmup=None)
+    idata = run(log_density, sampler=SMALL, draws=None, max_evaluations=1500, warmup=None)
     x = idata["posterior"]["x"].values
     np.testing.assert_allclose(x.mean(axis=(0, 1)), [0.3, 500], rtol=0.1)
 

@@ -12,14 +12,19 @@ SAMPLERS = {
     "langevin": kmc.AdaptiveLangevin(max_states=50),
     "delayed": kmc.DelayedAcceptance(estimator=kmc.scores.GaussianScore()),
     "kameleon": kmc.Kameleon(max_states=50),
-    "kernel-hmc": kmc.KernelHMC(min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3),
+    "kernel-hmc": kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3),
     "vanishing": kmc.KernelHMC(
-        adaptation="vanishing", min_warmup_evaluations=80, n_temperatures=2, post_freeze_burn_in=3, first_refit=25
+        adaptation="vanishing",
+        min_warmup_evaluations=80,
+        n_temperatures=2,
+        post_freeze_burn_in=3,
+        first_refit=25,
+        refit_growth=1.6,
     ),
     "nystrom": kmc.ScoreHMC(
         kmc.scores.NystromKEF(n_basis=15, bandwidth=1.0, regularization=1e-3),
         max_states=60,
-        warmup_sampler=kmc.KernelHMC(n_temperatures=2, max_archive=60),
+        warmup_sampler=kmc.KernelHMC(refit_growth=1.6, n_temperatures=2, max_archive=60),
     ),
 }
 
