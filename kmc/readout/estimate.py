@@ -1,4 +1,9 @@
-"""Expectations from one replicate: corrected if the surrogate agrees with the draws, otherwise plain averages."""
+"""Expectations from one replicate: corrected if the surrogate agrees with the draws, otherwise plain averages.
+
+A surrogate may have mass where no draw is, a false mode far off for example, and yet be precise near the draws. Then
+it is used in a region A near them alone. The identities hold for any function, so that g 1_A with g = f - E_s[f | A] is
+a control variate as f - E_s f is, and of the surrogate only draws from A are needed.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,7 @@ from scipy.special import ndtri
 from kmc.readout.correction import FEW, corrected, stated
 from kmc.readout.evaluated import Replicate
 from kmc.readout.means import CHAINS, Means, SurrogateMeans, UnknownMode
+from kmc.readout.nearby import Nearby
 from kmc.readout.tail import without_variance
 from kmc.readout.transitions import Transitions
 from kmc.surrogates import Density
@@ -23,9 +29,12 @@ ENOUGH_DRAWS = 100
 _FEWEST_DRAWS = 40  # to check the surrogate (tried: small budgets)
 _FIRST = 250  # draws of each chain on the surrogate
 _WANTED = 0.1  # error of the surrogate's means relative to the other errors
-_DOUBT = 0.005  # probability that a sound surrogate is rejected
-_SAMPLES = 2000  # of few draws from the surrogate, that show how far off their means are by chance
+_DOUBT = 0.005  # probability that a sound surrogate is looked at again, and rejected if there are few draws
+_REJECTION = 0.001  # that it is rejected if there are many: then a missed rejection costs little, see ``corrected``
+_SAMPLES = 2000  # of as many draws from the surrogate, that show how far off their means are by chance
+_FAR = 5.0  # draws of the target that would be outside the region near the draws by the surrogate's mass there
 _MOST_NUMBERS = 4e7  # kept in memory
+_MOST_SAMPLED = 4e6  # numbers, at a time
 _GAP = 4.0  # standard errors, and
 _NO_VARIANCE, _NO_FOURTH_MOMENT = 2.0, 4.0  # largest degrees of freedom of a Student-t density that has none
 _LEAST_GAP = 0.02  # nats: larger differences between two estimates of the surrogate's mass are too large
@@ -54,6 +63,8 @@ class ReplicateEstimate:
         Number of draws from the surrogate, approximately.
     deadline : float
         As of ``time.perf_counter``: no more surrogate draws are made after it.
+    nearby : bool
+        Whether a surrogate that contradicts the draws is tried in the region near them, without its mass elsewhere.
 
     Attributes
     ----------
@@ -62,7 +73,16 @@ class ReplicateEstimate:
     n_draws, n_surrogate_draws : int
     """
 
-    def __init__(self, replicate: Replicate, functions: Of, seed: np.random.SeedSequence, most: int, deadline: float):
+    def __init__(
+        self,
+        replicate: Replicate,
+        functions: Of,
+        seed: np.random.SeedSequence,
+        most: int,
+        deadline: float,
+        *,
+        nearby: bool = False,
+    ):
         self._all = functions(replicate.draws)
         self._x, self._y = self._all[:, :-1], functions(replicate.ends)
         self._center = self._all.mean(axis=(0, 1))
@@ -70,18 +90,29 @@ class ReplicateEstimate:
         self._pairs = replicate.transitions()
         self._least_dof = least_dof(replicate.density)
         self._means: SurrogateMeans | None = None
+        self._inside: np.ndarray | None = None  # whether ends are in the region; states are
         self.doubts = self._few()
         if self.doubts:
             return
+        rng = np.random.default_rng(seed)
         try:
-            self._means = SurrogateMeans(replicate, functions, np.random.default_rng(seed))
+            self._means = SurrogateMeans(replicate, functions, rng)
         except UnknownMode as error:
             self.doubts = str(error)
             return
         self._draw(self._means, most, deadline)
-        self.doubts = self._disagreement(self._means)
+        if not self._disagreement(self._means, lambda known, means, error: _of_normal(_DOUBT, len(error))):
+            return
+        if nearby:
+            self._restrict(self._means, replicate, functions, rng, most, deadline)
+        self.doubts = self._disagreement(self._means, self._by_chance)
         if self.doubts:
-            self._means = None
+            self._means, self._inside = None, None
+
+    @property
+    def restricted(self) -> bool:
+        """Whether the surrogate is used only in a region near the draws."""
+        return self._inside is not None
 
     @property
     def cautions(self) -> list[str]:
@@ -89,6 +120,11 @@ class ReplicateEstimate:
         said = []
         if not self.doubts and self.n_draws < ENOUGH_DRAWS:
             said.append(f"There are {self.n_draws} draws: the stated errors are rough with fewer than {ENOUGH_DRAWS}")
+        if self.restricted:
+            said.append(
+                "The surrogate has mass far from all draws, where it is not used: a region that only the surrogate "
+                "has, or one that the draws have not found"
+            )
         if self._least_dof <= _NO_FOURTH_MOMENT:
             said.append(_of_heavy_tails(self._least_dof))
         elif found := self._of_large_values():
@@ -168,6 +204,8 @@ class ReplicateEstimate:
     def _corrected(self, of, controls, means, sets):
         values = of(self._x), of(self._y)
         off = controls(self._x) - means.mean, controls(self._y) - means.mean
+        if self._inside is not None:
+            off = off[0], np.where(self._inside, off[1], 0.0)
         return corrected(self._pairs, values, off, sets, means.covariance)
 
     def _few(self):
@@ -196,14 +234,25 @@ class ReplicateEstimate:
             if n < 1:
                 return
 
-    def _disagreement(self, known):
+    def _restrict(self, known, replicate, functions, rng, most, deadline):
+        """Draw from the surrogate near the draws, if it has mass elsewhere."""
+        if len(replicate.density.components) > 1 or self.n_draws < FEW:
+            return  # the weights of modes are those of their whole mass, and of few draws see ``corrected``
+        region = Nearby(replicate.density.components[0], replicate.draws.reshape(-1, replicate.draws.shape[2]))
+        if known.outside(region) * self.n_draws < _FAR:
+            return
+        self._inside = region.contains_points(replicate.ends)[..., None]
+        self._means = SurrogateMeans(replicate, functions, rng, region)
+        self._draw(self._means, most, deadline)
+
+    def _disagreement(self, known, limit):
         """Why the surrogate's own draws contradict the target's draws; empty if they do not."""
         k = self._all.shape[2]
         means = known.mean(self._powers)
         found = self._corrected(self._powers, self._powers, means, [[] for _ in range(2 * k)])
         error = np.hypot(found.control_error, np.sqrt(np.diag(means.covariance)))
         off = np.abs(found.disagreement * found.control_error) / np.where(error > 0, error, np.inf)
-        if off.max() > self._by_chance(known, means, found.control_error):
+        if off.max() > limit(known, means, found.control_error):
             return (
                 f"its means and those of the draws, weighted to it, differ by {off.max():.1f} standard errors: the "
                 "surrogate has mass where the draws have none, or the draws have not converged"
@@ -217,24 +266,32 @@ class ReplicateEstimate:
         return ""
 
     def _by_chance(self, known, means, error):
-        """How far the largest of 2 k means may be off by chance, in standard errors."""
-        if self.n_draws >= FEW:
-            return -ndtri(0.5 * _DOUBT / len(error))
+        """How far the largest of 2 k means may be off by chance, in standard errors, where tails may be long."""
         effective = self._powers(self._x).var(axis=(0, 1)) / np.where(error > 0, error, np.inf) ** 2
         n = int(np.clip(np.median(effective), _FEWEST_DRAWS // 2, self.n_draws))
-        rows = known.sample(np.random.default_rng(n), _SAMPLES * n)
-        return off_by_chance((self._powers(rows) - means.mean).reshape(_SAMPLES, n, -1))
+        rng, at_once = np.random.default_rng(n), max(1, int(_MOST_SAMPLED / (n * len(error))))
+        parts = []
+        for first in range(0, _SAMPLES, at_once):
+            many = min(at_once, _SAMPLES - first)
+            rows = self._powers(known.sample(rng, many * n)) - means.mean
+            parts.append(largest_off(rows.reshape(many, n, -1)))
+        level = _DOUBT if self.n_draws < FEW else _REJECTION
+        return max(float(np.quantile(np.concatenate(parts), 1.0 - level)), _of_normal(level, len(error)))
 
 
-def off_by_chance(samples: np.ndarray) -> float:
-    """A limit for the largest of m means in their standard errors, from samples (many, n, m) whose means are zero.
+def _of_normal(level, m):
+    """The limit that the largest of m normal errors exceeds with a probability of at most ``level``."""
+    return float(-ndtri(0.5 * level / m))
 
-    Errors of few draws are too small where draws of a long tail happen to be missing, which is not rare. So the limit
-    is what such samples show, but at least that of a normal density.
+
+def largest_off(samples: np.ndarray) -> np.ndarray:
+    """The largest of m means in their standard errors, from samples (many, n, m) whose means are zero: (many,).
+
+    Errors are too small where draws of a long tail happen to be missing, which is not rare with few of them: so more
+    of these are large than of normal errors, even with thousands of draws of a square of heavy tails.
     """
     scale = samples.std(axis=1) / np.sqrt(samples.shape[1])
-    largest = np.max(np.abs(samples.mean(axis=1)) / np.where(scale > 0, scale, np.inf), axis=1)
-    return max(float(np.quantile(largest, 1.0 - _DOUBT)), -ndtri(0.5 * _DOUBT / samples.shape[2]))
+    return np.max(np.abs(samples.mean(axis=1)) / np.where(scale > 0, scale, np.inf), axis=1)
 
 
 def _alternatives(i, k, n):

@@ -77,9 +77,10 @@ def expectations(
     -----
     KmcWarning
         There are fewer than 40 draws, or the surrogate has mass where there are no draws: plain averages are returned.
-        There are fewer than 100 draws: the stated errors are rough. The tails of the parameters, or of `f`, are so
-        heavy that averages of squares, or of the numbers themselves, have no finite variance: their true errors are
-        larger than the stated ones.
+        It has mass far from all draws, and is used near them alone: a region that the draws have not found is not
+        included. There are fewer than 100 draws: the stated errors are rough. The tails of the parameters, or of `f`,
+        are so heavy that averages of squares, or of the numbers themselves, have no finite variance: their true errors
+        are larger than the stated ones.
 
     Notes
     -----
@@ -94,6 +95,10 @@ def expectations(
     difference of the averages for p and s is tried, too, as it needs no coefficients, and stated errors are widened for
     their own uncertainty. Errors are those of autocorrelated series (Geyer's), and include that of the surrogate's
     draws. A quantile is where the corrected distribution function has its level.
+
+    If the means under s differ from those of the draws by more than chance, s is tried again in a region near the
+    draws, as these identities hold for functions that vanish elsewhere, too: s may be precise there and have a false
+    mode far away. If the means there differ as well, by more than those of as many draws from s do, s is not used.
 
     Regions that neither the draws nor the proposals have found, such as a second mode, are not included.
 
@@ -124,7 +129,7 @@ def expectations(
     parts = []
     for i, ((own, replicate), own_seed) in enumerate(zip(replicates, seeds, strict=True)):
         share = (deadline - time.perf_counter()) / (len(replicates) - i)
-        parts.append(ReplicateEstimate(replicate, own, own_seed, most, time.perf_counter() + share))
+        parts.append(ReplicateEstimate(replicate, own, own_seed, most, time.perf_counter() + share, nearby=True))
     if len({tuple(own.labels) for own in functions}) > 1:
         raise ValueError(f"result: the runs have different quantities: {[own.labels for own in functions]}")
     said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]

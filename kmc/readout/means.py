@@ -16,6 +16,7 @@ from kmc.mcmc.tuning import Trials, choose_step_size
 from kmc.readout.annealing import ISLANDS, Mass, mass_of
 from kmc.readout.chain_means import ChainMeans
 from kmc.readout.evaluated import Replicate
+from kmc.readout.nearby import Nearby
 from kmc.readout.stein import SteinControls
 from kmc.surrogates import Component
 from kmc.surrogates.wide_trend import terms_of
@@ -27,6 +28,7 @@ CHAINS = 32
 _MOVES = 10  # between draws: two trajectories and eight jumps, which are cheap
 _BURN_IN = 50  # draws
 _FOR_CONTROLS = 32  # draws that only choose the control variates
+_FOR_REGION = 250  # draws that only say how much mass is outside a region
 _ARCHIVE = 1000
 _OPTIONS = InnerChainOptions(step_size=0.1, trajectory_length=2.5, jump_probability=0.8, small_step_probability=0.2)
 
@@ -58,6 +60,8 @@ class SurrogateMeans:
     functions : callable
         (n, d) -> (n, k).
     rng : Generator
+    nearby : Nearby, optional
+        Draws are from the surrogate, a single component, restricted to this region.
 
     Raises
     ------
@@ -74,9 +78,16 @@ class SurrogateMeans:
         Time spent on them.
     """
 
-    def __init__(self, replicate: Replicate, functions: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator):
+    def __init__(
+        self,
+        replicate: Replicate,
+        functions: Callable[[np.ndarray], np.ndarray],
+        rng: np.random.Generator,
+        nearby: Nearby | None = None,
+    ):
         self._functions, self._rng = functions, rng
-        self._chains = chains_of(replicate, rng)
+        self._chains = chains_of(replicate, rng, nearby)
+        self._whole = nearby is None  # means of control variates are zero only then
         self._means = [ChainMeans() for _ in self._chains]
         self._controls: list[SteinControls | None] = [None for _ in self._chains]
         self.weights, self._errors = np.ones(1), np.zeros(1)
@@ -104,7 +115,7 @@ class SurrogateMeans:
         """Make n more draws of each chain."""
         began = time.perf_counter()
         for i, (chains, means) in enumerate(zip(self._chains, self._means, strict=True)):
-            if not self.length:
+            if not self.length and self._whole:
                 others = chains.draws(_FOR_CONTROLS)
                 self._controls[i] = SteinControls.of(chains.component, others.reshape(-1, chains.dim), self._rng)
             z = chains.draws(n)
@@ -112,6 +123,11 @@ class SurrogateMeans:
             means.extend(self._functions(chains.back(z)), None if controls is None else controls(z))
         self.length += n
         self.seconds += time.perf_counter() - began
+
+    def outside(self, region: Nearby) -> float:
+        """The fraction of further draws of the first mode that are outside a region."""
+        z = self._chains[0].draws(_FOR_REGION)
+        return 1.0 - float(region.contains(z.reshape(-1, z.shape[2])).mean())
 
     def mean(self, of: Callable[[np.ndarray], np.ndarray]) -> Means:
         """Means of functions of the k numbers: ``of`` takes (..., k) and returns (..., m)."""
@@ -144,8 +160,8 @@ class SurrogateMeans:
         return values[order], (ends - 0.5 * weights[order]) / ends[-1]
 
 
-def chains_of(replicate: Replicate, rng: np.random.Generator) -> list[SurrogateChains]:
-    """Chains on the surrogate of each mode.
+def chains_of(replicate: Replicate, rng: np.random.Generator, nearby: Nearby | None = None) -> list[SurrogateChains]:
+    """Chains on the surrogate of each mode, or of the only one near the draws.
 
     Raises
     ------
@@ -157,7 +173,7 @@ def chains_of(replicate: Replicate, rng: np.random.Generator) -> list[SurrogateC
     home = np.argmax([component.log_density(states) for component in components], axis=0)
     if np.bincount(home, minlength=len(components)).min() < _FEWEST:
         raise UnknownMode(f"a mode of the surrogate has fewer than {_FEWEST} draws")
-    return [SurrogateChains(part, states[home == k], rng) for k, part in enumerate(components)]
+    return [SurrogateChains(part, states[home == k], rng, nearby) for k, part in enumerate(components)]
 
 
 def mass_by(chains: SurrogateChains, rng: np.random.Generator) -> Mass:
@@ -182,10 +198,14 @@ class SurrogateChains:
     states : ndarray, shape (k, d)
         Draws from the target that belong to this surrogate's mode.
     rng : Generator
+    nearby : Nearby, optional
+        A region that holds the states, and that the chains do not leave: where their moves end outside, they stay.
     """
 
-    def __init__(self, component: Component, states: np.ndarray, rng: np.random.Generator):
-        self.component, self._rng = component, rng
+    def __init__(
+        self, component: Component, states: np.ndarray, rng: np.random.Generator, nearby: Nearby | None = None
+    ):
+        self.component, self._rng, self._nearby = component, rng, nearby
         z = component.coordinates(states)
         self._archive = np.unique(z, axis=0)
         self._archive = rng.permutation(self._archive)[:_ARCHIVE]
@@ -201,10 +221,20 @@ class SurrogateChains:
 
     def draws(self, n: int) -> np.ndarray:
         """The next n draws of each chain, in the coordinates z: (chains, n, d)."""
-        with uninterrupted():
-            z = _walk(self.component.jit_state, COLD, self._rng, self._z, n, _MOVES, self.options, self._archive)
-        self._z = np.ascontiguousarray(z[:, -1])
+        if self._nearby is None:
+            z = self._moved(n)
+            self._z = np.ascontiguousarray(z[:, -1])
+            return z
+        z = np.empty((CHAINS, n, self.dim))
+        for t in range(n):
+            proposed = self._moved(1)[:, 0]
+            self._z = np.where(self._nearby.contains(proposed)[:, None], proposed, self._z)
+            z[:, t] = self._z
         return z
+
+    def _moved(self, n):
+        with uninterrupted():
+            return _walk(self.component.jit_state, COLD, self._rng, self._z, n, _MOVES, self.options, self._archive)
 
     def back(self, z: np.ndarray) -> np.ndarray:
         """The points x of draws (chains, n, d)."""

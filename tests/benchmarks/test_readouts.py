@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from evidence import LOG_EVIDENCE, METHODS, Likelihood, coverage, error_of_truth, exact
 from evidence import table as evidence_table
-from expectations import COLUMNS
+from expectations import COLUMNS, totals
 from expectations import table as expectations_table
 from small_budgets import Found, against, row_of
 from small_budgets import table as small_table
@@ -28,6 +28,10 @@ def test_expectations():
     assert found["runs"] == "2" and found["gain"] == "50" and found["ESS per 1,000: means"] == "2,500"
     assert found["in 1.96 errors: means"] == "0.50" and found["in 1.96 errors: all"] == "0.83"
     assert found["all in 1 error"] == "0.67"
+    other = row | {"target": "funnel", "corrected": "0", "ess_mean": "3000", "said": "refused tails"}
+    said = totals([row, row | {"ess_mean": "9000", "said": "nearby"}, other])
+    assert "3,000 evaluations: 3 runs of 2 targets, 1 or more of each; surrogate refused in 1" in said
+    assert "near the draws alone in 1" in said and "per 1,000 1,750," in said and "83.3% within 1.96" in said
 
 
 def test_coverage_of_the_evidence():

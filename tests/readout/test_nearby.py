@@ -1,0 +1,145 @@
+"""A surrogate with a false mode far from the draws is used near them alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kmc.mcmc.base import MOVES
+from kmc.readout.estimate import ReplicateEstimate
+from kmc.readout.evaluated import Replicate
+from kmc.readout.nearby import Nearby
+from kmc.surrogates import Component, Density
+from kmc.surrogates.jit_state import SurrogateJitState
+from kmc.surrogates.transport import Identity
+from kmc.surrogates.whitening import Whitening
+
+CHAINS, N, STEPS = 20, 60, 6
+ANYWHERE = 0.03  # of the proposals are independent draws from the surrogate
+WALL = 4.1  # where the target ends, between the surrogate's modes
+EYE = np.eye(2)
+STATE = SurrogateJitState(
+    0.0, np.zeros(2), EYE, 0.0, 100.0, 3.0, EYE, np.zeros(2), np.array([[8.5], [0.0]]), np.array([32.0]), 0.1
+)
+"""A Gaussian and a bump near (7, 0) that has .4 of the mass."""
+
+
+def density(state=STATE):
+    return Density((Component(Identity(), Whitening(np.zeros(2), EYE, EYE), state),))
+
+
+def grid():
+    first, second = np.meshgrid(np.linspace(-7, 14, 600), np.linspace(-7, 7, 400), indexing="ij")
+    return np.column_stack([first.ravel(), second.ravel()])
+
+
+def exact():
+    """Means and sds of the surrogate where x_0 is below the wall, on a grid."""
+    points = grid()
+    weights = np.exp(density().log_density(points)) * (points[:, 0] < WALL)
+    weights /= weights.sum()
+    mean = weights @ points
+    return mean, np.sqrt(weights @ (points - mean) ** 2)
+
+
+def walked(start, law, rng):
+    """States after a few Metropolis steps from each row, which are reversible for a log-density."""
+    x, value = start.copy(), law(start)
+    for _ in range(STEPS):
+        y = x + rng.standard_normal(x.shape)
+        proposed = law(y)
+        accepted = np.log(rng.random(len(x))) < proposed - value
+        x[accepted], value[accepted] = y[accepted], proposed[accepted]
+    return x
+
+
+def made(chains, n):
+    """Chains for the surrogate cut at the wall; the proposals of some sweeps are from beyond it."""
+    rng, whole = np.random.default_rng(1), density().log_density
+
+    def target(x):
+        return np.where(x[:, 0] < WALL, whole(x), -1000.0)
+
+    points = grid()
+    weights = np.exp(whole(points))
+    jumps = points[rng.choice(len(points), 5000, p=weights / weights.sum())]
+    now = np.zeros((chains, 2))
+    for _ in range(20):
+        now = walked(now, target, rng)
+    x, y = np.empty((2, chains, n, 2))
+    for i in range(n):
+        anywhere = jumps[rng.integers(len(jumps), size=chains)]
+        y[:, i] = np.where(rng.random((chains, 1)) < ANYWHERE, anywhere, walked(now, whole, rng))
+        now = np.where((target(y[:, i]) > -900)[:, None], y[:, i], now)
+        x[:, i] = now
+    at_x, at_y = (target(points.reshape(-1, 2)).reshape(chains, n) for points in (x, y))
+    assert 0 < np.mean(at_y < -900) < 0.05
+    return Replicate(x, at_x, y, at_y, np.full((chains, n), MOVES.index("surrogate")), density())
+
+
+@pytest.fixture(scope="module")
+def replicate():
+    return made(CHAINS, N)
+
+
+def estimate(replicate, nearby=True):
+    return ReplicateEstimate(replicate, lambda x: x, np.random.SeedSequence(1), 16_000, np.inf, nearby=nearby)
+
+
+@pytest.fixture(scope="module")
+def found(replicate):
+    return estimate(replicate)
+
+
+def test_the_false_mode_is_left_out(found):
+    """And the errors are a fraction of those of the draws."""
+    mean, sd = exact()
+    moments = found.moments()
+    off, error = found.center + moments.mean[:2] - mean, np.sqrt(moments.squared_error)
+    assert found.doubts == "" and found.restricted
+    assert "mass far from all draws" in found.cautions[0]
+    assert np.all(np.abs(off) < 4 * error[:2])
+    squares = moments.mean[2:] - (found.center - mean) ** 2 - 2 * (found.center - mean) * off
+    assert np.all(np.abs(squares - sd**2) < 4 * error[2:])
+    assert np.all(error[:2] < 0.5 * np.sqrt(found.plain_squared_error))
+    level = found.below(np.array([0, 1]), mean)
+    assert np.all(np.abs(level.mean - 0.5) < 0.05) and np.all(np.sqrt(level.squared_error) < 0.006)
+
+
+def test_only_where_it_is_asked_for(replicate):
+    plain = estimate(replicate, nearby=False)
+    assert plain.doubts.startswith("its means and those of the draws") and not plain.restricted
+    np.testing.assert_allclose(plain.moments().squared_error[:2], plain.plain_squared_error)
+
+
+@pytest.mark.parametrize("wrong", [{"location": np.array([0.0, 0.5])}, {"precision": 0.6 * EYE}])
+def test_a_surrogate_that_is_wrong_near_the_draws_is_still_refused(replicate, wrong):
+    """The proposals are not from this one."""
+    found = estimate(replace(replicate, density=density(STATE._replace(**wrong))))
+    assert found.doubts and not found.restricted and found.cautions == []
+
+
+def test_control_variates_have_mean_zero_if_ends_outside_count_as_zero():
+    """A mutation: with their own values they do not."""
+    many = made(1500, 12)
+    pairs, region = many.transitions(), Nearby(density().components[0], many.draws.reshape(-1, 2))
+    points = grid()
+    weights = np.exp(density().log_density(points)) * region.contains(points)
+    x, y = (ends[..., :1] ** 2 - weights @ points[:, :1] ** 2 / weights.sum() for ends in (many.starts, many.ends))
+
+    def errors_off(y):
+        means = pairs.of_surrogate(x, y).mean(axis=(1, 2))  # of independent chains
+        return means.mean() / (means.std() / np.sqrt(len(means)))
+
+    assert abs(errors_off(np.where(region.contains_points(many.ends)[..., None], y, 0.0))) < 4
+    assert errors_off(y) > 6
+
+
+def test_the_region_holds_all_draws_and_nothing_far_away():
+    z = np.random.default_rng(1).standard_normal((500, 3))
+    region = Nearby(Component(Identity(), Whitening(np.zeros(3), np.eye(3), np.eye(3)), None), z)
+    assert region.contains(z).all()
+    fresh = np.random.default_rng(2).standard_normal((20_000, 3))
+    assert np.mean(~region.contains(fresh)) < 0.001
+    ends = np.array([[[20.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]])
+    np.testing.assert_array_equal(region.contains_points(ends), [[False], [True]])
