@@ -33,6 +33,7 @@ _DOUBT = 0.005  # probability that a sound surrogate is looked at again, and rej
 _REJECTION = 0.001  # that it is rejected if there are many: then a missed rejection costs little, see ``corrected``
 _SAMPLES = 2000  # of as many draws from the surrogate, that show how far off their means are by chance
 _FAR = 5.0  # draws of the target that would be outside the region near the draws by the surrogate's mass there
+_ENOUGH_NEARBY = 1000  # draws; fewer may have missed what is far from them (tried: refused surrogates)
 _MOST_NUMBERS = 4e7  # kept in memory
 _MOST_SAMPLED = 4e6  # numbers, at a time
 _GAP = 4.0  # standard errors, and
@@ -101,11 +102,13 @@ class ReplicateEstimate:
             self.doubts = str(error)
             return
         self._draw(self._means, most, deadline)
-        if not self._disagreement(self._means, lambda known, means, error: _of_normal(_DOUBT, len(error))):
+        doubts = self._disagreement(self._means, lambda known, means, error: _of_normal(_DOUBT, len(error)))
+        if not doubts:
             return
-        if nearby:
-            self._restrict(self._means, replicate, functions, rng, most, deadline)
-        self.doubts = self._disagreement(self._means, self._by_chance)
+        if nearby and not self._restrict(self._means, replicate, functions, rng, most, deadline):
+            self.doubts = doubts
+        else:
+            self.doubts = self._disagreement(self._means, self._by_chance)
         if self.doubts:
             self._means, self._inside = None, None
 
@@ -235,15 +238,18 @@ class ReplicateEstimate:
                 return
 
     def _restrict(self, known, replicate, functions, rng, most, deadline):
-        """Draw from the surrogate near the draws, if it has mass elsewhere."""
+        """Draw from the surrogate near the draws, if it has mass elsewhere; whether the draws are enough for that."""
         if len(replicate.density.components) > 1 or self.n_draws < FEW:
-            return  # the weights of modes are those of their whole mass, and of few draws see ``corrected``
+            return True  # the weights of modes are those of their whole mass
         region = Nearby(replicate.density.components[0], replicate.draws.reshape(-1, replicate.draws.shape[2]))
         if known.outside(region) * self.n_draws < _FAR:
-            return
+            return True
+        if self.n_draws < _ENOUGH_NEARBY:
+            return False
         self._inside = region.contains_points(replicate.ends)[..., None]
         self._means = SurrogateMeans(replicate, functions, rng, region)
         self._draw(self._means, most, deadline)
+        return True
 
     def _disagreement(self, known, limit):
         """Why the surrogate's own draws contradict the target's draws; empty if they do not."""

@@ -77,10 +77,10 @@ def expectations(
     -----
     KmcWarning
         There are fewer than 40 draws, or the surrogate has mass where there are no draws: plain averages are returned.
-        It has mass far from all draws, and is used near them alone: a region that the draws have not found is not
-        included. There are fewer than 100 draws: the stated errors are rough. The tails of the parameters, or of `f`,
-        are so heavy that averages of squares, or of the numbers themselves, have no finite variance: their true errors
-        are larger than the stated ones.
+        It has mass far from all draws, 1,000 or more, and is used near them alone: a region that the draws have not
+        found is not included. There are fewer than 100 draws: the stated errors are rough. The tails of the parameters,
+        or of `f`, are so heavy that averages of squares, or of the numbers themselves, have no finite variance: their
+        true errors are larger than the stated ones.
 
     Notes
     -----
