@@ -133,7 +133,7 @@ def state(row: dict) -> str:
 def fired(row: dict) -> list[str]:
     """Names of the warnings of a run, by the current limits."""
     facts = {name: row[name] for name in FACTS if not math.isnan(row[name])}
-    found = row | {"bulk_ess": row["ess"]}
+    found = row | {"bulk_ess": row["ess"], "width_error": float("nan")}  # the latter was not measured
     return list(run_warnings(FinishedRun("kernel-hmc", found, [facts], row["draws"], None)))
 
 

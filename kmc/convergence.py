@@ -62,6 +62,25 @@ def least_tail_ess(positions: np.ndarray) -> float:
     return float(_by_arviz("ess", positions, method="tail", prob=TAILS).min())
 
 
+def width_error(positions: np.ndarray) -> float:
+    """The largest standard error of the distance of the 5 % and 95 % quantiles, relative to it; NaN if none is known.
+
+    Errors of the quantiles are half the distance of the quantiles one standard error below and above in probability, as
+    those of ArviZ are. For a Gaussian it is .09 with 100 effective draws, for a Cauchy density .31.
+    """
+    if positions.shape[1] < 4:
+        return float("nan")
+    columns = positions.reshape(-1, positions.shape[2])
+    low, high = np.quantile(columns, TAILS, axis=0)
+    squared = np.zeros(len(low))
+    for p in TAILS:
+        error = np.sqrt(p * (1 - p) / _by_arviz("ess", positions, method="quantile", prob=p))
+        for j in np.flatnonzero(error <= 1):  # not where nothing moved
+            squared[j] += (0.5 * np.ptp(np.quantile(columns[:, j], np.clip([p - error[j], p + error[j]], 0, 1)))) ** 2
+    known = high > low
+    return float(np.max(np.sqrt(squared[known]) / (high - low)[known])) if np.any(known) else float("nan")
+
+
 def in_tails(positions: np.ndarray) -> np.ndarray:
     """Whether each draw is in the lowest or in the highest 5 % of all, shape (chains, draws, 2 k).
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.signal import lfilter
 
 from kmc.convergence import (
@@ -8,6 +9,7 @@ from kmc.convergence import (
     drift,
     in_tails,
     least_tail_ess,
+    width_error,
     worst_rhat,
 )
 
@@ -54,6 +56,23 @@ def test_the_tail_ess_of_independent_draws_is_their_number():
     size = least_tail_ess(np.random.default_rng(5).standard_normal((4, 1000, 2)))
     assert 3000 < size < 4500
     assert np.isnan(least_tail_ess(np.zeros((4, 3, 2))))
+
+
+@pytest.mark.parametrize(("law", "draws"), [(stats.norm(), 1000), (stats.cauchy(), 1000), (stats.norm(), 60)])
+def test_the_error_of_the_width_is_that_of_order_statistics(law, draws):
+    x = law.rvs((4, draws, 1), random_state=7)
+    low, high = law.ppf([0.05, 0.95])
+    exact = np.sqrt(2 * 0.0475 / (4 * draws)) / law.pdf(low) / (high - low)  # asymptotic, without their correlation
+    between = 2 * np.sqrt(0.0475 * 4 * draws)  # draws, from which the slope of the distribution function is estimated
+    assert abs(width_error(x) / exact - 1) < 3 / np.sqrt(2 * between) + 0.1  # and that of the effective sample size
+
+
+def test_the_error_of_the_width_is_the_worst_of_the_coordinates_that_move():
+    x = np.random.default_rng(8).standard_cauchy((4, 200, 3))
+    x[..., 1] = 2.0
+    assert width_error(x) == max(width_error(x[..., [0]]), width_error(x[..., [2]]))
+    assert np.isnan(width_error(x[..., [1]]))
+    assert np.isnan(width_error(x[:, :3]))
 
 
 @pytest.mark.parametrize("test", [drift, lambda columns: disagreement(columns, 2)], ids=["drift", "disagreement"])

@@ -23,7 +23,6 @@ def run_statistics(
 
     Parameters
     ----------
-        At least one draw.
         With at least one draw.
     log_density, acceptance_rate, accepted : ndarray, shape (chains, draws)
         Of the draws; and of the proposals that led to them.
@@ -41,7 +40,8 @@ def run_statistics(
           what is expected for as many sweeps with the same acceptance everywhere, log(n) / -log(1 - acceptance).
         - ``rhat``: the largest rank-normalized split R-hat of the coordinates.
         - ``bulk_ess``: the smallest effective sample size of the ranks of a coordinate.
-        - ``tail_ess``: the same of the 5 % and 95 % quantiles.
+        - ``tail_ess``: the same of the 5 % and 95 % quantiles; ``width_error``: the largest standard error of their
+          distance, relative to it.
         - ``drift``: log10 of the p-value of equal means in the five fifths of the run, for coordinates, log-density and
           their tails. ``disagreement``: the same for equal means in all independent runs.
     """
@@ -59,6 +59,7 @@ def run_statistics(
         "rhat": convergence.worst_rhat(x),
         "bulk_ess": worst_bulk_ess(x),
         "tail_ess": convergence.least_tail_ess(x),
+        "width_error": convergence.width_error(x),
         "drift": convergence.drift(columns),
         "disagreement": convergence.disagreement(columns, independent_runs),
     }

@@ -25,6 +25,7 @@ RHAT_OF_SHORT = 5.0  # divided by the number of draws, added to it: independent 
 LONGEST_STAY = 8.0  # times the stay that the acceptance rate explains, and also (rates)
 LEAST_STAY = 0.01  # of a chain: at 5 sd, a hundredth of one of four chains shifts a mean by .0125 sd
 LEAST_TAIL_ESS = 100.0  # (rates)
+LARGEST_WIDTH_ERROR = 0.125  # of the distance of these quantiles: it is then off by a quarter in one of twenty runs
 LEAST_BULK_ESS = 50.0  # a mean is then off by .14 sd at most in two of three runs; with modes, so are their weights
 LEAST_P = -4.0  # log10 of the p-value of a drift or a disagreement (rates)
 CURVED_SD = 1.2  # nats by which the best quadratic misses the log-density (rates)
@@ -102,7 +103,7 @@ def run_warnings(run: FinishedRun) -> dict[str, str]:
     said = _about_length(run) | _about_nonfinite(*run.nonfinite, run.n_timeouts)
     if not run.made:
         return said
-    remedies = Remedies.of(run.spent, run.made, min(run.found["tail_ess"], run.found["bulk_ess"]))
+    remedies = Remedies.of(run.spent, run.made, min(*_tail_sizes(run.found), run.found["bulk_ess"]))
     said |= _about_chains(run, remedies)
     said |= _about_noise(run) if run.facts.get("noisy") else _about_stays(run, remedies)
     if min(report.get("n_history", 1) for report in run.reports) == 0:
@@ -119,6 +120,12 @@ def run_warnings(run: FinishedRun) -> dict[str, str]:
     if run.ends:
         said["both-ends"] = _about_ends(run.ends)
     return said
+
+
+def _tail_sizes(found: Mapping[str, float]) -> tuple[float, float]:
+    """The effective draws of the quantiles, and those of a Gaussian with the same error of their distance."""
+    error = found["width_error"]
+    return found["tail_ess"], LEAST_TAIL_ESS * (LARGEST_WIDTH_ERROR / error) ** 2 if error > 0 else np.inf
 
 
 def _about_length(run: FinishedRun) -> dict[str, str]:
@@ -191,6 +198,11 @@ def _about_chains(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
         said["few-tail-draws"] = (
             f"The 5 % and 95 % quantiles rest on {found['tail_ess']:.0f} effective draws in the worst coordinate: "
             f"{remedies.draws}."
+        )
+    elif found["width_error"] > LARGEST_WIDTH_ERROR:
+        said["few-tail-draws"] = (
+            "The distance of the 5 % and 95 % quantiles has a standard error of "
+            f"{found['width_error']:.0%} in the worst coordinate: {remedies.draws}."
         )
     elif found["bulk_ess"] < LEAST_BULK_ESS:
         said["few-effective-draws"] = (

@@ -10,6 +10,7 @@ WELL = {
     "stay": 1.3,
     "rhat": 1.0,
     "tail_ess": 800.0,
+    "width_error": 0.04,
     "bulk_ess": 900.0,
     "drift": -0.5,
     "disagreement": -0.5,
@@ -92,6 +93,7 @@ def test_nothing_is_said_of_what_could_not_be_measured(name):
         ("stuck-chain", {"stay": 12.0}, "in one state 12 times as long as its acceptance", "allow more evaluations"),
         ("few-effective-draws", {"bulk_ess": 34.0}, "means rest on 34 effective draws", "make more draws"),
         ("few-tail-draws", {"tail_ess": 43.0}, "quantiles rest on 43 effective draws", "make more draws"),
+        ("few-tail-draws", {"width_error": 0.28}, "quantiles has a standard error of 28%", "make more draws"),
         ("curved-ridge", {"tail_acceptance": 0.43}, "misses it by 1.9 nats, and only 43%", "several times as many"),
         (
             "poor-tails",
@@ -166,6 +168,7 @@ SPENT = Spent(evaluations=6000, warmup=2000, dim=10, learns=True)
     ("found", "name", "remedy"),
     [
         ({"tail_ess": 80.0}, "few-tail-draws", "make about 100 draws per chain (about 22,000 evaluations in all)"),
+        ({"width_error": 0.14}, "few-tail-draws", "make about 110 draws per chain (about 23,000 evaluations in all)"),
         ({"tail_ess": 4.0}, "few-tail-draws", "make about 200 draws per chain (about 42,000 evaluations in all)"),
         ({"rhat": 1.4}, "chains-disagree", "allow about 12,000 evaluations"),
         ({"rhat": 1.4, "tail_ess": 80.0}, "chains-disagree", "allow about 30,000 evaluations"),
