@@ -35,7 +35,7 @@ from scipy import special, stats
 from targets import REFERENCES, Problem, problem
 
 import kmc
-from kmc.readout.transitions import bennett
+from kmc.control_variates.transitions import bennett
 
 RESULTS = Path(__file__).parent / "results"
 TARGETS = (

@@ -32,7 +32,8 @@ HELPERS = {
     "mcmc": "adapting affine base generators hmc_adaptation joined_modes lanes learned_density mode_mixture "
     "old_kernel_hmc parts random_walk score_mixture temperature_ladder",
     "plots": "acceptance energy evidence style surrogates traces transports",
-    "readout": "annealing means quantities transitions",
+    "control_variates": "annealing means replicate transitions",
+    "readout": "quantities",
     "regression": "candidates loss",
     "reports": "explanations facts page pictures",
     "run": "recording run",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kmc.readout import annealing
+from kmc.control_variates import annealing
 
 README = Path(__file__).parents[1] / "README.md"
 SMALLER = [

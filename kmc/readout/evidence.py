@@ -13,14 +13,15 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kmc.checks import Seed, as_flag, as_number
+from kmc.control_variates.annealing import GAP, LEAST_GAP
+from kmc.control_variates.estimate import ENOUGH_DRAWS, ReplicateEstimate
+from kmc.control_variates.means import UnknownMode, chains_of, mass_by
+from kmc.control_variates.replicate import Replicate
+from kmc.control_variates.transitions import bennett
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
-from kmc.readout.annealing import GAP, LEAST_GAP
-from kmc.readout.estimate import ENOUGH_DRAWS, ReplicateEstimate
-from kmc.readout.evaluated import Replicate, as_list, groups_of, opened, read
+from kmc.readout.evaluated import as_list, groups_of, opened, read
 from kmc.readout.ladder import is_tempered, ladder_estimates
-from kmc.readout.means import UnknownMode, chains_of, mass_by
-from kmc.readout.transitions import bennett
 from kmc.run.arguments import as_model, as_seed
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.posterior import TOTAL

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kmc.checks import Seed, as_flag, as_number, as_seconds, is_number
+from kmc.control_variates.estimate import Estimate, ReplicateEstimate
 from kmc.errors import KmcWarning
-from kmc.readout.estimate import Estimate, ReplicateEstimate
 from kmc.readout.evaluated import as_list, read
 from kmc.readout.quantities import Quantities
 from kmc.run.arguments import as_seed
@@ -85,10 +85,10 @@ def expectations(
     Notes
     -----
     The means under the surrogate s are known, as draws from it cost nothing, and its gradient gives control variates
-    for them (:mod:`kmc.readout.stein`). Each state x of a chain has a proposal y,
+    for them (:mod:`kmc.control_variates.stein`). Each state x of a chain has a proposal y,
     whose true value is known as well, accepted or not. From s and p at both, weights are computed by which averages
-    over the pairs have exactly the expectations under p and under s (:mod:`kmc.readout.transitions`): averages of
-    states and proposals by the weights of their mixture, as in bridge sampling and MBAR [1]_, [2]_. The differences
+    over the pairs have exactly the expectations under p and under s (:mod:`kmc.control_variates.transitions`): averages
+    of states and proposals by the weights of their mixture, as in bridge sampling and MBAR [1]_, [2]_. The differences
     between the averages for s and the known means are control variates, with coefficients by regression over other
     parts of the run: a wrong surrogate reduces the precision but causes no bias. A set of controls is used only if it
     reduces the error; without any, the result is the plain average. With fewer than 400 draws the mean under s plus the

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from kmc.checks import Seed, as_number
+from kmc.control_variates.estimate import ReplicateEstimate
+from kmc.control_variates.means import UnknownMode, chains_of, mass_by
+from kmc.control_variates.replicate import Replicate
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
-from kmc.readout.estimate import ReplicateEstimate
-from kmc.readout.evaluated import Replicate, Result, read
-from kmc.readout.means import UnknownMode, chains_of, mass_by
+from kmc.readout.evaluated import Result, read
 from kmc.run.arguments import as_seed
 from kmc.run.results import container
 
@@ -60,7 +61,7 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     -----
     log p/s is regressed on a quadratic polynomial in white coordinates. The distance ½ E_s |p/s - fitted ratio|, both
     normalized, is averaged over states and proposals by the weights of their mixture
-    (:mod:`kmc.readout.transitions`); for each half of the run, the fit is from the other half.
+    (:mod:`kmc.control_variates.transitions`); for each half of the run, the fit is from the other half.
 
     Examples
     --------

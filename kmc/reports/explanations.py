@@ -73,8 +73,9 @@ HELP: dict[str, str] = {
         "slowly. More evaluations make warm-up longer. Better starts, from `kmc.find_start`, help too."
     ),
     "few-tail-draws": (
-        "The 5 % and 95 % quantiles rest on too few effective draws. Draw more, or report the mean and its "
-        "standard error only."
+        "The 5 % and 95 % quantiles rest on too few effective draws: fewer than 100, or so few that the distance of "
+        "the quantiles has a standard error over an eighth, as with heavy tails. Draw more, or let `kmc.expectations` "
+        "correct the quantiles of the surrogate."
     ),
     "few-effective-draws": (
         "The means, and with several modes their weights, rest on too few effective draws. Draw more, or report "
@@ -97,6 +98,10 @@ HELP: dict[str, str] = {
         "Left-out evaluations are missed by more than a nat. The draws are exact nevertheless, but there are few "
         "effective ones. More evaluations or another parametrization help: logs of scales, differences instead of "
         "nearly equal numbers."
+    ),
+    "surrogate-disagrees": (
+        "The surrogate of a run of fewer than 400 draws has a tail or a mode where the draws are missing or too few, "
+        "or, more rarely, is too high there itself. Use more evaluations, and compare with a second run."
     ),
     "curved-ridge": (
         "The posterior is a strongly bent ridge, and the evaluations do not reach all of it: tails may be cut "

@@ -7,6 +7,6 @@ A map of the modules:
 - The loop: run, independent_run, trace (draws), blobs, budget, recording (the interface of stores), unbounded.
 - Workers that do not wait: ahead (after the freeze), guesses, sweep_guesses, foreseen, outlook. See also the packages
   executors and store.
-- What is shown: meter, display. What is said: run_statistics, ends, run_warnings, warning_codes. What is returned:
-  results, frozen.
+- What is shown: meter, display. What is said: run_statistics, ends, contradiction (draws and surrogate), run_warnings,
+  warning_codes. What is returned: results, frozen.
 """

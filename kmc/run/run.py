@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from kmc.run.ahead import Ahead, Limits, Made
 from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
 from kmc.run.budget import Spent, TimeLimit, planned_evaluations
+from kmc.run.contradiction import contradiction
 from kmc.run.ends import AtBothEnds, at_both_ends
 from kmc.run.executors import Executor
 from kmc.run.executors.usage import Usage
@@ -27,6 +28,7 @@ from kmc.run.run_warnings import FinishedRun, run_warnings
 from kmc.run.sweep_guesses import SweepGuesses, Upcoming
 from kmc.run.trace import Trace, joined
 from kmc.run.unbounded import Ascent, overflowed
+from kmc.surrogates import Density
 from kmc.targets.evaluate import Evaluation, Evaluator, Stream, stream_of
 
 _PROBES = 100  # evaluations that a look at values without bound may cost, at the end of warm-up
@@ -227,6 +229,7 @@ class Run:
             model.dim,
             sampler.name in ("kernel-hmc", "score-hmc"),
         )
+        densities = [one.density() for one in self.independent_runs if self.save_surrogate and len(trace)]
         finished = FinishedRun(
             sampler=sampler.name,
             found=found,
@@ -238,11 +241,11 @@ class Run:
             spent=spent,
             ends=self._at_both_ends(trace),
             n_timeouts=self._usage().get("n_timeouts", 0),
+            contradiction=self._contradiction(densities, reports),
         )
         warned = run_warnings(finished)
         attrs = {**self.facts(), "warnings": list(warned.values()), "warning_codes": list(warned)}
         warmup = warmup_trace if save_warmup else None
-        densities = [one.density() for one in self.independent_runs if self.save_surrogate and len(trace)]
         result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities)
         if self.ended:
             try:
@@ -256,6 +259,14 @@ class Run:
             like = result["sample_stats"]["acceptance_rate"]
             result["sample_stats"]["evaluation_seconds"] = like.copy(data=seconds)
         return result, [f"{sentence} [{code}]" for code, sentence in warned.items()]
+
+    def _contradiction(self, densities: Sequence[Density | None], reports: Sequence[Mapping[str, Any]]) -> str:
+        """Whether draws and surrogates differ, of a complete run with exact values."""
+        exact = not any(report.get("noisy") for report in reports)
+        known = any(density is not None for density in densities)
+        if not (self.ended and exact and known):
+            return ""
+        return contradiction([one.trace for one in self.independent_runs], densities, self.request.seed)
 
     def facts(self) -> dict[str, Any]:
         """Description of the run and its cost so far."""

@@ -74,6 +74,8 @@ class FinishedRun:
         Scalars whose draws lie at both of their bounds.
     n_timeouts : int
         Number of evaluations that took longer than the executor's ``timeout``.
+    contradiction : str
+        How draws and surrogate differ: see :mod:`kmc.run.contradiction`.
     """
 
     sampler: str
@@ -86,6 +88,7 @@ class FinishedRun:
     spent: Spent = UNKNOWN
     ends: Sequence[AtBothEnds] = ()
     n_timeouts: int = 0
+    contradiction: str = ""
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -113,6 +116,10 @@ def run_warnings(run: FinishedRun) -> dict[str, str]:
         )
     if run.sampler == "score-hmc":
         said |= _about_estimator(run.facts)
+    if run.contradiction:
+        said["surrogate-disagrees"] = (
+            f"The draws and the surrogate disagree: {run.contradiction}; {remedies.more}, or reparametrize."
+        )
     if run.sampler == "kernel-hmc":
         said |= _about_surrogate(run, remedies)
         for report in run.reports:

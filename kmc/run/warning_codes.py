@@ -26,6 +26,7 @@ CODES: dict[str, str] = {
     "no-surrogate": "no surrogate was fitted",
     "failed-fits": "some fits of the given estimator failed",
     "poor-surrogate": "the surrogate misses the log-density by more than a nat",
+    "surrogate-disagrees": "the surrogate has mass where the few draws have none",
     "wall": "proposals are lost behind a wall of zero density",
     "curved-ridge": "too few evaluations for so curved a ridge: tails may be cut short",
     "funnel-neck": "proposals hardly reach the neck of a funnel",

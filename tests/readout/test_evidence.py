@@ -7,20 +7,20 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_t
 
 import kmc
-from kmc.readout import annealing
-from kmc.readout.annealing import ISLANDS, Base, Mass, mass_of, resampled
+from kmc.control_variates import annealing
+from kmc.control_variates.annealing import ISLANDS, Base, Mass, mass_of, resampled
+from kmc.control_variates.means import chains_of
+from kmc.control_variates.transitions import bennett
 from kmc.readout.evaluated import read
-from kmc.readout.means import chains_of
-from kmc.readout.transitions import bennett
 from kmc.surrogates import Component
 from kmc.surrogates.jit_state import values
 from kmc.surrogates.surrogate import make_jit_state
 from kmc.surrogates.transport import IDENTITY
 from kmc.surrogates.trend import Trend
 from kmc.surrogates.whitening import Whitening
+from tests.control_variates.test_stein import state
 from tests.readout.curved import log_density
 from tests.readout.test_expectations import tampered
-from tests.readout.test_stein import state
 
 LOG_Z = np.log(2 * np.pi * 2)
 

@@ -36,6 +36,7 @@ CASES = {
     "no-surrogate": {"facts": {}},
     "failed-fits": {"facts": TWICE_FAILED},
     "poor-surrogate": {"facts": FITTED | {"surrogate_loo_sd": 2.3}},
+    "surrogate-disagrees": {"contradiction": "its means differ by 7.0 standard errors"},
     "wall": {"acceptance": 0.3, "facts": CALM | {"surrogate_wall": "x[0] > 0", "surrogate_wall_share": 0.3}},
     "curved-ridge": {"tail_acceptance": 0.3},
     "funnel-neck": {"tail_acceptance": 0.26, "facts": CALM | {"surrogate_driver": 0}},
@@ -45,11 +46,19 @@ CASES = {
 }
 
 
-def codes(made=20, facts=FITTED, cut="", nonfinite=(0, 100), ends=(), **found):
+def codes(made=20, facts=FITTED, cut="", nonfinite=(0, 100), ends=(), contradiction="", **found):
     return list(
         run_warnings(
             FinishedRun(
-                sampler_of(facts), WELL | found, [facts], made, draws=20, cut=cut, nonfinite=nonfinite, ends=ends
+                sampler_of(facts),
+                WELL | found,
+                [facts],
+                made,
+                draws=20,
+                cut=cut,
+                nonfinite=nonfinite,
+                ends=ends,
+                contradiction=contradiction,
             )
         )
     )

@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from kmc.readout.chain_means import ChainMeans
-from kmc.readout.stein import SteinControls
+from kmc.control_variates.chain_means import ChainMeans
+from kmc.control_variates.stein import SteinControls
 from kmc.surrogates import Component
 from kmc.surrogates.jit_state import SurrogateJitState, gradients, values
 from kmc.surrogates.tails import HeavyTails

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kmc.control_variates.estimate import ReplicateEstimate
+from kmc.control_variates.nearby import Nearby
+from kmc.control_variates.replicate import Replicate
 from kmc.mcmc.base import MOVES
-from kmc.readout.estimate import ReplicateEstimate
-from kmc.readout.evaluated import Replicate
-from kmc.readout.nearby import Nearby
 from kmc.surrogates import Component, Density
 from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.transport import Identity

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from kmc.control_variates import correction
+from kmc.control_variates.correction import corrected
+from kmc.control_variates.estimate import mass_gap
+from kmc.control_variates.transitions import Transitions
 from kmc.ess import squared_error
-from kmc.readout import correction
-from kmc.readout.correction import corrected
-from kmc.readout.estimate import mass_gap
-from kmc.readout.transitions import Transitions
-from tests.readout.synthetic import FalseMode, Flat, Normal, Truncated, Wavy, chains
+from tests.control_variates.synthetic import FalseMode, Flat, Normal, Truncated, Wavy, chains
 
 TRUTH = np.array([0.0, 1.0])
 CHAINS, N, REPEATS = 4, 300, 60

@@ -5,7 +5,7 @@ Computing 11), where q is a Student-t density with the moments of draws from s. 
 importance sampling from many draws of q, which cost an evaluation of s each: so its particles have the tails of q,
 which moves alone would miss. Temperatures are chosen on the way up, where weights are bounded as q has heavy tails,
 so that neighbors overlap. Each ratio of neighboring masses is estimated as by Bennett (1976, Journal of Computational
-Physics 22), from particles of both, with the control variates of :mod:`kmc.readout.stein` for the gradient of π_b.
+Physics 22), from particles of both, with the controls of :mod:`kmc.control_variates.stein` for the gradient of π_b.
 
 On the way down particles begin as draws from s, and on the way up as weighted draws from q. Moves are Hamiltonian
 trajectories, and on the way up jumps to weighted draws from q. Particles that go down know only the modes of s that
@@ -25,12 +25,12 @@ import numpy as np
 from scipy import linalg, optimize
 from scipy.special import expit, gammaln, logsumexp
 
+from kmc.control_variates.chain_means import ChainMeans, most_controls
+from kmc.control_variates.stein import SteinControls
+from kmc.control_variates.transitions import bennett
 from kmc.interrupts import uninterrupted
 from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.mcmc.surrogate_transition import copy_to
-from kmc.readout.chain_means import ChainMeans, most_controls
-from kmc.readout.stein import SteinControls
-from kmc.readout.transitions import bennett
 from kmc.surrogates import Component
 from kmc.surrogates.jit_state import gradients
 from kmc.surrogates.wide_trend import terms_of

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kmc.control_variates.estimate import ReplicateEstimate, largest_off, least_dof
+from kmc.control_variates.replicate import Replicate
 from kmc.mcmc.base import MOVES
-from kmc.readout.estimate import ReplicateEstimate, largest_off, least_dof
-from kmc.readout.evaluated import Replicate
 from kmc.surrogates import Component, Density
 from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.tails import HeavyTails

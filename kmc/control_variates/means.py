@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from kmc.control_variates.annealing import ISLANDS, Mass, mass_of
+from kmc.control_variates.chain_means import ChainMeans
+from kmc.control_variates.nearby import Nearby
+from kmc.control_variates.replicate import Replicate
+from kmc.control_variates.stein import SteinControls
 from kmc.interrupts import uninterrupted
 from kmc.mcmc.surrogate_transition import InnerChainOptions, copy_to, inner_chain
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.tuning import Trials, choose_step_size
-from kmc.readout.annealing import ISLANDS, Mass, mass_of
-from kmc.readout.chain_means import ChainMeans
-from kmc.readout.evaluated import Replicate
-from kmc.readout.nearby import Nearby
-from kmc.readout.stein import SteinControls
 from kmc.surrogates import Component
 from kmc.surrogates.wide_trend import terms_of
 

@@ -22,7 +22,7 @@ def pareto_shape(values: np.ndarray) -> tuple[float, float]:
     Examples
     --------
     >>> import numpy as np
-    >>> from kmc.readout.tail import pareto_shape
+    >>> from kmc.control_variates.tail import pareto_shape
     >>> u = (np.arange(100_000) + 0.5) / 100_000
     >>> [round(pareto_shape(u**-k)[0], 1) for k in (0.3, 0.7, 1.0)]
     [0.3, 0.7, 1.0]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kmc.readout.chain_means import ChainMeans
+from kmc.control_variates.chain_means import ChainMeans
 
 
 def both(x):

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from kmc.readout.correction import FEW, corrected, stated
-from kmc.readout.evaluated import Replicate
-from kmc.readout.means import CHAINS, Means, SurrogateMeans, UnknownMode
-from kmc.readout.nearby import Nearby
-from kmc.readout.tail import without_variance
-from kmc.readout.transitions import Transitions
+from kmc.control_variates.correction import FEW, corrected, stated
+from kmc.control_variates.means import CHAINS, Means, SurrogateMeans, UnknownMode
+from kmc.control_variates.nearby import Nearby
+from kmc.control_variates.replicate import Replicate
+from kmc.control_variates.tail import without_variance
+from kmc.control_variates.transitions import Transitions
 from kmc.surrogates import Density
 from kmc.surrogates.tails import HeavyTails
 
@@ -71,6 +71,8 @@ class ReplicateEstimate:
     ----------
     doubts : str
         Why the surrogate is not used; empty if it is used.
+    contradicted : bool
+        Whether that is because draws and surrogate differ.
     n_draws, n_surrogate_draws : int
     """
 
@@ -92,6 +94,7 @@ class ReplicateEstimate:
         self._least_dof = least_dof(replicate.density)
         self._means: SurrogateMeans | None = None
         self._inside: np.ndarray | None = None  # whether ends are in the region; states are
+        self.contradicted = False
         self.doubts = self._few()
         if self.doubts:
             return
@@ -109,6 +112,7 @@ class ReplicateEstimate:
             self.doubts = doubts
         else:
             self.doubts = self._disagreement(self._means, self._by_chance)
+        self.contradicted = bool(self.doubts)
         if self.doubts:
             self._means, self._inside = None, None
 
@@ -223,7 +227,7 @@ class ReplicateEstimate:
         """Draw from the surrogate until the error of its means is small relative to that of the pairs."""
         k = self._all.shape[2]
         sets = [[[i]] for i in range(2 * k)]
-        n = _FIRST
+        n = max(1, min(_FIRST, most // CHAINS))
         while True:
             known.extend(n)
             means = known.mean(self._powers)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
+from kmc.control_variates.transitions import Transitions
 from kmc.ess import squared_error
-from kmc.readout.transitions import Transitions
 
 _FOLDS = 10
 _RIDGE = 1e-9  # relative to the mean square of the controls

@@ -1,0 +1,1 @@
+"""Averages over draws, corrected by a frozen surrogate's own: control variates."""

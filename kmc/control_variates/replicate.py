@@ -1,0 +1,53 @@
+"""Chains that share a frozen surrogate: their states and proposals, with the values of both densities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kmc.control_variates.transitions import Transitions
+from kmc.mcmc.base import MOVES
+from kmc.surrogates import Density
+
+_RUN = MOVES.index("surrogate")
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """Chains that share a surrogate.
+
+    Attributes
+    ----------
+    draws, proposals : ndarray, shape (chains, n, d)
+        States after each sweep, and the proposals of the sweep.
+    log_density, proposal_log_density : ndarray, shape (chains, n)
+    move : ndarray, shape (chains, n)
+    density : Density
+    """
+
+    draws: np.ndarray
+    log_density: np.ndarray
+    proposals: np.ndarray
+    proposal_log_density: np.ndarray
+    move: np.ndarray
+    density: Density
+
+    @property
+    def starts(self) -> np.ndarray:
+        """The states from which all proposals but the first were made: (chains, n - 1, d)."""
+        return self.draws[:, :-1]
+
+    @property
+    def ends(self) -> np.ndarray:
+        """These proposals: (chains, n - 1, d)."""
+        return self.proposals[:, 1:]
+
+    def transitions(self) -> Transitions:
+        """States and proposals, with p/s at both."""
+        values = self.log_density[:, :-1], self.proposal_log_density[:, 1:]
+        start, end = (value - self._log_surrogate(x) for value, x in zip(values, (self.starts, self.ends), strict=True))
+        return Transitions.of(start, end, self.move[:, 1:] == _RUN)
+
+    def _log_surrogate(self, x):
+        return self.density.log_density(x.reshape(-1, x.shape[2])).reshape(x.shape[:2])
