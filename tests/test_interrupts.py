@@ -12,6 +12,14 @@ from kmc.interrupts import uninterrupted
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in Path(kmc.__file__).parent.rglob("*.py")}
 
 
+@pytest.fixture(autouse=True)
+def handler():
+    """Python's own, also where the tests run in the background of a shell, in which Ctrl-C is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def is_jitted(node):
     return isinstance(node, ast.FunctionDef) and any("njit" in ast.unparse(each) for each in node.decorator_list)
 

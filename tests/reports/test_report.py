@@ -106,7 +106,7 @@ def test_each_warning_links_to_its_explanation_on_the_page(page, idata, tmp_path
     assert links == [f"#warning-{code}" for code in json.loads(idata.attrs["warning_codes"])] != []
     ids = [attrs["id"] for _, attrs in parsed.attributes if "id" in attrs]
     assert sorted(ids) == sorted({link[1:] for link in links})
-    assert "Draw more, or report the mean and its standard error only." in parsed.text
+    assert "Draw more, or let kmc.expectations correct the quantiles" in parsed.text
     kmc.report(by_hand(warnings='["Strange."]', warning_codes='["of-the-future"]'), tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "of-the-future" in text and "What the warnings mean" not in text and 'href="#' not in text
