@@ -58,11 +58,21 @@ def test_the_tail_ess_of_independent_draws_is_their_number():
     assert np.isnan(least_tail_ess(np.zeros((4, 3, 2))))
 
 
-@pytest.mark.parametrize(("law", "draws"), [(stats.norm(), 1000), (stats.cauchy(), 1000), (stats.norm(), 60)])
+@pytest.mark.parametrize(
+    ("law", "draws"),
+    [
+        (stats.norm(), 1000),
+        (stats.cauchy(), 1000),
+        (stats.gumbel_r(), 1000),
+        (stats.gumbel_l(), 1000),
+        (stats.norm(), 60),
+    ],
+)
 def test_the_error_of_the_width_is_that_of_order_statistics(law, draws):
     x = law.rvs((4, draws, 1), random_state=7)
     low, high = law.ppf([0.05, 0.95])
-    exact = np.sqrt(2 * 0.0475 / (4 * draws)) / law.pdf(low) / (high - low)  # asymptotic, without their correlation
+    errors = np.sqrt(0.0475 / (4 * draws)) / law.pdf([low, high])  # asymptotic
+    exact = np.hypot(*errors) / (high - low)  # without their correlation
     between = 2 * np.sqrt(0.0475 * 4 * draws)  # draws, from which the slope of the distribution function is estimated
     assert abs(width_error(x) / exact - 1) < 3 / np.sqrt(2 * between) + 0.1  # and that of the effective sample size
 

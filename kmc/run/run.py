@@ -266,7 +266,10 @@ class Run:
         known = any(density is not None for density in densities)
         if not (self.ended and exact and known):
             return ""
-        return contradiction([one.trace for one in self.independent_runs], densities, self.request.seed)
+        try:
+            return contradiction([one.trace for one in self.independent_runs], densities, self.request.seed)
+        except (ValueError, ArithmeticError, KeyboardInterrupt):  # the draws are made: a check must not lose them
+            return ""
 
     def facts(self) -> dict[str, Any]:
         """Description of the run and its cost so far."""

@@ -58,6 +58,16 @@ def test_a_contradiction_is_a_warning_and_leaves_the_draws_unchanged(monkeypatch
     np.testing.assert_array_equal(bad.posterior["x"], good.posterior["x"])
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, np.linalg.LinAlgError, FloatingPointError])
+def test_a_check_that_fails_loses_no_draws(error, monkeypatch):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(run, "contradiction", fail)
+    idata = sample()
+    assert idata.posterior.sizes["draw"] > 20 and "surrogate-disagrees" not in idata.attrs["warning_codes"]
+
+
 @pytest.mark.parametrize(
     "options",
     [
