@@ -13,7 +13,7 @@ def install(extra: str) -> str:
     Examples
     --------
     >>> from kmc._names import install
-    >>> print(install("zarr"))
-    pip install "kernelmc[zarr]"
+    >>> print(install("dask"))
+    pip install "kernelmc[dask]"
     """
     return f'pip install "{DISTRIBUTION}[{extra}]"'

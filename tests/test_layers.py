@@ -9,7 +9,19 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"arrays", "errors", "_names", "_version", "checks", "html", "lazy", "threads", "interrupts", "deprecation"}
+ANYWHERE = {
+    "arrays",
+    "errors",
+    "_names",
+    "_version",
+    "checks",
+    "html",
+    "lazy",
+    "threads",
+    "interrupts",
+    "deprecation",
+    "pickles",
+}
 MAY_IMPORT = {
     "arrays": set(),
     "errors": set(),
@@ -19,6 +31,7 @@ MAY_IMPORT = {
     "lazy": set(),
     "threads": set(),
     "interrupts": set(),
+    "pickles": set(),
     "_names": set(),
     "_version": set(),
     "__main__": {"cli"},

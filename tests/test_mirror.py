@@ -7,7 +7,7 @@ PACKAGE = TESTS.parent / "kmc"
 OF_THEIR_OWN = {"benchmarks", "correctness", "examples", "malformed", "oracles", "typing"}
 
 SUBJECTS = {
-    "": "architecture extensions import large_data layers mirror names pickles readme signatures site workflows",
+    "": "architecture extensions import large_data layers mirror names readme signatures site workflows",
     "bases": "jit_states",
     "cli": "main store",
     "mcmc": "noisy_warmup sampler_state walls",
@@ -15,7 +15,7 @@ SUBJECTS = {
     "readout": "bad_results",
     "run": "named tracebacks wide_starts",
     "run/executors": "executors mpi same_draws",
-    "run/store": "crashes damage kill refusals trust",
+    "run/store": "ahead crashes damage hostile kill refusals trust",
     "scores": "bad_input sklearn",
     "targets": "other_packages",
 }
@@ -38,7 +38,7 @@ HELPERS = {
     "reports": "explanations facts page pictures",
     "run": "recording run",
     "run/executors": "futures maps task usage",
-    "run/store": "commit evaluations open",
+    "run/store": "commit evaluations open parts",
     "scores": "base base_fits sums",
     "spectral": "eigenfunctions embedding generator_selection judgment neighbors neural_training operators reach "
     "sections transition_modes trial",

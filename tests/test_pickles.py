@@ -1,10 +1,12 @@
 """Every public object survives pickle and deepcopy with the same results."""
 
+import ast
 import copy
 import inspect
 import pickle
 import types
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ from scipy import stats
 
 import kmc
 from kmc import bases, diagnostics, forms, kernels, regression, scores, spectral
+from kmc.pickles import Untrusted, load_pickle
 from kmc.surrogates import FitOptions
+from tests.run.store.hostile import Payload
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((30, 2))
@@ -357,3 +361,55 @@ def test_an_error_keeps_what_it_knows():
     np.testing.assert_array_equal(again.position, caught.value.position)
     assert again.position[0] > 1.0 and str(again) == str(caught.value)
     np.testing.assert_array_equal(again.idata.posterior["x"], caught.value.idata.posterior["x"])
+
+
+READING = {"load", "loads", "Unpickler", "open"}
+PICKLING = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "_pickle"}
+
+
+def loads_pickles(source):
+    """Lines of a module that load pickles, or could."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found = node.value.id in PICKLING and node.attr in READING
+        elif isinstance(node, ast.ImportFrom):
+            found = node.module in PICKLING and any(alias.name in {*READING, "*"} for alias in node.names)
+        elif isinstance(node, ast.Import):
+            found = any(alias.name in PICKLING and alias.asname for alias in node.names)
+        else:
+            found = isinstance(node, ast.keyword) and node.arg == "allow_pickle"
+            found = found and not (isinstance(node.value, ast.Constant) and node.value.value is False)
+        if found:
+            yield node.lineno if hasattr(node, "lineno") else 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pickle.loads(b)",
+        "import cloudpickle\ncloudpickle.load(f)",
+        "from pickle import loads",
+        "import pickle as p",
+        "np.load(f, allow_pickle=True)",
+        "np.load(f, allow_pickle=trust)",
+        "class A(pickle.Unpickler): pass",
+    ],
+)
+def test_the_check_below_sees(line):
+    assert list(loads_pickles(line))
+
+
+def test_pickles_are_loaded_in_one_place():
+    root = Path(kmc.errors.__file__).parent
+    found = {str(path.relative_to(root)) for path in root.rglob("*.py") if list(loads_pickles(path.read_text()))}
+    assert found == {"pickles.py"}
+
+
+@pytest.mark.parametrize("trust", [False, None, 1, "yes"])
+def test_nothing_is_loaded_without_trust(tmp_path, trust):
+    content = pickle.dumps(Payload(tmp_path / "executed"))
+    with pytest.raises(Untrusted, match="can run any code"):
+        load_pickle(content, trust=trust)
+    assert not (tmp_path / "executed").exists()
+    load_pickle(content, trust=True)
+    assert (tmp_path / "executed").exists()

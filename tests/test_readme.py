@@ -18,7 +18,7 @@ SMALLER = [
     (r"draws=5000", "draws=20, max_evaluations=300"),
     (r"kmc.expectations\(idata\)", "kmc.expectations(idata, max_surrogate_draws=2000)"),
 ]
-NEEDED = {"store=": "zarr", "kmc.report(": "matplotlib"}  # extras, by what shows that a block needs them
+NEEDED = {"kmc.report(": "matplotlib"}  # extras, by what shows that a block needs them
 
 
 def blocks():

@@ -71,9 +71,16 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
         constrain = model.constrain
     elif constrain is None:
         constrain = partial(_needs_model, name)
-    draws = (idata["unconstrained_posterior"] if named else idata["posterior"])["x"].values
-    log_density = idata["sample_stats"]["lp"].values
-    columns = (draws, log_density, *(proposals[column].values for column in ("x", "lp", "move")))
+    draws = _numbers(idata["unconstrained_posterior"] if named else idata["posterior"], "x", name)
+    log_density = _numbers(idata["sample_stats"], "lp", name)
+    columns = (draws, log_density, *(_numbers(proposals, column, name) for column in ("x", "lp", "move")))
+    if len({column.shape[:2] for column in columns}) > 1 or not draws.shape == columns[2].shape == (
+        *log_density.shape,
+        dim,
+    ):
+        raise ValueError(f"{name} has arrays of shapes that do not fit: {[column.shape for column in columns]}")
+    if {density.dim for part in parts for density in part.densities} != {dim}:
+        raise ValueError(f"{name} has a surrogate of another number of parameters than {dim}")
     replicates, first = [], 0
     for part in parts:
         chains = slice(first, first + part.chains)
@@ -85,6 +92,14 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
             replicates.append(Replicate(x, lp, y, proposed, move, density))
         first = chains.stop
     return Result(replicates, constrain, named, _labels(idata["posterior"]), idata)
+
+
+def _numbers(group: Any, variable: str, name: str) -> np.ndarray:
+    """Return a variable of a group, which may be from any file; ValueError unless it has real numbers."""
+    values = group[variable].values if variable in group else None
+    if values is None or values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} has no numbers {variable}: expected what kmc.sample returned")
+    return values
 
 
 def _needs_model(name: str, points: np.ndarray) -> Never:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kmc._version import __version__
-from kmc.run.store import plain
+from kmc.run.store.plain import NotPlain, Plain, flatten, restore
 from kmc.surrogates import Density
 from kmc.targets.model import Model
 
@@ -42,21 +43,25 @@ class Frozen:
         return self.densities[chain * len(self.densities) // self.chains]
 
 
-def encoded(densities: Sequence[Density | None], chains: int, blocks: Mapping[str, Any] | None) -> Any:
-    """The group, an xarray Dataset; None if one of the runs has no frozen surrogate.
+def flattened(densities: Sequence[Density | None], blocks: Mapping[str, Any] | None) -> Plain | None:
+    """Return the frozen surrogates of a run, and how parameters lie in the vector, as plain data.
 
-    ``blocks`` is that of a :class:`kmc.targets.space.ParameterSpace`, or None.
+    None if one of the runs has no frozen surrogate. ``blocks`` is that of a :class:`kmc.targets.space.ParameterSpace`,
+    or None; it is left out if it has a transform of the user's own, so that only the model can constrain parameters.
     """
-    import xarray
-
     if any(density is None for density in densities) or not densities:
         return None
     try:
-        parts = plain.flatten({"densities": tuple(densities), "blocks": blocks})
-    except plain.NotPlain:  # a transform defined by the user
-        parts = plain.flatten({"densities": tuple(densities), "blocks": None})
-    if parts.foreign:
-        return None
+        parts = flatten({"densities": tuple(densities), "blocks": blocks})
+    except NotPlain:
+        parts = flatten({"densities": tuple(densities), "blocks": None})
+    return None if parts.foreign else parts
+
+
+def as_group(parts: Plain, chains: int) -> Any:
+    """Return plain data as the group of a result, an xarray Dataset."""
+    import xarray
+
     return xarray.Dataset(
         {
             "structure": ("chain", _pieces(parts.structure, chains)),
@@ -74,28 +79,61 @@ def encoded(densities: Sequence[Density | None], chains: int, blocks: Mapping[st
 
 
 def decoded(group: Any) -> list[Frozen]:
-    """Rebuild what :func:`encoded` made; of several results that were joined along their chains, each one.
+    """Rebuild what :func:`as_group` made; of several results that were joined along their chains, each one.
 
     Raises
     ------
     ValueError
-        It was not written by a compatible version of kmc, or does not have all chains of a run.
+        It was not written by a compatible version of kmc, does not have all chains of a run, or is not a surrogate
+        that can be evaluated safely.
     """
-    if not {"index", "chains"} <= set(group):
+    if not {"index", "chains", "structure", "numbers"} <= set(group):
         raise _unreadable(group, "it is of another layout")
-    index, sizes = (group[name].values.astype(int) for name in ("index", "chains"))
-    structures, numbers = (group[name].values for name in ("structure", "numbers"))
+    index, sizes, structures, numbers = (group[name].values for name in ("index", "chains", "structure", "numbers"))
     found, first = [], 0
     while first < len(index):
-        own = slice(first, first + sizes[first])
-        if not np.array_equal(index[own], np.arange(sizes[first])):
+        size = int(sizes[first])
+        own = slice(first, first + size)
+        if not (0 < size <= len(index) and np.array_equal(index[own], np.arange(size))):
             raise ValueError(
                 f"its chains have the indices {index.tolist()} in their runs, of {sizes.tolist()} chains: keep all "
                 "chains of a run, which share a surrogate, in their order"
             )
-        found.append(_decoded("".join(structures[own]), "".join(numbers[own]), int(sizes[first]), group))
+        try:
+            parts = Plain("".join(structures[own]), base64.b64decode("".join(numbers[own])), [])
+            found.append(unflattened(parts, size))
+        except Exception as error:  # forged text raises errors of any kind
+            raise _unreadable(group, f"{type(error).__name__}: {error}") from error
         first = own.stop
     return found
+
+
+def unflattened(parts: Plain, chains: int) -> Frozen:
+    """Rebuild the surrogates of :func:`flattened`.
+
+    Raises
+    ------
+    Exception
+        Of any kind, if the parts are not from :func:`flattened` of this version; among them what compiled loops, which
+        do not check indices, could not be given.
+    """
+    content = restore(parts)
+    densities, blocks = content["densities"], content["blocks"]
+    if not (densities and chains % len(densities) == 0 and all(type(density) is Density for density in densities)):
+        raise ValueError(f"{len(densities)} surrogates of {chains} chains")
+    dim = densities[0].dim
+    for density in densities:
+        density.check(dim)
+        density.log_density(np.zeros((1, dim)))
+    if blocks is None:
+        return Frozen(densities, chains, None)
+    constrain = _Constrain(blocks)
+    for block in blocks.values():
+        size = math.prod(block.batch + block.transform.unconstrained_shape)
+        if not 0 <= block.columns.start <= block.columns.start + size == block.columns.stop <= dim:
+            raise ValueError(f"a parameter in the columns {block.columns} of {dim}")
+    constrain(np.zeros((1, dim)))
+    return Frozen(densities, chains, constrain)
 
 
 def _pieces(text: str, count: int) -> np.ndarray:
@@ -104,17 +142,8 @@ def _pieces(text: str, count: int) -> np.ndarray:
     return np.array([text[a:b] for a, b in itertools.pairwise(ends)])
 
 
-def _decoded(structure: str, numbers: str, chains: int, group: Any) -> Frozen:
-    try:
-        content = plain.restore(plain.Plain(structure, base64.b64decode(numbers), []))
-        densities, blocks = content["densities"], content["blocks"]
-    except Exception as error:
-        raise _unreadable(group, str(error)) from error
-    return Frozen(densities, chains, None if blocks is None else _Constrain(blocks))
-
-
 def blocks_of(model: Model) -> Mapping[str, Any] | None:
-    """How a model's parameters are arranged in the vector; None if only its space knows."""
+    """Return how a model's parameters are arranged in the vector; None if only its space knows."""
     return getattr(model._space, "blocks", None)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from kmc._version import __version__
 from kmc.mcmc.base import MOVES
 from kmc.run.arguments import Request
-from kmc.run.frozen import Frozen, blocks_of, decoded, encoded
+from kmc.run.frozen import Frozen, as_group, blocks_of, flattened, unflattened
 from kmc.run.trace import Trace
 from kmc.surrogates import Density
 from kmc.targets.model import Model
@@ -62,9 +62,10 @@ def to_arviz(
     """
     warmup = None if warmup_trace is None else drawn(model, warmup_trace)
     draws = drawn(model, trace)
-    surrogate = encoded(densities, len(draws.positions), blocks_of(model))
-    if surrogate is not None:
-        draws = draws._replace(proposals=with_surrogate(trace.proposals, decoded(surrogate)[0]))
+    surrogate, parts, chains = None, flattened(densities, blocks_of(model)), len(draws.positions)
+    if parts is not None:
+        surrogate = as_group(parts, chains)
+        draws = draws._replace(proposals=with_surrogate(trace.proposals, unflattened(parts, chains)))
     data = model.data if data is None else data
     return laid_out(model, draws, warmup, described(attrs or {}), data, surrogate)
 

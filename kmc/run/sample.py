@@ -103,7 +103,7 @@ def sample(
         workers. The rows of a vectorized model are divided among them, so its values must not depend on which rows are
         evaluated together.
     store : path, optional
-        A Zarr store that is written while sampling: evaluations, draws and the sampler's state. Needs the package zarr.
+        A Zarr store that is written while sampling: evaluations, draws and the sampler's state.
         Or a backend of your own: an object whose ``recorder(request)`` returns a
         :class:`kmc.run.recording.RunRecorder`.
     resume : bool
@@ -118,9 +118,8 @@ def sample(
         draws as the time allows. A stopped run in a ``store`` is continued by ``resume=True``, with the whole
         ``max_time`` again. Where the clock stops a run is not reproducible.
     trust : bool
-        Whether pickles in the store may be loaded. A store has pickles only if ``sampler`` holds objects that are not
-        from kmc, such as an estimator of your own in ``ScoreHMC``. Loading a pickle can run any code;
-        nothing else in a store can.
+        Whether a snapshot in the store may be used that was not written by this user on this machine. Without it the
+        run is repeated from the store's evaluations, which gives the same draws and takes the sampler's own time.
     history : tuple (x, values), path, or result, optional
         Existing evaluations of the same log-density: the trace of an optimizer, an emcee chain, an older run. The
         surrogate of "kernel-hmc" learns from them, and warm-up ends sooner. They are not counted and never appear among
@@ -159,8 +158,8 @@ def sample(
     RuntimeError
         Another process is writing to the store.
     FileExistsError, StoreError
-        ``store`` exists already; or the run in it cannot be resumed: it is a different run, or damaged, or holds
-        pickles and ``trust`` is False. StoreError is a ValueError.
+        ``store`` exists already; or the run in it cannot be resumed: it is a different run, or damaged. StoreError is a
+        ValueError.
     EvaluationError
         The log-density raised an exception or returned an invalid value. Its attribute ``idata`` holds the draws so
         far; an exception raised by the callback gets the same attribute. After Ctrl-C the draws so far are returned,
@@ -192,8 +191,9 @@ def sample(
     A killed process loses at most the work since the last commit to its store: commits are a quarter of a second apart,
     or a hundred times the duration of one commit. :func:`kmc.load` reads a store at any time, and :func:`kmc.extend`
     adds draws to a finished run. A store is plain data: arrays, numbers and strings, from which a run continues with
-    the model that you pass. In addition it holds pickles for ``trust=True``: the model, if it can be pickled, and
-    objects in the sampler's options that are not from kmc.
+    the model that you pass. In addition it holds pickles for :func:`kmc.extend` with ``trust=True``: the model, if it
+    can be pickled, and objects in the sampler's options that are not from kmc. Such a store can be read by its owner
+    alone.
 
     The kernel-HMC sampler learns a surrogate of the log-density, runs Hamiltonian dynamics on it and accepts each
     proposal by one true evaluation: see :class:`kmc.KernelHMC`.

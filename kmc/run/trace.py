@@ -95,12 +95,8 @@ class Trace:
         """Restore the output of :meth:`rows` and :meth:`blob_rows`, from the first sweep on; nothing if it is empty."""
         if rows and len(rows["position"]):
             self._n = len(rows["position"])
-            unknown = np.full(rows["position"].shape, np.nan)  # in stores of earlier versions
-            empty = {"proposal": unknown, "proposal_log_density": unknown[..., 0]}
-            self._has_proposals |= "proposal" in rows  # of a store that has them goes on having them
-            further = {*FURTHER_STATS, *empty} & rows.keys() - self._columns.keys()
-            names = [*self._columns, *sorted(further)]
-            self._columns = {name: GrowingArray(rows[name] if name in rows else empty[name]) for name in names}
+            names = [*self._columns, *(name for name in FURTHER_STATS if name in rows)]
+            self._columns = {name: GrowingArray(rows[name]) for name in dict.fromkeys(names)}
             self._blobs = {name: GrowingArray(values) for name, values in blobs.items()}
 
     def _by_chain(self, column: GrowingArray) -> np.ndarray:

@@ -9,10 +9,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kmc.surrogates.in_coordinates import InCoordinates
-from kmc.surrogates.jit_state import SurrogateJitState
+from kmc.surrogates.jit_state import SurrogateJitState, check_arrays, check_jit_state
 from kmc.surrogates.surrogate import Surrogate
-from kmc.surrogates.transport import Transport
-from kmc.surrogates.wall_jit_state import WalledState
+from kmc.surrogates.tails import HeavyTails
+from kmc.surrogates.transport import Funnel, Identity, Transport
+from kmc.surrogates.wall_jit_state import WalledState, check_wall_state
 from kmc.surrogates.whitening import Whitening
 
 
@@ -28,6 +29,29 @@ class Component(InCoordinates):
     def of(cls, surrogate: Surrogate) -> Component:
         """A surrogate without the data of its fit."""
         return cls(surrogate.transport, surrogate.whitening, surrogate.jit_state)
+
+    def check(self, dim: int) -> None:
+        """Raise a ValueError unless the fields are those of a surrogate in ``dim`` dimensions.
+
+        Compiled loops do not check indices, so a component from a file has to be checked before it is evaluated.
+        """
+        smooth = self.jit_state
+        if isinstance(smooth, WalledState):
+            check_wall_state(smooth.wall, dim)
+            smooth = smooth.smooth
+        if type(smooth) is not SurrogateJitState or type(self.whitening) is not Whitening:
+            raise ValueError(f"a surrogate of type {type(smooth).__name__}")
+        check_jit_state(smooth, dim)
+        arrays = {"origin": (dim,), "matrix": (dim, dim), "inverse": (dim, dim)}
+        check_arrays(self.whitening, arrays)
+        if type(self.transport) not in (Identity, Funnel, HeavyTails):
+            raise ValueError(f"a transport of type {type(self.transport).__name__}")
+        if type(self.transport) is HeavyTails:
+            check_arrays(self.transport, {**arrays, "dofs": (1 if self.transport.radial else dim,)})
+        if type(self.transport) is Funnel:
+            check_arrays(self.transport, {"centers": (dim,), "slopes": (dim,)})
+            if not (0 <= self.transport.driver < dim and 0 <= self.transport.location < dim):
+                raise ValueError(f"a funnel along {self.transport.driver} and {self.transport.location} of {dim}")
 
     @property
     def log_volume(self) -> float:
@@ -45,6 +69,18 @@ class Density:
     def of(cls, surrogates: Sequence[Surrogate]) -> Density:
         """The sum of surrogates."""
         return cls(tuple(map(Component.of, surrogates)))
+
+    @property
+    def dim(self) -> int:
+        """Number of parameters."""
+        return len(self.components[0].whitening.origin)
+
+    def check(self, dim: int) -> None:
+        """Raise a ValueError unless all components can be evaluated in ``dim`` dimensions."""
+        if not self.components or any(type(component) is not Component for component in self.components):
+            raise ValueError("a density without components")
+        for component in self.components:
+            component.check(dim)
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """log s at the rows of x (n, d), shape (n,); not normalized."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from kmc.jitted import register
 from kmc.kernels.exponentials import exponential
-from kmc.surrogates.terms_jit_state import NO_TERMS, TermsState, sum_of_terms
+from kmc.surrogates.terms_jit_state import NO_TERMS, TermsState, check_arrays, check_terms_state, sum_of_terms
 
 SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it, it has no effect
 
@@ -64,6 +64,18 @@ class SurrogateJitState(NamedTuple):
     terms: TermsState = NO_TERMS
     neck_slopes: np.ndarray = np.zeros((0, 0))  # (g, d)
     neck_offsets: np.ndarray = np.zeros(0)  # (g,)
+
+
+def check_jit_state(state: SurrogateJitState, dim: int) -> None:
+    """Raise a ValueError if loops over the arrays would leave them, which compiled code does not notice."""
+    m, g = state.coefficients.size, state.neck_offsets.size
+    p = (dim + 1) * (dim + 2) // 2 if len(state.quartic) else 0
+    shapes = {"location": (dim,), "precision": (dim, dim), "metric": (dim, dim), "shift": (dim,)}
+    shapes |= {"centers": (dim, m), "coefficients": (m,), "quartic": (p, p), "neck_offsets": (g,)}
+    check_arrays(state, {**shapes, "neck_slopes": (g, dim) if g else state.neck_slopes.shape})
+    if p and m > p:
+        raise ValueError(f"{m} centers beside a polynomial of {p} coefficients")
+    check_terms_state(state.terms, dim)
 
 
 @numba.njit(cache=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -25,6 +26,24 @@ class TermsState(NamedTuple):
 NO_TERMS = TermsState(
     np.zeros((0, MOST_FACTORS), dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0)
 )
+
+
+def check_arrays(owner: Any, shapes: Mapping[str, tuple[int, ...]], dtype: type = np.float64) -> None:
+    """Raise a ValueError if a field is not an array of this type and shape."""
+    for name, shape in shapes.items():
+        array = getattr(owner, name)
+        if type(array) is not np.ndarray or array.dtype != dtype or array.shape != shape:
+            raise ValueError(f"{name} is not an array of numbers of shape {shape}")
+
+
+def check_terms_state(state: TermsState, dim: int) -> None:
+    """Raise a ValueError if an index points beyond its array."""
+    s, e = state.coefficients.size, state.rates.size
+    check_arrays(state, {"coefficients": (s,), "rates": (e,)})
+    check_arrays(state, {"factors": (s, MOST_FACTORS), "drivers": (e,)}, np.int64)
+    for name, indices, end in (("factors", state.factors, 1 + dim + e), ("drivers", state.drivers, dim)):
+        if indices.size and not 0 <= indices.min() <= indices.max() < end:
+            raise ValueError(f"{name} has indices from {indices.min()} to {indices.max()} of {end}")
 
 
 @numba.njit(cache=True)

@@ -49,6 +49,14 @@ class WalledState(NamedTuple):
         return self.smooth.reach
 
 
+def check_wall_state(wall: WallState, dim: int) -> None:
+    """Raise a ValueError if loops over the arrays would leave them."""
+    k = wall.bias.size
+    curved = k if len(wall.quadratic) else 0
+    shapes = {"matrix": (dim, dim), "shift": (dim,), "bias": (k,), "linear": (k, dim)}
+    jit_state.check_arrays(wall, {**shapes, "quadratic": (curved, dim, dim)})
+
+
 @numba.njit(cache=True)
 def log_chance(wall, z, normal, work):
     """log c(z), at least LEAST, and whether c < 1/2; there the gradient of log c is written into ``normal``."""

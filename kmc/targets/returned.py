@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.pickles import load_pickle
 from kmc.targets.model import Model
 
 Blobs = dict[str, np.ndarray]
@@ -110,7 +111,7 @@ class Failure:
     def throw(self) -> NoReturn:
         """Raise it."""
         try:
-            cause = None if self.cause is None else pickle.loads(self.cause)
+            cause = None if self.cause is None else load_pickle(self.cause, trust=True)
         except Exception:  # its class cannot be imported here, or its __init__ takes arguments other than its args
             cause = None
         raise self.error from cause

@@ -10,8 +10,6 @@ import kmc
 from kmc import cli
 from tests.cli.test_runs import SMALL, imports, source  # noqa: F401
 
-pytest.importorskip("zarr")
-
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 OPTIONS = ["--dim", "2", "--draws", "60", "--warmup", "20", *SMALL]
 

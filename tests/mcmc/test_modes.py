@@ -237,7 +237,6 @@ def test_a_run_of_several_modes_is_reproducible(whole):
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 @pytest.mark.parametrize("stop", [510, 560])  # in the warm-up of the first mode, and of the second
 def test_it_resumes_bit_for_bit_within_the_warm_ups_of_modes(tmp_path, whole, stop):
-    pytest.importorskip("zarr")
     store = tmp_path / "run.zarr"
     stopped = short(store=store, callback=lambda progress: progress.n_evaluations > stop)
     assert stopped.shape[1] == 0

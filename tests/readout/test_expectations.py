@@ -78,12 +78,12 @@ def test_several_runs_and_independent_runs(idata, found):
 
 def tampered(idata, rows, change):
     """The result with a surrogate that is wrong: its constants are changed through the bytes that hold it."""
-    from kmc.run.frozen import decoded, encoded
+    from kmc.run.frozen import as_group, decoded, flattened
 
     frozen = decoded(idata["surrogate"])[0]
     (component,) = frozen.densities[0].components
     wrong = type(component)(component.transport, component.whitening, change(component.jit_state))
-    group = encoded([type(frozen.densities[0])((wrong,))], frozen.chains, None)
+    group = as_group(flattened([type(frozen.densities[0])((wrong,))], None), frozen.chains)
     copy = {name: idata[name].copy(deep=True) for name in ("posterior", "sample_stats", "proposals")}
     return Tampered(copy | {"surrogate": group}, dict(idata.attrs))
 

@@ -56,7 +56,6 @@ def test_both_groups_are_simulated(idata):
 
 
 def test_a_vector_and_a_store(tmp_path):
-    pytest.importorskip("zarr")
     model = kmc.Model(lambda x: -0.5 * x @ x, dim=2, prior=lambda rng, n: rng.standard_normal((n, 2)))
     idata = kmc.sample(model, store=tmp_path / "run.zarr", **QUICK)
     found = kmc.predictive(tmp_path / "run.zarr", lambda x, rng: x.sum())

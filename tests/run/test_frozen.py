@@ -6,7 +6,15 @@ import xarray
 
 import kmc
 from kmc.mcmc.base import MOVES
-from kmc.run.frozen import decoded
+from kmc.run.frozen import as_group, decoded, flattened
+from kmc.run.results import container
+from kmc.surrogates import Density
+from kmc.surrogates.density import Component
+from kmc.surrogates.jit_state import SurrogateJitState
+from kmc.surrogates.terms_jit_state import NO_TERMS
+from kmc.surrogates.transport import IDENTITY
+from kmc.surrogates.wall_jit_state import WalledState, WallState
+from kmc.surrogates.whitening import Whitening
 from tests.grids import slow_except
 
 SETTINGS = {"draws": 60, "max_evaluations": 600, "seed": 3, "progress": False, "chains": 4}
@@ -127,3 +135,82 @@ def test_a_group_of_another_version_is_refused_in_words(idata):
     dataset = group if isinstance(group, xarray.Dataset) else group.to_dataset()
     with pytest.raises(ValueError, match=r"cannot be read by kmc .*: it is of another layout"):
         decoded(dataset[["structure", "numbers"]])
+
+
+def forged(change):
+    """The group of a surrogate in two dimensions with another compiled state, as in a file from anybody."""
+    state = SurrogateJitState(
+        0.0, np.zeros(2), np.eye(2), 0.0, 10.0, 3.0, np.eye(2), np.zeros(2), np.zeros((2, 1)), np.zeros(1), 1.0
+    )
+    state = state._replace(terms=NO_TERMS._replace(factors=np.zeros((1, 5), np.int64), coefficients=np.ones(1)))
+    whitening = Whitening(np.zeros(2), np.eye(2), np.eye(2))
+    return as_group(flattened([Density((Component(IDENTITY, whitening, change(state)),))], None), 2)
+
+
+def terms_of(factors):
+    return lambda state: state._replace(terms=state.terms._replace(factors=np.array([factors])))
+
+
+@pytest.mark.parametrize(
+    "change",
+    {
+        "an index beyond": terms_of([3, 0, 0, 0, 0]),
+        "an index far beyond": terms_of([2**40, 0, 0, 0, 0]),
+        "a negative index": terms_of([-1, 0, 0, 0, 0]),
+        "too few factors": terms_of([1, 0]),
+        "a driver beyond": lambda s: s._replace(terms=s.terms._replace(drivers=np.array([2]), rates=np.ones(1))),
+        "a short location": lambda s: s._replace(location=np.zeros(1)),
+        "a small matrix": lambda s: s._replace(metric=np.eye(1)),
+        "few coefficients": lambda s: s._replace(coefficients=np.zeros(0)),
+        "a polynomial of another size": lambda s: s._replace(quartic=np.zeros((3, 3))),
+        "whole numbers": lambda s: s._replace(precision=np.eye(2, dtype=int)),
+        "a list": lambda s: s._replace(shift=[0.0, 0.0]),
+        "a wall of another size": lambda s: WalledState(
+            s, WallState(np.eye(2), np.zeros(2), np.zeros(3), np.zeros((1, 2)), np.zeros((0, 2, 2)))
+        ),
+        "another class": lambda s: NO_TERMS,
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_a_surrogate_whose_indices_leave_its_arrays_is_refused(change):
+    """Compiled loops would read and write beyond the arrays."""
+    assert decoded(forged(terms_of([2, 1, 0, 0, 0])))[0].densities[0].dim == 2
+    with pytest.raises(ValueError, match="cannot be read by kmc"):
+        decoded(forged(change[1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("chains", [0, 2]),
+        ("chains", [10**15, 2]),
+        ("chains", [-1, 2]),
+        ("index", [7, 1]),
+        ("structure", ["[" * 10**5, ""]),
+        ("structure", ['["instance", "os:system", {}]', ""]),
+        ("structure", [1.0, 2.0]),
+        ("numbers", ["%", ""]),
+    ],
+)
+def test_a_group_that_was_forged_is_refused(name, values):
+    group = forged(lambda state: state)
+    group[name] = ("chain", np.array(values))
+    with pytest.raises(ValueError, match=r"cannot be read by kmc|keep all chains"):
+        decoded(group)
+
+
+@pytest.mark.parametrize(
+    ("group", "change"),
+    [
+        ("proposals", lambda group: group.isel(x_dim_0=[0])),
+        ("proposals", lambda group: group.astype(str)),
+        ("sample_stats", lambda group: group.astype(object)),
+        ("posterior", lambda group: group.astype(complex)),
+    ],
+)
+def test_a_result_whose_arrays_do_not_fit_is_refused(idata, group, change):
+    copy = {name: idata[name] for name in groups(idata)}
+    copy[group] = change(copy[group])
+    for function in (kmc.expectations, kmc.evidence):
+        with pytest.raises(ValueError, match="result has"):
+            function(container(copy, dict(idata.attrs)))

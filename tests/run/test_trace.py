@@ -107,16 +107,3 @@ def test_memory_is_that_of_the_rows_and_an_eighth():
         column.append(np.zeros(100))
     held = sum(block.nbytes for block in (*column._full, column._block))
     assert held <= 1.15 * 5000 * 800
-
-
-@pytest.mark.parametrize("keeps", [False, True])
-def test_proposals_go_on_as_they_began(keeps):
-    """A trace that is told to leave them out keeps them if the rows that it goes on from have them."""
-    first = Trace(3, 2, proposals=keeps)
-    first.append(sweep(0, 3, 2))
-    second = Trace(3, 2)
-    second.restore(first.rows(0, 1), {})
-    second.append(sweep(1, 3, 2))
-    assert bool(second.proposals) == keeps and len(second) == 2
-    if keeps:
-        assert second.proposals["x"].shape == (3, 2, 2)

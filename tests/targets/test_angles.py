@@ -187,7 +187,6 @@ def test_attributes_survive_files(orbits, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_attributes_survive_a_store(tmp_path):
-    pytest.importorskip("zarr")
     path = tmp_path / "run.zarr"
     idata = run(kmc.Angle(), sampler="random-walk", draws=20, warmup=10, store=path)
     found = kmc.load(path)["posterior"]["w"].attrs

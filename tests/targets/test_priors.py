@@ -201,7 +201,6 @@ def test_draws_of_the_prior_are_the_seeds(idata):
 
 
 def test_a_store_holds_them(tmp_path):
-    pytest.importorskip("zarr")
     model = kmc.Model(flat, parameters={"a": kmc.Normal(0, 1), "b": stats.gamma(2)})
     run = {"sampler": "random-walk", "draws": 20, "warmup": 0, "seed": 4, "progress": False}
     idata = kmc.sample(model, store=tmp_path / "s.zarr", **run)

@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from kmc.checks import check_choice, check_number
 from kmc.errors import EvaluationError
+from kmc.pickles import load_pickle
 from kmc.targets.evaluate import Evaluation, Mapper, evaluate_block
 from kmc.targets.model import Model
 from kmc.targets.returned import Failure, failed_value
@@ -125,10 +126,8 @@ def unpacked(payload: bytes) -> Model:
     EvaluationError
         Something that it needs is missing in this process.
     """
-    import cloudpickle
-
     try:
-        return cloudpickle.loads(payload)
+        return load_pickle(payload, trust=True)  # the parent of this process has sent it
     except Exception as error:
         raise EvaluationError(
             f"a worker could not load the model, {type(error).__name__}: {error}; "

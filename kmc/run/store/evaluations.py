@@ -1,24 +1,35 @@
-"""The evaluations of a run in its store, in order, and the given ones."""
+"""The evaluations of a run in its store: in order, given ones, and those that are ahead of the last whole sweep.
+
+The history of a store holds whole sweeps, in the order of chains that wait for each other, so that a store does not
+depend on the executor. What fast chains have evaluated beyond that is kept in a file of its own, which each commit
+replaces. A resumed chain makes the same proposals again, and finds their values here.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.run.store.columns import Table
-from kmc.run.store.commit import read_commit
-from kmc.run.store.files import Damaged, StoreError, read_arrays, write_arrays
+from kmc.run.store.columns import read_rows
+from kmc.run.store.commit import AHEAD, read_commit
+from kmc.run.store.files import Damaged, Folder, StoreError
+from kmc.run.store.parts import Record, read_plain, write_plain
 from kmc.targets.evaluate import Evaluation
 
-EVALUATIONS = "evaluations.npz"
+GIVEN = "evaluations"
+"""The file of given evaluations."""
+
 Columns = dict[str, np.ndarray]
+Row = tuple[int, np.ndarray, Evaluation]
+"""Chain, point (d,) and result."""
 
 
 def stored_evaluations(path: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """All evaluations that the run in a store has made so far.
+    """Return all evaluations that the run in a store has made so far.
 
     Returns
     -------
@@ -34,34 +45,42 @@ def stored_evaluations(path: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
     FileNotFoundError, StoreError
         There is no store, or it is damaged.
     """
-    folder = Path(path)
-    header, commit = read_commit(folder)
+    header, commit = read_commit(Path(path))
     asked = header["settings"]
     if not commit.n_evaluations:
         return list(asked["parameters"]), np.empty((0, asked["dim"])), np.empty(0)
     try:
-        columns = Table(folder / "history", ("evaluation",)).read(
-            commit.n_evaluations, commit.columns.get("history", {})
-        )
+        columns = read_rows(Folder(Path(path)), "history", commit.n_evaluations, commit.columns["history"])
     except Damaged as error:
-        raise StoreError(f"history={str(folder)!r} is damaged: {error}") from error
+        raise StoreError(f"history={str(path)!r} is damaged: {error}") from error
     return list(asked["parameters"]), columns["point"], columns["value"]
 
 
-def write_given(folder: Path, given: Any) -> int | None:
-    """Write the evaluations of a ``history``, points `x` and values `values`, if any; return the checksum."""
-    return None if given is None else write_arrays(folder / EVALUATIONS, {"x": given.x, "values": given.values})
+def write_given(folder: Folder, given: Any) -> Record | None:
+    """Write the evaluations of a ``history``, points `x` and values `values`, if any; return the record."""
+    return None if given is None else write_plain(folder, GIVEN, {"x": given.x, "values": given.values})
 
 
-def read_given(folder: Path, header: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Read them: points and values; None if the store's header says that there are none."""
+def read_given(folder: Folder, header: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return them, points and values; None if the store's header says that there are none."""
     if header["evaluations"] is None:
         return None
     try:
-        arrays = read_arrays(folder / EVALUATIONS, header["evaluations"])
+        found = read_plain(folder, GIVEN, header["evaluations"])
+        x, values = as_points(folder, found, GIVEN, header["settings"]["dim"])
     except Damaged as error:
-        raise StoreError(f"store={str(folder)!r} is damaged, and the run cannot be resumed: {error}") from error
-    return arrays["x"], arrays["values"]
+        raise StoreError(f"store={str(folder.path)!r} is damaged, and the run cannot be resumed: {error}") from error
+    return x, values
+
+
+def as_points(folder: Folder, found: Any, name: str, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points (n, d) and values (n,) of a file that may hold anything; Damaged if it has no such arrays."""
+    x, values = (found["x"], found["values"]) if isinstance(found, dict) and {"x", "values"} <= set(found) else (0, 0)
+    if not (isinstance(x, np.ndarray) and isinstance(values, np.ndarray) and x.dtype == values.dtype == np.float64):
+        raise Damaged(f"{folder.path / name} has no points and values")
+    if x.ndim != 2 or x.shape[1] != dim or values.shape != x.shape[:1]:
+        raise Damaged(f"{folder.path / name} has points of shape {x.shape} and values of shape {values.shape}")
+    return x, values
 
 
 class Mismatch(Exception):
@@ -88,15 +107,15 @@ class Past:
         self._next = first
 
     def __bool__(self) -> bool:
-        """Whether there are rows that will be requested."""
+        """Tell whether there are rows that will be requested."""
         return self._next < len(self._points)
 
     def before(self) -> tuple[np.ndarray, list[Evaluation]]:
-        """Points and evaluations that will not be requested."""
+        """Return points and evaluations that will not be requested."""
         return self._points[: self._next], self._evaluations(0, self._next)
 
     def recall(self, points: np.ndarray) -> list[Evaluation]:
-        """The results at the next points (k, d).
+        """Return the results at the next points (k, d).
 
         Raises
         ------
@@ -131,7 +150,7 @@ class Batch(NamedTuple):
 
 
 def columns_of(batches: Sequence[Batch]) -> tuple[Columns, Columns]:
-    """Rows of the history, and of its blobs; zeros where a point has none."""
+    """Return rows of the history, and of its blobs; zeros where a point has none."""
     made = [evaluation for batch in batches for evaluation in batch.evaluations]
     columns = {
         "point": np.concatenate([batch.points for batch in batches]),
@@ -144,8 +163,65 @@ def columns_of(batches: Sequence[Batch]) -> tuple[Columns, Columns]:
     }
 
 
+class Found:
+    """Evaluations ahead, looked up by chain and point; where a chain asks twice for a point, in their order.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    """
+
+    def __init__(self, rows: Sequence[Row] = ()):
+        self._at: dict[tuple[int, bytes], deque[Row]] = {}
+        for row in rows:
+            self._at.setdefault((row[0], row[1].tobytes()), deque()).append(row)
+
+    def take(self, chain: int, x: np.ndarray) -> Evaluation | None:
+        """Return the next result at that point; it is then forgotten."""
+        rows = self._at.get((chain, x.tobytes()))
+        return rows.popleft()[2] if rows else None
+
+    def left(self) -> list[Row]:
+        """Return what has not been asked for."""
+        return [row for rows in self._at.values() for row in rows]
+
+
+def write_ahead(folder: Folder, rows: Sequence[Row], last: Record | None) -> Record | None:
+    """Write rows beside the file of the last record, which stays valid; return the new record, None without rows."""
+    if not rows:
+        return None
+    name = AHEAD[last is not None and last["name"] == AHEAD[0]]
+    content = {
+        "chains": np.array([chain for chain, _, _ in rows]),
+        "x": np.array([x for _, x, _ in rows]),
+        "values": np.array([evaluation.value for _, _, evaluation in rows]),
+        "blobs": [evaluation.blobs for _, _, evaluation in rows],
+    }
+    return write_plain(folder, name, content)
+
+
+def read_ahead(folder: Folder, record: Record | None, dim: int) -> Found:
+    """Return what :func:`write_ahead` wrote; nothing if it is missing or damaged: it can be evaluated again."""
+    if record is None:
+        return Found()
+    try:
+        content = read_plain(folder, record["name"], record)
+        x, values = as_points(folder, content, record["name"], dim)
+        rows = zip(content["chains"].tolist(), x, values.tolist(), map(_as_blobs, content["blobs"]), strict=True)
+        return Found([(chain, point, Evaluation(value, blobs)) for chain, point, value, blobs in rows])
+    except (Damaged, KeyError, TypeError, ValueError, AttributeError):
+        return Found()
+
+
+def _as_blobs(blobs):
+    """Return the blobs of an evaluation if they are arrays by name, or None; ValueError for anything else."""
+    if blobs is not None and not all(isinstance(v, (np.ndarray, np.generic)) for v in blobs.values()):
+        raise ValueError
+    return blobs
+
+
 def _spread(present, rows, n):
-    """An array of n rows that are zero except at some."""
+    """Return an array of n rows that are zero except at some."""
     whole = np.zeros((n, *np.shape(present[0])), np.result_type(*present))
     whole[rows] = np.stack(present)
     return whole

@@ -19,7 +19,6 @@ from kmc.run.store.commit import read_commit
 from kmc.run.store.files import StoreError
 from kmc.run.store.open import (
     as_path,
-    check_continuable,
     check_finished,
     check_settings,
     reopen,
@@ -105,15 +104,14 @@ def extend(
     trust = as_flag("trust", trust)
     header, commit = read_commit(folder)
     check_finished(folder, commit)
-    check_continuable(folder, header, commit)
     request, where = _request(folder, header, target, trust), as_executor(executor)
     recorder = reopen(folder, trust, further, budget)
-    run = Run(request, where, seconds, recorder, header.get("save_surrogate", False))
+    run = Run(request, where, seconds, recorder, header["save_surrogate"])
     return drive(run, progress, callback, header["save_warmup"])
 
 
 def _request(folder: Path, header: dict[str, Any], target: Any, trust: bool) -> Request:
-    """The settings of the store's run, as a Request."""
+    """Return the settings of the store's run, as a Request."""
     asked = header["settings"]
     stored = stored_model(folder, header, trust) if target is None else target
     if stored is None:
@@ -122,7 +120,11 @@ def _request(folder: Path, header: dict[str, Any], target: Any, trust: bool) -> 
     sampler = stored_sampler(folder, header, trust)
     if sampler is None:
         raise StoreError(f"path={str(folder)!r} holds no sampler that can be loaded here, so it cannot be extended")
-    initial = None if asked["initial"] is None else model.start_points(asked["initial"], 1)
+    try:
+        initial = None if asked["initial"] is None else model.start_points(asked["initial"], 1)
+        sampler = arguments.as_sampler(sampler)
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"path={str(folder)!r} holds records that no run makes: {error}") from error
     seed = stored_seed(folder)
     assert seed is not None
     counts = {name: asked[name] for name in ("chains", "independent_runs", "draws", "warmup", "max_evaluations")}

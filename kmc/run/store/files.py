@@ -1,22 +1,26 @@
-"""Atomic replacement of files, and a lock that allows one writer at a time."""
+"""The files of a store: read and written without trust in what is there, and locked while a process writes.
+
+Whoever can write to a store's folder may have put anything into it. Paths are made of this package's constants and of
+quoted names; a link is never followed; only regular files are opened; and a file is read only if it has the size that
+was recorded for it.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import platform
+import stat
 import sys
 import threading
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import Any, BinaryIO, ClassVar
+from urllib.parse import quote
 
 from kmc.errors import KmcWarning
 
@@ -29,8 +33,14 @@ else:
 LOCK = "lock"
 """The name of the file that is locked."""
 
+PRIVATE = 0o600
+"""Permissions of a file that its owner alone can read."""
+
 _LOCKED_BYTE = 2**30  # far beyond the file's content: on Windows nobody can read a locked byte
-DATA = "data.npz"
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_LARGEST_JSON = 2**28  # bytes; a store of 10 TB has a smaller one
+_LONGEST_NAME = 200  # bytes of a quoted name; file systems allow 255
+_CHECKSUM = "kmc_checksum"
 
 
 class StoreError(ValueError):
@@ -41,25 +51,134 @@ class Damaged(StoreError):
     """Written bytes are missing or changed; the message names the file."""
 
 
-def replace(path: Path, content: bytes) -> None:
-    """Write a file in one step, as seen by other processes and after the death of this one."""
-    partial = path.with_name(f".{path.name}.partial")
-    with _naming(partial), partial.open("wb") as file:
-        write(file, content)
-    os.replace(partial, path)
+class Folder:
+    """The folder of a store.
+
+    Names of files are relative to it, with slashes between their parts.
+
+    Parameters
+    ----------
+    path : Path
+        It may be a link: that is the user's own choice. Nothing in it may be one.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def find(self, name: str) -> Path:
+        """Return the path of a file or folder, which need not exist.
+
+        Raises
+        ------
+        StoreError
+            It, or a folder between the store and it, is a link, a device or a pipe.
+        """
+        path = self.path
+        for part in name.split("/"):
+            path = path / part
+            try:
+                mode = os.lstat(path).st_mode
+            except (FileNotFoundError, NotADirectoryError):
+                break
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                what = "a link" if stat.S_ISLNK(mode) else "neither a file nor a folder"
+                raise StoreError(f"{path} is {what}, which a store never holds: nothing was read or written there")
+        return self.path / name
+
+    def exists(self, name: str) -> bool:
+        """Tell whether there is such a file or folder."""
+        return self.find(name).exists()
+
+    def read(self, name: str, size: int | None = None) -> bytes:
+        """Return the bytes of a file, which must have this size; without one, of a small file.
+
+        Raises
+        ------
+        Damaged
+            It is missing, not a regular file, or of another size.
+        """
+        path = self.find(name)
+        try:
+            with os.fdopen(os.open(path, os.O_RDONLY | _FLAGS), "rb") as file:
+                found = _regular(file, path).st_size
+                if size is None and found > _LARGEST_JSON:
+                    raise Damaged(f"{path} has {found} bytes, and a store's at most {_LARGEST_JSON}")
+                if size is not None and found != size:
+                    raise Damaged(f"{path} has {found} bytes instead of {size}")
+                return file.read(found)
+        except (OSError, MemoryError) as error:
+            raise Damaged(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+    def read_checked(self, name: str, size: int, crc: int) -> bytes:
+        """Return the bytes of a file if they have this size and checksum, or raise Damaged."""
+        content = self.read(name, size)
+        if zlib.crc32(content) != crc:
+            raise Damaged(f"{self.path / name} does not hold what was written: its checksum differs")
+        return content
+
+    def write_at(self, name: str, size: int, offset: int, content: bytes) -> None:
+        """Write into a file of that size; it is created if it does not exist."""
+        path = self.find(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _naming(path), os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o666), "r+b") as file:
+            if _regular(file, path).st_nlink > 1:
+                raise StoreError(f"{path} has several hard links, and writing would change them all: copy the store")
+            file.truncate(size)
+            file.seek(offset)
+            write(file, content)
+
+    def replace(self, name: str, content: bytes, mode: int = 0o666) -> None:
+        """Write a file in one step, as seen by other processes and after the death of this one."""
+        path = self.find(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.partial")
+        partial.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
+        with _naming(partial), os.fdopen(os.open(partial, flags, mode), "wb") as file:
+            write(file, content)
+        os.replace(partial, path)
+
+    def remove(self, name: str) -> None:
+        """Remove a file if it exists."""
+        self.find(name).unlink(missing_ok=True)
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Return what :meth:`write_json` wrote, or raise Damaged."""
+        path = self.path / name
+        text = self.read(name)
+        try:
+            content = json.loads(text)
+            checksum = content["attributes"].pop(_CHECKSUM)
+            same = checksum == _checksum(content)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise Damaged(f"{path} does not hold what was written: {type(error).__name__}: {error}") from error
+        if not same:
+            raise Damaged(f"{path} does not hold what was written: its checksum differs")
+        return content
+
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        """Replace a JSON file; a checksum is added to its attributes."""
+        attributes = {**content["attributes"], _CHECKSUM: _checksum(content)}
+        self.replace(name, json.dumps({**content, "attributes": attributes}).encode())
 
 
-def write_at(path: Path, size: int, offset: int, content: bytes) -> None:
-    """Write into a file of that size; it is created if it does not exist."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
-    with _naming(path), path.open("r+b") as file:
-        file.truncate(size)
-        file.seek(offset)
-        write(file, content)
+def quoted(name: str) -> str:
+    """Return a file name for any text: a user's name of a variable.
+
+    Examples
+    --------
+    >>> quoted("theta[0]"), quoted("../x"), quoted("..")
+    ('theta[0]', '..%2Fx', '%2E%2E')
+    """
+    text = quote(name.encode("utf-8", "surrogatepass"), safe=" !#$&'()+,;=@[]^`{}~")
+    if not text.strip("."):
+        text = text.replace(".", "%2E") or "%"
+    if len(text) > _LONGEST_NAME:
+        text = f"{text[:_LONGEST_NAME]}~{zlib.crc32(text.encode()):08x}"
+    return text
 
 
-def write(file: Any, content: bytes) -> None:
+def write(file: BinaryIO, content: bytes) -> None:
     """Write bytes; everything that a store writes goes through here."""
     file.write(content)
 
@@ -77,6 +196,8 @@ class Lock:
         Another process, or another run of this process, holds the lock.
     OSError
         The folder cannot be written to.
+    StoreError
+        The file to be locked is a link, a device or a pipe.
 
     Warns
     -----
@@ -97,7 +218,7 @@ class Lock:
         with self._guard:
             if self._held.get(self._key) == os.getpid():
                 raise self._busy("another run of this process")
-            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+            descriptor = os.open(Folder(folder).find(LOCK), os.O_RDWR | os.O_CREAT | _FLAGS, 0o666)
             try:
                 _lock(descriptor)
             except BlockingIOError:
@@ -135,47 +256,11 @@ class Lock:
         self.close()
 
 
-def write_data(folder: Path, data: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Write arrays by group and name; return the record that :func:`read_data` needs, empty if there are no arrays.
-
-    It holds the dimensions of each array, and a checksum of the file.
-    """
-    arrays = {f"{group}/{name}": array for group, named in data.items() for name, (_, array) in named.items()}
-    if not arrays:
-        return {}
-    dims = {group: {name: list(dims) for name, (dims, _) in named.items()} for group, named in data.items()}
-    return {"dims": dims, "crc": write_arrays(folder / DATA, arrays)}
-
-
-def read_data(folder: Path, record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Read them by group and name, dimensions and array; Damaged if the file differs from what was written."""
-    if not record:
-        return {}
-    arrays = read_arrays(folder / DATA, record["crc"])
-    return {
-        group: {name: (tuple(of), arrays[f"{group}/{name}"]) for name, of in named.items()}
-        for group, named in record["dims"].items()
-    }
-
-
-def write_arrays(path: Path, arrays: Mapping[str, Any]) -> int:
-    """Write a file of arrays in one step; return its checksum."""
-    file = io.BytesIO()
-    np.savez(file, **{name: _plain(array) for name, array in arrays.items()})
-    replace(path, file.getvalue())
-    return zlib.crc32(file.getvalue())
-
-
-def read_arrays(path: Path, crc: int) -> dict[str, np.ndarray]:
-    """The arrays in a file, by name; Damaged if it differs from what was written."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise Damaged(f"{path} cannot be read: {error.strerror}") from error
-    if zlib.crc32(content) != crc:
-        raise Damaged(f"{path} does not hold what was written: its checksum differs")
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return dict(arrays)
+def _regular(file: BinaryIO, path: Path) -> os.stat_result:
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        raise Damaged(f"{path} is not a file")
+    return status
 
 
 @contextlib.contextmanager
@@ -187,6 +272,10 @@ def _naming(path: Path) -> Iterator[None]:
         if error.filename is None:
             error.filename = str(path)
         raise
+
+
+def _checksum(content: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def _lock(descriptor: int) -> None:
@@ -209,14 +298,10 @@ def _lock(descriptor: int) -> None:
 
 
 def _owner(descriptor: int) -> str:
+    """Return who holds the lock, as far as the file tells; its content may be anything."""
     try:
         about = json.loads(os.read(descriptor, 1000))
-        return f" (process {about['process']} on {about['host']}, since {about['since']})"
-    except (OSError, ValueError, KeyError, TypeError):
+        said = f" (process {int(about['process'])} on {about['host']}, since {about['since']})"
+        return "".join(letter for letter in said if letter.isprintable())
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
-
-
-def _plain(array):
-    """An array without Python objects, which NumPy would pickle."""
-    array = np.asarray(array)
-    return array.astype(str) if array.dtype == object else array

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import os
-import warnings
+import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from kmc.errors import KmcWarning
+from kmc.errors import warn
 from kmc.mcmc.base import FURTHER_STATS, STATS
-from kmc.run.frozen import decoded, encoded
+from kmc.run.frozen import Frozen, as_group, unflattened
 from kmc.run.results import Drawn, laid_out
-from kmc.run.store import snapshot
-from kmc.run.store.columns import Record, Rows
+from kmc.run.store.columns import Column, Record, Rows
 from kmc.run.store.commit import Commit, read_commit
-from kmc.run.store.files import Damaged, read_data
-from kmc.run.store.open import GIVEN, as_path, from_coordinates
+from kmc.run.store.files import Damaged, Folder, StoreError
+from kmc.run.store.open import DATA, as_path, from_coordinates
+from kmc.run.store.parts import read_plain
+from kmc.run.store.plain import Plain
+from kmc.run.store.recorder import SURROGATE
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -43,8 +45,6 @@ def load(path: str | os.PathLike[str]) -> Any:
     FileNotFoundError, ValueError
         There is no store at that path. Later, when a variable is read: its file is damaged; the message names the
         file, and other variables and earlier draws can be read.
-    ImportError
-        The package zarr is missing.
 
     Notes
     -----
@@ -62,13 +62,24 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> kmc.load(path).posterior["x"].equals(idata.posterior["x"])
     True
     """
-    folder = as_path("path", path)
-    header, commit = read_commit(folder)
+    place = as_path("path", path)
+    header, commit = read_commit(place)
+    try:
+        return _loaded(Folder(place), header, commit)
+    except (KeyError, TypeError, IndexError, AttributeError, OverflowError, MemoryError) as error:
+        raise StoreError(f"path={str(place)!r} holds records that no run makes: {error}") from error
+    except ValueError as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"path={str(place)!r} holds records that no run makes: {error}") from error
+
+
+def _loaded(folder: Folder, header: dict[str, Any], commit: Commit) -> Any:
     names = _Names(
         named=header["named"],
         dims=header["dims"],
         coords={name: from_coordinates(record) for name, record in header["coords"].items()},
-        variable_attrs=header.get("variable_attrs", {}),
+        variable_attrs=header["variable_attrs"],
         shapes={name: tuple(shape) for name, (shape, _) in header["settings"]["parameters"].items()},
     )
     chains, dim = header["settings"]["chains"], header["settings"]["dim"]
@@ -78,12 +89,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     if header["save_warmup"] or not commit.finished:
         phases = [_Phase(folder, f"warmup/{i}", commit.columns, n) for i, n in enumerate(commit.n_warmup)]
         warmup = _drawn(phases, names, chains, dim)
-    draws = _drawn([_Phase(folder, "draws", commit.columns, commit.n_draws)], names, chains, dim)
-    data, surrogate = _data(folder, header["data"]), None
-    if header.get("save_surrogate") and commit.n_draws and "proposal" in commit.columns["draws/trace"]:
-        surrogate = _surrogate(folder, commit, header, chains)
-        draws = draws._replace(proposals=_proposals(folder, commit, surrogate, chains))
-    return laid_out(names, draws, warmup, attrs, data, surrogate)
+    phase = _Phase(folder, "draws", commit.columns, commit.n_draws)
+    draws = _drawn([phase], names, chains, dim)
+    frozen = _surrogate(folder, commit, chains, dim)
+    surrogate = None
+    if frozen is not None:
+        surrogate = as_group(frozen[0], chains)
+        draws = draws._replace(proposals=_proposals(phase, frozen[1]))
+    return laid_out(names, draws, warmup, attrs, _data(folder, header["data"]), surrogate)
 
 
 def lazily(parts: Sequence[Any], skips: Sequence[int], n: int) -> Any:
@@ -99,30 +112,48 @@ def computed(parts: Sequence[Any], skips: Sequence[int], n: int, function: Calla
     return indexing.LazilyIndexedArray(_Computed(_SideBySide(parts, skips, n), function))
 
 
-def _data(folder, record):
-    """Data stored with the draws; none, with a warning, if their file is damaged."""
+def _data(folder: Folder, record: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
+    """Return the data stored with the draws; none, with a warning, if their file is damaged."""
+    if record is None:
+        return {}
     try:
-        return read_data(folder, record)
-    except Damaged as error:
-        groups = ", ".join(record["dims"])
-        warnings.warn(f"store={str(folder)!r} is damaged: {error}. Left out: {groups}", KmcWarning, stacklevel=3)
+        found = read_plain(folder, DATA, record)
+        for name, group in found.items():
+            own = name in ("posterior", "sample_stats", "proposals", "surrogate") or not re.fullmatch(r"\w+", name)
+            if own or any(type(array) is not np.ndarray for _, array in group.values()):
+                raise Damaged(f"{folder.path / DATA} has the group {name!r:.40}, which a model has not")
+            xarray.Dataset(group)
+        return found
+    except (Damaged, ValueError, TypeError, AttributeError) as error:
+        _warn(folder, error, ", ".join(record["groups"]))
         return {}
 
 
-def _surrogate(folder: Path, commit: Commit, header: dict[str, Any], chains: int) -> Any:
-    """The group of the frozen surrogate, from the newest snapshot that can be read without pickles."""
-    for record in commit.snapshots:
-        state = None if snapshot.needs_trust(record) else snapshot.load(folder / "snapshots", record)
-        if state is not None:
-            densities = [getattr(one["process"], "density", None) for one in state["independent_runs"]]
-            return encoded(densities, chains, snapshot.load(folder / GIVEN, header.get("blocks")))
-    return None
-
-
-def _proposals(folder: Path, commit: Commit, surrogate: Any, chains: int) -> dict[str, Any] | None:
-    if surrogate is None:
+def _surrogate(folder: Folder, commit: Commit, chains: int, dim: int) -> tuple[Plain, Frozen] | None:
+    """Return the frozen surrogates, as they are in the file and rebuilt; None, with a warning, if it is damaged."""
+    if commit.surrogate is None or not commit.n_draws or "proposal" not in commit.columns["draws/trace"]:
         return None
-    phase, frozen = _Phase(folder, "draws", commit.columns, commit.n_draws), decoded(surrogate)[0]
+    try:
+        content = folder.read_checked(SURROGATE, commit.surrogate["size"], commit.surrogate["crc"])
+    except Damaged as error:
+        _warn(folder, error, "proposals, surrogate")
+        return None
+    try:
+        parts = Plain.unpacked(content)
+        frozen = unflattened(parts, chains)
+        if frozen.densities[0].dim != dim:
+            raise ValueError(f"a surrogate in {frozen.densities[0].dim} dimensions of a run in {dim}")
+    except Exception as error:  # forged bytes raise errors of any kind
+        _warn(folder, f"{folder.path / SURROGATE} cannot be read: {error}", "proposals, surrogate")
+        return None
+    return parts, frozen
+
+
+def _warn(folder: Folder, error: Any, groups: str) -> None:
+    warn(f"store={str(folder.path)!r} is damaged: {error}. Left out: {groups}")
+
+
+def _proposals(phase: _Phase, frozen: Frozen) -> dict[str, Any]:
     points = [phase.array("trace", "proposal")]
     return {
         "x": lazily(points, [0], phase.n),
@@ -144,7 +175,7 @@ class _Names(NamedTuple):
 class _Phase(NamedTuple):
     """Tables of n rows: of all chains, or of the warm-up of one independent run."""
 
-    folder: Path
+    folder: Folder
     name: str
     columns: dict[str, dict[str, Record]]
     n: int
@@ -154,7 +185,7 @@ class _Phase(NamedTuple):
 
     def array(self, kind: str, name: str) -> Rows:
         table = f"{self.name}/{kind}"
-        return Rows(self.folder / table / name, self.columns[table][name], self.n)
+        return Rows(Column(self.folder, table, name, self.columns[table][name]), self.n)
 
 
 def _drawn(phases: Sequence[_Phase], names: _Names, chains: int, dim: int) -> Drawn:

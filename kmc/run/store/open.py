@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import re
@@ -15,26 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from kmc._names import install
+from kmc.pickles import Untrusted
 from kmc.run.arguments import Request
-from kmc.run.frozen import blocks_of
 from kmc.run.given import Given
 from kmc.run.results import data_of, described
-from kmc.run.store import snapshot
-from kmc.run.store.columns import make_group
-from kmc.run.store.commit import Commit, read_commit, versions, write_commit
-from kmc.run.store.evaluations import EVALUATIONS, read_given, write_given
-from kmc.run.store.files import DATA, LOCK, Lock, StoreError, write_data
-from kmc.run.store.old_names import is_old_adaptive_metropolis
+from kmc.run.store.commit import ROOT, Commit, read_commit, write_commit
+from kmc.run.store.evaluations import GIVEN, read_given, write_given
+from kmc.run.store.files import LOCK, Folder, Lock, StoreError
+from kmc.run.store.parts import Record, read_model, read_options, write_model, write_options, write_plain
 from kmc.run.store.recorder import Recorder
-from kmc.run.store.snapshot import needs_trust
 
-GIVEN = "given"
-"""The folder of the model and the sampler's options."""
+DATA, MODEL, OPTIONS = "data", "model.pickle", "sampler"
+"""Files of the data stored with the draws, the model, and the sampler's options."""
 
 
 def as_store(store: Any, resume: Any) -> Path | None:
-    """The path of a store, or None.
+    """Return the path of a store, or None.
 
     Raises
     ------
@@ -51,7 +46,7 @@ def as_store(store: Any, resume: Any) -> Path | None:
         return None
     path = as_path("store", store)
     if not resume and not _empty(path):
-        if path.is_dir() and not (path / "zarr.json").exists():
+        if path.is_dir() and not (path / ROOT).exists():
             raise FileExistsError(f"store={str(path)!r} is a folder with other files: use another path")
         raise FileExistsError(
             f"store={str(path)!r} exists: pass resume=True to resume its run,"
@@ -61,16 +56,23 @@ def as_store(store: Any, resume: Any) -> Path | None:
 
 
 def as_path(name: str, value: Any) -> Path:
-    """A path; ImportError if zarr, which reads the store, is not installed."""
+    """Return a path that the system can have."""
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{name}={reprlib.repr(value)}: expected a path")
-    if importlib.util.find_spec("zarr") is None:
-        raise ImportError(f"{name}={value!r}: a store needs the package zarr: {install('zarr')}")
-    return Path(value)
+    path = Path(value)
+    try:
+        os.lstat(path / ROOT)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass
+    except (OSError, ValueError) as error:  # too long, or with characters that no path has
+        raise ValueError(
+            f"{name}={reprlib.repr(str(path))}: expected a path that the system can have: {error}"
+        ) from None
+    return path
 
 
 def stored_seed(path: Path | None) -> np.random.SeedSequence | None:
-    """The seed of the run in a store; None if there is none."""
+    """Return the seed of the run in a store; None if there is none."""
     if path is None or _empty(path):
         return None
     seed = read_commit(path)[0]["settings"]["seed"]
@@ -78,15 +80,15 @@ def stored_seed(path: Path | None) -> np.random.SeedSequence | None:
 
 
 def stored_given(path: Path | None) -> Given | None:
-    """The evaluations that the run in a store was given as ``history``; None if there are none."""
+    """Return the evaluations that the run in a store was given as ``history``; None if there are none."""
     if path is None or _empty(path):
         return None
-    found = read_given(path, read_commit(path)[0])
+    found = read_given(Folder(path), read_commit(path)[0])
     return None if found is None else Given(*found)
 
 
 def open_recorder(request: Request, path: Path, save_warmup: bool, save_surrogate: bool, trust: bool) -> Recorder:
-    """The recorder of a run: into a new store, or into an existing one, whose run it continues.
+    """Return the recorder of a run: into a new store, or into an existing one, whose run it continues.
 
     Raises
     ------
@@ -96,9 +98,7 @@ def open_recorder(request: Request, path: Path, save_warmup: bool, save_surrogat
         Another process is writing to it.
     """
     if not _empty(path):
-        header, commit = read_commit(path)
-        check_continuable(path, header, commit)
-        check_settings(path, header["settings"], settings(request))
+        check_settings(path, read_commit(path)[0]["settings"], settings(request))
         return reopen(path, trust)
     path.mkdir(parents=True, exist_ok=True)
     with _closed_after_errors(Lock(path)) as lock:
@@ -108,16 +108,12 @@ def open_recorder(request: Request, path: Path, save_warmup: bool, save_surrogat
 
 
 def reopen(path: Path, trust: bool, draws: int | None = None, max_evaluations: int | None = None) -> Recorder:
-    """The recorder of a run that continues a store until it reaches its last limits.
+    """Return the recorder of a run that continues a store until it reaches its last limits.
 
     If it is finished, it continues for so many further draws or evaluations.
     """
     with _closed_after_errors(Lock(path)) as lock:
         header, commit = read_commit(path)
-        check_continuable(path, header, commit)
-        if not trust and commit.versions.get("kmc") == versions()["kmc"]:  # otherwise its snapshots are not used
-            for made in commit.snapshots:
-                _check_trust(path, needs_trust(made))
         if draws is not None or max_evaluations is not None:
             check_finished(path, commit)
             commit = replace(
@@ -126,11 +122,11 @@ def reopen(path: Path, trust: bool, draws: int | None = None, max_evaluations: i
                 draws=None if draws is None else commit.n_draws + draws,
                 max_evaluations=None if max_evaluations is None else commit.n_evaluations + max_evaluations,
             )
-        return Recorder(path, header, commit, lock)
+        return Recorder(Folder(path), header, commit, lock, trust)
 
 
 def check_finished(path: Path, commit: Commit) -> None:
-    """StoreError if the run is not finished."""
+    """Raise a StoreError if the run is not finished."""
     if not commit.finished:
         raise StoreError(
             f"path={str(path)!r}: its run is not finished; resume it by kmc.sample(..., store=path, resume=True)"
@@ -138,21 +134,28 @@ def check_finished(path: Path, commit: Commit) -> None:
 
 
 def stored_model(path: Path, header: dict[str, Any], trust: bool) -> Any:
-    """The model in a store, None if it cannot be loaded here; StoreError unless the store is trusted."""
-    if header["model"] is not None and not trust:
-        raise _untrusted(path, "the log-density", "target=..., or ")
-    return snapshot.load_model(path / GIVEN, header["model"])
+    """Return the model in a store, None if it cannot be loaded here; StoreError unless the store is trusted."""
+    if header["model"] is None:
+        return None
+    try:
+        return read_model(Folder(path), MODEL, header["model"], trust)
+    except Untrusted:
+        raise _untrusted(path, "the log-density", "target=..., or ") from None
 
 
 def stored_sampler(path: Path, header: dict[str, Any], trust: bool) -> Any:
-    """The sampler's options in a store, None if they cannot be loaded here; StoreError if they need trust."""
-    if not trust:
-        _check_trust(path, needs_trust(header["sampler"]))
-    return snapshot.load(path / GIVEN, header["sampler"])
+    """Return the sampler's options in a store, None if they cannot be loaded here; StoreError if they need trust."""
+    if header["sampler"] is None:
+        return None
+    try:
+        return read_options(Folder(path), OPTIONS, header["sampler"], trust)
+    except Untrusted:
+        foreign = ", ".join(header["sampler"]["foreign"] or ())
+        raise _untrusted(path, f"objects of the sampler that are not from kmc ({foreign})") from None
 
 
 def settings(request: Request) -> dict[str, Any]:
-    """All settings that determine which draws a seed gives, and their names, in JSON form."""
+    """Return all settings that determine which draws a seed gives, and their names, in JSON form."""
     model = request.model
     options = described({"settings": request.sampler})["settings"]
     asked = {
@@ -175,7 +178,7 @@ def settings(request: Request) -> dict[str, Any]:
 
 
 def check_settings(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """StoreError that names the first setting that differs."""
+    """Raise a StoreError that names the first setting that differs."""
     for name, value in now.items():
         if before.get(name) != value:
             raise StoreError(
@@ -184,26 +187,19 @@ def check_settings(path: Path, before: dict[str, Any], now: dict[str, Any]) -> N
             )
 
 
-def check_continuable(path: Path, header: dict[str, Any], commit: Commit) -> None:
-    """StoreError for a run whose algorithm this version does not have."""
-    if is_old_adaptive_metropolis(header["settings"]):
-        raise StoreError(
-            f"store={str(path)!r} is of a run with the adaptive Metropolis of an earlier version, kmc "
-            f"{commit.versions.get('kmc', '(unknown)')}, whose proposals this version does not make: kmc.load reads "
-            "its draws; continue it with the version that wrote it, or begin a new run at another path"
-        )
-
-
 def coordinates(labels: Any) -> dict[str, Any]:
-    """Labels of a dimension in JSON form; :func:`from_coordinates` converts them back."""
+    """Return labels of a dimension in JSON form; :func:`from_coordinates` converts them back."""
     labels = np.asarray(labels)
     kept = labels.astype(str) if labels.dtype.kind in "mM" else labels
     return {"dtype": "object" if labels.dtype == object else labels.dtype.str, "values": kept.tolist()}
 
 
-def from_coordinates(record: dict[str, Any]) -> np.ndarray:
-    """The labels (n,)."""
-    return np.array(record["values"], dtype=record["dtype"])
+def from_coordinates(record: Record) -> np.ndarray:
+    """Return the labels (n,)."""
+    dtype = np.dtype(record["dtype"])
+    if dtype.kind not in "OUbiufmM":
+        raise ValueError(f"labels of type {dtype}")
+    return np.array(record["values"], dtype=str if dtype.kind == "U" else dtype)
 
 
 @contextlib.contextmanager
@@ -215,12 +211,6 @@ def _closed_after_errors(lock: Lock) -> Iterator[Lock]:
         raise
 
 
-def _check_trust(path, pickled):
-    """StoreError if classes are pickled in a store that the user does not trust."""
-    if pickled:
-        raise _untrusted(path, f"objects of the sampler that are not from kmc ({pickled})")
-
-
 def _untrusted(path, what, instead=""):
     return StoreError(
         f"store={str(path)!r} holds {what} as a pickle, and a pickle can run any code when it is loaded: "
@@ -229,37 +219,51 @@ def _untrusted(path, what, instead=""):
 
 
 def _created(request, path, save_warmup, save_surrogate, lock):
-    model = request.model
-    make_group(path / GIVEN)
+    model, folder = request.model, Folder(path)
+    pickled = write_model(folder, MODEL, model)
+    if pickled is not None:  # it may hold data that others are not to see
+        path.chmod(0o700)
     header = {
         "settings": settings(request),
         "named": model.named,
         "dims": {name: list(dims) for name, dims in model.dims.items()},
         "coords": {name: coordinates(labels) for name, labels in model.coords.items()},
-        "data": write_data(path, data_of(request)),
-        "evaluations": write_given(path, request.history),
+        "data": _write_data(folder, data_of(request)),
+        "evaluations": write_given(folder, request.history),
         "variable_attrs": {name: dict(attrs) for name, attrs in model.variable_attrs.items()},
         "save_warmup": save_warmup,
         "save_surrogate": save_surrogate,
-        "model": snapshot.dump_model(path / GIVEN / "model", model),
-        "sampler": snapshot.dump(path / GIVEN / "sampler", request.sampler, foreign=True),
-        "blocks": snapshot.dump(path / GIVEN / "blocks", blocks_of(model), foreign=False),
+        "model": pickled,
+        "sampler": write_options(folder, OPTIONS, request.sampler),
     }
     commit = Commit(0, 0, [0] * request.independent_runs, request.draws, request.max_evaluations).with_changes()
-    write_commit(path, header, commit)  # last: this makes it a store
-    return Recorder(path, header, commit, lock)
+    write_commit(folder, header, commit)  # last: this makes it a store
+    return Recorder(folder, header, commit, lock, trust=True)
+
+
+def _write_data(folder, data):
+    """Write arrays by group and name, with their dimensions; return the record, None if there are no arrays."""
+    groups = {
+        group: {name: (tuple(dims), _without_objects(array)) for name, (dims, array) in named.items()}
+        for group, named in data.items()
+    }
+    return {**write_plain(folder, DATA, groups), "groups": list(groups)} if any(groups.values()) else None
+
+
+def _without_objects(array):
+    array = np.asarray(array)
+    return array.astype(str) if array.dtype == object else array
 
 
 def _empty(path: Path) -> bool:
-    """Whether the folder is empty, or holds only what a process left that died while it created the store."""
+    """Tell whether the folder is empty, or holds only what a process left that died while it created the store."""
     if not path.exists():
         return True
     if not path.is_dir():
         return False
-    made = {DATA, EVALUATIONS, "zarr.json"}
-    return {entry.name for entry in path.iterdir()} <= {GIVEN, LOCK, DATA, EVALUATIONS} | {
-        f".{n}.partial" for n in made
-    }
+    made = {MODEL, DATA, GIVEN, OPTIONS, f"{OPTIONS}.pickle"}
+    partial = {f".{name}.partial" for name in (*made, ROOT)}
+    return {entry.name for entry in path.iterdir()} <= {LOCK, *made, *partial}
 
 
 def _shapes(model):

@@ -5,7 +5,9 @@ instances of the classes in :data:`PACKAGES`, by their fields. New fields or cla
 object that is referred to twice is restored as one object. The memory layout of arrays is kept, too: it determines the
 order of summation, and so the sums. Values of a ``cached_property`` are left out.
 
-Reading imports modules of :data:`PACKAGES` and makes instances of their classes without calling any of their methods.
+Reading imports modules of :data:`PACKAGES` and makes instances of their classes without calling any of their methods,
+except, where the reader asks for it, ``__post_init__``, which checks the fields. It allocates no more than a small
+multiple of what it is given.
 
 Objects that are not supported and not from kmc are *foreign*, such as an estimator of the user's: the caller decides
 how to store them. Anything else is an error that says which field of which class has it.
@@ -16,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -24,8 +27,6 @@ from types import FunctionType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-
-from kmc.run.store.old_names import FIELDS, instance_of_today, moved, renamed
 
 PACKAGES = (
     "kmc.mcmc",
@@ -51,6 +52,9 @@ _BIT_GENERATORS: dict[str, Any] = {
 }
 _KINDS = "biufcSUmM"  # of arrays: all except Python objects and records
 _ATOMS = (bool, int, str, type(None))
+_LARGEST_SPARE = 64  # times the bytes of all arrays, that arrays with gaps may extend over in memory
+_HEAD = struct.Struct("<8sQ")
+_MAGIC = b"kmcplain"
 
 
 class NotPlain(TypeError):
@@ -73,6 +77,21 @@ class Plain(NamedTuple):
     structure: str
     numbers: bytes
     foreign: list[Any]
+
+    def packed(self) -> bytes:
+        """Return structure and numbers as the content of a file."""
+        structure = self.structure.encode()
+        return _HEAD.pack(_MAGIC, len(structure)) + structure + self.numbers
+
+    @classmethod
+    def unpacked(cls, content: bytes, foreign: Sequence[Any] = ()) -> Plain:
+        """Return the parts of what :meth:`packed` made; ValueError if it is something else."""
+        if content[: len(_MAGIC)] != _MAGIC or len(content) < _HEAD.size:
+            raise ValueError("it does not begin as plain data of kmc do")
+        end = _HEAD.size + _HEAD.unpack_from(content)[1]
+        if end > len(content):
+            raise ValueError(f"it has {len(content)} bytes, and its structure ends at byte {end}")
+        return cls(content[_HEAD.size : end].decode(), content[end:], list(foreign))
 
 
 def flatten(content: Any) -> Plain:
@@ -97,15 +116,17 @@ def flatten(content: Any) -> Plain:
     return Plain(json.dumps(node, allow_nan=False), b"".join(writer.numbers), writer.foreign)
 
 
-def restore(plain: Plain) -> Any:
+def restore(plain: Plain, check: bool = False) -> Any:
     """Rebuild a state.
+
+    With ``check``, classes check their fields as when they are made, which may copy arrays.
 
     Raises
     ------
     Exception
         Of several kinds, if the parts are not from :func:`flatten` of this version.
     """
-    return _Reader(plain.numbers, plain.foreign).value(json.loads(plain.structure))
+    return _Reader(plain.numbers, plain.foreign, check).value(json.loads(plain.structure))
 
 
 class _Writer:
@@ -202,13 +223,15 @@ class _Writer:
 class _Reader:
     """Make objects of JSON nodes."""
 
-    def __init__(self, numbers: bytes, foreign: Sequence[Any]):
+    def __init__(self, numbers: bytes, foreign: Sequence[Any], check: bool):
         self._numbers = memoryview(numbers)
+        self._check = check
+        self._spare = _LARGEST_SPARE * len(numbers)
         self._made: list[Any] = []
         self._kinds: dict[str, Callable[..., Any]] = {
             "tuple": lambda items: tuple(map(self.value, items)),
             "slice": lambda ends: slice(*map(self.value, ends)),
-            "seeds": lambda state: np.random.SeedSequence(**self.value(state)),
+            "seeds": self._seeds,
             "foreign": lambda at: foreign[at],
             "scalar": lambda dtype, part: self._stored(dtype, (), "C", part)[()],
             "array": self._array,
@@ -225,7 +248,7 @@ class _Reader:
         if kind == "complex":
             return complex(*map(self.value, rest))
         if kind == "constant":
-            return _named(CONSTANTS[CONSTANTS.index(moved(rest[0]))])
+            return _named(CONSTANTS[CONSTANTS.index(rest[0])])
         if kind == "again":
             return self._made[rest[0]]
         at = len(self._made)
@@ -251,27 +274,41 @@ class _Reader:
         return thing
 
     def _instance_of(self, name, fields, made):
-        name = moved(name)
         kind: Any = _known(name)
-        fields = renamed(fields, FIELDS.get(name, {}))
         if issubclass(kind, tuple):
             values = {key: self.value(field) for key, field in fields.items()}
             _check_fields(name, values, kind._fields)
             return made(tuple.__new__(kind, [values[key] for key in kind._fields]))
         thing = made(object.__new__(kind))
-        vars(thing).update((key, self.value(field)) for key, field in fields.items())
+        for key, field in fields.items():
+            if isinstance(getattr(kind, key, None), (FunctionType, property, classmethod)):
+                raise NotPlain(f"{name} has a method {key}, and the store a field of that name")
+            vars(thing)[key] = self.value(field)
         if dataclasses.is_dataclass(kind):
             _check_fields(name, vars(thing), [field.name for field in dataclasses.fields(kind)])
-        return made(instance_of_today(thing))
+            if self._check and hasattr(kind, "__post_init__"):
+                thing.__post_init__()
+        return thing
+
+    def _seeds(self, state):
+        state = self.value(state)
+        if state.pop("pool_size") != np.random.SeedSequence(0).pool_size:
+            raise NotPlain("a SeedSequence with a pool of another size than NumPy's own")
+        return np.random.SeedSequence(**state)
 
     def _objects(self, shape, items):
-        array = np.empty(math.prod(shape), object)
+        if math.prod(shape) != len(items):
+            raise NotPlain(f"an array of shape {shape} with {len(items)} objects")
+        array = np.empty(len(items), object)
         array[:] = [self.value(item) for item in items]
         return array.reshape(shape)
 
     def _array(self, dtype, shape, order, strides, writeable, part):
         array = self._stored(dtype, shape, order, part).copy(order)
         if strides is not None:
+            self._spare -= extent_of(array, strides)
+            if self._spare < 0:
+                raise NotPlain(f"an array of {array.nbytes} bytes with the strides {strides}")
             array = with_strides(array, strides)
         array.flags.writeable = writeable
         return array
@@ -286,9 +323,14 @@ class _Reader:
         return np.random.Generator(bits)
 
 
+def extent_of(values: np.ndarray, strides: Sequence[int]) -> int:
+    """Return the number of bytes from the first to the last element of an array with these strides."""
+    return sum((n - 1) * step for n, step in zip(values.shape, strides, strict=True)) + values.itemsize
+
+
 def with_strides(values: np.ndarray, strides: Sequence[int]) -> np.ndarray:
     """A copy with this memory layout; strides are not negative."""
-    extent = sum((n - 1) * step for n, step in zip(values.shape, strides, strict=True)) + values.itemsize
+    extent = extent_of(values, strides)
     array: np.ndarray = np.ndarray(values.shape, values.dtype, np.zeros(extent, np.uint8), strides=tuple(strides))
     array[...] = values
     return array

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import operator
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kmc.run.frozen import blocks_of, flattened
 from kmc.run.recording import RecordedRun
 from kmc.run.results import described
-from kmc.run.store import snapshot
-from kmc.run.store.ahead import Found, read_ahead, write_ahead
-from kmc.run.store.columns import StoredColumn, Table
-from kmc.run.store.commit import Commit, read_commit, versions, write_commit
-from kmc.run.store.evaluations import Batch, Mismatch, Past, columns_of
-from kmc.run.store.files import Damaged, Lock, StoreError
+from kmc.run.store.columns import Column, put_rows, read_rows
+from kmc.run.store.commit import SNAPSHOTS, Commit, read_commit, versions, write_commit
+from kmc.run.store.evaluations import Batch, Found, Mismatch, Past, columns_of, read_ahead, write_ahead
+from kmc.run.store.files import Damaged, Folder, Lock, StoreError
+from kmc.run.store.parts import Record, read_snapshot, write_bytes, write_snapshot
 from kmc.run.trace import side_by_side
 from kmc.targets.evaluate import Evaluation
 
 COMMIT_SECONDS = 0.25  # least time between commits.
 SNAPSHOT_SECONDS = 5.0  # least time of the sampler itself between snapshots: what repeating it would cost.
+SURROGATE = "surrogate"
+"""The file of the frozen surrogates."""
+
 SHARE = 0.01  # Commits and snapshots take no more of the time than this.
 
 
@@ -32,30 +35,32 @@ class Recorder:
 
     Parameters
     ----------
-    path : Path
+    folder : Folder
     header : dict
         The store's attributes besides the commit.
     commit : Commit
         The last commit.
     lock : Lock
         Closed when recording ends.
+    trust : bool
+        Whether a snapshot that this user did not sign may be used.
     """
 
-    def __init__(self, path: Path, header: Mapping[str, Any], commit: Commit, lock: Lock):
-        self.path, self.header, self.commit = path, header, commit
+    def __init__(self, folder: Folder, header: Mapping[str, Any], commit: Commit, lock: Lock, trust: bool):
+        self.folder, self.header, self.commit = folder, header, commit
         self.replaying = False
         self._lock = lock
+        self._trust = trust
         self._past: Past | None = None
         self._found = Found()  # what chains on their own had evaluated beyond the past
         self._new: list[Batch] = []
-        self._tables: dict[str, Table] = {}
         self._left = self._last_commit = time.perf_counter()  # _left: when a value was last returned
         self._commit_cost = self._snapshot_cost = 0.0
         self._own_seconds = 0.0  # time of the sampler itself since the last snapshot
         self._warming_up = True
 
     def attach(self, run: RecordedRun) -> tuple[int | None, int | None]:
-        """See :class:`kmc.run.recording.RunRecorder`: draws and evaluations as requested last."""
+        """Return the numbers of draws and evaluations that were requested last."""
         self.run = run
         return self.commit.draws, self.commit.max_evaluations
 
@@ -74,23 +79,24 @@ class Recorder:
             yield
         except OSError as error:
             error.add_note(
-                f"store={str(self.path)!r} holds {self.commit.n_evaluations:,} evaluations and {self.commit.n_draws:,} "
-                "draws of each chain from before this error: kmc.load reads them, and resume=True continues from them"
+                f"store={str(self.folder.path)!r} holds {self.commit.n_evaluations:,} evaluations and "
+                f"{self.commit.n_draws:,} draws of each chain from before this error: kmc.load reads them, and "
+                "resume=True continues from them"
             )
             raise
 
     # Restoring
 
     def restore(self) -> bool:
-        """Go back to the newest snapshot that loads; later evaluations are answered from the history."""
+        """Go back to the snapshot if it can be used; later evaluations are answered from the history."""
         done = self.commit
         self.run.warmup_cut = done.warmup_cut
         if not done.n_evaluations:
             return False
         columns, blobs = self._read("history", done.n_evaluations), self._read("history/blobs", done.n_evaluations)
-        state = self._newest_state()
+        state = self._state()
         self._past = Past(columns, blobs, first=0 if state is None else state["n_evaluations"])
-        self._found = read_ahead(self.path, done.ahead)
+        self._found = read_ahead(self.folder, done.ahead, self.run.request.model.dim)
         if state is not None:
             self.run.restore(state)
             if blobs:
@@ -99,6 +105,16 @@ class Recorder:
             self._warming_up = self.run.warming_up()
         self.run.meter.go_on(done.draws, done.max_evaluations, done.seconds)
         return state is not None
+
+    def _state(self) -> Any:
+        """Return the state in the snapshot; None if there is none that can be used."""
+        record = self.commit.snapshot
+        if record is None or self.commit.versions.get("kmc") != versions()["kmc"]:
+            return None  # all evaluations are in the history
+        return read_snapshot(self.folder, record["name"], record, self._context(), self._trust)
+
+    def _context(self) -> str:
+        return json.dumps([self.header["settings"], versions()["kmc"]], sort_keys=True)
 
     def _restore_traces(self, states: Sequence[Mapping[str, Any]]) -> None:
         trace, blobs = self._read("draws/trace", self.commit.n_draws), self._read("draws/blobs", self.commit.n_draws)
@@ -111,7 +127,7 @@ class Recorder:
             one.warmup_trace.restore(_cut(rows, n), _cut(row_blobs, n))
 
     def recall(self, points: np.ndarray) -> list[Evaluation] | None:
-        """See :class:`kmc.run.recording.RunRecorder`; StoreError if the run differs from the earlier one."""
+        """Return results at the points (k, d), if known; StoreError if the run differs from the earlier one."""
         self.replaying = bool(self._past)
         if not self._past:
             self._own_seconds += time.perf_counter() - self._left
@@ -121,22 +137,22 @@ class Recorder:
         except Mismatch as error:
             before = "nothing" if error.before is None else error.before.tolist()
             raise StoreError(
-                f"store={str(self.path)!r}: the run cannot be resumed: evaluation {error.row} was made at x = {before} "
-                f"with {_listed(self.commit.versions)} and is now asked for at x = {error.now.tolist()} with "
+                f"store={str(self.folder.path)!r}: the run cannot be resumed: evaluation {error.row} was made at x = "
+                f"{before} with {_listed(self.commit.versions)} and is now asked for at x = {error.now.tolist()} with "
                 f"{_listed(versions())}: the code, the machine or the target has changed"
             ) from None
 
     @property
     def remembers(self) -> bool:
-        """See :class:`kmc.run.recording.RunRecorder`."""
+        """Tell whether `recall` may know further evaluations."""
         return bool(self._past)
 
     def recall_ahead(self, chain: int, x: np.ndarray) -> Evaluation | None:
-        """See :class:`kmc.run.recording.RunRecorder`."""
+        """Return the result at x (d,) that a chain on its own needs next, if it is known."""
         return self._found.take(chain, x)
 
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
-        """See :class:`kmc.run.recording.RunRecorder`."""
+        """Take in new evaluations, for the next commit."""
         if len(points):
             self._new.append(Batch(points.copy(), evaluations))
         self._left = time.perf_counter()
@@ -164,16 +180,16 @@ class Recorder:
         if self.commit.finished:
             return
         try:
-            lock = Lock(self.path)
+            lock = Lock(self.folder.path)
         except RuntimeError:
             return  # another process has continued the run
         with contextlib.closing(lock), self._saying_what_is_kept():
-            if read_commit(self.path)[1].at != self.commit.at:
+            if read_commit(self.folder.path)[1].at != self.commit.at:
                 return  # and has got further
             self._write(with_snapshot=True, attrs=dict(result.attrs), finished=True)
             for table, columns in self.commit.columns.items():
                 for name, record in columns.items():
-                    StoredColumn.of(self.path / table / name, record).set_length(_rows_counted(table, self.commit))
+                    Column(self.folder, table, name, record).set_length(_rows_counted(table, self.commit))
 
     # Writing
 
@@ -188,56 +204,59 @@ class Recorder:
         n_evaluations = self.commit.n_evaluations
         if new:
             columns, blobs = columns_of(self._new[:new])
-            self._put(known, "history", n_evaluations, columns)
             n = len(columns["value"])
-            blobs = blobs or self._table("history/blobs").zeros(n, known.get("history/blobs", {}))
+            blobs = blobs or {
+                name: np.zeros((n, *record["shape"]), record["dtype"])
+                for name, record in known.get("history/blobs", {}).items()
+            }
+            self._put(known, "history", n_evaluations, columns)
             self._put(known, "history/blobs", n_evaluations, blobs)
             n_evaluations += n
         self._put_phase(known, "draws", self.commit.n_draws, n_draws, [one.trace for one in run.independent_runs])
         for i, one in enumerate(run.independent_runs):
             self._put_phase(known, f"warmup/{i}", self.commit.n_warmup[i], n_warmup[i], [one.warmup_trace])
-        snapshots = self.commit.snapshots
+        snapshot = self.commit.snapshot
         if with_snapshot:
-            snapshots = self._new_snapshots()
-        ahead = write_ahead(self.path, run.evaluated_ahead() + self._found.left(), self.commit.ahead)
+            name = SNAPSHOTS[snapshot is not None and snapshot["name"] == SNAPSHOTS[0]]
+            made = write_snapshot(self.folder, name, run.state(), self._context())
+            snapshot = None if made is None else {**made, "name": name}
         commit = self.commit.with_changes(
             **{"attrs": described({**run.facts(), "n_evaluations": n_evaluations}), "finished": False, **changes},
             n_evaluations=n_evaluations,
             n_draws=n_draws,
             n_warmup=n_warmup,
             columns=known,
-            snapshots=snapshots,
+            snapshot=snapshot,
+            surrogate=self.commit.surrogate or self._new_surrogate(n_draws),
             draws=run.draws,
             max_evaluations=run.max_evaluations,
             seconds=run.meter.elapsed,
             warmup_cut=run.warmup_cut,
-            ahead=ahead,
+            ahead=write_ahead(self.folder, run.evaluated_ahead() + self._found.left(), self.commit.ahead),
         )
-        write_commit(self.path, self.header, commit)
+        write_commit(self.folder, self.header, commit)
         self.commit, self._new = commit, self._new[new:]
         self._last_commit = time.perf_counter()
         if with_snapshot:
-            snapshot.remove_others(self.path / "snapshots", {record["name"] for record in snapshots})
+            for name in SNAPSHOTS:
+                if snapshot is None or name != snapshot["name"]:
+                    self.folder.remove(name)
             self._snapshot_cost, self._own_seconds = time.perf_counter() - began, 0.0
             self._left = time.perf_counter()
         else:
             self._commit_cost = time.perf_counter() - began
 
-    def _put(self, known, name, start, columns, dims=None):
-        if not columns:
-            return
-        mine = known.setdefault(name, {})
-        if start and not mine:  # the first rows lack this column
-            columns = {key: _after_zeros(rows, start) for key, rows in columns.items()}
-            start = 0
-        mine.update(self._table(name).put(start, columns, mine, dims))
+    def _put(self, known, table, start, columns, dims=None):
+        if columns:
+            shared = ("evaluation",) if table.startswith("history") else ("draw", "chain")
+            named = {**(dims or {}), "": shared}
+            known[table] = put_rows(self.folder, table, start, columns, known.get(table, {}), named)
 
     def _put_phase(self, known, name, start, stop, traces):
-        """Rows start..stop of the traces, chains side by side, and the variables computed from them."""
+        """Put rows start..stop of the traces, chains side by side, and the variables computed from them."""
         if start == stop:
             return
         columns = side_by_side([trace.rows(start, stop) for trace in traces])
-        known[f"{name}/trace"] = {key: mine for key, mine in known.get(f"{name}/trace", {}).items() if key in columns}
         self._put(known, f"{name}/trace", start, columns)
         self._put(known, f"{name}/blobs", start, side_by_side([trace.blob_rows(start, stop) for trace in traces]))
         model = self.run.request.model
@@ -247,44 +266,29 @@ class Recorder:
             shown = {key: np.reshape(value, (n, chains, *value.shape[1:])) for key, value in values.items()}
             self._put(known, f"{name}/variables", start, shown, model.dims)
 
-    def _table(self, name):
-        if name not in self._tables:
-            rows = ("evaluation",) if name.startswith("history") else ("draw", "chain")
-            self._tables[name] = Table(self.path / name, rows)
-        return self._tables[name]
-
-    def _new_snapshots(self):
-        """Records of a snapshot of the current state, if one can be made, and of the last one."""
-        last = self.commit.snapshots[:1]
-        number = 1 + max((int(record["name"]) for record in self.commit.snapshots), default=0)
-        foreign = self.header["sampler"] is None or bool(snapshot.needs_trust(self.header["sampler"]))
-        record = snapshot.dump(self.path / "snapshots" / str(number), self.run.state(), foreign)
-        return last if record is None else [record, *last]
+    def _new_surrogate(self, n_draws: int) -> Record | None:
+        """Write the frozen surrogates once there are draws from all of them; None if there are none."""
+        if not (n_draws and self.header["save_surrogate"]):
+            return None
+        densities = [one.density() for one in self.run.independent_runs]
+        parts = flattened(densities, blocks_of(self.run.request.model))
+        return None if parts is None else write_bytes(self.folder, SURROGATE, parts.packed())
 
     # Reading
 
-    def _read(self, name: str, rows: int) -> dict[str, np.ndarray]:
+    def _read(self, table: str, rows: int) -> dict[str, np.ndarray]:
         try:
-            return self._table(name).read(rows, self.commit.columns.get(name, {}))
+            return read_rows(self.folder, table, rows, self.commit.columns.get(table, {}))
         except Damaged as error:
-            raise StoreError(f"store={str(self.path)!r} is damaged, and the run cannot be resumed: {error}") from error
-
-    def _newest_state(self):
-        if self.commit.versions.get("kmc") != versions()["kmc"]:
-            return None  # all evaluations are in the history
-        records = (record for record in self.commit.snapshots if record.get("layout") == snapshot.LAYOUT)
-        states = (snapshot.load(self.path / "snapshots", record) for record in records)
-        return next((state for state in states if state is not None), None)
+            raise StoreError(
+                f"store={str(self.folder.path)!r} is damaged, and the run cannot be resumed: {error}"
+            ) from error
 
 
 def _rows_counted(name: str, commit: Commit) -> int:
     if name.startswith("history"):
         return commit.n_evaluations
     return commit.n_draws if name.startswith("draws") else commit.n_warmup[int(name.split("/")[1])]
-
-
-def _after_zeros(rows, n):
-    return np.concatenate([np.zeros((n, *rows.shape[1:]), rows.dtype), rows])
 
 
 def _cut(columns, rows):

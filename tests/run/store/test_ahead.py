@@ -8,6 +8,8 @@ import pytest
 
 import kmc
 from kmc.run.store.commit import read_commit
+from kmc.run.store.files import Folder
+from kmc.run.store.parts import read_plain
 from tests.grids import slow_except
 from tests.run.store.runs import assert_same, log_density, settings
 from tests.run.streams import Disorder
@@ -46,8 +48,7 @@ def test_a_killed_run_loses_nothing_that_was_committed(tmp_path, uninterrupted, 
     assert_same(whole, uninterrupted)
     _, commit = read_commit(copy)
     assert commit.ahead is not None
-    with np.load(copy / commit.ahead["name"]) as rows:
-        n_ahead = len(rows["value"])
+    n_ahead = len(read_plain(Folder(copy), commit.ahead["name"], commit.ahead)["values"])
     order = Disorder(5)
     resumed = kmc.sample(log_density, store=copy, resume=True, executor=order, **PLAIN)
     assert_same(resumed, uninterrupted)

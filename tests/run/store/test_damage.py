@@ -29,7 +29,7 @@ class FullDisk:
         file.write(content)
 
 
-@pytest.mark.parametrize("writes", [0, 7, 100, 101, 102, 230, 300])
+@pytest.mark.parametrize("writes", [0, 2, 60, 61, 62, 130, 200])
 def test_a_full_disk(tmp_path, monkeypatch, often, writes):
     path, asked = tmp_path / "run.zarr", settings("random-walk", save_warmup=True)
     whole = kmc.sample(log_density, **asked)
@@ -38,7 +38,7 @@ def test_a_full_disk(tmp_path, monkeypatch, often, writes):
         kmc.sample(log_density, store=path, **asked)
     assert os.path.exists(caught.value.filename)
     monkeypatch.undo()
-    if writes >= 100:  # the store had been made
+    if writes >= 60:  # the store had been made
         assert "from before this error: kmc.load reads them" in caught.value.__notes__[0]
         before, n = kmc.load(path), len(kmc.load(path).posterior["x"][0])
         assert np.array_equal(before.posterior["x"], whole.posterior["x"][:, :n])
@@ -116,10 +116,9 @@ HARMLESS = [  # what is in them is elsewhere, too, or is not needed for the draw
     "draws/trace/zarr.json",
     "draws/trace/position/zarr.json",
     "history/point/c/0/0",
-    "given/model/c/0",
-    "given/sampler/structure/c/0",
-    "snapshots/*/structure/c/0",
-    "snapshots/*/numbers/c/0",
+    "model.pickle",
+    "sampler",
+    "snapshot-*",
 ]
 HARMFUL = {
     "draws/trace/position/c/0/0/0": ("unconstrained_posterior", "x"),
@@ -143,7 +142,7 @@ def harmed(request, finished):
         elif request.param == "truncate":
             path.write_bytes(content[: len(content) // 3])
         else:
-            at = 9 if path.suffix == "" else len(content) // 2
+            at = 9 if path.name == "0" else len(content) // 2
             path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
         return path
 
@@ -173,7 +172,7 @@ def test_harm_to_draws(finished, harmed, name):
 
 
 def test_harm_to_data(finished, harmed):
-    path = harmed("data.npz")
+    path = harmed("data")
     with pytest.warns(kmc.KmcWarning, match=f"damaged: {path} .*. Left out: observed_data"):
         found = everything(kmc.load(finished[0]))
     assert found == {key: value for key, value in finished[1].items() if key[0] != "observed_data"}

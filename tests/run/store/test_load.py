@@ -1,6 +1,5 @@
 """``kmc.load`` gives the result of ``kmc.sample``, read from disk on access."""
 
-import json
 import pickle
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import pytest
 
 import kmc
 from kmc.run.store import recorder
-from kmc.run.store.files import read_data, write_data
+from kmc.targets.space import ParameterSpace
 from tests.grids import slow_except
 from tests.run.store.runs import assert_same, groups, log_density, settings
 
@@ -87,6 +86,7 @@ def test_nothing_is_unpickled(tmp_path, monkeypatch):
 
 
 def test_xarray_reads_a_finished_store_by_itself(tmp_path):
+    pytest.importorskip("zarr")
     import xarray
 
     result = kmc.sample(log_density, store=tmp_path / "run.zarr", **settings("random-walk"))
@@ -107,14 +107,16 @@ def test_clock_and_size(tmp_path):
 
 def test_data_come_back(tmp_path):
     """Such as a PyMC model's observations; objects become strings."""
-    data = {
-        "observed_data": {"y": (("time",), np.array([1.0, np.nan]))},
-        "constant_data": {"name": ((), np.array("a", dtype=object)), "n": ((), np.array(3))},
-    }
-    record = write_data(tmp_path, data)
-    found = read_data(tmp_path, json.loads(json.dumps(record)))
-    assert {group: list(named) for group, named in found.items()} == {k: list(v) for k, v in data.items()}
-    np.testing.assert_array_equal(found["observed_data"]["y"][1], [1.0, np.nan])
-    assert found["observed_data"]["y"][0] == ("time",)
-    assert found["constant_data"]["name"][1] == "a"
-    assert write_data(tmp_path / "nothing", {}) == read_data(tmp_path / "nothing", {}) == {}
+
+    class Observed(ParameterSpace):
+        data = {  # noqa: RUF012
+            "observed_data": {"y": (("time",), np.array([1.0, np.nan]))},
+            "constant_data": {"name": ((), np.array("a", dtype=object)), "n": ((), np.array(3))},
+        }
+
+    model = kmc.Model(lambda x: -0.5 * float(x @ x), space=Observed({"a": kmc.Real()}, None, None))
+    kmc.sample(model, store=tmp_path / "run.zarr", **settings("random-walk", dim=None))
+    found = kmc.load(tmp_path / "run.zarr")
+    np.testing.assert_array_equal(found["observed_data"]["y"], [1.0, np.nan])
+    assert found["observed_data"]["y"].dims == ("time",)
+    assert found["constant_data"]["name"].item() == "a" and found["constant_data"]["n"].item() == 3

@@ -208,6 +208,11 @@ def test_a_field_that_is_missing():
         ["instance", "os:system", {}],
         ["instance", "subprocess:Popen", {"args": "ls"}],
         ["instance", "kmc.run.store.files:Lock", {}],
+        ["instance", "kmc.mcmc.kernel_hmc:KernelHMC", {"start": 1}],  # would hide a method
+        ["objects", [10**12], []],
+        ["array", "<f4", [2], "C", [10**12], True, [0, 8]],
+        ["array", "<f8", [10**12], "C", None, True, [0, 8]],
+        ["seeds", ["dict", [["entropy", 1], ["spawn_key", ["tuple", []]], ["pool_size", 10**9]]]],
         ["instance", "kmc.mcmc.kernel_hmc:replace", {}],
         ["instance", "kmc.mcmc.kernel_hmc:np", {}],
         ["instance", "kmc.mcmc.kernel_hmc:KernelHMC.start", {}],

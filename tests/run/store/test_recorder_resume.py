@@ -204,21 +204,6 @@ def test_estimates_are_kept(tmp_path, name, often):
     assert_same(result, reference)
 
 
-@pytest.mark.parametrize("again", ["snapshot", "history"])
-@pytest.mark.usefixtures("often")
-def test_a_store_with_proposals_that_are_no_longer_kept(tmp_path, uninterrupted, monkeypatch, request, again):
-    """Adaptive Metropolis kept them once."""
-    path, name = tmp_path / "run.zarr", "adaptive-metropolis"
-    with monkeypatch.context() as before, pytest.raises(kmc.EvaluationError):
-        before.setattr(kmc.AdaptiveMetropolis, "keeps_proposals", True)
-        kmc.sample(Interrupted(240, Stop()), store=path, **settings(name))
-    assert (path / "draws" / "trace" / "proposal").exists()
-    if again == "history":
-        request.getfixturevalue("no_snapshots")
-    assert_same(resumed(path, name), uninterrupted[name])
-    np.testing.assert_array_equal(kmc.load(path).posterior["x"], uninterrupted[name].posterior["x"])
-
-
 @pytest.mark.parametrize("name", slow_except(["adaptive-metropolis", "kernel-hmc"], {"adaptive-metropolis"}))
 def test_proposals_are_kept_for_a_surrogate_only(tmp_path, name):
     kmc.sample(log_density, store=tmp_path / "run.zarr", **settings(name))

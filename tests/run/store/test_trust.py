@@ -1,11 +1,16 @@
 """A store is plain data, and its pickles are loaded only on request."""
 
+import os
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import kmc
+from kmc.run.store import parts
+from kmc.run.store.files import Folder
+from kmc.run.store.recorder import Recorder
 from tests.grids import slow_except
 from tests.run.store.runs import Interrupted, Stop, assert_same, log_density, settings
 
@@ -38,7 +43,7 @@ def no_pickles(monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("a pickle was loaded")
 
-    monkeypatch.setattr("kmc.run.store.snapshot.pickle", SimpleNamespace(loads=never))
+    monkeypatch.setattr("kmc.pickles.pickle", SimpleNamespace(loads=never))
 
 
 def interrupted(path, sampler, k=250):
@@ -54,7 +59,7 @@ def test_a_run_is_resumed_and_extended_without_a_pickle(tmp_path, name, no_pickl
     path, asked = tmp_path / "run.zarr", settings(name)
     with pytest.raises(kmc.EvaluationError):
         kmc.sample(Interrupted(143, Stop()), store=path, **asked)
-    assert list((path / "snapshots").iterdir()) and not list((path / "snapshots").rglob("pickles"))
+    assert len(list(path.glob("snapshot-*"))) == 1
     counting = Interrupted(0, Stop())
     result = kmc.sample(counting, store=path, resume=True, **asked)
     assert counting.calls < result.attrs["n_evaluations"] - 100  # from a snapshot and the history
@@ -78,16 +83,48 @@ def test_the_target_of_a_store_that_is_trusted(tmp_path):
 def test_an_estimator_of_the_users_asks_for_trust(tmp_path, often):
     path, whole = tmp_path / "run.zarr", kmc.sample(log_density, **settings("kernel-hmc", sampler=OWN))
     asked = interrupted(path, OWN)
-    with pytest.raises(ValueError, match=r"run.zarr' holds .*test_trust.Straight\) as a pickle.*pass trust=True"):
-        kmc.sample(log_density, store=path, resume=True, **asked)
-    with pytest.raises(ValueError, match="pass trust=True"):
-        kmc.iterate(log_density, store=path, resume=True, **{k: v for k, v in asked.items() if k != "progress"})
-    assert_same(kmc.sample(log_density, store=path, resume=True, trust=True, **asked), whole)
+    assert not list(path.glob("snapshot-*"))  # the state of such an estimator is not plain data
+    assert_same(kmc.sample(log_density, store=path, resume=True, **asked), whole)
     with pytest.raises(ValueError, match=r"test_trust.Straight\) as a pickle.*pass trust=True"):
         kmc.extend(path, draws=5, target=log_density, progress=False)
     n = whole.posterior.sizes["draw"]
     longer = kmc.extend(path, draws=5, target=log_density, trust=True, progress=False)
     assert np.array_equal(longer.posterior["x"][:, :n], whole.posterior["x"])
+
+
+def test_a_snapshot_that_another_user_signed_is_used_with_trust_only(tmp_path, monkeypatch, often):
+    """The draws are the same: without it the run is repeated from its history."""
+    path, asked, restored = tmp_path / "run.zarr", settings("delayed"), []
+    restore = Recorder.restore
+    monkeypatch.setattr(Recorder, "restore", lambda self: restored.append(restore(self)) or restored[-1])
+    whole = kmc.sample(log_density, **asked)
+    with pytest.raises(kmc.EvaluationError):
+        kmc.sample(Interrupted(240, Stop()), store=path, **asked)
+    for trust, key in ((False, "mine"), (False, "theirs"), (True, "theirs")):
+        monkeypatch.setattr(parts, "_key", key.encode if key == "theirs" else parts._key)
+        copy = shutil.copytree(path, tmp_path / f"{trust}-{key}.zarr")
+        assert_same(kmc.sample(log_density, store=copy, resume=True, trust=trust, **asked), whole)
+    assert restored == [False, True, False, True]
+
+
+def test_the_key_is_the_users_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    monkeypatch.setattr(parts, "_key", parts._key.__wrapped__)
+    first = parts._key()
+    assert parts._key() == first == (tmp_path / "kmc" / "key").read_bytes()
+    if os.name == "posix":
+        assert (tmp_path / "kmc" / "key").stat().st_mode & 0o777 == 0o600
+        (tmp_path / "kmc" / "key").chmod(0o644)  # anybody could have read it
+        assert parts._key() not in (first, parts._key())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_store_with_a_pickled_model_is_its_owners_alone(tmp_path):
+    path = tmp_path / "run.zarr"
+    kmc.sample(log_density, store=path, **settings("random-walk"))
+    assert path.stat().st_mode & 0o777 == 0o700
+    assert (path / "model.pickle").stat().st_mode & 0o777 == 0o600
 
 
 def test_trust_is_true_or_false(tmp_path):
@@ -100,14 +137,12 @@ def test_trust_is_true_or_false(tmp_path):
 
 def test_an_older_format(tmp_path):
     """Of kmc 0.1.0 before stores were plain data."""
-    from kmc.run.store.columns import read_json, write_json
-
     path = tmp_path / "run.zarr"
     kmc.sample(log_density, store=path, **settings("random-walk"))
-    root = read_json(path / "zarr.json")
+    root = Folder(path).read_json("zarr.json")
     root["attributes"]["kmc"]["format"] = 1
-    write_json(path / "zarr.json", root)
+    Folder(path).write_json("zarr.json", root)
     with pytest.raises(
-        ValueError, match=r"has format 1, and kmc .* reads format 2: use the version that wrote it, kmc"
+        ValueError, match=r"has format 1, and kmc .* reads format 3: use the version that wrote it, kmc"
     ):
         kmc.load(path)
