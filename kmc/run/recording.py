@@ -15,7 +15,7 @@ from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
 from kmc.run.independent_run import IndependentRun
 from kmc.run.meter import Meter
-from kmc.targets.evaluate import Evaluation
+from kmc.targets.evaluate import Evaluation, Evaluator
 
 
 class RecordedRun(Protocol):
@@ -26,6 +26,7 @@ class RecordedRun(Protocol):
     max_evaluations: int | None
     warmup_cut: int | None
     blobs: BlobStore
+    evaluate: Evaluator
     meter: Meter
     independent_runs: list[IndependentRun]
 

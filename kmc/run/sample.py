@@ -109,8 +109,8 @@ def sample(
     resume : bool
         Resume the run in ``store``, with the same arguments. The draws are bit for bit those of an uninterrupted run,
         and nothing in the store is evaluated again. If there is no store yet, a new one is created, so that a script
-        can be run again unchanged. Seed and history can be left out. That `target` is still the same function of the
-        same data is not checked: use a new path after a change.
+        can be run again unchanged. Seed and history can be left out. Two stored points are evaluated again, which is
+        not counted: a StoreError tells if the function or its data have changed, except for noisy models.
     max_time : float, optional
         Limit in seconds, from the first evaluation of this call. The run then stops after the current sweep, as if a
         callback had stopped it: the draws so far are returned, and the attribute "stopped_by" is "max_time". Warm-up

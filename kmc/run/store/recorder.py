@@ -20,10 +20,11 @@ from kmc.run.store.evaluations import Batch, Found, Mismatch, Past, columns_of, 
 from kmc.run.store.files import Damaged, Folder, Lock, StoreError
 from kmc.run.store.parts import Record, read_snapshot, write_bytes, write_snapshot
 from kmc.run.trace import side_by_side
-from kmc.targets.evaluate import Evaluation
+from kmc.targets.evaluate import Evaluation, Evaluator
 
 COMMIT_SECONDS = 0.25  # least time between commits.
 SNAPSHOT_SECONDS = 5.0  # least time of the sampler itself between snapshots: what repeating it would cost.
+SAME = 1e-6  # largest difference, absolute and relative, of two values of a function that has not changed
 SURROGATE = "surrogate"
 """The file of the frozen surrogates."""
 
@@ -69,7 +70,7 @@ class Recorder:
 
     def __exit__(self, *error: Any) -> None:
         with contextlib.suppress(*((OSError,) if error[0] is not None else ())), contextlib.closing(self._lock):
-            if not self.commit.finished:
+            if not (self.commit.finished or isinstance(error[1], StoreError)):  # a refused store stays as it is
                 with self._saying_what_is_kept():
                     self._write()
 
@@ -104,7 +105,23 @@ class Recorder:
             self._restore_traces(state["independent_runs"])
             self._warming_up = self.run.warming_up()
         self.run.meter.go_on(done.draws, done.max_evaluations, done.seconds)
+        self._check_function(columns["point"], columns["value"])
         return state is not None
+
+    def _check_function(self, points: np.ndarray, values: np.ndarray) -> None:
+        """Evaluate two points of the history again; StoreError if the function has changed."""
+        model, (rows,) = self.run.request.model, np.nonzero(np.isfinite(values))
+        if model.noisy or not len(rows):
+            return
+        rows = rows[[0, -1]]
+        now = Evaluator(model, self.run.evaluate.mapper)(points[rows])
+        differ = ~np.isclose(now, values[rows], rtol=SAME, atol=SAME)
+        if differ.any():
+            i = int(np.argmax(differ))
+            raise StoreError(
+                f"store={str(self.folder.path)!r} is of a run of another function: at x = {points[rows[i]].tolist()} "
+                f"the log-density was {values[rows[i]]:.8g} and is {now[i]:.8g} now; use another path for the new one"
+            )
 
     def _state(self) -> Any:
         """Return the state in the snapshot; None if there is none that can be used."""

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import kmc
+from benchmarks import damage
 from kmc.run.store import files
 from kmc.targets.space import ParameterSpace
+from tests.grids import slow_except
 from tests.run.store.runs import Interrupted, Stop, assert_same, log_density, settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
@@ -176,6 +178,29 @@ def test_harm_to_data(finished, harmed):
     with pytest.warns(kmc.KmcWarning, match=f"damaged: {path} .*. Left out: observed_data"):
         found = everything(kmc.load(finished[0]))
     assert found == {key: value for key, value in finished[1].items() if key[0] != "observed_data"}
+
+
+@pytest.mark.parametrize("harm", ["unlink", "cut"])
+def test_a_surrogate_that_is_missing_is_told(tmp_path, harm):
+    """With given evaluations, too, which also lie in a file of their own."""
+    path, x = tmp_path / "run.zarr", np.random.default_rng(0).standard_normal((30, 2))
+    asked = settings("kernel-hmc", history=(x, np.array([log_density(row) for row in x])))
+    kmc.sample(log_density, store=path, **asked)
+    assert "surrogate" in kmc.load(path)
+    if harm == "unlink":
+        (path / "surrogate").unlink()
+    else:
+        (path / "surrogate").write_bytes((path / "surrogate").read_bytes()[:100])
+    with pytest.warns(kmc.KmcWarning, match=r"run.zarr/surrogate .*. Left out: proposals, surrogate"):
+        kmc.load(path)
+
+
+@pytest.mark.parametrize("kind", slow_except(list(damage.kinds()), {"plain", "unfinished"}))
+def test_every_file_of_every_kind_of_store(tmp_path, kind):
+    """A small version of the campaign, ``benchmarks/damage.py``."""
+    counts, bad = damage.campaign(kind, tmp_path, every=7)
+    assert not bad
+    assert counts["load", "right"] > 5 and counts["load", "told"] > 5
 
 
 def test_harm_to_both_copies_of_the_commit(finished, harmed):

@@ -150,6 +150,19 @@ def test_another_course(store, monkeypatch):
         go_on(store)
 
 
+@pytest.mark.parametrize("resume", ["unfinished", "finished", "extended"])
+def test_another_function(store, resume):
+    """Its values would be mixed with those of the first one, or the old draws returned as if they were its own."""
+    if resume != "unfinished":
+        go_on(store)
+    with pytest.raises(ValueError, match="is of a run of another function: at x = .* and is .* now"):
+        if resume == "extended":
+            kmc.extend(store, draws=5, target=lambda x: log_density(x - 100.0), progress=False)
+        else:
+            go_on(store, lambda x: log_density(x - 100.0))
+    assert_same(go_on(store), kmc.sample(log_density, **settings("random-walk")))
+
+
 def test_another_writer(store):
     held = Lock(store)
     with pytest.raises(RuntimeError, match="another run of this process is writing to it"):
