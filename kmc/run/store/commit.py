@@ -126,7 +126,7 @@ def read_commit(path: Path) -> tuple[dict[str, Any], Commit]:
         about = _read(folder, ROOT)
     except Damaged as error:
         if not folder.exists(COPY):
-            raise _of_none(folder) from None
+            raise _foreign(path) from None
         try:
             about = _read(folder, COPY)
         except Damaged as second:
@@ -157,17 +157,6 @@ def _read(folder: Folder, name: str) -> tuple[dict[str, Any], Commit]:
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise StoreError(f"{path} holds records that no run makes: {error}") from None
     return header, Commit(**commit)
-
-
-def _of_none(folder: Folder) -> StoreError:
-    """Return the error for a root without a checksum: a store of an old format, or not a kmc store."""
-    try:
-        about = json.loads(folder.read(ROOT))["attributes"]["kmc"]
-        if about["format"] != FORMAT:
-            return _another_format(folder.path, about["format"], about)
-    except (StoreError, ValueError, KeyError, TypeError, RecursionError):
-        pass
-    return _foreign(folder.path)
 
 
 def _another_format(path, found, about):
