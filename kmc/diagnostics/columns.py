@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,8 +69,8 @@ def columns(variables: Mapping[str, Variable], var_names: Sequence[str] | None =
 
     Raises
     ------
-    ValueError
-        There is no such name.
+    TypeError, ValueError
+        Not names, none at all, or there is no such name.
 
     Examples
     --------
@@ -85,8 +85,17 @@ def columns(variables: Mapping[str, Variable], var_names: Sequence[str] | None =
     if var_names is None:
         return [column for mine in of.values() for column in mine]
     single = {column.name: [column] for mine in of.values() for column in mine}
+    names = [var_names] if isinstance(var_names, str) else var_names
+    expected = "expected one name or several, or None for all variables"
+    if not isinstance(names, Iterable):
+        raise TypeError(f"var_names={var_names!r}: {expected}")
+    names = list(names)
+    if not names:
+        raise ValueError(f"var_names={var_names!r} is empty: {expected}")
     found = []
-    for name in [var_names] if isinstance(var_names, str) else var_names:
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"var_names contains {name!r}: {expected}")
         if name not in of and name not in single:
             listed = ", ".join(map(repr, of))
             raise ValueError(f"var_names contains {name!r}: expected some of {listed}, or of their elements")

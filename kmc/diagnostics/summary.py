@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.diagnostics.columns import posterior_of
+from kmc.diagnostics.columns import columns, labeled_posterior, posterior_of
 
 
 def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
@@ -19,7 +19,7 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
         The result of :func:`kmc.sample`. A variable is on a circle if its attributes say so, as for
         :class:`kmc.Circular` and :class:`kmc.Angle`.
     var_names : sequence of str, optional
-        Variables of the posterior; all of them by default.
+        Variables of the posterior, or elements of them, ``"slope[A]"``; all of them by default.
 
     Returns
     -------
@@ -31,10 +31,8 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
 
     Raises
     ------
-    TypeError
-        `idata` has no group "posterior".
-    ValueError
-        `var_names` has a name that is not in the posterior.
+    TypeError, ValueError
+        `idata` has no group "posterior", or `var_names` is empty or has a name that is not in it.
 
     Notes
     -----
@@ -53,26 +51,27 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
     import arviz
 
     posterior = posterior_of(idata)
-    names = list(posterior.data_vars) if var_names is None else list(var_names)
-    if missing := [name for name in names if name not in posterior.data_vars]:
-        raise ValueError(f"var_names has {missing[0]!r}: expected some of {', '.join(map(repr, posterior.data_vars))}")
+    variables = labeled_posterior(idata)
+    chosen = columns(variables, var_names)
+    names = list(dict.fromkeys(column.variable for column in chosen))
     dataset = (posterior.to_dataset() if hasattr(posterior, "to_dataset") else posterior)[names].compute()
     means, sds = {}, {}
     row = 0
     for name in names:
         size = int(np.prod(dataset[name].shape[2:]))
         if (circle := Circle.of(posterior[name].attrs)) is not None:
-            columns = dataset[name].transpose("chain", "draw", ...).copy()
-            for k, index in enumerate(np.ndindex(columns.shape[2:]), start=row):
-                draws = columns.values[(..., *index)]
+            around = dataset[name].transpose("chain", "draw", ...).copy()
+            for k, index in enumerate(np.ndindex(around.shape[2:]), start=row):
+                draws = around.values[(..., *index)]
                 means[k], sds[k] = circle.mean(draws), circle.sd(draws)
-                columns.values[(..., *index)] = circle.around(draws, means[k])
-            dataset[name] = columns
+                around.values[(..., *index)] = circle.around(draws, means[k])
+            dataset[name] = around
         row += size
     table = arviz.summary(dataset, round_to="none")
     for column, found in (("mean", means), ("sd", sds)):
         table.iloc[list(found), table.columns.get_loc(column)] = list(found.values())
-    return table
+    places = {column: i for i, column in enumerate(columns(variables, names))}  # the table's order
+    return table.iloc[[places[column] for column in chosen]]
 
 
 class Circle(NamedTuple):

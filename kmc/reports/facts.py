@@ -60,10 +60,8 @@ def facts_of(idata: Any, var_names: Sequence[str] | None = None) -> Facts:
 
     Raises
     ------
-    TypeError
-        It has no posterior.
-    ValueError
-        A name is neither a variable of the posterior nor an element of one.
+    TypeError, ValueError
+        It has no posterior, or a name is neither a variable of the posterior nor an element of one.
     """
     variables = labeled_posterior(idata)
     chosen = columns(variables, var_names)
@@ -71,6 +69,5 @@ def facts_of(idata: Any, var_names: Sequence[str] | None = None) -> Facts:
     attrs = getattr(idata, "attrs", {}) or posterior_of(idata).attrs
     table = None
     if draws >= FEWEST_DRAWS:
-        places = {column.name: i for i, column in enumerate(columns(variables))}  # the table's order
-        table = summary(idata).iloc[[places[column.name] for column in chosen]]
+        table = summary(idata, var_names)
     return Facts(attrs, chains, draws, chosen, variables, table)

@@ -1,5 +1,7 @@
 """Circular statistics, compared with scipy and ArviZ, and the table that has them."""
 
+from functools import partial
+
 import arviz
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from scipy import stats
 import kmc
 from kmc import cli
 from kmc.diagnostics.summary import Circle
+from kmc.run.results import container
 
 
 @pytest.mark.parametrize(("low", "high"), [(-np.pi, np.pi), (0.0, 24.0), (-30.0, 330.0)])
@@ -70,8 +73,39 @@ def test_data_without_a_posterior(data):
 
 def test_names():
     assert list(kmc.summary(results(), ["last", "phi"]).index) == ["last", "phi[0]", "phi[1]"]
-    with pytest.raises(ValueError, match=r"^var_names has 'nu': expected some of 'mu', 'phi', 'last'"):
+    elements = kmc.summary(results(), ["phi[1]", "mu"])
+    assert list(elements.index) == ["phi[1]", "mu"]
+    np.testing.assert_array_equal(elements, kmc.summary(results()).iloc[[2, 0]])
+    with pytest.raises(ValueError, match=r"^var_names contains 'nu': expected some of 'mu', 'phi', 'last'"):
         kmc.summary(results(), ["nu"])
+
+
+VAR_NAMES = [
+    (1, TypeError, r"^var_names=1: expected one name or several, or None"),
+    ([], ValueError, r"^var_names=\[\] is empty: expected one name or several, or None"),
+    (set(), ValueError, r"^var_names=set\(\) is empty: expected"),
+    ([1], TypeError, r"^var_names contains 1: expected"),
+]
+
+
+@pytest.mark.parametrize(("var_names", "error", "message"), VAR_NAMES)
+@pytest.mark.parametrize(
+    "function",
+    [
+        kmc.summary,
+        kmc.plot_pairs,
+        kmc.plot_trace,
+        kmc.diagnostics.slow_modes,
+        kmc.diagnostics.langevin_gap,
+        partial(kmc.report, path="report.html"),
+        partial(kmc.diagnostics.nested_rhat, superchains=2),
+        partial(kmc.diagnostics.control_functional, f=np.sin, score=np.negative),
+        partial(kmc.diagnostics.kernel_stein_discrepancy, score=np.negative),
+    ],
+)
+def test_names_are_checked_by_every_function(function, var_names, error, message):
+    with pytest.raises(error, match=message):
+        function(container(results(), {}), var_names=var_names)
 
 
 def test_the_command_prints_it(tmp_path, capsys):
