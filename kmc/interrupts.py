@@ -1,4 +1,4 @@
-"""Ctrl-C waits while jitted code takes a NumPy generator.
+"""Ctrl-C waits while jitted code takes a NumPy generator, and has no effect while draws are saved.
 
 numba unpacks a Generator by calls of Python functions (``ctypes.cast``) whose errors it does not check. If Ctrl-C is
 handled within them, the jitted code runs on with addresses that are not there: the process dies of a segmentation fault
@@ -10,9 +10,22 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+
+@contextmanager
+def ignored() -> Iterator[None]:
+    """A context in which Ctrl-C has no effect."""
+    if _handler() is None:
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager
@@ -21,9 +34,9 @@ def uninterrupted() -> Iterator[None]:
 
     Every call of a jitted function with a Generator is made in it.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield  # Ctrl-C is ignored, or ends the process; and it is handled in the main thread alone
+    handler = _handler()
+    if handler is None:
+        yield
         return
     pressed: list[tuple[int, Any]] = []
 
@@ -39,3 +52,12 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if pressed:
             handler(*pressed[0])
+
+
+def _handler() -> Callable[[int, Any], Any] | None:
+    """The function that handles Ctrl-C in this thread; None if there is none.
+
+    Ctrl-C may be ignored, or end the process, and it is handled in the main thread alone.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    return handler if callable(handler) and threading.current_thread() is threading.main_thread() else None

@@ -9,11 +9,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from kmc._names import COMMAND, DISTRIBUTION
 from kmc._version import __version__
+from kmc.cli.options import say
 from kmc.cli.results import add_report, add_slow_modes, add_status, add_summary
 from kmc.cli.runs import add_demo, add_resume, add_sample
 from kmc.errors import EvaluationError, KmcWarning
@@ -41,17 +44,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KmcWarning)  # the commands print the warnings in the results
+            warnings.showwarning = _show_warning
             return args.command(args) or 0
     except KeyboardInterrupt:
-        print(f"{COMMAND}: interrupted", file=sys.stderr)
+        say(f"{COMMAND}: interrupted", sys.stderr)
         return 130
     except Exception as error:
         if args.debug:
-            raise
+            say(traceback.format_exc(), sys.stderr)
+            return 1
         message = str(error) if isinstance(error, EvaluationError) else in_options(str(error), vars(args))
-        print(f"{COMMAND}: {type(error).__name__}: {message}", file=sys.stderr)
-        print(f"{COMMAND}: run it again with --debug for the traceback", file=sys.stderr)
+        say(f"{COMMAND}: {type(error).__name__}: {message}", sys.stderr)
+        say(f"{COMMAND}: run it again with --debug for the traceback", sys.stderr)
         return 1
+
+
+def _show_warning(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+    """Print a warning: it may quote the names in a file."""
+    say(warnings.formatwarning(message, category, filename, lineno, line).rstrip(), sys.stderr)
 
 
 def in_options(message: str, names: Collection[str]) -> str:

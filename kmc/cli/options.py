@@ -1,11 +1,11 @@
-"""Common parts of the subcommands' parsers."""
+"""Common parts of the subcommands: their parsers, and how they print."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 
 def subparser(
@@ -38,12 +38,25 @@ def subparser(
     return parser
 
 
+def say(text: str, file: TextIO | None = None) -> None:
+    r"""Print text: names and warnings of a file cannot control the terminal, as they are printed with escapes.
+
+    Every command prints by this function alone.
+
+    Examples
+    --------
+    >>> say("a parameter named \x1b[2J")
+    a parameter named \x1b[2J
+    """
+    print("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text), file=file)
+
+
 class OldName(argparse.Action):
     """An option under its old name: it is accepted, with a note."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
         """See :class:`argparse.Action`."""
-        print(f"{option_string} is now --{self.dest.replace('_', '-')}", file=sys.stderr)
+        say(f"{option_string} is now --{self.dest.replace('_', '-')}", sys.stderr)
         setattr(namespace, self.dest, values)
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from kmc._names import COMMAND
-from kmc.cli.options import add_var_names, natural, positive, subparser
+from kmc.cli.options import add_var_names, natural, positive, say, subparser
+from kmc.interrupts import ignored
 
 MOST_ROWS = 10  # of a summary, unless more are asked for
 
@@ -69,9 +70,9 @@ def _slow_modes(args: argparse.Namespace) -> None:
     table = modes[["ess", "rhat", "timescale", "lagtime", "verdict"]].to_dataframe()
     names = modes["parameter"].values.tolist()
     table["correlates with"] = [goes_with(row.values, names) for row in modes["correlation"]]
-    print(modes.attrs["verdict"], end="\n\n")
+    say(f"{modes.attrs['verdict']}\n")
     formatters = {"rhat": "{:.3f}".format, "timescale": _timescale}
-    print(table.to_string(float_format=digits, formatters=formatters))
+    say(table.to_string(float_format=digits, formatters=formatters))
 
 
 def _timescale(draws: float) -> str:
@@ -102,7 +103,8 @@ def _report(args: argparse.Namespace) -> None:
     import kmc
 
     output = args.output or Path(args.path.with_suffix(".html").name)
-    print(kmc.report(read(args.path), output, var_names=args.var_names, title=args.title or args.path.stem))
+    page = kmc.report(read(args.path), output, var_names=args.var_names, title=args.title or args.path.stem)
+    say(str(page))
 
 
 def add_status(commands: Any) -> None:
@@ -137,7 +139,7 @@ def _status(args: argparse.Namespace) -> None:
         "written": f"{_time((datetime.now(UTC) - datetime.fromisoformat(commit.at)).total_seconds())} ago",
     }
     for name, value in rows.items():
-        print(f"{name:<12}{value}")
+        say(f"{name:<12}{value}")
 
 
 def _ess(store: Path, named: bool) -> str:
@@ -216,18 +218,18 @@ class Output:
             raise PermissionError(f"--output {str(self.path)!r}: its folder cannot be written to")
 
     def deliver(self, idata: Any, store: Path | None) -> int:
-        """Describe the draws and write them; return the exit code."""
-        describe(idata)
+        """Write the draws, then describe them; return the exit code."""
         interrupted = bool(idata.attrs.get("interrupted"))
         if self.path is not None:
             replaces = self.overwrite and not interrupted
             path = self.path if replaces or not self.path.exists() else _beside(self.path, "interrupted")
             _write(idata, path)
-            print(f"draws {path}")
+            say(f"draws {path}")
+        describe(idata)
         if not interrupted:
             return 0
         if store is not None:
-            print(f"{COMMAND}: interrupted; {COMMAND} resume {store} continues the run", file=sys.stderr)
+            say(f"{COMMAND}: interrupted; {COMMAND} resume {store} continues the run", sys.stderr)
         return 130
 
     @contextmanager
@@ -241,7 +243,7 @@ class Output:
                 path = _beside(self.path, "failed")
                 _write(idata, path)
                 n = idata["posterior"].sizes["draw"]
-                print(f"{COMMAND}: the run failed; its {n:,} draws per chain are in {path}", file=sys.stderr)
+                say(f"{COMMAND}: the run failed; its {n:,} draws per chain are in {path}", sys.stderr)
             raise
 
 
@@ -260,45 +262,36 @@ def _beside(path: Path, what: str) -> Path:
 
 
 def _write(idata, path):
-    """Write to a temporary file and rename it, so that the old file stays intact until the new one is complete."""
+    """Write to a temporary file and rename it, so that the old file stays intact until the new one is complete.
+
+    Ctrl-C is ignored until then: pressed twice, it would lose the draws of an interrupted run.
+    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        idata.to_netcdf(str(partial), engine="h5netcdf")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with ignored():
+        try:
+            idata.to_netcdf(str(partial), engine="h5netcdf")
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | None = MOST_ROWS) -> None:
     """Print the summary of the draws, their cost and the warnings; of many parameters, the first ``most``."""
     if idata["posterior"].sizes["draw"] >= 4:
-        rows = _chosen_rows(idata, var_names)
-        shown = rows[:most]
-        print(_table(idata).iloc[shown].to_string(float_format=digits))
-        left = len(rows) - len(shown)
-        print(f"and {left} more: {COMMAND} summary --all, or --var-names NAME ...\n" if left else "")
+        from kmc.diagnostics.summary import summary
+
+        table = summary(idata, var_names)
+        shown = table[:most]
+        say(shown.to_string(float_format=digits))
+        left = len(table) - len(shown)
+        say(f"and {left} more: {COMMAND} summary --all, or --var-names NAME ...\n" if left else "")
     sizes, attrs = idata["posterior"].sizes, idata.attrs
-    print(f"{sizes['chain']} chains of {sizes['draw']:,} draws", end="")
+    cost = ""
     if "n_evaluations" in attrs:
-        print(f", {attrs['n_evaluations']:,} evaluations of the log-density, warm-up included", end="")
-    print()
+        cost = f", {attrs['n_evaluations']:,} evaluations of the log-density, warm-up included"
+    say(f"{sizes['chain']} chains of {sizes['draw']:,} draws{cost}")
     for warning in json.loads(attrs.get("warnings", "[]")):
-        print(f"warning: {warning}")
-
-
-def _table(idata):
-    from kmc.diagnostics.summary import summary
-
-    return summary(idata)
-
-
-def _chosen_rows(idata, var_names):
-    """Row numbers in the summary, which are in the order of the posterior."""
-    from kmc.diagnostics.columns import columns, labeled_posterior
-
-    variables = labeled_posterior(idata)
-    places = {column.name: i for i, column in enumerate(columns(variables))}
-    return [places[column.name] for column in columns(variables, var_names)]
+        say(f"warning: {warning}")
 
 
 def digits(value: float) -> str:

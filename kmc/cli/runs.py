@@ -159,7 +159,8 @@ def _resume(args: argparse.Namespace) -> int:
     more = {name: value for name in ("draws", "max_evaluations") if (value := getattr(args, name)) is not None}
     if more and not commit.finished:
         raise ValueError(f"{str(args.store)!r} holds a run that is not finished: resume it without {_flag(more)} first")
-    look_here()
+    if args.trust:  # the pickled log-density may be a function of a file here
+        _look_here()
     target = None if args.model is None else load(args.model)
     how = {"executor": args.executor, "max_time": args.max_time, "progress": not args.quiet, "trust": args.trust}
     with output.kept_after_errors():
@@ -235,22 +236,23 @@ def as_name(text: str) -> Name:
     return Name(where, what)
 
 
-def look_here() -> None:
-    """Add the current folder to the module search path."""
-    _look_in(Path.cwd())
-
-
 def load(name: Name) -> Any:
-    """Import the object. Modules are also searched in the current folder, and the imports of a file beside it.
+    """Import the object.
 
-    A file is imported as a module, by its name, so that the processes of an executor find its functions.
+    Modules are also searched in the current folder, after all other places: a file that happens to have the name of an
+    installed package is not imported. The imports of a file are searched beside it first, as those of a script. A file
+    is imported as a module, by its name, so that the processes of an executor find its functions.
 
     Raises
     ------
     FileNotFoundError, ImportError, AttributeError
         With the name and place that were searched for.
     """
-    module = _import_file(Path(name.where)) if name.where.endswith(".py") else _import(name.where, Path.cwd())
+    if name.where.endswith(".py"):
+        module = _import_file(Path(name.where))
+    else:
+        _look_here()
+        module = import_module(name.where)
     try:
         return reduce(getattr, name.what.split("."), module)
     except AttributeError as error:
@@ -260,18 +262,17 @@ def load(name: Name) -> Any:
 def _import_file(path: Path):
     if not path.is_file():
         raise FileNotFoundError(f"{str(path)!r}: there is no such file")
-    module = _import(path.stem, path.resolve().parent)
+    directory = str(path.resolve().parent)
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+    module = import_module(path.stem)
     found = getattr(module, "__file__", None)
     if found is None or not path.samefile(found):
         raise ImportError(f"{str(path)!r} has the name of another module ({found or 'built in'}): rename it")
     return module
 
 
-def _import(module: str, directory: Path):
-    _look_in(directory)
-    return import_module(module)
-
-
-def _look_in(directory: Path):
-    if str(directory) not in sys.path:
-        sys.path.insert(0, str(directory))
+def _look_here() -> None:
+    """Search modules in the current folder, too, after all other places."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any, Never
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from kmc.checks import Seed, as_flag
 from kmc.deprecation import old_argument
 from kmc.errors import KmcWarning, shorten
+from kmc.interrupts import ignored
 from kmc.mcmc.base import Sampler
 from kmc.run import arguments
 from kmc.run.budget import short_budget
@@ -223,24 +224,26 @@ def sample(
 def drive(run: Run, progress: bool, callback: Callable[[Progress], Any] | None, save_warmup: bool) -> Any:
     """Run to the end, with a display; the last three parameters, the result and the errors are those of `sample`."""
     __tracebackhide__ = True
-    with make_display(progress) as display, closing(run.sweeps()) as records:
-        run.compilation.tell = display.compiling
-        try:
-            for record in records:
-                display.update(record)
-                if callback is not None and _wants_to_stop(callback, record):
-                    run.stopped_by = "callback"
-        except KeyboardInterrupt:
-            run.interrupted = True
-            display.close("interrupted")
-        except Exception as error:  # most likely of the user's function or callback: attach the draws so far
-            error.idata, _ = run.result(save_warmup=True)  # type: ignore[attr-defined]
-            shorten(error)
-            raise
-    result, said = run.result(save_warmup=save_warmup or run.interrupted)
-    for sentence in said:
-        warnings.warn(sentence, KmcWarning, stacklevel=3)
-    return result
+    with ExitStack() as until_returned:
+        with make_display(progress) as display, closing(run.sweeps()) as records:
+            run.compilation.tell = display.compiling
+            try:
+                for record in records:
+                    display.update(record)
+                    if callback is not None and _wants_to_stop(callback, record):
+                        run.stopped_by = "callback"
+            except KeyboardInterrupt:
+                until_returned.enter_context(ignored())  # pressed again, it would lose the draws
+                run.interrupted = True
+                display.close("interrupted")
+            except Exception as error:  # most likely of the user's function or callback: attach the draws so far
+                error.idata, _ = run.result(save_warmup=True)  # type: ignore[attr-defined]
+                shorten(error)
+                raise
+        result, said = run.result(save_warmup=save_warmup or run.interrupted)
+        for sentence in said:
+            warnings.warn(sentence, KmcWarning, stacklevel=3)
+        return result
 
 
 def _wants_to_stop(callback: Callable[[Progress], Any], record: Progress) -> bool:

@@ -1,6 +1,8 @@
 import re
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,8 +65,27 @@ def test_an_error_is_one_sentence_unless_debugging(monkeypatch, capsys):
     err = capsys.readouterr().err
     assert "kernelmc: RuntimeError: the disk is full" in err
     assert "Traceback" not in err
-    with pytest.raises(RuntimeError, match="disk"):
-        cli.main(["demo", "--debug"])
+    assert cli.main(["demo", "--debug"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [[], ["--debug"]])
+def test_nothing_that_is_printed_controls_the_terminal(options, monkeypatch, capsys):
+    def fail(*_, **__):
+        warnings.warn("\x1b]0;a warning\x07", UserWarning, stacklevel=1)
+        raise RuntimeError("no column '\x1b[2J\r\u202e'\nof the file")
+
+    monkeypatch.setattr(demo, "run", fail)
+    assert cli.main(["demo", *options]) == 1
+    out, err = capsys.readouterr()
+    assert {c for c in out + err if not c.isprintable()} == {"\n"}
+    assert r"no column '\x1b[2J\r\u202e'" in err and r"\x1b]0;a warning\x07" in err
+
+
+def test_every_command_prints_by_one_function():
+    sources = {path: path.read_text(encoding="utf-8") for path in Path(cli.__file__).parent.glob("*.py")}
+    calls = [path.name for path, text in sources.items() for _ in re.findall(r"\bprint\(|\.write\(", text)]
+    assert calls == ["options.py"]
 
 
 def test_an_interrupt_has_its_own_exit_code(monkeypatch, capsys):

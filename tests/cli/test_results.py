@@ -60,6 +60,22 @@ def test_a_summary_of_many_parameters(tmp_path, capsys):
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:3]] == ["x[S11]", "x[S3]"]
 
 
+@pytest.mark.parametrize("command", ["summary", "slow-modes", "report"])
+def test_a_file_cannot_control_the_terminal(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x, y = np.random.default_rng(0).standard_normal((2, 4, 50))
+    dims = ("chain", "draw")
+    dataset = xarray.Dataset({"a\x1b[2J": (dims, x), "b\r\u202e": (dims, x * y)})
+    dataset.to_netcdf("draws.nc", group="posterior", engine="h5netcdf")
+    xarray.Dataset(attrs={"warnings": '["\\u001b[31mthe draws are right", "two\\u0007"]'}).to_netcdf(
+        "draws.nc", mode="a", engine="h5netcdf"
+    )
+    cli.main([command, "draws.nc"])
+    out, err = capsys.readouterr()
+    assert {c for c in out + err if not c.isprintable()} == {"\n"}
+    assert command != "summary" or (r"a\x1b[2J" in out and r"warning: \x1b[31mthe draws" in out)
+
+
 @pytest.mark.parametrize("command", ["summary", "slow-modes"])
 def test_nothing_to_read(command, tmp_path, capsys):
     assert cli.main([command, str(tmp_path / "no.nc")]) == 1

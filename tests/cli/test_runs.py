@@ -1,7 +1,10 @@
 """``kernelmc sample`` on a log-density in a file."""
 
+import os
 import re
+import signal
 import sys
+import time
 
 import arviz
 import numpy as np
@@ -9,7 +12,9 @@ import pytest
 
 import kmc
 from kmc import cli
+from kmc.cli import results
 from kmc.cli.runs import as_name
+from kmc.run.run import Run
 
 SOURCE = """
 import numpy as np
@@ -82,6 +87,7 @@ def test_a_function_in_a_module(source, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = ["--dim", 2, "--max-evaluations", 300, "--warmup", 20]
     assert kmc_sample(f"{source.stem}:Holder.bounded", *options, "--output", "draws.nc") == 0
+    assert sys.path[-1] == str(tmp_path)  # after the installed packages
     draws = positions("draws.nc")
     assert 45 < draws.shape[1] <= (300 - 4) // 4 - 20  # as many as the budget allows
     assert np.all(np.abs(draws) < 1)
@@ -132,6 +138,25 @@ def test_an_interruption_keeps_the_draws_so_far(source, tmp_path, capsys):
     assert kmc_sample(f"{source}:interrupts", "--dim", 2, "--warmup", 3, "--output", out) == 130
     assert positions(out).shape == (4, (99 - 4) // 4 - 3, 2)
     assert "interrupted after 20 draws" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("pressed_in", ["result", "write", "describe"])
+def test_a_second_interruption_loses_no_draws(pressed_in, source, tmp_path, monkeypatch):
+    def pressing(function):
+        def pressed(*args, **kwargs):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+            return function(*args, **kwargs)
+
+        return pressed
+
+    where, name = {"result": (Run, "result"), "write": (os, "replace"), "describe": (results, "describe")}[pressed_in]
+    monkeypatch.setattr(where, name, pressing(getattr(where, name)))
+    out = tmp_path / "draws.nc"
+    assert kmc_sample(f"{source}:interrupts", "--dim", 2, "--warmup", 3, "--output", out) == 130
+    monkeypatch.undo()
+    assert positions(out).shape == (4, (99 - 4) // 4 - 3, 2)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_file_of_draws_is_not_replaced_unless_asked(source, tmp_path, capsys, monkeypatch):

@@ -1,6 +1,7 @@
 """``kernelmc resume`` and ``kernelmc status``, and the other commands on a store."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -81,6 +82,20 @@ def test_a_finished_run(source, store, tmp_path, whole, capsys):  # noqa: F811
     assert kmc.load(store)["posterior"].sizes["draw"] == 75
     assert longer.shape == (4, 75, 2)
     np.testing.assert_array_equal(longer[:, :60], whole)
+
+
+def test_the_current_folder_is_searched_for_modules_of_a_trusted_store_alone(source, store, tmp_path, monkeypatch):  # noqa: F811
+    assert run("sample", f"{source}:interrupts", "--store", store, *OPTIONS) == 130
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    before = sys.path.copy()
+    assert run("resume", store, "--quiet") == 1
+    assert run("resume", store, "--model", f"{source}:log_density", "--quiet") == 0
+    for command in ("resume", "status", "summary", "slow-modes"):
+        assert run(command, store) == 0
+    assert sys.path == before
+    assert run("resume", store, "--trust", "--quiet") == 0
+    assert sys.path == [*before, str(tmp_path / "elsewhere")]
 
 
 @pytest.mark.parametrize("command", ["resume", "status", "summary", "slow-modes"])
