@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kmc.checks import Seed, as_generator, check_count, check_samples
+from kmc.checks import Seed, as_array, as_generator, check_count, check_samples
 from kmc.convergence import mean_errors
 from kmc.diagnostics.draws import read_points, scores_at
 from kmc.diagnostics.stein_kernel import SteinSections, stein_kernel
@@ -219,7 +219,7 @@ def _centers(points, count, rng):
 
 def _values(f, points):
     """f at the draws, (n, k), and whether it returns one number for each."""
-    values = np.asarray(f(points.copy()) if callable(f) else f, dtype=float)
+    values = as_array("f", f(points.copy()) if callable(f) else f)
     if not callable(f) and values.ndim >= 2 and values.shape[0] * values.shape[1] == len(points):
         values = values.reshape(len(points), *values.shape[2:])
     if values.ndim not in (1, 2) or len(values) != len(points) or not values.size:

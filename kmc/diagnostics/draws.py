@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kmc.checks import as_array
 from kmc.diagnostics.columns import Variable, columns, labeled, unlabeled
 
 
@@ -95,7 +96,7 @@ def scores_at(score: Any, points: np.ndarray) -> np.ndarray:
     function = getattr(score, "gradient", score)
     if not callable(function):
         raise TypeError(f"score={score!r}: expected a function of points (n, d), or an object with a method gradient")
-    scores = np.asarray(function(points.copy()), dtype=float)  # a copy: the function may modify its argument
+    scores = as_array("score", function(points.copy()))  # a copy: the function may modify its argument
     if scores.shape != points.shape:
         raise ValueError(f"score returned an array of shape {scores.shape} for points of shape {points.shape}")
     if not np.all(np.isfinite(scores)):

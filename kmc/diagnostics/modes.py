@@ -70,6 +70,7 @@ def slow_modes(
         Draws of :func:`kmc.sample`, emcee or PyMC, arrays (chain, draw, ...) by name, or one array
         (chain, draw, d).
     n_modes : int
+        Largest number of modes: there are fewer if the draws determine fewer different functions.
     lagtime : "auto" or int
         Number of draws between the pairs that modes are fitted to. A slow function among fast parameters shows only
         after the fast ones have decayed, so "auto" tries 1, 8, 64, ... up to a sixteenth of the draws and, for several

@@ -58,7 +58,7 @@ def plot_surrogate(idata: Any, model: Any = None, *, n_true: int = 9, max_column
     shift = _shift(run)
     best = run.draws.reshape(-1, dim)[np.argmax(run.log_density)]
     spread = run.draws.reshape(-1, dim).std(axis=0)
-    evaluate = None if model is None else Evaluator(as_model(model, dim))
+    evaluate = None if model is None else Evaluator(as_model(model, dim, "model"))
     k = min(dim, most)
     if figure is None:
         import matplotlib.pyplot as plt

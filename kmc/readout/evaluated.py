@@ -67,21 +67,20 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
     named = "unconstrained_posterior" in groups
     constrain: Any = parts[0].constrain
     if model is not None:
-        model = as_model(model, dim)
+        model = as_model(model, dim, "model")
         constrain = model.constrain
     elif constrain is None:
         constrain = partial(_needs_model, name)
     draws = _numbers(idata["unconstrained_posterior"] if named else idata["posterior"], "x", name)
     log_density = _numbers(idata["sample_stats"], "lp", name)
     columns = (draws, log_density, *(_numbers(proposals, column, name) for column in ("x", "lp", "move")))
-    if len({column.shape[:2] for column in columns}) > 1 or not draws.shape == columns[2].shape == (
-        *log_density.shape,
-        dim,
-    ):
-        raise ValueError(f"{name} has arrays of shapes that do not fit: {[column.shape for column in columns]}")
+    shapes = [column.shape for column in columns]
+    if shapes != [(*log_density.shape, dim), log_density.shape, draws.shape, log_density.shape, log_density.shape]:
+        raise ValueError(f"{name} has arrays of shapes that do not fit: {shapes}")
     if {density.dim for part in parts for density in part.densities} != {dim}:
         raise ValueError(f"{name} has a surrogate of another number of parameters than {dim}")
-    replicates, first = [], 0
+    replicates: list[Replicate] = []
+    first = 0
     for part in parts:
         chains = slice(first, first + part.chains)
         kept = _kept(log_density[chains], idata["posterior"], name)
@@ -91,6 +90,8 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
             x, lp, y, proposed, move = (column[rows, kept] for column in columns)
             replicates.append(Replicate(x, lp, y, proposed, move, density))
         first = chains.stop
+    if (fewest := min(replicate.draws.shape[1] for replicate in replicates)) < 2:
+        raise ValueError(f"{name} has {fewest} draws per chain: expected at least 2; sample for longer")
     return Result(replicates, constrain, named, _labels(idata["posterior"]), idata)
 
 
@@ -129,6 +130,12 @@ def opened(result: Any, name: str) -> Any:
         raise TypeError(f"{name}={type(idata).__name__}: expected what kmc.sample returned, or the path of its store")
     if "posterior" not in groups_of(idata):
         raise ValueError(f"{name} has no group posterior: expected what kmc.sample returned")
+    dims = idata["posterior"].dims
+    if not {"chain", "draw"} <= set(dims):
+        raise ValueError(
+            f"{name} has a posterior of dimensions {tuple(dims)}: expected 'chain' and 'draw' among them; select one "
+            "draw or chain by a list, such as isel(draw=[0])"
+        )
     return idata
 
 

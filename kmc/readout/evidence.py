@@ -163,7 +163,7 @@ def evidence(
 
 def _of_surrogates(idata: Any, name: str, model: Any, seed: np.random.SeedSequence, further: int) -> list[Part]:
     replicates = read(idata, model, name).replicates
-    evaluate = Evaluator(as_model(model, replicates[0].draws.shape[2])) if further else None
+    evaluate = Evaluator(as_model(model, replicates[0].draws.shape[2], "model")) if further else None
     return [
         _of_replicate(replicate, own, evaluate, further // len(replicates))
         for replicate, own in zip(replicates, seed.spawn(len(replicates)), strict=True)

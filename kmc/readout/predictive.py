@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from kmc.checks import Seed
+from kmc.readout.evaluated import groups_of, opened
 from kmc.run.arguments import as_seed
 from kmc.run.results import container
-from kmc.run.store.load import load
 
 _GROUPS = {"posterior": "posterior_predictive", "prior": "prior_predictive"}
 
@@ -53,13 +52,10 @@ def predictive(result: Any, f: Callable[[Any, np.random.Generator], Any], *, see
     """
     if not callable(f):
         raise TypeError(f"f={f!r}: expected a function of the parameters of one draw and of a Generator")
-    idata = load(result) if isinstance(result, (str, os.PathLike)) else result
-    groups = getattr(idata, "groups", None)
-    if groups is None:
-        raise TypeError(f"result={type(idata).__name__}: expected what kmc.sample returned, or the path of its store")
-    names = set(groups()) if callable(groups) else {path.strip("/") for path in groups}
-    if "posterior" not in names:
-        raise ValueError("result has no group posterior: expected what kmc.sample returned")
+    idata = opened(result, "result")
+    if not idata["posterior"].sizes["draw"]:
+        raise ValueError("result has no draws: sample for longer")
+    names = groups_of(idata)
     named = set(idata["posterior"].data_vars) != {"x"} or "unconstrained_posterior" in names
     found = {}
     for (group, name), own in zip(_GROUPS.items(), as_seed(seed).spawn(len(_GROUPS)), strict=True):

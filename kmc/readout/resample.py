@@ -10,7 +10,7 @@ import numpy as np
 
 from kmc.checks import Seed, as_number
 from kmc.control_variates.estimate import ReplicateEstimate
-from kmc.control_variates.means import UnknownMode, chains_of, mass_by
+from kmc.control_variates.means import CHAINS, UnknownMode, chains_of, mass_by
 from kmc.control_variates.replicate import Replicate
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
@@ -23,6 +23,8 @@ _POOL = 4  # draws from the surrogate for each requested draw
 _DEEPEST = -5.0  # lower limit of log p/s in a fit: where p is much less than s, the exact value matters little
 _PER_COEFFICIENT = 10  # pairs
 _CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
+_BLOCK = 10_000  # draws that are made at a time: all of a default call
+_MOST_BYTES = 2**30  # of the draws, of which a call holds a few copies
 
 LogRatio = Callable[[np.ndarray], np.ndarray]
 
@@ -39,7 +41,8 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     result : result of kmc.sample, or path of a store
         A run of "kernel-hmc" with a frozen surrogate, or several of one posterior, joined along the dimension "chain".
     draws : int
-        Number of draws of each of four independent chains.
+        Number of draws of each of four independent chains. They are made in blocks, in little more memory than they
+        take themselves, which may be up to 1 GiB.
     model : Model, pymc.Model or bridgestan.StanModel, optional
         Needed if only the model can constrain the parameters.
     seed : int, SeedSequence or Generator
@@ -73,7 +76,14 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     """
     n = as_number("draws", draws, 1)
     run = read(result, model)
-    run.constrain(np.empty((0, run.replicates[0].draws.shape[2])))  # an error now, not after the work
+    dim = run.replicates[0].draws.shape[2]
+    if _CHAINS * n * dim * 8 > _MOST_BYTES:
+        raise ValueError(
+            f"draws={draws!r}: {_CHAINS} chains of so many vectors of {dim} numbers take "
+            f"{_CHAINS * n * dim * 8 / 2**30:,.0f} GiB, and more than {_MOST_BYTES / 2**30:.0f} GiB may not fit in "
+            f"memory; expected at most {_MOST_BYTES // (_CHAINS * dim * 8)}, make more by calls with other seeds"
+        )
+    run.constrain(np.empty((0, dim)))  # an error now, not after the work
     parts, distances = [], []
     said: list[str] = []
     counts = np.full(len(run.replicates), _CHAINS * n // len(run.replicates))
@@ -109,14 +119,22 @@ def _of_replicate(replicate: Replicate, count: int, seed: np.random.SeedSequence
     shares = np.ones(1)
     if len(chains) > 1:
         shares = np.exp([mass_by(own, rng).log_mass for own in chains])
-    pools = rng.multinomial(_POOL * count, shares / shares.sum())
-    pool = [own.back(own.draws(-(-size // 32))).reshape(-1, replicate.draws.shape[2])[:size]
-            for own, size in zip(chains, pools, strict=True)]  # fmt: skip
-    points = np.vstack(pool)
-    weights = np.exp(_fitted(replicate, slice(None))(points))
-    ends = np.cumsum(weights) / weights.sum()
-    chosen = np.searchsorted(ends, (rng.random() + np.arange(count)) / count)
-    return points[np.minimum(chosen, len(points) - 1)], _distance(replicate), estimate.doubts
+    log_ratio = _fitted(replicate, slice(None))
+    points = np.empty((count, replicate.draws.shape[2]))
+    for start in range(0, count, _BLOCK):
+        block = points[start : start + _BLOCK]
+        pools = rng.multinomial(_POOL * len(block), shares / shares.sum())
+        pool = np.vstack(
+            [
+                own.back(own.draws(-(-size // CHAINS))).reshape(-1, block.shape[1])[:size]
+                for own, size in zip(chains, pools, strict=True)
+            ]
+        )
+        weights = np.exp(log_ratio(pool))
+        ends = np.cumsum(weights) / weights.sum()
+        chosen = np.searchsorted(ends, (rng.random() + np.arange(len(block))) / len(block))
+        block[:] = pool[np.minimum(chosen, len(pool) - 1)]
+    return points, _distance(replicate), estimate.doubts
 
 
 def _fitted(replicate: Replicate, sweeps: slice) -> LogRatio:

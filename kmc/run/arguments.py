@@ -21,8 +21,8 @@ MAKERS: dict[str, Callable[[Any], Model]] = {"pymc": from_pymc, "bridgestan": fr
 """Functions that convert another package's model, by the name of that package."""
 
 
-def as_model(target: Any, dim: int | None) -> Model:
-    """A Model, if necessary made from a bare callable, a PyMC model or a StanModel."""
+def as_model(target: Any, dim: int | None, name: str = "target") -> Model:
+    """A Model, if necessary made from a bare callable, a PyMC or Stan model; errors call the argument ``name``."""
     for cls in type(target).__mro__:  # by name: neither package need be installed
         if (package := cls.__module__.split(".")[0]) in MAKERS:
             target = MAKERS[package](target)
@@ -32,7 +32,7 @@ def as_model(target: Any, dim: int | None) -> Model:
             raise ValueError(f"dim={dim!r} contradicts the model's dim={target.dim}; leave it out")
         return target
     if not callable(target):
-        raise TypeError(f"target={target!r}: expected a callable x -> log-density, a kmc.Model or a PyMC model")
+        raise TypeError(f"{name}={target!r}: expected a callable x -> log-density, a kmc.Model or a PyMC model")
     if dim is None:
         raise ValueError("dim=None: a bare callable needs its number of parameters, such as dim=3")
     return Model(target, dim=dim)

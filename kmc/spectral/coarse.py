@@ -51,7 +51,7 @@ class Segments:
             other = np.outer(second, second)
             other[1:, 1:] += lagged.second_scatter[:count, :count] / lagged.weight
             mass, cross = 0.5 * (mass + other), 0.5 * (cross + cross.T)
-        return linalg.lstsq(mass, cross)[0]  # without the only part in which a mode varies, the mass is singular
+        return linalg.pinvh(mass) @ cross  # without the only part in which a mode varies, the mass is singular
 
 
 def jackknife(function: Callable[[np.ndarray], np.ndarray], values: np.ndarray) -> np.ndarray:

@@ -88,7 +88,15 @@ class Neighbors:
         """Squared distances (m, n) from the rows of x to all points."""
         if _is_euclidean(self.metric):
             return squared_distances(x, self.points)
-        return np.asarray(x if _is_precomputed(self.metric) else cdist(x, self.points, self.metric)) ** 2
+        if _is_precomputed(self.metric):
+            return np.asarray(x) ** 2
+        try:
+            return cdist(x, self.points, self.metric) ** 2
+        except ValueError as error:
+            raise ValueError(
+                f"metric={self.metric!r}: {error}; expected 'euclidean', 'precomputed', or a name or function that "
+                "scipy.spatial.distance.cdist takes"
+            ) from error
 
     def rows(self, h: np.ndarray) -> Iterator[tuple[slice, Any]]:
         """The symmetric weights for bandwidths (n,), in blocks of rows (b, n): sparse, or dense if all are joined."""

@@ -136,6 +136,13 @@ def test_the_dataset():
     assert list(slow_modes(data, 1, var_names=["theta"], n_basis=60)["parameter"].values) == ["theta[0]", "theta[1]"]
 
 
+def test_more_modes_than_the_draws_determine():
+    options = {"draws": None, "max_evaluations": 700, "seed": 1, "progress": False}
+    idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, **options)
+    modes = slow_modes(idata, n_modes=200)
+    assert 100 < modes.sizes["mode"] <= 200 and np.all(np.isfinite(modes["value"]))
+
+
 def test_monotone_functions_of_parameters_change_nothing():
     x = autoregressions((4, 400, 2), 0.5, 7)
     one = slow_modes(x, 2, n_basis=40)

@@ -1,7 +1,7 @@
 """Results that cannot be read out: each read-out says why, or does what it still can with a sentence."""
 
 import warnings
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -78,6 +78,22 @@ def test_fewer_than_a_hundred_draws():
         kmc.evidence(few)
     with pytest.warns(kmc.KmcWarning, match="fewer than 40 are too few"):
         assert kmc.resample(few, draws=50)["posterior"].attrs["total_variation_bound"] == 1.0
+
+
+@pytest.mark.parametrize("readout", READOUTS)
+def test_a_single_draw(idata, readout):
+    with pytest.raises(ValueError, match="result has 1 draws per chain: expected at least 2; sample for longer"):
+        readout(idata.isel(draw=[0]))
+    with pytest.raises(
+        ValueError, match=r"posterior of dimensions \('chain', 'x_dim_0'\): expected 'chain' and 'draw'"
+    ):
+        readout(idata.isel(draw=0))
+
+
+@pytest.mark.parametrize("readout", [*READOUTS, partial(kmc.evidence, max_evaluations=10), kmc.plot_surrogate])
+def test_a_model_that_is_none(idata, readout):
+    with pytest.raises(TypeError, match=r"^model=array\(\[0., 0., 0.\]\): expected a callable"):
+        readout(idata, model=np.zeros(3))
 
 
 @pytest.mark.parametrize(

@@ -104,3 +104,11 @@ def test_bad_functions(idata, f, error, message):
 def test_bad_results():
     with pytest.raises(TypeError, match=r"result=float: expected what kmc.sample returned"):
         kmc.predictive(3.0, simulate)
+    idata = kmc.sample(lambda x: -0.5 * x @ x, dim=1, **QUICK)
+    assert kmc.predictive(idata.isel(draw=[0]), lambda x, rng: x)["posterior_predictive"]["y"].shape == (4, 1, 1)
+    with pytest.raises(
+        ValueError, match=r"posterior of dimensions \('chain', 'x_dim_0'\): expected 'chain' and 'draw'"
+    ):
+        kmc.predictive(idata.isel(draw=0), lambda x, rng: x)
+    with pytest.raises(ValueError, match="result has no draws"):
+        kmc.predictive(idata.isel(draw=slice(0, 0)), lambda x, rng: x)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.control_variates.means import SurrogateChains
+from kmc.readout import resample
 from tests.readout.curved import TRUTH, log_density
 from tests.readout.test_expectations import tampered
 
@@ -41,6 +43,25 @@ def test_parameters_with_names(named):
     assert found["unconstrained_posterior"]["x"].shape == (4, 400, 3)
     assert abs(float(found["posterior"]["b"].mean()) - 1) < 0.1
     assert kmc.resample(named, draws=400)["posterior"].equals(found["posterior"])
+
+
+def test_many_draws_are_made_in_blocks(idata, monkeypatch):
+    blocks = []
+    monkeypatch.setattr(resample, "_BLOCK", 500)
+    monkeypatch.setattr(
+        SurrogateChains, "draws", lambda self, n, draws=SurrogateChains.draws: blocks.append(n) or draws(self, n)
+    )
+    x = kmc.resample(idata, draws=2000)["posterior"]["x"].values
+    assert x.shape == (4, 2000, 2) and len(np.unique(x.reshape(-1, 2), axis=0)) > 4000
+    assert blocks.count(-(-4 * 500 // 32)) == 16
+    mean, sd = TRUTH
+    assert np.all(np.abs(x.mean(axis=(0, 1)) - mean) < 0.1 * sd)
+    assert np.all(np.abs(x.std(axis=(0, 1)) / sd - 1) < 0.05)
+
+
+def test_more_draws_than_fit_in_memory_are_refused(idata):
+    with pytest.raises(ValueError, match=r"draws=1000000000: .* take 60 GiB, .*; expected at most 16777216"):
+        kmc.resample(idata, draws=10**9)
 
 
 def test_bad_arguments(idata):

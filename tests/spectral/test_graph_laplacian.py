@@ -192,6 +192,7 @@ def test_pickles():
         ({"alpha": 2.0}, X, ValueError, "alpha=2.0"),
         ({"n_components": 0}, X, ValueError, "n_components=0"),
         ({"basis": "sections"}, X, TypeError, "basis='sections'"),
+        ({"metric": "kernel-hmc"}, X, ValueError, "metric='kernel-hmc': .*; expected 'euclidean', 'precomputed', or a"),
         ({"n_neighbors": "all"}, X, ValueError, "n_neighbors='all': expected 'auto', None or"),
         ({}, np.ones((9, 2)), ValueError, "neighbors of some point in X are at distance zero"),
         ({}, X[:2], ValueError, "minimum of 3 is required"),
