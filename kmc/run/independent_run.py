@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.checks import MOST
 from kmc.errors import EvaluationError
 from kmc.mcmc.base import SamplerSetup, SamplerState, Step
 from kmc.mcmc.lanes import Lanes, Passed
@@ -149,12 +150,20 @@ class IndependentRun:
         Raises
         ------
         ValueError
-            The density is zero at all of them.
+            The density is zero at all of them, or the numbers are so large that their squares overflow.
         """
-        if not np.any(np.isfinite(values)):
+        positive = np.isfinite(values)
+        if not np.any(positive):
             raise ValueError(
                 f"initial={np.array2string(points, threshold=20)}: the log-density is -inf at every start point; "
                 "pass start points at which the density is positive; kmc.find_start looks for some"
+            )
+        best = np.argmax(np.where(positive, values, -np.inf))
+        if np.abs(points[positive]).max() > MOST or abs(values[best]) > MOST:
+            raise ValueError(
+                f"the log-density is {values[best]:g} at the best start point, {points[best].tolist()}: numbers beyond "
+                f"{MOST:g} overflow when they are squared; rescale the parameters so that their standard deviations "
+                "are near 1, and check the units of the log-density"
             )
         self._process = self.request.sampler.start(
             SamplerSetup(

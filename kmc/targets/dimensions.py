@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ from kmc.targets.priors import as_parameter
 
 RESERVED = ("chain", "draw")
 """Dimensions of all results."""
+
+MOST_NUMBERS = 100_000
+"""Of all parameters: 500 draws of a prior then take 400 MB, and samplers that learn a covariance 80 GB."""
 
 
 class Dimensions:
@@ -48,9 +52,16 @@ class Dimensions:
         self.batches: dict[str, tuple[int, ...]] = {}
         self.dims: dict[str, tuple[str, ...]] = {}
         self.coords: dict[str, np.ndarray] = {}
+        numbers = 0
         for name, parameter in self.parameters.items():
             batch = _batch(name, parameter, given.get(name), labels)
             shape = batch + parameter.transform.shape
+            numbers += math.prod(shape)
+            if numbers > MOST_NUMBERS:
+                raise ValueError(
+                    f"the parameter {name!r} has the shape {shape}, which makes {numbers} numbers in all: expected at "
+                    f"most {MOST_NUMBERS}"
+                )
             self.batches[name] = batch
             self.dims[name] = given.get(name, tuple(f"{name}_dim_{i}" for i in range(len(shape))))
             for dimension, length in zip(self.dims[name], shape):

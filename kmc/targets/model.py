@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kmc.targets.dimensions import as_parameters
+from kmc.targets.dimensions import MOST_NUMBERS, as_parameters
 from kmc.targets.html import as_html
 from kmc.targets.parameters import Parameter, Real
 from kmc.targets.posterior import Posterior
@@ -392,6 +392,8 @@ def _positive_integer(dim: Any) -> int:
         raise TypeError(f"dim={dim!r} is not an integer: {remedy}") from None
     if value < 1:
         raise ValueError(f"dim={dim!r} is not positive: {remedy}")
+    if value > MOST_NUMBERS:
+        raise ValueError(f"dim={dim!r}: expected at most {MOST_NUMBERS}")
     return value
 
 

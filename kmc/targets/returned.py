@@ -77,7 +77,9 @@ def describe(returned: Any) -> str:
     """A value in an error message."""
     kind = type(returned).__name__
     if isinstance(returned, np.ndarray):
-        return f"an {kind} of shape {returned.shape} and dtype {returned.dtype}"
+        masked = ", with masked entries" if np.ma.is_masked(returned) else ""
+        article = "an" if kind == "ndarray" else "a"
+        return f"{article} {kind} of shape {returned.shape} and dtype {returned.dtype}{masked}"
     text = repr(returned)
     return f"{text if len(text) <= 80 else text[:77] + '...'} ({kind})"
 
@@ -125,6 +127,8 @@ def failed_call(model: Model, x: np.ndarray, error: BaseException) -> Evaluation
 
 def failed_value(model: Model, x: np.ndarray, what: str, remedy: str) -> EvaluationError:
     """The error for an invalid value at x, (d,) or (k, d)."""
+    if not np.all(np.isfinite(x)):  # the function is not to blame
+        remedy = "kmc's arithmetic overflowed: rescale the parameters so that their standard deviations are near 1"
     parameters = _by_name(model, x)
     where = f"x = {_format(x)}" if parameters is None else _named(parameters)
     return EvaluationError(f"{what}, at {where}; {remedy}", position=x.copy(), parameters=parameters)
@@ -155,6 +159,8 @@ def _real(returned: Any) -> np.ndarray | None:
 
 
 def _array(value: Any) -> np.ndarray | None:
+    if np.ma.is_masked(value):  # NumPy converts masked entries to what is below the mask
+        return None
     try:
         return np.asarray(value).copy()  # torch does not support `copy` in __array__
     except Exception:  # lists of unequal length, tensors that stay on their device, ...

@@ -114,6 +114,31 @@ def test_the_result_holds_all_chains_and_says_so(sampler):
     np.testing.assert_array_equal(lp, [[NORMAL(x) for x in chain] for chain in positions(idata)])
 
 
+@pytest.mark.parametrize("sampler", ["kernel-hmc", "random-walk"])
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        (lambda x: -1e308 * float(x @ x), {"dim": 2}),
+        (lambda x: -0.5 * float(x / 1e160 @ x / 1e160), {"dim": 2, "initial": 1e160 * np.eye(4, 2) + 1e159}),
+        (kmc.Model(lambda p: 0.0, parameters={"a": kmc.Normal(0, 1e160)}), {}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_numbers_whose_squares_overflow_are_refused(target, options, sampler):
+    with pytest.raises(
+        ValueError, match=r"at the best start point, .*: numbers beyond 1e\+150 .*; rescale the parameters"
+    ):
+        kmc.sample(target, **options, sampler=sampler, draws=20, max_evaluations=300, seed=1, progress=False)
+
+
+@pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+def test_large_numbers_whose_squares_do_not_overflow_are_sampled():
+    initial = 1e70 * np.random.default_rng(0).standard_normal((4, 2))
+    options = {"initial": initial, "draws": 50, "max_evaluations": 600, "seed": 1, "progress": False}
+    idata = kmc.sample(lambda x: -0.5 * float((x / 1e70) @ (x / 1e70)), dim=2, **options)
+    np.testing.assert_allclose(idata["posterior"]["x"].std(("chain", "draw")) / 1e70, 1.0, atol=0.25)
+
+
 def test_one_independent_run():
     assert run(independent_runs=1).attrs["independent_runs"] == 1
 

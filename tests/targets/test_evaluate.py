@@ -79,6 +79,40 @@ def test_anything_else_is_named(value, named):
     assert evaluate.n_evaluations == 1
 
 
+MASKED = np.ma.array([0.0, 1.0, 2.0], mask=[False, True, False])
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (
+            Model(lambda x: np.ma.masked, dim=2),
+            "a MaskedConstant of shape .*, with masked entries, expected a real number",
+        ),
+        (Model(lambda x: MASKED[1:2].sum(), dim=2), "with masked entries, expected a real number"),
+        (Model(lambda x: MASKED, dim=2, vectorized=True), r"\(3,\) and dtype float64, with masked entries, expected 3"),
+        (
+            Model(lambda x: (0.0, {"y": MASKED}), dim=2),
+            "blob 'y': a MaskedArray .*, with masked entries, expected numbers",
+        ),
+    ],
+)
+def test_masked_values_are_not_what_is_below_the_mask(model, message):
+    with pytest.raises(EvaluationError, match=message):
+        Evaluator(model)(POINTS)
+
+
+def test_masked_arrays_without_masked_entries_are_numbers():
+    np.testing.assert_array_equal(returning(np.ma.array(1.0))(POINTS), np.ones(3))
+
+
+def test_the_function_is_not_blamed_for_a_point_that_is_not_finite():
+    with pytest.raises(
+        EvaluationError, match=r"at x = \[nan, nan\]; kmc's arithmetic overflowed: rescale the parameters"
+    ):
+        returning(math.nan)(np.full((1, 2), np.nan))
+
+
 def test_nan_stops_with_the_parameters():
     evaluate = Evaluator(Model(lambda x: math.nan if x[0] == 3 else 0.0, dim=2))
     with pytest.raises(EvaluationError, match=r"NaN.* at x = \[3., 4.\]; .*nonfinite") as caught:

@@ -27,6 +27,18 @@ def test_a_length_is_positive(given):
         kmc.Real(given)
 
 
+@pytest.mark.parametrize(
+    "parameter", [kmc.Real(10**9), kmc.Normal(0, 1, shape=(10**5, 10**30)), kmc.Simplex(10**9), kmc.Positive(10**5)]
+)
+def test_shapes_that_no_memory_holds(parameter):
+    with pytest.raises(
+        ValueError, match=r"^the parameter 'b' has the shape \(.*\), .* numbers in all: expected at most 1"
+    ):
+        kmc.Model(lambda p: 0.0, parameters={"a": kmc.Real(), "b": parameter})
+    with pytest.raises(ValueError, match=r"^dim=1000000000: expected at most 100000$"):
+        kmc.Model(lambda x: 0.0, dim=10**9)
+
+
 @pytest.mark.parametrize("bound", [np.nan, np.inf, -np.inf])
 def test_bounds_are_finite(bound):
     for name, make in {"lower": kmc.LowerBound, "upper": kmc.UpperBound}.items():
