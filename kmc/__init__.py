@@ -10,8 +10,8 @@
   and ``Gamma``; ``from_pymc``, ``from_stan``; ``find_start``.
 - Samplers: ``KernelHMC`` is the default; without a surrogate, ``AdaptiveMetropolis`` and ``RandomWalkMetropolis``;
   ``Tempered`` for several modes; ``Mixture`` and ``Cycle`` combine samplers; ``kmc.moves`` has moves, also your own.
-- Results: ``summary``, ``report``, ``expectations``, ``evidence``, ``resample``, ``predictive``, the functions
-  ``plot_...``, and ``kmc.diagnostics``.
+- Results: ``summary``, ``report``, ``best``, ``expectations``, ``evidence``, ``resample``, ``predictive``, the
+  functions ``plot_...``, and ``kmc.diagnostics``.
 - Estimators: ``kmc.scores`` (gradients of log-densities, from samples), ``kmc.spectral`` (eigenfunctions and time
   scales), ``kmc.regression``; with ``kmc.kernels``, ``kmc.bases`` and ``kmc.forms`` below them.
 - To test a sampler or a move of your own: ``kmc.testing``.

@@ -7,6 +7,7 @@ from kmc import scores as scores
 from kmc import spectral as spectral
 from kmc import testing as testing
 from kmc._version import __version__ as __version__
+from kmc.diagnostics.best import best as best
 from kmc.diagnostics.summary import summary as summary
 from kmc.errors import EvaluationError as EvaluationError
 from kmc.errors import KmcWarning as KmcWarning

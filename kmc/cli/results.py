@@ -290,6 +290,10 @@ def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | Non
     if "n_evaluations" in attrs:
         cost = f", {attrs['n_evaluations']:,} evaluations of the log-density, warm-up included"
     say(f"{sizes['chain']} chains of {sizes['draw']:,} draws{cost}")
+    if "best" in attrs and sizes["draw"]:
+        from kmc.diagnostics.best import best
+
+        say(f"highest log-density evaluated: {best(idata).evaluation}")
     for warning in json.loads(attrs.get("warnings", "[]")):
         say(f"warning: {warning}")
 

@@ -84,9 +84,10 @@ STATS: dict[str, type] = {
 
 FURTHER_STATS: dict[str, type] = {
     "swap_rate": np.float64,  # of parallel tempering: mean acceptance probability of the swaps offered in a sweep
+    "constrained_lp": np.float64,  # "lp" of named parameters: without the log-Jacobian, which "lp" includes
     "tempered_log_density": np.float64,  # (chains, temperatures): what is tempered, log p - log π, at each temperature
 }
-"""Statistics that only some samplers have."""
+"""Statistics that only some samplers or models have."""
 
 
 class SamplerState(Protocol):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kmc.diagnostics.best import Point, best
 from kmc.diagnostics.columns import Column, Variable, columns, labeled_posterior, posterior_of
 from kmc.diagnostics.summary import summary
 
@@ -25,6 +26,7 @@ class Facts:
     columns: list[Column]
     variables: Mapping[str, Variable]
     table: Any  # pandas.DataFrame with a row for each column; None for fewer than four draws
+    best: Point | None  # the evaluated point of the highest log-density, if it is known
 
     @property
     def ess(self) -> np.ndarray:
@@ -70,4 +72,8 @@ def facts_of(idata: Any, var_names: Sequence[str] | None = None) -> Facts:
     table = None
     if draws >= FEWEST_DRAWS:
         table = summary(idata, var_names)
-    return Facts(attrs, chains, draws, chosen, variables, table)
+    highest = best(idata).evaluation if "best" in attrs and draws else None
+    if highest is not None:
+        shown = {column.variable for column in chosen}
+        highest = highest._replace(parameters={k: v for k, v in highest.parameters.items() if k in shown})
+    return Facts(attrs, chains, draws, chosen, variables, table, highest)

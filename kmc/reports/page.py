@@ -151,6 +151,7 @@ def costs(facts: Facts) -> str:
         rows["evaluations of the log-density"] = f"{total:,}{within}"
         if facts.table is not None and not np.all(np.isnan(facts.ess)):
             rows["effective draws per 1,000 evaluations"] = f"{1000 * np.nanmin(facts.ess) / total:,.3g} (least)"
+    rows["highest log-density evaluated"] = None if facts.best is None else str(facts.best)
     seconds = attrs.get("sampling_time")
     if seconds is not None:
         each = f", {1000 * seconds / total:,.3g} ms per evaluation" if total else ""

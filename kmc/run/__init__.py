@@ -8,5 +8,5 @@ A map of the modules:
 - Workers that do not wait: ahead (after the freeze), guesses, sweep_guesses, foreseen, outlook. See also the packages
   executors and store.
 - What is shown: meter, display. What is said: run_statistics, ends, contradiction (draws and surrogate), run_warnings,
-  warning_codes. What is returned: results, frozen.
+  warning_codes. What is returned: results, frozen, highest (the best evaluation).
 """

@@ -13,6 +13,7 @@ from kmc.mcmc.base import SamplerSetup, SamplerState, Step
 from kmc.mcmc.lanes import Lanes, Passed
 from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
+from kmc.run.highest import constrained
 from kmc.run.trace import Trace
 from kmc.surrogates import Density
 from kmc.targets.model import Model
@@ -198,7 +199,7 @@ class IndependentRun:
             sweep: Step | None = process.advance(values) if prior is None else process.advance(values, log_prior=prior)
         self._asked = None
         if sweep is not None:
-            (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
+            self._append(sweep)
         return sweep
 
     @property
@@ -222,8 +223,14 @@ class IndependentRun:
         self._asked = None
         with single_threaded():
             sweep = process.join(passed)
-        (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
+        self._append(sweep)
         return sweep
+
+    def _append(self, sweep: Step) -> None:
+        model = self.request.model
+        if model.parameters is not None:
+            sweep.stats["constrained_lp"] = constrained(model, sweep.position, sweep.log_density)
+        (self.warmup_trace if sweep.warmup else self.trace).append(sweep)
 
     def _log_prior(self, points: np.ndarray) -> np.ndarray | None:
         """At points (k, d), if the sampler takes it and the model has it apart."""

@@ -19,6 +19,7 @@ from kmc.run.contradiction import contradiction
 from kmc.run.ends import AtBothEnds, at_both_ends
 from kmc.run.executors import Executor
 from kmc.run.executors.usage import Usage
+from kmc.run.highest import Highest
 from kmc.run.independent_run import IndependentRun
 from kmc.run.meter import Compilation, Meter, Progress
 from kmc.run.recording import NullRecorder, RunRecorder
@@ -102,6 +103,7 @@ class Run:
         self._sweep_guesses: SweepGuesses | None = None
         self._burn_in = 0  # sweeps without draws that chains on their own still have to make
         self._ascent = Ascent(request.model)
+        self._highest = Highest(request.model)
         self._seconds: list[np.ndarray] = []  # of the evaluations of the last draws, (chains,) each
         self.meter = Meter(request.draws, request.max_evaluations)
         self._planned = planned_evaluations(request)
@@ -291,6 +293,7 @@ class Run:
             "tuning_steps": min(len(one.warmup_trace) for one in self.independent_runs),
             "interrupted": self.interrupted,
             "stopped_by": self.stopped_by,
+            **self._highest.facts(),
             **self._usage(),
             **_together([one.report() for one in self.independent_runs]),
         }
@@ -324,6 +327,7 @@ class Run:
             "n_nonfinite": self.evaluate.n_nonfinite,
             "n_warmup": self._n_warmup,
             "meter": self.meter,
+            "highest": (self._highest.point, self._highest.values),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -333,6 +337,7 @@ class Run:
         self.evaluate.n_evaluations, self._n_warmup = state["n_evaluations"], state["n_warmup"]
         self.evaluate.n_nonfinite = state["n_nonfinite"]
         self.meter = state["meter"]
+        self._highest.point, self._highest.values = state["highest"]
 
     @property
     def n_evaluations_warmup(self) -> int:
@@ -367,6 +372,7 @@ class Run:
         else:
             self.evaluate.n_evaluations += len(points)
             self.blobs.keep(points, known)
+            self._highest.note(points, known)
             values = self.evaluate.values(known)
         self._ascent.note(points, values)
         return values
@@ -382,6 +388,7 @@ class Run:
 
     def _keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         self.blobs.keep(points, evaluations)
+        self._highest.note(points, evaluations)
         self.recorder.keep(points, evaluations)
 
     def _statistics(self, trace: Trace) -> dict[str, float]:

@@ -142,7 +142,8 @@ def sample(
     arviz.InferenceData or xarray.DataTree
         InferenceData with ArviZ < 1, DataTree with ArviZ >= 1. Group ``posterior`` holds ``x`` (chain, draw, x_dim_0),
         or the named parameters of a model; their unconstrained vectors are ``x`` in ``unconstrained_posterior``.
-        ``sample_stats`` holds statistics of each draw (``lp`` is the log-density of the unconstrained vector),
+        ``sample_stats`` holds statistics of each draw (``lp`` is the log-density of the unconstrained vector, and
+        ``constrained_lp`` that of the parameters, without the log-Jacobian; :func:`kmc.best` reads it),
         ``blobs`` and ``log_likelihood`` hold further outputs of the log-density. The attributes describe the run and
         its cost: "warnings" is a JSON list of sentences, empty if there are none, and "warning_codes" a list of their
         codes (:mod:`kmc.run.warning_codes`). With several independent runs, the sampler's own attributes ("n_refits",

@@ -43,8 +43,10 @@ class Trace:
     def append(self, sweep: Step) -> None:
         """Copy one draw of every chain to the end."""
         values = {"position": sweep.position, "log_density": sweep.log_density, **sweep.stats}
-        for name in FURTHER_STATS.keys() & sweep.stats.keys() - self._columns.keys():  # in the first sweep
-            self._columns[name] = GrowingArray(np.empty((0, *sweep.stats[name].shape), FURTHER_STATS[name]))
+        if not self._n:
+            for name, dtype in FURTHER_STATS.items():
+                if name in sweep.stats:
+                    self._columns[name] = GrowingArray(np.empty((0, *sweep.stats[name].shape), dtype))
         if self._has_proposals:
             values["proposal"], values["proposal_log_density"] = sweep.proposed or _unknown(sweep)
         for name, column in self._columns.items():

@@ -10,6 +10,7 @@ import numpy as np
 
 from kmc.errors import EvaluationError
 from kmc.targets.model import Model
+from kmc.targets.posterior import Posterior, with_declared
 from kmc.targets.returned import Blobs, Failure, as_blobs, describe, failed_call, failed_value, number_of, numbers_of
 
 
@@ -172,8 +173,12 @@ def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
     value = _legal(model, x, value)
     if not math.isfinite(value):
         return Evaluation(value)
+    log_prior = model.declared_log_prior(x)
+    if log_prior is not None:
+        blobs = with_declared(blobs, value, log_prior, isinstance(model.log_density, Posterior))
     if model.named:
-        value += model.log_added(x)
+        jacobian = model.log_jacobian(x)
+        value += jacobian if log_prior is None else jacobian + log_prior
     return Evaluation(value, None if blobs is None else as_blobs(model, x, blobs))
 
 
@@ -197,8 +202,12 @@ def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
     legal = values.tolist()
     if not np.isfinite(values).all():
         legal = [_legal(model, x, value) for x, value in zip(points, legal)]
+    log_prior = model.declared_log_prior(points)
+    if log_prior is not None:
+        blobs = with_declared(blobs, values, log_prior, isinstance(model.log_density, Posterior))
     if model.named:
-        legal = (np.array(legal) + model.log_added(points)).tolist()
+        jacobian = model.log_jacobian(points)
+        legal = (np.array(legal) + (jacobian if log_prior is None else jacobian + log_prior)).tolist()
     if blobs is None:
         return list(map(Evaluation, legal))
     rows = as_blobs(model, points, blobs, rows=len(points))

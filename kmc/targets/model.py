@@ -104,9 +104,9 @@ class Model:
         and `kwargs` included, and returns the log-likelihood: a number, or an array (or a dict of arrays) with a number
         for each observation, which goes to the group ``log_likelihood`` of the results, so that ``arviz.loo`` works;
         optionally with a dict, as above. The second takes only the parameters. Where it is -inf, the likelihood is not
-        evaluated. It can be left out if parameters are declared with priors. Both values are stored with the draws, in
-        the group ``blobs``, as "total_log_likelihood" and "log_prior". For :func:`kmc.evidence` the prior has to be
-        normalized.
+        evaluated. It can be left out if parameters are declared with priors, whose log-density is added. Both values
+        are stored with the draws, in the group ``blobs``, as "total_log_likelihood" and "log_prior". For
+        :func:`kmc.evidence` the prior has to be normalized.
     prior : callable, optional
         Draws from the prior: it takes a Generator and a number n, and returns arrays (n, ...) by name, or an array
         (n, d) if the parameters have no names. Chains start at such draws, and the group ``prior`` of the results holds
@@ -262,11 +262,18 @@ class Model:
 
         The log-Jacobian, and the log-density of the prior where parameters were declared with one.
         """
-        jacobian = self.log_jacobian(x)
+        jacobian, log_prior = self.log_jacobian(x), self.declared_log_prior(x)
+        return jacobian if log_prior is None else jacobian + log_prior
+
+    def declared_log_prior(self, x: np.ndarray) -> Any:
+        """The log-density of the priors that parameters were declared with: (d,) -> float, (k, d) -> (k,).
+
+        None if there are none.
+        """
         if self._declared_prior is None:
-            return jacobian
+            return None
         log_prior = self._declared_prior.log_density(self.constrain(np.atleast_2d(x)))
-        return jacobian + (float(log_prior[0]) if x.ndim == 1 else log_prior)
+        return float(log_prior[0]) if x.ndim == 1 else log_prior
 
     def log_prior_apart(self, points: np.ndarray) -> np.ndarray | None:
         """The prior's log-density (k,) of unconstrained vectors (k, d), log-Jacobian included.

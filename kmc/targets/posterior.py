@@ -59,6 +59,18 @@ class Posterior:
         return sum(np.sum(np.asarray(a, float), axis=tuple(range(leading, np.ndim(a)))) for a in arrays)
 
 
+def with_declared(blobs: dict[str, Any] | None, value: Any, log_prior: Any, apart: bool) -> dict[str, Any]:
+    """The blobs of a function that returned ``value``, with the log-prior that parameters were declared with.
+
+    ``apart`` says that the function is a :class:`Posterior`, whose blobs have both parts already. Otherwise its value
+    is the log-likelihood.
+    """
+    own = blobs or {}
+    if apart:
+        return {**own, LOG_PRIOR: own.get(LOG_PRIOR, 0.0) + log_prior}
+    return {TOTAL: value, LOG_PRIOR: log_prior, **own}
+
+
 def _copy(parameters):
     """A copy for each part, as either may modify its arrays."""
     if isinstance(parameters, dict):

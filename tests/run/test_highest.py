@@ -1,0 +1,95 @@
+"""The best evaluation of a run, and the log-density without Jacobians of each draw."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import kmc
+
+OPTIONS = {"draws": 40, "warmup": 40, "sampler": "random-walk", "seed": 1, "progress": False}
+pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
+
+
+class Counted:
+    """A log-likelihood that keeps all points and values."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, p):
+        value = -0.5 * float(np.sum((p["b"] - 1.0) ** 2)) - p["a"]
+        self.seen.append((value + log_prior(p), p["a"], *p["b"]))
+        return value
+
+
+def log_prior(p):
+    return stats.halfnorm.logpdf(p["a"], 0, 2) + stats.norm.logpdf(p["b"]).sum(axis=-1)
+
+
+def model(function, **options):
+    return kmc.Model(function, parameters={"a": kmc.HalfNormal(2), "b": kmc.Normal(0, 1, shape=2)}, **options)
+
+
+@pytest.mark.parametrize("independent_runs", [1, 2])
+def test_the_best_of_all_evaluations_is_recorded(independent_runs):
+    counted = Counted()
+    idata = kmc.sample(model(counted), independent_runs=independent_runs, **OPTIONS)
+    value, a, *b = max(counted.seen)
+    found = kmc.best(idata).evaluation
+    assert found.parameters["a"] == a and found.parameters["b"].tolist() == b
+    assert found.log_density == pytest.approx(value, rel=1e-12)
+    assert found.log_prior == pytest.approx(log_prior(found.parameters), rel=1e-12)
+    assert found.total_log_likelihood == pytest.approx(value - found.log_prior, rel=1e-9)
+
+
+@pytest.mark.parametrize("sampler", ["kernel-hmc", "random-walk", "adaptive-metropolis"])
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_each_draw_has_the_parts_of_its_log_density(sampler, vectorized):
+    def likelihood(p):
+        return -0.5 * np.sum((p["b"] - 1.0) ** 2, axis=-1) - p["a"]
+
+    options = {**OPTIONS, "sampler": sampler, "max_evaluations": 900, "warmup": None, "save_warmup": True}
+    idata = kmc.sample(model(likelihood, vectorized=vectorized), **options)
+    for phase in ("", "warmup_"):
+        draws, blobs = idata[f"{phase}posterior"], idata[f"{phase}blobs"]
+        p = {"a": draws["a"].values, "b": draws["b"].values}
+        np.testing.assert_allclose(blobs["log_prior"], log_prior(p), rtol=1e-10)
+        np.testing.assert_allclose(blobs["total_log_likelihood"], likelihood(p), rtol=1e-10)
+        lp = idata[f"{phase}sample_stats"]
+        np.testing.assert_allclose(lp["constrained_lp"], log_prior(p) + likelihood(p), rtol=1e-9)
+        np.testing.assert_allclose(lp["lp"], lp["constrained_lp"] + np.log(p["a"]), rtol=1e-9)
+
+
+def test_parameters_without_names_or_constraints_have_no_further_variables():
+    idata = kmc.sample(lambda x: -0.5 * float(x @ x), dim=2, **OPTIONS)
+    assert "constrained_lp" not in idata["sample_stats"] and not hasattr(idata, "blobs")
+    assert json.loads(idata.attrs["best"]).keys() == {"parameters", "log_density"}
+
+
+def test_a_store_has_them_too_and_a_resumed_run_remembers_the_best(tmp_path):
+    pytest.importorskip("zarr")
+
+    whole = kmc.sample(model(Counted()), **OPTIONS)
+    options = {**OPTIONS, "store": tmp_path / "run.zarr"}
+    kmc.sample(model(Counted()), **options, callback=lambda progress: progress.n_evaluations > 250)
+    resumed = kmc.sample(model(Counted()), **options, resume=True)
+    for found in (resumed, kmc.load(tmp_path / "run.zarr")):
+        assert found.attrs["best"] == whole.attrs["best"]
+        np.testing.assert_array_equal(found["sample_stats"]["constrained_lp"], whole["sample_stats"]["constrained_lp"])
+        np.testing.assert_array_equal(found["blobs"]["log_prior"], whole["blobs"]["log_prior"])
+
+
+def test_a_prior_of_ones_own_is_added_to_declared_ones_and_blobs_of_its_name_are_kept():
+    parameters = {"a": kmc.Normal(0, 1), "c": kmc.Real()}
+    both = kmc.Model(
+        log_likelihood=lambda p: -1.0, log_prior=lambda p: stats.norm.logpdf(p["c"]), parameters=parameters
+    )
+    idata = kmc.sample(both, **OPTIONS)
+    draws = idata["posterior"]
+    expected = stats.norm.logpdf(draws["a"]) + stats.norm.logpdf(draws["c"])
+    np.testing.assert_allclose(idata["blobs"]["log_prior"], expected, rtol=1e-12)
+    np.testing.assert_array_equal(idata["blobs"]["total_log_likelihood"], -1.0)
+    own = kmc.Model(lambda p: (-(p["c"] ** 2), {"log_prior": 7.0}), parameters=parameters)
+    np.testing.assert_array_equal(kmc.sample(own, **OPTIONS)["blobs"]["log_prior"], 7.0)
