@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from scipy.cluster.vq import kmeans2
 
 from kmc.checks import as_array, check_magnitude
 from kmc.kernels.kernel_derivatives import kernel_derivative
+from kmc.njit import njit
 
 METHODS = ("uniform", "pivoted-cholesky", "k-means")
 
@@ -119,7 +119,7 @@ def spread(
     return _farthest(np.ascontiguousarray(points), sample, count)
 
 
-@numba.njit(cache=True)
+@njit()
 def _farthest(points, chosen, count):
     n, d = points.shape
     nearest = np.full(n, np.inf)

@@ -9,19 +9,8 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {
-    "arrays",
-    "errors",
-    "_names",
-    "_version",
-    "checks",
-    "html",
-    "lazy",
-    "threads",
-    "interrupts",
-    "deprecation",
-    "pickles",
-}
+ANYWHERE = {"arrays", "errors", "_names", "_version", "checks", "html", "lazy", "njit", "threads", "interrupts"}
+ANYWHERE |= {"deprecation", "pickles"}
 MAY_IMPORT = {
     "arrays": set(),
     "errors": set(),
@@ -29,6 +18,7 @@ MAY_IMPORT = {
     "deprecation": set(),
     "html": set(),
     "lazy": set(),
+    "njit": set(),
     "threads": set(),
     "interrupts": set(),
     "pickles": set(),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
+
+from kmc.njit import njit
 
 
 class BaseJitState(NamedTuple):
@@ -26,7 +27,7 @@ def flat(dim: int) -> BaseJitState:
     return BaseJitState(0.0, np.zeros(dim), np.zeros((dim, dim)), -1.0)
 
 
-@numba.njit(cache=True)
+@njit()
 def base_value_and_gradient(constant, location, precision, dof, x, gradient):
     """The log-density of a :class:`BaseJitState` at x (d,); its gradient is written into ``gradient`` (d,)."""
     d = x.size

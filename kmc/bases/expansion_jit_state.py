@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-import numba
 import numpy as np
 
 from kmc import jitted
@@ -18,6 +17,7 @@ from kmc.bases.geometry import RadialGeometry
 from kmc.bases.section_forms import profile_and_metric
 from kmc.kernels import Gaussian, Kernel, Program, program, run_program, stack_for
 from kmc.kernels.exponentials import exponential
+from kmc.njit import njit
 
 
 class RadialExpansion(Protocol):
@@ -106,7 +106,7 @@ def _rows(expansion, centers, mapping):
     return rows
 
 
-@numba.njit(cache=True)
+@njit()
 def workspace(state):
     """Scratch arrays for :func:`value_and_gradient`."""
     size, parts, m = state.rows.shape
@@ -114,7 +114,7 @@ def workspace(state):
     return np.empty((2, size - 2)), np.empty((4, m)), np.empty(parts * m), stack
 
 
-@numba.njit(cache=True)
+@njit()
 def value_and_gradient(state, x, gradient, work):
     """The value at x (d,); the gradient is written into ``gradient`` (d,)."""
     value = base_value_and_gradient(state.constant, state.location, state.precision, state.dof, x, gradient)
@@ -140,7 +140,7 @@ def value_and_gradient(state, x, gradient, work):
     return value
 
 
-@numba.njit(cache=True)
+@njit()
 def _map(frame, x, z):
     """z = A (x - origin)."""
     size, d = frame.shape
@@ -154,7 +154,7 @@ def _map(frame, x, z):
         z[i - 1] = total
 
 
-@numba.njit(cache=True)
+@njit()
 def _pull(frame, slope, gradient):
     """Add Aᵀ slope to the gradient."""
     size, d = frame.shape
@@ -166,7 +166,7 @@ def _pull(frame, slope, gradient):
             gradient[j] += frame[i, j] * slope[i - 1]
 
 
-@numba.njit(cache=True)
+@njit()
 def _distances(rows, z, pairs):
     """|r|² and r·β into the first two of ``pairs``.
 
@@ -205,7 +205,7 @@ def _distances(rows, z, pairs):
                 along[a] += r * b[a]
 
 
-@numba.njit(cache=True)
+@njit()
 def _gaussian(rate, rows, pairs, coefficients):
     """Coefficients c of y, and e of β if there are gradients, in ∇f = Σ c (y - z) + e β for q = exp(-ρs).
 
@@ -222,7 +222,7 @@ def _gaussian(rate, rows, pairs, coefficients):
             coefficients[m + a] = along[a]
 
 
-@numba.njit(cache=True)
+@njit()
 def _radial(rows, pairs, coefficients, stack):
     """The same for any profile: e = -2q' and c = 4q'' r·β - 2αq'; returns f = Σ αq + e r·β."""
     size, parts, m = rows.shape
@@ -240,7 +240,7 @@ def _radial(rows, pairs, coefficients, stack):
     return np.dot(rows[size - 3, 0], values)
 
 
-@numba.njit(cache=True)
+@njit()
 def _laplacians(frame, rows, vectors, pairs, stack):
     """Σ γ (4q''τ + 2Tq'), returned, and its gradient Σ γ (8q'''τ + 4Tq'') r + 8γq'' Er, added to that of z."""
     size, _, m = rows.shape
@@ -269,7 +269,7 @@ def _laplacians(frame, rows, vectors, pairs, stack):
     return total
 
 
-@numba.njit(cache=True)
+@njit()
 def _spread(frame, i):
     """Squared length of row i of A."""
     size, d = frame.shape

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from kmc import jitted
 from kmc.bases.base_jit_state import base_value_and_gradient
 from kmc.bases.trigonometry import cosines_and_sines
+from kmc.njit import njit
 
 
 class FourierState(NamedTuple):
@@ -27,14 +27,14 @@ class FourierState(NamedTuple):
     coefficients: np.ndarray  # (p,), those of the features times their scale
 
 
-@numba.njit(cache=True)
+@njit()
 def workspace(state):
     """Scratch arrays for :func:`value_and_gradient`."""
     d, p = state.frequencies.shape
     return np.empty(d), np.empty((3, p))
 
 
-@numba.njit(cache=True)
+@njit()
 def value_and_gradient(state, x, gradient, work):
     """The value at x (d,); the gradient is written into ``gradient`` (d,)."""
     d, p = state.frequencies.shape

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from scipy.linalg import blas
 
@@ -12,6 +11,7 @@ from kmc.bases.gradient_moments import mirror
 from kmc.bases.section_forms import profile_and_metric
 from kmc.kernels import Kernel, kernel_derivative
 from kmc.kernels.metric import mapped
+from kmc.njit import njit
 
 
 def gradient_forms(kernel: Kernel, centers: np.ndarray, selected: np.ndarray) -> GradientForms:
@@ -145,7 +145,7 @@ def _part(array, rows):
     return None if array is None else array[rows]
 
 
-@numba.njit(cache=True)
+@njit()
 def _fill(x, centers, matrix, q1, q2, selected, out):
     """-2 q' M - 4 q'' v vᵀ, v = x - y of pulled points x (d, n) and centers (m, d)."""
     d, n = x.shape

@@ -22,13 +22,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from kmc.bases import general
 from kmc.bases.geometry import RadialGeometry
 from kmc.kernels import Gaussian, Kernel, Scale, squared_distances
 from kmc.kernels.metric import mapped
+from kmc.njit import njit
 
 _GROUP = 4  # centers at a time: they share the samples' coefficients while these are in the cache
 _STEP = 64  # samples at a time: BLAS runs such small products without packing
@@ -170,7 +170,7 @@ def _is_gaussian(profile):
     return isinstance(profile, Gaussian) or (isinstance(profile, Scale) and _is_gaussian(profile.kernel))
 
 
-@numba.njit(cache=True)
+@njit()
 def _accumulate(x, centers, p, w, t, halves, first, begin, moments, crosses):
     """Add Σ_b c φ to ``moments``, and Σ_b p'w φ and Σ_b pw' φ of the features from ``begin`` on to ``crosses``."""
     n = x.shape[1]
@@ -199,7 +199,7 @@ def _accumulate(x, centers, p, w, t, halves, first, begin, moments, crosses):
                 _add(crossed, crosses[kind, i])
 
 
-@numba.njit(cache=True)
+@njit()
 def _features(x, start, center, phi):
     """r_i r_j, i <= j, and then r_i, (k(k + 3)/2, count)."""
     k = center.size
@@ -219,7 +219,7 @@ def _features(x, start, center, phi):
             at += 1
 
 
-@numba.njit(cache=True)
+@njit()
 def _coefficients(w, t, halves, start, a, first, c):
     """c = w t' + t w' - |Δ|²/2 w w' for the center a and those from ``first`` on, (count, width)."""
     half = halves[first:]
@@ -230,7 +230,7 @@ def _coefficients(w, t, halves, start, a, first, c):
             row[j] = w_a * t_b[j] + w_b[j] * (t_a - half[j] * w_a)
 
 
-@numba.njit(cache=True)
+@njit()
 def _scale(phi, begin, factors, start, a, out):
     count = out.shape[1]
     factor = factors[start : start + count, a].copy()
@@ -240,7 +240,7 @@ def _scale(phi, begin, factors, start, a, out):
             row[b] = factor[b] * feature[b]
 
 
-@numba.njit(cache=True)
+@njit()
 def _copy(source, start, first, out):
     for b in range(len(out)):
         row, given = out[b], source[start + b, first:]
@@ -248,7 +248,7 @@ def _copy(source, start, first, out):
             row[j] = given[j]
 
 
-@numba.njit(cache=True)
+@njit()
 def _add(source, target):
     for i in range(len(target)):
         row, given = target[i], source[i]
@@ -259,7 +259,7 @@ def _add(source, target):
 _TILE = 32  # rows and columns at a time, so that both triangles fit in the fastest cache
 
 
-@numba.njit(cache=True)
+@njit()
 def mirror(matrix: np.ndarray) -> np.ndarray:
     """Copy the upper triangle of a square matrix onto the lower one, in place; returns the matrix."""
     n = len(matrix)

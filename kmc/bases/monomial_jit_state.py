@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from kmc import jitted
 from kmc.bases.base_jit_state import base_value_and_gradient
+from kmc.njit import njit
 
 
 class MonomialState(NamedTuple):
@@ -31,13 +31,13 @@ class MonomialState(NamedTuple):
     gradient_coefficients: np.ndarray  # (d, q)
 
 
-@numba.njit(cache=True)
+@njit()
 def workspace(state):
     """Scratch arrays for :func:`value_and_gradient`."""
     return np.empty((2, state.center.size)), np.empty(state.coefficients.size)
 
 
-@numba.njit(cache=True)
+@njit()
 def value_and_gradient(state, x, gradient, work):
     """The value at x (d,); the gradient is written into ``gradient`` (d,)."""
     d, q = state.gradient_coefficients.shape

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Protocol
 
-import numba
 import numpy as np
 
 from kmc.bases import general
 from kmc.bases.geometry import RadialGeometry
 from kmc.kernels import Gaussian, Kernel, Metric, Scale, kernel_derivative
 from kmc.kernels.exponentials import exponential
+from kmc.njit import njit
 
 ROWS = 1024  # per block
 
@@ -259,7 +259,7 @@ def mass_and_dirichlet(
     return total + count * shift, scatter, dirichlet
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _gaussian(s, rate, q):
     n, m = s.shape
     for i in range(n):
@@ -267,7 +267,7 @@ def _gaussian(s, rate, q):
             q[i, j] = exponential(-rate * s[i, j])
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _scale_gaussian(q, half, pulled, root, shift):
     """Half = √w q, pulled = S √w q, q = √w (q - shift)."""
     n, m = q.shape
@@ -279,7 +279,7 @@ def _scale_gaussian(q, half, pulled, root, shift):
             q[i, j] = w * (q[i, j] - shift[j])
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _scale(q, slope, pulled, root, shift):
     """Slope = T = 2 √w q', pulled = S T, q = √w (q - shift)."""
     n, m = q.shape

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from kmc.njit import njit
 
 _MOST = 1e6  # beyond, multiples of π/2 are no longer exact
 
@@ -13,7 +14,7 @@ _HALF_PI_HIGH = 1.57079632673412561417  # 33 bits: whole multiples up to 2^20 ar
 _HALF_PI_LOW = 6.07710050650619224932e-11
 
 
-@numba.njit(cache=True)
+@njit()
 def cosines_and_sines(angles, cosines, sines):
     """Both, elementwise over arrays (n,), to an absolute error of 2e-16.
 

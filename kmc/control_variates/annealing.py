@@ -20,7 +20,6 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from scipy import linalg, optimize
 from scipy.special import expit, gammaln, logsumexp
@@ -31,6 +30,7 @@ from kmc.control_variates.transitions import bennett
 from kmc.interrupts import uninterrupted
 from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.mcmc.surrogate_transition import copy_to
+from kmc.njit import njit
 from kmc.surrogates import Component
 from kmc.surrogates.jit_state import gradients
 from kmc.surrogates.wide_trend import terms_of
@@ -308,7 +308,7 @@ def resampled(
     return particles[np.minimum(np.searchsorted(ends / ends[-1], at), len(particles) - 1)]
 
 
-@numba.njit(cache=True)
+@njit()
 def _base_value(base, z, gradient):
     """log q(z); its gradient is written into ``gradient``."""
     w = base.root @ (z - base.mean)
@@ -321,7 +321,7 @@ def _base_value(base, z, gradient):
     return base.constant - 0.5 * (base.dof + w.size) * np.log1p(square / base.dof)
 
 
-@numba.njit(cache=True)
+@njit()
 def _move(state, base, rng, particles, beta, n_moves, n_steps, step_size, n_jumps, pool):
     """Moves of the particles (n, d) in place, on log q + b (log s - log q).
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from kmc.control_variates.annealing import ISLANDS, Mass, mass_of
@@ -18,6 +17,7 @@ from kmc.interrupts import uninterrupted
 from kmc.mcmc.surrogate_transition import InnerChainOptions, copy_to, inner_chain
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.tuning import Trials, choose_step_size
+from kmc.njit import njit
 from kmc.surrogates import Component
 from kmc.surrogates.wide_trend import terms_of
 
@@ -241,7 +241,7 @@ class SurrogateChains:
         return self.component.back(z.reshape(-1, z.shape[2])).reshape(z.shape)
 
 
-@numba.njit(cache=True)
+@njit()
 def _walk(state, tempering, rng, starts, n, n_moves, options, archive):
     chains, d = starts.shape
     out = np.empty((chains, n, d))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from kmc.njit import njit
 
 _NEAR = 1e-3  # of |x|² + |y|²: below it the fast formula loses three digits
 
@@ -60,7 +61,7 @@ def median_distance(points: np.ndarray, most: int = 1000) -> float:
     return float(np.sqrt(median if median > 0 else np.median(s[s > 0])))
 
 
-@numba.njit(cache=True)
+@njit()
 def _complete(s, x, y, x_norms, y_norms):
     """Add the squared norms to s = -2 x·y, and recompute close pairs by differences."""
     n, m = s.shape
@@ -78,7 +79,7 @@ def _complete(s, x, y, x_norms, y_norms):
                 row[j] = _by_differences(x[i], y[j])
 
 
-@numba.njit(cache=True)
+@njit()
 def _by_differences(x, y):
     total = 0.0
     for k in range(x.size):

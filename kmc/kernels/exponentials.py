@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-if TYPE_CHECKING:
-
-    def njit(*, cache: bool) -> Callable[[F], F]:
-        """numba.njit as type checkers should see it: the decorated function keeps its type."""
-
-else:
-    njit = numba.njit
+from kmc.njit import njit
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 0.693147180369123816490
@@ -49,7 +39,7 @@ _fma: Any = intrinsic(_fused)
 _reinterpret: Any = intrinsic(_reinterpreted)
 
 
-@njit(cache=True)
+@njit()
 def exponential(x: float) -> float:
     """exp(x) for x <= 700, to 1 ulp; below -700 the result is exp(-700), and NaN stays NaN.
 
@@ -75,7 +65,7 @@ def exponential(x: float) -> float:
     return p * _reinterpret((_reinterpret(t, np.int64) << 52) + (1023 << 52), np.float64)
 
 
-@njit(cache=True)
+@njit()
 def exponentials(x: np.ndarray, out: np.ndarray) -> None:
     """out = exp(x), elementwise over two arrays (n,), for x <= 700: half a nanosecond per element."""
     for a in range(x.size):

@@ -11,17 +11,17 @@ gave different draws on the first run and on the second.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from kmc.kernels.exponentials import exponential
+from kmc.njit import njit
 
 COINCIDENT = 1e-30  # smaller distances, in bandwidths, count as zero: 1/a^7 would overflow
 
 _FARTHEST = 700.0  # bandwidths; exp(-700) is the smallest value of the exponential, and a^3 must not overflow
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def gaussian(s, rate, _, order, out):
     """q = exp(-rate s), q' = -rate q, ..."""
     n = s.size
@@ -34,7 +34,7 @@ def gaussian(s, rate, _, order, out):
             row[a] = -rate * lower[a]
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def power(s, scale, exponent, order, out):
     """q = w^-exponent with w = 1 + scale s; each derivative is the previous one times -(exponent + k - 1) scale / w."""
     _inverse_power(s, scale, exponent, out[0])
@@ -46,7 +46,7 @@ def power(s, scale, exponent, order, out):
             row[a] = factor * lower[a] / (1.0 + scale * s[a])
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _inverse_power(s, scale, exponent, q):
     """(1 + scale s)^-exponent: small multiples of 1/2 by products and a square root, which are vectorized."""
     n = s.size
@@ -66,7 +66,7 @@ def _inverse_power(s, scale, exponent, q):
             q[a] /= 1.0 + scale * s[a]
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def matern(s, scale, start, order, out):
     """Matérn profiles of a = sqrt(scale s), which are each other's derivatives up to factors.
 
@@ -90,7 +90,7 @@ def matern(s, scale, start, order, out):
         q[i] = exponential(-a) * (c0 + a * (c1 + a * (c2 + a * c3)))
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _matern_row(distance, shape, factor, row, n):
     """Row = factor g_shape(a) exp(-a)."""
     c0, c1, c2, c3 = _NUMERATOR[shape]

@@ -9,12 +9,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-import numba
 import numpy as np
 
 from kmc.checks import derivative_order
 from kmc.kernels import profiles
-from kmc.kernels.exponentials import njit
+from kmc.njit import njit
 
 GAUSSIAN, POWER, MATERN, SUM, PRODUCT, SCALE = range(6)
 
@@ -62,7 +61,7 @@ def program(kernel: Postfix) -> Program | None:
     return None if postfix is None else _assemble(postfix)
 
 
-@njit(cache=True)
+@njit()
 def stack_for(program: Program, m: int) -> np.ndarray:
     """The stack that :func:`run_program` needs for up to m distances, shape (depth, 5, m)."""
     depth = 0
@@ -76,7 +75,7 @@ def stack_for(program: Program, m: int) -> np.ndarray:
     return np.empty((deepest, 5, m))
 
 
-@njit(cache=True)
+@njit()
 def run_program(program: Program, s: np.ndarray, order: int, stack: np.ndarray) -> None:
     """Write q and its derivatives up to ``order`` <= 4 at squared distances s (n,) into ``stack[0, :order + 1, :n]``.
 
@@ -118,7 +117,7 @@ def evaluate(postfix: tuple[Instruction, ...], s: np.ndarray, order: int) -> tup
     return tuple(row.reshape(s.shape)[()] for row in out)
 
 
-@numba.njit(cache=True)
+@njit()
 def _evaluate(codes, params, s, order, out):
     program = Program(codes, params)  # numba unboxes two arrays ten times as fast as a tuple of them
     stack = stack_for(program, min(s.size, _TILE))
@@ -138,7 +137,7 @@ def _assemble(postfix: tuple[Instruction, ...]) -> Program:
     )
 
 
-@numba.njit(cache=True)
+@njit()
 def _add(f, g, order, n):
     for k in range(order + 1):
         left, right = f[k], g[k]
@@ -146,7 +145,7 @@ def _add(f, g, order, n):
             left[a] += right[a]
 
 
-@numba.njit(cache=True)
+@njit()
 def _scale(f, factor, order, n):
     for k in range(order + 1):
         row = f[k]
@@ -154,7 +153,7 @@ def _scale(f, factor, order, n):
             row[a] *= factor
 
 
-@numba.njit(cache=True)
+@njit()
 def _multiply(f, g, order, n):
     """Leibniz: (fg)^(k) = Σ_j C(k, j) f^(j) g^(k-j), from the highest order down so that f can be overwritten."""
     for k in range(order, -1, -1):

@@ -12,10 +12,11 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from kmc.njit import njit
 
 
 class Generators(NamedTuple):
@@ -36,7 +37,7 @@ def generators_of(rngs: Sequence[np.random.Generator]) -> Generators:
     return Generators(np.array([one.state_address for one in interfaces], np.uintp), *addresses)
 
 
-@numba.njit(cache=True)
+@njit()
 def generator(generators, i):
     """The generator with index i, for jitted code."""
     next_uint64, next_uint32 = np.uintp(generators.next_uint64), np.uintp(generators.next_uint32)

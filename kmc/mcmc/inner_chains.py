@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from kmc.mcmc.generators import generator, generators_of
 from kmc.mcmc.surrogate_transition import InnerChainOptions, copy_to, inner_chain
 from kmc.mcmc.tempering import Tempering, tempered
+from kmc.njit import njit
 from kmc.threads import in_threads
 
 
@@ -55,7 +55,8 @@ def draw_kinds(
     n = len(rngs)
     kinds = InnerChainKinds(np.zeros(n, np.int64), np.zeros(n, np.bool_), np.ones(n))
     flat, flattest = map(float, flattened)
-    _draw_kinds(generators_of(rngs), float(archive), flat, flattest, float(single), *map(int, lengths), kinds)
+    shortest, longest = map(int, lengths)
+    _draw_kinds(generators_of(rngs), float(archive), flat, flattest, float(single), shortest, longest, kinds)
     return kinds
 
 
@@ -86,7 +87,7 @@ def inner_chains(
     return found
 
 
-@numba.njit(cache=True)
+@njit()
 def _draw_kinds(generators, archive, flat, flattest, single, shortest, longest, kinds):
     for i in range(len(kinds.length)):
         rng = generator(generators, i)
@@ -99,7 +100,7 @@ def _draw_kinds(generators, archive, flat, flattest, single, shortest, longest, 
             kinds.length[i] = rng.integers(shortest, longest + 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _some_inner_chains(state, temperings, generators, start, lengths, options, archive, rows, found):
     for i in rows:
         tempering = Tempering(temperings[i, 0], temperings[i, 1], temperings[i, 2])

@@ -7,11 +7,11 @@ mirror, since it depends on the position alone. If the end of a path is behind t
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from kmc.jitted import value_and_gradient, wall
 from kmc.mcmc.tempering import tempered
+from kmc.njit import njit
 
 HOPELESS = 1e6  # an energy spread that makes a path useless
 
@@ -19,7 +19,7 @@ HOPELESS = 1e6  # an energy spread that makes a path useless
 # jitted function then has to move, too, as this comment made it do.
 
 
-@numba.njit(cache=True)
+@njit()
 def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps, normal, work):
     """Integrate in place; reversible and volume-preserving.
 
@@ -62,7 +62,7 @@ def leapfrog(state, tempering, z, momentum, gradient, value, step_size, n_steps,
     return value, energy, highest - lowest
 
 
-@numba.njit(cache=True)
+@njit()
 def _mirror(momentum, normal):
     """Mirror the momentum at the plane with this normal, in place."""
     along = square = 0.0
@@ -74,7 +74,7 @@ def _mirror(momentum, normal):
             momentum[i] -= 2.0 * along / square * normal[i]
 
 
-@numba.njit(cache=True)
+@njit()
 def _energy(momentum, log_density):
     kinetic = 0.0
     for i in range(momentum.size):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
+
+from kmc.njit import njit
 
 _DELAY = 10  # sweeps by which the recursion's step sizes lag
 _MOST = 0.5  # largest step size
@@ -55,7 +56,7 @@ class Moments:
             self.sd = np.sqrt(np.sum(root**2, axis=1))
 
 
-@numba.njit(cache=True)
+@njit()
 def forward_substitution(root, v):
     """L⁻¹ v for a lower triangular matrix L: O(d²)."""
     z = np.empty_like(v)
@@ -67,7 +68,7 @@ def forward_substitution(root, v):
     return z
 
 
-@numba.njit(cache=True)
+@njit()
 def add_outer_product(root, v):
     """Change a Cholesky factor of C into one of C + v vᵀ, in place: O(d²). ``v`` is overwritten."""
     d = v.size

@@ -7,6 +7,7 @@ None of that requires that the field is a gradient, or that it is near the truth
 
 from __future__ import annotations
 
+import inspect
 import re
 import warnings
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from kmc import jitted
 from kmc.mcmc.affine import Affine
 from kmc.mcmc.integrators import HOPELESS, leapfrog
 from kmc.mcmc.tempering import COLD
+from kmc.njit import njit
 from kmc.surrogates.whitening import Whitening
 
 _STEP = 1e-4  # of differences of the surrogate's gradient, in white coordinates
@@ -155,10 +157,10 @@ def _jitted_path(kind: type) -> Callable[..., Any]:
         return energy, spread
 
     path.__qualname__ = "path_" + re.sub(r"\W", "_", f"{kind.__module__}.{kind.__qualname__}")
-    return numba.njit(cache=True)(path)
+    return njit()(path)
 
 
-_leapfrog = numba.njit(leapfrog.py_func)  # not cached separately: it is in the file of the path
+_leapfrog = numba.njit(inspect.unwrap(leapfrog))  # not cached separately: it is in the file of the path
 
 
 def _registered(estimator: Any) -> Any:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from kmc.jitted import value_and_gradient, wall, workspace
 from kmc.mcmc.integrators import leapfrog
 from kmc.mcmc.tempering import tempered
+from kmc.njit import njit
 
 DIVERGENCE = 1000.0  # largest spread of H along a path, in nats
 
@@ -45,14 +45,14 @@ class InnerChainResult(NamedTuple):
     moved: bool
 
 
-@numba.njit(cache=True)
+@njit()
 def copy_to(out, x):
     """``out[:] = x``, which takes three seconds to compile, for the message of an error."""
     for i in range(x.size):
         out[i] = x[i]
 
 
-@numba.njit(cache=True)
+@njit()
 def inner_chain(state, tempering, rng, start, n_moves, options, archive):
     """``n_moves`` moves from ``start`` (d,); ``archive`` (n, d) feeds the jumps z + a_i - a_j."""
     d = start.size

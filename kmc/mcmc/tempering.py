@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
+
+from kmc.njit import njit
 
 
 class Tempering(NamedTuple):
@@ -20,7 +21,7 @@ COLD = Tempering(top=0.0, beta=1.0, edge=np.inf)
 """The identity."""
 
 
-@numba.njit(cache=True)
+@njit()
 def tempered(tempering, value):
     """The tempered value and its slope in the value."""
     depth = tempering.top - value

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from kmc.interrupts import uninterrupted
 from kmc.mcmc.surrogate_transition import InnerChainOptions, copy_to, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering
+from kmc.njit import njit
 from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.wall_jit_state import WalledState
 
@@ -94,7 +94,7 @@ def _ends(
         return _one_by_one(trials.state, tempering, rng, np.ascontiguousarray(z), n_moves, options, trials.archive)[0]
 
 
-@numba.njit(cache=True)
+@njit()
 def _one_by_one(state, tempering, rng, starts, n_moves, options, archive):
     """Inner chains from the rows of ``starts`` (n, d): end points (n, d), acceptance rates (n,), poor trajectories."""
     ends, rates, n_poor = np.empty_like(starts), np.empty(len(starts)), 0

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from math import lgamma, log, pi
 from typing import Any, Protocol
 
-import numba
 import numpy as np
 from scipy import linalg
 
 from kmc import jitted
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
+from kmc.njit import njit
 
 
 class BaseDensity(Protocol):
@@ -323,12 +323,12 @@ def jit_parameters(base: Any, dim: int = 0) -> BaseJitState | None:
     return None
 
 
-@numba.njit(cache=True)
+@njit()
 def _base_workspace(state):
     return 0
 
 
-@numba.njit(cache=True)
+@njit()
 def _base_value_and_gradient(state, x, gradient, work):
     return base_value_and_gradient(state.constant, state.location, state.precision, state.dof, x, gradient)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from kmc.bases import KernelExpansion
 from kmc.bases.section_forms import profile_and_metric
 from kmc.kernels import Kernel, kernel_derivative, program, run_program, stack_for
+from kmc.njit import njit
 
 TILE = 128  # samples: five arrays of a tile's pairs fit in the second-level cache
 
@@ -108,7 +108,7 @@ class GradientGram:
         return np.column_stack([gradients, expansion.values(self.points)]) if self.sections else gradients
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def tiled_product(program, x, vector, laplacians):
     r"""The Gram matrix of a radial kernel at x (n, d) times a vector (n, d) or (n, d + 1), of the same shape.
 
@@ -168,7 +168,7 @@ def tiled_product(program, x, vector, laplacians):
     return out
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _augmented(x, v):
     """Rows whose inner products are |x_a - x_b|² (first two) and <x_a - x_b, v_b> (last with third)."""
     n, d = x.shape
@@ -186,7 +186,7 @@ def _augmented(x, v):
     return left, distance, along, ones
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _without_sections(program, stack, s, t, u):
     """q' over s, and q'' times t and u in place."""
     for a in range(s.shape[0]):
@@ -201,7 +201,7 @@ def _without_sections(program, stack, s, t, u):
             mirrored[b] *= q2[b]
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _with_sections(program, stack, s, t, u, c_rows, c_columns, rows, columns, mirror):
     """The same, minus ½ q' c; and the values of the sections and gradients of a tile at its points."""
     for a in range(s.shape[0]):
@@ -220,7 +220,7 @@ def _with_sections(program, stack, s, t, u, c_rows, c_columns, rows, columns, mi
             mirrored[b] = q2[b] * mirrored[b] - 0.5 * q1[b] * own
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _with_laplacians(program, stack, s, t, u, d, l_rows, l_columns, rows, columns, mirror):
     """The same with Laplacians of the kernel instead of its sections."""
     for a in range(s.shape[0]):
@@ -243,7 +243,7 @@ def _with_laplacians(program, stack, s, t, u, d, l_rows, l_columns, rows, column
             mirrored[b] = q2[b] * mirrored[b] - slope * own
 
 
-@numba.njit(cache=True)
+@njit()
 def _add_product(matrix, columns, out, part):
     """Add a matrix product; ``part`` is scratch."""
     product = part[: out.size].reshape(out.shape)

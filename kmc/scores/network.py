@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from kmc import jitted
+from kmc.njit import njit
 
 _BLOCK = 512  # rows of a loss at a time: their codes fit in the cache
 
@@ -157,13 +157,13 @@ class DenoiserState(NamedTuple):
     tied: bool
 
 
-@numba.njit(cache=True)
+@njit()
 def _workspace(state):
     h, d = state.encoder.shape
     return np.empty((2, d)), np.empty(h)
 
 
-@numba.njit(cache=True)
+@njit()
 def _value_and_gradient(state, x, gradient, work):
     vectors, code = work
     z, r = vectors[0], vectors[1]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from kmc.jitted import register
 from kmc.kernels.exponentials import exponential
+from kmc.njit import njit
 from kmc.surrogates.terms_jit_state import NO_TERMS, TermsState, check_arrays, check_terms_state, sum_of_terms
 
 SHARPNESS = 0.2  # nats over which the bound takes over: three nats below it, it has no effect
@@ -78,14 +78,14 @@ def check_jit_state(state: SurrogateJitState, dim: int) -> None:
     check_terms_state(state.terms, dim)
 
 
-@numba.njit(cache=True)
+@njit()
 def workspace(state):
     """Scratch arrays for :func:`value_and_gradient`."""
     d, m = state.centers.shape
     return np.empty((4, d)), np.empty((2, max(m, len(state.quartic)))), np.empty((2, 1 + d + state.terms.rates.size))
 
 
-@numba.njit(cache=True)
+@njit()
 def value_and_gradient(state, z, gradient, work):
     """log s(z); the gradient is written into ``gradient`` (d,)."""
     d = state.centers.shape[0]
@@ -118,7 +118,7 @@ def value_and_gradient(state, z, gradient, work):
     return height - correction
 
 
-@numba.njit(cache=True)
+@njit()
 def _multiply(matrix, x, out):
     """out = matrix x for a square matrix.
 
@@ -141,7 +141,7 @@ def _multiply(matrix, x, out):
         out[i] = total
 
 
-@numba.njit(cache=True)
+@njit()
 def _multiply_transposed(matrix, x, out):
     """out = matrixᵀ x for a square matrix; row by row, so that the inner loop is over contiguous numbers."""
     out[:] = 0.0
@@ -154,7 +154,7 @@ def _multiply_transposed(matrix, x, out):
 register(SurrogateJitState, workspace, value_and_gradient)
 
 
-@numba.njit(cache=True)
+@njit()
 def _sections(state, u, g, work, factors):
     """The sum of the sections at u; the gradient in u is written into ``g``."""
     d, m = state.centers.shape
@@ -190,7 +190,7 @@ def _sections(state, u, g, work, factors):
     return total
 
 
-@numba.njit(cache=True)
+@njit()
 def _quartic(matrix, u, g, q, product):
     """qᵀ matrix q, its gradient in u in ``g``: one product with a small matrix for any number of centers."""
     d = len(u)
@@ -216,7 +216,7 @@ def _quartic(matrix, u, g, q, product):
     return total
 
 
-@numba.njit(cache=True)
+@njit()
 def _correction(state, z, slope):
     """What turns a value at z into a height; the gradient is written into ``slope`` (d,)."""
     slope[:] = 0.0
@@ -232,7 +232,7 @@ def _correction(state, z, slope):
     return total
 
 
-@numba.njit(cache=True)
+@njit()
 def _bounded(state, z, sections, trend, slope, pr, gradient):
     """-τ log(exp(-value/τ) + exp(-bound/τ)) with τ = SHARPNESS, and its gradient in place.
 
@@ -274,7 +274,7 @@ def _bounded(state, z, sections, trend, slope, pr, gradient):
     return value - SHARPNESS * np.log1p(np.exp(above))
 
 
-@numba.njit(cache=True)
+@njit()
 def values(state, points):
     """log s at the rows of ``points`` (n, d), shape (n,)."""
     work = workspace(state)
@@ -285,7 +285,7 @@ def values(state, points):
     return out
 
 
-@numba.njit(cache=True)
+@njit()
 def gradients(state, points):
     """∇ log s at the rows of ``points`` (n, d), shape (n, d)."""
     work = workspace(state)
@@ -295,7 +295,7 @@ def gradients(state, points):
     return out
 
 
-@numba.njit(cache=True)
+@njit()
 def _trend(q, dof, cap, tail, d):
     """Depth of the trend and its derivative in q."""
     if dof > 0.0:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from kmc.kernels.exponentials import exponential
+from kmc.njit import njit
 
 LARGEST = 40.0  # of the argument of an exponential; beyond it a term goes on with this value
 MOST_FACTORS = 5  # as many as the loop below writes out
@@ -46,7 +46,7 @@ def check_terms_state(state: TermsState, dim: int) -> None:
             raise ValueError(f"{name} has indices from {indices.min()} to {indices.max()} of {end}")
 
 
-@numba.njit(cache=True)
+@njit()
 def sum_of_terms(state, v, gradient, w, slope):
     """The sum at v (d,); its gradient is written into ``gradient`` (d,). Scratch: ``w`` and ``slope`` (1 + d + e,)."""
     d = v.size
@@ -106,7 +106,7 @@ def sum_of_terms(state, v, gradient, w, slope):
     return total
 
 
-@numba.njit(cache=True)
+@njit()
 def gradients_of_terms(state, points):
     """Gradients of the sum at the rows of ``points`` (n, d), in v, shape (n, d)."""
     n, d = points.shape

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from kmc.jitted import register, register_wall
+from kmc.njit import njit
 from kmc.surrogates import jit_state
 
 LEAST = -8.0
@@ -57,7 +57,7 @@ def check_wall_state(wall: WallState, dim: int) -> None:
     jit_state.check_arrays(wall, {**shapes, "quadratic": (curved, dim, dim)})
 
 
-@numba.njit(cache=True)
+@njit()
 def log_chance(wall, z, normal, work):
     """log c(z), at least LEAST, and whether c < 1/2; there the gradient of log c is written into ``normal``."""
     d = z.size
@@ -103,17 +103,17 @@ def log_chance(wall, z, normal, work):
     return np.log(np.exp(LEAST) + (1.0 - np.exp(LEAST)) * np.exp(chance)), outside
 
 
-@numba.njit(cache=True)
+@njit()
 def _workspace(state):
     return np.empty((4, state.wall.shift.size)), jit_state.workspace(state.smooth)
 
 
-@numba.njit(cache=True)
+@njit()
 def _value_and_gradient(state, z, gradient, work):
     return jit_state.value_and_gradient(state.smooth, z, gradient, work[1])
 
 
-@numba.njit(cache=True)
+@njit()
 def _barrier(state, z, normal, work):
     return log_chance(state.wall, z, normal, work[0])
 
@@ -122,7 +122,7 @@ register(WalledState, _workspace, _value_and_gradient)
 register_wall(WalledState, _barrier)
 
 
-@numba.njit(cache=True)
+@njit()
 def log_chances(wall, points):
     """log c at the rows of ``points`` (n, d), shape (n,)."""
     work, normal = np.empty((4, points.shape[1])), np.empty(points.shape[1])

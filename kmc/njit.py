@@ -1,0 +1,98 @@
+"""Compilation by numba, cached on disk: in a private temporary folder where numba finds no other.
+
+numba keeps compiled code beside a module's source or in the user's cache folder. In containers, on batch nodes and in
+services neither may be writable, and then ``numba.njit(cache=True)`` raises an error.
+"""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+from kmc.errors import warn
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def njit(**options: Any) -> Callable[[_Function], _Function]:
+    """Return a decorator: ``numba.njit`` with these options and with a cache, if there is any place for one.
+
+    numba loads what is in the cache, so the folder must be safe against other users.
+
+    Raises
+    ------
+    RuntimeError
+        numba's compiler is disabled: some functions cannot run as Python.
+    """
+    if numba.config.DISABLE_JIT:
+        raise RuntimeError(
+            "NUMBA_DISABLE_JIT=1: kmc needs numba's compiler, so unset this environment variable; "
+            "to debug a log-density that is compiled by numba, pass its attribute py_func instead"
+        )
+
+    def compiled(function: _Function) -> _Function:
+        with suppress(RuntimeError):  # numba can write nowhere
+            return numba.njit(cache=True, **options)(function)
+        folder, chosen = _temporary_folder(), numba.config.CACHE_DIR
+        if folder is not None:
+            numba.config.CACHE_DIR = str(folder)
+            try:
+                return numba.njit(cache=True, **options)(function)
+            finally:
+                numba.config.CACHE_DIR = chosen
+        return numba.njit(**options)(function)
+
+    return compiled
+
+
+@cache
+def _temporary_folder() -> Path | None:
+    """Return a private folder, or None where nothing is writable, and warn once, but not in each worker process."""
+    try:
+        folder = private_folder()
+        kept = f"is kept in {folder}"
+    except OSError:
+        folder = None
+        kept = "is not kept, and compiled again in each process"
+    if multiprocessing.current_process().name == "MainProcess":
+        warn(
+            f"compiled code {kept}, because neither the folder of kmc nor your cache folder is writable: "
+            "set the environment variable NUMBA_CACHE_DIR to a writable folder that lasts, to compile only once"
+        )
+    return folder
+
+
+def private_folder() -> Path:
+    """Return a folder under the temporary directory to which only this user can write.
+
+    All processes of the user share it. If something else has its name, such as a link or a folder of another user, the
+    process gets a new folder, which is removed when it ends.
+    """
+    parent = Path(tempfile.gettempdir())
+    if not hasattr(os, "geteuid"):  # Windows, where the temporary directory is the user's own
+        return parent / "kmc-numba"
+    folder = parent / f"kmc-numba-{os.geteuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(0o700)
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
+        return folder
+    folder = Path(tempfile.mkdtemp(prefix="kmc-numba-"))
+    atexit.register(_remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: Path, process: int) -> None:
+    if os.getpid() == process:  # and not a fork of it
+        shutil.rmtree(folder, ignore_errors=True)
