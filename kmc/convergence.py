@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from kmc.unwritable import import_arviz
+
 _PIECES = 5  # of each chain: its beginning is compared with its end
 TAILS = (0.05, 0.95)
 _MANY_CHAINS, _SHORT = 64, 100  # at least so many chains of fewer draws each: nested R-hat ...
@@ -209,9 +211,8 @@ def _autocorrelation_time(pieces):
 
 def _by_arviz(statistic: str, columns: np.ndarray, **options: Any) -> np.ndarray:
     """ArviZ's statistic of each column (k,)."""
-    import arviz
     import xarray
 
     dataset = xarray.Dataset({"x": (("chain", "draw", "column"), columns)})
     with np.errstate(divide="ignore", invalid="ignore"):  # where some chains never move
-        return getattr(arviz, statistic)(dataset, **options)["x"].values
+        return getattr(import_arviz(), statistic)(dataset, **options)["x"].values

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import erfinv
 
 from kmc.targets import lotka_volterra as lv
+from kmc.unwritable import import_arviz
 
 LABELS = {
     "alpha": r"$\alpha$",
@@ -123,9 +124,7 @@ def _draws(idata) -> np.ndarray:
 
 def _summary(idata):
     """ArviZ's summary and the published numbers beside it."""
-    import arviz
-
-    summary = arviz.summary(idata, round_to="none")
+    summary = import_arviz().summary(idata, round_to="none")
     published = {name: f"{mean:.2g} ({sd:.2g})" for name, (mean, sd) in lv.PUBLISHED.items()}
     summary.insert(2, "published mean (sd)", [published[name] for name in summary.index])
     return summary

@@ -6,12 +6,7 @@ services neither may be writable, and then ``numba.njit(cache=True)`` raises an 
 
 from __future__ import annotations
 
-import atexit
 import multiprocessing
-import os
-import shutil
-import stat
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -21,6 +16,7 @@ from typing import Any, TypeVar
 import numba
 
 from kmc.errors import warn
+from kmc.unwritable import private_folder
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -71,28 +67,3 @@ def _temporary_folder() -> Path | None:
             "set the environment variable NUMBA_CACHE_DIR to a writable folder that lasts, to compile only once"
         )
     return folder
-
-
-def private_folder() -> Path:
-    """Return a folder under the temporary directory to which only this user can write.
-
-    All processes of the user share it. If something else has its name, such as a link or a folder of another user, the
-    process gets a new folder, which is removed when it ends.
-    """
-    parent = Path(tempfile.gettempdir())
-    if not hasattr(os, "geteuid"):  # Windows, where the temporary directory is the user's own
-        return parent / "kmc-numba"
-    folder = parent / f"kmc-numba-{os.geteuid()}"
-    with suppress(FileExistsError):
-        folder.mkdir(0o700)
-    found = folder.lstat()
-    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
-        return folder
-    folder = Path(tempfile.mkdtemp(prefix="kmc-numba-"))
-    atexit.register(_remove, folder, os.getpid())
-    return folder
-
-
-def _remove(folder: Path, process: int) -> None:
-    if os.getpid() == process:  # and not a fork of it
-        shutil.rmtree(folder, ignore_errors=True)

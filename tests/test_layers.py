@@ -10,7 +10,7 @@ import kmc.errors
 ROOT = Path(kmc.errors.__file__).parent
 
 ANYWHERE = {"arrays", "errors", "_names", "_version", "checks", "html", "lazy", "njit", "threads", "interrupts"}
-ANYWHERE |= {"deprecation", "pickles"}
+ANYWHERE |= {"deprecation", "pickles", "unwritable"}
 MAY_IMPORT = {
     "arrays": set(),
     "errors": set(),
@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "html": set(),
     "lazy": set(),
     "njit": set(),
+    "unwritable": set(),
     "threads": set(),
     "interrupts": set(),
     "pickles": set(),
@@ -68,7 +69,7 @@ MAY_IMPORT = {
 """By layer, the layers that it imports; those of ``ANYWHERE`` besides."""
 
 SURROUNDINGS = {"arviz", "arviz_base", "arviz_stats", "arviz_plots", "pymc", "pytensor", "bridgestan", "cmdstanpy"}
-KNOW_THEM = {"convergence", "run", "diagnostics", "plots", "targets", "demo", "cli"}
+KNOW_THEM = {"unwritable", "convergence", "run", "diagnostics", "plots", "targets", "demo", "cli"}
 
 
 def layer(module):

@@ -17,6 +17,7 @@ from typing import Any
 from kmc._names import COMMAND
 from kmc.cli.options import add_var_names, natural, positive, say, subparser
 from kmc.interrupts import ignored
+from kmc.unwritable import import_arviz
 
 MOST_ROWS = 10  # of a summary, unless more are asked for
 
@@ -174,9 +175,7 @@ def read(path: Path) -> Any:
         import kmc
 
         return kmc.load(path)
-    import arviz
-
-    return arviz.from_netcdf(str(path))
+    return import_arviz().from_netcdf(str(path))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.diagnostics.columns import columns, labeled_posterior, posterior_of
+from kmc.unwritable import import_arviz
 
 
 def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
@@ -48,8 +49,7 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
     >>> float(kmc.summary(idata)["sd"]["phi"]) < 0.5  # of the numbers in [0, 2 pi), split in two: about 3
     True
     """
-    import arviz
-
+    arviz = import_arviz()
     posterior = posterior_of(idata)
     variables = labeled_posterior(idata)
     chosen = columns(variables, var_names)

@@ -20,6 +20,7 @@ from kmc.run.trace import Trace
 from kmc.surrogates import Density
 from kmc.targets.model import Model
 from kmc.targets.returned import group_of
+from kmc.unwritable import import_arviz
 
 _INT64 = np.iinfo(np.int64)
 N_DRAWS = 500
@@ -155,8 +156,7 @@ def laid_out(
 def container(groups: dict[str, Any], attrs: dict[str, Any]) -> Any:
     """Datasets by group, in the container of the installed ArviZ."""
     if int(version("arviz").split(".")[0]) < 1:
-        import arviz
-
+        arviz = import_arviz()
         with warnings.catch_warnings():  # old versions warn about groups that are not in their schema
             warnings.filterwarnings("ignore", ".* group is not defined in the InferenceData scheme", UserWarning)
             return arviz.InferenceData(attrs=attrs, **groups)

@@ -1,0 +1,53 @@
+"""Where neither site-packages nor the home folder is writable: containers, batch nodes, services."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+
+def private_folder() -> Path:
+    """Return a folder under the temporary directory to which only this user can write.
+
+    All processes of the user share it. If something else has its name, such as a link or a folder of another user, the
+    process gets a new folder, which is removed when it ends.
+    """
+    parent = Path(tempfile.gettempdir())
+    if not hasattr(os, "geteuid"):  # Windows, where the temporary directory is the user's own
+        return parent / "kmc-numba"
+    folder = parent / f"kmc-numba-{os.geteuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(0o700)
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
+        return folder
+    folder = Path(tempfile.mkdtemp(prefix="kmc-numba-"))
+    atexit.register(_remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: Path, process: int) -> None:
+    if os.getpid() == process:  # and not a fork of it
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def import_arviz() -> Any:
+    """Return ArviZ: versions 0.22 and 0.23 need a cache folder, in which they keep the date of a message."""
+    try:
+        import arviz
+    except OSError:
+        import platformdirs
+
+        usual = platformdirs.user_cache_dir
+        platformdirs.user_cache_dir = lambda *_: str(private_folder())  # type: ignore[assignment]
+        try:
+            import arviz
+        finally:
+            platformdirs.user_cache_dir = usual
+    return arviz
