@@ -54,6 +54,25 @@ def uninterrupted() -> Iterator[None]:
             handler(*pressed[0])
 
 
+@contextmanager
+def children_uninterrupted() -> Iterator[None]:
+    """A context in which processes are started that Ctrl-C does not interrupt while they start and import a script.
+
+    They inherit that SIGINT is blocked. Pressed meanwhile, Ctrl-C reaches this process at the end of the context.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # when it starts, multiprocessing unblocks SIGINT
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _handler() -> Callable[[int, Any], Any] | None:
     """The function that handles Ctrl-C in this thread; None if there is none.
 

@@ -37,7 +37,7 @@ HELPERS = {
     "regression": "candidates loss",
     "reports": "explanations facts page pictures",
     "run": "recording run",
-    "run/executors": "futures maps task usage",
+    "run/executors": "futures maps task usage worker",
     "run/store": "commit evaluations open parts",
     "scores": "base base_fits sums",
     "spectral": "eigenfunctions embedding generator_selection judgment neighbors neural_training operators reach "

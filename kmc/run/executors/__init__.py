@@ -8,7 +8,7 @@ from typing import Any
 
 from kmc.run.executors.dask import DaskExecutor
 from kmc.run.executors.maps import MapExecutor
-from kmc.run.executors.processes import ProcessExecutor, leave_worker
+from kmc.run.executors.processes import ProcessExecutor, check_process
 from kmc.run.executors.task import Executor, InProcess
 
 __all__ = ["DaskExecutor", "Executor", "InProcess", "MapExecutor", "ProcessExecutor", "as_executor"]
@@ -33,7 +33,7 @@ def as_executor(executor: Any) -> Executor:
     if isinstance(executor, int) and not isinstance(executor, bool):
         executor = ProcessExecutor(executor)
     if isinstance(executor, ProcessExecutor):
-        leave_worker()
+        check_process(executor.workers)
     if callable(getattr(executor, "open", None)) and not isinstance(executor, (type, os.PathLike)):
         return executor  # from kmc, or from outside the package: see Executor
     if _is_dask_client(executor):

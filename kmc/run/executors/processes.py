@@ -9,7 +9,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 
@@ -17,8 +17,10 @@ import numpy as np
 
 from kmc.checks import as_flag, check_count
 from kmc.errors import EvaluationError
-from kmc.run.executors.task import Outcomes, blocks, check_timeout, packed, rejected, serve, too_late
+from kmc.interrupts import children_uninterrupted, uninterrupted
+from kmc.run.executors.task import Outcomes, blocks, check_timeout, packed, rejected, too_late
 from kmc.run.executors.usage import Usage
+from kmc.run.executors.worker import killed_with, serve
 from kmc.targets.evaluate import Evaluation, Mapper
 from kmc.targets.model import Model
 from kmc.targets.returned import Failure, failed_value
@@ -56,7 +58,8 @@ class ProcessExecutor:
     -----
     If a process dies, it is replaced and its evaluation is repeated once. If that process dies too, the run ends with
     an EvaluationError that holds the parameters and the draws so far. However the run ends, no process is left,
-    including processes that the log-density had started in a busy worker.
+    including processes that the log-density had started in a busy worker. This holds also where this process is killed:
+    on Linux the kernel then ends the others at once, and elsewhere they do so within a second.
 
     Rejected points are a cut of the posterior, so that "reject" suits functions that are slow only where the density is
     negligible. They are counted in the attributes "n_timeouts" and "n_nonfinite" of the result. Which calls are
@@ -86,7 +89,7 @@ class ProcessExecutor:
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
         """Start the processes, and end them afterwards."""
-        leave_worker()
+        check_process(self.workers)
         pool = _Pool(model, self)
         atexit.register(pool.close)  # for a run that is never finished
         try:
@@ -97,11 +100,25 @@ class ProcessExecutor:
             pool.close()
 
 
-def leave_worker() -> None:
-    """End this process silently if it is a worker that imports an unguarded script: the parent reports it once."""
+def check_process(workers: int) -> None:
+    """Check that this process may start workers.
+
+    A worker that imports an unguarded script ends silently: the parent reports it once.
+
+    Raises
+    ------
+    ValueError
+        It is daemonic, as those of a ``multiprocessing.Pool`` are.
+    """
     current = multiprocessing.current_process()
     if current.name == _NAME and getattr(current, "_inheriting", False):  # the same check as in multiprocessing
         os._exit(_UNGUARDED)
+    if current.daemon:
+        raise ValueError(
+            f"executor={workers}: expected None, because a daemonic process may not start others: leave executor out, "
+            "or start this process with daemon=False or by a concurrent.futures.ProcessPoolExecutor, not by a "
+            "multiprocessing.Pool"
+        )
 
 
 @dataclass(eq=False)
@@ -116,12 +133,17 @@ class _Job:
 class _Worker:
     """A process and our end of its pipe."""
 
-    def __init__(self, payload: bytes):
+    def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, payload), name=_NAME)
-        self.process.start()
+        lifeline, self._lifeline = context.Pipe(duplex=False)  # nothing is ever written
+        self.process = context.Process(target=serve, args=(theirs, lifeline), name=_NAME)
+        with children_uninterrupted():
+            self.process.start()
+        assert self.process.pid is not None
+        killed_with(lifeline, self.process.pid)
         theirs.close()
+        lifeline.close()
         self.greeted = False
         self.job: _Job | None = None
         self.began, self.deadline = 0.0, float("inf")
@@ -158,7 +180,7 @@ class _Pool:
 
     def start(self) -> None:
         for _ in range(self._size):
-            self._workers.append(_Worker(self._payload))
+            self._add_worker()
 
     def __call__(self, points: np.ndarray) -> Outcomes:
         jobs = [_Job(part) for part in blocks(points, self._size if self._model.vectorized else len(points))]
@@ -274,7 +296,15 @@ class _Pool:
 
     def _replace(self, worker: _Worker) -> None:
         worker.kill()
-        self._workers[self._workers.index(worker)] = _Worker(self._payload)
+        self._workers.remove(worker)
+        self._add_worker()
+
+    def _add_worker(self) -> None:
+        with uninterrupted():  # none is started and then forgotten
+            worker = _Worker()
+            self._workers.append(worker)
+        with suppress(OSError):  # it has died already
+            worker.connection.send_bytes(self._payload)
 
     def _never_ready(self, code: int | None) -> str:
         if code == _UNGUARDED:

@@ -7,20 +7,16 @@ worker that replaced a dead one. Threads of this process share the model without
 from __future__ import annotations
 
 import math
-import os
-import signal
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from multiprocessing.connection import Connection
 from threading import Thread
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from kmc.checks import check_choice, check_number
 from kmc.errors import EvaluationError
@@ -213,29 +209,3 @@ def check_timeout(options: Any) -> None:
     check_choice(options, "on_timeout", ("raise", "reject", "retry"))
     if options.timeout is None and options.on_timeout != "raise":
         raise ValueError(f"on_timeout={options.on_timeout!r} without a timeout: give timeout=, in seconds")
-
-
-def serve(connection: Connection, payload: bytes) -> None:
-    """Send None, or a sentence that says what is wrong, then answer requests.
-
-    The process leaves the terminal's process group, where Ctrl-C would reach it, for a group of its own, in which it
-    can be ended together with whatever the user's function has started. When its parent ends, the pipe closes, and the
-    process ends after its current evaluation.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(os, "setpgid"):
-        os.setpgid(0, 0)
-    for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that are loaded later
-        os.environ[f"{library}_NUM_THREADS"] = "1"
-    try:
-        model = unpacked(payload)
-    except EvaluationError as error:
-        connection.send(str(error))
-        return
-    connection.send(None)
-    with threadpool_limits(1):
-        while True:
-            try:
-                connection.send(evaluate_block(model, connection.recv()))
-            except (EOFError, OSError):  # the parent has ended, or was killed
-                return

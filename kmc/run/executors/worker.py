@@ -6,8 +6,6 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from threading import Thread
 
@@ -35,6 +33,8 @@ def serve(connection: Connection, lifeline: Connection) -> None:
         os.setpgid(0, 0)
     if not killed_with(lifeline, -os.getpid()):
         Thread(target=watch, args=(lifeline, parent.pid), daemon=True).start()
+    if wait([lifeline], 0):  # the parent has ended already
+        return
     for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that are loaded later
         os.environ[f"{library}_NUM_THREADS"] = "1"
     try:
@@ -67,11 +67,13 @@ def killed_with(lifeline: Connection, process: int) -> bool:
     fcntl.fcntl(descriptor, fcntl.F_SETOWN, process)
     fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_ASYNC)
-    return not wait([lifeline], 0) or _end()
+    return True
 
 
 def watch(lifeline: Connection, parent: int) -> None:
     """End this process and its group once the parent has ended."""
     while not wait([lifeline], _LOOK) and os.getppid() == parent:
         pass
-    _end()
+    if hasattr(os, "killpg"):
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+    os._exit(1)

@@ -1,8 +1,10 @@
 """Real processes, few of them: each takes a second to start."""
 
 import importlib.util
+import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -153,18 +155,8 @@ if __name__ == "__main__":
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("stop", [signal.SIGINT])
 def test_ctrl_c_leaves_no_process(tmp_path, stop):
+    run, _ = started(tmp_path, SCRIPT)
     folder = tmp_path / "pids"
-    folder.mkdir()
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(folder=str(folder)))
-    root = Path(kmc.__file__).parent.parent
-    run = subprocess.Popen(
-        [sys.executable, str(script)],
-        env={**os.environ, "PYTHONPATH": str(root)},
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
     try:
         wait_until(lambda: len([path for path in folder.iterdir() if path.read_text()]) == 2)
         pids = [int(path.name) for path in folder.iterdir()] + [int(path.read_text()) for path in folder.iterdir()]
@@ -174,6 +166,153 @@ def test_ctrl_c_leaves_no_process(tmp_path, stop):
         run.kill()
     assert "returned" in out
     wait_until(lambda: all(gone(pid) for pid in pids))
+
+
+STARTING = """
+import os, sys, time
+import kmc
+
+if __name__ != "__main__":  # a worker, which imports the script
+    open(os.path.join({folder!r}, str(os.getpid())), "w").close()
+    time.sleep(30)
+
+def log_density(x):
+    return 0.0
+
+if __name__ == "__main__":
+    import signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    kmc.sample(log_density, dim=2, chains=2, draws=10, executor=2, progress=False, seed=0)
+    print("returned")
+"""
+
+
+def started(tmp_path, text):
+    """A script that uses two workers, and the folder in which they leave their process ids."""
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(text.format(folder=str(folder)))
+    environment = {**os.environ, "PYTHONPATH": str(Path(kmc.__file__).parent.parent)}
+    pipe = subprocess.PIPE
+    run = subprocess.Popen(
+        [sys.executable, str(script)], env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    )
+    wait_until(lambda: len(list(folder.iterdir())) == 2)
+    return run, [int(path.name) for path in folder.iterdir()]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupt_while_workers_start(tmp_path):
+    run, pids = started(tmp_path, STARTING)
+    os.killpg(run.pid, signal.SIGINT)  # as from a terminal
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 0 and out == "returned\n"
+    assert "Traceback" not in err and "Error" not in err, err
+    wait_until(lambda: all(gone(pid) for pid in pids), 5)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers look after they have started")
+def test_workers_that_start_end_with_a_parent_that_is_killed(tmp_path):
+    run, pids = started(tmp_path, STARTING)
+    run.kill()
+    wait_until(lambda: all(gone(pid) for pid in pids), 5)
+    run.communicate(timeout=60)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_busy_workers_and_their_processes_end_with_a_parent_that_is_killed(tmp_path):
+    run, pids = started(tmp_path, SCRIPT)
+    folder = tmp_path / "pids"
+    wait_until(lambda: all(path.read_text() for path in folder.iterdir()))
+    pids += [int(path.read_text()) for path in folder.iterdir()]
+    run.kill()
+    wait_until(lambda: all(gone(pid) for pid in pids), 5)
+    assert run.communicate(timeout=60) == ("", "")
+
+
+FORKED = """
+import os, sys, time
+import kmc
+
+def log_density(x):
+    return 0.0, {{"pid": os.getpid()}}
+
+if __name__ == "__main__":
+    with kmc.ProcessExecutor(2).open(kmc.Model(log_density, dim=1)) as mapper:
+        for i in range(1000):
+            for outcome in mapper([[float(i)], [i + 0.5]]):
+                open(os.path.join({folder!r}, str(int(outcome.blobs["pid"]))), "w").close()
+            if len(os.listdir({folder!r})) == 2:
+                break
+        if not os.fork():
+            time.sleep(30)
+        time.sleep(30)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="forks")
+def test_idle_workers_end_with_a_parent_that_is_killed_although_a_fork_of_it_goes_on(tmp_path):
+    run, pids = started(tmp_path, FORKED)
+    time.sleep(0.5)
+    run.kill()
+    wait_until(lambda: all(gone(pid) for pid in pids), 5)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.communicate(timeout=60)
+
+
+WATCHED = """
+import multiprocessing, os, subprocess, sys, time
+from threading import Thread
+from kmc.run.executors.worker import watch
+
+reader, writer = multiprocessing.Pipe(duplex=False)
+if os.fork():
+    time.sleep(30)
+writer.close()
+parent = os.getppid()
+os.setpgid(0, 0)
+Thread(target=watch, args=(reader, parent), daemon=True).start()
+child = subprocess.Popen(["sleep", "30"])
+for pid in (os.getpid(), child.pid):
+    open(os.path.join({folder!r}, str(pid)), "w").close()
+time.sleep(30)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="forks")
+def test_a_thread_watches_where_the_kernel_does_not(tmp_path):
+    run, pids = started(tmp_path, WATCHED)
+    run.kill()
+    wait_until(lambda: all(gone(pid) for pid in pids), 5)
+    run.communicate(timeout=60)
+
+
+def test_a_daemonic_process_is_told_that_it_may_not_start_workers(monkeypatch):
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    for executor in (2, ProcessExecutor(2)):
+        with pytest.raises(ValueError, match=r"executor=2: expected None, .* daemonic .*: leave executor out"):
+            sampled(executor)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_no_port_is_opened():
+    """Pipes and pairs of sockets only."""
+    before = listening([os.getpid()])
+    with ProcessExecutor(1).open(Model(lambda x: (0.0, {"pid": os.getpid()}), dim=2)) as mapper:
+        worker = int(mapper(POINTS[:1])[0].blobs["pid"])
+        assert listening([os.getpid()]) == before and not listening([worker])
+    with socket.create_server(("127.0.0.1", 0)):
+        assert len(listening([os.getpid()]) - before) == 1
+
+
+def listening(pids):
+    """Sockets of processes that have an address on a network."""
+    tables = [Path("/proc/net", name) for name in ("tcp", "tcp6", "udp", "udp6", "raw", "raw6")]
+    lines = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
+    inodes = {f"socket:[{line[9]}]" for line in lines}
+    links = [link for pid in pids for link in Path(f"/proc/{pid}/fd").iterdir()]
+    return {os.readlink(link) for link in links if os.path.lexists(link)} & inodes
 
 
 def gone(pid):
