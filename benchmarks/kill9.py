@@ -1,107 +1,209 @@
 """Kill a run with SIGKILL at random moments, resume it each time, and compare its draws with an uninterrupted run.
 
-    python -m benchmarks.kill9 [--kills 50] [--sampler kernel-hmc]
+    python -m benchmarks.kill9 [--kills 50] [--sampler kernel-hmc] [--workers 2] [--evaluations 40000]
 
-Prints how often the run was killed, how many sessions were alive long enough to begin, and whether the draws are the
-same, bit for bit.
+Every third session is killed while it starts, and with it the workers that import this script. Prints how often the run
+was killed, and counts stores whose draws are not the first draws of the reference ("silent"), sessions that end with an
+error, sessions that evaluate nothing for ten seconds, or do not start within sixty ("hangs"), and processes that outlive their parent by five seconds
+("orphans"). The exit status is 1 unless all these are 0. It reads /proc, and so needs Linux.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import os
+import select
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import kmc
 
-ASKED = {
-    "dim": 3,
-    "chains": 4,
-    "draws": None,
-    "max_evaluations": 40_000,
-    "seed": 11,
-    "progress": False,
-    "save_warmup": True,
-}
+ASKED = {"dim": 3, "chains": 4, "draws": None, "seed": 11, "progress": False, "save_warmup": True}
+GROUPS = ("posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats")
+_START, _HANG, _ORPHAN = 60.0, 10.0, 5.0  # seconds
 
 
-def log_density(x):
-    """A bent ridge; 1 ms, so that a run takes some seconds."""
-    end = time.perf_counter() + 1e-3
-    while time.perf_counter() < end:
-        pass
-    return -0.5 * (x[0] ** 2 + 4 * (x[1] - 0.5 * x[0] ** 2) ** 2 + x[2] ** 2)
+@dataclass(frozen=True)
+class Ridge:
+    """A bent ridge; 1 ms, so that a run takes some seconds. The time of a file is that of the latest call."""
+
+    beat: Path
+
+    def __call__(self, x: np.ndarray) -> float:
+        os.utime(self.beat)
+        end = time.perf_counter() + 1e-3
+        while time.perf_counter() < end:
+            pass
+        return -0.5 * float(x[0] ** 2 + 4 * (x[1] - 0.5 * x[0] ** 2) ** 2 + x[2] ** 2)
 
 
-def session(store: str, sampler: str) -> None:
-    """The process that is killed."""
+@dataclass
+class Counts:
+    """Results of a campaign."""
 
-    def ready(record):
-        if record.phase == "start":
-            print("ready", flush=True)
-
-    kmc.sample(log_density, sampler=sampler, store=store, resume=True, callback=ready, **ASKED)
-
-
-def kills(store: str, sampler: str, wanted: int, rng: np.random.Generator) -> tuple[int, list[int]]:
-    """Kill session after session; return the number of kills, and the evaluations in the store after each.
-
-    The kills are spread over the whole run: each session runs for a random number of evaluations, and then for a
-    random time that ends before, during or after the next commit.
-    """
-    killed, reached, last = 0, [], 0
-    while killed < wanted:
-        command = [sys.executable, "-m", "benchmarks.kill9", "--session", store, "--sampler", sampler]
-        enough = last + rng.uniform(0, 1.2) * (ASKED["max_evaluations"] - last) / (wanted + 1 - killed)
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            process.stdout.readline()
-            while process.poll() is None and evaluations(store) < enough:
-                time.sleep(0.02)
-            time.sleep(rng.uniform(0.0, 0.3))
-            over = process.poll() is not None
-            process.kill()
-        last = evaluations(store)
-        reached.append(last)
-        if over:
-            break
-        killed += 1
-    return killed, reached
+    kills: int = 0
+    starting: int = 0  # of these, sessions that were killed before they evaluated
+    silent: int = 0
+    errors: int = 0
+    hangs: int = 0
+    orphans: int = 0
 
 
-def evaluations(store: str) -> int:
-    """The number of evaluations in the store, 0 if it does not exist yet."""
-    return kmc.load(store).attrs.get("n_evaluations", 0) if Path(store, "zarr.json").exists() else 0
+@dataclass(frozen=True)
+class Campaign:
+    """A run in a folder, killed again and again."""
+
+    folder: Path
+    options: argparse.Namespace
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "run.zarr"
+
+    def sample(self, **others: Any) -> Any:
+        beat = self.folder / "beat"
+        beat.touch()
+        asked = ASKED | {"max_evaluations": self.options.evaluations, "sampler": self.options.sampler}
+        return kmc.sample(Ridge(beat), **asked, **others)
+
+    def session(self) -> None:
+        """The process that is killed."""
+
+        def ready(record: Any) -> None:
+            if record.phase == "start":
+                print("ready", flush=True)
+
+        self.sample(store=self.store, resume=True, callback=ready, executor=self.options.workers or None)
+
+    def started(self) -> subprocess.Popen[str]:
+        """A session of its own, with its own number of a session for the system: that of its workers, too."""
+        given = ("sampler", "workers", "evaluations")
+        options = [f"--{name}={getattr(self.options, name)}" for name in given]
+        command = [sys.executable, "-m", "benchmarks.kill9", "--session", str(self.folder), *options]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+    def kills(self, reference: Any, rng: np.random.Generator) -> tuple[Counts, list[int]]:
+        """Kill session after session; return the counts, and the evaluations in the store after each.
+
+        The kills are spread over the whole run: a session runs for a random number of evaluations, and then for a
+        random time that ends before, during or after the next commit. Every third one is killed at a random moment of
+        its start.
+        """
+        counts, reached, last, to_start = Counts(), [], 0, 5.0
+        while counts.kills < self.options.kills:
+            began = time.monotonic()
+            left = self.options.evaluations - last
+            enough = last + rng.uniform(0, 1.2) * left / (self.options.kills + 1 - counts.kills)
+            with self.started() as process:
+                if counts.kills % 3 == 2:
+                    time.sleep(rng.uniform(0, to_start))
+                    counts.starting += 1
+                else:
+                    ready, _, _ = select.select([process.stdout], [], [], _START)
+                    to_start = time.monotonic() - began
+                    counts.hangs += not ready or self.wait(process, enough)
+                    time.sleep(rng.uniform(0.0, 0.3))
+                over = process.poll() is not None
+                process.kill()
+                counts.orphans += orphans(process.pid)
+            counts.errors += over and process.returncode != 0
+            if over:
+                break
+            counts.kills += 1
+            counts.silent += not self.first_draws(reference)
+            last = self.evaluations()
+            reached.append(last)
+        return counts, reached
+
+    def wait(self, process: subprocess.Popen[str], enough: float) -> bool:
+        """Wait for so many evaluations; whether the session hangs before."""
+        (self.folder / "beat").touch()
+        while process.poll() is None and self.evaluations() < enough:
+            if time.time() - (self.folder / "beat").stat().st_mtime > _HANG:
+                return True
+            time.sleep(0.05)
+        return False
+
+    def evaluations(self) -> int:
+        """The number of evaluations in the store, 0 if it does not exist yet."""
+        return kmc.load(self.store).attrs.get("n_evaluations", 0) if (self.store / "zarr.json").exists() else 0
+
+    def first_draws(self, reference: Any) -> bool:
+        """Whether the draws in the store are the first draws of the reference."""
+        if not (self.store / "zarr.json").exists():
+            return True
+        x = kmc.load(self.store).posterior["x"].values
+        return np.array_equal(x, reference.posterior["x"].values[:, : x.shape[1]])
+
+
+def orphans(session: int) -> int:
+    """Processes of a session that is killed which go on for five seconds; they are killed then."""
+    end = time.monotonic() + _ORPHAN
+    while (left := members(session)) and time.monotonic() < end:
+        time.sleep(0.02)
+    for process in left:
+        os.kill(process, 9)
+    return len(left)
+
+
+def members(session: int) -> list[int]:
+    """Processes of a session that have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, number = path.read_text().rsplit(")", 1)[1].split()[:4]
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(number) == session and state not in "ZX":
+            found.append(int(path.parent.name))
+    return found
+
+
+def same(result: Any, reference: Any) -> bool:
+    return all(
+        np.array_equal(result[group][name].values, reference[group][name].values)
+        for group in GROUPS
+        for name in reference[group].data_vars
+    )
 
 
 def main() -> None:
-    """Print the result."""
-    parser = argparse.ArgumentParser()
+    """Print the counts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--sampler", default="kernel-hmc")
-    parser.add_argument("--session", help=argparse.SUPPRESS)
+    parser.add_argument("--workers", type=int, default=0, help="0: evaluate in the process itself")
+    parser.add_argument("--evaluations", type=int, default=40_000)
+    parser.add_argument("--seed", type=int, default=1, help="of the moments")
+    parser.add_argument("--session", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.session:
-        session(options.session, options.sampler)
+        Campaign(options.session, options).session()
         return
-    reference = kmc.sample(log_density, sampler=options.sampler, **ASKED)
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        store = f"{folder}/run.zarr"
-        killed, reached = kills(store, options.sampler, options.kills, np.random.default_rng(1))
-        result = kmc.sample(log_density, sampler=options.sampler, store=store, resume=True, **ASKED)
-        same = all(
-            np.array_equal(result[group][name].values, reference[group][name].values)
-            for group in ("posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats")
-            for name in reference[group].data_vars
-        )
-    counts = f"evaluations {result.attrs['n_evaluations']} and {reference.attrs['n_evaluations']}"
-    print(f"{options.sampler}: killed {killed} times at {reached} evaluations; draws the same: {same}; {counts}")
+        campaign = Campaign(Path(folder), options)
+        reference = campaign.sample()
+        counts, reached = campaign.kills(reference, np.random.default_rng(options.seed))
+        result = campaign.sample(store=campaign.store, resume=True)
+    counts.silent += not same(result, reference)
+    print(f"killed at {reached} evaluations; {result.attrs['n_evaluations']} and {reference.attrs['n_evaluations']}")
+    print(
+        f"{options.sampler}, {options.workers} workers: {counts.kills} kills, {counts.starting} of them of starting "
+        f"sessions; {counts.silent} silent, {counts.errors} errors, {counts.hangs} hangs over ten seconds, "
+        f"{counts.orphans} orphans; {time.monotonic() - began:.0f} s"
+    )
+    sys.exit(any(dataclasses.astuple(counts)[2:]))
 
 
 if __name__ == "__main__":
