@@ -4,8 +4,8 @@
 
 Every third session is killed while it starts, and with it the workers that import this script. Prints how often the run
 was killed, and counts stores whose draws are not the first draws of the reference ("silent"), sessions that end with an
-error, sessions that evaluate nothing for ten seconds, or do not start within sixty ("hangs"), and processes that outlive their parent by five seconds
-("orphans"). The exit status is 1 unless all these are 0. It reads /proc, and so needs Linux.
+error, sessions that evaluate nothing for ten seconds or do not start within sixty ("hangs"), and processes that outlive
+their parent by five seconds ("orphans"). The exit status is 1 unless all these are 0. It reads /proc: Linux only.
 """
 
 from __future__ import annotations
