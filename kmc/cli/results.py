@@ -125,6 +125,7 @@ def _status(args: argparse.Namespace) -> None:
     from kmc.run.store.commit import read_commit
 
     header, commit = read_commit(args.store)
+    age = (datetime.now(UTC) - datetime.fromisoformat(commit.at)).total_seconds()
     settings = header["settings"]
     phase = "finished" if commit.finished else "sampling" if commit.n_draws else "warm-up"
     rows = {
@@ -137,7 +138,7 @@ def _status(args: argparse.Namespace) -> None:
         "evaluations": f"{commit.n_evaluations:,}{_of(commit.max_evaluations)}",
         "least ESS": _ess(args.store, header["named"]) if commit.n_draws else "none yet",
         "sampling": _time(commit.seconds),
-        "written": f"{_time((datetime.now(UTC) - datetime.fromisoformat(commit.at)).total_seconds())} ago",
+        "written": f"{_time(max(age, 0.0))} ago",  # less than 0 where the clock was set back
     }
     for name, value in rows.items():
         say(f"{name:<12}{value}")

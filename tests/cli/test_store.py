@@ -2,6 +2,8 @@
 
 import re
 import sys
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -110,3 +112,12 @@ def test_a_store_is_not_written_over(source, store, capsys):  # noqa: F811
     assert run("sample", f"{source}:log_density", "--store", store, *OPTIONS) == 0
     assert run("sample", f"{source}:log_density", "--store", store, *OPTIONS) == 1
     assert f"--store '{store}' exists: use kernelmc resume" in capsys.readouterr().err
+
+
+def test_a_clock_that_was_set_back(source, store, capsys, monkeypatch):  # noqa: F811
+    assert run("sample", f"{source}:log_density", "--store", store, *OPTIONS) == 0
+    now = datetime.now(UTC)
+    clock = SimpleNamespace(now=lambda _: now - timedelta(1), fromisoformat=datetime.fromisoformat)
+    monkeypatch.setattr("kmc.cli.results.datetime", clock)
+    assert run("status", store) == 0
+    assert re.search("^written +0:00:00 ago$", capsys.readouterr().out, re.MULTILINE)
