@@ -1,5 +1,7 @@
 """The cost of a run, shown at its start."""
 
+import itertools
+import time
 import warnings
 
 import numpy as np
@@ -115,6 +117,17 @@ def test_time_is_the_only_limit(log_density, sampler):
     idata = kmc.sample(log_density, sampler=sampler, draws=None, max_time=500, **OPTIONS)
     assert 500 <= idata.attrs["n_evaluations"] < 510 and idata["posterior"].sizes["draw"] > 20
     assert "max_time was reached" not in idata.attrs["warnings"]
+
+
+def test_a_clock_that_jumps_changes_nothing(monkeypatch):
+    """Durations are those of monotonic clocks."""
+    options = OPTIONS | {"sampler": "random-walk", "draws": 200, "max_time": 60}
+    calm = kmc.sample(lambda x: -0.5 * float(x @ x), **options)
+    jumps = itertools.cycle([1e9, -1e9, 0.0])
+    monkeypatch.setattr(time, "time", lambda now=time.time: now() + next(jumps))
+    idata = kmc.sample(lambda x: -0.5 * float(x @ x), **options)
+    np.testing.assert_array_equal(idata["posterior"]["x"], calm["posterior"]["x"])
+    assert idata["posterior"].sizes["draw"] == 200 and 0 <= idata["posterior"].attrs["sampling_time"] < 60
 
 
 def test_an_estimator_s_warm_up_ends_in_time(log_density):
