@@ -55,18 +55,21 @@ def serve(connection: Connection, lifeline: Connection) -> None:
 def killed_with(lifeline: Connection, process: int) -> bool:
     """Ask the kernel to kill a process, or a group if negative, when the writing end of a pipe is closed.
 
-    Only Linux can do so; False elsewhere. It needs no cooperation of the process, which may still be starting, or busy
-    in compiled code. (A parent-death signal, ``PR_SET_PDEATHSIG``, would be sent when the thread ends that has started
-    the process, and can only be set by the process itself.)
+    Only Linux can do so, and not in every sandbox; the result tells whether it will. It needs no cooperation of the
+    process, which may still be starting, or busy in compiled code. (A parent-death signal, ``PR_SET_PDEATHSIG``, would
+    be sent when the thread ends that has started the process, and can only be asked for by the process itself.)
     """
     if sys.platform != "linux":
         return False
     import fcntl
 
     descriptor = lifeline.fileno()
-    fcntl.fcntl(descriptor, fcntl.F_SETOWN, process)
-    fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_ASYNC)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETOWN, process)
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_ASYNC)
+    except OSError:
+        return False
     return True
 
 

@@ -1,5 +1,6 @@
 """Real processes, few of them: each takes a second to start."""
 
+import ctypes
 import importlib.util
 import multiprocessing
 import os
@@ -7,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +80,24 @@ def test_a_process_that_dies_is_replaced_and_nothing_is_lost_or_doubled(tmp_path
         np.testing.assert_array_equal(evaluate(POINTS), POINTS[:, 0])
     assert evaluate.n_evaluations == 6
     assert len(list(tmp_path.iterdir())) == 7
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_segmentation_fault_and_an_abort_lose_nothing(tmp_path):
+    import resource
+
+    def log_density(x):
+        for point, crash in ((0.2, lambda: ctypes.string_at(0)), (0.4, os.abort)):
+            mark = tmp_path / str(point)
+            if x[0] == point and not mark.exists():
+                mark.touch()
+                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+                crash()
+        return float(x[0])
+
+    with ProcessExecutor(1).open(Model(log_density, dim=2)) as mapper:
+        assert [outcome.value for outcome in mapper(POINTS)] == POINTS[:, 0].tolist()
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.slow
@@ -286,6 +307,20 @@ def test_a_thread_watches_where_the_kernel_does_not(tmp_path):
     run.kill()
     wait_until(lambda: all(gone(pid) for pid in pids), 5)
     run.communicate(timeout=60)
+
+
+def test_workers_outlive_the_thread_that_started_them():
+    """They end with the process: a run may be continued in another thread."""
+    with ExitStack() as stack:
+        executor = ProcessExecutor(1).open(Model(lambda x: float(x[0]), dim=2))
+        mappers = []
+        thread = threading.Thread(target=lambda: mappers.append(stack.enter_context(executor)))
+        thread.start()
+        thread.join()
+        (mapper,) = mappers
+        pid = mapper._workers[0].process.pid
+        assert [outcome.value for outcome in mapper(POINTS)] == POINTS[:, 0].tolist()
+        assert mapper._workers[0].process.pid == pid
 
 
 def test_a_daemonic_process_is_told_that_it_may_not_start_workers(monkeypatch):
