@@ -4,8 +4,8 @@
 
 Every third session is killed while it starts, and with it the workers that import this script. Prints how often the run
 was killed, and counts stores whose draws are not the first draws of the reference ("silent"), sessions that end with an
-error, sessions that evaluate nothing for ten seconds or do not start within sixty ("hangs"), and processes that outlive
-their parent by five seconds ("orphans"). The exit status is 1 unless all these are 0. It reads /proc: Linux only.
+error, sessions that neither evaluate nor compute for ten seconds or do not start within sixty ("hangs"), and processes
+that outlive their parent by five seconds ("orphans"). The exit status is 1 unless all these are 0. It needs Linux.
 """
 
 from __future__ import annotations
@@ -125,13 +125,23 @@ class Campaign:
         return counts, reached
 
     def wait(self, process: subprocess.Popen[str], enough: float) -> bool:
-        """Wait for so many evaluations; whether the session hangs before."""
-        (self.folder / "beat").touch()
+        """Wait for so many evaluations; whether the session hangs before.
+
+        A session that is resumed first repeats its fits, without evaluations: it hangs if it does not compute either.
+        """
+        since, before = time.monotonic(), self.signs_of_life(process)
         while process.poll() is None and self.evaluations() < enough:
-            if time.time() - (self.folder / "beat").stat().st_mtime > _HANG:
+            if (now := self.signs_of_life(process)) != before:
+                since, before = time.monotonic(), now
+            elif time.monotonic() - since > _HANG:
                 return True
             time.sleep(0.05)
         return False
+
+    def signs_of_life(self, process: subprocess.Popen[str]) -> tuple[float, int]:
+        """The time of the latest evaluation, and tenths of seconds of processor time."""
+        times = map(int, Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
+        return (self.folder / "beat").stat().st_mtime, int(10 * sum(times) / os.sysconf("SC_CLK_TCK"))
 
     def evaluations(self) -> int:
         """The number of evaluations in the store, 0 if it does not exist yet."""
