@@ -1,7 +1,8 @@
 """Local searches on the true density, from places whose values no surrogate explains.
 
-They start from evaluations, and from points all over the box of the starts, and work in the coordinates of the first
-surrogate. A search ends where a surrogate explains the value, or at a summit.
+They start from evaluations, and from points all over the box of the starts, and work in the
+coordinates of the first surrogate. A search ends where a surrogate explains the value, or at a
+summit. Given values start none: where no surrogate explains one, its point is evaluated again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class LocalSearches:
     surrogate : Surrogate
         That of the first warm-up, whose coordinates are used.
     history : History
-        Its evaluations.
+        What it is fitted to.
     budget : int
         Evaluations for all searches.
     rng : Generator
@@ -60,7 +61,15 @@ class LocalSearches:
         rng: np.random.Generator,
     ):
         self._setup, self._frame, self._rng = setup, surrogate, rng
-        self.known = self._evidence(history)
+        near = history.log_density > history.log_density.max() - surrogate.edge - REACH
+        own, given = near & history.evaluated, near & ~history.evaluated
+        starts, their_values = setup.initial, setup.initial_log_density
+        finite = np.isfinite(their_values)
+        self.known = (  # starts of any depth, and the shallow part of the history
+            np.vstack([starts[finite], history.x[own]]),
+            np.concatenate([their_values[finite], history.log_density[own]]),
+        )
+        self._given = history.x[given], history.log_density[given]
         self.found: list[Summit] = []
         self.n_searches = 0
         self._evaluations_left = budget
@@ -88,10 +97,14 @@ class LocalSearches:
         else:
             self._climb(values, explorers)
 
-    def look(self) -> bool:
-        """Ask, once, for points all over the box of the starts; whether there are any."""
+    def look(self, explorers: Sequence[Explorer]) -> bool:
+        """Ask, once, for points all over the box of the starts, and for some of the given ones.
+
+        Whether there are any.
+        """
         if not self._looked:
-            self._looked, self._look = True, self._outlook()
+            self._looked = True
+            self._look = np.vstack([self._doubtful(explorers), self._outlook()])
         return len(self._look) > 0
 
     def remember(self, x: np.ndarray, values: np.ndarray) -> None:
@@ -127,6 +140,16 @@ class LocalSearches:
         """End all searches."""
         self._climbs, self._look = [], self._look[:0]
 
+    def _doubtful(self, explorers: Sequence[Explorer]) -> np.ndarray:
+        """Given points (k, d), far apart, whose values no surrogate explains."""
+        x, values = self._given
+        unknown = unexplained(explorers, x, values)
+        count = min(_LOOK_PER_CHAIN * self._setup.chains, self._evaluations_left)
+        if count < 1 or not unknown.any():
+            return np.empty((0, self._setup.dim))
+        x, values = x[unknown], values[unknown]
+        return x[_highest_and_far_apart(self._frame.coordinates(x), values, count)]
+
     def _outlook(self) -> np.ndarray:
         """Points all over the box of the starts, where there are no data."""
         low, high = _box(self._setup.initial)
@@ -137,14 +160,6 @@ class LocalSearches:
         x = low + (high - low) * qmc.Halton(self._setup.dim, seed=self._rng).random(count)
         distance = np.linalg.norm(self._frame.coordinates(x), axis=1)
         return x[distance > min(self._frame.jit_state.reach, np.sqrt(self._setup.dim) + _BEYOND_BULK)]
-
-    def _evidence(self, history: History) -> tuple[np.ndarray, np.ndarray]:
-        """Known points: starts of any depth, and the shallow part of the history."""
-        x, values = history.x, history.log_density
-        near = values > values.max() - self._frame.edge - REACH
-        starts, their_values = self._setup.initial, self._setup.initial_log_density
-        finite = np.isfinite(their_values)
-        return np.vstack([starts[finite], x[near]]), np.concatenate([their_values[finite], values[near]])
 
     def _climb(self, values: np.ndarray, explorers: Sequence[Explorer]) -> None:
         """A step of each search; searches that reach an explained place end."""

@@ -15,7 +15,7 @@ from kmc.mcmc.base import SamplerSetup, Step
 from kmc.mcmc.climb import Summit
 from kmc.mcmc.explorer import Explorer, error_tolerance, log_mass, unexplained
 from kmc.mcmc.gaps import MOST
-from kmc.mcmc.history import History
+from kmc.mcmc.history import ASSUMED, History
 from kmc.mcmc.local_searches import LocalSearches
 from kmc.mcmc.mode_shapes import NEGLIGIBLE, Shape, bulk_below_top, labels, overlapping_shapes, separate_shapes
 from kmc.mcmc.unvisited import BulkPoints
@@ -34,7 +34,6 @@ _CLOUD_PER_CHAIN, _CLOUD_PER_DIM, _CLOUD_MORE = 4, 2, 4  # points of these cloud
 _RELABELINGS = 2  # of the known points, when a new mode is found: each lowers the border between the modes
 _DEEP = 200  # points of other modes that a warm-up gets as very deep points (tried: plateau)
 _ABYSS = 1e5  # their depth, in nats
-_REAL = 0.5  # fraction of that depth: less deep values were evaluated
 _CROSSINGS = 10  # crossings of its border after which a warm-up is taken to be in the arm of another mode
 
 
@@ -167,12 +166,12 @@ class ModeSearch:
         self._n_parts -= 1
         history = self._main.trainer.history
         mine = self._labels(history.x) == index
-        if not np.any(np.isfinite(history.log_density[mine])):
+        x, values, own = history.x[mine], history.log_density[mine], history.evaluated[mine]
+        if not np.any(np.isfinite(values[own])):  # searches begin at what was given of it, if there is anything
             self._shapes.pop(index)
             return False
-        x, values = history.x[mine], history.log_density[mine]
         known = values > values.max() - self._frame.edge - _KNOWN_DEPTH
-        near = np.flatnonzero(values > values.max() - bulk_below_top(self._setup.dim))
+        near = np.flatnonzero(own & (values > values[own].max() - bulk_below_top(self._setup.dim)))
         allowed = max((self._limit - self._used()) // (1 + self._n_parts), 0)
         chosen = self._rng.permutation(near)[:_PART_STARTS]
         picks = self._frame.coordinates(x[self._rng.choice(near, _CLOUD_PER_CHAIN * self._setup.chains)])
@@ -195,7 +194,7 @@ class ModeSearch:
         x = x[self._rng.permutation(len(x))[:_DEEP]]
         x = x[shape.value(self._frame.coordinates(x)) < shape.top - self._frame.edge]
         # Too deep to be fitted to, but not -inf, which would be evidence of a wall.
-        explorer.trainer.history.extend(x, np.full(len(x), self._known_top - _ABYSS))
+        explorer.trainer.history.extend(x, np.full(len(x), self._known_top - _ABYSS), source=ASSUMED)
 
     # The next step
 
@@ -215,7 +214,7 @@ class ModeSearch:
                 self.left.append(summit)
                 self._next()
             return
-        if not self._searches.look() and not self._searches.start(self.explorers):
+        if not self._searches.look(self.explorers) and not self._searches.start(self.explorers):
             self._note_unvisited()
             self.done = True
 
@@ -333,10 +332,9 @@ class ModeSearch:
             return
         self._shapes.pop()
         learned, owner = learning.explorer.trainer.history, self.explorers[whose]
-        real = learned.log_density > self._known_top - _REAL * _ABYSS
         known, their_values = self._searches.known
-        x = np.vstack([known, learned.x[real]])
-        values = np.concatenate([their_values, learned.log_density[real]])
+        x = np.vstack([known, learned.x[learned.evaluated]])
+        values = np.concatenate([their_values, learned.log_density[learned.evaluated]])
         new = _not_in(owner.trainer.history, x) & (self._labels(x) == whose)
         owner.relearn(x[new], values[new])
 
@@ -348,6 +346,6 @@ class ModeSearch:
 
 
 def _not_in(history: History, x: np.ndarray) -> np.ndarray:
-    """Which of the points (k, d) a history lacks, (k,)."""
-    seen = {row.tobytes() for row in history.x}
+    """Which of the points (k, d) a history lacks, or has with a value from elsewhere only, (k,)."""
+    seen = {row.tobytes() for row in history.x[history.evaluated]}
     return np.array([row.tobytes() not in seen for row in x], dtype=bool)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgWarning
 
-from kmc.mcmc.history import History
+from kmc.mcmc.history import GIVEN, History
 from kmc.mcmc.probes import Evaluated, probe_points, probes_in_necks, probes_near
 from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
 from kmc.mcmc.roughness import FIRST, NEXT, Pairs, close_pairs, is_unexplained, roughness_sd
@@ -81,7 +81,7 @@ class SurrogateTrainer:
     ----------
     dim : int
     history : History
-        Every evaluation, in order; first those of the given history.
+        Every value, in order; first those of the given history.
     n_given : int
         Number of given evaluations.
     n_fits : int
@@ -112,7 +112,7 @@ class SurrogateTrainer:
     ):
         self.history, self.n_given = History(dim, with_gradients=with_gradients), 0
         if given is not None:
-            self.history.extend(*given)
+            self.history.extend(*given, source=GIVEN)
             self.n_given = len(self.history)
         self.n_fits = self.settled_at = 0
         self.noise_sd = 0.0

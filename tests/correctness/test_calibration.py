@@ -27,6 +27,7 @@ from scipy import stats
 import kmc
 from benchmarks.targets import LotkaVolterra
 from kmc.targets import lotka_volterra
+from tests.values import check_values
 
 LEVEL = 2e-5
 KEPT = 5  # draws of each chain
@@ -185,10 +186,14 @@ def replicated_runs(
         rng = np.random.default_rng(child)
         truth = model.draw(rng, 1)[0]
         data = model.data(rng, truth)
+
+        def posterior(x, data=data):
+            return model.log_prior(x) + model.log_likelihood(x, data)
+
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", kmc.KmcWarning)  # the budgets are small
             idata = kmc.sample(
-                lambda x, data=data: model.log_prior(x) + model.log_likelihood(x, data),
+                posterior,
                 dim=model.dim,
                 initial=model.draw(rng, CHAINS),
                 draws=None,
@@ -198,6 +203,7 @@ def replicated_runs(
                 seed=rng,
                 progress=False,
             )
+        check_values(idata, posterior, model.dim)
         x = np.asarray(idata.posterior["x"])
         rows = np.linspace(x.shape[1] - 1, 0, KEPT, endpoint=False).astype(int)
         assert rows[0] - rows[1] >= 10

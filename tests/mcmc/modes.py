@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kmc.mcmc.base import SamplerSetup
-from kmc.mcmc.history import History
+from kmc.mcmc.history import GIVEN, History
 from kmc.mcmc.modes import ModeSearch
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
@@ -51,12 +51,18 @@ def plan_for(target, x, rng):
     return ProposalMixture(surrogate, x, z, 0.1, 1.0, InnerChainOptions(0.3, 2.0, 0.1, 0.4), 2, 4, 0.1, 0.1)
 
 
-def searching(target, x, initial, budget=4000):
-    """A search at its first step, after a warm-up with evaluations at x (n, d) that ended in the second mode."""
+def searching(target, x, initial, budget=4000, given=None):
+    """A search at its first step, after a warm-up with evaluations at x (n, d) that ended in the second mode.
+
+    ``given``: points and values from elsewhere.
+    """
     rng = np.random.default_rng(7)
     plan = plan_for(target, x[rng.permutation(len(x))], rng)
     states = x[target.labels(x) == 1]
-    history = SimpleNamespace(x=x, log_density=np.array([target(row) for row in x]))
+    history = History(target.dim)
+    if given is not None:
+        history.extend(*given, source=GIVEN)
+    history.extend(x, np.array([target(row) for row in x]))
     trainer = SimpleNamespace(history=history, states=lambda: states[:100])
     made = []
 

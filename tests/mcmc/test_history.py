@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc.history import History
+from kmc.mcmc.history import ASSUMED, GIVEN, History
 
 
 @pytest.mark.parametrize("blocks", [[0], [1, 1, 1], [255, 1, 1], [256, 1], [1, 3000, 2], [5000]])
@@ -30,3 +30,11 @@ def test_gradients_are_kept_where_they_are_known():
     assert history.gradients.shape == (302, 2) and np.all(np.isnan(history.gradients[[0, 299, 301]]))
     np.testing.assert_array_equal(history.gradients[300], [3.0, 4.0])
     assert History(2).gradients is None
+
+
+def test_values_know_where_they_come_from():
+    history = History(2)
+    history.extend(np.zeros((200, 2)), np.zeros(200), source=GIVEN)
+    history.extend(np.zeros((100, 2)), np.zeros(100))
+    history.extend(np.zeros((3, 2)), np.zeros(3), source=ASSUMED)
+    np.testing.assert_array_equal(np.flatnonzero(history.evaluated), np.arange(200, 300))

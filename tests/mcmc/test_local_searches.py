@@ -17,6 +17,19 @@ def test_what_the_starts_span_is_looked_at_where_nothing_was_evaluated():
     assert np.linalg.norm(points, axis=1).min() > 2.0
 
 
+def test_given_points_that_no_surrogate_explains_are_evaluated_before_a_search_starts_there():
+    target = Mixture([1.0], [[0.0, 0.0]], [1.0])
+    target.labels = lambda x: np.ones(len(x), int)
+    x = np.random.default_rng(0).standard_normal((300, 2))
+    elsewhere = np.array([[9.0, 9.0], [-9.0, 9.0]])
+    search, _ = searching(target, x, np.eye(2), given=(elsewhere, np.array([6.0, 0.0])))
+    points = search.propose()
+    assert {tuple(row) for row in elsewhere} <= {tuple(row) for row in points}
+    search.advance(np.array([target(row) for row in points]))
+    known, values = search._searches.known
+    assert np.array_equal(values, [target(row) for row in known])
+
+
 def test_the_box_of_uniform_starts():
     """The range of n uniform numbers is (n - 1) / (n + 1) of their interval, so that the box is right on average."""
     x = np.random.default_rng(4).random((4000, 4, 1))

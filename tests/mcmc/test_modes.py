@@ -15,6 +15,7 @@ from kmc.mcmc.modes import _Learning
 from kmc.surrogates import FitOptions
 from tests.grids import slow_except
 from tests.mcmc.modes import Mixture, far, searching, starts
+from tests.values import check_values
 
 
 def test_a_mode_that_only_hot_walkers_evaluated_is_a_part():
@@ -29,6 +30,21 @@ def test_a_mode_that_only_hot_walkers_evaluated_is_a_part():
     label = target.labels(x)
     assert len(set(label)) == 1 and len(x) == (150 if label[0] == 0 else 250)
     assert np.all(target.labels(cloud) == label[0]) and np.linalg.matrix_rank(np.cov(cloud.T)) == 2
+
+
+def test_given_values_do_not_start_the_warm_up_of_a_part():
+    """They may be wrong, and the value of a start is that of a state."""
+    target = far(2, weights=(0.3, 0.7))
+    rng = np.random.default_rng(3)
+    x = starts(target, rng, 200)
+    given = x + 0.1 * rng.standard_normal(x.shape)
+    values = np.array([target(row) for row in given]) + 6.0
+    search, made = searching(target, x, x[:4], given=(given, values))
+    setup = made[0][0]
+    assert len(setup.history[0]) > 300 and search._n_parts == 1
+    assert np.array_equal(setup.initial_log_density, [target(row) for row in setup.initial])
+    assert search._start_part() and len(made) == 2
+    assert np.array_equal(made[1][0].initial_log_density, [target(row) for row in made[1][0].initial])
 
 
 @pytest.mark.parametrize("spike", [0.0, 30.0])
@@ -98,7 +114,11 @@ SEARCHING = kmc.KernelHMC(min_search_budget=1000)
 
 def run(target, initial, budget, seed=1, sampler=SEARCHING, **options):
     options |= {"sampler": sampler, "seed": seed, "max_evaluations": budget}
-    return kmc.sample(target, target.dim, initial=initial, draws=None, progress=False, **options)
+    idata = kmc.sample(target, target.dim, initial=initial, draws=None, progress=False, **options)
+    n = target.n
+    check_values(idata, target, target.dim)
+    target.n = n
+    return idata
 
 
 def weight_error(idata, target, mode=0):

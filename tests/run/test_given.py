@@ -8,6 +8,7 @@ from kmc.errors import KmcWarning
 from kmc.run.given import MOST, as_given
 from tests.counted import Counted
 from tests.grids import slow_except
+from tests.values import check_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")  # of short runs
 
@@ -40,6 +41,7 @@ def test_a_history_spares_evaluations_and_the_draws_are_right():
     assert idata.attrs["n_evaluations_warmup"] < plain.attrs["n_evaluations_warmup"] - 50
     assert idata.attrs["surrogate_settled_at"] < plain.attrs["surrogate_settled_at"]
     assert "n_history" not in plain.attrs
+    check_values(idata, banana, 2)
     x = idata.posterior["x"].values
     ess = 0.3 * x[..., 0].size  # of the squares, at least
     u = x[..., 0] - 10.0

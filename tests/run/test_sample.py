@@ -13,6 +13,7 @@ from kmc.targets.toys import Banana, Bimodal, Gaussian
 from tests.counted import Counted
 from tests.grids import slow_except
 from tests.oracles.mcmc import assert_standard
+from tests.values import check_values
 
 LEGACY = int(version("arviz").split(".")[0]) < 1
 NORMAL = Gaussian(2, correlation=0.5, spread=1.5)
@@ -106,6 +107,7 @@ def test_draws_have_the_right_distribution(kind, name):
         sampler = kmc.RandomWalkMetropolis(scale=np.array([12.0, 2.0]))  # the spread of the start says too little
     target = TARGETS[name]
     idata = kmc.sample(target, dim=target.dim, sampler=sampler, seed=1, progress=False, **budget)
+    check_values(idata, target, target.dim)
     z, ess = errors(positions(idata), target.sample(np.random.default_rng(0), 1_000_000))
     assert ess > 50  # else the test would say nothing
     assert_standard(z / 1.1)  # the effective sample size is an estimate, too

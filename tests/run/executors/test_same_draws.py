@@ -12,6 +12,7 @@ import pytest
 import kmc
 from kmc.run.executors import DaskExecutor, ProcessExecutor
 from tests.run.store.runs import assert_same, log_density, settings
+from tests.values import check_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 
@@ -61,7 +62,9 @@ def dask(workers, *, prefetch, in_processes=False):
 
 @pytest.fixture(scope="module")
 def expected():
-    return without_clock(kmc.sample(log_density, **ASKED))
+    idata = without_clock(kmc.sample(log_density, **ASKED))
+    check_values(idata, log_density, 2)
+    return idata
 
 
 def without_clock(result):
