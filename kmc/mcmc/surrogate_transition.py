@@ -53,6 +53,14 @@ def copy_to(out, x):
 
 
 @njit()
+def acceptance_probability(change):
+    """The acceptance probability for a change of the log-density; 0 if that is NaN."""
+    if change < 0.0:
+        return np.exp(change)
+    return 1.0 if change >= 0.0 else 0.0  # in numba, min(0.0, nan) is 0.0
+
+
+@njit()
 def inner_chain(state, tempering, rng, start, n_moves, options, archive):
     """``n_moves`` moves from ``start`` (d,); ``archive`` (n, d) feeds the jumps z + a_i - a_j."""
     d = start.size
@@ -88,7 +96,7 @@ def inner_chain(state, tempering, rng, start, n_moves, options, archive):
             if behind:
                 trial_gradient[:] = 0.0
             change = tempered(tempering, trial_value)[0] - target + (trial_wall - now_wall)
-            probability = min(1.0, np.exp(min(0.0, change)))
+            probability = acceptance_probability(change)
         else:
             time = options.trajectory_length * (0.2 + 0.8 * rng.random())
             step_size = options.step_size * (0.7 + 0.6 * rng.random())
@@ -110,7 +118,8 @@ def inner_chain(state, tempering, rng, start, n_moves, options, archive):
             if spread > DIVERGENCE:
                 diverging = True
             else:
-                probability = min(1.0, np.exp(min(0.0, 0.5 * kinetic - target - energy + (trial_wall - now_wall))))
+                change = 0.5 * kinetic - target - energy + (trial_wall - now_wall)
+                probability = acceptance_probability(change)
                 last_energy = energy
             acceptance += probability
             if probability < 0.3:

@@ -41,6 +41,11 @@ HELP: dict[str, str] = {
         "evaluated it again. They were ignored; the draws are right. Pass values of the same function, and for "
         "named parameters values without Jacobians."
     ),
+    "against-prior": (
+        "The likelihood draws a parameter more than about 27 standard deviations away from its prior: the "
+        "data, their units or the prior are not what they should be. Beyond 38 standard deviations, where "
+        "the prior is zero in double precision, there are no draws. Give a wider prior, or correct the data."
+    ),
     "both-ends": (
         "Draws lie at both ends of an interval, but hardly between. If the parameter is an angle, the two ends "
         "are the same place: declare it as `kmc.Circular(low, high)` or `kmc.Angle()`."

@@ -31,6 +31,7 @@ from kmc.run.trace import Trace, joined
 from kmc.run.unbounded import Ascent, overflowed
 from kmc.surrogates import Density
 from kmc.targets.evaluate import Evaluation, Evaluator, Stream, stream_of
+from kmc.targets.priors import JointPrior
 
 _PROBES = 100  # evaluations that a look at values without bound may cost, at the end of warm-up
 
@@ -244,6 +245,7 @@ class Run:
             ends=self._at_both_ends(trace),
             n_timeouts=self._usage().get("n_timeouts", 0),
             contradiction=self._contradiction(densities, reports),
+            against_prior=self._against_prior(trace),
         )
         warned = run_warnings(finished)
         attrs = {**self.facts(), "warnings": list(warned.values()), "warning_codes": list(warned)}
@@ -400,6 +402,13 @@ class Run:
             accepted=stats["accepted"],
             independent_runs=len(self.independent_runs),
         )
+
+    def _against_prior(self, trace: Trace) -> list[str]:
+        """Names of the parameters whose draws contradict their prior."""
+        model = self.request.model
+        if not isinstance(model.prior, JointPrior) or not len(trace):
+            return []
+        return model.prior.contradicted(model.constrain(trace.positions.reshape(-1, model.dim)))
 
     def _at_both_ends(self, trace: Trace) -> list[AtBothEnds]:
         model = self.request.model

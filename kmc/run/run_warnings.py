@@ -76,6 +76,8 @@ class FinishedRun:
         Number of evaluations that took longer than the executor's ``timeout``.
     contradiction : str
         How draws and surrogate differ: see :mod:`kmc.run.contradiction`.
+    against_prior : sequence of str
+        Names of the parameters whose draws lie where their prior is nearly zero.
     """
 
     sampler: str
@@ -89,6 +91,7 @@ class FinishedRun:
     ends: Sequence[AtBothEnds] = ()
     n_timeouts: int = 0
     contradiction: str = ""
+    against_prior: Sequence[str] = ()
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -124,6 +127,12 @@ def run_warnings(run: FinishedRun) -> dict[str, str]:
         said |= _about_surrogate(run, remedies)
         for report in run.reports:
             said |= _about_modes(report)
+    if run.against_prior:
+        said["against-prior"] = (
+            f"The draws of {_listed(run.against_prior)} lie where the prior is nearly zero: data and "
+            "prior contradict each other, and the draws end where the prior is zero in double "
+            "precision; give a wider prior, and check units and data."
+        )
     if run.ends:
         said["both-ends"] = _about_ends(run.ends)
     return said
@@ -222,9 +231,13 @@ def _p_value(log10: float) -> str:
     return f"p = {10.0**log10:.0e}" if log10 > -10.0 else "p < 1e-10"
 
 
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+
+
 def _about_ends(ends: Sequence[AtBothEnds]) -> str:
     name, low, high, declared = ends[0]
-    which = ", ".join(each.name for each in ends[:_NAMED]) + (", ..." if len(ends) > _NAMED else "")
+    which = _listed([each.name for each in ends])
     half = 0.5 * (high - low)
     if declared:
         remedy = f"declare it as kmc.Circular({low:.6g}, {high:.6g})"

@@ -18,6 +18,7 @@ CODES: dict[str, str] = {
     "drift": "the draws still change along the run",
     "few-tail-draws": "too few effective draws for the 5 % and 95 % quantiles",
     "few-effective-draws": "too few effective draws for the means",
+    "against-prior": "the draws lie where a declared prior is nearly zero",
     "both-ends": "draws lie at both ends of an interval: perhaps an angle",
     "stuck-chain": "a chain stayed in one state for much longer than its acceptance explains",
     "loud-noise": "the noise of the log-density is too large",

@@ -127,7 +127,7 @@ class Direction:
     @property
     def support(self) -> str:
         """The allowed values in words, for error messages."""
-        return f"numbers from {self.low:g} to below {self.high:g}"
+        return "finite numbers, which count modulo the period"
 
     def constrain(self, x: np.ndarray) -> np.ndarray:
         """The directions of points x (..., 2), shape (...)."""
@@ -142,8 +142,8 @@ class Direction:
         return constant - 2.0 * log_r - 0.5 * (log_r / SPREAD) ** 2
 
     def contains(self, y: np.ndarray) -> np.ndarray:
-        """Whether the values y are in the interval, of the same shape."""
-        return (y >= self.low) & (y < self.high)
+        """Whether the values y are directions, of the same shape: each finite number is one."""
+        return np.isfinite(y)
 
     def unconstrain(self, y: np.ndarray) -> np.ndarray:
         """A point in each direction: radii differ, so that the start points of a run do not lie on one circle."""

@@ -151,12 +151,15 @@ def evaluate_block(model: Model, points: np.ndarray) -> list[Evaluation | Failur
 
 
 def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
-    """One call of the log-density, at x (d,).
+    """One call of the log-density, at x (d,); none where a declared prior is zero.
 
     Raises
     ------
     EvaluationError
     """
+    added = model.log_added(x) if model.named else 0.0
+    if added == -math.inf:
+        return Evaluation(added)
     try:
         returned = model.call(x.copy())  # a copy: the function may keep it or modify it
     except Exception as error:
@@ -177,18 +180,22 @@ def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
     if log_prior is not None:
         blobs = with_declared(blobs, value, log_prior, isinstance(model.log_density, Posterior))
     if model.named:
-        jacobian = model.log_jacobian(x)
-        value += jacobian if log_prior is None else jacobian + log_prior
+        value += added
     return Evaluation(value, None if blobs is None else as_blobs(model, x, blobs))
 
 
 def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
-    """One call of a vectorized log-density, at the rows of points (k, d).
+    """One call of a vectorized log-density, at the rows of points (k, d) where no prior is zero.
 
     Raises
     ------
     EvaluationError
     """
+    added = model.log_added(points) if model.named else np.zeros(len(points))
+    possible = added > -math.inf
+    if not possible.all():
+        rows = iter(evaluate_rows(model, points[possible]) if possible.any() else [])
+        return [next(rows) if one else Evaluation(-math.inf) for one in possible]
     try:
         returned = model.call(points.copy())
     except Exception as error:
@@ -206,8 +213,7 @@ def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
     if log_prior is not None:
         blobs = with_declared(blobs, values, log_prior, isinstance(model.log_density, Posterior))
     if model.named:
-        jacobian = model.log_jacobian(points)
-        legal = (np.array(legal) + (jacobian if log_prior is None else jacobian + log_prior)).tolist()
+        legal = (np.array(legal) + added).tolist()
     if blobs is None:
         return list(map(Evaluation, legal))
     rows = as_blobs(model, points, blobs, rows=len(points))

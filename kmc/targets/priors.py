@@ -17,6 +17,7 @@ from kmc.targets.parameters import Parameter
 
 _FROZEN_DIRICHLET = type(stats.dirichlet([1.0, 1.0]))
 _LEAST = np.finfo(np.float64).tiny
+_NIL = float(np.log(np.finfo(np.float64).smallest_subnormal))  # the exponential of less is zero
 
 
 @runtime_checkable
@@ -58,6 +59,8 @@ class Prior(WithPrior):
 
     The support of the distribution becomes that of the parameter, its log-density is added to what the model's function
     returns, start points are drawn from it, and draws from it are stored in the results, in the group ``prior``.
+    Where the density is zero in double precision, as beyond 38 standard deviations of a normal
+    distribution, so is that of the posterior, and the model's function is not called.
     In a :class:`kmc.Model` the distribution itself can be given: ``parameters={"b": scipy.stats.gamma(2)}``.
 
     Parameters
@@ -121,14 +124,29 @@ class JointPrior:
     def log_density(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """The sum of the log-densities (n,) at values (n, *shape) by name; parameters without a prior add nothing.
 
-        It is -inf where a distribution's own log-density is NaN, from overflow far out in a tail.
+        It is -inf where the density of one number is zero in double precision, more than 38 standard
+        deviations from the mean of a normal distribution; and where a distribution's own
+        log-density is NaN, from overflow far out in a tail.
         """
         total: Any = 0.0
         for name, (distribution, _, _) in self._laws.items():
             with np.errstate(over="ignore", invalid="ignore"):
                 each = _log_density(distribution, values[name])
+            each = np.where(each < _NIL, -np.inf, each)
             total = total + each.sum(axis=tuple(range(1, each.ndim)))
         return np.where(np.isnan(total), -np.inf, total)
+
+    def contradicted(self, values: Mapping[str, np.ndarray]) -> list[str]:
+        """Names of the parameters half of whose values (n, *shape) lie where their prior is nearly zero.
+
+        Nearly: in nats, half as low as what is zero in double precision.
+        """
+        found = []
+        for name, (distribution, _, _) in self._laws.items():
+            each = _log_density(distribution, values[name])
+            if np.any(np.median(each, axis=0) < 0.5 * _NIL):
+                found.append(name)
+        return found
 
     def __call__(self, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
         """As :meth:`draw`."""

@@ -153,3 +153,12 @@ def test_the_energy_is_that_of_the_tempered_surrogate():
         potentials.append(-tempered_value(tempering, log_surrogate(state, z[None]))[0])
     kinetic = np.array(energies) - potentials  # the same momentum each time, as the seed is
     assert kinetic.min() > 0 and np.ptp(kinetic) < 0.02
+
+
+def test_a_jump_to_where_the_surrogate_overflows_is_rejected():
+    """In numba, min(0.0, nan) is 0.0."""
+    state, far = jit_state(2), np.array([[0.0, 0.0], [1e308, -1e308], [-1e308, 1e308]])
+    assert np.isnan(log_surrogate(state, np.array([[np.inf, -np.inf]]))).all()
+    seeds = map(np.random.default_rng, range(20))
+    results = [inner_chain(state, COLD, rng, np.zeros(2), 9, JUMPS, far) for rng in seeds]
+    assert all(np.isfinite(one.value) for one in results)

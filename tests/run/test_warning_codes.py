@@ -28,6 +28,7 @@ CASES = {
     "drift": {"drift": -5.0},
     "few-tail-draws": {"tail_ess": 43.0},
     "few-effective-draws": {"bulk_ess": 34.0},
+    "against-prior": {"against_prior": ["a"]},
     "both-ends": {"ends": [AtBothEnds("phase", 0.0, 6.0, True)]},
     "stuck-chain": {"stay": 12.0},
     "loud-noise": {"facts": NOISY | {"noise_sd": 2.0}},
@@ -46,7 +47,7 @@ CASES = {
 }
 
 
-def codes(made=20, facts=FITTED, cut="", nonfinite=(0, 100), ends=(), contradiction="", **found):
+def codes(made=20, facts=FITTED, cut="", nonfinite=(0, 100), ends=(), contradiction="", against_prior=(), **found):
     return list(
         run_warnings(
             FinishedRun(
@@ -59,6 +60,7 @@ def codes(made=20, facts=FITTED, cut="", nonfinite=(0, 100), ends=(), contradict
                 nonfinite=nonfinite,
                 ends=ends,
                 contradiction=contradiction,
+                against_prior=against_prior,
             )
         )
     )

@@ -71,9 +71,12 @@ def test_everywhere_finite_and_inside(value):
     assert transform.contains(y).all() and np.isfinite(jacobian).all()
 
 
-def test_values_outside_the_support_are_named():
-    assert not Direction(0.0, 1.0).contains(np.array([1.0, -1e-9, 2.0, np.nan, np.inf])).any()
-    assert Direction(0.0, 1.0).contains(np.array([0.0]))
+def test_every_number_is_a_direction():
+    """An angle of 3.18 is one of 3.18 - 2 pi."""
+    assert Direction(0.0, 1.0).contains(np.array([0.0, 1.0, -1e-9, 2.0])).all()
+    assert not Direction(0.0, 1.0).contains(np.array([np.nan, np.inf])).any()
+    model = kmc.Model(lambda p: np.cos(p["a"]), parameters={"a": kmc.Angle()}, initial={"a": [3.18]})
+    np.testing.assert_allclose(model.constrain(model.initial)["a"], [3.18 - 2 * np.pi])
 
 
 @pytest.mark.parametrize("bounds", [(1, 0), (1, 1), (0, 5e-324)])

@@ -1,6 +1,7 @@
 """Priors as parameters, compared with scipy's densities, moments of draws, and models written by hand."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy import stats
 import kmc
 from kmc.targets import transforms
 from kmc.targets.angles import Direction
-from kmc.targets.evaluate import evaluate_point, evaluate_rows
+from kmc.targets.evaluate import Evaluator, evaluate_point, evaluate_rows
 from tests.oracles import transforms as oracles
 
 
@@ -232,6 +233,36 @@ def test_the_posterior_is_right():
     row = kmc.summary(idata).loc["v"]
     assert abs(row["mean"] - exact.mean()) < 4.5 * row["mcse_mean"]
     assert abs(row["sd"] - exact.std()) < 4.5 * row["mcse_sd"]
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_where_a_prior_is_zero_the_function_is_not_called(vectorized):
+    """A log-normal density with a scale of 0.6 at e^20, e^285 and at the next to largest number."""
+    called = []
+
+    def likelihood(p):
+        called.append(p["a"])
+        return 0.0 * p["a"]
+
+    law = stats.lognorm(0.6)
+    model = kmc.Model(likelihood, parameters={"a": law}, vectorized=vectorized)
+    x = np.array([[0.5], [20.0], [285.0], [23.5], [709.7]])
+    found = Evaluator(model)(x)
+    np.testing.assert_allclose(found[[0, 1]], law.logpdf(np.exp(x[:2, 0])) + x[:2, 0])
+    assert np.all(found[2:] == -np.inf) and law.pdf(np.exp(23.5)) == 0.0
+    np.testing.assert_allclose(np.hstack(called), np.exp(x[:2, 0]))
+    assert np.all(Evaluator(model)(x[2:]) == -np.inf) and len(np.hstack(called)) == 2
+
+
+@pytest.mark.parametrize("data", [3.0, 60.0])
+def test_data_that_contradict_a_prior_are_told(data):
+    """Without the warning the draws would end at 38 standard deviations of the prior, silently."""
+    model = kmc.Model(lambda p: -0.5 * ((p["a"] - data) / 0.1) ** 2, parameters={"a": kmc.Normal(0, 1)})
+    options = {"sampler": "adaptive-metropolis", "draws": 200, "warmup": 300, "seed": 6, "progress": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        idata = kmc.sample(model, **options)
+    assert ("against-prior" in idata.attrs["warning_codes"]) == (data == 60.0)
 
 
 # What cannot be a prior
