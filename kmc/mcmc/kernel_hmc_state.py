@@ -395,12 +395,29 @@ class KernelHMCState:
         elif self.setup.noisy:  # do not start where an estimate far too high has held a walker for long
             _, first = np.unique(x, axis=0, return_index=True)
             x, values = x[first], values[first]
+        x, values = self._plausible(x, values)
         rows = self._rng.choice(len(x), chains, replace=len(x) < chains)
         self._walkers = Walkers(self._rngs[:chains], x[rows], values[rows])
         self._betas = np.ones(chains)
         if self._modes is not None and len(self._modes.explorers) > 1:
             self._joined, x, values = join(self._modes.explorers, chains, self._modes_rng)
             self._walkers = Walkers(self._rngs[:chains], x, values)
+
+    def _plausible(self, x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The states (n, d) and values (n,) at which draws of the frozen surrogate could be.
+
+        If there are none, evaluations that are as high; if there are none either, all states.
+        """
+        floor = None if self.setup.noisy else self.trainer.floor(self.mixture)
+        if floor is None:
+            return x, values
+        history = self.trainer.history
+        own = history.evaluated
+        for points, heights in ((x, values), (history.x[own], history.log_density[own])):
+            high = heights >= floor
+            if high.any():
+                return points[high], heights[high]
+        return x, values
 
     # Several modes
 

@@ -17,7 +17,7 @@ from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest
 from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size, free_draws
 from kmc.mcmc.unvisited import left_behind
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate, values_needed
-from kmc.surrogates.depth import bulk_depth
+from kmc.surrogates.depth import bulk_depth, floor_of
 from kmc.surrogates.fit import GOOD_FIT, most_gradients
 from kmc.surrogates.necks import NO_NECKS, Necks
 from kmc.surrogates.terms import TermExpansion
@@ -251,6 +251,21 @@ class SurrogateTrainer:
         starts = mixture.archive_z[self._rng.integers(len(mixture.archive_z), size=_STARTS_FOR_LENGTH)]
         trials = Trials(mixture.surrogate.jit_state, starts, mixture.archive_z)
         return choose_inner_chain_length(trials, mixture.inner, self._rng)
+
+    def floor(self, mixture: ProposalMixture) -> float | None:
+        """The log-density below which hardly any draw from a mixture's surrogate lies.
+
+        None without a surrogate.
+        """
+        surrogate, z = mixture.surrogate, mixture.archive_z
+        if surrogate is None:
+            return None
+        rng = np.random.default_rng(len(self.history))  # its own: other random choices stay the same
+        draws = z[rng.integers(len(z), size=_STARTS)]
+        for _ in range(2):  # states of the archive may be deep: the first draws forget them
+            starts = draws[-_STARTS:]
+            draws = free_draws(Trials(surrogate.jit_state, starts, z), mixture.inner, rng)
+        return floor_of(surrogate.log_density(surrogate.back(draws)))
 
     def probes(self, surrogate: Surrogate, count: int, edge: float) -> np.ndarray:
         """Points (count, d) beyond the edge of the evaluations, whose depth is below ``edge``."""

@@ -73,6 +73,11 @@ HELP: dict[str, str] = {
         "With `independent_runs=2` the runs learn nothing from each other, and their means or tails differ by "
         "more than chance. Trust neither; use several times as many evaluations."
     ),
+    "burn-in": (
+        "A chain had not reached the posterior when warm-up ended: its first draws have log-densities that "
+        "hardly any draw of the posterior has. A few of them change means and standard deviations a lot. "
+        "Leave them out, as with `idata.sel(draw=slice(50, None))`, or use more evaluations."
+    ),
     "drift": (
         "The first and the last part of the chains differ: the run began far from the posterior's bulk, or moves "
         "slowly. More evaluations make warm-up longer. Better starts, from `kmc.find_start`, help too."

@@ -6,8 +6,10 @@ import numpy as np
 
 from kmc import convergence
 from kmc.ess import worst_bulk_ess
+from kmc.surrogates.depth import floor_of
 
 _FEWEST_MOVES = 20  # moves from a tail, fewest for a reliable mean acceptance; set by hand
+_FEWEST_LEVELS = 100  # log-densities that tell a floor: one run in 2,000 then begins below it by chance
 _CERTAIN = 1e-3  # acceptances are clipped to this distance from 0 and 1; set by hand
 
 
@@ -42,6 +44,9 @@ def run_statistics(
         - ``bulk_ess``: the smallest effective sample size of the ranks of a coordinate.
         - ``tail_ess``: the same of the 5 % and 95 % quantiles; ``width_error``: the largest standard error of their
           distance, relative to it.
+        - ``burn_in``: the largest number of draws at the start of a chain that are lower than hardly
+          any draw should be, by those of the later halves (:func:`kmc.surrogates.depth.floor_of`);
+          0 for short chains.
         - ``drift``: log10 of the p-value of equal means in the five fifths of the run, for coordinates, log-density and
           their tails. ``disagreement``: the same for equal means in all independent runs.
     """
@@ -60,6 +65,7 @@ def run_statistics(
         "bulk_ess": worst_bulk_ess(x),
         "tail_ess": convergence.least_tail_ess(x),
         "width_error": convergence.width_error(x),
+        "burn_in": _burn_in(log_density),
         "drift": convergence.drift(columns),
         "disagreement": convergence.disagreement(columns, independent_runs),
     }
@@ -73,6 +79,15 @@ def _acceptance_from(regions: np.ndarray, acceptance_rate: np.ndarray) -> float:
     if not np.any(enough):
         return float("nan")
     return float(np.min((acceptance_rate[:, 1:].ravel() @ starts)[enough] / moves[enough]))
+
+
+def _burn_in(log_density: np.ndarray) -> int:
+    """Draws below the floor at the start of a chain, in the worst of the chains (chains, draws)."""
+    later = log_density[:, log_density.shape[1] // 2 :]
+    if later.size < _FEWEST_LEVELS:
+        return 0
+    reached = log_density >= floor_of(later)
+    return int(np.argmax(reached, axis=1).max())
 
 
 def _longest_stay(accepted: np.ndarray) -> int:

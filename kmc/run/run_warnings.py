@@ -205,6 +205,12 @@ def _about_chains(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
             f"The independent runs disagree on a mean or a tail ({_p_value(found['disagreement'])}): what "
             f"one run missed, all may have missed; {remedies.several}, or reparametrize."
         )
+    if found["burn_in"] > 0:
+        said["burn-in"] = (
+            f"A chain begins with {found['burn_in']} draws far below the log-densities of the others: it "
+            "had not reached the posterior; leave out as many draws of each chain, as with "
+            f"idata.sel(draw=slice({found['burn_in']}, None)), or {remedies.more}."
+        )
     if found["drift"] < LEAST_P:
         said["drift"] = (
             f"The draws still change from one fifth of the run to the next ({_p_value(found['drift'])}): "

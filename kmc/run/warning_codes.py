@@ -15,6 +15,7 @@ CODES: dict[str, str] = {
     "constant-coordinate": "a coordinate never moved, in all chains or in part of one",
     "chains-disagree": "R-hat is too large",
     "runs-disagree": "independent runs differ in a mean or a tail",
+    "burn-in": "the first draws of a chain are far below the log-densities of the others",
     "drift": "the draws still change along the run",
     "few-tail-draws": "too few effective draws for the 5 % and 95 % quantiles",
     "few-effective-draws": "too few effective draws for the means",

@@ -112,6 +112,21 @@ def test_the_main_phase_has_one_walker_for_each_chain():
     assert value == density(x[None])[0]
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_chains_begin_where_the_frozen_surrogate_has_mass(times):
+    """Walkers that came from far away late in warm-up have left states that are no draws of anything."""
+    process = start()
+    while process.mixture.surrogate is None:
+        process.advance(density(process.propose()))
+    walkers = len(process._betas)
+    for x in np.linspace(60.0, 30.0, times * len(process.trainer._visits)):
+        deep = np.full((walkers, 2), x)
+        process.trainer.visit(deep, density(deep), process._betas)
+    process.finish()
+    assert np.all(process.walkers.log_density > -20.0)
+    np.testing.assert_array_equal(process.walkers.log_density, density(process.walkers.x))
+
+
 @pytest.mark.parametrize(("burn_in", "sweeps"), [(0, 0), (5, 5)])
 def test_sweeps_after_the_freeze_are_warm_up(burn_in, sweeps):
     process = start(replace(SMALL, post_freeze_burn_in=burn_in))

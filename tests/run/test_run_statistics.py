@@ -45,6 +45,15 @@ def test_probabilities_are_those_of_chance():
         assert np.any(p < 0.5)
 
 
+def test_a_chain_that_comes_from_far_away():
+    """Its first draws change a standard deviation by a factor of two, but no rank."""
+    x = chains(3)
+    x[2, :5] += np.linspace(60.0, 20.0, 5)[:, None]
+    found, names = warned(x)
+    assert found["burn_in"] == 5 and names == {"burn-in"}
+    assert warned(x[:, 5:])[1] == set()
+
+
 def test_a_mean_that_drifts():
     x = chains(1)
     x[:, :, 2] += np.linspace(0.0, 0.7, DRAWS)

@@ -12,6 +12,7 @@ WELL = {
     "tail_ess": 800.0,
     "width_error": 0.04,
     "bulk_ess": 900.0,
+    "burn_in": 0,
     "drift": -0.5,
     "disagreement": -0.5,
 }

@@ -25,6 +25,7 @@ CASES = {
     "constant-coordinate": {"rhat": float("inf")},
     "chains-disagree": {"rhat": 1.4},
     "runs-disagree": {"disagreement": -6.0},
+    "burn-in": {"burn_in": 22},
     "drift": {"drift": -5.0},
     "few-tail-draws": {"tail_ess": 43.0},
     "few-effective-draws": {"bulk_ess": 34.0},
