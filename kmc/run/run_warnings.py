@@ -33,6 +33,7 @@ CURVED_SPREAD = 100.0  # of the learned metric (rates)
 FEWEST_ACCEPTED_FROM_TAILS = 0.15  # (rates)
 FEWEST_ACCEPTED_FROM_CURVED_TAILS = 0.6  # and also (rates)
 LEAST_SHARE_IN_CURVED_TAILS = 0.7  # relative to the overall acceptance, which is lower in many dimensions (rates)
+LEAST_SHARE_FROM_TAILS = 0.6  # of other samplers; on bananas 0.1 to 0.7, without curvature 0.62 to 2
 THOROUGH_TAIL_ESS = 1000.0  # with so many draws from the tails, no warning that they may be cut short (rates)
 LEAST_SHARE_FROM_NECKS = 0.5  # acceptance from a tail relative to the overall one, if a funnel was found: eight schools
 LARGEST_LOO = 1.0  # nats
@@ -127,6 +128,8 @@ def run_warnings(run: FinishedRun) -> dict[str, str]:
         said |= _about_surrogate(run, remedies)
         for report in run.reports:
             said |= _about_modes(report)
+    else:
+        said |= _about_tails_without_surrogate(run, remedies)
     if run.against_prior:
         said["against-prior"] = (
             f"The draws of {_listed(run.against_prior)} lie where the prior is nearly zero: data and "
@@ -348,6 +351,18 @@ def _about_tails(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
             f"{remedies.more}, or reparametrize."
         }
     return {}
+
+
+def _about_tails_without_surrogate(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
+    """Local and screened proposals are accepted from a tail as often as elsewhere, unless it is curved or unknown."""
+    found = run.found
+    least = LEAST_SHARE_FROM_TAILS * found["acceptance"]
+    if found["tail_ess"] > THOROUGH_TAIL_ESS or not found["tail_acceptance"] < least:
+        return {}
+    return {
+        "poor-tails": f"Only {found['tail_acceptance']:.0%} of the proposals from a tail were accepted, and "
+        f"{found['acceptance']:.0%} of all: it may be cut short; {remedies.more}, or use kernel-hmc."
+    }
 
 
 def _about_modes(facts: Mapping[str, Any]) -> dict[str, str]:

@@ -192,11 +192,19 @@ def test_a_remedy_is_no_less_than_what_the_dimension_asks_for():
 
 
 def test_a_fitted_estimator_says_nothing():
-    assert say(facts=ESTIMATOR, tail_acceptance=0.05) == {}
+    assert say(facts=ESTIMATOR, tail_acceptance=0.6) == {}
 
 
 def test_surrogates_are_the_business_of_kernel_hmc_alone():
-    assert say("random-walk", facts={}, acceptance=0.2, tail_acceptance=0.1) == {}
+    assert say("random-walk", facts={}, acceptance=0.2, tail_acceptance=0.13) == {}
+
+
+@pytest.mark.parametrize("sampler", ["adaptive-metropolis", "delayed-acceptance", "score-hmc"])
+def test_tails_from_which_no_proposal_is_accepted_are_the_business_of_all(sampler):
+    """Delayed acceptance by a kernel estimator on a banana: sds were 7.1 for 10 and 2.0 for 4.4."""
+    rates = {"facts": ESTIMATOR, "acceptance": 0.283, "tail_acceptance": 0.135}
+    assert list(say(sampler, **rates)) == ["poor-tails"]
+    assert say(sampler, **rates, tail_ess=1001.0) == say(sampler, **rates | {"tail_acceptance": 0.2}) == {}
 
 
 def test_the_worst_independent_run_is_spoken_of():
