@@ -12,7 +12,8 @@ trajectories, and on the way up jumps to weighted draws from q. Particles that g
 contain draws; particles that go up find all modes that are wide enough. So the two estimates differ if s has a mode
 without draws. Otherwise the estimate is that on the way up: particles that go down are late in filling the tails.
 
-Far from all of its draws s counts as zero: no proposal of a run comes there, and a surrogate can be anything.
+Far from all of its draws s counts as zero: no proposal of a run comes there, and a surrogate can be anything. So it does
+outside of a region, if the mass there is asked for.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from scipy import linalg, optimize
 from scipy.special import expit, gammaln, logsumexp
 
 from kmc.control_variates.chain_means import ChainMeans, most_controls
+from kmc.control_variates.domain import EVERYWHERE, Region, holds
 from kmc.control_variates.stein import SteinControls
 from kmc.control_variates.transitions import bennett
 from kmc.interrupts import uninterrupted
@@ -128,16 +130,23 @@ GAP, LEAST_GAP = 4.0, 0.05
 
 
 def mass_of(
-    component: Component, z: np.ndarray, step_size: float, rng: np.random.Generator, *, others: np.ndarray | None = None
+    component: Component,
+    z: np.ndarray,
+    step_size: float,
+    rng: np.random.Generator,
+    *,
+    others: np.ndarray | None = None,
+    region: Region = EVERYWHERE,
 ) -> Mass:
-    """The mass of a surrogate, from draws z (n, d) from it in its own coordinates; n is a multiple of the islands.
+    """The mass of a surrogate in a region, from draws z (n, d) there in its own coordinates.
 
-    With further draws from it, ``others`` (m, d), there are control variates.
+    n is a multiple of the islands. With further draws, ``others`` (m, d), there are control variates, for the mass
+    everywhere: at the border of a region they would have other means than zero.
     """
     base = Base.of(z)
     size = len(z) // ISLANDS
     z = np.ascontiguousarray(rng.permutation(z)[: size * ISLANDS])
-    path = _Path(component, base, step_size, rng, others)
+    path = _Path(component, base, step_size, rng, others, region)
     pool, first = path.first()
 
     levels = [pool.some(len(z), rng)]
@@ -186,23 +195,29 @@ class _Path:
     """Moves and values along the path."""
 
     def __init__(
-        self, component: Component, base: Base, step_size: float, rng: np.random.Generator, others: np.ndarray | None
+        self,
+        component: Component,
+        base: Base,
+        step_size: float,
+        rng: np.random.Generator,
+        others: np.ndarray | None,
+        region: Region,
     ):
         self._state, self._base, self._rng = component.jit_state, base, rng
-        self._step_size = step_size
-        self._others = others if SteinControls.suits(component) else None
+        self._step_size, self._region = step_size, region
+        self._others = others if SteinControls.suits(component) and not len(region.points) else None
 
     def level(self, particles: np.ndarray, beta: float) -> _Level:
         """Particles where they are."""
         with uninterrupted():
-            ratios = _move(self._state, self._base, self._rng, particles, beta, 0, 1, 1.0, 0, _NOWHERE)
+            ratios = _move(self._state, self._base, self._region, self._rng, particles, beta, 0, 1, 1.0, 0, _NOWHERE)
         return _Level(beta, particles, ratios)
 
     def first(self) -> tuple[_Level, np.ndarray]:
         """Many particles at the first temperature, and log of the mass there relative to that of q, by each island."""
         n = min(_POOL, _MOST_NUMBERS // len(self._base.mean)) // ISLANDS * ISLANDS
         drawn = self.level(self._base.draws(self._rng, n), 0.0)
-        beta = min(_next(drawn.log_ratios, 0.0, _FIRST_OVERLAP), _MOST_FIRST)
+        beta = min(_next(drawn.log_ratios[drawn.log_ratios > _ZERO], 0.0, _FIRST_OVERLAP), _MOST_FIRST)
         log_weights = beta * drawn.log_ratios
         shift = log_weights.max()
         log_mass = np.log(self._pool_means(drawn.particles, np.exp(log_weights - shift), beta, shift)) + shift
@@ -234,7 +249,7 @@ class _Path:
         particles = np.ascontiguousarray(last.particles[chosen])
         steps = max(1, int(min(_LENGTH / self._step_size, _MOST_STEPS)))
         trajectories, jumps = moves
-        given = self._state, self._base, self._rng, particles, beta
+        given = self._state, self._base, self._region, self._rng, particles, beta
         with uninterrupted():
             ratios = _move(*given, trajectories, steps, self._step_size, jumps, pool)
         return _Level(beta, particles, ratios)
@@ -322,8 +337,8 @@ def _base_value(base, z, gradient):
 
 
 @njit()
-def _move(state, base, rng, particles, beta, n_moves, n_steps, step_size, n_jumps, pool):
-    """Moves of the particles (n, d) in place, on log q + b (log s - log q).
+def _move(state, base, region, rng, particles, beta, n_moves, n_steps, step_size, n_jumps, pool):
+    """Moves of the particles (n, d) in place, on log q + b (log s - log q) in a region.
 
     Trajectories, and after each of them jumps to particles of the pool. Returns log s - log q at the particles.
     """
@@ -340,7 +355,7 @@ def _move(state, base, rng, particles, beta, n_moves, n_steps, step_size, n_jump
         for k in range(d):
             force[k] = beta * gradient[k] + (1.0 - beta) * of_base[k]
         now = beta * (smooth + barrier) + (1.0 - beta) * q
-        ratio = smooth + barrier - q if q >= base.least else _ZERO
+        ratio = smooth + barrier - q if q >= base.least and holds(region, z) else _ZERO
         for _ in range(n_moves):
             copy_to(start_force, force)
             copy_to(z, particles[i])
@@ -363,7 +378,8 @@ def _move(state, base, rng, particles, beta, n_moves, n_steps, step_size, n_jump
             end = 0.0
             for k in range(d):
                 end += momentum[k] * momentum[k]
-            if q >= base.least and np.log(rng.random()) < then - now + 0.5 * (kinetic - end):
+            accepted = q >= base.least and np.log(rng.random()) < then - now + 0.5 * (kinetic - end)
+            if accepted and holds(region, z):
                 copy_to(particles[i], z)
                 now, ratio = then, smooth + barrier - q
             else:

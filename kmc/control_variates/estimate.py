@@ -1,8 +1,9 @@
 """Expectations from one replicate: corrected if the surrogate agrees with the draws, otherwise plain averages.
 
-A surrogate may have mass where no draw is, a false mode far off for example, and yet be precise near the draws. Then
-it is used in a region A near them alone. The identities hold for any function, so that g 1_A with g = f - E_s[f | A] is
-a control variate as f - E_s f is, and of the surrogate only draws from A are needed.
+A surrogate may have mass where no draw is, a false mode far off or behind a constraint for example, and yet be precise
+near the draws. Then it is used in a region A near them alone (:mod:`kmc.control_variates.domain`). The identities hold
+for any function, so that g 1_A with g = f - E_s[f | A] is a control variate as f - E_s f is, and of the surrogate only
+draws from A are needed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from kmc.control_variates.correction import FEW, corrected, stated
-from kmc.control_variates.means import CHAINS, Means, SurrogateMeans, UnknownMode
-from kmc.control_variates.nearby import Nearby
+from kmc.control_variates.domain import Domain, UnknownMode
+from kmc.control_variates.means import CHAINS, Means, SurrogateMeans
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.tail import without_variance
 from kmc.control_variates.transitions import Transitions
@@ -90,36 +91,37 @@ class ReplicateEstimate:
         self._x, self._y = self._all[:, :-1], functions(replicate.ends)
         self._center = self._all.mean(axis=(0, 1))
         self.n_draws = self._all.shape[0] * self._all.shape[1]
-        self._pairs = replicate.transitions()
+        self._pairs, self._far = replicate.transitions(), False
         self._least_dof = least_dof(replicate.density)
         self._means: SurrogateMeans | None = None
-        self._inside: np.ndarray | None = None  # whether ends are in the region; states are
         self.contradicted = False
         self.doubts = self._few()
         if self.doubts:
             return
         rng = np.random.default_rng(seed)
         try:
-            self._means = SurrogateMeans(replicate, functions, rng)
+            domain = replicate.domain()
+            self._means = SurrogateMeans(replicate, functions, rng, domain)
         except UnknownMode as error:
             self.doubts = str(error)
             return
+        self._pairs = replicate.transitions_in(domain)
         self._draw(self._means, most, deadline)
         doubts = self._disagreement(self._means, lambda known, means, error: _of_normal(_DOUBT, len(error)))
         if not doubts:
             return
-        if nearby and not self._restrict(self._means, replicate, functions, rng, most, deadline):
+        if nearby and domain is None and not self._restrict(self._means, replicate, functions, rng, most, deadline):
             self.doubts = doubts
         else:
             self.doubts = self._disagreement(self._means, self._by_chance)
         self.contradicted = bool(self.doubts)
         if self.doubts:
-            self._means, self._inside = None, None
+            self._means, self._far = None, False
 
     @property
     def restricted(self) -> bool:
-        """Whether the surrogate is used only in a region near the draws."""
-        return self._inside is not None
+        """Whether the surrogate is used only near the draws, as it has mass far from them."""
+        return self._far
 
     @property
     def cautions(self) -> list[str]:
@@ -189,6 +191,11 @@ class ReplicateEstimate:
         at = m + np.searchsorted(chosen, i)
         return self._estimate(indicators, controls, [[[j], [j, at[j], at[j] + len(chosen)]] for j in range(m)])
 
+    @property
+    def values(self) -> np.ndarray:
+        """The k numbers at all draws: (chains, n, k)."""
+        return self._all
+
     def sorted(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """An initial distribution function: ascending values of the i-th number, and the function there."""
         if self._means is not None:
@@ -211,9 +218,12 @@ class ReplicateEstimate:
     def _corrected(self, of, controls, means, sets):
         values = of(self._x), of(self._y)
         off = controls(self._x) - means.mean, controls(self._y) - means.mean
-        if self._inside is not None:
-            off = off[0], np.where(self._inside, off[1], 0.0)
-        return corrected(self._pairs, values, off, sets, means.covariance)
+        return corrected(self._pairs, values, off, sets, means.covariance + self._of_unseen(off[1]))
+
+    def _of_unseen(self, off):
+        """What may be missing from averages of controls, as the covariance of one more error."""
+        unseen = self._pairs.unseen(off)
+        return np.outer(unseen, unseen)
 
     def _few(self):
         runs = int(self._pairs.run.sum())
@@ -245,13 +255,14 @@ class ReplicateEstimate:
         """Draw from the surrogate near the draws, if it has mass elsewhere; whether the draws are enough for that."""
         if len(replicate.density.components) > 1 or self.n_draws < FEW:
             return True  # the weights of modes are those of their whole mass
-        region = Nearby(replicate.density.components[0], replicate.draws.reshape(-1, replicate.draws.shape[2]))
-        if known.outside(region) * self.n_draws < _FAR:
+        draws = replicate.draws.reshape(-1, replicate.draws.shape[2])
+        domain = Domain(replicate.density, draws, draws[:0])
+        if known.outside(domain) * self.n_draws < _FAR:
             return True
         if self.n_draws < _ENOUGH_NEARBY:
             return False
-        self._inside = region.contains_points(replicate.ends)[..., None]
-        self._means = SurrogateMeans(replicate, functions, rng, region)
+        self._far, self._pairs = True, replicate.transitions_in(domain)
+        self._means = SurrogateMeans(replicate, functions, rng, domain)
         self._draw(self._means, most, deadline)
         return True
 
@@ -260,7 +271,8 @@ class ReplicateEstimate:
         k = self._all.shape[2]
         means = known.mean(self._powers)
         found = self._corrected(self._powers, self._powers, means, [[] for _ in range(2 * k)])
-        error = np.hypot(found.control_error, np.sqrt(np.diag(means.covariance)))
+        unseen = self._pairs.unseen(self._powers(self._y) - means.mean)
+        error = np.sqrt(found.control_error**2 + np.diag(means.covariance) + unseen**2)
         off = np.abs(found.disagreement * found.control_error) / np.where(error > 0, error, np.inf)
         if off.max() > limit(known, means, found.control_error):
             return (

@@ -10,7 +10,7 @@ import numpy as np
 
 from kmc.control_variates.annealing import ISLANDS, Mass, mass_of
 from kmc.control_variates.chain_means import ChainMeans
-from kmc.control_variates.nearby import Nearby
+from kmc.control_variates.domain import EVERYWHERE, Domain, Nearby, Region, check_modes
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.stein import SteinControls
 from kmc.interrupts import uninterrupted
@@ -21,7 +21,6 @@ from kmc.njit import njit
 from kmc.surrogates import Component
 from kmc.surrogates.wide_trend import terms_of
 
-_FEWEST = 10  # states of a mode from which its surrogate's chains can start
 _ANNEALED, _MOST_ANNEALED = 4096, 8192  # particles; more of them in many dimensions, for control variates
 _PER_TERM = 14  # particles for each term of a quadratic
 CHAINS = 32
@@ -31,10 +30,6 @@ _FOR_CONTROLS = 32  # draws that only choose the control variates
 _FOR_REGION = 250  # draws that only say how much mass is outside a region
 _ARCHIVE = 1000
 _OPTIONS = InnerChainOptions(step_size=0.1, trajectory_length=2.5, jump_probability=0.8, small_step_probability=0.2)
-
-
-class UnknownMode(ValueError):
-    """One of the surrogate's modes has hardly any draws."""
 
 
 class Means(NamedTuple):
@@ -60,8 +55,8 @@ class SurrogateMeans:
     functions : callable
         (n, d) -> (n, k).
     rng : Generator
-    nearby : Nearby, optional
-        Draws are from the surrogate, a single component, restricted to this region.
+    domain : Domain, optional
+        Draws are from the surrogate restricted to this region.
 
     Raises
     ------
@@ -83,11 +78,11 @@ class SurrogateMeans:
         replicate: Replicate,
         functions: Callable[[np.ndarray], np.ndarray],
         rng: np.random.Generator,
-        nearby: Nearby | None = None,
+        domain: Domain | None = None,
     ):
         self._functions, self._rng = functions, rng
-        self._chains = chains_of(replicate, rng, nearby)
-        self._whole = nearby is None  # means of control variates are zero only then
+        self._chains = chains_of(replicate, rng, domain)
+        self._whole = domain is None  # means of control variates are zero only then
         self._means = [ChainMeans() for _ in self._chains]
         self._controls: list[SteinControls | None] = [None for _ in self._chains]
         self.weights, self._errors = np.ones(1), np.zeros(1)
@@ -124,10 +119,10 @@ class SurrogateMeans:
         self.length += n
         self.seconds += time.perf_counter() - began
 
-    def outside(self, region: Nearby) -> float:
+    def outside(self, domain: Domain) -> float:
         """The fraction of further draws of the first mode that are outside a region."""
         z = self._chains[0].draws(_FOR_REGION)
-        return 1.0 - float(region.contains(z.reshape(-1, z.shape[2])).mean())
+        return 1.0 - float(domain.parts[0].contains(z.reshape(-1, z.shape[2])).mean())
 
     def mean(self, of: Callable[[np.ndarray], np.ndarray]) -> Means:
         """Means of functions of the k numbers: ``of`` takes (..., k) and returns (..., m)."""
@@ -160,8 +155,8 @@ class SurrogateMeans:
         return values[order], (ends - 0.5 * weights[order]) / ends[-1]
 
 
-def chains_of(replicate: Replicate, rng: np.random.Generator, nearby: Nearby | None = None) -> list[SurrogateChains]:
-    """Chains on the surrogate of each mode, or of the only one near the draws.
+def chains_of(replicate: Replicate, rng: np.random.Generator, domain: Domain | None = None) -> list[SurrogateChains]:
+    """Chains on the surrogate of each mode, in a region.
 
     Raises
     ------
@@ -171,19 +166,22 @@ def chains_of(replicate: Replicate, rng: np.random.Generator, nearby: Nearby | N
     states = replicate.draws.reshape(-1, replicate.draws.shape[2])
     components = replicate.density.components
     home = np.argmax([component.log_density(states) for component in components], axis=0)
-    if np.bincount(home, minlength=len(components)).min() < _FEWEST:
-        raise UnknownMode(f"a mode of the surrogate has fewer than {_FEWEST} draws")
-    return [SurrogateChains(part, states[home == k], rng, nearby) for k, part in enumerate(components)]
+    check_modes(home, len(components))
+    regions = [None] * len(components) if domain is None else domain.parts
+    return [
+        SurrogateChains(part, states[home == k], rng, nearby)
+        for k, (part, nearby) in enumerate(zip(components, regions, strict=True))
+    ]
 
 
 def mass_by(chains: SurrogateChains, rng: np.random.Generator) -> Mass:
-    """The mass of a mode's surrogate, by annealing draws of these chains."""
+    """The mass of a mode's surrogate in the region of these chains, by annealing draws of them."""
     particles = min(max(_ANNEALED, _PER_TERM * terms_of(chains.dim)), _MOST_ANNEALED)
     others = chains.draws(_FOR_CONTROLS).reshape(-1, chains.dim)
     z = chains.draws(particles // CHAINS * 4)[:, ::4]
     z = z.reshape(-1, z.shape[2])
     z = z[: len(z) // ISLANDS * ISLANDS]
-    return mass_of(chains.component, z, chains.options.step_size, rng, others=others)
+    return mass_of(chains.component, z, chains.options.step_size, rng, others=others, region=chains.region)
 
 
 class SurrogateChains:
@@ -207,6 +205,8 @@ class SurrogateChains:
     ):
         self.component, self._rng, self._nearby = component, rng, nearby
         z = component.coordinates(states)
+        if nearby is not None:
+            z = z[nearby.contains(z)]
         self._archive = np.unique(z, axis=0)
         self._archive = rng.permutation(self._archive)[:_ARCHIVE]
         self._z = z[rng.integers(len(z), size=CHAINS)]
@@ -218,6 +218,11 @@ class SurrogateChains:
     def dim(self) -> int:
         """Number of coordinates."""
         return self._z.shape[1]
+
+    @property
+    def region(self) -> Region:
+        """The region that the chains do not leave."""
+        return EVERYWHERE if self._nearby is None else self._nearby.region
 
     def draws(self, n: int) -> np.ndarray:
         """The next n draws of each chain, in the coordinates z: (chains, n, d)."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kmc.control_variates.domain import Domain
 from kmc.control_variates.transitions import Transitions
 from kmc.mcmc.base import MOVES
 from kmc.surrogates import Density
@@ -48,6 +49,27 @@ class Replicate:
         values = self.log_density[:, :-1], self.proposal_log_density[:, 1:]
         start, end = (value - self._log_surrogate(x) for value, x in zip(values, (self.starts, self.ends), strict=True))
         return Transitions.of(start, end, self.move[:, 1:] == _RUN)
+
+    def domain(self) -> Domain | None:
+        """The region without dead mass of the surrogate; None if no proposal of it is dead.
+
+        Raises
+        ------
+        UnknownMode
+            A mode of the surrogate has too few draws.
+        """
+        pairs = self.transitions()
+        if not np.any(pairs.dead & pairs.run):
+            return None
+        alive = np.concatenate([self.draws.reshape(-1, self.draws.shape[2]), self.ends[~pairs.dead]])
+        return Domain(self.density, alive, self.ends[pairs.dead])
+
+    def transitions_in(self, domain: Domain | None) -> Transitions:
+        """The transitions, with the region."""
+        pairs = self.transitions()
+        if domain is None:
+            return pairs
+        return pairs.within(*(domain.contains_points(x, by_others=True) for x in (self.starts, self.ends)))
 
     def _log_surrogate(self, x):
         return self.density.log_density(x.reshape(-1, x.shape[2])).reshape(x.shape[:2])

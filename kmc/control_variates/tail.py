@@ -12,7 +12,8 @@ _ERRORS = 2.0  # standard errors by which the shape has to exceed this
 def pareto_shape(values: np.ndarray) -> tuple[float, float]:
     """The shape k of a generalized Pareto density fitted to the largest of n values, and its standard error.
 
-    Moments of order 1 / k and higher are infinite. -inf and 0.0 if the values are too few, or too many are equal.
+    Moments of order 1 / k and higher are infinite. -inf and 0.0 if the values are too few, or too many are equal; inf
+    and 0.0 if some are not finite, as their powers overflow.
 
     References
     ----------
@@ -31,6 +32,8 @@ def pareto_shape(values: np.ndarray) -> tuple[float, float]:
     if m < _LEAST:
         return -np.inf, 0.0
     largest = np.sort(np.partition(values, len(values) - m - 1)[-m - 1 :])
+    if not np.isfinite(largest[-1]):
+        return np.inf, 0.0
     over = largest[1:] - largest[0]
     if over[m // 4] <= 0.0:
         return -np.inf, 0.0

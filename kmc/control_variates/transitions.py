@@ -7,6 +7,18 @@ has the density h(x) S(x, y), where S is symmetric with marginals s. So for any 
     E[(h(x) f(x) + h(y) f(y)) / (h(x) + h(y))] = E_p f,
     E[a] = Z_s / Z_p.
 
+They need that some pair begins wherever s has mass. Where p is zero none does: a pair with h = 0 at both ends is never
+seen, and the sums above lack its part of S. So they are used on a region A, with 1 its indicator,
+
+    E[a (1(x) g(x) + 1(y) g(y)) / 2] = (∫_A s g - U(g)) / Z_p,     U(g) = ∫∫ S(x, y) 1(x) g(x) over dead x and y,
+
+where A has hardly any dead points, so that U is small: means under s become those of s restricted to A, and E[a] its
+mass there. Of the dead mass of A the pairs show the part that begins at a living x,
+
+    V(g) = ∫∫ S(x, y) 1(y) g(y) over living x and dead y = Z_p E[a 1(y) g(y) / 2, y dead],
+
+so that U is V times the odds that a chain from there ends at a dead point; see :meth:`Transitions.unseen`.
+
 This is the estimator of mixture weights ("bridge sampling", Meng and Wong 1996, Statistica Sinica 6; MBAR, Shirts and
 Chodera 2008, Journal of Chemical Physics 129) for the mixture of a state and its proposal. Weights are bounded if
 either of the two is a typical draw from p: neither a region that s misses nor one that only s has ruins them. The
@@ -16,13 +28,14 @@ is the ratio of the estimate and s.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import optimize
 from scipy.special import logsumexp
 
 _DEEP = 700.0  # nats: practically zero
+_DEAD = 30.0  # nats that p/s is below its median at the states: no state is ever there
 
 
 @dataclass(frozen=True)
@@ -37,18 +50,30 @@ class Transitions:
         Whether y was proposed by an inner chain on s.
     shift : float
         The constant that was subtracted from log h.
+    inside : tuple of two ndarrays of bool, optional
+        Whether x and y are in the region A; by default, all are.
     """
 
     start: np.ndarray
     end: np.ndarray
     run: np.ndarray
     shift: float
+    inside: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of(cls, start: np.ndarray, end: np.ndarray, run: np.ndarray) -> Transitions:
         """From log p - log s at both ends, minus the median at the states."""
         shift = float(np.median(start[run])) if np.any(run) else 0.0
         return cls(start - shift, end - shift, run, shift)
+
+    @property
+    def dead(self) -> np.ndarray:
+        """Whether the density is zero at y, (chains, n)."""
+        return self.end < -_DEAD
+
+    def within(self, x: np.ndarray, y: np.ndarray) -> Transitions:
+        """The same pairs, with the region A: whether x and y are in it, (chains, n)."""
+        return replace(self, inside=(x, y))
 
     @property
     def share(self) -> float:
@@ -58,11 +83,22 @@ class Transitions:
     def ratio(self) -> tuple[float, np.ndarray]:
         """Z_s / Z_p, up to the shift, and a series (chains, n) with mean zero whose error is that of the ratio.
 
+        Z_s is the mass of s in the region, without that which :meth:`unseen` is about.
         The number of pairs is random as well, but a mean over them does not vary with it.
         """
-        inverse = self._inverse()
-        mean = float(inverse[self.run].mean())
-        return mean, np.where(self.run, inverse - mean, 0.0) / self.share
+        weight = sum(self._weights())
+        mean = float(weight[self.run].mean())
+        return mean, np.where(self.run, weight - mean, 0.0) / self.share
+
+    def unseen(self, y: np.ndarray) -> np.ndarray:
+        """V(g) over the mass of s in the region, from g at y (chains, n, k): (k,).
+
+        Dead points of A are near its border, from where chains end on either side: the odds that they end at a dead
+        point are about 0 to 1. So U(g) is half of it, give or take another half.
+        """
+        first, second = self._weights()
+        lost = np.where(self.run & self.dead, second, 0.0)
+        return np.einsum("ij,ijk->k", lost, y) / (first + second)[self.run].sum()
 
     def of_target(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """A series with the mean E_p f, from f at both ends (chains, n, k)."""
@@ -70,22 +106,34 @@ class Transitions:
         return self._on_runs(weight * x + (1.0 - weight) * y)
 
     def of_surrogate(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """A series with the mean E_s g, from g at both ends (chains, n, k)."""
-        inverse = self._inverse()
-        scale = inverse[self.run].mean()
-        return self._on_runs((inverse / scale)[..., None] * 0.5 * (x + y))
+        """A series with the mean E_s g in the region, from g at both ends (chains, n, k)."""
+        first, second = self._weights()
+        scale = (first + second)[self.run].mean()
+        return self._on_runs((first[..., None] * x + second[..., None] * y) / scale)
 
     def only(self, sweeps: np.ndarray) -> Transitions:
         """The pairs of some of the sweeps."""
-        return Transitions(self.start[:, sweeps], self.end[:, sweeps], self.run[:, sweeps], self.shift)
+        inside = None if self.inside is None else (self.inside[0][:, sweeps], self.inside[1][:, sweeps])
+        return Transitions(self.start[:, sweeps], self.end[:, sweeps], self.run[:, sweeps], self.shift, inside)
 
     def mass_gap(self) -> float:
-        """log Z_s / Z_p by the pairs, minus Bennett's estimate from states and proposals separately."""
-        start, end = self.start[self.run], np.maximum(self.end[self.run], -_DEEP)
-        return float(np.log(self._inverse()[self.run].mean()) - bennett(-end, -start))
+        """log Z_s / Z_p by the pairs, minus Bennett's estimate from states and proposals separately.
 
-    def _inverse(self):
-        return 2.0 * np.exp(-np.logaddexp(self.start, self.end))
+        In a region, Bennett's is of the masses that both have there.
+        """
+        start, end = self.start[self.run], np.maximum(self.end[self.run], -_DEEP)
+        share = 1.0
+        if self.inside is not None:
+            x, y = (side[self.run] for side in self.inside)
+            start, end, share = start[x], end[y], x.mean()
+        return float(np.log(self.ratio()[0] / share) - bennett(-end, -start))
+
+    def _weights(self):
+        """a / 2 for x and for y, zero outside the region."""
+        half = np.exp(-np.logaddexp(self.start, self.end))
+        if self.inside is None:
+            return half, half
+        return tuple(np.where(side, half, 0.0) for side in self.inside)
 
     def _on_runs(self, values):
         return np.where(self.run[..., None], values, 0.0) / self.share

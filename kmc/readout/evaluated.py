@@ -10,10 +10,13 @@ from typing import Any, Never
 
 import numpy as np
 
+from kmc.checks import Seed
 from kmc.control_variates.replicate import Replicate
-from kmc.run.arguments import as_model
+from kmc.run.arguments import as_model, as_seed
 from kmc.run.frozen import decoded
 from kmc.run.store.load import load
+
+_STREAM = 2**31 + 2  # a key that no SeedSequence of a run spawns
 
 Constrain = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 
@@ -137,6 +140,12 @@ def opened(result: Any, name: str) -> Any:
             "draw or chain by a list, such as isel(draw=[0])"
         )
     return idata
+
+
+def seed_of(seed: Seed) -> np.random.SeedSequence:
+    """The seed of a read-out, whose streams no run of the same seed has."""
+    given = as_seed(seed)
+    return np.random.SeedSequence(given.entropy, spawn_key=(*given.spawn_key, _STREAM))
 
 
 def groups_of(idata: Any) -> set[str]:

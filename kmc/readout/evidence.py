@@ -15,20 +15,22 @@ from scipy.special import logsumexp
 from kmc.checks import Seed, as_flag, as_number
 from kmc.control_variates.annealing import GAP, LEAST_GAP
 from kmc.control_variates.estimate import ENOUGH_DRAWS, ReplicateEstimate
-from kmc.control_variates.means import UnknownMode, chains_of, mass_by
+from kmc.control_variates.domain import UnknownMode
+from kmc.control_variates.means import chains_of, mass_by
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.transitions import bennett
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
-from kmc.readout.evaluated import as_list, groups_of, opened, read
+from kmc.readout.evaluated import as_list, groups_of, opened, read, seed_of
 from kmc.readout.ladder import is_tempered, ladder_estimates
-from kmc.run.arguments import as_model, as_seed
+from kmc.run.arguments import as_model
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.posterior import TOTAL
 
 if TYPE_CHECKING:
     import xarray
 
+_MOST_UNSEEN = 0.5  # of the surrogate's mass near the draws, where the density may be zero
 _CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
 _SURROGATE = (
     "annealing between the surrogate and a Student-t density in both directions, then a bridge to the target by states "
@@ -96,6 +98,7 @@ def evidence(
     Warns
     -----
     KmcWarning
+        So much of the surrogate is where the density is zero that the evidence is not known: it is NaN.
         Two estimates disagree: the surrogate has a mode without draws, or its proposals do not reach all of its mass.
         Temperatures of a ladder hardly overlap, or do not reach the prior.
 
@@ -105,7 +108,8 @@ def evidence(
     Hamiltonian dynamics along a path of tempered densities, up from weighted draws of the Student-t and down from draws
     of s, at temperatures chosen so that neighbors overlap; each ratio is Bennett's, from both neighbors, with control
     variates. The estimate is that on the way up, and is compared with that on the way down, which knows only the modes
-    that have draws. Beyond one and a half times the distance of the farthest draw s counts as zero. Then the ratio of
+    that have draws. Beyond one and a half times the distance of the farthest draw s counts as zero, and, if the
+    density was zero at some proposals, where the nearest evaluated point is one of them. Then the ratio of
     the target's mass to that of the surrogate is estimated, from each state and its proposal: this is exact for any
     s, and is compared with Bennett's estimator for states and proposals separately. The standard error is from
     independent groups of particles and the autocorrelated series of the ratio.
@@ -147,7 +151,7 @@ def evidence(
     calls = ["result" if len(given) == 1 else f"result[{name!r}]" for name in names]
     results = [opened(one, call) for one, call in zip(given, calls, strict=True)]
     found, said = [], []
-    for name, call, idata, own in zip(names, calls, results, as_seed(seed).spawn(len(results)), strict=True):
+    for name, call, idata, own in zip(names, calls, results, seed_of(seed).spawn(len(results)), strict=True):
         if is_tempered(idata):
             parts = _of_ladders(idata, call, prior_normalized, further)
         else:
@@ -193,7 +197,8 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
     rng = np.random.default_rng(anneal)
     _check_draws(replicate.log_density.size)
     try:
-        chains = chains_of(replicate, rng)
+        domain = replicate.domain()
+        chains = chains_of(replicate, rng, domain)
     except UnknownMode as error:
         raise ValueError(f"result: {error}; sample for longer") from error
     masses = [mass_by(own, rng) for own in chains]
@@ -203,16 +208,24 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
         for mass in masses
         if abs(mass.gap) > GAP and abs(mass.up - mass.down) > LEAST_GAP
     ]
-    transitions = replicate.transitions()
+    transitions = replicate.transitions_in(domain)
     mean, series = transitions.ratio()
-    log_ratio = float(np.log(mean)) - transitions.shift
-    ratio_se = float(np.sqrt(squared_error(series[..., None])[0])) / mean
+    unseen = 0.5 * float(transitions.unseen(np.ones((*series.shape, 1)))[0])
+    log_ratio = float(np.log(mean)) - transitions.shift - float(np.log1p(-unseen))
+    ratio_se = float(np.hypot(np.sqrt(squared_error(series[..., None])[0]) / mean, unseen / (1.0 - unseen)))
     log_mass, mass_se = _sum([mass.log_mass for mass in masses], [mass.se for mass in masses])
     if evaluate is not None and further:
         log_mass, mass_se = _sum([mass.up for mass in masses], [mass.up_se for mass in masses])
         weights = np.exp(np.array([mass.up for mass in masses]) - log_mass)
-        log_ratio, ratio_se = _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng)
+        log_ratio, ratio_se = _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng, domain)
         doubts = []
+    elif unseen > 0.5 * _MOST_UNSEEN:
+        said = (
+            f"The evidence is not known: near the draws up to {2 * unseen:.0%} of the surrogate's mass is where the "
+            "density is zero; sample for longer, declare the bounds of the parameters, or pass max_evaluations="
+        )
+        path = max(masses, key=lambda mass: mass.log_mass).path
+        return Part(np.nan, np.nan, log_mass, said, path)
     else:
         doubts += _checks(replicate, check)
     path = max(masses, key=lambda mass: mass.log_mass).path
@@ -232,8 +245,11 @@ def _checks(replicate, seed):
     return [estimate.doubts] if estimate.doubts else []
 
 
-def _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng):
-    """log Z_s / Z_p and its error, from states and true values at draws from the surrogate."""
+def _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng, domain):
+    """log Z_s / Z_p and its error, from states and true values at draws from the surrogate.
+
+    In a region they are of the masses that both have there, and the states say which share is there.
+    """
     counts = rng.multinomial(further, weights / weights.sum())
     points = np.vstack(
         [
@@ -244,7 +260,8 @@ def _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng):
     values = evaluate(points)
     at_surrogate = np.clip(replicate.density.log_density(points) - values, -1e3, 1e3)
     x = replicate.draws
-    at_target = replicate.density.log_density(x.reshape(-1, x.shape[2])) - replicate.log_density.ravel()
+    at_target = replicate.density.log_density(x.reshape(-1, x.shape[2])).reshape(x.shape[:2]) - replicate.log_density
+    inside = np.ones(x.shape[:2], bool) if domain is None else domain.contains_points(x, by_others=True)
     blocks = np.array_split(rng.permutation(further), 20), np.array_split(np.arange(x.shape[1]), 20)
 
     def ratio(left_out):
@@ -252,7 +269,8 @@ def _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng):
         if left_out is not None:
             kept[0][blocks[0][left_out]] = False
             kept[1][:, blocks[1][left_out]] = False
-        return bennett(at_surrogate[kept[0]], at_target[kept[1].ravel()])
+        share = inside[kept[1]].mean()
+        return bennett(at_surrogate[kept[0]], at_target[kept[1] & inside]) + np.log(share)
 
     parts = np.array([ratio(i) for i in range(20)])
     return ratio(None), float(np.sqrt(19 * parts.var()))

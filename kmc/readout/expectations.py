@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kmc.checks import Seed, as_flag, as_number, as_seconds, is_number
+from kmc.control_variates.correction import stated
 from kmc.control_variates.estimate import Estimate, ReplicateEstimate
 from kmc.errors import KmcWarning
-from kmc.readout.evaluated import as_list, read
+from kmc.readout.evaluated import as_list, read, seed_of
 from kmc.readout.quantities import Quantities
-from kmc.run.arguments import as_seed
 
 if TYPE_CHECKING:
     import xarray
 
-_STEPS = 4  # of the inversion of a distribution function
+_MOST_STEPS = 40  # of the inversion of a distribution function
+_CLOSE = 0.05  # largest distance from a level, relative to the function's error
+_NARROW = 1e-9  # bracket of a jump
 
 
 def expectations(
@@ -94,7 +96,8 @@ def expectations(
     reduces the error; without any, the result is the plain average. With fewer than 400 draws the mean under s plus the
     difference of the averages for p and s is tried, too, as it needs no coefficients, and stated errors are widened for
     their own uncertainty. Errors are those of autocorrelated series (Geyer's), and include that of the surrogate's
-    draws. A quantile is where the corrected distribution function has its level.
+    draws. A quantile is where the corrected distribution function has its level; where it has
+    none, as the surrogate lacks mass there, it is that of the draws alone.
 
     If the means under s differ from those of the draws by more than chance, s is tried again in a region near the
     draws, as these identities hold for functions that vanish elsewhere, too: s may be precise there and have a false
@@ -124,7 +127,7 @@ def expectations(
     runs = [read(one, model, "result" if len(given) == 1 else f"result[{i}]") for i, one in enumerate(given)]
     functions = [Quantities(f, vectorized, run) for run in runs]
     replicates = [(own, replicate) for own, run in zip(functions, runs, strict=True) for replicate in run.replicates]
-    seeds = as_seed(seed).spawn(len(replicates))
+    seeds = seed_of(seed).spawn(len(replicates))
     deadline = time.perf_counter() + (np.inf if limit is None else limit)
     parts = []
     for i, ((own, replicate), own_seed) in enumerate(zip(replicates, seeds, strict=True)):
@@ -198,26 +201,86 @@ def _plain(parts):
 
 
 def _quantiles(parts, levels, k):
-    """The quantiles of the corrected distribution functions, with errors and equivalent sample sizes."""
+    """The quantiles of the corrected distribution functions, with errors and equivalent sample sizes.
+
+    They are the plain ones where the corrected function does not come within its error of the level, as the surrogate
+    has hardly any draws there, or where it is constant.
+    """
     shape = len(levels), k
     if not len(levels):
         return np.empty(shape), np.empty(shape), np.empty(shape)
     level, i = (part.ravel() for part in np.meshgrid(levels, np.arange(k), indexing="ij"))
-    shapes = [parts[0].sorted(j) for j in range(k)]
-
-    def at(probability):
-        inside = np.clip(probability, 1e-6, 1 - 1e-6)
-        return np.array([np.interp(p, shapes[j][1], shapes[j][0]) for p, j in zip(inside, i, strict=True)])
-
-    probability = level.copy()  # under the surrogate
-    for _ in range(_STEPS):
-        found = together([part.below(i, at(probability)) for part in parts])
-        probability = probability + level - found.mean
-    error = np.sqrt(found.squared_error)
-    width = at(probability + error) - at(probability - error)
+    found = _plain_quantiles(parts, level, i)
+    if not all(part.doubts for part in parts):
+        own = _inverted(parts, level, i)
+        known = np.isfinite(own).all(axis=0)
+        found = np.where(known, own, found)
+    quantile, width, error = found
     with np.errstate(divide="ignore"):
-        ess = level * (1 - level) / found.squared_error
-    return at(probability).reshape(shape), (0.5 * width).reshape(shape), ess.reshape(shape)
+        ess = level * (1 - level) / error**2
+    return quantile.reshape(shape), width.reshape(shape), ess.reshape(shape)
+
+
+def _inverted(parts: list[ReplicateEstimate], level: np.ndarray, i: np.ndarray) -> np.ndarray:
+    """Quantiles (3, m) of quantities i (m,), their errors, and those of the distribution functions there.
+
+    The probability under the surrogate is bracketed by 0 and 1, and the bracket is narrowed by regula falsi ([1]_,
+    "Illinois"), which survives that noise may make the function decrease. NaN where it has no such quantile.
+
+    References
+    ----------
+    .. [1] Dowell and Jarratt (1971), "A modified regula falsi method for computing the root of an equation", BIT 11.
+    """
+    shapes = {j: parts[0].sorted(j) for j in np.unique(i)}
+
+    def at(u):
+        return np.array([np.interp(p, shapes[j][1], shapes[j][0]) for p, j in zip(u, i, strict=True)])
+
+    def below(limits):
+        return together([part.below(i, limits) for part in parts])
+
+    low, high = np.zeros_like(level), np.ones_like(level)
+    at_low, at_high = -level, 1.0 - level
+    side = np.zeros_like(level)  # that moved last
+    best, least, error = level, np.full_like(level, np.inf), np.zeros_like(level)
+    for _ in range(_MOST_STEPS):
+        u = (low * at_high - high * at_low) / (at_high - at_low)
+        found = below(at(u))
+        off = found.mean - level
+        nearer = np.abs(off) < least
+        best, least = np.where(nearer, u, best), np.where(nearer, np.abs(off), least)
+        error = np.where(nearer, np.sqrt(found.squared_error), error)
+        if np.all((least <= _CLOSE * error) | (high - low < _NARROW)):
+            break
+
+        under = off < 0.0
+        kept_low, kept_high = np.where(side > 0, 0.5 * at_low, at_low), np.where(side < 0, 0.5 * at_high, at_high)
+        low, at_low = np.where(under, u, low), np.where(under, off, kept_low)
+        high, at_high = np.where(under, high, u), np.where(under, kept_high, off)
+        side = np.where(under, -1, 1)
+
+    # The error by the slope of the corrected function: where p is much more than s, the surrogate's is too small.
+    first, last = (at(np.clip(best + sign * error, 0.0, 1.0)) for sign in (-1, 1))
+    rise = below(last).mean - below(first).mean
+    known = (least <= error) & (error > 0.0) & (rise > 0.0) & (last > first)
+    width = np.where(known, (last - first) * error / np.where(known, rise, 1.0), np.nan)
+    return np.array([at(best), width, error])
+
+
+def _plain_quantiles(parts, level, i):
+    """The same by the draws alone."""
+    values = np.concatenate([part.values.reshape(-1, part.values.shape[2]) for part in parts])
+    ranks = (np.arange(len(values)) + 0.5) / len(values)
+    ordered = np.sort(values, axis=0)
+
+    def at(u):
+        return np.array([np.interp(p, ranks, ordered[:, j]) for p, j in zip(u, i, strict=True)])
+
+    quantile = at(level)
+    weights = np.array([part.n_draws for part in parts]) / len(values)
+    squared = [stated((part.values[..., i] <= quantile).astype(float)) for part in parts]
+    error = np.sqrt(weights**2 @ np.array(squared))
+    return np.array([quantile, 0.5 * (at(level + error) - at(level - error)), error])
 
 
 def together(estimates: list[Estimate]) -> Estimate:

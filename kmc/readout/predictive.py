@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.checks import Seed
-from kmc.readout.evaluated import groups_of, opened
-from kmc.run.arguments import as_seed
+from kmc.readout.evaluated import groups_of, opened, seed_of
 from kmc.run.results import container
 
 _GROUPS = {"posterior": "posterior_predictive", "prior": "prior_predictive"}
@@ -58,7 +57,7 @@ def predictive(result: Any, f: Callable[[Any, np.random.Generator], Any], *, see
     names = groups_of(idata)
     named = set(idata["posterior"].data_vars) != {"x"} or "unconstrained_posterior" in names
     found = {}
-    for (group, name), own in zip(_GROUPS.items(), as_seed(seed).spawn(len(_GROUPS)), strict=True):
+    for (group, name), own in zip(_GROUPS.items(), seed_of(seed).spawn(len(_GROUPS)), strict=True):
         if group in names:
             found[name] = _simulated(f, idata[group], named, np.random.default_rng(own), group)
     return container(found, dict(idata["posterior"].attrs))

@@ -10,12 +10,12 @@ import numpy as np
 
 from kmc.checks import Seed, as_number
 from kmc.control_variates.estimate import ReplicateEstimate
-from kmc.control_variates.means import CHAINS, UnknownMode, chains_of, mass_by
+from kmc.control_variates.domain import Domain, UnknownMode
+from kmc.control_variates.means import CHAINS, chains_of, mass_by
 from kmc.control_variates.replicate import Replicate
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
-from kmc.readout.evaluated import Result, read
-from kmc.run.arguments import as_seed
+from kmc.readout.evaluated import Result, read, seed_of
 from kmc.run.results import container
 
 _CHAINS = 4
@@ -88,7 +88,7 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     said: list[str] = []
     counts = np.full(len(run.replicates), _CHAINS * n // len(run.replicates))
     counts[: _CHAINS * n - counts.sum()] += 1
-    for replicate, count, own in zip(run.replicates, counts, as_seed(seed).spawn(len(counts)), strict=True):
+    for replicate, count, own in zip(run.replicates, counts, seed_of(seed).spawn(len(counts)), strict=True):
         points, distance, doubts = _of_replicate(replicate, int(count), own)
         parts.append(points)
         distances.append(distance)
@@ -96,7 +96,7 @@ def resample(result: Any, draws: int = 2500, *, model: Any = None, seed: Seed = 
     for sentence in said:
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     total, bound = np.average(distances, axis=0, weights=counts)
-    rng = np.random.default_rng(as_seed(seed).spawn(len(counts) + 1)[-1])
+    rng = np.random.default_rng(seed_of(seed).spawn(len(counts) + 1)[-1])
     points = rng.permutation(np.vstack(parts)).reshape(_CHAINS, n, -1)
     attrs = {
         "total_variation": float(total),
@@ -113,12 +113,14 @@ def _of_replicate(replicate: Replicate, count: int, seed: np.random.SeedSequence
     rng = np.random.default_rng(sampling)
     estimate = ReplicateEstimate(replicate, lambda points: points, checking, _CHECKED, np.inf)
     try:
-        chains = chains_of(replicate, rng)
+        domain = replicate.domain()
+        chains = chains_of(replicate, rng, domain)
     except UnknownMode as error:
         raise ValueError(f"result: {error}; sample for longer") from error
     shares = np.ones(1)
     if len(chains) > 1:
-        shares = np.exp([mass_by(own, rng).log_mass for own in chains])
+        log_masses = np.array([mass_by(own, rng).log_mass for own in chains])
+        shares = np.exp(log_masses - log_masses.max())
     log_ratio = _fitted(replicate, slice(None))
     points = np.empty((count, replicate.draws.shape[2]))
     for start in range(0, count, _BLOCK):
@@ -134,7 +136,7 @@ def _of_replicate(replicate: Replicate, count: int, seed: np.random.SeedSequence
         ends = np.cumsum(weights) / weights.sum()
         chosen = np.searchsorted(ends, (rng.random() + np.arange(len(block))) / len(block))
         block[:] = pool[np.minimum(chosen, len(pool) - 1)]
-    return points, _distance(replicate), estimate.doubts
+    return points, _distance(replicate, domain), estimate.doubts
 
 
 def _fitted(replicate: Replicate, sweeps: slice) -> LogRatio:
@@ -161,9 +163,9 @@ def _fitted(replicate: Replicate, sweeps: slice) -> LogRatio:
     return lambda rows: np.clip(features(rows) @ coefficients, low, high)
 
 
-def _distance(replicate: Replicate) -> tuple[float, float]:
+def _distance(replicate: Replicate, domain: Domain | None) -> tuple[float, float]:
     """The total variation distance of the weighted surrogate from the target, and a bound on it."""
-    transitions = replicate.transitions()
+    transitions = replicate.transitions_in(domain)
     n = transitions.run.shape[1]
     halves = slice(None, n // 2), slice(n // 2, None)
     fitted = [np.empty_like(transitions.start) for _ in range(2)]
@@ -176,7 +178,8 @@ def _distance(replicate: Replicate) -> tuple[float, float]:
     means = [float(transitions.of_surrogate(*(side[..., None] for side in sides)).mean()) for sides in (exact, near)]
     off = [0.5 * np.abs(a / means[0] - b / means[1])[..., None] for a, b in zip(exact, near, strict=True)]
     series = transitions.of_surrogate(*off)
-    distance = float(series.mean())
+    outside = 0.0 if transitions.inside is None else 1.0 - float(transitions.inside[0].mean())
+    distance = float(series.mean()) + outside + float(transitions.unseen(off[1])[0])
     return distance, distance + 2 * float(np.sqrt(squared_error(series)[0]))
 
 

@@ -25,6 +25,14 @@ def test_too_few_or_equal_values_say_nothing(values):
     assert not without_variance(values[:, None])
 
 
+def test_values_that_overflow_have_no_variance():
+    """As squares of numbers beyond 1e154 do."""
+    values = np.random.default_rng(1).exponential(size=3000)
+    for count in (1, 400, 3000):
+        values[:count] = np.inf
+        assert without_variance(values[:, None])
+
+
 def test_which_numbers_have_no_variance():
     rng = np.random.default_rng(2)
     light = rng.standard_normal((20_000, 20)) ** 2, rng.exponential(size=(20_000, 20)) ** 2

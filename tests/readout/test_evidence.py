@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 from scipy.linalg import inv
 from scipy.special import logsumexp
-from scipy.stats import multivariate_t
+from scipy.stats import multivariate_t, norm
 
 import kmc
 from kmc.control_variates import annealing
 from kmc.control_variates.annealing import ISLANDS, Base, Mass, mass_of, resampled
+from kmc.control_variates.domain import Region
 from kmc.control_variates.means import chains_of
 from kmc.control_variates.transitions import bennett
 from kmc.readout.evaluated import read
+from kmc.readout.evidence import Part
 from kmc.surrogates import Component
 from kmc.surrogates.jit_state import values
 from kmc.surrogates.surrogate import make_jit_state
@@ -63,6 +65,51 @@ def test_the_mass_of_a_surrogate_that_is_known():
     assert (down[-1], up[-1]) == pytest.approx((found.down, found.up), rel=1e-12)
     assert down[0] == up[0]  # the Student-t density, which is normalized
     assert np.abs(down - up).max() < 6 * np.hypot(found.down_se, found.up_se)
+
+
+def test_the_mass_in_a_half_space():
+    """Of the points that are nearer to the first of two."""
+    trend = Trend(0.0, np.zeros(2), np.eye(2), 0.0, 0.0)
+    component = Component(IDENTITY, Whitening.of(np.ones(2), np.eye(2)), make_jit_state(trend, 30.0))
+    rng = np.random.default_rng(1)
+    z = rng.standard_normal((250 * ISLANDS, 2))
+    region = Region(np.array([[-1.0, 0.0], [2.0, 0.0]]), np.array([True, False]), 1e3)
+    found = mass_of(component, z[z[:, 0] < 0.5], 0.3, rng, region=region)
+    exact = np.log(2 * np.pi * norm.cdf(0.5))
+    assert abs(found.log_mass - exact) < 4 * found.se < 0.05
+    assert abs(found.gap) < 4 and found.particles[:, 0].max() < 0.5
+
+
+def wedge(x):
+    return -x[0] - x[1] if x[1] > x[0] > 0 else -np.inf
+
+
+@pytest.mark.parametrize("seed", [1001, 1003])
+def test_the_evidence_behind_an_edge_that_is_not_declared(seed):
+    """Without a region it is too large by 0.4 to 0.6 nats."""
+    idata = kmc.sample(wedge, dim=2, draws=None, max_evaluations=1000, seed=seed, progress=False)
+    found = kmc.evidence(idata)
+    assert abs(float(found["log_evidence"][0]) - np.log(0.5)) < 4 * float(found["se"][0]) < 0.2
+    assert found.attrs["warnings"] == []
+
+
+def test_evidence_that_is_not_known_is_nan(monkeypatch):
+    monkeypatch.setattr("kmc.readout.evidence._MOST_UNSEEN", 0.0)
+    idata = kmc.sample(wedge, dim=2, draws=None, max_evaluations=1000, seed=1002, progress=False)
+    with pytest.warns(kmc.KmcWarning, match="The evidence is not known"):
+        found = kmc.evidence(idata)
+    assert np.isnan(found["log_evidence"][0]) and np.isnan(found["se"][0])
+
+
+def test_a_run_of_the_same_seed_has_other_streams(idata, monkeypatch):
+    spawned = {child.spawn_key for child in np.random.SeedSequence(0).spawn(8)}
+    seen = []
+    monkeypatch.setattr("kmc.readout.evidence._of_replicate", lambda r, seed, *rest: seen.append(seed) or EMPTY)
+    kmc.evidence(idata, seed=0)
+    assert not any(seed.spawn_key[: len(key)] == key for seed in seen for key in spawned)
+
+
+EMPTY = Part(0.0, 1.0, 0.0, "", np.zeros((3, 2)))
 
 
 def test_the_mass_of_a_bent_surrogate():

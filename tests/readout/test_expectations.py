@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import kmc
+from kmc.control_variates.estimate import Estimate
 from kmc.mcmc.base import MOVES
+from kmc.readout.expectations import _quantiles
 from tests.readout.curved import MODEL, TRUTH, log_density
 
 FEW = {"max_surrogate_draws": 8_000}
@@ -35,6 +37,45 @@ def test_quantiles_invert_the_distribution_function(found):
     quantiles, errors = (found[name].sel(quantity="x[0]").values for name in ("quantiles", "mcse_quantiles"))
     assert np.all(np.abs(quantiles - exact) < 4 * errors)
     assert np.all(errors < 0.06)
+
+
+class Known:
+    """A number with the density 4, then 1/4 at probabilities u under a uniform surrogate, and draws of it.
+
+    The function is exact, but for what it adds beyond ``jump``.
+    """
+
+    doubts = ""
+
+    def __init__(self, jump=None, error=1e-3):
+        self._jump, self._error = jump, error
+        level = np.random.default_rng(1).permutation(np.arange(1000) + 0.5) / 1000
+        self.values = np.interp(level, [0.0, 0.8, 1.0], [0.0, 0.2, 1.0]).reshape(4, 250, 1)
+        self.n_draws = 1000
+
+    def sorted(self, i):
+        u = (np.arange(5000) + 0.5) / 5000
+        return u, u
+
+    def below(self, i, limits):
+        found = np.interp(limits, [0.0, 0.2, 1.0], [0.0, 0.8, 1.0])
+        if self._jump is not None:
+            found = np.where(limits < self._jump, 0.02 * limits, 0.2 + 0.8 * limits)
+        return Estimate(found, np.full(len(limits), self._error**2))
+
+
+def test_quantiles_where_the_target_has_more_mass_than_the_surrogate():
+    levels = np.array([0.05, 0.5, 0.95])
+    found, error, ess = _quantiles([Known()], levels, 1)
+    np.testing.assert_allclose(found[:, 0], np.interp(levels, [0.0, 0.8, 1.0], [0.0, 0.2, 1.0]), atol=1e-4)
+    np.testing.assert_allclose(error[:, 0], 1e-3 * np.array([0.25, 0.25, 4.0]), rtol=0.01)
+    np.testing.assert_allclose(ess[:, 0], levels * (1 - levels) / 1e-6)
+
+
+def test_a_quantile_that_the_corrected_function_does_not_have_is_that_of_the_draws():
+    (found,), (error,), _ = _quantiles([Known(jump=0.5)], np.array([0.3]), 1)
+    assert found[0] == pytest.approx(0.075, abs=1e-3)
+    assert error[0] == pytest.approx(0.25 * np.sqrt(0.3 * 0.7 / 1000), rel=0.7) and error[0] > 1e-4
 
 
 def test_a_store_and_a_file_give_the_same(found, idata, path, tmp_path):

@@ -1,4 +1,4 @@
-"""A surrogate with a false mode far from the draws is used near them alone."""
+"""A surrogate is used near the draws alone if it has mass far from them, or where the density is zero."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kmc.control_variates.estimate import ReplicateEstimate
-from kmc.control_variates.nearby import Nearby
+from kmc.control_variates.domain import EVERYWHERE, Domain, Nearby, UnknownMode, holds
 from kmc.control_variates.replicate import Replicate
 from kmc.mcmc.base import MOVES
 from kmc.surrogates import Component, Density
@@ -131,8 +131,9 @@ def test_control_variates_have_mean_zero_if_ends_outside_count_as_zero():
         means = pairs.of_surrogate(x, y).mean(axis=(1, 2))  # of independent chains
         return means.mean() / (means.std() / np.sqrt(len(means)))
 
-    assert abs(errors_off(np.where(region.contains_points(many.ends)[..., None], y, 0.0))) < 4
     assert errors_off(y) > 6
+    pairs = pairs.within(*(region.contains_points(ends) for ends in (many.starts, many.ends)))
+    assert abs(errors_off(y)) < 4
 
 
 def test_the_region_holds_all_draws_and_nothing_far_away():
@@ -143,3 +144,35 @@ def test_the_region_holds_all_draws_and_nothing_far_away():
     assert np.mean(~region.contains(fresh)) < 0.001
     ends = np.array([[[20.0, 0.0, 0.0]], [[0.0, 0.0, 0.0]]])
     np.testing.assert_array_equal(region.contains_points(ends), [[False], [True]])
+
+
+def component(dim):
+    return Component(Identity(), Whitening(np.zeros(dim), np.eye(dim), np.eye(dim)), STATE)
+
+
+def test_points_behind_an_edge_are_outside():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((2000, 2))
+    alive = x[:, 0] < 0.5
+    region = Nearby(component(2), x[alive], x[~alive])
+    fresh = rng.standard_normal((4000, 2))
+    wrong = region.contains(fresh) != (fresh[:, 0] < 0.5)
+    assert wrong.mean() < 0.03 and np.all(np.abs(fresh[wrong, 0] - 0.5) < 1.0)
+    assert region.contains(x[alive]).all() and not region.contains(x[~alive]).any()
+    np.testing.assert_array_equal([holds(region.region, z) for z in fresh], region.contains(fresh))
+    assert holds(EVERYWHERE, fresh[0])
+
+
+def test_an_evaluated_point_does_not_choose_for_itself():
+    alive, dead = np.array([[0.0, 0.0], [1.0, 0.0], [5.1, 0.0]]), np.array([[5.0, 0.0], [0.1, 0.0]])
+    region = Nearby(component(2), alive, dead)
+    np.testing.assert_array_equal(region.contains_points(alive, by_others=True), [False, False, False])
+    np.testing.assert_array_equal(region.contains_points(dead, by_others=True), [True, True])
+    np.testing.assert_array_equal(region.contains_points(alive), [True, True, True])
+    assert region.contains_points(np.array([0.9, 0.0]), by_others=True)
+
+
+def test_a_mode_without_points_is_not_known():
+    two = Density((component(2), Component(Identity(), Whitening(np.full(2, 90.0), np.eye(2), np.eye(2)), STATE)))
+    with pytest.raises(UnknownMode, match="fewer than 10 draws"):
+        Domain(two, np.random.default_rng(1).standard_normal((50, 2)), np.empty((0, 2)))
