@@ -53,12 +53,12 @@ def walked(start, law, rng):
     return x
 
 
-def made(chains, n):
-    """Chains for the surrogate cut at the wall; the proposals of some sweeps are from beyond it."""
+def made(chains, n, depth=25.0):
+    """Chains for the surrogate cut at the wall, where it drops; the proposals of some sweeps are from beyond it."""
     rng, whole = np.random.default_rng(1), density().log_density
 
     def target(x):
-        return np.where(x[:, 0] < WALL, whole(x), -1000.0)
+        return np.where(x[:, 0] < WALL, whole(x), whole(x) - depth)
 
     points = grid()
     weights = np.exp(whole(points))
@@ -70,10 +70,10 @@ def made(chains, n):
     for i in range(n):
         anywhere = jumps[rng.integers(len(jumps), size=chains)]
         y[:, i] = np.where(rng.random((chains, 1)) < ANYWHERE, anywhere, walked(now, whole, rng))
-        now = np.where((target(y[:, i]) > -900)[:, None], y[:, i], now)
+        now = np.where(y[:, i, :1] < WALL, y[:, i], now)
         x[:, i] = now
     at_x, at_y = (target(points.reshape(-1, 2)).reshape(chains, n) for points in (x, y))
-    assert 0 < np.mean(at_y < -900) < 0.05
+    assert 0 < np.mean(y[..., 0] > WALL) < 0.05
     return Replicate(x, at_x, y, at_y, np.full((chains, n), MOVES.index("surrogate")), density())
 
 
@@ -104,6 +104,18 @@ def test_the_false_mode_is_left_out(found):
     assert np.all(error[:2] < 0.5 * np.sqrt(found.plain_squared_error))
     level = found.below(np.array([0, 1]), mean)
     assert np.all(np.abs(level.mean - 0.5) < 0.05) and np.all(np.sqrt(level.squared_error) < 0.006)
+
+
+@pytest.mark.parametrize("nearby", [True, False])
+def test_a_mode_where_the_density_is_zero_is_left_out_without_a_word(nearby):
+    """Proposals were there, and no state: so it is known that the target has nothing there."""
+    found = estimate(made(CHAINS, N, np.inf), nearby)
+    mean, _ = exact()
+    moments = found.moments()
+    assert found.doubts == "" and found.cautions == []
+    error = np.sqrt(moments.squared_error[:2])
+    assert np.all(np.abs(found.center + moments.mean[:2] - mean) < 4 * error)
+    assert np.all(error < 0.5 * np.sqrt(found.plain_squared_error))
 
 
 def test_only_where_it_is_asked_for(replicate):
@@ -173,6 +185,6 @@ def test_an_evaluated_point_does_not_choose_for_itself():
 
 
 def test_a_mode_without_points_is_not_known():
-    two = Density((component(2), Component(Identity(), Whitening(np.full(2, 90.0), np.eye(2), np.eye(2)), STATE)))
+    two = Density((component(2), Component(Identity(), Whitening(np.full(2, 90.0), EYE, EYE), STATE)))
     with pytest.raises(UnknownMode, match="fewer than 10 draws"):
         Domain(two, np.random.default_rng(1).standard_normal((50, 2)), np.empty((0, 2)))
