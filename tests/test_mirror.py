@@ -32,7 +32,7 @@ HELPERS = {
     "mcmc": "adapting affine base generators hmc_adaptation joined_modes lanes learned_density mode_mixture "
     "old_kernel_hmc parts random_walk score_mixture temperature_ladder",
     "plots": "acceptance energy evidence style surrogates traces transports",
-    "control_variates": "annealing means replicate transitions",
+    "control_variates": "annealing means replicate",
     "readout": "quantities",
     "regression": "candidates loss",
     "reports": "explanations facts page pictures",

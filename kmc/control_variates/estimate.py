@@ -134,6 +134,11 @@ class ReplicateEstimate:
                 "The surrogate has mass far from all draws, where it is not used: a region that only the surrogate "
                 "has, or one that the draws have not found"
             )
+        if np.any(self.constant):
+            said.append(
+                f"All draws have the same value of {np.sum(self.constant)} of the {self._all.shape[2]} quantities: "
+                "standard deviations and errors of these are not known"
+            )
         if self._least_dof <= _NO_FOURTH_MOMENT:
             said.append(_of_heavy_tails(self._least_dof))
         elif found := self._of_large_values():
@@ -162,10 +167,26 @@ class ReplicateEstimate:
         return 0 if self._means is None else self._means.n_draws
 
     def moments(self) -> Estimate:
-        """Means of the k numbers, and of their squared differences from ``center``: (2 k,)."""
+        """Means of the k numbers, and of their squared differences from ``center``: (2 k,).
+
+        They are the plain ones where a corrected variance is not larger than its error: it may even be negative. Errors
+        are NaN where all draws are equal, but not all proposals.
+        """
         k = self._all.shape[2]
+        series = self._powers(self._all)
+        plain = Estimate(series.mean(axis=(0, 1)), np.where(np.tile(self.constant, 2), np.nan, stated(series)))
+        if self._means is None:
+            return plain
         sets = [_alternatives(i, k, self._x[..., 0].size) for i in range(2 * k)]
-        return self._estimate(self._powers, self._powers, sets)
+        found = self._estimate(self._powers, self._powers, sets)
+        variance = found.mean[k:] - found.mean[:k] ** 2
+        known = np.tile((variance > np.sqrt(found.squared_error[k:])) & ~self.constant, 2)
+        return Estimate(*(np.where(known, own, other) for own, other in zip(found, plain, strict=True)))
+
+    @property
+    def constant(self) -> np.ndarray:
+        """Whether the draws have one value of a number, and proposals others: (k,)."""
+        return (np.ptp(self._all, axis=(0, 1)) == 0.0) & (np.ptp(self._y, axis=(0, 1)) > 0.0)
 
     @property
     def plain_squared_error(self) -> np.ndarray:
@@ -274,6 +295,8 @@ class ReplicateEstimate:
         unseen = self._pairs.unseen(self._powers(self._y) - means.mean)
         error = np.sqrt(found.control_error**2 + np.diag(means.covariance) + unseen**2)
         off = np.abs(found.disagreement * found.control_error) / np.where(error > 0, error, np.inf)
+        if not np.all(np.isfinite(means.mean)):
+            return "its draws have numbers that are too large for their averages"
         if off.max() > limit(known, means, found.control_error):
             return (
                 f"its means and those of the draws, weighted to it, differ by {off.max():.1f} standard errors: the "

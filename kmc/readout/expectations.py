@@ -66,7 +66,7 @@ def expectations(
         ``mean``, ``sd`` and ``quantiles`` of each ``quantity``, a parameter's number such as "theta[A]" or a number of
         `f`. ``mcse``, ``mcse_sd`` and ``mcse_quantiles`` are their Monte Carlo standard errors; ``equivalent_ess``,
         ``equivalent_ess_sd`` and ``equivalent_ess_quantiles`` are the numbers of independent draws with the same
-        precision. ``plain_mean`` and ``plain_mcse`` are from the draws alone. The attributes "n_draws" and
+        precision. Where all draws have one value, ``sd`` and the errors are NaN. ``plain_mean`` and ``plain_mcse`` are from the draws alone. The attributes "n_draws" and
         "n_surrogate_draws" are counts, "corrected" says whether the surrogate was used (1) or not (0), and "warnings"
         has the sentences of the warnings.
 
@@ -146,7 +146,7 @@ def _dataset(parts: list[ReplicateEstimate], levels: np.ndarray, labels: list[st
     import xarray
 
     mean, variance, mcse, mcse_variance = _mean_and_variance(parts)
-    sd = np.sqrt(np.maximum(variance, 0.0))
+    sd = np.where(np.isnan(mcse_variance), np.nan, np.sqrt(np.maximum(variance, 0.0)))
     mcse_sd = mcse_variance / (2.0 * np.where(sd > 0, sd, np.inf))
     plain, plain_mcse = _plain(parts)
     quantiles, mcse_quantiles, ess_quantiles = _quantiles(parts, levels, len(labels))
@@ -280,7 +280,8 @@ def _plain_quantiles(parts, level, i):
     weights = np.array([part.n_draws for part in parts]) / len(values)
     squared = [stated((part.values[..., i] <= quantile).astype(float)) for part in parts]
     error = np.sqrt(weights**2 @ np.array(squared))
-    return np.array([quantile, 0.5 * (at(level + error) - at(level - error)), error])
+    constant = np.any([part.constant for part in parts], axis=0)[i]
+    return np.array([quantile, np.where(constant, np.nan, 0.5 * (at(level + error) - at(level - error))), error])
 
 
 def together(estimates: list[Estimate]) -> Estimate:

@@ -132,3 +132,17 @@ def test_a_sound_surrogate_is_not_rejected_for_few_draws_with_a_long_tail():
     assert rejected(normal, fresh) > 0.1 and rejected(by_chance, fresh) < 0.015
     shifted = fresh + np.array([2.5, 0.0])  # as by a false mode
     assert rejected(by_chance, shifted) > 0.9
+
+
+def test_a_variance_that_is_not_larger_than_its_error_is_that_of_the_draws(monkeypatch):
+    """A corrected one may be negative, so that the standard deviation was 0, without an error."""
+    own = estimate(Funnel)
+    right = own.moments()
+    plain = own.values.var(axis=(0, 1))
+    wrong = right.mean.copy()
+    wrong[3] = wrong[0] ** 2 - 0.1
+    monkeypatch.setattr(own, "_estimate", lambda *given: right._replace(mean=wrong))
+    found = own.moments()
+    assert found.mean[3] - found.mean[0] ** 2 == pytest.approx(plain[0])
+    assert found.squared_error[0] == pytest.approx(own.plain_squared_error[0])
+    np.testing.assert_array_equal(found.mean[[1, 2, 4, 5]], right.mean[[1, 2, 4, 5]])

@@ -46,6 +46,7 @@ class Known:
     """
 
     doubts = ""
+    constant = np.zeros(1, bool)
 
     def __init__(self, jump=None, error=1e-3):
         self._jump, self._error = jump, error
@@ -76,6 +77,19 @@ def test_a_quantile_that_the_corrected_function_does_not_have_is_that_of_the_dra
     (found,), (error,), _ = _quantiles([Known(jump=0.5)], np.array([0.3]), 1)
     assert found[0] == pytest.approx(0.075, abs=1e-3)
     assert error[0] == pytest.approx(0.25 * np.sqrt(0.3 * 0.7 / 1000), rel=0.7) and error[0] > 1e-4
+
+
+def test_a_number_that_is_the_same_at_all_draws_has_no_error(idata):
+    """Of a rare event that proposals had, and no draw."""
+    x, y = idata["posterior"]["x"].values, idata["proposals"]["x"].values
+    level = x[..., 0].max() + 1e-9
+    assert y[:, 1:, 0].max() > level
+    with pytest.warns(kmc.KmcWarning, match="All draws have the same value of 1 of the 2 quantities"):
+        found = kmc.expectations(idata, lambda x: np.array([x[0], float(x[0] > level)]), **FEW)
+    for name in ("sd", "mcse", "mcse_sd"):
+        assert np.isfinite(found[name][0]) and np.isnan(found[name][1])
+    assert np.all(np.isfinite(found["mcse_quantiles"].values[:, 0]))
+    assert np.all(np.isnan(found["mcse_quantiles"].values[:, 1]))
 
 
 def test_a_store_and_a_file_give_the_same(found, idata, path, tmp_path):
