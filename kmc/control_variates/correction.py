@@ -52,8 +52,8 @@ def corrected(
     For each function the average of its draws F is corrected by β₀ (F - P) + Σ β_j S_j, where P is the average of the
     same function by the weights of the pairs and S_j that of a control variate: all of these differences have mean
     zero. β is the regression on them over other parts of the run (cross-fitting), so the result is unbiased. Of several
-    sets of controls, including the empty one, the one with the smallest error is used: asymptotically that is never
-    worse than the plain average.
+    sets of controls, including the empty one, each part of the run uses the one with the smallest error in the others:
+    asymptotically that is never worse than the plain average.
 
     Few draws determine such coefficients badly. So with less than ``FEW`` of them another estimate is tried, m + P - S,
     where m is the function's mean under the surrogate, and S its average by the weights of the pairs for the surrogate:
@@ -80,33 +80,49 @@ def corrected(
     zero = pairs.of_surrogate(*controls)  # with mean zero
     n_controls = zero.shape[2]
     chains, n, k = target.shape
-    folds = np.broadcast_to(np.arange(n) * _FOLDS // n, (chains, n)).ravel()
-    mean, error, coefficients = plain.copy(), stated(target), np.zeros((k, n_controls))
+    folds = np.broadcast_to(np.arange(n) * _FOLDS // n, (chains, n))
     flat = zero.reshape(-1, n_controls)
     moved = pairs.of_target(*controls) - zero if chains * n < FEW else None
     if covariance is None:
         covariance = np.zeros((n_controls, n_controls))
-    grams = _Grams(flat, folds, covariance)
+    grams = _Grams(flat, folds.ravel(), covariance)
+    mean, error, coefficients = plain.copy(), np.empty(k), np.zeros((k, n_controls))
     for i in range(k):
         series, own = target[..., i].ravel(), recycled[..., i].ravel()
+        tried, betas = [target[..., i]], [np.zeros(n_controls)]
         if moved is not None and sets[i]:
             j = sets[i][0][0]
-            found = float(stated(moved[..., [j]])[0]) + float(covariance[j, j])
-            if found < error[i]:
-                mean[i], error[i] = x[0, 0, i] - controls[0][0, 0, j] + moved[..., j].mean(), found
-                coefficients[i, j] = 1.0
+            tried.append(moved[..., j] + x[0, 0, i] - controls[0][0, 0, j] - plain[i])
+            betas.append(np.eye(n_controls)[j])
         for chosen in map(list, sets[i]):
             residual, beta = grams.residual(series, own, chosen)
-            residual = residual.reshape(chains, n, 1)
-            shared = float(beta @ covariance[np.ix_(chosen, chosen)] @ beta)
-            found = float(stated(residual)[0]) + shared
-            if found < error[i]:
-                mean[i], error[i] = plain[i] + residual.mean(), found
-                coefficients[i] = 0.0
-                coefficients[i, chosen] = beta
+            tried.append(residual.reshape(chains, n))
+            betas.append(np.zeros(n_controls))
+            betas[-1][chosen] = beta
+        found, coefficients[i] = _smallest(np.stack(tried, axis=-1), np.array(betas), folds[0], covariance)
+        mean[i] = plain[i] + found.mean()
+        error[i] = float(stated(found)[0]) + float(coefficients[i] @ covariance @ coefficients[i])
     control_error = np.sqrt(squared_error(zero))
     scale = np.where(control_error > 0, control_error, 1.0)
     return Corrected(mean, error, coefficients, zero.mean(axis=(0, 1)) / scale, control_error)
+
+
+def _smallest(
+    tried: np.ndarray, betas: np.ndarray, folds: np.ndarray, covariance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """A series (chains, n, 1): in each fold that of those tried (chains, n, c) with the smallest error in the others.
+
+    The error of the one with the smallest estimated error is estimated as too small. With it the mean of its
+    coefficients, from those of all (c, m).
+    """
+    shared = np.einsum("ij,jk,ik->i", betas, covariance, betas)
+    found, chosen = np.empty_like(tried[..., :1]), []
+    for fold in range(_FOLDS):
+        others = folds != fold
+        error = stated(tried[:, others] if others.sum() > 1 else tried) + shared
+        chosen.append(int(np.argmin(error)))
+        found[:, folds == fold, 0] = tried[:, folds == fold, chosen[-1]]
+    return found, betas[chosen].mean(axis=0)
 
 
 def stated(series: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from kmc.control_variates import correction
 from kmc.control_variates.correction import corrected
@@ -149,7 +150,7 @@ def test_mass_that_the_target_does_not_have_shows():
         controls = powers(x) - surrogate.moments, powers(y) - surrogate.moments
         found = corrected(pairs, (powers(x), powers(y)), controls, [[], []])
         assert np.abs(found.disagreement).max() > 5
-        np.testing.assert_array_equal(found.mean, powers(x).mean(axis=(0, 1)))
+        np.testing.assert_allclose(found.mean, powers(x).mean(axis=(0, 1)), rtol=0, atol=1e-12)
     gap, se = mass_gap(next(runs_of(FalseMode(), 1))[0])
     assert gap < -4 * se
 
@@ -190,8 +191,25 @@ def test_the_error_of_an_autocorrelated_mean():
     np.testing.assert_allclose(claimed, actual, rtol=0.3)
 
 
+def test_the_choice_of_controls_does_not_make_errors_too_small():
+    """Of ten that are equally good, the one with the smallest estimated error: with it errors are 0.6 of the true ones.
+
+    Series are autocorrelated, so that their errors are hardly known.
+    """
+    rng, found = np.random.default_rng(3), []
+    for _ in range(150):
+        parts = lfilter([1.0], [1.0, -0.8], rng.standard_normal((CHAINS, 210, 11)), axis=1)[:, 100:]
+        x = parts[..., :1]
+        equal = np.zeros(x.shape[:2])
+        pairs, controls = Transitions.of(equal, equal, np.ones(x.shape[:2], bool)), x - parts[..., 1:]
+        result = corrected(pairs, (x, x), (controls, controls), [[[j] for j in range(10)]])
+        found.append((result.mean[0] ** 2, result.squared_error[0]))
+    actual, claimed = np.mean(found, axis=0)
+    assert 0.75 < claimed / actual < 1.1
+
+
 def test_means_that_are_hardly_known_are_hardly_used():
-    surrogate, plain_errors, errors = Wavy(0.01), [], []
+    surrogate, plain_errors, errors, claimed = Wavy(0.01), [], [], []
     rng = np.random.default_rng(2)
     for pairs, x, y in runs_of(surrogate, 60):
         known = surrogate.moments + 0.2 * rng.standard_normal(2)
@@ -200,5 +218,6 @@ def test_means_that_are_hardly_known_are_hardly_used():
         found = corrected(pairs, (powers(x), powers(y)), controls, sets, 0.04 * np.eye(2))
         errors.append(found.mean - TRUTH)
         plain_errors.append(powers(x).mean(axis=(0, 1)) - TRUTH)
-        assert np.all(found.squared_error <= (1 + 1e-9) * squared_error(powers(x)))
+        claimed.append(found.squared_error / squared_error(powers(x)))
+    assert np.all(np.mean(claimed, axis=0) < 1.0)
     assert np.all(np.mean(np.square(errors), axis=0) < 1.05 * np.mean(np.square(plain_errors), axis=0))
