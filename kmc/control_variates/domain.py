@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from scipy.spatial import cKDTree
 
+from kmc.njit import njit
 from kmc.surrogates import Component, Density
 
 _MARGIN = 1.5
@@ -38,7 +38,7 @@ class Region(NamedTuple):
 EVERYWHERE = Region(np.zeros((0, 1)), np.zeros(0, bool), 0.0)
 
 
-@numba.njit(cache=True)
+@njit()
 def holds(region, z):
     """Whether a region holds z (d,)."""
     n, d = region.points.shape

@@ -14,8 +14,8 @@ from scipy.special import logsumexp
 
 from kmc.checks import Seed, as_flag, as_number
 from kmc.control_variates.annealing import GAP, LEAST_GAP
-from kmc.control_variates.estimate import ENOUGH_DRAWS, ReplicateEstimate
 from kmc.control_variates.domain import UnknownMode
+from kmc.control_variates.estimate import ENOUGH_DRAWS, ReplicateEstimate
 from kmc.control_variates.means import chains_of, mass_by
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.transitions import bennett

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kmc.checks import Seed, as_number
-from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.domain import Domain, UnknownMode
+from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.means import CHAINS, chains_of, mass_by
 from kmc.control_variates.replicate import Replicate
 from kmc.errors import KmcWarning

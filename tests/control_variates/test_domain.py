@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.domain import EVERYWHERE, Domain, Nearby, UnknownMode, holds
+from kmc.control_variates.estimate import ReplicateEstimate
 from kmc.control_variates.replicate import Replicate
 from kmc.mcmc.base import MOVES
 from kmc.surrogates import Component, Density
