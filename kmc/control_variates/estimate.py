@@ -381,4 +381,5 @@ def mass_gap(pairs: Transitions) -> tuple[float, float]:
 
     whole = gap([])
     parts = np.array([gap(block) for block in blocks])
-    return whole, float(np.sqrt((len(blocks) - 1) * parts.var()))
+    error = float(np.sqrt((len(blocks) - 1) * parts.var()))
+    return whole, np.inf if np.isnan(error) else error

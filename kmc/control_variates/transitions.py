@@ -119,13 +119,15 @@ class Transitions:
     def mass_gap(self) -> float:
         """log Z_s / Z_p by the pairs, minus Bennett's estimate from states and proposals separately.
 
-        In a region, Bennett's is of the masses that both have there.
+        In a region, Bennett's is of the masses that both have there; NaN if no state or no proposal is in it.
         """
         start, end = self.start[self.run], np.maximum(self.end[self.run], -_DEEP)
         share = 1.0
         if self.inside is not None:
             x, y = (side[self.run] for side in self.inside)
             start, end, share = start[x], end[y], x.mean()
+        if not (start.size and end.size):
+            return np.nan
         return float(np.log(self.ratio()[0] / share) - bennett(-end, -start))
 
     def _weights(self):
