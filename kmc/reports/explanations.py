@@ -23,6 +23,13 @@ HELP: dict[str, str] = {
         'are cut off there. Run once with `kmc.Model(..., nonfinite="raise")` to see such a point, and repair the '
         "function or give the parameter a support."
     ),
+    "not-a-logarithm": (
+        "All values of the function were between 0 and 1, or positive and close to 0 at many points, and none was "
+        "negative. This is what a density or a likelihood looks like, and the function has to return its logarithm: "
+        "otherwise the target is nearly flat, and the draws are wrong. Return `np.log(...)` of it or, better, compute "
+        "with logarithms (`scipy.stats.norm.logpdf`), as densities underflow. A log-density that is meant to be nearly "
+        "flat in a box is the only other case."
+    ),
     "loud-noise": (
         "For a `noisy=True` model, the estimates of the log-density vary so much that few proposals are accepted. "
         "Use more simulations in each estimate: with a standard deviation of 1 a draw is worth a fifth of an "

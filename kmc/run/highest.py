@@ -1,4 +1,4 @@
-"""The evaluated point of the highest log-density."""
+"""Of all evaluations of a run, the point of the highest log-density and the range of the function's values."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import numpy as np
 from kmc.targets.evaluate import Evaluation
 from kmc.targets.model import Model
 from kmc.targets.posterior import LOG_PRIOR, TOTAL
+
+_FEWEST = 50  # values from which a density can be recognized
+_NEAR_ZERO = 1e-3  # of the highest value
+_ROUNDING = 1e-9  # of values from which a log-Jacobian was subtracted
 
 
 class Highest:
@@ -46,6 +50,58 @@ class Highest:
             return {}
         parameters = {name: value[0] for name, value in self._model.constrain(self.point[None]).items()}
         return {"best": {"parameters": parameters, **self.values}}
+
+
+class ValueRange:
+    """The range of what the user's function returned, without what kmc adds: a density is told from its logarithm.
+
+    Attributes
+    ----------
+    low, high : float
+        Of the values so far.
+    n : int
+        Their number.
+    zero : bool
+        Whether the density was zero anywhere, where a log-density is -inf.
+    """
+
+    def __init__(self, model: Model):
+        self._model, self._apart = model, model.has_likelihood_apart
+        self.low, self.high = np.inf, -np.inf
+        self.n, self.zero = 0, False
+
+    def note(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
+        """Record evaluations at points (k, d)."""
+        if self.zero or self.low < -_ROUNDING or not len(evaluations):
+            return  # a log-density
+        values = np.array([evaluation.value for evaluation in evaluations])
+        self.zero = bool(np.any(values == -np.inf))
+        values = constrained(self._model, points, values)
+        if self._apart:
+            values = np.array([evaluation.blobs[TOTAL] for evaluation in evaluations if evaluation.blobs])
+        values = values[np.isfinite(values)]
+        self.low, self.high = values.min(initial=self.low), values.max(initial=self.high)
+        self.n += len(values)
+
+    @property
+    def is_of_a_density(self) -> bool:
+        """Whether the values are those of a density.
+
+        They are never negative, and lie between 0 and 1 or come near 0: a log-density would be negative far from its
+        mode. They are not all the same, as in a box, where a flat log-density may be 0.
+        """
+        if self.zero or self.n < _FEWEST or self.low < -_ROUNDING:
+            return False
+        rounding = 0.0 if self._model.parameters is None or self._apart else _ROUNDING
+        return bool(self.high - self.low > rounding and (self.high <= 1.0 or self.low <= _NEAR_ZERO * self.high))
+
+    def state(self) -> tuple[float, float, int, bool]:
+        """All that :meth:`restore` needs."""
+        return float(self.low), float(self.high), self.n, self.zero
+
+    def restore(self, state: tuple[float, float, int, bool]) -> None:
+        """Continue from a state."""
+        self.low, self.high, self.n, self.zero = state
 
 
 def constrained(model: Model, points: np.ndarray, values: np.ndarray) -> np.ndarray:

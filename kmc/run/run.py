@@ -19,7 +19,7 @@ from kmc.run.contradiction import contradiction
 from kmc.run.ends import AtBothEnds, at_both_ends
 from kmc.run.executors import Executor
 from kmc.run.executors.usage import Usage
-from kmc.run.highest import Highest
+from kmc.run.highest import Highest, ValueRange
 from kmc.run.independent_run import IndependentRun
 from kmc.run.meter import Compilation, Meter, Progress
 from kmc.run.recording import NullRecorder, RunRecorder
@@ -104,7 +104,7 @@ class Run:
         self._sweep_guesses: SweepGuesses | None = None
         self._burn_in = 0  # sweeps without draws that chains on their own still have to make
         self._ascent = Ascent(request.model)
-        self._highest = Highest(request.model)
+        self._highest, self._range = Highest(request.model), ValueRange(request.model)
         self._seconds: list[np.ndarray] = []  # of the evaluations of the last draws, (chains,) each
         self.meter = Meter(request.draws, request.max_evaluations)
         self._planned = planned_evaluations(request)
@@ -241,6 +241,7 @@ class Run:
             draws=self.draws,
             cut=cut,
             nonfinite=(self.evaluate.n_nonfinite, self.evaluate.n_evaluations),
+            density_range=(self._range.low, self._range.high) if self._range.is_of_a_density else None,
             spent=spent,
             ends=self._at_both_ends(trace),
             n_timeouts=self._usage().get("n_timeouts", 0),
@@ -330,6 +331,7 @@ class Run:
             "n_warmup": self._n_warmup,
             "meter": self.meter,
             "highest": (self._highest.point, self._highest.values),
+            "range": self._range.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -340,6 +342,7 @@ class Run:
         self.evaluate.n_nonfinite = state["n_nonfinite"]
         self.meter = state["meter"]
         self._highest.point, self._highest.values = state["highest"]
+        self._range.restore(state["range"])
 
     @property
     def n_evaluations_warmup(self) -> int:
@@ -374,7 +377,7 @@ class Run:
         else:
             self.evaluate.n_evaluations += len(points)
             self.blobs.keep(points, known)
-            self._highest.note(points, known)
+            self._note_values(points, known)
             values = self.evaluate.values(known)
         self._ascent.note(points, values)
         return values
@@ -390,8 +393,12 @@ class Run:
 
     def _keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         self.blobs.keep(points, evaluations)
-        self._highest.note(points, evaluations)
+        self._note_values(points, evaluations)
         self.recorder.keep(points, evaluations)
+
+    def _note_values(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
+        self._highest.note(points, evaluations)
+        self._range.note(points, evaluations)
 
     def _statistics(self, trace: Trace) -> dict[str, float]:
         stats = trace.stats

@@ -69,6 +69,8 @@ class FinishedRun:
         What ended the run before it was complete: nothing, the caller, the callback, the clock, or Ctrl-C.
     nonfinite : tuple of int
         Number of evaluations that gave NaN or +inf and were rejected, and of all evaluations.
+    density_range : tuple of float, optional
+        The lowest and highest value of the function, if they are those of a density rather than of its logarithm.
     spent : Spent
         Cost of the run, for numbers in the advice.
     ends : sequence of AtBothEnds
@@ -88,6 +90,7 @@ class FinishedRun:
     draws: int | None
     cut: str = ""
     nonfinite: tuple[int, int] = (0, 0)
+    density_range: tuple[float, float] | None = None
     spent: Spent = UNKNOWN
     ends: Sequence[AtBothEnds] = ()
     n_timeouts: int = 0
@@ -108,6 +111,12 @@ class FinishedRun:
 def run_warnings(run: FinishedRun) -> dict[str, str]:
     """Sentences about problems of the run, by code; empty if there are none."""
     said = _about_length(run) | _about_nonfinite(*run.nonfinite, run.n_timeouts)
+    if run.density_range is not None:
+        low, high = run.density_range
+        said["not-a-logarithm"] = (
+            f"All values of the function are between {low:.3g} and {high:.3g}, as those of a density: if it returns "
+            "a density or a likelihood, return its logarithm."
+        )
     if not run.made:
         return said
     remedies = Remedies.of(run.spent, run.made, min(*_tail_sizes(run.found), run.found["bulk_ess"]))

@@ -11,6 +11,7 @@ CODES: dict[str, str] = {
     "no-draws": "the run ended within warm-up",
     "few-draws": "fewer draws were made than asked for",
     "nonfinite-values": "many values were NaN or +inf and were rejected",
+    "not-a-logarithm": "all values look like those of a density, not of its logarithm",
     "low-acceptance": "few proposals were accepted",
     "constant-coordinate": "a coordinate never moved, in all chains or in part of one",
     "chains-disagree": "R-hat is too large",

@@ -265,6 +265,11 @@ class Model:
         jacobian, log_prior = self.log_jacobian(x), self.declared_log_prior(x)
         return jacobian if log_prior is None else jacobian + log_prior
 
+    @property
+    def has_likelihood_apart(self) -> bool:
+        """Whether evaluations have the total log-likelihood, as a blob of that name."""
+        return isinstance(self.log_density, Posterior) or self._declared_prior is not None
+
     def declared_log_prior(self, x: np.ndarray) -> Any:
         """The log-density of the priors that parameters were declared with: (d,) -> float, (k, d) -> (k,).
 

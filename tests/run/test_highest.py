@@ -93,3 +93,59 @@ def test_a_prior_of_ones_own_is_added_to_declared_ones_and_blobs_of_its_name_are
     np.testing.assert_array_equal(idata["blobs"]["total_log_likelihood"], -1.0)
     own = kmc.Model(lambda p: (-(p["c"] ** 2), {"log_prior": 7.0}), parameters=parameters)
     np.testing.assert_array_equal(kmc.sample(own, **OPTIONS)["blobs"]["log_prior"], 7.0)
+
+
+BOX = {"a": kmc.Interval(0, 1)}
+UNIT = {"a": kmc.Uniform(0, 1)}
+
+
+def warned(target, **options):
+    idata = kmc.sample(target, **{**OPTIONS, **options})
+    return "not-a-logarithm" in json.loads(idata.attrs["warning_codes"])
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        (lambda x: float(np.exp(-0.5 * x @ x)), {"dim": 2}),
+        (lambda x: float(stats.norm.pdf(x, 0, 0.1).prod()), {"dim": 2, "initial": np.full((4, 2), 0.3)}),
+        (kmc.Model(lambda x: stats.norm.pdf(x).prod(axis=1), dim=3, vectorized=True), {}),
+        (kmc.Model(lambda p: float(stats.norm.pdf(p["a"])), parameters={"a": kmc.Real()}), {"sampler": "kernel-hmc"}),
+        (kmc.Model(lambda p: float(np.exp(-50 * (p["a"] - 0.5) ** 2)), parameters=BOX), {}),
+        (kmc.Model(lambda p: 1e-40 * float(np.exp(-50 * (p["a"] - 0.5) ** 2)), parameters=UNIT), {}),
+        (kmc.Model(log_likelihood=lambda x: np.exp(-x @ x), log_prior=lambda x: -0.5 * x @ x, dim=1), {}),
+    ],
+)
+@pytest.mark.parametrize("independent_runs", [1, 2])
+def test_a_density_in_place_of_its_logarithm_has_one_warning(target, options, independent_runs):
+    assert warned(target, **options, max_evaluations=600, independent_runs=independent_runs)
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        (lambda x: -0.5 * float(x @ x), {"dim": 2}),
+        (lambda x: 0.0 if np.all(np.abs(x) < 1) else -np.inf, {"dim": 2}),
+        (lambda x: 0.5 * float(x[0]) if 0 < x[0] < 1 else -np.inf, {"dim": 1}),
+        (lambda x: float(stats.norm.logpdf(x, 0, 1e-9).sum()), {"dim": 2, "initial": 1e-9 * np.eye(4, 2)}),
+        (kmc.Model(lambda p: 0.0, parameters={**BOX, "b": kmc.Simplex(3)}), {}),
+        (kmc.Model(lambda p: 0.0, parameters={"a": kmc.Normal(0, 1)}), {}),
+        (kmc.Model(lambda p: float(stats.beta.logpdf(p["a"], 2, 2)), parameters=BOX), {}),
+        (kmc.Model(lambda p: 1.0 - abs(p["a"] - 0.9), parameters={"a": kmc.Positive()}), {}),
+    ],
+)
+def test_a_log_density_is_not_taken_for_a_density(target, options):
+    assert not warned(target, **options, max_evaluations=600)
+
+
+def test_a_resumed_run_remembers_that_values_were_negative(tmp_path):
+    pytest.importorskip("zarr")
+    calls = []
+
+    def sign_of_logarithm(x):
+        calls.append(x)
+        return -0.5 * float(x @ x) if len(calls) < 200 else float(np.exp(-0.5 * x @ x))
+
+    options = {**OPTIONS, "dim": 2, "store": tmp_path / "run.zarr"}
+    kmc.sample(sign_of_logarithm, **options, callback=lambda progress: progress.n_evaluations > 250)
+    assert len(calls) < 300 and not warned(sign_of_logarithm, **options, resume=True)

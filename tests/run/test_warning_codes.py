@@ -21,6 +21,7 @@ CASES = {
     "no-draws": {"made": 0},
     "few-draws": {"made": 7},
     "nonfinite-values": {"nonfinite": (50, 100)},
+    "not-a-logarithm": {"density_range": (0.0, 0.4)},
     "low-acceptance": {"acceptance": 0.03},
     "constant-coordinate": {"rhat": float("inf")},
     "chains-disagree": {"rhat": 1.4},
@@ -48,7 +49,17 @@ CASES = {
 }
 
 
-def codes(made=20, facts=FITTED, cut="", nonfinite=(0, 100), ends=(), contradiction="", against_prior=(), **found):
+def codes(
+    made=20,
+    facts=FITTED,
+    cut="",
+    nonfinite=(0, 100),
+    density_range=None,
+    ends=(),
+    contradiction="",
+    against_prior=(),
+    **found,
+):
     return list(
         run_warnings(
             FinishedRun(
@@ -59,6 +70,7 @@ def codes(made=20, facts=FITTED, cut="", nonfinite=(0, 100), ends=(), contradict
                 draws=20,
                 cut=cut,
                 nonfinite=nonfinite,
+                density_range=density_range,
                 ends=ends,
                 contradiction=contradiction,
                 against_prior=against_prior,
