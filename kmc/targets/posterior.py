@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from kmc.checks import as_array
+
 LOG_PRIOR, TOTAL = "log_prior", "total_log_likelihood"
 """Names of the blobs of the two parts."""
 
@@ -37,7 +39,7 @@ class Posterior:
 
     def __call__(self, parameters: Any, *args: Any, **kwargs: Any) -> Any:
         """The log-density, and a dict of its parts."""
-        prior = None if self.log_prior is None else np.asarray(self.log_prior(_copy(parameters)), float)
+        prior = None if self.log_prior is None else as_array("log_prior", self.log_prior(_copy(parameters)))
         if prior is not None and np.all(prior == -np.inf):
             return prior if self.vectorized else -np.inf
         returned = self.log_likelihood(parameters, *args, **kwargs)
@@ -56,7 +58,7 @@ class Posterior:
     def _total(self, likelihood):
         arrays = likelihood.values() if isinstance(likelihood, dict) else [likelihood]
         leading = int(self.vectorized)
-        return sum(np.sum(np.asarray(a, float), axis=tuple(range(leading, np.ndim(a)))) for a in arrays)
+        return sum(np.sum(as_array("log_likelihood", a), axis=tuple(range(leading, np.ndim(a)))) for a in arrays)
 
 
 def with_declared(blobs: dict[str, Any] | None, value: Any, log_prior: Any, apart: bool) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from kmc.checks import as_array
 from kmc.targets.dimensions import Dimensions
 from kmc.targets.priors import JointPrior, WithPrior
 from kmc.targets.transforms import Between, Transform
@@ -176,9 +177,7 @@ def _real(name: str, value: Any, block: Block) -> np.ndarray:
     shape = f"({', '.join(['n', *map(str, block.shape)])}{'' if block.shape else ','})"
     expected = f"expected real numbers of shape {shape}, for n points"
     try:
-        if np.iscomplexobj(value):
-            raise TypeError("complex numbers")
-        array = np.asarray(value, dtype=float)
+        array = as_array(name, value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"the parameter {name!r} has the values {value!r}: {expected}") from error
     if array.ndim == 0 or array.shape[1:] != block.shape:

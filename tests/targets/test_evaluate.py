@@ -102,6 +102,18 @@ def test_masked_values_are_not_what_is_below_the_mask(model, message):
         Evaluator(model)(POINTS)
 
 
+@pytest.mark.parametrize("part", ["log_likelihood", "log_prior"])
+def test_masked_parts_are_refused(part):
+    parts = {"log_likelihood": lambda x: -1.0, "log_prior": lambda x: -1.0, part: lambda x: np.ma.masked}
+    with pytest.raises(EvaluationError, match=f"{part} does not convert .*: it has masked entries, drop or fill them"):
+        Evaluator(Model(**parts, dim=2))(POINTS)
+
+
+def test_masked_start_points_are_refused():
+    with pytest.raises(TypeError, match="the parameter 'a' has the values masked_array"):
+        Model(lambda p: 0.0, parameters={"a": Real()}, initial={"a": MASKED})
+
+
 def test_masked_arrays_without_masked_entries_are_numbers():
     np.testing.assert_array_equal(returning(np.ma.array(1.0))(POINTS), np.ones(3))
 
