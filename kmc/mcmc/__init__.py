@@ -9,7 +9,7 @@ A map of the modules:
   roughness. Proposals: proposal_mixture, archive_moves, moves (a user's own), scale_moves, trust_region. Inner chains
   on the surrogate: surrogate_transition, inner_chains, integrators, tuning, affine, generators.
 - Several modes: modes (the search), explorer (a mode's warm-up), mode_shapes, gaps, two_gaussians, local_searches,
-  climb, unvisited; the main phase, mode_mixture, joined_modes.
+  climb, exchanges, unvisited; the main phase, mode_mixture, joined_modes.
 - Adaptive samplers: adapting (their common state), adaptive_metropolis, kameleon, adaptive_langevin,
   delayed_acceptance, learned_density, moments, reservoir, tuning_rate. The baseline: random_walk.
 - With a score estimator: score_hmc, score_fitter, score_field, score_mixture; the old name, old_kernel_hmc.

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.mcmc.base import SamplerSetup, Step
+from kmc.mcmc.exchanges import exchanges
 from kmc.mcmc.joined_modes import JoinedModes, join
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.learner import Learner, LearnerOptions
@@ -42,6 +43,7 @@ REFIT_GROWTH = 1.25  # factor between successive sweeps of the main phase at whi
 _CLOUD_PER_WALKER, _CLOUD_PER_DIM, _CLOUD_MORE = 2, 2, 4  # points of the first cloud
 _RECENT = 0.6  # last part of the sweeps of warm-up, in whose states the main phase starts
 _LOST = 15.0  # nats, plus one per dimension, below the median of the others: such a walker is moved
+_EXCHANGES = 0.01  # part of the evaluations of warm-up: points with exchanged blocks at its end
 _LONG_STAY = 40  # sweeps in one state, after which it is moved too, if values are noisy (tried: noisy targets)
 
 
@@ -115,6 +117,7 @@ class KernelHMCState:
             self._learner.check_gradient(setup.initial, setup.chains, setup.seed)
         self._modes: ModeSearch | None = None
         self._joined: JoinedModes | None = None  # for several modes
+        self._exchanged = np.empty((0, dim))  # points that are evaluated at the end of warm-up
         self._given_cloud = cloud
         self._hurried = False
         self._frozen = False
@@ -129,6 +132,8 @@ class KernelHMCState:
         """The proposals of this sweep that moved, and then the probes; in the first sweep, a cloud around the start."""
         if self._modes and not self._modes.done:
             return self._modes.propose()
+        if len(self._exchanged):
+            return self._exchanged
         if self._start_search is not None and not self._start_search.ended:
             return self._start_search.points
         if not len(self._cloud):
@@ -148,6 +153,11 @@ class KernelHMCState:
         """Decide, learn from the values, and adapt if it is due."""
         if self._modes and not self._modes.done:
             return self._search(self._modes, values)
+        if len(self._exchanged):
+            self._learner.record(self._exchanged, values, with_gradients=False)
+            self._exchanged = self._exchanged[:0]
+            self._leave_warmup()
+            return None
         if self._start_search is not None and not self._start_search.ended:
             self._learner.record(self._start_search.points, values)
             self._start_search.tell(values)
@@ -168,7 +178,7 @@ class KernelHMCState:
         """Whether :meth:`upcoming` can tell anything."""
         searching = self._modes is not None and not self._modes.done
         known = bool(self._proposals) and self._learner.gradient is None
-        return known and not (self._frozen or searching or self.setup.noisy)
+        return known and not (self._frozen or searching or len(self._exchanged) or self.setup.noisy)
 
     def upcoming(self, value_at: Callable[[np.ndarray], float | None]) -> Iterator[np.ndarray]:
         """Points (d,) that the next sweeps of warm-up will need, until the next fit.
@@ -370,9 +380,25 @@ class KernelHMCState:
         if done or self._schedule.exhausted(self._sweep, n):
             if not due and len(trainer.history) >= self._first_fit:
                 self._learner.refit()
-            self._seek_modes(n)
-            if not self._modes or self._modes.done:
-                self._freeze()
+            self._exchanged = self._exchanges()
+            if not len(self._exchanged):
+                self._leave_warmup()
+
+    def _exchanges(self) -> np.ndarray:
+        """Points (k, d) that are as high as the highest, and elsewhere, if labels can be exchanged."""
+        history = self.trainer.history
+        alone = self._given_cloud is None and self.mixture.surrogate is not None
+        if not alone or self._hurried or self.setup.noisy:
+            return history.x[:0]
+        own = history.evaluated
+        highest = history.x[own][np.argmax(history.log_density[own])]
+        return exchanges(highest, int(_EXCHANGES * self.trainer.n_own))
+
+    def _leave_warmup(self) -> None:
+        """Search for further modes, or freeze."""
+        self._seek_modes(self.trainer.n_own)
+        if not self._modes or self._modes.done:
+            self._freeze()
 
     def _rescue(self) -> None:
         """Move walkers that are hopelessly deep, or stuck with an estimate far too high, to another walker's state."""

@@ -132,8 +132,9 @@ def test_sweeps_after_the_freeze_are_warm_up(burn_in, sweeps):
     process = start(replace(SMALL, post_freeze_burn_in=burn_in))
     frozen = 0
     while process.warming_up:
-        frozen += process.frozen
-        drive(process, 1)
+        before = process.frozen
+        record = process.advance(density(process.propose()))
+        frozen += before and record is not None
     assert frozen == sweeps
 
 
