@@ -166,6 +166,7 @@ def costs(facts: Facts) -> str:
     rows["fits of the surrogate"] = _listed(attrs.get("n_refits"))
     rows["error of the surrogate at left-out points"] = _listed(attrs.get("surrogate_loo_sd"), "nats")
     rows["modes"] = _listed(attrs.get("n_modes"))
+    rows["not checked"] = " ".join(json.loads(attrs.get("not_checked", "[]"))) or None
     cells = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(value))}</td></tr>'
         for name, value in rows.items()

@@ -25,7 +25,7 @@ from kmc.run.meter import Compilation, Meter, Progress
 from kmc.run.recording import NullRecorder, RunRecorder
 from kmc.run.results import data_of, to_arviz
 from kmc.run.run_statistics import run_statistics
-from kmc.run.run_warnings import FinishedRun, run_warnings
+from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
 from kmc.run.sweep_guesses import SweepGuesses, Upcoming
 from kmc.run.trace import Trace, joined
 from kmc.run.unbounded import Ascent, overflowed
@@ -249,7 +249,8 @@ class Run:
             against_prior=self._against_prior(trace),
         )
         warned = run_warnings(finished)
-        attrs = {**self.facts(), "warnings": list(warned.values()), "warning_codes": list(warned)}
+        said = {"warnings": list(warned.values()), "warning_codes": list(warned)}
+        attrs = {**self.facts(), **said, "not_checked": not_checked(finished)}
         warmup = warmup_trace if save_warmup else None
         result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities)
         if self.ended:

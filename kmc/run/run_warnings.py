@@ -150,6 +150,21 @@ def run_warnings(run: FinishedRun) -> dict[str, str]:
     return said
 
 
+def not_checked(run: FinishedRun) -> list[str]:
+    """Sentences about what the run could not check about its draws."""
+    if run.sampler != "kernel-hmc":
+        return [
+            "Further modes, and mass where no draws are: without a frozen surrogate there is nothing to "
+            "compare the draws with. Compare with a second run, or with kernel-hmc."
+        ]
+    if all("n_modes" in report for report in run.reports):
+        return []
+    return [
+        "Further modes: there was no search for them, as with few evaluations, noisy values, vanishing "
+        "adaptation or a warm-up of fixed length. Only points that were evaluated were compared with the draws."
+    ]
+
+
 def _tail_sizes(found: Mapping[str, float]) -> tuple[float, float]:
     """The effective draws of the quantiles, and those of a Gaussian with the same error of their distance."""
     error = found["width_error"]

@@ -1,7 +1,7 @@
 import pytest
 
 from kmc.run.budget import UNKNOWN, Spent
-from kmc.run.run_warnings import FinishedRun, run_warnings
+from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
 
 WELL = {
     "acceptance": 0.8,
@@ -189,6 +189,15 @@ def test_a_remedy_is_no_less_than_what_the_dimension_asks_for():
         "allow about 2,000 evaluations"
         in say("random-walk", spent=Spent(1000, 500, dim=50), rhat=1.4)["chains-disagree"]
     )
+
+
+def test_what_a_run_could_not_check():
+    def checked(sampler, *reports):
+        return not_checked(FinishedRun(sampler, WELL, reports, 20, draws=20))
+
+    assert not checked("kernel-hmc", {"n_modes": 1}, {"n_modes": 2})
+    assert "no search" in checked("kernel-hmc", {"n_modes": 1}, {})[0]
+    assert "without a frozen surrogate" in checked("delayed-acceptance", {})[0]
 
 
 def test_a_fitted_estimator_says_nothing():
