@@ -148,8 +148,9 @@ def sample(
         its cost: "warnings" is a JSON list of sentences, empty if there are none, and "warning_codes" a list of their
         codes (:mod:`kmc.run.warning_codes`). "not_checked" is a JSON list of sentences about what the
         run could not check, such as further modes. With several independent runs, the sampler's own
-        attributes ("n_refits", "surrogate_loo_sd", ...) are JSON lists with an entry for each run. "seed" and "seed_spawn_key" are the entropy
-        and the spawn key of the SeedSequence that reproduces the draws.
+        attributes ("n_refits", "surrogate_loo_sd", ...) are JSON lists with an entry for each run.
+        "seed" and "seed_spawn_key" are the entropy and the spawn key of the SeedSequence that
+        reproduces the draws.
 
     Raises
     ------
