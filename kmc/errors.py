@@ -65,6 +65,7 @@ class KmcWarning(UserWarning):
 def warn(message: str, category: type[Warning] = KmcWarning) -> None:
     """Issue a warning at the innermost frame outside of kmc: the user's line, whatever lies between."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("kmc."):
-        frame, level = frame.f_back, level + 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("kmc.", "importlib")):
+        frame = frame.f_back
+        level += "importlib._bootstrap" not in frame.f_code.co_filename  # which warnings do not count
     warnings.warn(message, category, stacklevel=level)
