@@ -12,8 +12,8 @@ trajectories, and on the way up jumps to weighted draws from q. Particles that g
 contain draws; particles that go up find all modes that are wide enough. So the two estimates differ if s has a mode
 without draws. Otherwise the estimate is that on the way up: particles that go down are late in filling the tails.
 
-Far from all of its draws s counts as zero: no proposal of a run comes there, and a surrogate can be anything. So it does
-outside of a region, if the mass there is asked for.
+Far from all of its draws s counts as zero: no proposal of a run comes there, and a surrogate can be anything. So
+it does outside of a region, if the mass there is asked for.
 """
 
 from __future__ import annotations

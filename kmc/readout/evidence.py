@@ -80,14 +80,14 @@ def evidence(
     -------
     xarray.Dataset
         By ``run``: ``log_evidence`` (in nats) and its Monte Carlo standard error ``se``; ``log_surrogate_mass``, that
-        of the surrogate (NaN without one); ``log_bayes_factor`` of each run against each ``reference``, with
-        ``se_log_bayes_factor``; and ``kl_divergence``, the Kullback–Leibler divergence from the prior to the posterior
-        with ``se_kl_divergence``, if the result has log-likelihoods (else NaN): of ``kmc.Model(log_likelihood=...,
-        log_prior=...)``, or in the group ``log_likelihood``. By ``run`` and ``step``: ``path_inverse_temperature`` from
-        0 to 1, and the log-mass there by particles that go down, ``path_down``, and up, ``path_up``; of the first
-        independent run and its largest mode, NaN after the last temperature (:func:`kmc.plot_evidence` draws them). For
-        a ladder both are its estimates. The attribute "warnings" is a list of sentences, and "method" describes the
-        computation.
+        of the surrogate where it is used (NaN without one); ``log_bayes_factor`` of each run against each
+        ``reference``, with ``se_log_bayes_factor``; and ``kl_divergence``, the Kullback–Leibler divergence from the
+        prior to the posterior with ``se_kl_divergence``, if the result has log-likelihoods (else NaN): of
+        ``kmc.Model(log_likelihood=..., log_prior=...)``, or in the group ``log_likelihood``. By ``run`` and ``step``:
+        ``path_inverse_temperature`` from 0 to 1, and the log-mass there by particles that go down, ``path_down``, and
+        up, ``path_up``; of the first independent run and its largest mode, NaN after the last temperature
+        (:func:`kmc.plot_evidence` draws them). For a ladder both are its estimates. The attribute "warnings" is a list
+        of sentences, and "method" describes the computation.
 
     Raises
     ------

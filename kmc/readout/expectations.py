@@ -66,9 +66,9 @@ def expectations(
         ``mean``, ``sd`` and ``quantiles`` of each ``quantity``, a parameter's number such as "theta[A]" or a number of
         `f`. ``mcse``, ``mcse_sd`` and ``mcse_quantiles`` are their Monte Carlo standard errors; ``equivalent_ess``,
         ``equivalent_ess_sd`` and ``equivalent_ess_quantiles`` are the numbers of independent draws with the same
-        precision. Where all draws have one value, ``sd`` and the errors are NaN. ``plain_mean`` and ``plain_mcse`` are from the draws alone. The attributes "n_draws" and
-        "n_surrogate_draws" are counts, "corrected" says whether the surrogate was used (1) or not (0), and "warnings"
-        has the sentences of the warnings.
+        precision. Where all draws have one value, ``sd`` and the errors are NaN. ``plain_mean`` and ``plain_mcse`` are
+        from the draws alone. The attributes "n_draws" and "n_surrogate_draws" are counts, "corrected" says whether the
+        surrogate was used (1) or not (0), and "warnings" has the sentences of the warnings.
 
     Raises
     ------

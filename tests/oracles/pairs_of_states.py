@@ -6,7 +6,7 @@ import numpy as np
 
 
 def metropolis(s, steps):
-    """The matrix of a number of Metropolis steps for s (k,), between neighbors on a line, of which some may be apart."""
+    """The matrix of a number of Metropolis steps for s (k,), between neighbors on a line."""
     k = len(s)
     one = np.zeros((k, k))
     for i in range(k):

@@ -5,7 +5,14 @@ import pytest
 
 import kmc
 from kmc.control_variates.means import SurrogateChains
+from kmc.control_variates.replicate import Replicate
+from kmc.mcmc.base import MOVES
 from kmc.readout import resample
+from kmc.readout.resample import _of_replicate
+from kmc.surrogates import Component, Density
+from kmc.surrogates.jit_state import SurrogateJitState
+from kmc.surrogates.transport import IDENTITY
+from kmc.surrogates.whitening import Whitening
 from tests.readout.curved import TRUTH, log_density
 from tests.readout.test_expectations import tampered
 
@@ -69,3 +76,22 @@ def test_bad_arguments(idata):
         kmc.resample(idata, draws=0)
     with pytest.raises(TypeError, match=r"result=int: expected what kmc.sample returned"):
         kmc.resample(3)
+
+
+def test_several_modes_of_a_density_with_a_large_constant():
+    """The masses of the modes would be zero without their largest one."""
+    eye, rng = np.eye(2), np.random.default_rng(1)
+    gaussians = [
+        SurrogateJitState(
+            -2000.0, np.full(2, center), eye, 0.0, 40.0, 3.0, eye, np.zeros(2), np.zeros((2, 1)), np.zeros(1), 0.7
+        )
+        for center in (-6.0, 6.0)
+    ]
+    density = Density(tuple(Component(IDENTITY, Whitening(np.zeros(2), eye, eye), state) for state in gaussians))
+    x, y = rng.standard_normal((2, 4, 100, 2)) + rng.choice([-6.0, 6.0], (2, 4, 100, 1))
+    values = (density.log_density(points.reshape(-1, 2)).reshape(4, 100) for points in (x, y))
+    at_x, at_y = values
+    moves = np.full((4, 100), MOVES.index("surrogate"))
+    replicate = Replicate(x, at_x, y, at_y, moves, density)
+    points, _, _ = _of_replicate(replicate, 2000, np.random.SeedSequence(1))
+    assert abs(np.mean(points[:, 0] > 0) - 0.5) < 0.05
