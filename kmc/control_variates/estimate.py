@@ -35,6 +35,7 @@ _REJECTION = 0.001  # that it is rejected if there are many: then a missed rejec
 _SAMPLES = 2000  # of as many draws from the surrogate, that show how far off their means are by chance
 _FAR = 5.0  # draws of the target that would be outside the region near the draws by the surrogate's mass there
 _ENOUGH_NEARBY = 1000  # draws; fewer may have missed what is far from them (tried: refused surrogates)
+_LACKING = 3.0  # nats that p/s is above that at all states, where the surrogate lacks mass
 _MOST_NUMBERS = 4e7  # kept in memory
 _MOST_SAMPLED = 4e6  # numbers, at a time
 _GAP = 4.0  # standard errors, and
@@ -95,7 +96,7 @@ class ReplicateEstimate:
         self._least_dof = least_dof(replicate.density)
         self._means: SurrogateMeans | None = None
         self.contradicted = False
-        self.doubts = self._few()
+        self.doubts = self._few() or self._lacking(replicate)
         if self.doubts:
             return
         rng = np.random.default_rng(seed)
@@ -253,6 +254,17 @@ class ReplicateEstimate:
         if runs < _FEWEST_DRAWS // 2:
             return f"{runs} of the draws were proposed by the surrogate, which is too few"
         return ""
+
+    def _lacking(self, replicate):
+        """Whether the surrogate lacks mass at proposals of other moves that are as plausible as some draw."""
+        plausible = replicate.proposal_log_density[:, 1:] >= replicate.log_density.min()
+        missed = int(np.sum(plausible & (self._pairs.end > self._pairs.start.max() + _LACKING)))
+        if not missed:
+            return ""
+        return (
+            f"it is too low at {missed} of the proposals, where the density is as large as at some draws: the draws have "
+            "missed a part of the posterior"
+        )
 
     def _draw(self, known, most, deadline):
         """Draw from the surrogate until the error of its means is small relative to that of the pairs."""

@@ -259,11 +259,11 @@ def _inverted(parts: list[ReplicateEstimate], level: np.ndarray, i: np.ndarray) 
         high, at_high = np.where(under, high, u), np.where(under, kept_high, off)
         side = np.where(under, -1, 1)
 
-    # The error by the slope of the corrected function: where p is much more than s, the surrogate's is too small.
+    # The error by the slope of the corrected function or of the surrogate's, the smaller one: the former has jumps.
     first, last = (at(np.clip(best + sign * error, 0.0, 1.0)) for sign in (-1, 1))
     rise = below(last).mean - below(first).mean
     known = (least <= error) & (error > 0.0) & (rise > 0.0) & (last > first)
-    width = np.where(known, (last - first) * error / np.where(known, rise, 1.0), np.nan)
+    width = np.where(known, (last - first) * np.maximum(error / np.where(known, rise, 1.0), 0.5), np.nan)
     return np.array([at(best), width, error])
 
 

@@ -134,6 +134,18 @@ def test_a_sound_surrogate_is_not_rejected_for_few_draws_with_a_long_tail():
     assert rejected(by_chance, shifted) > 0.9
 
 
+def test_a_surrogate_that_lacks_mass_at_a_plausible_proposal_is_not_used():
+    """Beyond a false wall: no draw is there, so that only a proposal of another move shows it."""
+    whole = replicate(Funnel)
+    y, at_y, move = whole.proposals.copy(), whole.proposal_log_density.copy(), whole.move.copy()
+    y[1, 7] = [0.0, 40.0, 0.0]  # where the surrogate is less than at any draw
+    at_y[1, 7], move[1, 7] = log_target(np.zeros(3)), MOVES.index("surrogate") + 1
+    changed = replace(whole, proposals=y, proposal_log_density=at_y, move=move)
+    given = lambda x: x, np.random.SeedSequence(1), 16_000, np.inf
+    assert ReplicateEstimate(whole, *given).doubts == ""
+    assert "it is too low at 1 of the proposals" in ReplicateEstimate(changed, *given).doubts
+
+
 def test_a_variance_that_is_not_larger_than_its_error_is_that_of_the_draws(monkeypatch):
     """A corrected one may be negative, so that the standard deviation was 0, without an error."""
     own = estimate(Funnel)
