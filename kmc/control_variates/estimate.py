@@ -262,8 +262,8 @@ class ReplicateEstimate:
         if not missed:
             return ""
         return (
-            f"it is too low at {missed} of the proposals, where the density is as large as at some draws: the draws have "
-            "missed a part of the posterior"
+            f"it is too low at {missed} of the proposals, where the density is as large as at some draws: the draws "
+            "have missed a part of the posterior"
         )
 
     def _draw(self, known, most, deadline):
