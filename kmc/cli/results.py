@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import sys
@@ -17,8 +16,11 @@ from typing import Any
 from kmc._names import COMMAND
 from kmc.cli.options import add_var_names, natural, positive, say, subparser
 from kmc.interrupts import ignored
+from kmc.run.warning_codes import sentences_of
 from kmc.unwritable import import_arviz
 
+_UNCHECKED_BYTES = 2**28  # of an array in a netCDF file that may be all fill values
+_MOST_COMPRESSED = 1100  # largest ratio of the size of an array to that in the file: that of deflate
 MOST_ROWS = 10  # of a summary, unless more are asked for
 
 
@@ -176,7 +178,35 @@ def read(path: Path) -> Any:
         import kmc
 
         return kmc.load(path)
+    _check_netcdf(path)
     return import_arviz().from_netcdf(str(path))
+
+
+def _check_netcdf(path: Path) -> None:
+    """Raise a ValueError if a file refers to other files, or claims to hold far more numbers than it does."""
+    import h5py
+
+    if not h5py.is_hdf5(path):
+        return
+    with h5py.File(path, "r") as file:
+        groups, seen = [file], set()
+        while groups:
+            group = groups.pop()
+            if group.id in seen:
+                continue
+            seen.add(group.id)
+            for name in group:
+                place = f"{str(path)!r}: {group.name.rstrip('/')}/{name}"
+                if isinstance(group.get(name, getlink=True), h5py.ExternalLink):
+                    raise ValueError(f"{place} is a link to another file, which kmc does not follow")
+                found = group[name] if isinstance(group.get(name, getlink=True), h5py.HardLink) else None
+                if isinstance(found, h5py.Group):
+                    groups.append(found)
+                elif isinstance(found, h5py.Dataset):
+                    if found.external or found.is_virtual:
+                        raise ValueError(f"{place} has its numbers in another file, which kmc does not follow")
+                    if found.nbytes > max(_UNCHECKED_BYTES, _MOST_COMPRESSED * found.id.get_storage_size()):
+                        raise ValueError(f"{place} claims to have {found.nbytes:,} bytes, more than the file can hold")
 
 
 @dataclass(frozen=True)
@@ -294,7 +324,7 @@ def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | Non
         from kmc.diagnostics.best import best
 
         say(f"highest log-density evaluated: {best(idata).evaluation}")
-    for warning in json.loads(attrs.get("warnings", "[]")):
+    for warning in sentences_of(attrs):
         say(f"warning: {warning}")
 
 

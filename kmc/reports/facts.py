@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from kmc.diagnostics.best import Point, best
 from kmc.diagnostics.columns import Column, Variable, columns, labeled_posterior, posterior_of
 from kmc.diagnostics.summary import summary
+from kmc.run.warning_codes import sentences_of
 
 FEWEST_DRAWS = 4  # per chain, for ArviZ's summary
 
@@ -44,8 +44,7 @@ class Facts:
         """Codes and sentences of the run's warnings; None if the result has no record of its checks."""
         if "warnings" not in self.attrs:
             return None
-        sentences = json.loads(self.attrs["warnings"])
-        codes = json.loads(self.attrs.get("warning_codes", "[]"))
+        sentences, codes = sentences_of(self.attrs), sentences_of(self.attrs, "warning_codes")
         return list(zip(codes if len(codes) == len(sentences) else [""] * len(sentences), sentences, strict=True))
 
     def values(self, column: Column) -> np.ndarray:

@@ -6,6 +6,10 @@ code keeps its meaning from release to release; sentences may change.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 CODES: dict[str, str] = {
     "interrupted": "Ctrl-C ended the run",
     "no-draws": "the run ended within warm-up",
@@ -38,3 +42,25 @@ CODES: dict[str, str] = {
     "mode-weights": "the draws in a mode do not match its mass by the surrogate",
 }
 """Meaning of each code."""
+
+
+def sentences_of(attrs: Mapping[str, Any], name: str = "warnings") -> list[str]:
+    """Return the sentences, or the codes, in the attributes of a result, which may be from any file.
+
+    Raises
+    ------
+    ValueError
+        They are not a JSON list of strings.
+
+    Examples
+    --------
+    >>> sentences_of({"warnings": '["The chains disagree."]'}), sentences_of({})
+    (['The chains disagree.'], [])
+    """
+    try:
+        found = json.loads(attrs.get(name, "[]"))
+    except (ValueError, TypeError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(sentence, str) for sentence in found):
+        raise ValueError(f"the attribute {name!r} of the result is not a JSON list of sentences")
+    return found

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import xarray
@@ -112,3 +113,60 @@ def test_a_file_that_cannot_be_written_in_full_leaves_the_former_one(tmp_path):
 def test_an_output_that_is_a_folder(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a folder"):
         results.Output(tmp_path, overwrite=True).check()
+
+
+def _links(file):
+    del file["posterior/x"]
+    file["posterior/x"] = h5py.ExternalLink("/etc/passwd", "x")
+
+
+def _stored_elsewhere(file):
+    del file["posterior/x"]
+    file["posterior"].create_dataset("x", shape=(4, 400), dtype="f8", external=[("/etc/passwd", 0, 4 * 400 * 8)])
+
+
+def _virtual(file):
+    layout = h5py.VirtualLayout(shape=(4, 400), dtype="f8")
+    layout[:] = h5py.VirtualSource("/etc/passwd", "x", shape=(4, 400))
+    del file["posterior/x"]
+    file["posterior"].create_virtual_dataset("x", layout)
+
+
+def _of_fill_values(file):
+    file["posterior"].create_dataset("z", shape=(4, 10**9), dtype="f8", chunks=(4, 1000))
+
+
+def _deep(file):
+    file["posterior"].attrs["warnings"] = file.attrs["warnings"] = "[" * 10**5
+
+
+def _a_loop(file):
+    file["posterior/again"] = file
+
+
+@pytest.mark.parametrize("command", ["summary", "slow-modes", "report"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_links, "posterior/x is a link to another file"),
+        (_stored_elsewhere, "posterior/x has its numbers in another file"),
+        (_virtual, "posterior/x has its numbers in another file"),
+        (_of_fill_values, "posterior/z claims to have 32,000,000,000 bytes"),
+        (_deep, "'warnings' of the result is not a JSON list"),
+    ],
+)
+def test_a_file_from_anybody(stuck, tmp_path, monkeypatch, capsys, command, change, message):
+    """Nothing outside of it is read, and nothing allocated that it does not hold."""
+    monkeypatch.chdir(tmp_path)
+    with h5py.File(stuck, "r+") as file:
+        change(file)
+    if (change, command) == (_deep, "slow-modes"):  # which reads no warnings
+        return
+    assert cli.main([command, str(stuck)]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_whose_groups_lead_back(stuck):
+    with h5py.File(stuck, "r+") as file:
+        _a_loop(file)
+    results._check_netcdf(stuck)
