@@ -135,6 +135,12 @@ class ReplicateEstimate:
                 "The surrogate has mass far from all draws, where it is not used: a region that only the surrogate "
                 "has, or one that the draws have not found"
             )
+        elif not self.doubts and self._pairs.inside is not None:
+            said.append(
+                f"The density is zero at {int(np.sum(self._pairs.dead & self._pairs.run))} proposals of the surrogate, "
+                "which is not used there: near the edge, and in tails beyond all draws, true errors may be several times "
+                "the stated ones (plain_mean and plain_mcse do not use it)"
+            )
         if np.any(self.constant):
             said.append(
                 f"All draws have the same value of {np.sum(self.constant)} of the {self._all.shape[2]} quantities: "

@@ -78,6 +78,7 @@ def expectations(
     Warns
     -----
     KmcWarning
+        The density is zero at proposals of the surrogate: true errors near the edge may be larger than the stated ones.
         There are fewer than 40 draws, or the surrogate has mass where there are no draws: plain averages are returned.
         It has mass far from all draws, 1,000 or more, and is used near them alone: a region that the draws have not
         found is not included. There are fewer than 100 draws: the stated errors are rough. The tails of the parameters,

@@ -107,12 +107,13 @@ def test_the_false_mode_is_left_out(found):
 
 
 @pytest.mark.parametrize("nearby", [True, False])
-def test_a_mode_where_the_density_is_zero_is_left_out_without_a_word(nearby):
+def test_a_mode_where_the_density_is_zero_is_left_out(nearby):
     """Proposals were there, and no state: so it is known that the target has nothing there."""
     found = estimate(made(CHAINS, N, np.inf), nearby)
     mean, _ = exact()
     moments = found.moments()
-    assert found.doubts == "" and found.cautions == []
+    assert found.doubts == "" and not found.restricted
+    assert len(found.cautions) == 1 and "The density is zero at" in found.cautions[0]
     error = np.sqrt(moments.squared_error[:2])
     assert np.all(np.abs(found.center + moments.mean[:2] - mean) < 4 * error)
     assert np.all(error < 0.5 * np.sqrt(found.plain_squared_error))
