@@ -138,8 +138,8 @@ class ReplicateEstimate:
         elif not self.doubts and self._pairs.inside is not None:
             said.append(
                 f"The density is zero at {int(np.sum(self._pairs.dead & self._pairs.run))} proposals of the surrogate, "
-                "which is not used there: near the edge, and in tails beyond all draws, true errors may be several times "
-                "the stated ones (plain_mean and plain_mcse do not use it)"
+                "which is not used there: near the edge, and in tails beyond all draws, true errors may be several "
+                "times the stated ones (plain_mean and plain_mcse do not use it)"
             )
         if np.any(self.constant):
             said.append(
