@@ -38,6 +38,7 @@ _ENOUGH_NEARBY = 1000  # draws; fewer may have missed what is far from them (tri
 _LACKING = 3.0  # nats that p/s is above that at all states, where the surrogate lacks mass
 _MOST_NUMBERS = 4e7  # kept in memory
 _MOST_SAMPLED = 4e6  # numbers, at a time
+MOST_UNSEEN = 0.001  # of the surrogate's mass near the draws, where the density may be zero, for it to be used
 _GAP = 4.0  # standard errors, and
 _NO_VARIANCE, _NO_FOURTH_MOMENT = 2.0, 4.0  # largest degrees of freedom of a Student-t density that has none
 _LEAST_GAP = 0.02  # nats: larger differences between two estimates of the surrogate's mass are too large
@@ -102,11 +103,17 @@ class ReplicateEstimate:
         rng = np.random.default_rng(seed)
         try:
             domain = replicate.domain()
+            self._pairs = replicate.transitions_in(domain)
+            if nearby and self._pairs.unseen_share > MOST_UNSEEN:
+                self.doubts = (
+                    f"the density is zero at {int(np.sum(self._pairs.dead & self._pairs.run))} of its proposals: "
+                    "declare the bounds of the parameters as their supports, so that it can be used"
+                )
+                return
             self._means = SurrogateMeans(replicate, functions, rng, domain)
         except UnknownMode as error:
             self.doubts = str(error)
             return
-        self._pairs = replicate.transitions_in(domain)
         self._draw(self._means, most, deadline)
         doubts = self._disagreement(self._means, lambda known, means, error: _of_normal(_DOUBT, len(error)))
         if not doubts:
@@ -134,12 +141,6 @@ class ReplicateEstimate:
             said.append(
                 "The surrogate has mass far from all draws, where it is not used: a region that only the surrogate "
                 "has, or one that the draws have not found"
-            )
-        elif not self.doubts and self._pairs.inside is not None:
-            said.append(
-                f"The density is zero at {int(np.sum(self._pairs.dead & self._pairs.run))} proposals of the surrogate, "
-                "which is not used there: near the edge, and in tails beyond all draws, true errors may be several "
-                "times the stated ones (plain_mean and plain_mcse do not use it)"
             )
         if np.any(self.constant):
             said.append(

@@ -100,6 +100,11 @@ class Transitions:
         lost = np.where(self.run & self.dead, second, 0.0)
         return np.einsum("ij,ijk->k", lost, y) / (first + second)[self.run].sum()
 
+    @property
+    def unseen_share(self) -> float:
+        """V(1) over the mass of s in the region; 0 if no proposal is dead."""
+        return float(self.unseen(np.ones((*self.end.shape, 1)))[0])
+
     def of_target(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """A series with the mean E_p f, from f at both ends (chains, n, k)."""
         weight = np.exp(self.start - np.logaddexp(self.start, self.end))[..., None]  # of x; the rest is that of y

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from kmc.checks import Seed, as_flag, as_number
 from kmc.control_variates.annealing import GAP, LEAST_GAP
 from kmc.control_variates.domain import UnknownMode
-from kmc.control_variates.estimate import ENOUGH_DRAWS, ReplicateEstimate
+from kmc.control_variates.estimate import ENOUGH_DRAWS, MOST_UNSEEN, ReplicateEstimate
 from kmc.control_variates.means import chains_of, mass_by
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.transitions import bennett
@@ -30,7 +30,7 @@ from kmc.targets.posterior import TOTAL
 if TYPE_CHECKING:
     import xarray
 
-_MOST_UNSEEN = 0.5  # of the surrogate's mass near the draws, where the density may be zero
+_UNKNOWN = 0.5  # of the surrogate's mass near the draws, where the density may be zero, for the evidence to be so
 _CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
 _SURROGATE = (
     "annealing between the surrogate and a Student-t density in both directions, then a bridge to the target by states "
@@ -98,7 +98,8 @@ def evidence(
     Warns
     -----
     KmcWarning
-        So much of the surrogate is where the density is zero that the evidence is not known: it is NaN.
+        So much of the surrogate is where the density is zero that the evidence is not known: it is NaN. A part of it
+        is there: the true error may be larger than the stated one.
         Two estimates disagree: the surrogate has a mode without draws, or its proposals do not reach all of its mass.
         Temperatures of a ladder hardly overlap, or do not reach the prior.
 
@@ -210,7 +211,7 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
     ]
     transitions = replicate.transitions_in(domain)
     mean, series = transitions.ratio()
-    unseen = 0.5 * float(transitions.unseen(np.ones((*series.shape, 1)))[0])
+    unseen = 0.5 * transitions.unseen_share
     log_ratio = float(np.log(mean)) - transitions.shift - float(np.log1p(-unseen))
     ratio_se = float(np.hypot(np.sqrt(squared_error(series[..., None])[0]) / mean, unseen / (1.0 - unseen)))
     log_mass, mass_se = _sum([mass.log_mass for mass in masses], [mass.se for mass in masses])
@@ -219,7 +220,7 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
         weights = np.exp(np.array([mass.up for mass in masses]) - log_mass)
         log_ratio, ratio_se = _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng, domain)
         doubts = []
-    elif unseen > 0.5 * _MOST_UNSEEN:
+    elif unseen > 0.5 * _UNKNOWN:
         said = (
             f"The evidence is not known: near the draws up to {2 * unseen:.0%} of the surrogate's mass is where the "
             "density is zero; sample for longer, declare the bounds of the parameters, or pass max_evaluations="
@@ -230,6 +231,12 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
         doubts += _checks(replicate, check)
     path = max(masses, key=lambda mass: mass.log_mass).path
     said = f"The two estimates disagree: {'; '.join(doubts)}" if doubts else ""
+    if not said and evaluate is None and 2 * unseen > MOST_UNSEEN:
+        said = (
+            "The density is zero next to the draws, where no pair of a state and its proposal shows the surrogate: the "
+            "true error may be several times the stated one; declare the bounds of the parameters as their supports, "
+            "or pass max_evaluations="
+        )
     return Part(log_mass - log_ratio, float(np.hypot(mass_se, ratio_se)), log_mass, said, path)
 
 

@@ -113,7 +113,7 @@ def test_a_mode_where_the_density_is_zero_is_left_out(nearby):
     mean, _ = exact()
     moments = found.moments()
     assert found.doubts == "" and not found.restricted
-    assert len(found.cautions) == 1 and "The density is zero at" in found.cautions[0]
+    assert found.cautions == []  # none of the region's mass is where pairs do not show it
     error = np.sqrt(moments.squared_error[:2])
     assert np.all(np.abs(found.center + moments.mean[:2] - mean) < 4 * error)
     assert np.all(error < 0.5 * np.sqrt(found.plain_squared_error))
