@@ -24,7 +24,8 @@ def is_a_model(model, arguments):
     for name, values in shown.items():
         finite(values, (2, *(len(model.coords[dimension]) for dimension in model.dims[name])))
     if not model.vectorized:
-        assert np.isfinite(evaluate_point(model, np.zeros(model.dim)).value)
+        value, prior = evaluate_point(model, np.zeros(model.dim)).value, model.declared_log_prior(np.zeros(model.dim))
+        assert np.isfinite(value) or value == prior == -np.inf
 
 
 def is_a_parameter(parameter, arguments):

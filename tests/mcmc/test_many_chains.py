@@ -50,7 +50,7 @@ def rows_of_a_search(chains):
     rng = np.random.default_rng(1)
     x = rng.standard_normal((300, 2))
     plan = plan_for(lambda z: -0.5 * float(z @ z), x, rng)
-    history = SimpleNamespace(x=x, log_density=-0.5 * np.sum(x**2, axis=1))
+    history = SimpleNamespace(x=x, log_density=-0.5 * np.sum(x**2, axis=1), evaluated=np.ones(len(x), bool))
     trainer = SimpleNamespace(history=history, states=lambda: x[:100])
     main = SimpleNamespace(mixture=plan._replace(archive_z=plan.archive_z[:100]), trainer=trainer)
     initial = 30.0 * rng.standard_normal((chains, 2))

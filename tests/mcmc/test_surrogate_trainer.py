@@ -133,15 +133,20 @@ def test_no_fit_without_values():
     assert one.fit(NO_SURROGATE) is None and one.n_fits == 0
 
 
-@pytest.mark.parametrize(("offset", "keeps"), [(0.0, False), (3.0, True)])
-def test_a_worse_fit_must_be_better_on_recent_values(monkeypatch, offset, keeps):
-    one = trained()
-    mixture = NO_SURROGATE._replace(**one.fit(NO_SURROGATE)._asdict())
+@pytest.mark.parametrize(("before", "now", "keeps"), [(1.0, 0.0, False), (0.0, 3.0, True)])
+def test_a_worse_fit_must_be_better_on_recent_values(monkeypatch, before, now, keeps):
+    """By its own account the new fit is worse; on the values one of them is off by a constant."""
+
+    def off(surrogate, constant):
+        state = surrogate.jit_state
+        return replace(surrogate, jit_state=state._replace(constant=state.constant + constant))
 
     def worse(*args, **options):
-        made = fit_surrogate(*args, **options)
-        state = made.jit_state._replace(constant=made.jit_state.constant + offset)
-        return replace(made, loo_sd=5.0, jit_state=state)
+        return replace(off(fit_surrogate(*args, **options), now), loo_sd=5.0)
+
+    one = trained()
+    mixture = NO_SURROGATE._replace(**one.fit(NO_SURROGATE)._asdict())
+    mixture = mixture._replace(surrogate=off(mixture.surrogate, before))
 
     monkeypatch.setattr(surrogate_trainer, "fit_surrogate", worse)
     monkeypatch.setattr(SurrogateTrainer, "_sphered", lambda self, surrogate, states, mixture: surrogate)

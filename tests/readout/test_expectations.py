@@ -207,7 +207,7 @@ def test_an_interrupted_run_will_do():
         ({"max_surrogate_draws": 0}, ValueError, r"max_surrogate_draws=0"),
         ({"max_time": -1}, ValueError, r"max_time=-1: expected a positive"),
         ({"vectorized": 3}, TypeError, r"vectorized=3: expected True or False"),
-        ({"model": 3}, TypeError, r"target=3: expected a callable"),
+        ({"model": 3}, TypeError, r"model=3: expected a callable"),
     ],
 )
 def test_bad_arguments(idata, arguments, error, message):

@@ -209,7 +209,8 @@ def test_a_group_that_was_forged_is_refused(name, values):
     ],
 )
 def test_a_result_whose_arrays_do_not_fit_is_refused(idata, group, change):
-    copy = {name: idata[name] for name in groups(idata)}
+    copy = {name: idata[name].copy() for name in groups(idata)}
+    copy = {name: one.to_dataset() if hasattr(one, "to_dataset") else one for name, one in copy.items()}
     copy[group] = change(copy[group])
     for function in (kmc.expectations, kmc.evidence):
         with pytest.raises(ValueError, match="result has"):

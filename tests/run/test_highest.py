@@ -69,8 +69,6 @@ def test_parameters_without_names_or_constraints_have_no_further_variables():
 
 
 def test_a_store_has_them_too_and_a_resumed_run_remembers_the_best(tmp_path):
-    pytest.importorskip("zarr")
-
     whole = kmc.sample(model(Counted()), **OPTIONS)
     options = {**OPTIONS, "store": tmp_path / "run.zarr"}
     kmc.sample(model(Counted()), **options, callback=lambda progress: progress.n_evaluations > 250)
@@ -139,12 +137,12 @@ def test_a_log_density_is_not_taken_for_a_density(target, options):
 
 
 def test_a_resumed_run_remembers_that_values_were_negative(tmp_path):
-    pytest.importorskip("zarr")
-    calls = []
+    calls, values = [], {}
 
     def sign_of_logarithm(x):
         calls.append(x)
-        return -0.5 * float(x @ x) if len(calls) < 200 else float(np.exp(-0.5 * x @ x))
+        value = -0.5 * float(x @ x) if len(calls) < 200 else float(np.exp(-0.5 * x @ x))
+        return values.setdefault(x.tobytes(), value)
 
     options = {**OPTIONS, "dim": 2, "store": tmp_path / "run.zarr"}
     kmc.sample(sign_of_logarithm, **options, callback=lambda progress: progress.n_evaluations > 250)
