@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
-from abc import ABCMeta
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -133,40 +131,6 @@ def renamed_method(old: str, new: str) -> Callable[..., Any]:
 
     call.__name__, call.__doc__ = old, f"Deprecated name of ``{new}``."
     return call
-
-
-class SplitClass(ABCMeta):
-    """The metaclass of a class that was split: while both work, calls with arguments of the other class make that.
-
-    It is one of abstract classes, so that the class may have abstract bases.
-
-    Examples
-    --------
-    >>> from kmc.deprecation import SplitClass
-    >>> class Shape(metaclass=SplitClass):
-    ...     pass
-    >>> Shape.moved(dict, "radius")
-    >>> type(Shape()).__name__, Shape(radius=2)
-    ('Shape', {'radius': 2})
-    """
-
-    _moved: tuple[Callable[..., Any], frozenset[str]] | None = None
-
-    def moved(cls, make: Callable[..., Any], *names: str) -> None:
-        """Call ``make`` instead of the class, with all arguments, if one of these arguments is given."""
-        cls._moved = make, frozenset(names)
-
-    @property
-    def __signature__(cls) -> inspect.Signature:
-        """That of the constructor, which ``__call__`` would hide."""
-        of_init = inspect.signature(cls.__init__)  # type: ignore[misc]
-        return of_init.replace(parameters=list(of_init.parameters.values())[1:])
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
-        if cls._moved is None or cls._moved[1].isdisjoint(kwargs):
-            return super().__call__(*args, **kwargs)
-        return cls._moved[0](*args, **kwargs)
 
 
 def _old_attribute(owner, old, new):

@@ -1,8 +1,6 @@
 """Every old name works for one release, and warns."""
 
-import dataclasses
 import importlib
-import inspect
 
 import numpy as np
 import pytest
@@ -71,41 +69,6 @@ def test_an_option_under_its_old_name(cls, old, new, value):
         cls(**{old: value, new: value})
 
 
-SCORE = scores.GaussianScore()
-
-
-def test_kernel_hmc_with_an_estimator_is_score_hmc():
-    with pytest.warns(DeprecationWarning, match=r"KernelHMC\(surrogate=...\) is now kmc.ScoreHMC\(") as caught:
-        old = kmc.KernelHMC("static", surrogate=SCORE, archive_probability=0.2, n_temperatures=2, max_archive=60)
-    assert caught[0].filename == __file__
-    warmup = kmc.KernelHMC(archive_probability=0.2, n_temperatures=2, max_archive=60)
-    assert old == kmc.ScoreHMC(SCORE, random_walk_probability=0.2, max_states=60, warmup_sampler=warmup)
-
-
-@pytest.mark.parametrize("values", [None, False, True])
-def test_other_options_beside_an_estimator_keep_their_meaning(values):
-    with pytest.warns(DeprecationWarning, match="is now kmc.ScoreHMC"):
-        old = kmc.KernelHMC(
-            adaptation="vanishing", surrogate=SCORE, values=values, first_refit=7, trajectory_length=1.5
-        )
-    warmup = kmc.KernelHMC(first_refit=7, trajectory_length=1.5)
-    new = {"adaptation": "vanishing", "first_refit": 7, "trajectory_length": 1.5, "values": bool(values)}
-    assert old == kmc.ScoreHMC(SCORE, **new, warmup_sampler=warmup)
-
-
-def test_values_without_an_estimator():
-    with pytest.raises(ValueError, match=r"values=True and no surrogate: expected an estimator, kmc.ScoreHMC"):
-        kmc.KernelHMC(values=True)
-    assert kmc.KernelHMC(surrogate=None) == kmc.KernelHMC()
-
-
-@pytest.mark.parametrize("options", [{"adaptation": "never"}, {"n_temperatures": 0}, {"values": 3}])
-def test_options_beside_an_estimator_are_checked(options):
-    (name, value) = next(iter(options.items()))
-    with pytest.warns(DeprecationWarning), pytest.raises((TypeError, ValueError), match=f"{name}={value!r}"):
-        kmc.KernelHMC(surrogate=SCORE, **options)
-
-
 @pytest.mark.parametrize("basis", [bases.KernelSections, bases.KernelGradients, bases.KernelExpansion])
 def test_centers_under_their_old_name(basis):
     with pytest.warns(DeprecationWarning, match=f"the argument centres of {basis.__name__} is now centers"):
@@ -134,12 +97,6 @@ def test_the_score_function_of_a_diffusion_map():
     with pytest.warns(DeprecationWarning, match="the argument score of DiffusionMap is now score_function"):
         old = spectral.DiffusionMap(score=np.negative)
     assert old.score_function is np.negative and repr(old) == repr(spectral.DiffusionMap(score_function=np.negative))
-
-
-def test_the_signature_of_a_class_that_was_split_is_its_constructors():
-    parameters = inspect.signature(kmc.KernelHMC).parameters
-    assert list(parameters) == [field.name for field in dataclasses.fields(kmc.KernelHMC) if field.init]
-    assert parameters["adaptation"].default == "freeze"
 
 
 def test_the_kind_of_a_kernel_under_its_old_name():
