@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from kmc.errors import warn
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_Class = TypeVar("_Class", bound=type)
 
 
 def renamed_attributes(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
@@ -80,33 +79,6 @@ def old_argument(unknown: dict[str, Any], old: str, new: str, value: Any) -> Any
     return unknown.pop(old)
 
 
-def renamed_fields(**names: str) -> Callable[[_Class], _Class]:
-    """Decorate a class whose constructor takes its fields: old names work as keywords and as attributes.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> from kmc.deprecation import renamed_fields
-    >>> @renamed_fields(size="count")
-    ... @dataclass(frozen=True)
-    ... class Box:
-    ...     count: int = 0
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", DeprecationWarning)
-    ...     Box(size=2), Box(size=2).size
-    (Box(count=2), 2)
-    """
-
-    def decorate(cls: _Class) -> _Class:
-        cls.__init__ = renamed_arguments(**names)(cls.__init__)  # type: ignore[misc]
-        for old, new in names.items():
-            setattr(cls, old, _old_attribute(cls.__qualname__, old, new))
-        return cls
-
-    return decorate
-
-
 def renamed_method(old: str, new: str) -> Callable[..., Any]:
     """A method under its old name, which calls the renamed one.
 
@@ -131,14 +103,6 @@ def renamed_method(old: str, new: str) -> Callable[..., Any]:
 
     call.__name__, call.__doc__ = old, f"Deprecated name of ``{new}``."
     return call
-
-
-def _old_attribute(owner, old, new):
-    def get(self: Any) -> Any:
-        warn_renamed(f"{owner}.{old}", f"{owner}.{new}")
-        return getattr(self, new)
-
-    return property(get, doc=f"Deprecated name of ``{new}``.")
 
 
 def _with_new_names(kwargs, names, owner):

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc import bases, scores, spectral
+from kmc import scores, spectral
 from kmc.kernels import Gaussian, Kernel
-from kmc.surrogates import FitOptions
 
 MODULES = [
     ("kmc.mcmc", "Problem", "SamplerSetup"),
@@ -44,37 +43,6 @@ def test_the_old_name_of_jit_state(estimator):
     with pytest.warns(DeprecationWarning, match=r"\.point is now .*\.jit_state"):
         old = estimator.point()
     assert type(old) is type(estimator.jit_state())
-
-
-@pytest.mark.parametrize(
-    ("cls", "old", "new", "value"),
-    [
-        (kmc.KernelHMC, "archive_share", "archive_probability", 0.3),
-        (kmc.KernelHMC, "tempered_share", "tempered_probability", 0.3),
-        (kmc.KernelHMC, "single_share", "single_move_probability", 0.3),
-        (kmc.KernelHMC, "jump_share", "jump_probability", 0.3),
-        (kmc.KernelHMC, "small_share", "small_step_probability", 0.3),
-        (kmc.KernelHMC, "growth", "refit_growth", 1.5),
-        (kmc.KernelHMC, "settle", "post_freeze_burn_in", 3),
-        (FitOptions, "good", "target_loo_sd", 0.3),
-    ],
-)
-def test_an_option_under_its_old_name(cls, old, new, value):
-    with pytest.warns(DeprecationWarning, match=f"the argument {old} of {cls.__name__} is now {new}") as caught:
-        options = cls(**{old: value})
-    assert options == cls(**{new: value}) and caught[0].filename == __file__
-    with pytest.warns(DeprecationWarning, match=rf"{cls.__name__}.{old} is now {cls.__name__}.{new}"):
-        assert getattr(options, old) == value
-    with pytest.raises(TypeError, match=f"{old}={value} and {new}={value} are one argument: give only {new}"):
-        cls(**{old: value, new: value})
-
-
-@pytest.mark.parametrize("basis", [bases.KernelSections, bases.KernelGradients, bases.KernelExpansion])
-def test_centers_under_their_old_name(basis):
-    with pytest.warns(DeprecationWarning, match=f"the argument centres of {basis.__name__} is now centers"):
-        old = basis(Gaussian(), centres=X)
-    with pytest.warns(DeprecationWarning, match=r"\.centres is now .*\.centers"):
-        np.testing.assert_array_equal(old.centres, X)
 
 
 RUN = {"dim": 1, "sampler": "random-walk", "draws": 5, "warmup": 2, "chains": 2, "seed": 1}
