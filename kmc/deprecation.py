@@ -79,32 +79,6 @@ def old_argument(unknown: dict[str, Any], old: str, new: str, value: Any) -> Any
     return unknown.pop(old)
 
 
-def renamed_method(old: str, new: str) -> Callable[..., Any]:
-    """A method under its old name, which calls the renamed one.
-
-    Examples
-    --------
-    >>> from kmc.deprecation import renamed_method
-    >>> class Box:
-    ...     def count(self):
-    ...         return 3
-    ...
-    ...     size = renamed_method("size", "count")
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", DeprecationWarning)
-    ...     Box().size()
-    3
-    """
-
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        warn_renamed(f"{type(self).__name__}.{old}", f"{type(self).__name__}.{new}")
-        return getattr(self, new)(*args, **kwargs)
-
-    call.__name__, call.__doc__ = old, f"Deprecated name of ``{new}``."
-    return call
-
-
 def _with_new_names(kwargs, names, owner):
     given = dict(kwargs)
     for old, new in names.items():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc import scores, spectral
+from kmc import spectral
 from kmc.kernels import Gaussian, Kernel
 
 MODULES = [
@@ -30,19 +30,6 @@ def test_an_old_name_is_the_new_thing(module, old, new):
 def test_other_names_are_missing_as_ever():
     with pytest.raises(AttributeError, match=r"module 'kmc.mcmc' has no attribute 'Sweeep'"):
         _ = importlib.import_module("kmc.mcmc").Sweeep
-
-
-X = np.random.default_rng(0).standard_normal((40, 2))
-
-
-@pytest.mark.parametrize(
-    "estimator", [scores.GaussianScore(), scores.LiteKEF(n_basis=5), scores.DenoisingAutoencoder(max_iter=2)]
-)
-def test_the_old_name_of_jit_state(estimator):
-    estimator.fit(X)
-    with pytest.warns(DeprecationWarning, match=r"\.point is now .*\.jit_state"):
-        old = estimator.point()
-    assert type(old) is type(estimator.jit_state())
 
 
 RUN = {"dim": 1, "sampler": "random-walk", "draws": 5, "warmup": 2, "chains": 2, "seed": 1}
