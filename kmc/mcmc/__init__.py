@@ -17,7 +17,6 @@ A map of the modules:
 - Of several samplers: alternation (mixtures and cycles), parallel_tempering, temperature_ladder, tempered_gradient.
 """
 
-from kmc.deprecation import renamed_attributes
 from kmc.mcmc import moves as moves
 from kmc.mcmc.adaptive_langevin import AdaptiveLangevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
@@ -71,5 +70,3 @@ __all__ = [
     "Step",
     "Tempered",
 ]
-
-__getattr__ = renamed_attributes(__name__, {"Problem": "SamplerSetup", "Process": "SamplerState", "Sweep": "Step"})
