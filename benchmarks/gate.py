@@ -317,7 +317,7 @@ configuration(
 )
 configuration("spectral GraphLaplacian", spectrum, kmc.spectral.GraphLaplacian(4), SAMPLES)
 configuration("spectral KernelJL", spectrum, kmc.spectral.KernelJL(5, random_state=0), SAMPLES)
-configuration("spectral KernelPCA", spectrum, kmc.spectral.KernelPCA(5), SAMPLES)
+configuration("spectral KernelPCA", spectrum, kmc.spectral.KernelPCA(5, random_state=0), SAMPLES)
 configuration(
     "spectral NystromEmbedding", spectrum, kmc.spectral.NystromEmbedding(5, n_basis=50, random_state=0), SAMPLES
 )
