@@ -145,12 +145,12 @@ def arrays(idata: Any, group: str) -> dict[str, np.ndarray]:
     return {f"{group}/{name}": idata[group][name].values for name in sorted(idata[group].data_vars)}
 
 
-def resumed(**options: Any) -> dict[str, Any]:
-    """Return the draws of a run that an exception ended, and that its store continued."""
+def resumed(at: int = 900, **options: Any) -> dict[str, Any]:
+    """Return the draws of a run that an exception ended at one of its calls, and that its store continued."""
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store"
         with contextlib.suppress(kmc.EvaluationError):
-            sample(Failing(900), dim=2, store=store, **options)
+            sample(Failing(at), dim=2, store=store, **options)
         return contents(sample(Banana(), dim=2, store=store, resume=True, **options))
 
 
@@ -247,6 +247,7 @@ configuration(
 )
 configuration("kernel-hmc gradients", draws, standard, dim=3, sampler=kmc.KernelHMC(gradients=lambda x: -x), **DEFAULT)
 configuration("kernel-hmc store, killed and resumed", resumed, max_evaluations=1500, draws=100)
+configuration("kernel-hmc store, killed in warm-up and resumed", resumed, at=400, max_evaluations=1500, draws=100)
 configuration("kernel-hmc store, extended", extended, **DEFAULT)
 
 configuration("random-walk", draws, standard, dim=3, sampler="random-walk", **SHORT)
