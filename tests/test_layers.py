@@ -10,12 +10,11 @@ import kmc.errors
 ROOT = Path(kmc.errors.__file__).parent
 
 ANYWHERE = {"arrays", "errors", "_names", "_version", "checks", "html", "lazy", "njit", "threads", "interrupts"}
-ANYWHERE |= {"deprecation", "pickles", "unwritable"}
+ANYWHERE |= {"pickles", "unwritable"}
 MAY_IMPORT = {
     "arrays": set(),
     "errors": set(),
     "checks": set(),
-    "deprecation": set(),
     "html": set(),
     "lazy": set(),
     "njit": set(),

@@ -30,7 +30,7 @@ HELPERS = {
     "forms": "elsewhere scatter sums",
     "kernels": "elsewhere profiles",
     "mcmc": "adapting affine base generators hmc_adaptation joined_modes lanes learned_density mode_mixture "
-    "old_kernel_hmc parts random_walk score_mixture temperature_ladder",
+    "parts random_walk score_mixture temperature_ladder",
     "plots": "acceptance energy evidence style surrogates traces transports",
     "control_variates": "annealing means replicate",
     "readout": "quantities",

@@ -9,7 +9,6 @@ from kmc.bases.gradients import KernelGradients
 from kmc.bases.monomials import Monomials
 from kmc.bases.sections import KernelSections
 from kmc.bases.whitened import Whitened
-from kmc.deprecation import renamed_attributes
 
 __all__ = [
     "BaseJitState",
@@ -23,5 +22,3 @@ __all__ = [
     "UserFunctions",
     "Whitened",
 ]
-
-__getattr__ = renamed_attributes(__name__, {"BasePoint": "BaseJitState"})

@@ -14,13 +14,11 @@ from kmc.bases.expansion_jit_state import ExpansionState, expansion_state
 from kmc.bases.geometry import RadialGeometry
 from kmc.bases.section_forms import profile_and_metric
 from kmc.checks import as_array, check_magnitude
-from kmc.deprecation import renamed_fields
 from kmc.kernels import Kernel, kernel_derivative
 
 _NUMBERS = 2**18  # in one array of a pass over points: 2 MB, so that a few of them fit in the cache
 
 
-@renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
 class KernelExpansion:
     r"""A combination of a kernel's sections, their gradients and their Laplacians in the centers,

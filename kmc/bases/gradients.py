@@ -11,11 +11,9 @@ from kmc.bases.base import Basis
 from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.expansion import KernelExpansion, check_centers
 from kmc.bases.gradient_forms import GradientForms, gradient_forms
-from kmc.deprecation import renamed_fields
 from kmc.kernels import Kernel
 
 
-@renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
 class KernelGradients(Basis):
     r"""Partial derivatives :math:`\varphi_{(a,i)} = \partial_i k(y_a, \cdot)` of kernel sections in their centers.

@@ -14,11 +14,9 @@ from kmc.bases.elsewhere import SectionsElsewhere
 from kmc.bases.expansion import KernelExpansion, check_centers
 from kmc.bases.expansion_jit_state import ExpansionState
 from kmc.bases.section_forms import SectionForms, profile_and_metric, section_forms
-from kmc.deprecation import renamed_fields
 from kmc.kernels import Kernel, derivative
 
 
-@renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
 class KernelSections(Basis):
     r"""Sections :math:`\varphi_a(x) = k(y_a, x)` of a kernel at centers.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
@@ -49,15 +48,6 @@ def say(text: str, file: TextIO | None = None) -> None:
     a parameter named \x1b[2J
     """
     print("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text), file=file)
-
-
-class OldName(argparse.Action):
-    """An option under its old name: it is accepted, with a note."""
-
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
-        """See :class:`argparse.Action`."""
-        say(f"{option_string} is now --{self.dest.replace('_', '-')}", sys.stderr)
-        setattr(namespace, self.dest, values)
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kmc._names import COMMAND
-from kmc.cli.options import OldName, add_max_time, add_quiet, natural, positive, subparser
+from kmc.cli.options import add_max_time, add_quiet, natural, positive, subparser
 from kmc.cli.results import Output, add_output
 
 # Options that are passed unchanged to kmc.sample, if given: otherwise its own defaults apply.
@@ -73,7 +73,6 @@ def add_sample(commands: Any) -> None:
         "--sampler", metavar="NAME", help="kernel-hmc (default), adaptive-metropolis, kameleon, random-walk, ..."
     )
     parser.add_argument("--independent-runs", type=positive, metavar="N", help="independent runs that share the chains")
-    parser.add_argument("--replicas", type=positive, dest="independent_runs", action=OldName, help=argparse.SUPPRESS)
     parser.add_argument("--executor", type=positive, metavar="N", help="processes that evaluate the log-density")
     parser.add_argument(
         "--initial", type=Path, metavar="FILE", help="start points, one per row: .npy, or .csv without a header"

@@ -12,7 +12,6 @@ available in jitted loops; ``frequencies`` draws their Fourier features.
 ``RadialFunction`` and ``DotProductFunction`` make a kernel from a user's profile functions.
 """
 
-from kmc.deprecation import renamed_attributes
 from kmc.kernels.algebra import Kernel, Product, Scale, Sum
 from kmc.kernels.distances import median_distance, squared_distances
 from kmc.kernels.dot_product import ExponentialDotProduct, Polynomial
@@ -67,5 +66,3 @@ __all__ = [
     "squared_distances",
     "stack_for",
 ]
-
-__getattr__ = renamed_attributes(__name__, {"partial": "kernel_derivative"})

@@ -6,7 +6,6 @@ derivatives by Leibniz's rule. Mixed ones are functions of two points only: see 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from math import comb
 from typing import Any, TypeVar
@@ -32,20 +31,6 @@ class Kernel:
 
     kind: str | None = None
     differentiability: float = np.inf
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "argument" in vars(cls):
-            warnings.warn(
-                f"{cls.__name__}.argument is now kind: rename the attribute", DeprecationWarning, stacklevel=2
-            )
-            cls.kind = vars(cls)["argument"]
-
-    @property
-    def argument(self) -> str | None:
-        """Deprecated name of ``kind``."""
-        warnings.warn("Kernel.argument is now Kernel.kind", DeprecationWarning, stacklevel=2)
-        return self.kind
 
     __array_ufunc__ = None  # so that a NumPy number times a kernel calls __rmul__
 

@@ -12,12 +12,11 @@ A map of the modules:
   climb, exchanges, unvisited; the main phase, mode_mixture, joined_modes.
 - Adaptive samplers: adapting (their common state), adaptive_metropolis, kameleon, adaptive_langevin,
   delayed_acceptance, learned_density, moments, reservoir, tuning_rate. The baseline: random_walk.
-- With a score estimator: score_hmc, score_fitter, score_field, score_mixture; the old name, old_kernel_hmc.
+- With a score estimator: score_hmc, score_fitter, score_field, score_mixture.
 - With a gradient of the user's: hmc, nuts, hmc_adaptation, user_gradient.
 - Of several samplers: alternation (mixtures and cycles), parallel_tempering, temperature_ladder, tempered_gradient.
 """
 
-from kmc.deprecation import renamed_attributes
 from kmc.mcmc import moves as moves
 from kmc.mcmc.adaptive_langevin import AdaptiveLangevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
@@ -29,7 +28,6 @@ from kmc.mcmc.hmc import HMC
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.nuts import NUTS
-from kmc.mcmc.old_kernel_hmc import kernel_or_score_hmc
 from kmc.mcmc.parallel_tempering import Tempered
 from kmc.mcmc.random_walk import RandomWalkMetropolis
 from kmc.mcmc.score_hmc import ScoreHMC
@@ -72,7 +70,3 @@ __all__ = [
     "Step",
     "Tempered",
 ]
-
-KernelHMC.moved(kernel_or_score_hmc, "surrogate", "values")  # for one release
-
-__getattr__ = renamed_attributes(__name__, {"Problem": "SamplerSetup", "Process": "SamplerState", "Sweep": "Step"})

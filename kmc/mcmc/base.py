@@ -12,8 +12,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kmc.deprecation import renamed_attributes
-
 MOVES = (
     "random-walk",
     "differential-evolution",
@@ -125,6 +123,3 @@ class Sampler(Protocol):
 
     def start(self, setup: SamplerSetup) -> SamplerState:
         """Check the options against the setup, and make the state."""
-
-
-__getattr__ = renamed_attributes(__name__, {"Problem": "SamplerSetup", "Process": "SamplerState", "Sweep": "Step"})

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
-from kmc.deprecation import SplitClass, renamed_fields
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.kernel_hmc_state import KernelHMCState, PhaseOptions, cloud_size
@@ -23,17 +22,8 @@ from kmc.mcmc.user_gradient import OccasionalGradient
 from kmc.surrogates import FitOptions, values_needed
 
 
-@renamed_fields(
-    archive_share="archive_probability",
-    tempered_share="tempered_probability",
-    single_share="single_move_probability",
-    jump_share="jump_probability",
-    small_share="small_step_probability",
-    growth="refit_growth",
-    settle="post_freeze_burn_in",
-)
 @dataclass(frozen=True)
-class KernelHMC(Composable, metaclass=SplitClass):
+class KernelHMC(Composable):
     """Hamiltonian dynamics on a kernel surrogate of the log-density, corrected by one true evaluation per draw.
 
     A proposal is the end of an inner chain: many Hamiltonian trajectories on the surrogate, which cost no evaluation.

@@ -278,7 +278,6 @@ class KernelHMCState:
             "noise_sd": surrogate.noise_sd if self.setup.noisy else None,
             "roughness_sd": 0.0 if self.setup.noisy else surrogate.noise_sd,
             "inner_chain_length": self._moves.longest_chain,
-            "run_length": self._moves.longest_chain,  # the old name, for one release
             "leapfrog_step_size": self._moves.inner.step_size,
         }
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -166,10 +165,6 @@ _leapfrog = numba.njit(inspect.unwrap(leapfrog))  # not cached separately: it is
 def _registered(estimator: Any) -> Any:
     """The estimator's state for jitted loops, or None if it has none."""
     make = getattr(estimator, "jit_state", None)
-    if make is None and callable(getattr(estimator, "point", None)):
-        name = type(estimator).__name__
-        warnings.warn(f"{name}.point: the method is now called jit_state", DeprecationWarning, stacklevel=2)
-        make = estimator.point
     state = make() if callable(make) else None
     if state is not None:
         try:

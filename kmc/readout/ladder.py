@@ -47,7 +47,7 @@ def ladder_estimates(idata: Any, name: str) -> list[LadderEstimate]:
     """An estimate for each independent run of a result; ValueError if the ladder does not lead to the prior."""
     stats = idata["sample_stats"]
     if EXCESS not in stats:
-        raise ValueError(f"{name} has no {EXCESS} in its sample_stats: it is of an earlier version; sample again")
+        raise ValueError(f"{name} has no {EXCESS} in its sample_stats: expected a result of kmc.Tempered; sample again")
     kinds, ladders, rates = (_of_runs(idata, fact) for fact in ("tempered", "temperatures", "swap_rates"))
     if "density" in kinds:
         raise ValueError(

@@ -9,7 +9,6 @@ from typing import Any, Never, Self
 import numpy as np
 
 from kmc.checks import Seed, as_flag
-from kmc.deprecation import old_argument
 from kmc.errors import KmcWarning, shorten
 from kmc.mcmc.base import Sampler
 from kmc.run.budget import short_budget
@@ -137,7 +136,6 @@ def iterate(
     True
     """
     __tracebackhide__ = True
-    independent_runs = old_argument(unknown, "replicas", "independent_runs", independent_runs)
     refuse_unknown(iterate, unknown)
     save_warmup = as_flag("save_warmup", save_warmup)
     run = prepare_from(locals())

@@ -287,7 +287,6 @@ class Run:
             "seed_spawn_key": list(self.request.seed.spawn_key),
             "chains": self.request.chains,
             "independent_runs": self.request.independent_runs,
-            "replicas": self.request.independent_runs,  # the old name, for one release
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "n_evaluations_ahead": 0 if self._ahead is None else self._ahead.n_evaluations,

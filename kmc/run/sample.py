@@ -10,7 +10,6 @@ from typing import Any, Never
 import numpy as np
 
 from kmc.checks import Seed, as_flag
-from kmc.deprecation import old_argument
 from kmc.errors import KmcWarning, shorten
 from kmc.interrupts import ignored
 from kmc.mcmc.base import Sampler
@@ -211,7 +210,6 @@ def sample(
     (4, 50, 2)
     """
     __tracebackhide__ = True
-    independent_runs = old_argument(unknown, "replicas", "independent_runs", independent_runs)
     refuse_unknown(sample, unknown)
     if isinstance(sampler, str) and sampler == "nuts":
         return sample_nutpie(sample, locals())

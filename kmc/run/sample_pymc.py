@@ -172,7 +172,7 @@ def _check_names(options: Mapping[str, Any]) -> None:
             raise TypeError(f"{name}={value!r}: not supported by kmc.sample_pymc, {_UNSUPPORTED[name]}")
         if name in _RENAMED:
             raise TypeError(f"{name}={value!r}: kmc.sample_pymc has the names of pymc.sample, so {_RENAMED[name]}")
-        if name not in inspect.signature(sample).parameters and name != "replicas":  # deprecated in kmc.sample
+        if name not in inspect.signature(sample).parameters:
             raise TypeError(f"{name}={value!r}: neither pymc.sample nor kmc.sample has an argument of that name")
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import optimize
 
 from kmc.checks import Seed, as_array, as_generator, check_count
-from kmc.deprecation import renamed_method
 from kmc.scores.base import REFIT_GROWTH, ScoreEstimator
 from kmc.scores.network import Denoiser, DenoiserState, flatten, initial, loss, unflatten
 from kmc.scores.sums import Samples
@@ -142,8 +141,6 @@ class DenoisingAutoencoder(ScoreEstimator):
         """The estimate for jitted loops, see :mod:`kmc.jitted`; its value is 0 everywhere if ``tied=False``."""
         self._check_fitted()
         return self.density_.state()
-
-    point = renamed_method("point", "jit_state")
 
     def _check_parameters(self):
         for name, least in (("max_iter", 1), ("n_corruptions", 1), ("cv", 2)):

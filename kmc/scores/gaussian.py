@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from kmc.bases.base_jit_state import BaseJitState
-from kmc.deprecation import renamed_method
 from kmc.scores.base import ScoreEstimator, hessian_of
 from kmc.scores.base_fits import gaussian_of_moments
 from kmc.scores.densities import Gaussian, jit_parameters
@@ -73,8 +72,6 @@ class GaussianScore(ScoreEstimator):
         """The fitted log-density for jitted loops, see :mod:`kmc.jitted`."""
         self._check_fitted()
         return jit_parameters(self.density_)
-
-    point = renamed_method("point", "jit_state")
 
     def _set(self, moments):
         self.density_ = gaussian_of_moments(moments.mean, moments.scatter / moments.weight, moments.count)

@@ -9,7 +9,6 @@ import numpy as np
 from kmc import landmarks
 from kmc.bases import Basis
 from kmc.checks import check_count
-from kmc.deprecation import renamed_method
 from kmc.scores import ridge
 from kmc.scores.base import REFIT_GROWTH, FittedExpansion, ScoreEstimator
 from kmc.scores.sums import Samples, Sums, accumulate_sums
@@ -36,8 +35,6 @@ class BasisEstimator(ScoreEstimator):
         """The estimated log-density for jitted loops, see :mod:`kmc.jitted`; None if it has no such form."""
         self._check_fitted()
         return self.density_.jit_state()
-
-    point = renamed_method("point", "jit_state")
 
 
 class _Stream:

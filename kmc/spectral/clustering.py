@@ -14,7 +14,6 @@ from scipy import sparse
 
 from kmc.bases import general
 from kmc.checks import Seed, as_generator, check_count
-from kmc.deprecation import renamed_fields
 from kmc.errors import KmcWarning
 from kmc.forms.stream import length
 from kmc.spectral.embedding import KernelEmbedding, check_repeatable
@@ -30,7 +29,6 @@ _MOST_ITERATIONS = 300
 _STALLED = 1e-6  # relative decrease of the inertia
 
 
-@renamed_fields(centres="centers")
 @dataclass(frozen=True, eq=False)
 class KernelClusters:
     """Result of :func:`kernel_kmeans`.

@@ -9,7 +9,6 @@ import numpy as np
 
 from kmc.bases import Basis, FourierFeatures
 from kmc.checks import Seed, as_generator, check_choice
-from kmc.deprecation import renamed_arguments
 from kmc.errors import warn
 from kmc.estimator import check_vector
 from kmc.kernels import Kernel, kernel_of, median_distance
@@ -141,7 +140,6 @@ class DiffusionMap(EigenfunctionMap):
     n_components_: int
     std_errors_: np.ndarray
 
-    @renamed_arguments(score="score_function")
     def __init__(
         self,
         n_components: int = 10,

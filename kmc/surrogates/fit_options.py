@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kmc.checks import check_count, check_number, is_number
-from kmc.deprecation import renamed_fields
 
 
-@renamed_fields(good="target_loo_sd")
 @dataclass(frozen=True)
 class FitOptions:
     """Tunable parts of the surrogate's fit.

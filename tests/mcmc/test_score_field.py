@@ -242,15 +242,6 @@ def test_no_state_means_plain_paths():
     assert Field.of(Slope(None), WHITENING, in_z=True).state is None
 
 
-def test_the_old_name_of_the_method_is_still_asked():
-    class Old(Slope):
-        def __init__(self, state):
-            self.point = lambda: state
-
-    with pytest.warns(DeprecationWarning, match="Old.point: the method is now called jit_state"):
-        assert Field.of(Old(jit_state(3, seed=5)), WHITENING, in_z=True).state is not None
-
-
 @pytest.mark.parametrize("state", [(1.0, 2.0), 3.0])
 def test_an_unknown_state_is_refused(state):
     with pytest.raises(TypeError, match=r"Slope.jit_state\(\) returned a (tuple|float)"):
