@@ -199,3 +199,19 @@ def test_an_error_on_the_disk_is_not_hidden(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space left"):
         kmc.sample(log_density, store=tmp_path / "run.zarr", **settings("random-walk"))
     assert list((tmp_path / "run.zarr").iterdir())
+
+
+@pytest.mark.parametrize("path", ["x" * 5000, "a\0b", "\udcff\ud800"])
+def test_a_path_that_no_system_has(path):
+    for call in (lambda: go_on(path), lambda: kmc.load(path), lambda: kmc.extend(path, draws=1)):
+        with pytest.raises(ValueError, match="expected a path that the system can have"):
+            call()
+
+
+@pytest.mark.parametrize("name", ["a\0b", "..", "."])
+def test_parameters_of_any_name(tmp_path, name):
+    path = tmp_path / "run.zarr"
+    model = kmc.Model(lambda p: -0.5 * float(np.sum(p[name] ** 2)), parameters={name: kmc.Real(2)})
+    result = go_on(path, model, dim=None)
+    assert np.array_equal(kmc.load(path).posterior[name], result.posterior[name])
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.zarr"]
