@@ -147,6 +147,22 @@ CASES |= {
 }
 
 
+def empty(**changes: Any) -> Callable[[Crafted], None]:
+    """Make a store without draws, whose files say nothing about sizes, with changed settings."""
+
+    def change(about: dict[str, Any]) -> None:
+        about["commit"].update(n_draws=0, n_evaluations=0, n_warmup=[0], columns={}, snapshot=None)
+        about["settings"].update(changes)
+        about["dims"] = {name: dims for name, (_, dims) in about["settings"]["parameters"].items()}
+
+    return lambda crafted: crafted.root(change)
+
+
+CASES["a billion chains without draws"] = empty(chains=10**9)
+CASES["a billion parameters without draws"] = empty(dim=10**9)
+CASES["a billion numbers without draws"] = empty(parameters={"x": [[10**9], ["d"]]})
+
+
 @case
 def labels_of_two_gigabytes(crafted):
     crafted.root(lambda about: about.update(coords={"d": {"dtype": "<U500000000", "values": ["a", "b"]}}))
