@@ -1,15 +1,17 @@
 """Whether numbers are right, or say that they are not: ``python benchmarks/honesty.py --help``.
 
-A cell is (target, budget, seed): a run of the default sampler with its expectations and its evidence. Its row is
-appended to results/honesty.csv at once, with the commit that changed kmc last, and existing rows are not run again.
+A cell is (target, budget, seed): a run of the default sampler with its expectations and its
+evidence. Its row is appended to results/honesty.csv at once, with the commit that changed kmc last,
+and existing rows are not run again. Targets are in honesty_targets.py.
 
-- **Coverage**: intervals of 1.96 stated errors of means, standard deviations, 5 and 95 % quantiles and evidence. The
-  error of a truth that is from exact draws or importance sampling is part of the interval. Numbers that are NaN, or
-  come with a warning of the function that returns them, are not counted. Required are 90 to 99 % on each target.
+- **Coverage**: intervals of 1.96 stated errors of means, standard deviations, 5 and 95 % quantiles
+  and evidence. The error of a truth that is from exact draws or importance sampling is part of the
+  interval. Numbers that are NaN, or come with a warning of the function that returns them, are not
+  counted. Required are 90 to 99 % on each target.
 - **Beyond**: of the counted numbers, those whose error is over 3.5 stated errors. Required are none.
-- **Wrong**: the draws are wrong by ``metrics.py`` (as in warning_rates.py) or ``shape_rows.py`` (as in shapes.py), or
-  a standard deviation is off by a quarter, unless fourth moments are infinite. Required are none without a warning of
-  the run.
+- **Wrong**: the draws are wrong by metrics.py (as in warning_rates.py) or by shape_rows.py (as in
+  shapes.py), or a standard deviation is off by a quarter, unless fourth moments are infinite.
+  Required are none without a warning of the run.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ KINDS = ("mean", "sd", "quantiles", "evidence")
 KEY = ("target", "budget", "seed")
 FACTS = ("family", "evaluations", "draws", "corrected", "evidence", "evidence_se", "evidence_error")
 QUALITY = ("bias", "bias_excess", "width_min", "width_max", "width_excess", "sd_ratio_error", "kurtosis", "ess", "rhat")
+FAULTS = ("bias", "width_min", "width_max", "sd_ratio_error", "share_error")  # to describe wrong draws
 SHARES = ("share_error", "least_share", "excess", "shares")
 SAID = ("said_run", "said_expectations", "said_evidence")
 COLUMNS = (*KEY, *FACTS, *QUALITY, *SHARES, "failure", *(f"z_{kind}" for kind in KINDS), *SAID, "seconds", "label")
@@ -95,7 +98,7 @@ def _z(off, stated):
         return " ".join(f"{z:.3g}" for z in np.ravel(np.divide(off, stated)))
 
 
-# Evaluation of the rows
+# Rows
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -105,8 +108,14 @@ def read(path: Path) -> list[dict[str, Any]]:
     return list({tuple(row[name] for name in KEY): row for row in rows}.values())
 
 
+def finish(path: Path, row: dict) -> str:
+    """Append a row to the CSV, and describe it."""
+    append_row(path, COLUMNS, row, digits=5)
+    return f"{', '.join(silent(row)) or 'nothing silent'}, {row['seconds']:.1f} s"
+
+
 def errors_of(row: dict, kind: str) -> np.ndarray:
-    """Errors in stated errors, of the numbers of this kind that are known and have no warning of their function."""
+    """Errors in stated errors, of the numbers of this kind that are known and have no warning."""
     said = row["said_evidence" if kind == "evidence" else "said_expectations"]
     z = np.array([] if said else row[f"z_{kind}"].split(), float)
     return z[~np.isnan(z)]
@@ -123,8 +132,8 @@ def silent(row: dict) -> list[str]:
     """Descriptions of what is wrong in a row without a warning."""
     found = []
     if wrong(row) and not row["said_run"]:
-        found.append(f"draws (bias {row['bias']:.2g}, widths {row['width_min']:.2g} to {row['width_max']:.2g}, sds off "
-                     f"by {row['sd_ratio_error']:.0%})")  # fmt: skip
+        parts = [f"{name} {row[name]:.3g}" for name in FAULTS if row[name] != ""]
+        found.append(f"draws ({row['failure'] or ', '.join(parts)})")
     for kind in KINDS:
         if len(beyond := [z for z in errors_of(row, kind) if abs(z) > BEYOND]):
             found.append(f"{kind} ({', '.join(f'{z:+.1f}' for z in beyond)} stated errors)")
@@ -132,34 +141,40 @@ def silent(row: dict) -> list[str]:
 
 
 def table(rows: list[dict]) -> str:
-    """Markdown: of each target, coverage and counts; then each number that is wrong without a warning."""
-    heads = ["target", "runs", *KINDS, "beyond 3.5", "expectations warned", "evidence warned or NaN", "wrong"]
-    heads += ["of these silently", "right, warned", "seconds"]
+    """Markdown: coverage and counts of each target, then what is wrong without a warning."""
+    heads = ["target", "runs", *KINDS, "beyond 3.5", "expectations warned", "evidence warned or NaN"]
+    heads += ["wrong", "of these silently", "right, warned", "seconds"]
     lines = ["| " + " | ".join(heads) + " |", "| --- |" + " ---: |" * (len(heads) - 1)]
-    groups = {name: [row for row in rows if row["target"] == name] for name in dict.fromkeys(r["target"] for r in rows)}
+    names = dict.fromkeys(row["target"] for row in rows)
+    groups = {name: [row for row in rows if row["target"] == name] for name in names}
     for name, group in (groups | {"all": rows}).items():
-        z = {kind: np.abs(np.concatenate([errors_of(row, kind) for row in group])) for kind in KINDS}
+        cells: list[Any] = [name, len(group)]
+        beyond = 0
+        for kind in KINDS:
+            z = np.abs(np.concatenate([errors_of(row, kind) for row in group]))
+            cells.append(f"{np.mean(z < 1.96):.0%} of {len(z)}" if len(z) else "")
+            beyond += int(np.sum(z > BEYOND))
+        warned = [bool(row["said_run"]) for row in group]
         bad = [wrong(row) for row in group]
-        cells = [name, len(group), *(f"{np.mean(z[k] < 1.96):.0%} of {len(z[k])}" if len(z[k]) else "" for k in KINDS)]
-        cells += [sum(int((one > BEYOND).sum()) for one in z.values())]
-        cells += [sum(bool(row["said_expectations"]) for row in group)]
-        cells += [sum(not len(errors_of(row, "evidence")) for row in group), sum(bad)]
-        cells += [sum(one and not row["said_run"] for one, row in zip(bad, group, strict=True))]
-        cells += [sum(bool(row["said_run"]) and not one for one, row in zip(bad, group, strict=True))]
-        lines.append(
-            "| " + " | ".join(map(str, [*cells, f"{np.median([row['seconds'] for row in group]):.0f}"])) + " |"
-        )
-    faults = [f"- {row['target']}, seed {row['seed']}: {', '.join(said)}" for row in rows if (said := silent(row))]
+        cells += [beyond, sum(bool(row["said_expectations"]) for row in group)]
+        cells.append(sum(bool(row["said_evidence"] or math.isnan(row["evidence"])) for row in group))
+        cells += [sum(bad), sum(b and not w for b, w in zip(bad, warned, strict=True))]
+        cells.append(sum(w and not b for b, w in zip(bad, warned, strict=True)))
+        cells.append(f"{np.median([row['seconds'] for row in group]):.0f}")
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    faults = [f"- {r['target']}, seed {r['seed']}: {', '.join(silent(r))}" for r in rows if silent(r)]
     ends = "Wrong without a warning:" if faults else "Nothing is wrong without a warning."
     return "\n".join([*lines, "", ends, "", *faults]).rstrip()
 
 
 def report(rows: list[dict]) -> str:
-    """Markdown: a table for each budget."""
+    """Markdown: a page with a table for each budget."""
     budgets = sorted({row["budget"] for row in rows})
     labels = ", ".join(dict.fromkeys(row["label"] for row in rows))
     parts = [f"## {b:,} evaluations\n\n{table([row for row in rows if row['budget'] == b])}" for b in budgets]
-    return "\n\n".join([*parts, f"kmc as of {labels}"])
+    title = "# Honest numbers\n\n    python benchmarks/honesty.py --table > benchmarks/results/honesty.md"
+    about = f"What the columns are is in [benchmarks/README.md](../README.md#honest-numbers). kmc as of {labels}."
+    return "\n\n".join([title, about, *parts])
 
 
 def main() -> None:
@@ -182,15 +197,10 @@ def main() -> None:
         known = {tuple(row[name] for name in KEY) for row in read(options.results)}
         cells = [(n, b, s) for b, s, n in itertools.product(options.budgets, range(*options.seeds), options.targets)]
         missing = [(label, *cell) for cell in cells if options.rerun or cell not in known]
-        finish = partial(_finish, options.results)
-        failures = run_cells(run_cell, missing, options.jobs, finish, max_time=options.max_time)
-    print("", report(read(options.results)), *failures, sep="\n")
+        write = partial(finish, options.results)
+        failures = run_cells(run_cell, missing, options.jobs, write, max_time=options.max_time)
+    print(report(read(options.results)), *failures, sep="\n")
     sys.exit(bool(failures))
-
-
-def _finish(path, row):
-    append_row(path, COLUMNS, row, digits=5)
-    return f"{', '.join(silent(row)) or 'nothing silent'}, {row['seconds']:.1f} s"
 
 
 if __name__ == "__main__":

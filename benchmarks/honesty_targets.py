@@ -1,6 +1,7 @@
 """Targets of ``honesty.py`` with known truths: walls, tails, bends, modes, hierarchies, noise.
 
-Most are those of ``targets.py`` and ``shape_targets.py``, with their log-evidence. Walls are -inf, undeclared.
+Most are those of targets.py and shape_targets.py, with their log-evidence. Walls are -inf, and no
+parameter declares them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Density:
 
 @dataclass(frozen=True)
 class Target:
-    """A shape with its log-evidence (NaN: not known) and starts: a policy of the shape, or None for kmc's own."""
+    """A shape with its log-evidence (NaN: not known) and start policy (None: kmc's own starts)."""
 
     shape: Shape
     log_evidence: float
@@ -48,7 +49,9 @@ class Target:
 
     def quantities(self) -> Callable | None:
         """The function whose expectations are known: None for the parameters themselves."""
-        return (lambda p: np.array([np.cos(p["x"]), np.sin(p["x"])])) if self.shape.name == "angle" else None
+        if self.shape.name == "angle":
+            return lambda p: np.array([np.cos(p["x"]), np.sin(p["x"])])
+        return None
 
     @property
     def exact(self) -> tuple[Truth, dict[str, np.ndarray]]:
@@ -82,7 +85,7 @@ def narrow(sd: float) -> Density:
 
 
 class Cosmology:
-    """Eight distances in a flat universe: (matter density, Hubble constant) in the unit square, -inf elsewhere."""
+    """Eight distances in a flat universe: matter density and Hubble constant in the unit square."""
 
     dim = 2
 
@@ -126,8 +129,8 @@ def _targets() -> Iterator[Target]:
     def wall(inside):
         return lambda x: -float(x.sum()) if inside(x) else -math.inf
 
-    yield own("wedge", "walls", Density(2, wall(lambda x: x[1] > x[0] > 0), lambda r, n: np.sort(exponential(r, n))),
-              math.log(0.5))  # fmt: skip
+    wedge = Density(2, wall(lambda x: x[1] > x[0] > 0), lambda r, n: np.sort(exponential(r, n)))
+    yield own("wedge", "walls", wedge, math.log(0.5))
     yield own("exponential", "walls", Density(2, wall(lambda x: x.min() > 0), exponential), 0.0)
     yield own("box", "walls", box(2), math.log(1 / 3))
     edge = Density(
