@@ -81,13 +81,17 @@ class Nearby:
         self.radius = _MARGIN * float(cKDTree(z).query(z, k=2)[0][:, 1].max())
         self._component = component
         points, living = np.vstack([z, behind]), np.arange(len(z) + len(behind)) < len(z)
-        self._tree = cKDTree(points)
+        self._tree, self._living = cKDTree(points), cKDTree(z)
         self._alive = np.append(living, False)  # the last is for points that are too far from all
         self.region = Region(points, living, self.radius**2)
 
     def contains(self, z: np.ndarray) -> np.ndarray:
         """Whether the rows of z (n, d), in the surrogate's coordinates, are inside: (n,)."""
         return self._alive[self._tree.query(z, distance_upper_bound=self.radius)[1]]
+
+    def beside(self, x: np.ndarray) -> np.ndarray:
+        """Return whether points x (n, d) are near a living one, inside or not: (n,)."""
+        return self._living.query(self._component.coordinates(x))[0] <= self.radius
 
     def contains_points(self, x: np.ndarray, *, by_others: bool = False) -> np.ndarray:
         """Whether points x (..., d) are inside: (...).
@@ -134,6 +138,14 @@ class Domain:
         for k, part in enumerate(self.parts):
             found[home == k] = part.contains_points(rows[home == k], by_others=by_others)
         return found.reshape(x.shape[:-1])
+
+    def beside(self, x: np.ndarray) -> np.ndarray:
+        """Return whether points x (n, d) are near a living one of their mode: (n,)."""
+        home = self._home(x)
+        found = np.zeros(len(x), bool)
+        for k, part in enumerate(self.parts):
+            found[home == k] = part.beside(x[home == k])
+        return found
 
     def _home(self, rows):
         return np.argmax([component.log_density(rows) for component in self._components], axis=0)

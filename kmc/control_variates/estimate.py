@@ -38,7 +38,7 @@ _ENOUGH_NEARBY = 1000  # draws; fewer may have missed what is far from them (tri
 _LACKING = 3.0  # nats that p/s is above that at all states, where the surrogate lacks mass
 _MOST_NUMBERS = 4e7  # kept in memory
 _MOST_SAMPLED = 4e6  # numbers, at a time
-MOST_UNSEEN = 0.001  # of the surrogate's mass near the draws, where the density may be zero, for it to be used
+MOST_AT_EDGE = 0.001  # share of the proposals where the surrogate has mass and the density is zero
 _GAP = 4.0  # standard errors, and
 _NO_VARIANCE, _NO_FOURTH_MOMENT = 2.0, 4.0  # largest degrees of freedom of a Student-t density that has none
 _LEAST_GAP = 0.02  # nats: larger differences between two estimates of the surrogate's mass are too large
@@ -104,9 +104,9 @@ class ReplicateEstimate:
         try:
             domain = replicate.domain()
             self._pairs = replicate.transitions_in(domain)
-            if nearby and self._pairs.unseen_share > MOST_UNSEEN:
+            if nearby and (share := replicate.at_edge(domain)) > MOST_AT_EDGE:
                 self.doubts = (
-                    f"the density is zero at {int(np.sum(self._pairs.dead & self._pairs.run))} of its proposals: "
+                    f"it has mass at {share:.1%} of the proposals where the density is zero, next to the draws: "
                     "declare the bounds of the parameters as their supports, so that it can be used"
                 )
                 return

@@ -51,7 +51,7 @@ class Replicate:
         return Transitions.of(start, end, self.move[:, 1:] == _RUN)
 
     def domain(self) -> Domain | None:
-        """The region without dead mass of the surrogate; None if no proposal of it is dead.
+        """The region without dead mass of the surrogate; None if no proposal is dead, of whichever move.
 
         Raises
         ------
@@ -59,7 +59,7 @@ class Replicate:
             A mode of the surrogate has too few draws.
         """
         pairs = self.transitions()
-        if not np.any(pairs.dead & pairs.run):
+        if not np.any(pairs.dead):
             return None
         alive = np.concatenate([self.draws.reshape(-1, self.draws.shape[2]), self.ends[~pairs.dead]])
         return Domain(self.density, alive, self.ends[pairs.dead])
@@ -70,6 +70,17 @@ class Replicate:
         if domain is None:
             return pairs
         return pairs.within(*(domain.contains_points(x, by_others=True) for x in (self.starts, self.ends)))
+
+    def at_edge(self, domain: Domain | None) -> float:
+        """Return the share of the proposals that are next to the draws, where p is zero and s as large as at some draw.
+
+        There the surrogate has mass that no pair of its own need have shown: other moves came there.
+        """
+        if domain is None:
+            return 0.0
+        dead = self.ends[self.transitions().dead]
+        plausible = self.density.log_density(dead) >= self._log_surrogate(self.draws).min()
+        return float(np.sum(plausible & domain.beside(dead)) / self.ends[..., 0].size)
 
     def _log_surrogate(self, x):
         return self.density.log_density(x.reshape(-1, x.shape[2])).reshape(x.shape[:2])

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from kmc.checks import Seed, as_flag, as_number
 from kmc.control_variates.annealing import GAP, LEAST_GAP
 from kmc.control_variates.domain import UnknownMode
-from kmc.control_variates.estimate import ENOUGH_DRAWS, MOST_UNSEEN, ReplicateEstimate
+from kmc.control_variates.estimate import ENOUGH_DRAWS, MOST_AT_EDGE, ReplicateEstimate
 from kmc.control_variates.means import chains_of, mass_by
 from kmc.control_variates.replicate import Replicate
 from kmc.control_variates.transitions import bennett
@@ -231,7 +231,7 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
         doubts += _checks(replicate, check)
     path = max(masses, key=lambda mass: mass.log_mass).path
     said = f"The two estimates disagree: {'; '.join(doubts)}" if doubts else ""
-    if not said and evaluate is None and 2 * unseen > MOST_UNSEEN:
+    if not said and evaluate is None and replicate.at_edge(domain) > MOST_AT_EDGE:
         said = (
             "The density is zero next to the draws, where no pair of a state and its proposal shows the surrogate: the "
             "true error may be several times the stated one; declare the bounds of the parameters as their supports, "

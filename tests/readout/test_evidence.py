@@ -91,7 +91,7 @@ def test_the_evidence_behind_an_edge_that_is_not_declared(seed):
     with pytest.warns(kmc.KmcWarning, match="The density is zero next to the draws"):
         found = kmc.evidence(idata)
     assert abs(float(found["log_evidence"][0]) - np.log(0.5)) < 4 * float(found["se"][0]) < 0.2
-    with pytest.warns(kmc.KmcWarning, match=r"The surrogate is not used: the density is zero at \d+ of its proposals"):
+    with pytest.warns(kmc.KmcWarning, match=r"The surrogate is not used: it has mass at .* of the proposals where the"):
         expected = kmc.expectations(idata)
     np.testing.assert_allclose(expected["mean"], expected["plain_mean"], rtol=1e-12)
     assert np.all(np.abs(expected["mean"] - [0.5, 1.5]) < 4 * expected["mcse"])
