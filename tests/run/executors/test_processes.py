@@ -1,7 +1,6 @@
 """Real processes, few of them: each takes a second to start."""
 
 import ctypes
-import importlib.util
 import multiprocessing
 import os
 import signal
@@ -375,7 +374,6 @@ kmc.sample(lambda x: -0.5 * float(x @ x), dim=2, draws=10, executor=1, progress=
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("zarr") is None, reason="no zarr")
 def test_a_script_without_a_guard_gets_one_sentence(tmp_path):
     script, store = tmp_path / "script.py", str(tmp_path / "run.zarr")
     script.write_text(UNGUARDED.format(store=store))
