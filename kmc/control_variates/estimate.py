@@ -104,7 +104,7 @@ class ReplicateEstimate:
         try:
             domain = replicate.domain()
             self._pairs = replicate.transitions_in(domain)
-            if nearby and (share := replicate.at_edge(domain)) > MOST_AT_EDGE:
+            if nearby and (share := replicate.at_edge()) > MOST_AT_EDGE:
                 self.doubts = (
                     f"it has mass at {share:.1%} of the proposals where the density is zero, next to the draws: "
                     "declare the bounds of the parameters as their supports, so that it can be used"

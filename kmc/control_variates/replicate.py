@@ -51,7 +51,7 @@ class Replicate:
         return Transitions.of(start, end, self.move[:, 1:] == _RUN)
 
     def domain(self) -> Domain | None:
-        """The region without dead mass of the surrogate; None if no proposal is dead, of whichever move.
+        """The region without dead mass of the surrogate; None if no proposal of it is dead.
 
         Raises
         ------
@@ -59,7 +59,7 @@ class Replicate:
             A mode of the surrogate has too few draws.
         """
         pairs = self.transitions()
-        if not np.any(pairs.dead):
+        if not np.any(pairs.dead & pairs.run):
             return None
         alive = np.concatenate([self.draws.reshape(-1, self.draws.shape[2]), self.ends[~pairs.dead]])
         return Domain(self.density, alive, self.ends[pairs.dead])
@@ -71,16 +71,22 @@ class Replicate:
             return pairs
         return pairs.within(*(domain.contains_points(x, by_others=True) for x in (self.starts, self.ends)))
 
-    def at_edge(self, domain: Domain | None) -> float:
-        """Return the share of the proposals that are next to the draws, where p is zero and s as large as at some draw.
+    def at_edge(self) -> float:
+        """Return the share of the dead proposals, of all moves, next to the draws and where s is as large as at some.
 
-        There the surrogate has mass that no pair of its own need have shown: other moves came there.
+        There the surrogate has mass that no pair of its own need have shown.
+
+        Raises
+        ------
+        UnknownMode
+            A mode of the surrogate has too few draws.
         """
-        if domain is None:
-            return 0.0
         dead = self.ends[self.transitions().dead]
-        plausible = self.density.log_density(dead) >= self._log_surrogate(self.draws).min()
-        return float(np.sum(plausible & domain.beside(dead)) / self.ends[..., 0].size)
+        dead = dead[self.density.log_density(dead) >= self._log_surrogate(self.draws).min()]
+        if not len(dead):
+            return 0.0
+        draws = self.draws.reshape(-1, self.draws.shape[2])
+        return float(Domain(self.density, draws, dead).beside(dead).sum() / self.ends[..., 0].size)
 
     def _log_surrogate(self, x):
         return self.density.log_density(x.reshape(-1, x.shape[2])).reshape(x.shape[:2])

@@ -231,7 +231,7 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
         doubts += _checks(replicate, check)
     path = max(masses, key=lambda mass: mass.log_mass).path
     said = f"The two estimates disagree: {'; '.join(doubts)}" if doubts else ""
-    if not said and evaluate is None and replicate.at_edge(domain) > MOST_AT_EDGE:
+    if not said and evaluate is None and replicate.at_edge() > MOST_AT_EDGE:
         said = (
             "The density is zero next to the draws, where no pair of a state and its proposal shows the surrogate: the "
             "true error may be several times the stated one; declare the bounds of the parameters as their supports, "
