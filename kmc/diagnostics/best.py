@@ -107,11 +107,14 @@ def best(idata: Any) -> Best:
     parameters = {str(name): at(variable) for name, variable in posterior.data_vars.items()}
     parts = [at(blobs[name]) if name in blobs and blobs[name].ndim == 2 else None for name in _PARTS]
     draw = Point(parameters, float(log_density[place]), *parts)
-    recorded = json.loads(idata.attrs.get("best", "null"))
-    if recorded is None or recorded["log_density"] < draw.log_density:
-        return Best(draw, draw)
-    parameters = {name: _plain(value) for name, value in recorded["parameters"].items()}
-    return Best(draw, Point(parameters, recorded["log_density"], *map(recorded.get, _PARTS)))
+    try:
+        recorded = json.loads(idata.attrs.get("best", "null"))
+        if recorded is None or recorded["log_density"] < draw.log_density:
+            return Best(draw, draw)
+        parameters = {name: _plain(value) for name, value in recorded["parameters"].items()}
+        return Best(draw, Point(parameters, float(recorded["log_density"]), *map(recorded.get, _PARTS)))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError("the attribute 'best' of idata is not what a run of kmc records") from error
 
 
 def _variables(idata: Any, group: str) -> Mapping[Any, Any]:

@@ -61,3 +61,11 @@ def test_results_without_a_record(idata):
         kmc.best(idata.isel(draw=slice(0, 0)))
     with pytest.raises(TypeError, match="idata=int has no group 'posterior'"):
         kmc.best(3)
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 10**5, "[1]", "{}", '{"log_density": "a"}', '{"log_density": 1e9}'])
+def test_a_record_that_was_forged(text):
+    idata = kmc.sample(lambda x: -0.5 * float(x @ x), dim=1, sampler="random-walk", draws=20, seed=1, progress=False)
+    idata.attrs["best"] = text
+    with pytest.raises(ValueError, match="attribute 'best' of idata is not what"):
+        kmc.best(idata)
