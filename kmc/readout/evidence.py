@@ -24,6 +24,7 @@ from kmc.ess import squared_error
 from kmc.readout.evaluated import as_list, groups_of, opened, read, seed_of
 from kmc.readout.ladder import is_tempered, ladder_estimates
 from kmc.run.arguments import as_model
+from kmc.run.display import steps
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.posterior import TOTAL
 
@@ -56,6 +57,7 @@ def evidence(
     model: Any = None,
     max_evaluations: int = 0,
     seed: Seed = 0,
+    progress: bool = True,
 ) -> xarray.Dataset:
     """The log-evidence (marginal likelihood) of one or several runs, from their draws and surrogates or ladders.
 
@@ -75,6 +77,8 @@ def evidence(
         draws, and correct the estimate for it. Not for "tempered".
     seed : int, SeedSequence or Generator
         For the draws from the surrogate.
+    progress : bool
+        Whether a terminal or a notebook shows that it is under way.
 
     Returns
     -------
@@ -152,7 +156,8 @@ def evidence(
     calls = ["result" if len(given) == 1 else f"result[{name!r}]" for name in names]
     results = [opened(one, call) for one, call in zip(given, calls, strict=True)]
     found, said = [], []
-    for name, call, idata, own in zip(names, calls, results, seed_of(seed).spawn(len(results)), strict=True):
+    jobs = list(zip(names, calls, results, seed_of(seed).spawn(len(results)), strict=True))
+    for name, call, idata, own in steps(jobs, "kmc.evidence", as_flag("progress", progress)):
         if is_tempered(idata):
             parts = _of_ladders(idata, call, prior_normalized, further)
         else:

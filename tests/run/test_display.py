@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from kmc.run.display import make_display
+from kmc.run.display import make_display, steps
 from kmc.run.meter import Progress
 
 RECORD = Progress(
@@ -218,3 +218,17 @@ def test_random_numbers_are_not_touched():
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     run(terminal(), [RECORD])
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_a_terminal_shows_what_takes_long_and_clears_it():
+    console = terminal()
+    assert list(steps([1, 2], "kmc.evidence", True, console)) == [1, 2]
+    assert "kmc.evidence" in console.file.getvalue()
+    assert console.file.getvalue().rstrip().endswith("\x1b[2K")
+
+
+@pytest.mark.parametrize("progress, console", [(False, terminal), (True, log)])
+def test_nothing_is_shown_in_a_log_or_if_it_is_not_wanted(progress, console):
+    console = console()
+    assert list(steps([1, 2], "kmc.evidence", progress, console)) == [1, 2]
+    assert not console.file.getvalue()
