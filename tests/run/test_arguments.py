@@ -162,26 +162,6 @@ def test_a_model_with_another_dimension():
     assert sample(model, dim=None)["posterior"]["x"].shape[-1] == 3
 
 
-RETURNED = [
-    (None, "None"),
-    ("-1", "'-1'"),
-    (np.zeros(2), r"shape \(2,\)"),
-    (np.zeros(1), r"shape \(1,\)"),
-    ([0.0], r"\[0.0\]"),
-    (1j, "1j"),
-    (True, "True"),
-    (NAN, "NaN"),
-    (INF, r"\+inf"),
-]
-
-
-@pytest.mark.parametrize(("value", "named"), RETURNED)
-def test_what_a_callable_may_not_return(value, named):
-    with pytest.raises(kmc.EvaluationError, match=rf"log_density returned.*{named}.*expected.*at x = \[") as caught:
-        sample(lambda x: value, initial=START + 0.25)
-    np.testing.assert_array_equal(caught.value.position, [0.25, 0.25])
-
-
 # Options of the samplers
 
 OPTIONS = [
@@ -246,16 +226,6 @@ def test_a_scale_of_the_wrong_shape(scale):
 # Valid arguments
 
 
-def test_good_start_points_are_copied():
-    given = np.arange(12).reshape(6, 2)
-    model = kmc.Model(log_density, 2)
-    points = arguments.as_initial(given, 4, model)
-    assert points.dtype == np.float64 and not np.shares_memory(points, given)
-    np.testing.assert_array_equal(points, given)
-    np.testing.assert_array_equal(arguments.as_initial(given.tolist(), 6, model), given)
-    assert arguments.as_initial(None, 4, model) is None
-
-
 def test_a_model_brings_its_start_points():
     model = kmc.Model(log_density, 2, initial=START + 0.5)
     np.testing.assert_array_equal(arguments.as_initial(None, 4, model), START + 0.5)
@@ -264,32 +234,8 @@ def test_a_model_brings_its_start_points():
         arguments.as_initial(None, 5, model)
 
 
-@pytest.mark.parametrize("name", ["kernel-hmc", "adaptive-metropolis", "random-walk"])
-def test_samplers_by_name(name):
-    assert arguments.as_sampler(name).name == name
-
-
-def test_a_sampler_is_taken_as_it_is():
-    options = kmc.KernelHMC(archive_probability=0.2)
-    assert arguments.as_sampler(options) is options
-
-
 def test_numbers_of_numpy_are_numbers():
     assert as_number("draws", np.int64(3), 1) == 3
     assert as_count("draws", None, 1) is None
     idata = sample(draws=np.int32(3), chains=np.uint8(2), warmup=np.int16(4), max_evaluations=np.int64(500))
     assert idata["posterior"]["x"].shape == (2, 3, 2)
-
-
-def test_seeds():
-    entropy = arguments.as_seed(7).entropy
-    assert entropy == np.random.SeedSequence(7).entropy
-    given = np.random.SeedSequence(7, spawn_key=(1,))
-    given.spawn(3)
-    fresh = arguments.as_seed(given)
-    assert fresh.entropy == 7 and fresh.spawn_key == (1,) and fresh.n_children_spawned == 0
-    generator = np.random.default_rng(1)
-    one, two = arguments.as_seed(generator), arguments.as_seed(generator)
-    assert one.entropy != two.entropy
-    assert arguments.as_seed(np.random.default_rng(1)).entropy == one.entropy
-    assert arguments.as_seed(None).entropy != arguments.as_seed(None).entropy
