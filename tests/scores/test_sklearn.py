@@ -1,6 +1,5 @@
 """The estimators in scikit-learn; kmc itself imports it only for an estimator's tags."""
 
-
 import numpy as np
 import pytest
 from sklearn.base import clone
