@@ -101,8 +101,6 @@ def fit_surrogate(
     LinAlgError
         Hardly any point has a positive density; or, with ``only_terms``, there are too few values.
     """
-    if options.score_weight is None:
-        options = replace(options, score_weight="cv" if noisy else 0.0)
     log_density = log_density - transport.log_jacobian(x)
     x, states = transport(x), transport(states)
     if gradients is not None and transport != IDENTITY:
@@ -179,7 +177,7 @@ def _fit_in(whitening: Whitening, task: FitTask, keep: np.ndarray, *, metric: np
     values = _with_trend(whitening, task, keep)
     data = _data(values, task)
     data, expansion = best_expansion(data, values, task, metric=metric)
-    if isinstance(expansion, Expansion) and options.score_weight == "cv":
+    if isinstance(expansion, Expansion) and task.noisy:
         folds = make_folds(task.x[keep], task.states, task.rng)
         factors = neighbors(expansion.factor, options)
         expansion = with_best_share(data, expansion, folds, factors=factors, jitter=options.jitter)
@@ -273,7 +271,7 @@ def _data(values: WeightedValues, task: FitTask) -> Data:
         residual=values.y - jit_state.values(bare, np.ascontiguousarray(z)),
         weights=values.weights,
         centers=centers,
-        score_weight=0.0 if isinstance(options.score_weight, str) else options.score_weight or 0.0,
+        score_weight=0.0,
         states=states,
         base_gradient=jit_state.gradients(bare, states),
         deep=deep,

@@ -1,7 +1,5 @@
 import numpy as np
-import pytest
 
-from kmc.surrogates import FitOptions, fit_surrogate
 from kmc.surrogates.expansion import REGULARIZATIONS, Data, fit_expansion
 from kmc.surrogates.score_weight_cv import FOLDS, SHARES, PointFolds, _held_out, make_folds, with_best_share
 from tests.oracles import expansion as oracle
@@ -102,19 +100,3 @@ def test_too_few_states_for_folds():
     data = problem(100, 3, 1.0)
     values_only, mixed = best(data)
     assert mixed is values_only
-
-
-@pytest.mark.parametrize("share", [0.1, "cv"])
-def test_a_share_is_taken_as_it_is_given(share):
-    rng = np.random.default_rng(6)
-    x = draws(rng, 400)
-    y = bump(x) - 0.5 * np.sum(x**2, axis=1) + rng.standard_normal(400)
-    options = FitOptions(n_basis=30, bandwidths=(1.0, 2.0), score_weight=share)
-    surrogate = fit_surrogate(x, y, x[::2], rng=rng, options=options, noisy=True)
-    assert surrogate.expansion.score_weight in (SHARES if share == "cv" else [0.1])
-
-
-@pytest.mark.parametrize("share", ["all", -0.1, 1.0, np.nan])
-def test_a_bad_share_is_refused(share):
-    with pytest.raises(ValueError, match="score_weight"):
-        FitOptions(score_weight=share)
