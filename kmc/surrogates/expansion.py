@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.bases import Contraction, KernelSections, Whitened
-from kmc.forms import accumulate
+from kmc.forms.accumulate import accumulate
 from kmc.kernels import Gaussian, Metric, Polynomial, median_distance
 from kmc.linalg import cholesky_whitening, ridge_path
 from kmc.surrogates.noise import no_worse
