@@ -192,11 +192,13 @@ class KernelScoreEstimator(ScoreEstimator):
 
         Parameters
         ----------
-        X, weights
-            As in :meth:`ScoreEstimator.fit`.
+        X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
+            Samples of the density, n >= 2. They are collected in memory; :meth:`partial_fit` takes one block at a time.
         y, values : array_like (n,), or in blocks as X, optional
             Log-density at the samples, up to a constant, if known, under either name. They enter the objective with the
             weight ``value_weight``.
+        weights : array_like (n,), or in blocks as X, optional
+            Not negative; only their ratios matter.
 
         Returns
         -------
@@ -205,12 +207,17 @@ class KernelScoreEstimator(ScoreEstimator):
         Raises
         ------
         ValueError, TypeError
-            As in :meth:`ScoreEstimator.fit`.
+            Points are not finite or too few, a column is constant, or a parameter is out of its range; the message
+            names it.
         """
         return self._fit_all(X, weights, values_of(y, values))
 
     def partial_fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
-        """Fit to one more block of samples; see :meth:`ScoreEstimator.partial_fit`."""
+        """Fit to one more block of samples; the first call is a :meth:`fit`.
+
+        Parameters and errors as in :meth:`fit`, except that a later block may have a single row. Weights are comparable
+        across blocks, and default to ones. Log-densities are given for every block of a stream, or for none.
+        """
         return self._fit_block(X, weights, values_of(y, values))
 
     def _checked_value_weight(self) -> float:
