@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,14 @@ def check_choice(options: Any, name: str, choices: tuple[str, ...]) -> None:
     value = getattr(options, name)
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}={value!r}: expected {' or '.join(map(repr, choices))}")
+
+
+def check_unused(options: Any, names: tuple[str, ...], because: str) -> None:
+    """Check that options of a dataclass that would have no effect are at their defaults."""
+    for option in fields(options):
+        value = getattr(options, option.name)
+        if option.name in names and value != option.default:
+            raise ValueError(f"{option.name}={value!r} has no effect {because}: leave it out")
 
 
 def numbers(name: str, value: Any, zero: bool) -> list[float]:

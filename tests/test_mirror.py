@@ -7,7 +7,8 @@ PACKAGE = TESTS.parent / "kmc"
 OF_THEIR_OWN = {"benchmarks", "correctness", "examples", "malformed", "oracles", "typing"}
 
 SUBJECTS = {
-    "": "architecture extensions import large_data layers mirror names readme signatures site workflows",
+    "": "architecture extensions import large_data layers mirror names options_take_effect readme signatures site "
+    "workflows",
     "bases": "jit_states",
     "cli": "main store",
     "mcmc": "noisy_warmup sampler_state walls",

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kmc.checks import check_choice, check_count, check_number
+from kmc.checks import check_choice, check_count, check_number, check_unused
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.kernel_hmc_state import KernelHMCState, PhaseOptions, cloud_size
@@ -160,6 +160,8 @@ class KernelHMC(Composable):
             check_count(self, count, 1)
         check_count(self, "post_freeze_burn_in", 0)
         check_count(self, "max_archive", 10)
+        if self.adaptation == "freeze":
+            check_unused(self, ("first_refit", "main_probe_rate"), "with adaptation='freeze'")
         if not isinstance(self.fit, FitOptions):
             raise TypeError(f"fit={self.fit!r}: expected kmc.surrogates.FitOptions(...)")
         object.__setattr__(self, "moves", as_moves(self.moves))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kmc.checks import as_array, check_number
+from kmc.checks import as_array, check_number, check_unused
 from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.parts import Composable, last_of_warmup
@@ -45,6 +45,7 @@ class RandomWalkMetropolis(Composable):
         check_number(self, "target_acceptance", 0, 1)
         if self.scale is None:
             return
+        check_unused(self, ("target_acceptance",), "with a given scale, which is not tuned")
         try:
             scale = as_array("scale", self.scale)
         except (TypeError, ValueError) as error:

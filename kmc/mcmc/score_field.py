@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numba
 import numpy as np
@@ -31,8 +31,7 @@ class GradientEstimator(Protocol):
     """The interface of an estimator for :class:`kmc.ScoreHMC`; every estimator in ``kmc.scores`` has it.
 
     ``fit`` may lack ``weights``: it then gets rows as often as the chains visited them. It may lack ``values``, which
-    only ``ScoreHMC(values=True)`` passes. With a method ``jit_state()`` that returns a state registered with
-    :func:`kmc.jitted.register` (or None), in the same coordinates as ``gradient``, paths run in jitted code.
+    only ``ScoreHMC(values=True)`` passes. An estimator that is also a :class:`JittedEstimator` has faster paths.
     """
 
     def fit(self, X: np.ndarray, *, values: Any = None, weights: Any = None) -> Any:
@@ -40,6 +39,17 @@ class GradientEstimator(Protocol):
 
     def gradient(self, X: np.ndarray) -> np.ndarray:
         """The estimated gradient of the log-density at the rows of X (n, d), shape (n, d)."""
+
+
+@runtime_checkable
+class JittedEstimator(Protocol):
+    """An estimator whose fitted function can be evaluated in jitted code; most in ``kmc.scores`` are."""
+
+    def jit_state(self) -> Any:
+        """The state of the function, in the coordinates of ``gradient``, or None if this fit has no such form.
+
+        Its type is registered with :func:`kmc.jitted.register`.
+        """
 
 
 class Path(NamedTuple):
@@ -163,9 +173,8 @@ _leapfrog = numba.njit(inspect.unwrap(leapfrog))  # not cached separately: it is
 
 
 def _registered(estimator: Any) -> Any:
-    """The estimator's state for jitted loops, or None if it has none."""
-    make = getattr(estimator, "jit_state", None)
-    state = make() if callable(make) else None
+    """Return the estimator's state for jitted loops, or None if it has none."""
+    state = estimator.jit_state() if isinstance(estimator, JittedEstimator) else None
     if state is not None:
         try:
             jitted.workspace(state)

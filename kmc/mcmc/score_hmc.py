@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from kmc.checks import check_choice, check_count, check_number
+from kmc.checks import check_choice, check_count, check_number, check_unused
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import SamplerSetup, Step
 from kmc.mcmc.history import History
@@ -133,6 +133,8 @@ class ScoreHMC(Composable):
         check_number(self, "random_walk_probability", 0, 1, "(]")  # never 0: a wrong estimator could trap a chain
         check_number(self, "trajectory_length", 0)
         check_count(self, "first_refit", 1)
+        if self.adaptation == "freeze":
+            check_unused(self, ("first_refit",), "with adaptation='freeze'")
         check_count(self, "max_states", 10)
         check_estimator(self.estimator, self.values)
         sampler: Any = self.warmup_sampler

@@ -128,6 +128,8 @@ def expectations(
     levels = _levels(quantiles)
     limit, most = as_seconds("max_time", max_time), as_number("max_surrogate_draws", max_surrogate_draws, 1)
     vectorized = as_flag("vectorized", vectorized)
+    if vectorized and f is None:
+        raise ValueError("vectorized=True and f=None: it describes a function f; leave it out")
     given = as_list(result)
     runs = [read(one, model, "result" if len(given) == 1 else f"result[{i}]") for i, one in enumerate(given)]
     functions = [Quantities(f, vectorized, run) for run in runs]

@@ -105,7 +105,8 @@ HELP: dict[str, str] = {
     ),
     "no-surrogate": (
         "Too few evaluations fell into warm-up to fit a surrogate, so the chains moved without one. Use more "
-        "evaluations, or a longer `warmup`. With more than a few dozen parameters, expect this."
+        "evaluations, or a longer `warmup`. A first fit of many parameters may need 200 evaluations for ten, 600 for "
+        "thirty and 2,200 for sixty."
     ),
     "failed-fits": (
         "The estimator in `kmc.ScoreHMC(estimator)` raised an error in some fits; older fits were kept. Give it "

@@ -89,6 +89,10 @@ def prepare(
     own = callable(getattr(store, "recorder", None))  # a backend from outside the package
     path = None if own else as_store(store, resume)
     trust = as_flag("trust", trust)
+    if trust and not resume:
+        raise ValueError(
+            "trust=True and resume=False: only a run that is resumed has anything to trust; leave trust out"
+        )
     seed_sequence = arguments.as_seed(stored_seed(path) if seed is None else seed)
     initial = arguments.as_initial(initial, chains, model)
     given = stored_given(path) if history is None else arguments.as_history(history, model, options)

@@ -85,7 +85,7 @@ class DenoisingAutoencoder(ScoreEstimator):
 
     Notes
     -----
-    Log-density values do not enter the loss. All samples of a stream are kept, O(n d) memory: when they have grown by
+    All samples of a stream are kept, O(n d) memory: when they have grown by
     5 % since the last training, training continues from the current weights, with noise σ only and on all samples so
     far; when they have doubled, everything is redone, including the choice of ``n_hidden`` and ``noise``.
 

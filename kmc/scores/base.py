@@ -74,16 +74,16 @@ class ScoreEstimator(Estimator, ABC):
     n_samples_seen_: int
     _with_values: bool
 
-    def fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, weights: Any = None) -> Self:
         """Fit to samples.
 
         Parameters
         ----------
         X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
             Samples of the density, n >= 2. They are collected in memory; :meth:`partial_fit` takes one block at a time.
-        y, values : array_like (n,), or in blocks as X, optional
-            Log-density at the samples, up to a constant, if known, under either name: the kernel estimators then also
-            fit these values. The baselines check but do not use them.
+        y : None
+            Ignored, as scikit-learn's conventions ask for.
+        weights : array_like (n,), or in blocks as X, optional
             Not negative; only their ratios matter.
 
         Returns
@@ -96,7 +96,19 @@ class ScoreEstimator(Estimator, ABC):
             Points are not finite or too few, a column is constant, or a parameter is out of its range; the message
             names it.
         """
-        X, weights, values = gathered(X, weights, values_of(y, values))
+        return self._fit_all(X, weights, None)
+
+    def partial_fit(self, X: Any, y: Any = None, weights: Any = None) -> Self:
+        """Fit to one more block of samples; the first call is a :meth:`fit`.
+
+        Parameters and errors as in :meth:`fit`, except that a later block may have a single row. Weights are comparable
+        across blocks, and default to ones. See the notes on the class for what is kept of a stream and when it is
+        refitted.
+        """
+        return self._fit_block(X, weights, None)
+
+    def _fit_all(self, X: Any, weights: Any, values: Any) -> Self:
+        X, weights, values = gathered(X, weights, values)
         x = self._check_points(X, fitting=True, least=2)
         samples = self._read(x, values, weights)
         check_samples(x, self, samples.weights)
@@ -104,16 +116,10 @@ class ScoreEstimator(Estimator, ABC):
         self._fit(samples)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
-        """Fit to one more block of samples; the first call is a :meth:`fit`.
-
-        Parameters and errors as in :meth:`fit`, except that a later block may have a single row. Weights are comparable
-        across blocks, and default to ones. See the notes on the class for what is kept of a stream and when it is
-        refitted.
-        """
+    def _fit_block(self, X: Any, weights: Any, values: Any) -> Self:
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, y, weights, values=values)
-        block = self._read(self._check_points(X), values_of(y, values), weights)
+            return self._fit_all(X, weights, values)
+        block = self._read(self._check_points(X), values, weights)
         if (block.values is not None) != self._with_values:
             raise ValueError("values: give log-densities for every block of a stream, or for none")
         self.n_samples_seen_ += len(block.x)
@@ -126,6 +132,9 @@ class ScoreEstimator(Estimator, ABC):
             setattr(self, name, choice.FIXED[name])
         return self
 
+    def _checked_value_weight(self) -> float:
+        return 0.0
+
     @abstractmethod
     def _fit(self, samples: Samples) -> None:
         """Fit to checked samples; ``n_samples_seen_`` is set."""
@@ -136,13 +145,9 @@ class ScoreEstimator(Estimator, ABC):
 
     def _read(self, x: np.ndarray, values: Any, weights: Any) -> Samples:
         """Checked data, with weights on their own scale."""
-        value_weight = 0.0
-        if hasattr(self, "value_weight"):
-            check_number(self, "value_weight", 0)
-            value_weight = float(self.value_weight)
         w = check_weights(weights, len(x)) * (1.0 if weights is None else float(np.mean(as_array("weights", weights))))
         y = None if values is None else check_vector(values, len(x), "values")
-        return Samples(x, w @ x / w.sum(), w, y, value_weight)
+        return Samples(x, w @ x / w.sum(), w, y, self._checked_value_weight())
 
     def log_density(self, X: Any) -> np.ndarray:
         """Unnormalized log-density at the rows of X (n, d), shape (n,)."""
@@ -175,3 +180,46 @@ class ScoreEstimator(Estimator, ABC):
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the objective: higher is better, as scikit-learn's model selection expects."""
         return -self.objective(X)
+
+
+class KernelScoreEstimator(ScoreEstimator):
+    """Base of the estimators that are fitted to samples and, where they are known, to log-densities."""
+
+    value_weight: Any
+
+    def fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
+        """Fit to samples, and to log-densities if they are given.
+
+        Parameters
+        ----------
+        X : array_like (n, d), memory map, dask array, iterator of blocks (k, d), or list of these
+            Samples of the density, n >= 2. They are collected in memory; :meth:`partial_fit` takes one block at a time.
+        y, values : array_like (n,), or in blocks as X, optional
+            Log-density at the samples, up to a constant, if known, under either name. They enter the objective with the
+            weight ``value_weight``.
+        weights : array_like (n,), or in blocks as X, optional
+            Not negative; only their ratios matter.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points are not finite or too few, a column is constant, or a parameter is out of its range; the message
+            names it.
+        """
+        return self._fit_all(X, weights, values_of(y, values))
+
+    def partial_fit(self, X: Any, y: Any = None, weights: Any = None, *, values: Any = None) -> Self:
+        """Fit to one more block of samples; the first call is a :meth:`fit`.
+
+        Parameters and errors as in :meth:`fit`, except that a later block may have a single row. Weights are comparable
+        across blocks, and default to ones. Log-densities are given for every block of a stream, or for none.
+        """
+        return self._fit_block(X, weights, values_of(y, values))
+
+    def _checked_value_weight(self) -> float:
+        check_number(self, "value_weight", 0)
+        return float(self.value_weight)

@@ -9,7 +9,7 @@ import numpy as np
 from kmc.checks import Seed, as_generator, check_choice, check_number
 from kmc.errors import warn
 from kmc.kernels import median_distance
-from kmc.scores.base import REFIT_GROWTH, FittedDensity, FittedExpansion, ScoreEstimator, hessian_of
+from kmc.scores.base import REFIT_GROWTH, FittedDensity, FittedExpansion, KernelScoreEstimator, hessian_of
 from kmc.scores.full_system import FullSystem
 from kmc.scores.in_basis import check_smooth
 from kmc.scores.ridge import ScoreSetting, candidate_regularizations, candidate_settings, check_folds
@@ -26,7 +26,7 @@ SELECTION_TOLERANCE, SELECTION_PRODUCTS = 1e-3, 100
 """Limit on conjugate gradients while candidates are compared: a λ that needs more, and all lower ones, are skipped."""
 
 
-class FullKEF(ScoreEstimator):
+class FullKEF(KernelScoreEstimator):
     r"""Score estimator in the whole reproducing-kernel space of a kernel.
 
     The density is :math:`p \propto q_0\, e^f` with

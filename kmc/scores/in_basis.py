@@ -10,11 +10,11 @@ from kmc import landmarks
 from kmc.bases import Basis
 from kmc.checks import check_count
 from kmc.scores import ridge
-from kmc.scores.base import REFIT_GROWTH, FittedExpansion, ScoreEstimator
+from kmc.scores.base import REFIT_GROWTH, FittedExpansion, KernelScoreEstimator
 from kmc.scores.sums import Samples, Sums, accumulate_sums
 
 
-class BasisEstimator(ScoreEstimator):
+class BasisEstimator(KernelScoreEstimator):
     """Base of the estimators that are linear in a finite basis; see :class:`kmc.scores.ridge.RidgeModel`."""
 
     _basis_follows_data = True

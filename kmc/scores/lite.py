@@ -21,7 +21,7 @@ class LiteKEF(BasisEstimator):
 
     Lemma 4 of Sutherland, Strathmann, Arbel and Gretton (2018) for any landmarks, kernel and base density; with
     ``penalty="norm+coefficients"`` the regularizer of the original "lite" estimator of Strathmann et al. (2015). With
-    all samples as landmarks it is often the best of the family in ten or more dimensions.
+    all samples as landmarks it is often the best of the family in ten or more dimensions (``benchmarks/scores.py``).
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 A map of the modules:
 
 - The fit: fit (its steps), fit_options, fit_task (the data), expansion_search, repair.
-- Which values count, and how much: depth, noise, necks, slopes (known gradients), score_weight_cv.
+- Which values count, and how much: depth, noise, necks, slopes (known gradients).
 - Coordinates: whitening, transport (funnels), tails, walls, metric, in_coordinates.
 - The trend: trend, wide_trend (many dimensions), low_rank.
 - The expansion: expansion (kernel sections), or terms, with term_search, term_pursuit, term_groups, term_regression and

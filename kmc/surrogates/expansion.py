@@ -1,4 +1,4 @@
-"""The kernel part of the surrogate: one linear solve for values and scores, with a kernel chosen by leave-one-out."""
+"""The kernel part of the surrogate: one linear solve, with a kernel chosen by leave-one-out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.bases import Contraction, KernelSections, Whitened
-from kmc.forms import Forms, accumulate
+from kmc.forms.accumulate import accumulate
 from kmc.kernels import Gaussian, Metric, Polynomial, median_distance
 from kmc.linalg import cholesky_whitening, ridge_path
 from kmc.surrogates.noise import no_worse
@@ -27,17 +27,13 @@ _RUNAWAY = 0.02  # fraction of deep points that a wider kernel may claim beyond 
 class Data(NamedTuple):
     """Data for the fit of the expansion f, in whitened coordinates.
 
-    f + c ≈ residual at ``z`` (the value terms), ∇f ≈ the gradients of ``slopes``, if there are any, and, if
-    ``score_weight`` > 0, the score-matching objective of f on top of the base gradient at ``states`` (the score terms).
+    f + c ≈ residual at ``z``, and ∇f ≈ the gradients of ``slopes``, if there are any.
     """
 
     z: np.ndarray  # (n, d)
     residual: np.ndarray  # (n,) log-density minus trend
     weights: np.ndarray  # (n,) summing to one
     centers: np.ndarray  # (m, d)
-    score_weight: float  # in [0, 1): share of the score terms
-    states: np.ndarray  # (k, d) draws from the target
-    base_gradient: np.ndarray  # (k, d) gradient of the trend there
     deep: np.ndarray | None = None  # (l, d) points that are known to be far outside the bulk
     deep_limit: np.ndarray | None = None  # (l,) upper limits of f there
     noisy: bool = False
@@ -57,7 +53,6 @@ class Expansion(NamedTuple):
     loo_sd: float  # weighted root mean square of the leave-one-out residuals
     residuals: np.ndarray  # (n,) leave-one-out residuals
     origin: np.ndarray  # (d,) of the polynomials; irrelevant for radial kernels
-    score_weight: float = 0.0  # share of the score terms
 
     @property
     def rate(self) -> float:
@@ -119,19 +114,16 @@ def fit_kernel(
     basis = Whitened(sections, whitening)
 
     forms = accumulate(basis, data.z, ("mass", "values"), weights=data.weights, values=data.residual)
-    scores = None
-    if data.score_weight > 0:
-        scores = accumulate(sections, data.states, ("dirichlet", "linear"), base_gradient=data.base_gradient)
-    gradients = None
+    matrix, target = forms.centered_mass(), forms.centered_values()
     if data.slopes:
         z, gradient, weights = data.slopes
         gradients = accumulate(sections, z, ("dirichlet", "gradients"), weights=weights, gradients=gradient)
-    path = ridge_path(*system(forms, scores, whitening, share=data.score_weight, gradients=gradients))
+        matrix = matrix + whitening.T @ gradients.get("dirichlet") @ whitening
+        target = target + whitening.T @ gradients.get("gradients")
+    path = ridge_path(matrix, target)
     mean, value_mean = forms.get("mean") / forms.weight, forms.get("value_sum") / forms.weight
     grid = REGULARIZATIONS if regularization is None else np.array([regularization])
-    residuals = path.leave_one_out(
-        basis.values(data.z) - mean, data.residual - value_mean, data.weights * (1 - data.score_weight), grid
-    )
+    residuals = path.leave_one_out(basis.values(data.z) - mean, data.residual - value_mean, data.weights, grid)
     errors = np.sqrt(data.weights @ residuals**2)
     if data.noisy:
         chosen = int(np.flatnonzero(no_worse(residuals, data.weights))[-1])
@@ -149,28 +141,6 @@ def fit_kernel(
         loo_sd=float(errors[chosen]),
         residuals=residuals[:, chosen],
         origin=np.zeros(len(metric)),
-        score_weight=data.score_weight,
-    )
-
-
-def system(
-    forms: Forms, scores: Forms | None, whitening: np.ndarray, *, share: float, gradients: Forms | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Matrix (m, m) and right-hand side (m,) of the objective in the whitened basis, without the ridge.
-
-    ``forms`` holds mass and values of that basis, ``scores`` the forms of score matching of the sections, and
-    ``gradients`` those of known gradients.
-    """
-    matrix, target = forms.centered_mass(), forms.centered_values()
-    if gradients is not None:
-        matrix = matrix + whitening.T @ gradients.get("dirichlet") @ whitening
-        target = target + whitening.T @ gradients.get("gradients")
-    if scores is None or share == 0:
-        return matrix, target
-    per_state = share / scores.weight
-    return (
-        (1 - share) * matrix + per_state * (whitening.T @ scores.dirichlet @ whitening),
-        (1 - share) * target - per_state * (whitening.T @ scores.linear),
     )
 
 

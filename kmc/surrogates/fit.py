@@ -16,13 +16,12 @@ from kmc.landmarks import spread
 from kmc.surrogates import jit_state
 from kmc.surrogates.depth import NEGLIGIBLE, depth_weights
 from kmc.surrogates.expansion import Data, Expansion
-from kmc.surrogates.expansion_search import GOOD_FIT, best_expansion, neighbors
+from kmc.surrogates.expansion_search import GOOD_FIT, best_expansion
 from kmc.surrogates.fit_options import FitOptions
 from kmc.surrogates.fit_task import FitTask, WeightedValues
 from kmc.surrogates.necks import NO_NECKS, Necks
 from kmc.surrogates.noise import beyond_noise, estimate_noise_sd, settled
 from kmc.surrogates.repair import repaired
-from kmc.surrogates.score_weight_cv import make_folds, with_best_share
 from kmc.surrogates.slopes import Slopes, pulled_back
 from kmc.surrogates.surrogate import Surrogate, assemble, make_jit_state
 from kmc.surrogates.terms import TermExpansion
@@ -69,7 +68,7 @@ def fit_surrogate(
     log_density : ndarray, shape (n,)
         Their values; -inf is a very deep point, and many of these near the states are a wall to learn.
     states : ndarray, shape (k, d)
-        States of the chains nearest to the target, for the whitening and the score terms.
+        States of the chains nearest to the target, for the whitening.
     rng : Generator
         For the choice of centers and subsets.
     options : FitOptions
@@ -101,8 +100,6 @@ def fit_surrogate(
     LinAlgError
         Hardly any point has a positive density; or, with ``only_terms``, there are too few values.
     """
-    if options.score_weight is None:
-        options = replace(options, score_weight="cv" if noisy else 0.0)
     log_density = log_density - transport.log_jacobian(x)
     x, states = transport(x), transport(states)
     if gradients is not None and transport != IDENTITY:
@@ -174,15 +171,10 @@ def _chosen(task: FitTask) -> np.ndarray:
 
 def _fit_in(whitening: Whitening, task: FitTask, keep: np.ndarray, *, metric: np.ndarray | None = None) -> Surrogate:
     """Trend, expansion and repair in given coordinates, and in a given metric or the best of several."""
-    options = task.options
     keep = keep[depth_weights(task.depth[keep], task.edge) > NEGLIGIBLE]
     values = _with_trend(whitening, task, keep)
     data = _data(values, task)
     data, expansion = best_expansion(data, values, task, metric=metric)
-    if isinstance(expansion, Expansion) and options.score_weight == "cv":
-        folds = make_folds(task.x[keep], task.states, task.rng)
-        factors = neighbors(expansion.factor, options)
-        expansion = with_best_share(data, expansion, folds, factors=factors, jitter=options.jitter)
     found = Necks.of(expansion.terms.groups, task.states) if isinstance(expansion, TermExpansion) else NO_NECKS
     ceiling = float((values.y + found.correction(task.x[keep])).max()) + ABOVE_DATA
     surrogate = assemble(
@@ -261,7 +253,6 @@ def _data(values: WeightedValues, task: FitTask) -> Data:
     z, options = values.z, task.options
     deep_x = _deep_points(task)
     deep = np.ascontiguousarray(values.whitening(deep_x))
-    states = np.ascontiguousarray(values.whitening(task.states))
     centers = z[spread(z, options.n_basis, task.rng, values.weights)]
     bare = make_jit_state(values.trend, task.edge)
     slopes = values.slopes
@@ -273,9 +264,6 @@ def _data(values: WeightedValues, task: FitTask) -> Data:
         residual=values.y - jit_state.values(bare, np.ascontiguousarray(z)),
         weights=values.weights,
         centers=centers,
-        score_weight=0.0 if isinstance(options.score_weight, str) else options.score_weight or 0.0,
-        states=states,
-        base_gradient=jit_state.gradients(bare, states),
         deep=deep,
         deep_limit=task.top - task.edge - task.necks.correction(deep_x) - jit_state.values(bare, deep),
         noisy=task.noisy,

@@ -26,10 +26,6 @@ class FitOptions:
     bandwidths : tuple of float
         Candidates, in median distances between centers; infinity means polynomials of degree four, which are not used
         for noisy values: noise hides the differences between wide kernels.
-    score_weight : float or "cv", optional
-        Weight of the score-matching terms in the objective, in [0, 1); the rest is that of the values. "cv" chooses it
-        by cross-validation, and is the default for noisy values; for exact values the default is 0, which is best
-        there.
     jitter : float
         Added to the diagonal of the Gram matrix.
     """
@@ -38,18 +34,12 @@ class FitOptions:
     target_loo_sd: float = 0.2
     max_values: int = 2000
     bandwidths: tuple[float, ...] = (0.5, 0.8, 1.2, 2.0, 3.5, 7.0, 14.0, np.inf)
-    score_weight: float | str | None = None
     jitter: float = 1e-11
 
     def __post_init__(self):
         check_count(self, "n_basis", 2)
         check_count(self, "max_values", 10)
         check_number(self, "target_loo_sd", 0, np.inf, "[)")
-        if isinstance(self.score_weight, str):
-            if self.score_weight != "cv":
-                raise ValueError(f"score_weight={self.score_weight!r}: expected 'cv' or a number in [0, 1)")
-        elif self.score_weight is not None:
-            check_number(self, "score_weight", 0, 1, "[)")
         check_number(self, "jitter", 0, 1)
         widths = self.bandwidths
         if not isinstance(widths, Sequence) or not widths or not all(is_number(b) and b > 0 for b in widths):

@@ -44,7 +44,6 @@ def repaired(surrogate: Surrogate, data: Data, task: FitTask) -> Surrogate:
             residual=np.concatenate([data.residual, target[bad] - jit_state.values(bare, z)]),
             weights=light / light.sum(),
             centers=np.vstack([data.centers, z]),
-            score_weight=surrogate.expansion.score_weight,
         )
         old = surrogate.expansion
         if isinstance(old, TermExpansion):

@@ -90,7 +90,6 @@ class Surrogate(InCoordinates):
         """Summary for the results' attributes."""
         facts = {
             "surrogate_loo_sd": self.loo_sd,
-            "surrogate_score_weight": self.expansion.score_weight,
             "surrogate_trend_sd": self.trend_sd,
             "surrogate_metric_spread": self.metric_spread,
             "surrogate_driver": self.transport.driver,

@@ -63,7 +63,6 @@ class TermExpansion(NamedTuple):
     centers: np.ndarray  # (m, d) some of the data
     n_searched: int  # values that were known when the terms were searched
     factor: float = np.inf
-    score_weight: float = 0.0
 
     def values(self, z: np.ndarray) -> np.ndarray:
         """f at the rows of z, shape (n,)."""

@@ -38,6 +38,12 @@ def test_slow_modes_of_a_file(stuck, capsys):
     assert healthy.startswith("No slow mode was found") and "NaN" not in healthy
 
 
+def test_a_page_has_the_title_that_is_given(stuck, tmp_path):
+    page = tmp_path / "page.html"
+    assert cli.main(["report", str(stuck), "--output", str(page), "--title", "Two signs"]) == 0
+    assert "<h1>Two signs</h1>" in page.read_text(encoding="utf-8")
+
+
 def test_a_summary_of_another_library_s_draws(stuck, capsys):
     assert cli.main(["summary", str(stuck)]) == 0
     out = capsys.readouterr().out

@@ -16,9 +16,10 @@ def is_a_density(estimator, arguments):
 
 
 SAMPLES = {"X": X, "values": Y, "weights": WEIGHTS}
+BARE = {"X": X, "weights": WEIGHTS}
 SMALL = {"regularization": 0.01, "n_basis": 5}
 SCORES = [
-    estimator(scores.GaussianScore, is_a_density, SAMPLES),
+    estimator(scores.GaussianScore, is_a_density, BARE),
     estimator(scores.NystromKEF, is_a_density, SAMPLES, **SMALL, landmarks=X[:4], also={"X": (*ABOUT_X, "landmarks")}),
     estimator(scores.LiteKEF, is_a_density, SAMPLES, **SMALL),
     estimator(scores.FiniteKEF, is_a_density, SAMPLES, ["n_basis"], **SMALL),
@@ -26,7 +27,7 @@ SCORES = [
     estimator(
         scores.DenoisingAutoencoder,
         is_a_density,
-        SAMPLES,
+        BARE,
         ["n_hidden", "max_iter", "n_corruptions"],
         n_hidden=3,
         max_iter=4,

@@ -148,8 +148,9 @@ def test_warm_up_can_be_ended_at_any_time():
 
 
 def test_nothing_is_learned_after_the_freeze_but_with_vanishing_adaptation():
-    for adaptation, learns in (("freeze", False), ("vanishing", True)):
-        process = start(replace(SMALL, adaptation=adaptation, first_refit=10))
+    vanishing = replace(SMALL, adaptation="vanishing", first_refit=10)
+    for options, learns in ((SMALL, False), (vanishing, True)):
+        process = start(options)
         drive(process)
         n, mixture = len(process.trainer.history), process.mixture
         drive(process, 12)

@@ -7,6 +7,7 @@ import pytest
 
 from kmc.mcmc import KernelHMC, RandomWalkMetropolis, ScoreHMC
 from kmc.mcmc.score_fitter import Fitter
+from kmc.scores import GaussianScore
 from kmc.surrogates.whitening import whiten_states
 
 RNG = np.random.default_rng(0)
@@ -237,6 +238,8 @@ def test_values_is_a_switch(values):
 def test_values_for_a_fit_that_takes_none():
     with pytest.raises(TypeError, match="values=True, but fit of estimator=.* takes no values"):
         ScoreHMC(Bare(), values=True)
+    with pytest.raises(TypeError, match=r"values=True, but fit of estimator=GaussianScore\(\) takes no values"):
+        ScoreHMC(GaussianScore(), values=True)
     assert not ScoreHMC(Bare(), values=False).values
 
 

@@ -1,9 +1,8 @@
-"""The expansion f = c + Σ_a α_a k(A y_a, ·) fitted to values and scores: the objective, and its normal equations.
+"""The expansion f = c + Σ_a α_a k(A y_a, ·) fitted to values and gradients: the objective, and its normal equations.
 
-J(α, c) = (1 - s) ½ Σ_i w_i (f(z_i) - y_i)²                      values
-        + (1 - s) ½ Σ_j v_j |∇f(z_j) - t_j|²                     gradients, if any: algorithms 4 and 5 of paper 002
-        + s / k Σ_b [½ |∇f|² + Δf + <∇f, ∇log q0>](x_b)          score matching: eq. under 2.1 of paper 004
-        + λ/2 αᵀ (K + jitter I) α                                the norm of lemma 4, jittered
+J(α, c) = ½ Σ_i w_i (f(z_i) - y_i)²            values
+        + ½ Σ_j v_j |∇f(z_j) - t_j|²           gradients, if any: algorithms 4 and 5 of paper 001
+        + λ/2 αᵀ (K + jitter I) α              the norm of lemma 4 of paper 004, jittered
 
 Everything is in the unwhitened sections, so this is only for cases that are well conditioned.
 """
@@ -22,14 +21,10 @@ def objective(alpha, c, data, kernel):
     total = 0.0
     for i in range(len(data.z)):
         f = c + sum(alpha[a] * sections.section(data.z[i], data.centers[a], bandwidth, metric) for a in range(m))
-        total += (1 - data.score_weight) * 0.5 * data.weights[i] * (f - data.residual[i]) ** 2
-    for x, g in zip(data.states, data.base_gradient):
-        slope = sum(alpha[a] * sections.section_gradient(x, data.centers[a], bandwidth, metric) for a in range(m))
-        bend = sum(alpha[a] * sections.section_laplacian(x, data.centers[a], bandwidth, metric) for a in range(m))
-        total += data.score_weight / len(data.states) * (0.5 * slope @ slope + bend + slope @ g)
+        total += 0.5 * data.weights[i] * (f - data.residual[i]) ** 2
     for x, t, v in slopes_of(data):
         slope = sum(alpha[a] * sections.section_gradient(x, data.centers[a], bandwidth, metric) for a in range(m))
-        total += (1 - data.score_weight) * 0.5 * v * (slope - t) @ (slope - t)
+        total += 0.5 * v * (slope - t) @ (slope - t)
     norm = sections.gram(data.centers, bandwidth, metric) + jitter * np.eye(m)
     return total + 0.5 * regularization * alpha @ norm @ alpha
 
@@ -44,19 +39,13 @@ def solve(data, kernel, without=None):
             continue
         phi = [sections.section(data.z[i], y, bandwidth, metric) for y in data.centers]
         row = np.array([*phi, 1.0])
-        matrix += (1 - data.score_weight) * data.weights[i] * np.outer(row, row)
-        target += (1 - data.score_weight) * data.weights[i] * data.residual[i] * row
+        matrix += data.weights[i] * np.outer(row, row)
+        target += data.weights[i] * data.residual[i] * row
     for x, t, v in slopes_of(data):
         for j in range(len(t)):
             row = np.array([*(sections.section_gradient(x, y, bandwidth, metric)[j] for y in data.centers), 0.0])
-            matrix += (1 - data.score_weight) * v * np.outer(row, row)
-            target += (1 - data.score_weight) * v * t[j] * row
-    if data.score_weight > 0:
-        gradients = [[sections.section_gradient(x, y, bandwidth, metric) for y in data.centers] for x in data.states]
-        laplacians = [[sections.section_laplacian(x, y, bandwidth, metric) for y in data.centers] for x in data.states]
-        shares = np.full(len(data.states), data.score_weight / len(data.states))
-        matrix[:m, :m] += sections.dirichlet(gradients, shares)
-        target[:m] -= sections.linear(gradients, laplacians, shares, data.base_gradient)
+            matrix += v * np.outer(row, row)
+            target += v * t[j] * row
     matrix[:m, :m] += regularization * (sections.gram(data.centers, bandwidth, metric) + jitter * np.eye(m))
     solution = np.linalg.solve(matrix, target)
     return solution[:m], solution[m]

@@ -40,6 +40,7 @@ def test_traces_have_all_draws_and_warmup(idata):
         counts, edges, _ = stairs.get_data()
         np.testing.assert_array_equal(counts, np.histogram(after[chain, :, 0], edges)[0])
     assert kmc.plot_trace(idata, ["x[1]"], figure=Figure())[0, 0].get_ylabel() == "x[1]"
+    assert kmc.plot_trace(idata, max_rows=1, figure=Figure()).shape == (1, 2)
     with pytest.raises(ValueError, match="var_names contains 'y'"):
         kmc.plot_trace(idata, ["y"], figure=Figure())
 
@@ -102,6 +103,7 @@ def test_the_funnel_that_was_found():
     idata = kmc.sample(funnel, dim=3, max_evaluations=1500, draws=None, seed=1, progress=False)
     axes = kmc.plot_transport(idata, figure=Figure())
     assert axes.shape == (2, 2) and axes[0, 1].get_title(loc="left") == "a funnel: x[0] sets the scale"
+    assert kmc.plot_transport(idata, max_rows=1, figure=Figure()).shape == (1, 2)
     draws = idata["posterior"]["x"].values.reshape(-1, 3)
     for left, right in axes:
         i = int(left.get_ylabel()[2])

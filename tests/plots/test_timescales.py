@@ -28,8 +28,9 @@ def test_time_scales_against_the_lagtime():
 def test_predictions_and_estimates():
     predicted = np.linspace(0, 1, 12).reshape(3, 2, 2)
     test = CKTest(np.array([5, 10, 15]), predicted, predicted + 0.01, np.full((3, 2, 2), 0.02))
-    axes = plot_ck_test(test, figure=Figure())
-    assert axes.shape == (2, 2)
+    axes = plot_ck_test(test, unit=0.5, unit_name="ps", figure=Figure())
+    assert axes.shape == (2, 2) and axes[0, 0].figure.get_supxlabel() == "time (ps)"
+    np.testing.assert_allclose(axes[1, 0].lines[1].get_xdata(), [2.5, 5.0, 7.5])
     assert axes[0, 1].get_title() == "1 → 2"
     line, points = axes[1, 0].lines[:2]
     np.testing.assert_allclose(line.get_ydata(), predicted[:, 1, 0])

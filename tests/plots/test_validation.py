@@ -48,6 +48,15 @@ def test_another_kernel_can_be_shown():
         plot_validation(estimator, kernel="cubic")
 
 
+def test_another_base_can_be_shown():
+    estimator = table([1.0, 2.0], [0.1, 1.0], ("gaussian", "matern52"))
+    found = estimator.cv_results_
+    found["base"], found["kernel"] = np.where(found["kernel"] == "gaussian", "uniform", "gaussian"), found["kernel"][:1]
+    found["kernel"] = np.repeat(found["kernel"], len(found["base"]))
+    assert np.min(plot_validation(estimator, base="gaussian", ax=Figure().subplots()).collections[0].get_array()) > 1.0
+    assert np.min(plot_validation(estimator, base="uniform", ax=Figure().subplots()).collections[0].get_array()) < 1.0
+
+
 @pytest.mark.parametrize("estimator", [SimpleNamespace(), SimpleNamespace(cv_results_={})])
 def test_nothing_was_chosen(estimator):
     with pytest.raises(ValueError, match="no cv_results_"):

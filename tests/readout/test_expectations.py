@@ -39,6 +39,11 @@ def test_quantiles_invert_the_distribution_function(found):
     assert np.all(errors < 0.06)
 
 
+def test_seed_and_time_take_effect(idata, found):
+    assert not kmc.expectations(idata, seed=1, **FEW)["mean"].equals(found["mean"])
+    assert kmc.expectations(idata, max_time=1e-3).attrs["n_surrogate_draws"] < 400_000  # as many as without a limit
+
+
 class Known:
     """A number with the density 4, then 1/4 at probabilities u under a uniform surrogate, and draws of it.
 

@@ -50,6 +50,7 @@ def test_parameters_with_names(named):
     assert found["unconstrained_posterior"]["x"].shape == (4, 400, 3)
     assert abs(float(found["posterior"]["b"].mean()) - 1) < 0.1
     assert kmc.resample(named, draws=400)["posterior"].equals(found["posterior"])
+    assert not kmc.resample(named, draws=400, seed=1)["posterior"].equals(found["posterior"])
 
 
 def test_many_draws_are_made_in_blocks(idata, monkeypatch):

@@ -104,11 +104,11 @@ def test_weights():
     np.testing.assert_allclose(uneven.density_.center, np.average(X, axis=0, weights=np.linspace(0.1, 2.0, 80)))
 
 
-def test_values_are_checked_and_not_used():
-    values = -np.sum(X**2, axis=1)
-    np.testing.assert_array_equal(quick().fit(X, values=values).gradient(POINTS), quick().fit(X).gradient(POINTS))
-    with pytest.raises(ValueError, match=r"values has shape \(3,\)"):
-        quick().fit(X, values=values[:3])
+def test_values_are_refused():
+    """They would not change the fit."""
+    for fit in (quick().fit, quick().partial_fit):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'values'"):
+            fit(X, values=np.zeros(len(X)))
 
 
 def test_three_levels_of_noise_are_counted():

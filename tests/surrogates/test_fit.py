@@ -142,16 +142,6 @@ def test_surrogate_is_the_trend_plus_the_expansion(rng, target):
     np.testing.assert_allclose(jit_state.gradients(surrogate.jit_state, z), slopes, rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize(("score_weight", "bound"), [(0.0, 0.02), (0.3, 0.25)])
-def test_score_matching_agrees_with_the_values(rng, score_weight, bound):
-    """Exact draws may take part through their scores: they say the same as exact values, less sharply."""
-    target = Banana(2, b=0.03)
-    x, y = history(target, 300, rng)
-    states, fresh = target.sample(rng, 1000), target.sample(rng, 500)
-    surrogate = fitted(x, y, states, score_weight=score_weight)
-    assert np.median(np.abs(surrogate.log_density(fresh) - evaluate(target, fresh))) < bound
-
-
 def test_quartics_may_be_left_out(rng):
     x, y = history(Banana(2, b=0.03), 300, rng)
     assert fitted(x, y).expansion.factor == np.inf

@@ -11,7 +11,7 @@ def metrics(residual):
     """Both metrics, learned from a residual given as a function of 300 points in three dimensions."""
     rng = np.random.default_rng(17)
     z = rng.standard_normal((300, 3))
-    data = Data(z, residual(z), np.full(300, 1 / 300), z[:80], 0.0, z[:5], -z[:5])
+    data = Data(z, residual(z), np.full(300, 1 / 300), z[:80])
     fitted = fit_expansion(data, np.eye(3), (1.2,), jitter=1e-11)
     return gradient_metric(fitted, data), polynomial_metric(z, data.residual, data.weights, rng=rng)
 

@@ -99,7 +99,7 @@ def found_terms(x, y, rng):
     center, spreads = x.mean(axis=0), x.std(axis=0)
     found = find_factors((x - center) / spreads, y, weights, spreads=spreads, center=center, rng=rng)
     terms = Terms(found.factors, found.drivers, found.rates, np.diag(1 / spreads), center / spreads, found.ties)
-    data = Data(x, y, weights, x[:10], 0.0, x[:1], x[:1])
+    data = Data(x, y, weights, x[:10])
     return found, fit_terms(data, terms, n_searched=len(x))
 
 
@@ -112,7 +112,7 @@ def test_a_group_is_found(rng):
     assert (1, -2.0) in set(zip(found.drivers.tolist(), powers.tolist()))
     new = history(rng, 200)
     quadratic = fit_terms(
-        Data(x, group(x), np.full(len(x), 1 / len(x)), x[:10], 0.0, x[:1], x[:1]),
+        Data(x, group(x), np.full(len(x), 1 / len(x)), x[:10]),
         expansion.terms._replace(factors=np.array(quadratic_factors(x.shape[1])), ties=None),
         n_searched=len(x),
     )
@@ -224,7 +224,7 @@ def test_leave_one_out_is_trimmed_in_many_dimensions(rng):
     y = -0.5 * x[:, 0] ** 2
     y[3] += 100.0
     terms = Terms(np.array([[1, 1, 0, 0, 0]]), np.array([], dtype=int), np.array([]), np.eye(WIDE), np.zeros(WIDE))
-    data = Data(x, y, np.full(len(x), 1 / len(x)), x[:10], 0.0, x[:1], x[:1])
+    data = Data(x, y, np.full(len(x), 1 / len(x)), x[:10])
     found = fit_terms(data, terms, n_searched=len(x))
     assert found.loo_sd < 1.0 < np.sqrt(np.mean(found.residuals**2))
 

@@ -1,5 +1,8 @@
 """``kmc.extend`` adds draws of the same chains."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -63,6 +66,24 @@ def test_an_extension_that_was_interrupted(tmp_path):
     with pytest.raises(ValueError, match="not finished.*resume=True"):
         kmc.extend(tmp_path / "b.zarr", draws=30)
     assert_same(kmc.sample(log_density, store=tmp_path / "b.zarr", resume=True, **asked), longer)
+
+
+def test_an_executor_and_a_callback(tmp_path):
+    asked = settings("random-walk", warmup=30, max_evaluations=None)
+    kmc.sample(log_density, store=tmp_path / "run.zarr", **asked)
+    with ThreadPoolExecutor(1) as pool:
+        threads = []
+        target = lambda x: threads.append(threading.current_thread()) or log_density(x)  # noqa: E731
+        longer = kmc.extend(
+            tmp_path / "run.zarr",
+            draws=30,
+            target=target,
+            executor=pool,
+            callback=lambda progress: progress.draw >= asked["draws"] + 10,
+            progress=False,
+        )
+    assert threading.main_thread() not in threads
+    assert asked["draws"] + 10 <= longer.posterior.sizes["draw"] < asked["draws"] + 30
 
 
 def test_a_target_that_cannot_be_pickled(tmp_path):
