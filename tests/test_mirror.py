@@ -29,8 +29,8 @@ HELPERS = {
     "diagnostics": "columns coordinates langevin mode_verdicts",
     "forms": "elsewhere scatter sums",
     "kernels": "elsewhere profiles",
-    "mcmc": "adapting affine base generators hmc_adaptation joined_modes lanes learned_density mode_mixture "
-    "parts random_walk score_mixture temperature_ladder",
+    "mcmc": "adapting affine base generators joined_modes lanes learned_density mode_mixture "
+    "random_walk score_mixture temperature_ladder",
     "plots": "acceptance energy evidence style surrogates traces transports",
     "control_variates": "annealing means replicate",
     "readout": "quantities",

@@ -65,23 +65,21 @@ class AdaptingState:
         self.setup = setup
         self.warming_up = warmup > 0
         self.proposers, self.freeze, self.warmup = list(proposers), freeze, warmup
-        if setup.own_warmup is not None:
-            self.warming_up, self.warmup = True, sys.maxsize
-        self._walkers = walkers
+        self.walkers = walkers
         self._sweep = 0
         self._proposals: list[Proposal] = []
 
     def propose(self) -> np.ndarray:
         """The proposals that moved."""
-        rngs, x = self._walkers.rngs, self._walkers.x
+        rngs, x = self.walkers.rngs, self.walkers.x
         self._proposals = [self._proposer(i).propose(rngs[i], x[i]) for i in range(len(x))]
         return requested(self._proposals, self.setup.dim)
 
     def advance(self, values: np.ndarray) -> Step:
         """Decide, and learn if it is due."""
-        start = self._walkers.x.copy()
-        stats = self._walkers.decide(self._proposals, values)
-        step = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
+        start = self.walkers.x.copy()
+        stats = self.walkers.decide(self._proposals, values)
+        step = self.walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
         if self.warming_up or not self.freeze:
             self._learn(start, stats)
@@ -91,19 +89,6 @@ class AdaptingState:
     def end_warmup(self) -> None:
         """End warm-up with the next sweep."""
         self.warmup = 0
-
-    def finish_warmup(self) -> None:
-        """End warm-up now."""
-        self.warming_up = False
-
-    @property
-    def walkers(self) -> Walkers:
-        """One per chain."""
-        return self._walkers
-
-    def adopt(self, walkers: Walkers) -> None:
-        """Move these chains from now on."""
-        self._walkers = walkers
 
     def wrap(self, wrapper: Callable[[Proposer], Proposer]) -> None:
         """Replace each proposer by one that uses it; only before the first sweep."""
@@ -120,7 +105,7 @@ class AdaptingState:
         return self.proposers[i % len(self.proposers)]
 
     def _learn(self, start: np.ndarray, stats: dict[str, np.ndarray]) -> None:
-        walkers, n = self._walkers, len(self.proposers)
+        walkers, n = self.walkers, len(self.proposers)
         for i, proposer in enumerate(self.proposers):
             mine = {name: column[i::n] for name, column in stats.items()}
             moved = Moved(

@@ -21,8 +21,6 @@ MOVES = (
     "independence",
     "kameleon",
     "langevin",
-    "hmc",
-    "nuts",
     "scaling",
 )
 """Names of the kinds of move; a draw's ``move`` statistic is an index into this tuple."""
@@ -45,9 +43,6 @@ class SamplerSetup(NamedTuple):
     history: tuple[np.ndarray, np.ndarray] | None = None
     # (k,): of the start points, Jacobians included, for a sampler with ``takes_log_prior`` if the model has it apart.
     initial_log_prior: np.ndarray | None = None
-    # About how many sweeps of warm-up are its own, for a sampler that makes some of them only; others end it.
-    own_warmup: int | None = None
-    check_gradient: bool = True  # False: a user's gradient has been compared with differences already
 
 
 class Proposed(NamedTuple):

@@ -8,16 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmc.checks import as_array, check_number
+from kmc.mcmc.adapting import warmup_sweeps
+from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.parts import Composable, last_of_warmup
 from kmc.mcmc.walkers import Walkers, best_starts, requested, start_spread
 
 _MOVE = MOVES.index("random-walk")
+_WARMUP_SHARE = 3  # warm-up has one in so many evaluations of the budget
 
 
 @dataclass(frozen=True)
-class RandomWalkMetropolis(Composable):
+class RandomWalkMetropolis(Startable):
     """Gaussian random-walk Metropolis.
 
     Parameters
@@ -39,7 +41,6 @@ class RandomWalkMetropolis(Composable):
     target_acceptance: float = 0.234
 
     name: ClassVar[str] = "random-walk"
-    warmup_share: ClassVar[int] = 3
 
     def __post_init__(self):
         check_number(self, "target_acceptance", 0, 1)
@@ -79,8 +80,8 @@ class GaussianWalk:
         self._log_factor = float(np.log(2.38 / np.sqrt(setup.dim))) if tune else 0.0
         best = best_starts(setup.initial, setup.initial_log_density, setup.chains)
         rngs = [np.random.default_rng(seed) for seed in setup.seed.spawn(setup.chains)]
-        self._walkers = Walkers(rngs, setup.initial[best], setup.initial_log_density[best])
-        self._warmup = last_of_warmup(setup, RandomWalkMetropolis.warmup_share)
+        self.walkers = Walkers(rngs, setup.initial[best], setup.initial_log_density[best])
+        self._warmup = warmup_sweeps(setup, _WARMUP_SHARE)
         self._sweep = 0
         self._proposals: list[Proposal] = []
         self._end_of_warmup()
@@ -90,14 +91,14 @@ class GaussianWalk:
         root = np.exp(self._log_factor) * self._root
         self._proposals = [
             Proposal(x + root @ rng.standard_normal(len(x)), 0.0, _MOVE, step_size=float(np.exp(self._log_factor)))
-            for x, rng in zip(self._walkers.x, self._walkers.rngs, strict=True)
+            for x, rng in zip(self.walkers.x, self.walkers.rngs, strict=True)
         ]
         return requested(self._proposals, self.setup.dim)
 
     def advance(self, values: np.ndarray) -> Step:
         """Decide every step, and adapt in warm-up."""
-        stats = self._walkers.decide(self._proposals, values)
-        record = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
+        stats = self.walkers.decide(self._proposals, values)
+        record = self.walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
         if self._tune and self.warming_up:
             self._adapt(float(stats["acceptance_rate"].mean()))
@@ -107,24 +108,6 @@ class GaussianWalk:
     def end_warmup(self) -> None:
         """End warm-up with the next sweep."""
         self._warmup = 0
-
-    def finish_warmup(self) -> None:
-        """End warm-up now."""
-        self.warming_up = False
-
-    def adopt(self, walkers: Walkers) -> None:
-        """Move these chains from now on."""
-        self._walkers = walkers
-
-    @property
-    def walkers(self) -> Walkers:
-        """One per chain."""
-        return self._walkers
-
-    @property
-    def warmup(self) -> int:
-        """Sweeps of warm-up."""
-        return self._warmup
 
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""

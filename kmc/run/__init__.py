@@ -2,7 +2,7 @@
 
 A map of the modules:
 
-- Entrances: sample, iterate, find_start, sample_pymc, sample_nutpie; prepare and arguments check what they are given,
+- Entrances: sample, iterate, find_start, sample_pymc; prepare and arguments check what they are given,
   given takes evaluations made elsewhere.
 - The loop: run, independent_run, trace (draws), blobs, budget, recording (the interface of stores), unbounded.
 - Workers that do not wait: ahead (after the freeze), guesses, sweep_guesses, foreseen, outlook. See also the packages
