@@ -41,7 +41,7 @@ class SamplerSetup(NamedTuple):
     # Points (n, d) and values (n,) that were evaluated elsewhere, presumably of the same function: a surrogate may be
     # fitted to them, but no state may use their values.
     history: tuple[np.ndarray, np.ndarray] | None = None
-    # (k,): of the start points, Jacobians included, for a sampler with ``takes_log_prior`` if the model has it apart.
+    # (k,): of the start points, Jacobians included, for :class:`kmc.Tempered`, if the model has it apart.
     initial_log_prior: np.ndarray | None = None
 
 
@@ -94,8 +94,8 @@ class SamplerState(Protocol):
     def advance(self, values: np.ndarray) -> Step | None:
         """Take log p at those points, shape (k,), and return the step.
 
-        None if no draw was made: around the start, or if a move takes several sweeps. The state of a sampler with the
-        attribute ``takes_log_prior`` also gets ``log_prior=``, an array (k,), if the model has its prior apart.
+        None if no draw was made: around the start, or if a move takes several sweeps. The state of
+        :class:`kmc.Tempered` also gets ``log_prior=``, an array (k,), if the model has its prior apart.
         """
 
     def end_warmup(self) -> None:

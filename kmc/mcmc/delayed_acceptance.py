@@ -90,9 +90,9 @@ class DelayedAcceptance(Startable):
                     f"estimator={self.estimator!r} has no method log_density, by which proposals are rejected"
                 )
 
-    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+    def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Evaluations of warm-up, if nothing limits them."""
-        return self.sampler.longest_warmup(dim, chains, draws, warmup)
+        return self.sampler._longest_warmup(dim, chains, draws, warmup)
 
     def _start(self, setup: SamplerSetup) -> AdaptingState:
         def screened(proposer: Proposer) -> Proposer:

@@ -136,8 +136,8 @@ class KernelHMC(Startable):
     gradients: Callable[[np.ndarray], Any] | None = None
 
     name: ClassVar[str] = "kernel-hmc"
-    takes_history: ClassVar[bool] = True
-    keeps_proposals: ClassVar[bool] = True
+    _takes_history: ClassVar[bool] = True
+    _keeps_proposals: ClassVar[bool] = True
 
     def __post_init__(self):
         check_choice(self, "adaptation", ("freeze", "vanishing"))
@@ -182,12 +182,7 @@ class KernelHMC(Startable):
             gradient=None if self.gradients is None else OccasionalGradient(self.gradients),
         )
 
-    @property
-    def further_moves(self) -> Sequence[tuple[Move, float]]:
-        """Those of the user."""
-        return self.moves
-
-    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+    def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Approximate evaluations of the longest warm-up, if nothing limits them."""
         walkers = max(chains, self.n_temperatures)
         if warmup is not None:

@@ -97,21 +97,17 @@ class Tempered(Startable):
     temperatures: int | Sequence[float] = 5
 
     name: ClassVar[str] = "tempered"
-    takes_log_prior: ClassVar[bool] = True
+    _takes_log_prior: ClassVar[bool] = True
 
     def __post_init__(self):
         if not isinstance(self.sampler, AdaptiveMetropolis):
             raise TypeError(f"sampler={self.sampler!r}: expected kmc.AdaptiveMetropolis(...)")
         object.__setattr__(self, "temperatures", _checked(self.temperatures))
 
-    @property
-    def n_temperatures(self) -> int:
-        """Their number."""
-        return self.temperatures if isinstance(self.temperatures, int) else len(self.temperatures)
-
-    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+    def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Evaluations of warm-up, if nothing limits them."""
-        return self.n_temperatures * self.sampler.longest_warmup(dim, chains, draws, warmup)
+        n_temperatures = self.temperatures if isinstance(self.temperatures, int) else len(self.temperatures)
+        return n_temperatures * self.sampler._longest_warmup(dim, chains, draws, warmup)
 
     def _start(self, setup: SamplerSetup) -> TemperedState:
         ladder = TemperatureLadder(self.temperatures, setup.dim)  # type: ignore[arg-type]

@@ -141,19 +141,19 @@ class ScoreHMC(Startable):
             raise TypeError(f"warmup_sampler={sampler!r}: expected one of {names}")
 
     @property
-    def takes_history(self) -> bool:
-        """Whether existing evaluations help, that is, whether the sampler of warm-up learns from them."""
-        return getattr(self.warmup_sampler, "takes_history", False)
+    def _takes_history(self) -> bool:  # type: ignore[override]
+        """Whether the sampler of warm-up learns from existing evaluations."""
+        return self.warmup_sampler._takes_history
 
     def _start(self, setup: SamplerSetup) -> ScoreHMCState:
         return ScoreHMCState(self, setup)
 
-    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+    def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Approximate evaluations of the longest warm-up, if nothing limits them."""
         if warmup is None:
-            return self.warmup_sampler.longest_warmup(dim, chains, draws, None) + self.max_states + TUNING * chains
+            return self.warmup_sampler._longest_warmup(dim, chains, draws, None) + self.max_states + TUNING * chains
         explore, collect, tune = _quarters(warmup)
-        exploration = self.warmup_sampler.longest_warmup(dim, chains, draws, explore) if collect else 0
+        exploration = self.warmup_sampler._longest_warmup(dim, chains, draws, explore) if collect else 0
         return exploration + (collect + tune) * chains
 
 

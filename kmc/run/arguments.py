@@ -76,7 +76,7 @@ def as_initial(initial: Any, chains: int, model: Model) -> np.ndarray | None:
 
 def as_history(history: Any, model: Model, sampler: Sampler) -> Given | None:
     """Existing evaluations, for a sampler that learns from them."""
-    if history is not None and not getattr(sampler, "takes_history", False):
+    if history is not None and not getattr(sampler, "_takes_history", False):
         raise ValueError(
             f"history is given, and sampler={sampler.name!r} does not use it: leave it out, or use 'kernel-hmc'"
         )

@@ -9,6 +9,7 @@ import numpy as np
 
 from kmc.errors import EvaluationError
 from kmc.mcmc.base import Step
+from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.lanes import Passed
 from kmc.mcmc.moves import names_of
 from kmc.run.ahead import Ahead, Limits, Made
@@ -481,9 +482,8 @@ def shares(total: int | None, parts: int) -> list[int | None]:
 
 def names_of_moves(sampler: Any) -> tuple[str, ...] | None:
     """Names of the moves of a sampler that has others than ``kmc.mcmc.base.MOVES``; None if it has not."""
-    further = getattr(sampler, "further_moves", ())
-    if further:
-        return names_of(further)
+    if isinstance(sampler, KernelHMC):
+        return names_of(sampler.moves) if sampler.moves else None
     return None if type(sampler).__module__.startswith("kmc.") else getattr(sampler, "moves", None)
 
 
