@@ -23,15 +23,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
-from kmc.mcmc.adapting import AdaptingState, Moved, walkers_of, warmup_sweeps
+from kmc.mcmc.adapting import BEST_SCALE, AdaptingState, Moments, Moved, RobbinsMonro, walkers_of, warmup_sweeps
 from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup
 from kmc.mcmc.learned_density import DensityLearner, Learned, Online
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.moments import Moments
 from kmc.mcmc.score_field import Field, GradientEstimator
 from kmc.mcmc.score_fitter import check_estimator
-from kmc.mcmc.tuning_rate import BEST_SCALE, RobbinsMonro
 from kmc.mcmc.walkers import start_spread
 
 LANGEVIN, WALK = MOVES.index("langevin"), MOVES.index("random-walk")

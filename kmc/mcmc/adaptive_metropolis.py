@@ -9,14 +9,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmc.checks import as_flag, check_choice, check_count, check_number
-from kmc.mcmc.adapting import AdaptingState, Moved, walkers_of, warmup_sweeps
+from kmc.mcmc.adapting import (
+    BEST_SCALE,
+    AdaptingState,
+    Moments,
+    Moved,
+    Reservoir,
+    RobbinsMonro,
+    walkers_of,
+    warmup_sweeps,
+)
 from kmc.mcmc.archive_moves import differential_evolution
 from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.moments import Moments
-from kmc.mcmc.reservoir import Reservoir
-from kmc.mcmc.tuning_rate import BEST_SCALE, RobbinsMonro
 from kmc.mcmc.walkers import start_spread
 
 # Set by hand, on the targets of the benchmarks.

@@ -23,12 +23,10 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import pdist
 
 from kmc.checks import check_choice, check_count, check_number, is_number
-from kmc.mcmc.adapting import AdaptingState, Moved, walkers_of, warmup_sweeps
+from kmc.mcmc.adapting import BEST_SCALE, AdaptingState, Moved, Reservoir, RobbinsMonro, walkers_of, warmup_sweeps
 from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.reservoir import Reservoir
-from kmc.mcmc.tuning_rate import BEST_SCALE, RobbinsMonro
 from kmc.mcmc.walkers import start_spread
 
 _MOVE, _WALK = MOVES.index("kameleon"), MOVES.index("random-walk")

@@ -15,23 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.mcmc.base import SamplerSetup, Step
-from kmc.mcmc.exchanges import exchanges
-from kmc.mcmc.joined_modes import JoinedModes, join
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.learner import Learner, LearnerOptions
-from kmc.mcmc.many_chains import walkers_of
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.mode_mixture import ModeMixture
+from kmc.mcmc.mode_mixture import JoinedModes, ModeMixture, join
 from kmc.mcmc.modes import ModeSearch
 from kmc.mcmc.moves import Move, propose_one_of
-from kmc.mcmc.proposal_mixture import ProposalMixture
-from kmc.mcmc.schedule import Schedule
+from kmc.mcmc.proposal_mixture import ProposalMixture, within_trust_region
+from kmc.mcmc.schedule import Schedule, walkers_of
 from kmc.mcmc.small_budget import burn_in, first_fit, long_warmup, start_search
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.tempering import COLD, Tempering, ladder
-from kmc.mcmc.trust_region import within_trust_region
 from kmc.mcmc.two_gaussians import two_gaussians_instead
-from kmc.mcmc.unvisited import BulkPoints
+from kmc.mcmc.unvisited import BulkPoints, exchanges
 from kmc.mcmc.user_gradient import OccasionalGradient
 from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested
 from kmc.surrogates import Density

@@ -28,9 +28,8 @@ from kmc.mcmc.kernel_hmc_state import REFIT_GROWTH
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.random_walk import RandomWalkMetropolis
-from kmc.mcmc.score_field import GradientEstimator
+from kmc.mcmc.score_field import MOST_STEPS, PATH, GradientEstimator, ScoreMixture
 from kmc.mcmc.score_fitter import Fitter, check_estimator
-from kmc.mcmc.score_mixture import MOST_STEPS, PATH, ScoreMixture
 from kmc.mcmc.walkers import Walkers, best_starts, requested, start_spread
 from kmc.surrogates.whitening import Whitening, whiten_states
 

@@ -16,7 +16,6 @@ from kmc.run.ahead import Ahead, Limits, Made
 from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
 from kmc.run.budget import Spent, TimeLimit, planned_evaluations
-from kmc.run.contradiction import contradiction
 from kmc.run.ends import AtBothEnds, at_both_ends
 from kmc.run.executors import Executor
 from kmc.run.executors.usage import Usage
@@ -25,11 +24,10 @@ from kmc.run.independent_run import IndependentRun
 from kmc.run.meter import Compilation, Meter, Progress
 from kmc.run.recording import NullRecorder, RunRecorder
 from kmc.run.results import data_of, to_arviz
-from kmc.run.run_statistics import run_statistics
+from kmc.run.run_statistics import Ascent, contradiction, overflowed, run_statistics
 from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
 from kmc.run.sweep_guesses import SweepGuesses, Upcoming
 from kmc.run.trace import Trace, joined
-from kmc.run.unbounded import Ascent, overflowed
 from kmc.surrogates import Density
 from kmc.targets.evaluate import Evaluation, Evaluator, Stream, stream_of
 from kmc.targets.priors import JointPrior

@@ -32,13 +32,11 @@ from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMC
-from kmc.mcmc.parallel_tempering import TemperedState
+from kmc.mcmc.parallel_tempering import TemperatureLadder, TemperedState
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import RandomWalkMetropolis
-from kmc.mcmc.score_field import Field
-from kmc.mcmc.score_mixture import ScoreMixture
+from kmc.mcmc.score_field import Field, ScoreMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.mcmc.temperature_ladder import TemperatureLadder
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore, LiteKEF
 from kmc.surrogates import FitOptions, fit_surrogate

@@ -23,13 +23,11 @@ from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.learned_density import Learned
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moves import DifferentialEvolution, Snooker
-from kmc.mcmc.parallel_tempering import TemperedState
+from kmc.mcmc.parallel_tempering import TemperatureLadder, TemperedState
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import RandomWalkMetropolis
-from kmc.mcmc.score_field import Field
-from kmc.mcmc.score_mixture import ScoreMixture
+from kmc.mcmc.score_field import Field, ScoreMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
-from kmc.mcmc.temperature_ladder import TemperatureLadder
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore

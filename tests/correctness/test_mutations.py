@@ -18,7 +18,7 @@ from kmc.mcmc.kernel_hmc_state import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import GaussianWalk
-from kmc.mcmc.score_mixture import ScoreMixture
+from kmc.mcmc.score_field import ScoreMixture
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.walkers import Walkers
 from kmc.scores import GaussianScore

@@ -7,7 +7,7 @@ import pytest
 
 import kmc
 from kmc.mcmc import RandomWalkMetropolis, Tempered
-from kmc.mcmc.temperature_ladder import SWAP_RATE, TemperatureLadder
+from kmc.mcmc.parallel_tempering import SWAP_RATE, TemperatureLadder
 from kmc.targets.toys import Gaussian
 from tests.mcmc.setups import setup_from
 from tests.oracles.mcmc import assert_standard

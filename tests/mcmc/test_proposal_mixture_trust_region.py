@@ -9,7 +9,7 @@ from kmc.mcmc.base import MOVES
 from kmc.mcmc.history import History
 from kmc.mcmc.kernel_hmc_state import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.trust_region import within_trust_region
+from kmc.mcmc.proposal_mixture import within_trust_region
 
 SURROGATE, EVOLUTION = MOVES.index("surrogate"), MOVES.index("differential-evolution")
 
