@@ -38,7 +38,7 @@ HELPERS = {
     "run/executors": "futures maps task usage worker",
     "run/store": "commit evaluations open parts",
     "scores": "base base_fits sums",
-    "spectral": "eigenfunctions embedding generator_selection judgment neighbors neural_training operators reach "
+    "spectral": "eigenfunctions embedding generator_selection judgment neighbors neural_training operators "
     "sections transition_modes trial",
     "surrogates": "density depth expansion_search fit_options fit_task in_coordinates repair scale_group surrogate "
     "term_groups term_pursuit term_regression term_search terms_jit_state wall_jit_state whitening",
