@@ -17,7 +17,6 @@ from kmc.mcmc import (
     KernelHMC,
     RandomWalkMetropolis,
     SamplerSetup,
-    ScoreHMC,
 )
 from kmc.mcmc.base import MOVES, STATS
 from kmc.scores import GaussianScore
@@ -37,7 +36,6 @@ FROZEN = {
     "kameleon": Kameleon(max_states=60, adaptation="freeze"),
     "adaptive-langevin": AdaptiveLangevin(GaussianScore(), adaptation="freeze"),
     "delayed-acceptance": DelayedAcceptance(AdaptiveMetropolis(adaptation="freeze"), GaussianScore()),
-    "score-hmc": ScoreHMC(GaussianScore(), max_states=200, warmup_sampler=AdaptiveMetropolis(adaptation="freeze")),
     "random-walk": RandomWalkMetropolis(),
     "random-walk with a scale": RandomWalkMetropolis(scale=2.0),
 }

@@ -5,6 +5,7 @@ from kmc.mcmc.base import STATS
 from kmc.mcmc.metropolis import Proposal, decide
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.walkers import Walkers, best_starts, requested
+from tests.oracles.mcmc import assert_standard, paired, tempered_value
 
 
 def rngs(count, seed=0):
@@ -68,6 +69,13 @@ def test_statistics():
     np.testing.assert_array_equal(stats["inverse_temperature"], [1, 0.25, 1])
 
 
+def test_a_tempered_walker_accepts_for_the_tempered_target():
+    hot = Tempering(0.0, 0.25, np.inf)
+    group = walkers([-1.0, -1.0])
+    stats = group.decide([Proposal(np.zeros(2), 0.0, 0)] * 2, np.array([-5.0, -5.0]), [COLD, hot])
+    np.testing.assert_allclose(stats["acceptance_rate"], np.exp([-4.0, -1.0]))
+
+
 def test_one_walker_does_not_touch_the_stream_of_another():
     """The second walker decides the same, whatever happens to the first."""
     seen = []
@@ -94,6 +102,33 @@ def test_starts_are_copied_and_a_sweep_is_a_copy():
 
 
 # Swaps
+
+LADDER = [COLD, Tempering(0.0, 0.4, 3.0), Tempering(0.0, 0.15, 3.0)]
+SPACE = np.array([-0.1, -1.2, -2.5, -6.0])  # values of the target at four points
+
+
+def tempered_draws(rng, tempering, n):
+    weights = np.exp(tempered_value(tempering, SPACE))
+    return rng.choice(SPACE, n, p=weights / weights.sum())
+
+
+def test_swaps_leave_the_product_of_tempered_targets_invariant():
+    """On four points: many ladders at once, each from its exact law; the joint law after some swaps is the same."""
+    rng, n = np.random.default_rng(1), 3000
+    before = np.column_stack([tempered_draws(rng, t, n) for t in LADDER])
+    after = []
+    for values in before:
+        group = walkers(values)
+        for _ in range(2):
+            group.swap_neighbors(LADDER, rng)
+        np.testing.assert_array_equal(group.x, np.repeat(group.log_density[:, None], 2, axis=1))
+        assert sorted(group.log_density) == sorted(values)
+        after.append(group.log_density)
+    after = np.array(after)
+    both = [(values[:, :, None] == SPACE).astype(float) for values in (before, after)]  # (n, walker, point)
+    joint = [np.einsum("nip,njq->nijpq", b, b).reshape(n, -1) for b in both]
+    assert_standard(paired(*joint))
+    assert np.mean(np.any(before != after, axis=1)) > 0.3
 
 
 def test_every_pair_of_neighbors_is_tried():

@@ -179,6 +179,29 @@ def test_an_exception_keeps_the_draws_so_far(sampler):
         np.testing.assert_array_equal(positions(idata), positions(reference)[:, :made])
 
 
+@QUICK
+def test_an_interruption_returns_the_draws_so_far(sampler):
+    target = Counting()
+    reference = run(target, sampler)
+    k = (reference.attrs["n_evaluations_warmup"] + reference.attrs["n_evaluations"]) // 2
+    idata = run(Counting(k, KeyboardInterrupt()), sampler)
+    made = positions(idata).shape[1]
+    assert 0 < made < 40 and f"interrupted after {made} draws" in json.loads(idata.attrs["warnings"])[0]
+    np.testing.assert_array_equal(positions(idata), positions(reference)[:, :made])
+
+
+def test_a_callback_sees_both_and_can_stop():
+    records = []
+    run(sampler=SMALL, callback=records.append)
+    counts, drawn = [r.n_evaluations for r in records], [r.draw for r in records]
+    assert counts == sorted(counts) and drawn == sorted(drawn) and drawn[-1] == 40
+    phases = [r.phase for r in records]
+    assert phases == sorted(phases, key=["start", "warmup", "sampling", "done"].index)
+    assert records[-1].n_refits > 1
+    idata = run(callback=lambda record: record.draw == 10)
+    assert positions(idata).shape == (4, 10, 2)
+
+
 def test_independent_runs_in_different_modes_are_distinguished():
     """Two modes twenty standard deviations apart: no chain crosses, whatever its R-hat."""
     initial = np.array([[-10.0, 0.0], [10.0, 0.0], [-9.0, 1.0], [9.0, 1.0]])
