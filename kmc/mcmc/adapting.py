@@ -74,7 +74,8 @@ class AdaptingState:
     def propose(self) -> np.ndarray:
         """The proposals that moved."""
         rngs, x = self.walkers.rngs, self.walkers.x
-        self._proposals = [self._proposer(i).propose(rngs[i], x[i]) for i in range(len(x))]
+        n = len(self.proposers)
+        self._proposals = [self.proposers[i % n].propose(rngs[i], x[i]) for i in range(len(x))]
         return requested(self._proposals, self.setup.dim)
 
     def advance(self, values: np.ndarray) -> Step:
@@ -102,9 +103,6 @@ class AdaptingState:
         facts = [proposer.facts() for proposer in self.proposers]
         shared = facts[0] if len(facts) == 1 else {name: [one[name] for one in facts] for name in facts[0]}
         return {"noisy": self.setup.noisy, "n_refits": 0, **shared}
-
-    def _proposer(self, i: int) -> Proposer:
-        return self.proposers[i % len(self.proposers)]
 
     def _learn(self, start: np.ndarray, stats: dict[str, np.ndarray]) -> None:
         walkers, n = self.walkers, len(self.proposers)

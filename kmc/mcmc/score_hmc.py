@@ -179,7 +179,7 @@ class ScoreHMCState:
         self._fitter = Fitter(options.estimator, values=bool(options.values), refit=self._adapts, rng=self._rng)
         self._history = History(setup.dim)  # states after each sweep, including repeats
         self._largest_step = options.trajectory_length / MOST_STEPS
-        whitening = _whitening_of_start(setup)
+        whitening = Whitening.of(setup.initial.mean(axis=0), np.diag(1.0 / start_spread(setup.initial)))
         self._plan = ScoreMixture(
             field=self._fitter.given(whitening, setup.initial[:1]),
             whitening=whitening,
@@ -344,7 +344,3 @@ class _Mean:
     @property
     def value(self) -> float:
         return self._total / max(self.count, 1)
-
-
-def _whitening_of_start(setup: SamplerSetup) -> Whitening:
-    return Whitening.of(setup.initial.mean(axis=0), np.diag(1.0 / start_spread(setup.initial)))

@@ -25,7 +25,7 @@ from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moves import DifferentialEvolution, Snooker
 from kmc.mcmc.parallel_tempering import TemperatureLadder, TemperedState
 from kmc.mcmc.proposal_mixture import ProposalMixture
-from kmc.mcmc.random_walk import RandomWalkMetropolis
+from kmc.mcmc.random_walk import GaussianSteps
 from kmc.mcmc.score_field import Field, ScoreMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering
@@ -299,29 +299,14 @@ def check_kameleon() -> None:
 
 
 def check_random_walk() -> None:
-    """``GaussianWalk``: steps of one covariance from every state."""
+    """``GaussianSteps``: steps of one covariance from every state."""
     lattice, scale = grid(), np.array([1.3, 0.8])
-
-    def propose(rng, x):
-        setup = SamplerSetup(
-            dim=2,
-            chains=1,
-            initial=x[None],
-            initial_log_density=np.zeros(1),
-            draws=1,
-            warmup=0,
-            max_evaluations=None,
-            seed=np.random.SeedSequence(1),
-        )
-        walk = RandomWalkMetropolis(scale=scale).start(setup)
-        walk.walkers.rngs = [rng]
-        walk.propose()
-        return walk._proposals[0]
+    proposer = GaussianSteps(scale, None)
 
     def density(x, y):
         return stats.multivariate_normal(x, np.diag(scale**2)).pdf(y)
 
-    check_densities(lattice, propose, density, lambda x, y: [(y - x) / scale])
+    check_densities(lattice, proposer.propose, density, lambda x, y: [(y - x) / scale])
 
 
 def check_score_paths() -> None:

@@ -17,7 +17,7 @@ from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc_state import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.proposal_mixture import ProposalMixture
-from kmc.mcmc.random_walk import GaussianWalk
+from kmc.mcmc.random_walk import GaussianSteps
 from kmc.mcmc.score_field import ScoreMixture
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.walkers import Walkers
@@ -210,19 +210,13 @@ def test_an_independent_proposal_without_its_densities_is_seen(one_density):
 
 
 def test_a_random_walk_whose_steps_depend_on_the_state_is_seen(monkeypatch):
-    right = GaussianWalk.propose
+    right = GaussianSteps.propose
 
-    def propose(self):
-        right(self)
-        x = self.walkers.x
-        longer = 2.0 * np.abs(x[:, 0])
-        self._proposals = [
-            one._replace(position=here + factor * (one.position - here))
-            for one, here, factor in zip(self._proposals, x, longer, strict=True)
-        ]
-        return np.array([one.position for one in self._proposals])
+    def propose(self, rng, x):
+        one = right(self, rng, x)
+        return one._replace(position=x + 2.0 * abs(x[0]) * (one.position - x))
 
-    monkeypatch.setattr(GaussianWalk, "propose", propose)
+    monkeypatch.setattr(GaussianSteps, "propose", propose)
     with pytest.raises(AssertionError):
         check_random_walk()
     for name in ("wedge", "log-gamma"):
