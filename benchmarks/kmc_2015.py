@@ -45,10 +45,10 @@ from scipy.linalg import solve_toeplitz
 from scipy.spatial.distance import pdist
 
 from kmc import ess
+from kmc.mcmc.adapting import RobbinsMonro
 from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample, covariance_root, log_normal
 from kmc.mcmc.metropolis import Proposal, decide
 from kmc.mcmc.score_field import Field, plain_path
-from kmc.mcmc.tuning_rate import RobbinsMonro
 from kmc.scores import FiniteKEF
 from kmc.surrogates.whitening import Whitening
 from kmc.targets.toys import Banana

@@ -123,57 +123,11 @@ def _options_of(sampler: str):
     """What ``kmc.sample`` takes for a name; some samplers have none of their own there."""
     import kmc
 
-    metropolis = kmc.AdaptiveMetropolis()
     unnamed = {
         "vanishing": kmc.KernelHMC(adaptation="vanishing"),
-        "score-hmc": kmc.ScoreHMC(kmc.scores.LiteKEF(n_basis=200), warmup_sampler=metropolis),
-        "mixture": kmc.Mixture([(kmc.KernelHMC(), 0.5), (metropolis, 0.5)]),
-        "cycle": kmc.Cycle([metropolis, kmc.Kameleon()]),
+        "score-hmc": kmc.ScoreHMC(kmc.scores.LiteKEF(n_basis=200), warmup_sampler=kmc.AdaptiveMetropolis()),
     }
     return unnamed.get(sampler, sampler)
-
-
-def run_kmc_gradient(problem: Problem, seed: int, budget: int, sampler: str) -> list[Run]:
-    """``kmc.HMC`` or ``kmc.NUTS``, which have gradients: what counts is the number of these.
-
-    A point of a path costs one gradient, with which its value comes along. NUTS has at least as many gradients as
-    evaluations. HMC evaluates the end of a path only: its number of evaluations is chosen by a first run, so that
-    the second, which is reported, has about as many gradients as the budget. Gradients are central differences here,
-    2 d evaluations that are not counted.
-    """
-    import kmc
-
-    h = 1e-5 * problem.truth.sd
-
-    def gradient(x: np.ndarray) -> np.ndarray:
-        out = np.empty_like(x)
-        for i, step in enumerate(np.diag(h)):
-            out[i] = (problem.log_density(x + step) - problem.log_density(x - step)) / (2 * h[i])
-        return out
-
-    def once(evaluations: int) -> tuple[Run, int]:
-        target = Counted(problem.black_box(seed), evaluations)
-        idata = kmc.sample(
-            kmc.Model(target, problem.dim, noisy=problem.noisy),
-            initial=problem.initial(np.random.default_rng(seed), CHAINS),
-            sampler=getattr(kmc, sampler)(gradient),
-            chains=CHAINS,
-            draws=None,
-            max_evaluations=evaluations,
-            seed=seed,
-            progress=False,
-        )
-        said = json.loads(idata.posterior.attrs.get("warnings", "[]"))
-        draws = idata.posterior["x"].transpose("chain", "draw", ...).values
-        run = target.run(draws, f"{idata.attrs['n_evaluations']} evaluations")
-        return replace(run, warnings=tuple(said)), int(idata.attrs["n_gradients"])
-
-    evaluations = budget
-    if sampler == "HMC":
-        evaluations = budget // 8
-        evaluations = round(evaluations * budget / once(evaluations)[1])
-    run, gradients = once(evaluations)
-    return [replace(run, evaluations=gradients)]
 
 
 # Ensembles of walkers: the better of two sizes
@@ -333,10 +287,6 @@ METHODS: dict[str, Callable[[Problem, int, int], list[Run]]] = {
     "kmc parallel tempering": partial(run_kmc, sampler="tempered"),
     "kmc random walk": partial(run_kmc, sampler="random-walk"),
     "kmc ScoreHMC": partial(run_kmc, sampler="score-hmc"),
-    "kmc mixture": partial(run_kmc, sampler="mixture"),
-    "kmc cycle": partial(run_kmc, sampler="cycle"),
-    "kmc HMC": partial(run_kmc_gradient, sampler="HMC"),
-    "kmc NUTS": partial(run_kmc_gradient, sampler="NUTS"),
     "emcee stretch": partial(run_emcee, move="StretchMove"),
     "emcee DE": partial(run_emcee, move="DEMove"),
     "zeus": run_zeus,

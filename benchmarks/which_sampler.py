@@ -11,7 +11,6 @@ import argparse
 import csv
 import statistics
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 
 from csv_rows import read_rows
@@ -31,7 +30,7 @@ COLUMNS = (
     *("ess_per_1000", "rhat", "warnings", "overhead_ms", "version"),
     *("bias", "sd_ratio_error", "width_min", "width_max", "bias_excess", "width_excess"),
 )
-SAMPLERS = {
+METHODS = {
     "kernel-hmc": "kmc",
     "adaptive-metropolis": "kmc adaptive Metropolis",
     "adaptive-langevin": "kmc adaptive Langevin",
@@ -39,17 +38,9 @@ SAMPLERS = {
     "kameleon": "kmc Kameleon",
     "tempered": "kmc parallel tempering",
     "random-walk": "kmc random walk",
-}
-"""By name in ``kmc.sample``, the method of ``peers.py``."""
-OTHERS = {
     "ScoreHMC": "kmc ScoreHMC",
-    "Mixture": "kmc mixture",
-    "Cycle": "kmc cycle",
-    "HMC": "kmc HMC",
-    "NUTS": "kmc NUTS",
 }
-"""Those without a name there, by their class; HMC and NUTS are counted in gradients."""
-METHODS = SAMPLERS | OTHERS
+"""By name in ``kmc.sample``, or by class if there is none, the method of ``peers.py``."""
 SEEDS = 3
 DEFAULT_TARGETS = ("banana-2d", "banana-8d", "gaussian-10d", "ring", "bimodal-2d", "logistic", "funnel-5d-sd1")
 
@@ -78,15 +69,15 @@ def run(target: str, sampler: str, seed: int, budget: int) -> None:
     print(target, sampler, seed, budget, found["ess_per_1000"], flush=True)
 
 
-def table(found: list[dict[str, str]], budget: int, samplers: Iterable[str] = tuple(SAMPLERS)) -> str:
-    """Median ESS per 1,000 evaluations (worst seed) of these samplers on each target; how many runs are wrong.
+def table(found: list[dict[str, str]], budget: int) -> str:
+    """Median ESS per 1,000 evaluations (worst seed) of each sampler on each target; how many runs are wrong.
 
     The last column is the peer with the fewest wrong runs and, among those, the largest median. A sampler without any
     run at a budget has no column there.
     """
     mine = [row for row in found if int(row["budget"]) == budget and int(row["seed"]) < SEEDS]
     targets = [target for target in DEFAULT_TARGETS if any(row["target"] == target for row in mine)]
-    shown = [name for name in samplers if any(row["sampler"] == name for row in mine)]
+    shown = [name for name in METHODS if any(row["sampler"] == name for row in mine)]
     lines = [f"| target | {' | '.join(shown)} | best peer |", f"| --- |{' ---: |' * (len(shown) + 1)}"]
     for target in targets:
         of: dict[str, list[dict[str, str]]] = {name: [] for name in (*METHODS, *PEERS)}
@@ -120,10 +111,7 @@ def report() -> None:
     """Write the tables of all budgets to the page."""
     found = rows()
     budgets = [6000, 20_000]
-    groups = {"evaluations": SAMPLERS, "evaluations, or gradients for HMC and NUTS": OTHERS}
-    parts = [
-        f"{budget:,} {unit}:\n\n{table(found, budget, names)}" for unit, names in groups.items() for budget in budgets
-    ]
+    parts = [f"{budget:,} evaluations:\n\n{table(found, budget)}" for budget in budgets]
     write_between(PAGE, "which-sampler", "\n\n".join(parts))
 
 

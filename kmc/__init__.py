@@ -9,7 +9,7 @@
 - The target: ``Model``, with parameters such as ``Real``, ``Positive`` and ``Simplex``, or priors such as ``Normal``
   and ``Gamma``; ``from_pymc``, ``from_stan``; ``find_start``.
 - Samplers: ``KernelHMC`` is the default; without a surrogate, ``AdaptiveMetropolis`` and ``RandomWalkMetropolis``;
-  ``Tempered`` for several modes; ``Mixture`` and ``Cycle`` combine samplers; ``kmc.moves`` has moves, also your own.
+  ``Tempered`` for several modes; ``kmc.moves`` has moves, also your own.
 - Results: ``summary``, ``report``, ``best``, ``expectations``, ``evidence``, ``resample``, ``predictive``, the
   functions ``plot_...``, and ``kmc.diagnostics``.
 - Estimators: ``kmc.scores`` (gradients of log-densities, from samples), ``kmc.spectral`` (eigenfunctions and time

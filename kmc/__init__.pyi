@@ -11,16 +11,12 @@ from kmc.diagnostics.best import best as best
 from kmc.diagnostics.summary import summary as summary
 from kmc.errors import EvaluationError as EvaluationError
 from kmc.errors import KmcWarning as KmcWarning
-from kmc.mcmc import HMC as HMC
-from kmc.mcmc import NUTS as NUTS
 from kmc.mcmc import AdaptiveLangevin as AdaptiveLangevin
 from kmc.mcmc import AdaptiveMetropolis as AdaptiveMetropolis
 from kmc.mcmc import AskTell as AskTell
-from kmc.mcmc import Cycle as Cycle
 from kmc.mcmc import DelayedAcceptance as DelayedAcceptance
 from kmc.mcmc import Kameleon as Kameleon
 from kmc.mcmc import KernelHMC as KernelHMC
-from kmc.mcmc import Mixture as Mixture
 from kmc.mcmc import RandomWalkMetropolis as RandomWalkMetropolis
 from kmc.mcmc import ScoreHMC as ScoreHMC
 from kmc.mcmc import Tempered as Tempered

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from kmc.arrays import solving_where
+from kmc.arrays import KINDS, as_table, contained, solving_where
 from kmc.checks import as_array, check_magnitude
-from kmc.containers import KINDS, as_table, contained
 from kmc.html import table_of_options
 from kmc.threads import single_threaded
 

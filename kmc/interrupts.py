@@ -3,7 +3,7 @@
 numba unpacks a Generator by calls of Python functions (``ctypes.cast``) whose errors it does not check. If Ctrl-C is
 handled within them, the jitted code runs on with addresses that are not there: the process dies of a segmentation fault
 or a SystemError, and the draws in memory are lost (numba 0.65). Nothing is unpacked in
-:func:`kmc.mcmc.generators.generators_of`, which is Python.
+:func:`kmc.mcmc.inner_chains.generators_of`, which is Python.
 """
 
 from __future__ import annotations

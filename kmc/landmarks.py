@@ -14,9 +14,7 @@ from kmc.njit import njit
 METHODS = ("uniform", "pivoted-cholesky", "k-means")
 
 
-def choose(
-    method: Any, points: np.ndarray, count: int, rng: np.random.Generator, kernel: Any = None, name: str = "landmarks"
-) -> np.ndarray:
+def choose(method: Any, points: np.ndarray, count: int, rng: np.random.Generator, kernel: Any = None) -> np.ndarray:
     """Landmarks by the name of a method, or as given by the user.
 
     Parameters
@@ -31,17 +29,15 @@ def choose(
     rng : Generator
     kernel : kernel
         For "pivoted-cholesky".
-    name : str
-        Name of the parameter, for errors.
 
     Returns
     -------
     ndarray, shape (m, d)
     """
     if not isinstance(method, str):
-        return _given(method, points.shape[1], name)
+        return _given(method, points.shape[1])
     if method not in METHODS:
-        raise ValueError(f"{name}={method!r}: expected {', '.join(map(repr, METHODS))} or an array of shape (m, d)")
+        raise ValueError(f"landmarks={method!r}: expected {', '.join(map(repr, METHODS))} or an array of shape (m, d)")
     _, first = np.unique(points, axis=0, return_index=True)
     distinct = points[np.sort(first)]
     if len(distinct) <= count:
@@ -83,11 +79,11 @@ def _diagonal(kernel, points, block=64):
     return np.concatenate([np.diagonal(kernel_derivative(kernel, "k", part, part)) for part in parts]).copy()
 
 
-def _given(points, dim, name):
-    given = as_array(name, points)
+def _given(points, dim):
+    given = as_array("landmarks", points)
     if given.ndim != 2 or given.shape[1] != dim or not len(given) or not np.all(np.isfinite(given)):
-        raise ValueError(f"{name} has shape {given.shape}: expected finite points of shape (m, {dim}), m >= 1")
-    check_magnitude(name, given)
+        raise ValueError(f"landmarks has shape {given.shape}: expected finite points of shape (m, {dim}), m >= 1")
+    check_magnitude("landmarks", given)
     return given
 
 

@@ -24,24 +24,22 @@ SUBJECTS = {
 
 HELPERS = {
     "": "_names _version demo errors jitted lazy",
-    "bases": "base_jit_state elsewhere fourier_jit_state general geometry gradient_forms gradient_moments "
-    "monomial_jit_state trigonometry",
+    "bases": "base_jit_state elsewhere general geometry gradient_moments",
     "cli": "options",
-    "diagnostics": "columns coordinates langevin mode_verdicts",
+    "diagnostics": "columns langevin mode_verdicts",
     "forms": "elsewhere scatter sums",
-    "kernels": "elsewhere profiles",
-    "mcmc": "adapting affine base generators hmc_adaptation joined_modes lanes learned_density mode_mixture "
-    "parts random_walk score_mixture temperature_ladder",
-    "plots": "acceptance energy evidence style surrogates traces transports",
+    "kernels": "profiles",
+    "mcmc": "affine base lanes learned_density mode_mixture random_walk",
+    "plots": "evidence style surrogates traces",
     "control_variates": "annealing means replicate",
     "readout": "quantities",
-    "regression": "candidates loss",
-    "reports": "explanations facts page pictures",
+    "regression": "candidates",
+    "reports": "explanations page",
     "run": "recording run",
     "run/executors": "futures maps task usage worker",
     "run/store": "commit evaluations open parts",
     "scores": "base base_fits sums",
-    "spectral": "eigenfunctions embedding generator_selection judgment neighbors neural_training operators reach "
+    "spectral": "eigenfunctions embedding generator_selection judgment neighbors neural_training operators "
     "sections transition_modes trial",
     "surrogates": "density depth expansion_search fit_options fit_task in_coordinates repair scale_group surrogate "
     "term_groups term_pursuit term_regression term_search terms_jit_state wall_jit_state whitening",

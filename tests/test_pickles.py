@@ -173,23 +173,10 @@ CASES = {
     # of kmc itself
     kmc.AdaptiveMetropolis: lambda: ([kmc.AdaptiveMetropolis(adaptation="freeze")], draws_of_it),
     kmc.AdaptiveLangevin: lambda: ([kmc.AdaptiveLangevin(max_states=50)], draws_of_it),
-    kmc.Mixture: lambda: (
-        [kmc.Mixture([(kmc.AdaptiveMetropolis(), 0.5), (kmc.Kameleon(max_states=50), 0.5)])],
-        draws_of_it,
-    ),
-    kmc.Cycle: lambda: ([kmc.Cycle([kmc.AdaptiveMetropolis(), (kmc.Kameleon(max_states=50), 2)])], draws_of_it),
     kmc.DelayedAcceptance: lambda: ([kmc.DelayedAcceptance(max_states=50)], draws_of_it),
     kmc.AskTell: lambda: ([an_asking_state()], lambda state: (state.ask(), state.positions)),
     kmc.Kameleon: lambda: ([kmc.Kameleon(max_states=50)], draws_of_it),
-    kmc.Tempered: lambda: (
-        [
-            kmc.Tempered(kmc.Kameleon(max_states=50), temperatures=(1, 3)),
-            kmc.Tempered(kmc.NUTS(np.negative, max_depth=4), temperatures=(1, 3)),
-        ],
-        draws_of_it,
-    ),
-    kmc.HMC: lambda: ([kmc.HMC(np.negative)], draws_of_it),
-    kmc.NUTS: lambda: ([kmc.NUTS(np.negative, max_depth=4)], draws_of_it),
+    kmc.Tempered: lambda: ([kmc.Tempered(temperatures=(1, 3))], draws_of_it),
     kmc.moves.DifferentialEvolution: lambda: ([kmc.moves.DifferentialEvolution()], itself),
     kmc.moves.Snooker: lambda: ([kmc.moves.Snooker()], itself),
     kmc.moves.RandomWalk: lambda: ([kmc.moves.RandomWalk()], itself),

@@ -15,7 +15,7 @@ FILES = [
     ROOT / "run" / "run_statistics.py",
 ]
 MOST = 3  # positional arguments
-PROTOCOL = {"longest_warmup"}  # which samplers from outside have, too
+PROTOCOL = {"_longest_warmup"}  # which samplers from outside have, too
 
 
 def jitted(function):

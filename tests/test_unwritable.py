@@ -13,11 +13,11 @@ import kmc
 from kmc import unwritable as module
 
 PACKAGE = Path(kmc.__file__).parent
-ONE = "import numpy as np; from kmc.kernels.distances import squared_distances as s; print(s(np.eye(2), np.eye(2)))"
+ONE = "import numpy as np; from kmc.kernels.metric import squared_distances as s; print(s(np.eye(2), np.eye(2)))"
 WORKERS = """
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from kmc.kernels.distances import squared_distances
+from kmc.kernels.metric import squared_distances
 if __name__ == "__main__":
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         print(sum(pool.map(len, [squared_distances.__name__] * 4)))

@@ -6,12 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.linalg import blas
 
+from kmc.bases import general, gradient_moments
 from kmc.bases.base import Basis
 from kmc.bases.base_jit_state import BaseJitState
 from kmc.bases.expansion import KernelExpansion, check_centers
-from kmc.bases.gradient_forms import GradientForms, gradient_forms
-from kmc.kernels import Kernel
+from kmc.bases.geometry import RadialGeometry
+from kmc.bases.gradient_moments import mirror
+from kmc.bases.section_forms import profile_and_metric
+from kmc.kernels import Kernel, kernel_derivative
+from kmc.kernels.metric import mapped
+from kmc.njit import njit
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,3 +169,153 @@ def _check_components(components, total):
     if kept[0] < 0 or kept[-1] >= total or np.any(np.diff(kept) <= 0):
         raise ValueError(f"components={components!r}: {expected}")
     return kept
+
+
+# Kernel gradients and their forms: in general, and faster for radial kernels.
+
+
+def gradient_forms(kernel: Kernel, centers: np.ndarray, selected: np.ndarray) -> GradientForms:
+    """The fastest forms for the selected gradients, out of range(m d), of this kernel at centers (m, d)."""
+    profile, metric = profile_and_metric(kernel)
+    if profile.kind == "distance":
+        return RadialForms(kernel, centers, selected, profile, metric)
+    return GradientForms(kernel, centers, selected)
+
+
+class GradientForms:
+    """The computations of :class:`kmc.bases.KernelGradients`, by partial derivatives of any kernel, in slices."""
+
+    def __init__(self, kernel: Kernel, centers: np.ndarray, selected: np.ndarray):
+        self._kernel, self._centers, self._selected = kernel, centers, selected
+        self.size = len(selected)
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """At points (n, d), shape (n, p)."""
+        return self._kept(kernel_derivative(self._kernel, "y", x, self._centers))
+
+    def gradients(self, x: np.ndarray) -> np.ndarray:
+        """Shape (n, p, d)."""
+        return self._kept(kernel_derivative(self._kernel, "xy", x, self._centers).transpose(0, 1, 3, 2))
+
+    def laplacians(self, x: np.ndarray) -> np.ndarray:
+        """Shape (n, p)."""
+        return self._kept(kernel_derivative(self._kernel, "xxy", x, self._centers))
+
+    def gram(self) -> np.ndarray:
+        """Inner products of the functions, shape (p, p)."""
+        block = kernel_derivative(self._kernel, "xy", self._centers, self._centers).transpose(0, 2, 1, 3)
+        return block.reshape(self._centers.size, -1)[np.ix_(self._selected, self._selected)]
+
+    def sum_dirichlet(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Σ_i w_i <∇φ_a, ∇φ_b>(x_i), shape (p, p)."""
+        total = np.zeros((self.size, self.size))
+        for rows in self._slices(x):
+            total += general.sum_dirichlet(self, x[rows], weights[rows])
+        return total
+
+    def sum_linear(self, x: np.ndarray, weights: np.ndarray, base_gradient: np.ndarray | None) -> np.ndarray:
+        """Σ_i w_i (Δφ_a + <∇φ_a, ∇log q0>)(x_i), shape (p,)."""
+        total = np.zeros(self.size)
+        for rows in self._slices(x):
+            total += general.sum_linear(self, x[rows], weights[rows], _part(base_gradient, rows))
+        return total
+
+    def _kept(self, block):
+        """The kept components of an array (n, m, d, ...) of all."""
+        flat = block.reshape(len(block), self._centers.size, *block.shape[3:])
+        return flat if self.size == self._centers.size else flat[:, self._selected]
+
+    def _slices(self, x):
+        """Slices of points with about general.NUMBERS mixed second derivatives each, kept or not."""
+        return general.slices(len(x), self._centers.size * x.shape[1])
+
+
+class RadialForms(GradientForms):
+    """Gradients of q(|A(x - y)|²): with M = AᵀA, v = M(x - y), ∂_x ∂_y k = pM + w v vᵀ, p = -2q', w = -4q''."""
+
+    def __init__(self, kernel, centers, selected, profile: Kernel, metric: np.ndarray | None):
+        super().__init__(kernel, centers, selected)
+        self._profile = profile
+        self._geometry = RadialGeometry(metric, centers)
+
+    def gram(self) -> np.ndarray:
+        """Inner products of the functions, shape (p, p)."""
+        geometry = self._geometry
+        columns = columns_at(self._profile, geometry, geometry.centers, self._selected)
+        rows = columns.transpose(2, 1, 0).reshape(-1, self.size)
+        return np.ascontiguousarray(rows if len(rows) == self.size else rows[self._selected])
+
+    def sum_dirichlet(self, x, weights):
+        """By columns of B or by moments about the centers, whichever is cheaper."""
+        x = self._geometry.centered(x)
+        sums = gradient_moments.sum_dirichlet if self._moments_are_cheaper() else sum_dirichlet_by_columns
+        return sums(self._profile, self._geometry, self._selected, x, weights)
+
+    def sum_linear(self, x, weights, base_gradient):
+        """Σ c v + M Σ d v + M Σ p g with c = -(8q'''u + 4Tq'') + w v·g, d = -8q'', u = |v|², T = tr M."""
+        geometry = self._geometry
+        total = np.zeros(geometry.centers.shape)
+        for rows in general.slices(len(x), 4 * len(total)):
+            total += self._linear(geometry.centered(x[rows]), weights[rows], _part(base_gradient, rows))
+        return geometry.pull(total).reshape(-1)[self._selected]
+
+    def _linear(self, x, weights, g):
+        """The sum, before multiplication by M, (m, d)."""
+        geometry, weights = self._geometry, weights[:, None]
+        s = geometry.distances(x)
+        _, q1, q2, q3 = self._profile.derivatives(s, 3)
+        q2 *= weights
+        along = (-8.0 * weights) * q3 * geometry.pulled_distances(x, s) - (4.0 * geometry.trace) * q2
+        if g is not None:
+            along -= 4.0 * q2 * geometry.inner(x, geometry.pull(g))
+        total = geometry.sum_over_points(along, x) + geometry.pull(geometry.sum_over_points(-8.0 * q2, x))
+        return total if g is None else total - 2.0 * (q1.T @ (weights * g))
+
+    def _moments_are_cheaper(self):
+        """By counts of multiplications for each sample; those in thin products cost more than in square ones."""
+        m, d = self._geometry.centers.shape
+        quadratics = 1 if self._geometry.isotropic else 3
+        moments = m**2 * (quadratics * 0.7 * d**2 + 3.5 * d + 20.0)
+        return moments < d * self.size**2
+
+
+def sum_dirichlet_by_columns(
+    profile: Kernel, geometry: RadialGeometry, selected: np.ndarray, x: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Σ_b w_b B_bᵀ B_b, (p, p), over centered points x (n, d); arguments as in :func:`columns_at`."""
+    p = len(selected)
+    total = np.zeros((p, p), order="F")
+    for rows in general.slices(len(x), p * x.shape[1]):
+        block = columns_at(profile, geometry, x[rows], selected)
+        block *= np.sqrt(weights[rows])
+        total = blas.dsyrk(1.0, block.reshape(p, -1).T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1)
+    return mirror(total.T)
+
+
+def columns_at(profile: Kernel, geometry: RadialGeometry, x: np.ndarray, selected: np.ndarray) -> np.ndarray:
+    """∂_i ∂_{j+d} k(x_b, y_a) for the selected numbers a d + j, (p, d, n) with i in the middle, at centered points."""
+    _, q1, q2 = profile.derivatives(geometry.distances(x), 2)
+    out = np.empty((len(selected), x.shape[1], len(x)))
+    pulled, centers = mapped(x, geometry.matrix), mapped(geometry.centers, geometry.matrix)
+    _fill(np.ascontiguousarray(pulled.T), centers, geometry.matrix, q1, q2, selected, out)
+    return out
+
+
+def _part(array, rows):
+    return None if array is None else array[rows]
+
+
+@njit()
+def _fill(x, centers, matrix, q1, q2, selected, out):
+    """-2 q' M - 4 q'' v vᵀ, v = x - y of pulled points x (d, n) and centers (m, d)."""
+    d, n = x.shape
+    p, w = np.empty(n), np.empty(n)
+    for c in range(selected.size):
+        a, j = selected[c] // d, selected[c] % d
+        for b in range(n):
+            p[b] = -2.0 * q1[b, a]
+            w[b] = -4.0 * q2[b, a] * (x[j, b] - centers[a, j])
+        for i in range(d):
+            row, points, center, entry = out[c, i], x[i], centers[a, i], matrix[i, j]
+            for b in range(n):
+                row[b] = p[b] * entry + w[b] * (points[b] - center)

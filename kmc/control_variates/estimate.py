@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from kmc.control_variates.chain_means import without_variance
 from kmc.control_variates.correction import FEW, corrected, stated
 from kmc.control_variates.domain import Domain, UnknownMode
 from kmc.control_variates.means import CHAINS, Means, SurrogateMeans
 from kmc.control_variates.replicate import Replicate
-from kmc.control_variates.tail import without_variance
 from kmc.control_variates.transitions import Transitions
 from kmc.surrogates import Density
 from kmc.surrogates.tails import HeavyTails

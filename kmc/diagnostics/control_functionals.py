@@ -135,7 +135,8 @@ def control_functional(
     labels = np.arange(n) * BLOCKS // n
     fits = []
     for candidate in _bandwidths(kernel, bandwidth, z):
-        basis = _basis(_with_linear(kernel, candidate), z[centers], z_scores[centers], values.shape[1])
+        with_linear = Polynomial(degree=1) + kernel_of(kernel, candidate)
+        basis = _basis(with_linear, z[centers], z_scores[centers], values.shape[1])
         fits.append(_fit(basis, accumulate_folds(basis, columns, ("mass",), labels), candidate))
     best = min(fits, key=lambda fit: fit.share)
     plain = values.mean(axis=0), mean_errors(values, shape)
@@ -200,10 +201,6 @@ def _left(mass: np.ndarray, r: int, grid: np.ndarray) -> np.ndarray:
 def _basis(kernel: Kernel, centers: np.ndarray, scores: np.ndarray, functions: int) -> SteinSections:
     gram = stein_kernel(kernel, centers, scores, centers, scores)
     return SteinSections(kernel, centers, scores, eigen_whitening(gram), functions)
-
-
-def _with_linear(kernel: Any, bandwidth: float) -> Kernel:
-    return Polynomial(degree=1) + kernel_of(kernel, bandwidth)
 
 
 def _bandwidths(kernel, bandwidth, points):

@@ -45,16 +45,6 @@ class Lagged:
         """Σ w φ(x_t) φ(x_{t+τ})ᵀ, shape (p, p)."""
         return self.cross_scatter + self._square(self.first_sum, self.second_sum)
 
-    @property
-    def first_mass(self) -> np.ndarray:
-        """Σ w φ(x_t) φ(x_t)ᵀ, shape (p, p)."""
-        return self.first_scatter + self._square(self.first_sum, self.first_sum)
-
-    @property
-    def second_mass(self) -> np.ndarray:
-        """Σ w φ(x_{t+τ}) φ(x_{t+τ})ᵀ, shape (p, p)."""
-        return self.second_scatter + self._square(self.second_sum, self.second_sum)
-
     def covariances(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Covariances C00, C0τ and Cττ, each sample centered by the mean of its own side, as in VAMP."""
         weight = self._positive_weight()

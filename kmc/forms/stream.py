@@ -197,7 +197,7 @@ def _chunks(source: Any, ndim: int, name: str) -> Iterator[tuple[int, Any]]:
     """Number of the trajectory, and an array or something that can be sliced like one."""
     for number, part in enumerate(trajectories(source, ndim, name)):
         if is_dask(part):
-            yield from ((number, chunk.compute()) for chunk in _dask_blocks(part))
+            yield from ((number, part.blocks[i].compute()) for i in range(part.numblocks[0]))
         elif is_iterator(part):
             yield from ((number, _array(chunk, name)) for chunk in part)
         else:
@@ -238,8 +238,3 @@ def is_iterator(part: Any) -> bool:
 def is_dask(part: Any) -> bool:
     """Whether it is a dask array."""
     return hasattr(part, "to_delayed") and hasattr(part, "blocks")
-
-
-def _dask_blocks(array):
-    """Blocks of rows, each with all columns."""
-    return (array.blocks[i] for i in range(array.numblocks[0]))

@@ -27,8 +27,7 @@ from typing import Any
 import numpy as np
 
 from kmc.kernels.algebra import Kernel, Product, Scale, Sum
-from kmc.kernels.distances import squared_distances
-from kmc.kernels.metric import Metric, composed, mapped
+from kmc.kernels.metric import Metric, composed, mapped, squared_distances
 
 ORDERS = {"k": 0, "x": 1, "y": 1, "xy": 2, "xx": 2, "yy": 2, "xxy": 3, "xyy": 3, "xxyy": 4}
 

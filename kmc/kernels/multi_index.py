@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from kmc.kernels.algebra import Kernel, Product, Scale, Sum
-from kmc.kernels.distances import squared_distances
-from kmc.kernels.metric import Metric, composed, mapped
+from kmc.kernels.metric import Metric, composed, mapped, squared_distances
 
 Axes = tuple[int, ...]
 

@@ -7,6 +7,7 @@ have one each.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -16,6 +17,7 @@ import numpy as np
 from kmc.mcmc.base import SamplerSetup, Step
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.walkers import Walkers, best_starts, requested
+from kmc.njit import njit
 
 
 class Moved(NamedTuple):
@@ -65,23 +67,22 @@ class AdaptingState:
         self.setup = setup
         self.warming_up = warmup > 0
         self.proposers, self.freeze, self.warmup = list(proposers), freeze, warmup
-        if setup.own_warmup is not None:
-            self.warming_up, self.warmup = True, sys.maxsize
-        self._walkers = walkers
+        self.walkers = walkers
         self._sweep = 0
         self._proposals: list[Proposal] = []
 
     def propose(self) -> np.ndarray:
         """The proposals that moved."""
-        rngs, x = self._walkers.rngs, self._walkers.x
-        self._proposals = [self._proposer(i).propose(rngs[i], x[i]) for i in range(len(x))]
+        rngs, x = self.walkers.rngs, self.walkers.x
+        n = len(self.proposers)
+        self._proposals = [self.proposers[i % n].propose(rngs[i], x[i]) for i in range(len(x))]
         return requested(self._proposals, self.setup.dim)
 
     def advance(self, values: np.ndarray) -> Step:
         """Decide, and learn if it is due."""
-        start = self._walkers.x.copy()
-        stats = self._walkers.decide(self._proposals, values)
-        step = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
+        start = self.walkers.x.copy()
+        stats = self.walkers.decide(self._proposals, values)
+        step = self.walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
         if self.warming_up or not self.freeze:
             self._learn(start, stats)
@@ -91,19 +92,6 @@ class AdaptingState:
     def end_warmup(self) -> None:
         """End warm-up with the next sweep."""
         self.warmup = 0
-
-    def finish_warmup(self) -> None:
-        """End warm-up now."""
-        self.warming_up = False
-
-    @property
-    def walkers(self) -> Walkers:
-        """One per chain."""
-        return self._walkers
-
-    def adopt(self, walkers: Walkers) -> None:
-        """Move these chains from now on."""
-        self._walkers = walkers
 
     def wrap(self, wrapper: Callable[[Proposer], Proposer]) -> None:
         """Replace each proposer by one that uses it; only before the first sweep."""
@@ -116,11 +104,8 @@ class AdaptingState:
         shared = facts[0] if len(facts) == 1 else {name: [one[name] for one in facts] for name in facts[0]}
         return {"noisy": self.setup.noisy, "n_refits": 0, **shared}
 
-    def _proposer(self, i: int) -> Proposer:
-        return self.proposers[i % len(self.proposers)]
-
     def _learn(self, start: np.ndarray, stats: dict[str, np.ndarray]) -> None:
-        walkers, n = self._walkers, len(self.proposers)
+        walkers, n = self.walkers, len(self.proposers)
         for i, proposer in enumerate(self.proposers):
             mine = {name: column[i::n] for name, column in stats.items()}
             moved = Moved(
@@ -152,3 +137,159 @@ def warmup_sweeps(setup: SamplerSetup, share: int) -> int:
     if setup.max_evaluations is not None:
         limits.append(setup.max_evaluations // (share * setup.chains))
     return min(limits, default=sys.maxsize)  # no limit: until the time for warm-up is over
+
+
+# The scale of a proposal, tuned to an acceptance rate by a Robbins–Monro recursion.
+
+BEST_SCALE = 2.38  # of a random walk, over sqrt(d): the best on a Gaussian (Gelman, Roberts and Gilks 1996)
+_DECAY = 0.6  # step sizes of the recursion are proportional to sweep^-0.6
+_GAIN = 2.0
+
+
+class RobbinsMonro:
+    """A factor f with log f <- log f + 2 t^-0.6 (acceptance - target) after sweep t (Andrieu and Thoms 2008).
+
+    Parameters
+    ----------
+    target : float
+        Acceptance rate.
+
+    Attributes
+    ----------
+    log_value : float
+        log f, 0 at first.
+    """
+
+    def __init__(self, target: float):
+        self._target = target
+        self.log_value = 0.0
+
+    @property
+    def value(self) -> float:
+        """The factor."""
+        return math.exp(self.log_value)
+
+    def learn(self, acceptance: float, sweep: int, weight: float = 1.0) -> None:
+        """Take the mean acceptance of a sweep, the first of which is 1; ``weight``: part of the chains it is of."""
+        self.log_value += weight * _GAIN * (sweep + 1) ** -_DECAY * (acceptance - self._target)
+
+    def restart(self) -> None:
+        """The factor 1 again, for a new proposal."""
+        self.log_value = 0.0
+
+
+# A random part of the history of the chains, of bounded size.
+
+
+class Reservoir:
+    """States of the chains, where the state number s stays with a probability that grows with s.
+
+    With t states offered to a full reservoir of n, the next one replaces a random entry with probability
+    min(1, 2 n / t). Entry number s is still present with probability (s / t)², so that over-dispersed starts are
+    forgotten, and the reservoir changes ever more slowly.
+
+    Parameters
+    ----------
+    dim, size : int
+    rng : Generator
+    """
+
+    def __init__(self, dim: int, size: int, rng: np.random.Generator):
+        self._x = np.empty((size, dim))
+        self._rng = rng
+        self._offered = 0
+
+    def __len__(self) -> int:
+        return min(self._offered, len(self._x))
+
+    @property
+    def x(self) -> np.ndarray:
+        """(n, d), a view."""
+        return self._x[: len(self)]
+
+    def offer(self, x: np.ndarray) -> None:
+        """Offer states (k, d)."""
+        size = len(self._x)
+        for row in x:
+            if self._offered < size:
+                self._x[self._offered] = row
+            elif self._rng.random() * self._offered < 2 * size:
+                self._x[self._rng.integers(size)] = row
+            self._offered += 1
+
+
+# Mean and covariance of the chains' states, learned recursively at O(d²) per state.
+
+_DELAY = 10  # sweeps by which the recursion's step sizes lag
+_MOST = 0.5  # largest step size
+_FLOOR = 1e-8  # variance added in each direction, relative to the coordinates' variances
+
+
+class Moments:
+    """The mean m and the Cholesky factor L of the covariance C = L Lᵀ.
+
+    After sweep t, with the step size r = 2 / (t + 10) and the chains' states x_1, ..., x_k,
+
+        C <- (1 - r) C + r (mean of (x_i - m)(x_i - m)ᵀ + ε D),    m <- m + r mean of (x_i - m).
+
+    With 2/t instead of 1/t the first half of the history is forgotten in the limit. ε D keeps the covariance positive
+    definite (Haario, Saksman and Tamminen 2001); D is diagonal with the variances, and one coordinate per sweep takes
+    its turn. All terms are of rank one, and L follows by updates of a Cholesky factor.
+
+    Parameters
+    ----------
+    mean : ndarray, shape (d,)
+    sd : ndarray, shape (d,)
+        At the start.
+    """
+
+    def __init__(self, mean: np.ndarray, sd: np.ndarray):
+        self.mean = mean.copy()
+        self.root = np.diag(sd).astype(float)
+        self.sd = sd.copy()  # standard deviations (d,)
+
+    def whitened(self, step: np.ndarray) -> np.ndarray:
+        """L⁻¹ times a vector (d,)."""
+        return forward_substitution(self.root, step)
+
+    def learn(self, x: np.ndarray, sweep: int) -> None:
+        """Take the states (k, d) after a sweep; sweeps count from 1."""
+        rate = min(2.0 / (sweep + _DELAY), _MOST)
+        deviations = x - self.mean
+        root = math.sqrt(1.0 - rate) * self.root  # a new array: proposals may hold the old one
+        for row in deviations:
+            add_outer_product(root, math.sqrt(rate / len(x)) * row)
+        i, dim = sweep % len(root), len(root)
+        floor = np.zeros(dim)
+        floor[i] = math.sqrt(rate * dim * (_FLOOR * float(root[i] @ root[i]) + np.finfo(float).tiny))
+        add_outer_product(root, floor)
+        if np.all(np.isfinite(root)):
+            self.mean, self.root = self.mean + rate * deviations.mean(axis=0), root
+            self.sd = np.sqrt(np.sum(root**2, axis=1))
+
+
+@njit()
+def forward_substitution(root, v):
+    """L⁻¹ v for a lower triangular matrix L: O(d²)."""
+    z = np.empty_like(v)
+    for i in range(v.size):
+        total = v[i]
+        for j in range(i):
+            total -= root[i, j] * z[j]
+        z[i] = total / root[i, i]
+    return z
+
+
+@njit()
+def add_outer_product(root, v):
+    """Change a Cholesky factor of C into one of C + v vᵀ, in place: O(d²). ``v`` is overwritten."""
+    d = v.size
+    for k in range(d):
+        if v[k] == 0.0:
+            continue
+        new = math.hypot(root[k, k], v[k])
+        c, s = new / root[k, k], v[k] / root[k, k]
+        root[k, k] = new
+        for i in range(k + 1, d):
+            root[i, k] = (root[i, k] + s * v[i]) / c
+            v[i] = c * v[i] - s * root[i, k]

@@ -23,25 +23,24 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number
-from kmc.mcmc.adapting import AdaptingState, Moved, walkers_of, warmup_sweeps
+from kmc.mcmc.adapting import BEST_SCALE, AdaptingState, Moments, Moved, RobbinsMonro, walkers_of, warmup_sweeps
+from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup
 from kmc.mcmc.learned_density import DensityLearner, Learned, Online
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.moments import Moments
-from kmc.mcmc.parts import Composable
 from kmc.mcmc.score_field import Field, GradientEstimator
 from kmc.mcmc.score_fitter import check_estimator
-from kmc.mcmc.tuning_rate import BEST_SCALE, RobbinsMonro
 from kmc.mcmc.walkers import start_spread
 
 LANGEVIN, WALK = MOVES.index("langevin"), MOVES.index("random-walk")
+_WARMUP_SHARE = 4  # warm-up has one in so many evaluations of the budget
 _BEST_STEP = 1.65  # of a Langevin step on a Gaussian, over d^(1/6) (Roberts and Rosenthal 1998)
 _WALK_ACCEPTANCE = 0.234
 _CURVATURES = 0.1, 10.0  # range of the eigenvalues of a metric, in white coordinates; set by hand
 
 
 @dataclass(frozen=True)
-class AdaptiveLangevin(Composable):
+class AdaptiveLangevin(Startable):
     """Langevin proposals along a learned gradient, preconditioned by the learned covariance.
 
     Parameters
@@ -111,7 +110,6 @@ class AdaptiveLangevin(Composable):
     schedule: float | None = None
 
     name: ClassVar[str] = "adaptive-langevin"
-    warmup_share: ClassVar[int] = 4
 
     def __post_init__(self):
         check_choice(self, "adaptation", ("vanishing", "freeze"))
@@ -137,7 +135,7 @@ class AdaptiveLangevin(Composable):
     def _start(self, setup: SamplerSetup) -> AdaptingState:
         walkers = walkers_of(setup)
         moments = Moments(walkers.x.mean(axis=0), start_spread(setup.initial))
-        warmup = warmup_sweeps(setup, self.warmup_share)
+        warmup = warmup_sweeps(setup, _WARMUP_SHARE)
         learner = DensityLearner(
             self.estimator,
             dim=setup.dim,

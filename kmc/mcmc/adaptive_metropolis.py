@@ -9,19 +9,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmc.checks import as_flag, check_choice, check_count, check_number
-from kmc.mcmc.adapting import AdaptingState, Moved, walkers_of, warmup_sweeps
+from kmc.mcmc.adapting import (
+    BEST_SCALE,
+    AdaptingState,
+    Moments,
+    Moved,
+    Reservoir,
+    RobbinsMonro,
+    walkers_of,
+    warmup_sweeps,
+)
 from kmc.mcmc.archive_moves import differential_evolution
+from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.moments import Moments
-from kmc.mcmc.parts import Composable
-from kmc.mcmc.reservoir import Reservoir
-from kmc.mcmc.tuning_rate import BEST_SCALE, RobbinsMonro
 from kmc.mcmc.walkers import start_spread
 
 # Set by hand, on the targets of the benchmarks.
 KINDS = ("random-walk", "differential-evolution", "independence")
 WALK, EVOLUTION, INDEPENDENCE = (MOVES.index(kind) for kind in KINDS)
+_WARMUP_SHARE = 6  # warm-up has one in so many evaluations of the budget
 _LEAST = 10, 40  # states in the archive before it is used: per dimension, and in any case
 _SHARE = 0.1  # smallest probability of a kind
 _DOF = 5  # of the independent proposal
@@ -29,7 +36,7 @@ _DELAY = 100  # of the recursion for the squared jumps
 
 
 @dataclass(frozen=True)
-class AdaptiveMetropolis(Composable):
+class AdaptiveMetropolis(Startable):
     r"""Adaptive Metropolis: proposals learned from the history of all chains, without a surrogate.
 
     Parameters
@@ -96,7 +103,6 @@ class AdaptiveMetropolis(Composable):
     max_archive: int = 1000
 
     name: ClassVar[str] = "adaptive-metropolis"
-    warmup_share: ClassVar[int] = 6
 
     def __post_init__(self):
         check_choice(self, "adaptation", ("vanishing", "freeze"))
@@ -110,7 +116,7 @@ class AdaptiveMetropolis(Composable):
         starts = [walkers.x] if self.pooled else [row[None] for row in walkers.x]
         rngs = [np.random.default_rng(seed) for seed in setup.seed.spawn(len(starts))]
         proposers = [LearnedMixture(self, x, spread=spread, rng=rng) for x, rng in zip(starts, rngs, strict=True)]
-        warmup = warmup_sweeps(setup, self.warmup_share)
+        warmup = warmup_sweeps(setup, _WARMUP_SHARE)
         return AdaptingState(setup, walkers, proposers, freeze=self.adaptation == "freeze", warmup=warmup)
 
 

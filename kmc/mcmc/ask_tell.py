@@ -202,7 +202,7 @@ class AskTell:
     def _checked_prior(self, log_prior: Any, values: np.ndarray) -> np.ndarray | None:
         if self._state is None:
             self._has_prior = log_prior is not None
-            if self._has_prior and not getattr(self.sampler, "takes_log_prior", False):
+            if self._has_prior and not getattr(self.sampler, "_takes_log_prior", False):
                 raise TypeError(f"log_prior: the sampler {self.sampler!r} takes none; only kmc.Tempered(...) does")
         if self._has_prior != (log_prior is not None):
             raise TypeError(f"log_prior={log_prior!r}: expected it in every call or in none, as in the first one")
@@ -240,12 +240,13 @@ class AskTell:
 class Startable(ABC):
     """Options of a sampler that can be started by kmc's run layer or by the user."""
 
-    keeps_proposals: ClassVar[bool] = False
+    _takes_history: ClassVar[bool] = False  # whether existing evaluations help
+    _keeps_proposals: ClassVar[bool] = False
     """Whether a run keeps the proposals of its draws, for the groups that come with a frozen surrogate."""
 
     _repr_html_ = fields_as_html
 
-    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+    def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Evaluations of warm-up, if nothing limits them: by default one per chain and sweep, as many as draws."""
         return chains * (draws if warmup is None else warmup)
 

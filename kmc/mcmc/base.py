@@ -21,8 +21,6 @@ MOVES = (
     "independence",
     "kameleon",
     "langevin",
-    "hmc",
-    "nuts",
     "scaling",
 )
 """Names of the kinds of move; a draw's ``move`` statistic is an index into this tuple."""
@@ -43,11 +41,8 @@ class SamplerSetup(NamedTuple):
     # Points (n, d) and values (n,) that were evaluated elsewhere, presumably of the same function: a surrogate may be
     # fitted to them, but no state may use their values.
     history: tuple[np.ndarray, np.ndarray] | None = None
-    # (k,): of the start points, Jacobians included, for a sampler with ``takes_log_prior`` if the model has it apart.
+    # (k,): of the start points, Jacobians included, for :class:`kmc.Tempered`, if the model has it apart.
     initial_log_prior: np.ndarray | None = None
-    # About how many sweeps of warm-up are its own, for a sampler that makes some of them only; others end it.
-    own_warmup: int | None = None
-    check_gradient: bool = True  # False: a user's gradient has been compared with differences already
 
 
 class Proposed(NamedTuple):
@@ -99,8 +94,8 @@ class SamplerState(Protocol):
     def advance(self, values: np.ndarray) -> Step | None:
         """Take log p at those points, shape (k,), and return the step.
 
-        None if no draw was made: around the start, or if a move takes several sweeps. The state of a sampler with the
-        attribute ``takes_log_prior`` also gets ``log_prior=``, an array (k,), if the model has its prior apart.
+        None if no draw was made: around the start, or if a move takes several sweeps. The state of
+        :class:`kmc.Tempered` also gets ``log_prior=``, an array (k,), if the model has its prior apart.
         """
 
     def end_warmup(self) -> None:

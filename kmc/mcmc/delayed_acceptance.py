@@ -20,11 +20,11 @@ import numpy as np
 from kmc.checks import check_count
 from kmc.mcmc.adapting import AdaptingState, Moved, Proposer
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
+from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.learned_density import DensityLearner
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.parts import Composable
 from kmc.mcmc.score_field import GradientEstimator
 from kmc.mcmc.score_fitter import check_estimator
 
@@ -32,7 +32,7 @@ _OPEN = 0.05  # probability that a proposal is not screened: a learned density o
 
 
 @dataclass(frozen=True)
-class DelayedAcceptance(Composable):
+class DelayedAcceptance(Startable):
     """A known sampler with fewer evaluations: a learned density rejects its bad proposals beforehand.
 
     Parameters
@@ -90,14 +90,9 @@ class DelayedAcceptance(Composable):
                     f"estimator={self.estimator!r} has no method log_density, by which proposals are rejected"
                 )
 
-    @property
-    def warmup_share(self) -> int:  # type: ignore[override]
-        """That of the sampler."""
-        return self.sampler.warmup_share
-
-    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+    def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Evaluations of warm-up, if nothing limits them."""
-        return self.sampler.longest_warmup(dim, chains, draws, warmup)
+        return self.sampler._longest_warmup(dim, chains, draws, warmup)
 
     def _start(self, setup: SamplerSetup) -> AdaptingState:
         def screened(proposer: Proposer) -> Proposer:

@@ -23,15 +23,14 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import pdist
 
 from kmc.checks import check_choice, check_count, check_number, is_number
-from kmc.mcmc.adapting import AdaptingState, Moved, walkers_of, warmup_sweeps
+from kmc.mcmc.adapting import BEST_SCALE, AdaptingState, Moved, Reservoir, RobbinsMonro, walkers_of, warmup_sweeps
+from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import MOVES, SamplerSetup
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.parts import Composable
-from kmc.mcmc.reservoir import Reservoir
-from kmc.mcmc.tuning_rate import BEST_SCALE, RobbinsMonro
 from kmc.mcmc.walkers import start_spread
 
 _MOVE, _WALK = MOVES.index("kameleon"), MOVES.index("random-walk")
+_WARMUP_SHARE = 3  # warm-up has one in so many evaluations of the budget
 _GROWTH = 1.25  # between successive sweeps at which the subsample is renewed
 _FIRST = 20  # the first of them
 _LEAST = 10  # states per dimension for a first subsample
@@ -39,7 +38,7 @@ _SPREAD_OF_ONE = 1e-8  # relative to its size, for a coordinate in which the sta
 
 
 @dataclass(frozen=True)
-class Kameleon(Composable):
+class Kameleon(Startable):
     r"""Kernel adaptive Metropolis–Hastings: a random walk that follows the shape of the target around each state.
 
     Parameters
@@ -96,7 +95,6 @@ class Kameleon(Composable):
     target_acceptance: float = 0.234
 
     name: ClassVar[str] = "kameleon"
-    warmup_share: ClassVar[int] = 3
 
     def __post_init__(self):
         check_choice(self, "adaptation", ("vanishing", "freeze"))
@@ -111,7 +109,7 @@ class Kameleon(Composable):
         walkers = walkers_of(setup)
         rng = np.random.default_rng(setup.seed.spawn(1)[0])
         proposer = KameleonProposer(self, start_spread(setup.initial), rng)
-        warmup = warmup_sweeps(setup, self.warmup_share)
+        warmup = warmup_sweeps(setup, _WARMUP_SHARE)
         return AdaptingState(setup, walkers, [proposer], freeze=self.adaptation == "freeze", warmup=warmup)
 
 

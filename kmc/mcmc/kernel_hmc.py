@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number, check_unused
-from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
+from kmc.mcmc.ask_tell import Startable
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.kernel_hmc_state import KernelHMCState, PhaseOptions, cloud_size
 from kmc.mcmc.learner import LearnerOptions
 from kmc.mcmc.mixture_tuner import MoveProbabilities
 from kmc.mcmc.moves import Move, as_moves
-from kmc.mcmc.parts import Composable, Gradient
 from kmc.mcmc.schedule import default_budget
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.user_gradient import OccasionalGradient
@@ -23,7 +22,7 @@ from kmc.surrogates import FitOptions, values_needed
 
 
 @dataclass(frozen=True)
-class KernelHMC(Composable):
+class KernelHMC(Startable):
     """Hamiltonian dynamics on a kernel surrogate of the log-density, corrected by one true evaluation per draw.
 
     A proposal is the end of an inner chain: many Hamiltonian trajectories on the surrogate, which cost no evaluation.
@@ -90,7 +89,6 @@ class KernelHMC(Composable):
     See Also
     --------
     kmc.ScoreHMC : the published algorithm, with trajectories along the gradient of a score estimator of your choice.
-    kmc.HMC, kmc.NUTS : for a gradient that is available everywhere.
 
     Notes
     -----
@@ -138,8 +136,8 @@ class KernelHMC(Composable):
     gradients: Callable[[np.ndarray], Any] | None = None
 
     name: ClassVar[str] = "kernel-hmc"
-    takes_history: ClassVar[bool] = True
-    keeps_proposals: ClassVar[bool] = True
+    _takes_history: ClassVar[bool] = True
+    _keeps_proposals: ClassVar[bool] = True
 
     def __post_init__(self):
         check_choice(self, "adaptation", ("freeze", "vanishing"))
@@ -174,8 +172,6 @@ class KernelHMC(Composable):
     def _start(self, setup: SamplerSetup) -> KernelHMCState:
         if self.gradients is not None and setup.noisy:
             raise ValueError("noisy=True: gradients are for exact log-densities; leave gradients out")
-        if setup.own_warmup is not None:  # from then on it is a sampler with a warm-up of that many sweeps
-            setup = setup._replace(warmup=setup.own_warmup, own_warmup=None)
         return KernelHMCState(
             PhaseOptions(**{name: getattr(self, name) for name in PhaseOptions._fields}),
             LearnerOptions(
@@ -188,21 +184,7 @@ class KernelHMC(Composable):
             gradient=None if self.gradients is None else OccasionalGradient(self.gradients),
         )
 
-    @property
-    def further_moves(self) -> Sequence[tuple[Move, float]]:
-        """Those of the user."""
-        return self.moves
-
-    @property
-    def scout(self) -> Composable:
-        """Adaptive Metropolis."""
-        return AdaptiveMetropolis()
-
-    def with_gradient(self, wrap: Callable[[Gradient], Gradient]) -> KernelHMC:
-        """The same with other gradients, if it takes any."""
-        return self if self.gradients is None else replace(self, gradients=wrap(self.gradients))
-
-    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+    def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Approximate evaluations of the longest warm-up, if nothing limits them."""
         walkers = max(chains, self.n_temperatures)
         if warmup is not None:

@@ -14,23 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.mcmc.base import SamplerSetup, Step
-from kmc.mcmc.exchanges import exchanges
-from kmc.mcmc.joined_modes import JoinedModes, join
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.learner import Learner, LearnerOptions
-from kmc.mcmc.many_chains import walkers_of
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.mode_mixture import ModeMixture
+from kmc.mcmc.mode_mixture import JoinedModes, ModeMixture, join
 from kmc.mcmc.modes import ModeSearch
 from kmc.mcmc.moves import Move, propose_one_of
-from kmc.mcmc.proposal_mixture import ProposalMixture
-from kmc.mcmc.schedule import Schedule
+from kmc.mcmc.proposal_mixture import ProposalMixture, within_trust_region
+from kmc.mcmc.schedule import Schedule, walkers_of
 from kmc.mcmc.small_budget import burn_in, first_fit, long_warmup, start_search
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.tempering import COLD, Tempering, ladder
-from kmc.mcmc.trust_region import within_trust_region
 from kmc.mcmc.two_gaussians import two_gaussians_instead
-from kmc.mcmc.unvisited import BulkPoints
+from kmc.mcmc.unvisited import BulkPoints, exchanges
 from kmc.mcmc.user_gradient import OccasionalGradient
 from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested
 from kmc.surrogates import Density
@@ -97,7 +93,7 @@ class KernelHMCState:
         *seeds, modes_seed = setup.seed.spawn(walkers + 2)
         *self._rngs, self._rng = (np.random.default_rng(seed) for seed in seeds)
         self._modes_rng = np.random.default_rng(modes_seed)
-        self._walkers = self._best_walkers(setup.initial, setup.initial_log_density)
+        self.walkers = self._best_walkers(setup.initial, setup.initial_log_density)
         self._betas = np.resize(ladder(dim, bulk_depth(dim), options.n_temperatures), walkers)
         self._learner = Learner(
             dim,
@@ -110,7 +106,7 @@ class KernelHMCState:
             keeps_modes=cloud is None and not self._affords_search,
         )
         self._learner.record(setup.initial, setup.initial_log_density)
-        if gradient is not None and cloud is None and setup.check_gradient:
+        if gradient is not None and cloud is None:
             self._learner.check_gradient(setup.initial, setup.chains, setup.seed)
         self._modes: ModeSearch | None = None
         self._joined: JoinedModes | None = None  # for several modes
@@ -140,10 +136,10 @@ class KernelHMCState:
         self._temperings = [COLD] * len(self._betas) if cold else list(map(self._learner.tempering, self._betas))
         self._proposals = self._propose_each()
         if not self._frozen:
-            self._proposals = within_trust_region(self._proposals, self._walkers.x, self.trainer.history)
+            self._proposals = within_trust_region(self._proposals, self.walkers.x, self.trainer.history)
         if self._learning:
             rate = self.options.main_probe_rate if self._frozen else self.options.probe_rate
-            self._learner.choose_probes(rate, len(self._walkers))
+            self._learner.choose_probes(rate, len(self.walkers))
         return self._requested
 
     def advance(self, values: np.ndarray) -> Step | None:
@@ -165,7 +161,7 @@ class KernelHMCState:
         proposed = requested(self._proposals, self.setup.dim)
         if self._learning:
             self._learner.learn(proposed, values, with_gradients=not self._frozen)
-        stats = self._walkers.decide(
+        stats = self.walkers.decide(
             self._proposals, values[: len(proposed)], self._temperings, transport=self.trainer.transport
         )
         return self._finish_sweep(stats)
@@ -175,25 +171,25 @@ class KernelHMCState:
         if self._learning:
             return None
         burn_in = self._settle - self._sweep if self.warming_up else 0
-        return make_lanes(lambda rng, x: self._proposal(rng, x, COLD), self._walkers, burn_in)
+        return make_lanes(lambda rng, x: self._proposal(rng, x, COLD), self.walkers, burn_in)
 
     def join(self, passed: Sequence[Passed]) -> Step:
         """Finish a sweep that the chains have made on their own."""
-        join_lanes(self._walkers, passed)
+        join_lanes(self.walkers, passed)
         return self._finish_sweep(joined_stats(passed))
 
     def _finish_sweep(self, stats: dict[str, np.ndarray]) -> Step:
-        record = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
+        record = self.walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
         if self._joined and not self.warming_up:
-            self._joined.visit(self._walkers.x)
+            self._joined.visit(self.walkers.x)
         if self._bulk and not self.warming_up:
-            self._bulk = self._bulk.without_neighbors(self._walkers.x)
+            self._bulk = self._bulk.without_neighbors(self.walkers.x)
         if not self._frozen:
             self._learner.tally(self._proposals, self._betas, stats["acceptance_rate"])
-            self._walkers.swap_neighbors(self._temperings, self._rng, self.trainer.transport)
+            self.walkers.swap_neighbors(self._temperings, self._rng, self.trainer.transport)
         if self._learning:
-            self.trainer.visit(self._walkers.x, self._walkers.log_density, self._betas)
+            self.trainer.visit(self.walkers.x, self.walkers.log_density, self._betas)
         self._adapt()
         return record
 
@@ -201,20 +197,6 @@ class KernelHMCState:
         """Fit once more and freeze after the next sweep."""
         self._schedule.end()
         self._hurried = True
-
-    def finish_warmup(self) -> None:
-        """Freeze soon."""
-        if self.warming_up:
-            self.end_warmup()
-
-    @property
-    def walkers(self) -> Walkers | None:
-        """One per chain, once they have all their evaluations behind them: after the freeze."""
-        return self._walkers if self._frozen else None
-
-    def adopt(self, walkers: Walkers) -> None:
-        """Move these chains from now on."""
-        self._walkers = walkers
 
     @property
     def density(self) -> Density | None:
@@ -279,7 +261,7 @@ class KernelHMCState:
             end, value = self._start_search.end()
             states = np.vstack([end, self._cloud])
             x, values = np.vstack([x, end]), np.append(values, value)
-        self._walkers = self._best_walkers(x, values)
+        self.walkers = self._best_walkers(x, values)
         self._learner.begin(states, check_values)
         if self._schedule.exhausted(0, len(x)):
             self._freeze()
@@ -292,7 +274,7 @@ class KernelHMCState:
 
     def _propose_each(self) -> list[Proposal]:
         """One proposal for each walker."""
-        walkers, mixture = self._walkers, self._moves
+        walkers, mixture = self.walkers, self._moves
         if isinstance(mixture, ProposalMixture) and not self.options.moves:
             return mixture.propose_each(walkers.rngs, walkers.x, self._temperings)
         return [self._proposal(*walker) for walker in zip(walkers.rngs, walkers.x, self._temperings, strict=True)]
@@ -362,11 +344,11 @@ class KernelHMCState:
 
     def _rescue(self) -> None:
         """Move walkers that are hopelessly deep, or stuck with an estimate far too high, to another walker's state."""
-        values = self.trainer.heights(self._walkers.x, self._walkers.log_density)
+        values = self.trainer.heights(self.walkers.x, self.walkers.log_density)
         lost = values < np.median(values) - (self.setup.dim + _LOST) / self._betas
         if self.setup.noisy:
-            lost |= self.trainer.stays(self._walkers.x, _LONG_STAY)
-        self._walkers.move(lost, self._rng)
+            lost |= self.trainer.stays(self.walkers.x, _LONG_STAY)
+        self.walkers.move(lost, self._rng)
 
     def _freeze(self) -> None:
         """Fix the mixture of moves, and start one walker per chain at states of the coldest ones."""
@@ -377,17 +359,17 @@ class KernelHMCState:
         chains = self.setup.chains
         x, values = self.trainer.cold_visits(_RECENT)
         if not len(x):
-            x, values = self._walkers.x, self._walkers.log_density
+            x, values = self.walkers.x, self.walkers.log_density
         elif self.setup.noisy:  # do not start where an estimate far too high has held a walker for long
             _, first = np.unique(x, axis=0, return_index=True)
             x, values = x[first], values[first]
         x, values = self._plausible(x, values)
         rows = self._rng.choice(len(x), chains, replace=len(x) < chains)
-        self._walkers = Walkers(self._rngs[:chains], x[rows], values[rows])
+        self.walkers = Walkers(self._rngs[:chains], x[rows], values[rows])
         self._betas = np.ones(chains)
         if self._modes is not None and len(self._modes.explorers) > 1:
             self._joined, x, values = join(self._modes.explorers, chains, self._modes_rng)
-            self._walkers = Walkers(self._rngs[:chains], x, values)
+            self.walkers = Walkers(self._rngs[:chains], x, values)
 
     def _plausible(self, x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The states (n, d) and values (n,) at which draws of the frozen surrogate could be.
@@ -486,8 +468,8 @@ class KernelHMCState:
 
     def state(self) -> tuple[np.ndarray, float]:
         """The state of a chain of the frozen sampler, and its value."""
-        i = int(self._modes_rng.integers(len(self._walkers)))
-        return self._walkers.x[i].copy(), float(self._walkers.log_density[i])
+        i = int(self._modes_rng.integers(len(self.walkers)))
+        return self.walkers.x[i].copy(), float(self.walkers.log_density[i])
 
 
 def cloud_size(walkers: int, dim: int) -> int:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.mcmc.adapting import Moved
+from kmc.mcmc.adapting import Moved, Reservoir
 from kmc.mcmc.affine import Affine
 from kmc.mcmc.history import History
-from kmc.mcmc.reservoir import Reservoir
 from kmc.mcmc.score_field import Field, GradientEstimator
 from kmc.mcmc.score_fitter import Fitter
 from kmc.surrogates import Surrogate, fit_surrogate, values_needed

@@ -10,8 +10,8 @@ import numpy as np
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.mixture_tuner import MixtureTuner, MoveProbabilities
+from kmc.mcmc.probes import Pairs
 from kmc.mcmc.proposal_mixture import SURROGATE_MOVES, ProposalMixture
-from kmc.mcmc.roughness import Pairs
 from kmc.mcmc.schedule import Round
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.surrogate_transition import InnerChainOptions

@@ -10,7 +10,7 @@ for the target p with probability min(1, p(x') s(x) / (p(x) s(x'))).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 from kmc.interrupts import uninterrupted
 from kmc.mcmc.archive_moves import archive_move
+from kmc.mcmc.explorer import Explorer, log_mass
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.proposal_mixture import InnerChainKind, ProposalMixture, inner_chain_kind
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
@@ -154,3 +155,45 @@ def _drawn(rng: np.random.Generator, log_weights: np.ndarray) -> int:
 def _surrogate(mixture: ProposalMixture) -> Surrogate:
     assert mixture.surrogate is not None
     return mixture.surrogate
+
+
+# The main phase with several modes: the mixture of their surrogates, and the visits to each mode.
+
+
+class JoinedModes:
+    """Modes by decreasing mass.
+
+    Parameters
+    ----------
+    mixture : ModeMixture
+        How chains move.
+    masses : ndarray, shape (k,)
+        According to the surrogates; the sum is one.
+    """
+
+    def __init__(self, mixture: ModeMixture, masses: np.ndarray):
+        self.mixture, self._masses = mixture, masses
+        self._visits = np.zeros(len(masses))
+
+    def visit(self, x: np.ndarray) -> None:
+        """Count the modes of the states (chains, d) after a sweep of the main phase."""
+        self._visits += self.mixture.counts(x)
+
+    def facts(self) -> dict[str, Any]:
+        """For the results' attributes: masses, and fractions of the draws."""
+        shares = self._visits / max(self._visits.sum(), 1.0)
+        return {"mode_masses": self._masses.tolist(), "mode_shares": shares.tolist()}
+
+
+def join(
+    explorers: Sequence[Explorer], chains: int, rng: np.random.Generator
+) -> tuple[JoinedModes, np.ndarray, np.ndarray]:
+    """One mixture for all modes; and states (chains, d) in each of the modes in turn, with their values (chains,)."""
+    masses = np.array([log_mass(explorer.mixture, rng) for explorer in explorers])
+    order = np.argsort(-masses)
+    shares = np.exp(masses - masses.max())[order]
+    shares /= shares.sum()
+    states = [explorers[k].state() for k in order]
+    x, values = (np.array(rows) for rows in zip(*(states[i % len(states)] for i in range(chains)), strict=True))
+    mixture = ModeMixture.of(tuple(explorers[k].mixture for k in order), rng)
+    return JoinedModes(mixture, shares), x, values

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.mcmc.base import SamplerSetup, Step
-from kmc.mcmc.climb import Summit
 from kmc.mcmc.explorer import Explorer, error_tolerance, log_mass, unexplained
-from kmc.mcmc.gaps import MOST
 from kmc.mcmc.history import ASSUMED, History
-from kmc.mcmc.local_searches import LocalSearches
-from kmc.mcmc.mode_shapes import NEGLIGIBLE, Shape, bulk_below_top, labels, overlapping_shapes, separate_shapes
+from kmc.mcmc.local_searches import LocalSearches, Summit
+from kmc.mcmc.mode_shapes import MOST, NEGLIGIBLE, Shape, bulk_below_top, labels, overlapping_shapes, separate_shapes
 from kmc.mcmc.unvisited import BulkPoints
 from kmc.surrogates import Surrogate
 

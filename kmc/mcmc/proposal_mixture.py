@@ -10,13 +10,14 @@ import numpy as np
 from kmc.interrupts import uninterrupted
 from kmc.mcmc.archive_moves import archive_move
 from kmc.mcmc.base import MOVES
+from kmc.mcmc.history import History
 from kmc.mcmc.inner_chains import InnerChainKinds, draw_kinds, inner_chains
-from kmc.mcmc.many_chains import FEW_CHAINS
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.scale_moves import SCALING_PROBABILITY, scaled
+from kmc.mcmc.schedule import FEW_CHAINS
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest, tempered
 from kmc.surrogates.fit import Surrogate
+from kmc.surrogates.scale_group import ScaleGroup
 
 SURROGATE_MOVES = SURROGATE, TEMPERED = MOVES.index("surrogate"), MOVES.index("tempered-surrogate")
 
@@ -195,3 +196,59 @@ def distinct(states: np.ndarray, most: int, rng: np.random.Generator) -> np.ndar
     """Distinct rows of states (n, d), at most ``most`` of them, in random order."""
     unique = np.unique(states, axis=0)
     return unique[rng.permutation(len(unique))[:most]]
+
+
+# Moves of a hierarchical scale together with the parameters that it scales.
+#
+# For a scale exp(t) and parameters x_i around a center x_k, t changes by δ and the distances x_i - x_k are multiplied
+# by
+# exp(δ): their prior keeps its value up to the Jacobian, so that one move crosses the neck of a funnel. It is a
+# transformation from a group as in Liu and Sabatti (2000), "Generalised Gibbs sampler and multigrid Monte Carlo for
+# Bayesian computation", Biometrika 87, here with a symmetric δ and the Metropolis-Hastings ratio.
+
+SCALING_PROBABILITY = 0.1  # of such a move, if there are groups (set by hand)
+_WIDEST, _RANGE = 2.0, 3.0  # of the sd of δ: the largest, in sds of the driver, and the log of its ratio to the least
+_LARGEST = 200.0  # log of a factor on distances
+_SCALING = MOVES.index("scaling")
+
+
+def scaled(rng: np.random.Generator, x: np.ndarray, groups: Sequence[ScaleGroup], *, archive: np.ndarray) -> Proposal:
+    """A move of one of the groups from x (d,); archived states (n, d) say how far drivers reach."""
+    group = groups[int(rng.integers(len(groups)))]
+    widest = _WIDEST * float(archive[:, group.driver].std())
+    change = widest * float(np.exp(-_RANGE * rng.random()) * rng.standard_normal())
+    if abs(group.slope * change) > _LARGEST:  # as unlikely on the way back
+        return Proposal(x, 0.0, _SCALING, moved=False)
+    position, log_ratio = group.scaled(x, change)
+    return Proposal(position, log_ratio, _SCALING)
+
+
+# The region in which a surrogate is believed while it is learned.
+#
+# A surrogate of few values can be high far from all of them, and so can one with scales that grow exponentially (a
+# funnel). A proposal there is lost, and the user's solver may overflow there, or never return.
+
+
+# Times the width of the evaluations, beyond them: right runs without heavy tails do not come there, early fits that
+# failed do (tried: docs/what-was-tried.md).
+_FURTHER = 1.0
+
+
+def within_trust_region(proposals: list[Proposal], x: np.ndarray, history: History) -> list[Proposal]:
+    """The proposals from the rows of x; those by the surrogate that leave the region end at its border, not accepted.
+
+    The region is the box of all evaluations with finite values, three times as wide. A shortened proposal is not
+    reversible, so this is for warm-up only: its value shows the surrogate's error there.
+    """
+    known = history.x[np.isfinite(history.log_density)]
+    low, high = known.min(axis=0), known.max(axis=0)
+    margin = _FURTHER * (high - low)
+    box = low - margin, high + margin
+    return [_shortened(proposal, start, box) for proposal, start in zip(proposals, x, strict=True)]
+
+
+def _shortened(proposal: Proposal, start: np.ndarray, box: tuple[np.ndarray, np.ndarray]) -> Proposal:
+    (low, high), end = box, proposal.position
+    if proposal.move not in SURROGATE_MOVES or np.all((end >= low) & (end <= high)):
+        return proposal
+    return proposal._replace(position=np.clip(np.where(np.isnan(end), start, end), low, high), log_ratio=-np.inf)

@@ -1,10 +1,10 @@
 """A local search by quadratic models, for budgets of a few hundred evaluations.
 
-A climb (:mod:`kmc.mcmc.climb`) spends d + 1 evaluations on each gradient. Here each evaluation changes a model of the
-log-density: of all quadratics that interpolate the last 2 d + 1 values, the one whose Hessian differs least from that
-of the model before, in the Frobenius norm (Powell 2004, "Least Frobenius norm updating of quadratic models that
-satisfy interpolation conditions", Mathematical Programming 100). The next point is the model's maximum within a trust
-region. It is for finding the bulk, not the maximum: it ends when steps gain no more than half a nat.
+A climb (:mod:`kmc.mcmc.local_searches`) spends d + 1 evaluations on each gradient. Here each evaluation changes a
+model of the log-density: of all quadratics that interpolate the last 2 d + 1 values, the one whose Hessian differs
+least from that of the model before, in the Frobenius norm (Powell 2004, "Least Frobenius norm updating of quadratic
+models that satisfy interpolation conditions", Mathematical Programming 100). The next point is the model's maximum
+within a trust region. It is for finding the bulk, not the maximum: it ends when steps gain no more than half a nat.
 """
 
 from __future__ import annotations

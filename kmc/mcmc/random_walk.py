@@ -8,16 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kmc.checks import as_array, check_number, check_unused
-from kmc.mcmc.base import MOVES, SamplerSetup, Step
+from kmc.mcmc.adapting import BEST_SCALE, AdaptingState, Moved, RobbinsMonro, walkers_of, warmup_sweeps
+from kmc.mcmc.ask_tell import Startable
+from kmc.mcmc.base import MOVES, SamplerSetup
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.parts import Composable, last_of_warmup
-from kmc.mcmc.walkers import Walkers, best_starts, requested, start_spread
+from kmc.mcmc.walkers import start_spread
 
 _MOVE = MOVES.index("random-walk")
+_WARMUP_SHARE = 3  # warm-up has one in so many evaluations of the budget
 
 
 @dataclass(frozen=True)
-class RandomWalkMetropolis(Composable):
+class RandomWalkMetropolis(Startable):
     """Gaussian random-walk Metropolis.
 
     Parameters
@@ -39,7 +41,6 @@ class RandomWalkMetropolis(Composable):
     target_acceptance: float = 0.234
 
     name: ClassVar[str] = "random-walk"
-    warmup_share: ClassVar[int] = 3
 
     def __post_init__(self):
         check_number(self, "target_acceptance", 0, 1)
@@ -53,96 +54,48 @@ class RandomWalkMetropolis(Composable):
         if not (np.all(np.isfinite(scale)) and np.all(scale > 0)):
             raise ValueError(f"scale={self.scale!r}: expected positive standard deviations")
 
-    def _start(self, setup: SamplerSetup) -> GaussianWalk:
+    def _start(self, setup: SamplerSetup) -> AdaptingState:
+        walkers, warmup = walkers_of(setup), warmup_sweeps(setup, _WARMUP_SHARE)
         if self.scale is None:
-            return GaussianWalk(setup, _root_of_start(setup), tune=True, target_acceptance=self.target_acceptance)
-        scale = np.asarray(self.scale, float)
-        if scale.shape not in ((), (setup.dim,)):
-            raise ValueError(f"scale has shape {scale.shape}: expected a number or shape ({setup.dim},)")
-        return GaussianWalk(setup, np.diag(np.broadcast_to(scale, setup.dim)), tune=False)
+            proposer = GaussianSteps(start_spread(setup.initial), self.target_acceptance)
+        else:
+            scale = np.asarray(self.scale, float)
+            if scale.shape not in ((), (setup.dim,)):
+                raise ValueError(f"scale has shape {scale.shape}: expected a number or shape ({setup.dim},)")
+            proposer = GaussianSteps(np.broadcast_to(scale, setup.dim), None)
+        return AdaptingState(setup, walkers, [proposer], freeze=True, warmup=warmup)
 
 
-class GaussianWalk:
-    """x' = x + factor · root · noise for every chain; see :class:`kmc.mcmc.base.SamplerState`."""
+class GaussianSteps:
+    """x' = x + factor · sd · noise; see :class:`kmc.mcmc.adapting.Proposer`.
 
-    def __init__(
-        self,
-        setup: SamplerSetup,
-        root: np.ndarray,
-        *,
-        tune: bool,
-        target_acceptance: float = 0.234,
-    ):
-        self.setup = setup
-        self.warming_up = True
-        self._tune, self._target = tune, target_acceptance
-        self._root = root
-        self._log_factor = float(np.log(2.38 / np.sqrt(setup.dim))) if tune else 0.0
-        best = best_starts(setup.initial, setup.initial_log_density, setup.chains)
-        rngs = [np.random.default_rng(seed) for seed in setup.seed.spawn(setup.chains)]
-        self._walkers = Walkers(rngs, setup.initial[best], setup.initial_log_density[best])
-        self._warmup = last_of_warmup(setup, RandomWalkMetropolis.warmup_share)
-        self._sweep = 0
-        self._proposals: list[Proposal] = []
-        self._end_of_warmup()
+    Parameters
+    ----------
+    sd : ndarray, shape (d,)
+    target_acceptance : float or None
+        To which the factor is tuned; None: it is 1.
+    """
 
-    def propose(self) -> np.ndarray:
-        """One Gaussian step per chain."""
-        root = np.exp(self._log_factor) * self._root
-        self._proposals = [
-            Proposal(x + root @ rng.standard_normal(len(x)), 0.0, _MOVE, step_size=float(np.exp(self._log_factor)))
-            for x, rng in zip(self._walkers.x, self._walkers.rngs, strict=True)
-        ]
-        return requested(self._proposals, self.setup.dim)
+    def __init__(self, sd: np.ndarray, target_acceptance: float | None):
+        self._root = np.diag(sd)
+        self._tuning = None if target_acceptance is None else RobbinsMonro(target_acceptance)
+        if self._tuning is not None:
+            self._tuning.log_value = float(np.log(BEST_SCALE / np.sqrt(len(sd))))
 
-    def advance(self, values: np.ndarray) -> Step:
-        """Decide every step, and adapt in warm-up."""
-        stats = self._walkers.decide(self._proposals, values)
-        record = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
-        self._sweep += 1
-        if self._tune and self.warming_up:
-            self._adapt(float(stats["acceptance_rate"].mean()))
-        self._end_of_warmup()
-        return record
+    def propose(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
+        """A step from x (d,)."""
+        factor = self._factor
+        return Proposal(x + (factor * self._root) @ rng.standard_normal(len(x)), 0.0, _MOVE, step_size=factor)
 
-    def end_warmup(self) -> None:
-        """End warm-up with the next sweep."""
-        self._warmup = 0
+    def learn(self, moved: Moved, sweep: int) -> None:
+        """Tune the factor."""
+        if self._tuning is not None:
+            self._tuning.learn(float(moved.stats["acceptance_rate"].mean()), sweep)
 
-    def finish_warmup(self) -> None:
-        """End warm-up now."""
-        self.warming_up = False
-
-    def adopt(self, walkers: Walkers) -> None:
-        """Move these chains from now on."""
-        self._walkers = walkers
-
-    @property
-    def walkers(self) -> Walkers:
-        """One per chain."""
-        return self._walkers
-
-    @property
-    def warmup(self) -> int:
-        """Sweeps of warm-up."""
-        return self._warmup
-
-    def report(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
-        return {
-            "noisy": self.setup.noisy,
-            "n_refits": 0,
-            "proposal_factor": float(np.exp(self._log_factor)),
-        }
+        return {"proposal_factor": self._factor}
 
-    def _adapt(self, acceptance: float) -> None:
-        """A Robbins–Monro recursion with step sizes that decrease as t^-.6."""
-        self._log_factor += (self._sweep + 1) ** -0.6 * (acceptance - self._target) * 2.0
-
-    def _end_of_warmup(self):
-        if self.warming_up and self._sweep >= self._warmup:
-            self.warming_up = False
-
-
-def _root_of_start(setup: SamplerSetup) -> np.ndarray:
-    return np.diag(start_spread(setup.initial))
+    @property
+    def _factor(self) -> float:
+        return 1.0 if self._tuning is None else float(np.exp(self._tuning.log_value))

@@ -12,25 +12,24 @@ with the true density p makes every move exact while the estimator is fixed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from kmc.checks import check_choice, check_count, check_number, check_unused
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
-from kmc.mcmc.base import SamplerSetup, Step
+from kmc.mcmc.ask_tell import Startable
+from kmc.mcmc.base import SamplerSetup, SamplerState, Step
 from kmc.mcmc.history import History
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.kernel_hmc_state import REFIT_GROWTH
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.parts import Composable, Gradient, PartState
 from kmc.mcmc.random_walk import RandomWalkMetropolis
-from kmc.mcmc.score_field import GradientEstimator
+from kmc.mcmc.score_field import MOST_STEPS, PATH, GradientEstimator, ScoreMixture
 from kmc.mcmc.score_fitter import Fitter, check_estimator
-from kmc.mcmc.score_mixture import MOST_STEPS, PATH, ScoreMixture
 from kmc.mcmc.walkers import Walkers, best_starts, requested, start_spread
 from kmc.surrogates.whitening import Whitening, whiten_states
 
@@ -41,7 +40,7 @@ _SAMPLERS = (KernelHMC, AdaptiveMetropolis, RandomWalkMetropolis)
 
 
 @dataclass(frozen=True)
-class ScoreHMC(Composable):
+class ScoreHMC(Startable):
     """Hamiltonian dynamics along a score estimator's gradient, corrected by one true evaluation per draw.
 
     This is Kernel Hamiltonian Monte Carlo as it was published [1]_, [2]_. The estimator is fitted to states of the
@@ -143,28 +142,19 @@ class ScoreHMC(Composable):
             raise TypeError(f"warmup_sampler={sampler!r}: expected one of {names}")
 
     @property
-    def takes_history(self) -> bool:
-        """Whether existing evaluations help, that is, whether the sampler of warm-up learns from them."""
-        return getattr(self.warmup_sampler, "takes_history", False)
+    def _takes_history(self) -> bool:  # type: ignore[override]
+        """Whether the sampler of warm-up learns from existing evaluations."""
+        return self.warmup_sampler._takes_history
 
     def _start(self, setup: SamplerSetup) -> ScoreHMCState:
         return ScoreHMCState(self, setup)
 
-    @property
-    def scout(self) -> Composable:
-        """That of warm-up."""
-        return self.warmup_sampler.scout
-
-    def with_gradient(self, wrap: Callable[[Gradient], Gradient]) -> ScoreHMC:
-        """The same, if the sampler of warm-up takes gradients."""
-        return replace(self, warmup_sampler=self.warmup_sampler.with_gradient(wrap))  # type: ignore[arg-type]
-
-    def longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
+    def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Approximate evaluations of the longest warm-up, if nothing limits them."""
         if warmup is None:
-            return self.warmup_sampler.longest_warmup(dim, chains, draws, None) + self.max_states + TUNING * chains
+            return self.warmup_sampler._longest_warmup(dim, chains, draws, None) + self.max_states + TUNING * chains
         explore, collect, tune = _quarters(warmup)
-        exploration = self.warmup_sampler.longest_warmup(dim, chains, draws, explore) if collect else 0
+        exploration = self.warmup_sampler._longest_warmup(dim, chains, draws, explore) if collect else 0
         return exploration + (collect + tune) * chains
 
 
@@ -181,17 +171,17 @@ class ScoreHMCState:
         seed, *seeds = setup.seed.spawn(setup.chains + 2)
         *rngs, self._rng = (np.random.default_rng(child) for child in seeds)
         best = best_starts(setup.initial, setup.initial_log_density, setup.chains)
-        self._walkers = Walkers(rngs, setup.initial[best], setup.initial_log_density[best])
+        self.walkers = Walkers(rngs, setup.initial[best], setup.initial_log_density[best])
         self._stages = Stages.of(options, setup)
-        self._explorer: PartState | None = None
+        self._explorer: SamplerState | None = None
         if self._stages.collect:
-            alone = setup._replace(warmup=self._stages.explore, own_warmup=None, seed=seed)
+            alone = setup._replace(warmup=self._stages.explore, seed=seed)
             self._explorer = options.warmup_sampler._start(alone)
         self._adapts = options.adaptation == "vanishing"
         self._fitter = Fitter(options.estimator, values=bool(options.values), refit=self._adapts, rng=self._rng)
         self._history = History(setup.dim)  # states after each sweep, including repeats
         self._largest_step = options.trajectory_length / MOST_STEPS
-        whitening = _whitening_of_start(setup)
+        whitening = Whitening.of(setup.initial.mean(axis=0), np.diag(1.0 / start_spread(setup.initial)))
         self._plan = ScoreMixture(
             field=self._fitter.given(whitening, setup.initial[:1]),
             whitening=whitening,
@@ -209,32 +199,30 @@ class ScoreHMCState:
         """The proposals that moved."""
         if self._explorer is not None:
             return self._explorer.propose()
-        self._proposals = [
-            self._plan.propose(rng, x) for rng, x in zip(self._walkers.rngs, self._walkers.x, strict=True)
-        ]
+        self._proposals = [self._plan.propose(rng, x) for rng, x in zip(self.walkers.rngs, self.walkers.x, strict=True)]
         return requested(self._proposals, self.setup.dim)
 
     def advance(self, values: np.ndarray) -> Step | None:
         """Decide, and adapt if it is due."""
         if self._explorer is not None:
             return self._explore(self._explorer, values)
-        steps = np.array([proposal.position for proposal in self._proposals]) - self._walkers.x
-        return self._finish_sweep(self._walkers.decide(self._proposals, values), steps)
+        steps = np.array([proposal.position for proposal in self._proposals]) - self.walkers.x
+        return self._finish_sweep(self.walkers.decide(self._proposals, values), steps)
 
     def lanes(self) -> Lanes | None:
         """The chains, each on its own; None as long as anything couples them."""
         if self.warming_up or self._adapts:
             return None
-        return make_lanes(lambda rng, x: self._plan.propose(rng, x), self._walkers)
+        return make_lanes(lambda rng, x: self._plan.propose(rng, x), self.walkers)
 
     def join(self, passed: Sequence[Passed]) -> Step:
         """Finish a sweep that the chains have made on their own."""
-        join_lanes(self._walkers, passed)
+        join_lanes(self.walkers, passed)
         return self._finish_sweep(joined_stats(passed), np.empty((0, self.setup.dim)))
 
     def _finish_sweep(self, stats: dict[str, np.ndarray], steps: np.ndarray) -> Step:
         """``steps`` (chains, d) are the differences between proposals and states; only warm-up uses them."""
-        record = self._walkers.sweep(self.warming_up, stats, self.setup.chains)
+        record = self.walkers.sweep(self.warming_up, stats, self.setup.chains)
         self._sweep += 1
         paths = stats["move"] == PATH
         if self.warming_up:
@@ -243,7 +231,7 @@ class ScoreHMCState:
         else:
             self._acceptance.extend(stats["acceptance_rate"][paths])
         if self._adapts:
-            self._history.extend(self._walkers.x, self._walkers.log_density)
+            self._history.extend(self.walkers.x, self.walkers.log_density)
             if not self.warming_up and self._sweep >= self._next_refit:
                 self._next_refit *= REFIT_GROWTH
                 self._refit()
@@ -258,23 +246,6 @@ class ScoreHMCState:
         self._stages = self._stages._replace(
             collect=min(self._stages.collect, enough), tune=min(self._stages.tune, len(STEP_SIZES))
         )
-
-    def finish_warmup(self) -> None:
-        """End warm-up soon."""
-        if self.warming_up:
-            self.end_warmup()
-
-    @property
-    def walkers(self) -> Walkers | None:
-        """One per chain; until the estimator is fitted, those of the sampler of warm-up."""
-        return self._walkers if self._explorer is None else self._explorer.walkers
-
-    def adopt(self, walkers: Walkers) -> None:
-        """Move these chains from now on."""
-        if self._explorer is None:
-            self._walkers = walkers
-        else:
-            self._explorer.adopt(walkers)
 
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
@@ -291,7 +262,7 @@ class ScoreHMCState:
             facts["refit_error"] = self._fitter.error
         return facts
 
-    def _explore(self, explorer: PartState, values: np.ndarray) -> Step | None:
+    def _explore(self, explorer: SamplerState, values: np.ndarray) -> Step | None:
         collecting = not explorer.warming_up
         record = explorer.advance(values)
         if record is None:
@@ -301,7 +272,7 @@ class ScoreHMCState:
             self._sweep += 1
             if self._sweep >= self._stages.collect:
                 self._explorer, self._sweep = None, 0
-                self._walkers = Walkers(self._walkers.rngs, record.position, record.log_density)
+                self.walkers = Walkers(self.walkers.rngs, record.position, record.log_density)
                 self._refit()
         return record._replace(warmup=True)
 
@@ -348,9 +319,8 @@ class Stages(NamedTuple):
 
         By default as many draws as a fit takes, and 100 sweeps of tuning; at most a sixth of the budget for the two.
         """
-        sweeps = setup.warmup if setup.own_warmup is None else setup.own_warmup
-        if sweeps is not None:
-            return _quarters(sweeps)
+        if setup.warmup is not None:
+            return _quarters(setup.warmup)
         collect = -(-options.max_states // setup.chains)
         if setup.max_evaluations is None:
             return cls(None, collect, TUNING)
@@ -376,7 +346,3 @@ class _Mean:
     @property
     def value(self) -> float:
         return self._total / max(self.count, 1)
-
-
-def _whitening_of_start(setup: SamplerSetup) -> Whitening:
-    return Whitening.of(setup.initial.mean(axis=0), np.diag(1.0 / start_spread(setup.initial)))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from kmc.mcmc.base import SamplerSetup
-from kmc.mcmc.many_chains import FEW_CHAINS
 from kmc.mcmc.quadratic_search import StartSearch
+from kmc.mcmc.schedule import FEW_CHAINS
 from kmc.surrogates import values_needed
 from kmc.surrogates.depth import bulk_depth
 from kmc.surrogates.wide_trend import terms_of

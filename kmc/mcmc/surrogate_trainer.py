@@ -9,9 +9,19 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 
 from kmc.mcmc.history import GIVEN, History
-from kmc.mcmc.probes import Evaluated, probe_points, probes_in_necks, probes_near
+from kmc.mcmc.probes import (
+    FIRST,
+    NEXT,
+    Evaluated,
+    Pairs,
+    close_pairs,
+    is_unexplained,
+    probe_points,
+    probes_in_necks,
+    probes_near,
+    roughness_sd,
+)
 from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
-from kmc.mcmc.roughness import FIRST, NEXT, Pairs, close_pairs, is_unexplained, roughness_sd
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD, Tempering, flattened, flattest
 from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size, free_draws

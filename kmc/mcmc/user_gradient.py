@@ -15,28 +15,6 @@ _SMALL = 0.1  # a slope whose terms cancel to less than this part of them is com
 _WRONG = 0.05  # relative error of a slope that causes a warning
 
 
-class UserGradient:
-    """The user's function, x (d,) -> (d,).
-
-    Attributes
-    ----------
-    n_calls : int
-    """
-
-    def __init__(self, function: Callable[[np.ndarray], Any]):
-        self._function = function
-        self.n_calls = 0
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        """The gradient at x (d,); ValueError for another shape, or for something other than numbers."""
-        self.n_calls += 1
-        return as_gradient(self._function(x.copy()), x)
-
-    def at(self, x: np.ndarray) -> np.ndarray:
-        """The gradients at the rows of x (n, d), shape (n, d)."""
-        return np.array([self(row) for row in x])
-
-
 class OccasionalGradient:
     """A function of the user's that has the gradient at some points: x (d,) -> (d,), or None or NaN.
 
@@ -51,16 +29,15 @@ class OccasionalGradient:
         self.n_known = self.n_unknown = 0
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """The gradients at the rows of x (n, d), (n, d), with rows of NaN where there is none; ValueError as above."""
+        """The gradients at the rows of x (n, d), (n, d), with rows of NaN where there is none.
+
+        ValueError for another shape, or for something other than numbers.
+        """
         return np.array([self._at(row) for row in x]).reshape(x.shape)
 
     def _at(self, x: np.ndarray) -> np.ndarray:
         returned = self._function(x.copy())
-        gradient = (
-            np.full(x.shape, np.nan)
-            if returned is None
-            else as_gradient(returned, x, name="gradients", otherwise=", or None")
-        )
+        gradient = np.full(x.shape, np.nan) if returned is None else _as_gradient(returned, x)
         if np.all(np.isfinite(gradient)):
             self.n_known += 1
             return gradient
@@ -68,28 +45,15 @@ class OccasionalGradient:
         return np.full(x.shape, np.nan)
 
 
-def check_is_function(gradient: Any) -> None:
-    """TypeError unless it is callable."""
-    if not callable(gradient):
-        raise TypeError(
-            f"gradient={gradient!r}: expected a function of x (d,) that returns the gradient of the log-density, (d,)"
-        )
-
-
-def place_of(x: np.ndarray) -> str:
-    """A key for what is kept at x (d,): equal for equal bits; plain text, as a store needs."""
-    return x.tobytes().hex()
-
-
-def as_gradient(returned: Any, x: np.ndarray, *, name: str = "gradient", otherwise: str = "") -> np.ndarray:
-    """What a function called ``name`` returned at x (d,), as an array (d,); ValueError if it is none."""
-    expected = f"expected the gradient of the log-density, an array of shape {x.shape}{otherwise}"
+def _as_gradient(returned: Any, x: np.ndarray) -> np.ndarray:
+    """What the user's function returned at x (d,), as an array (d,); ValueError if it is none."""
+    expected = f"expected the gradient of the log-density, an array of shape {x.shape}, or None"
     try:
         gradient = np.array(returned, dtype=float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} returned {returned!r} at {x.tolist()}: {expected}") from error
+        raise ValueError(f"gradients returned {returned!r} at {x.tolist()}: {expected}") from error
     if gradient.shape != x.shape:
-        raise ValueError(f"{name} returned an array of shape {gradient.shape} at {x.tolist()}: {expected}")
+        raise ValueError(f"gradients returned an array of shape {gradient.shape} at {x.tolist()}: {expected}")
     return gradient
 
 

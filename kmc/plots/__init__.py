@@ -1,15 +1,11 @@
 """Plots. Matplotlib is imported when a plot is made."""
 
-from kmc.plots.acceptance import plot_acceptance
-from kmc.plots.coarse import plot_coarse_model
-from kmc.plots.energy import plot_energy
 from kmc.plots.evidence import plot_evidence
 from kmc.plots.modes import plot_slow_modes
 from kmc.plots.pairs import plot_pairs
-from kmc.plots.surrogates import plot_surrogate
-from kmc.plots.timescales import plot_ck_test, plot_implied_timescales
-from kmc.plots.traces import plot_trace
-from kmc.plots.transports import plot_transport
+from kmc.plots.surrogates import plot_surrogate, plot_transport
+from kmc.plots.timescales import plot_ck_test, plot_coarse_model, plot_implied_timescales
+from kmc.plots.traces import plot_acceptance, plot_energy, plot_trace
 from kmc.plots.validation import plot_validation
 
 __all__ = [

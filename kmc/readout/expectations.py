@@ -100,9 +100,9 @@ def expectations(
     parts of the run: a wrong surrogate reduces the precision but causes no bias. A set of controls is used only if it
     reduces the error; without any, the result is the plain average. With fewer than 400 draws the mean under s plus the
     difference of the averages for p and s is tried, too, as it needs no coefficients, and stated errors are widened for
-    their own uncertainty. Errors are the larger ones of those of autocorrelated series (Geyer's) and of the
-    chains' own means, and include that of the surrogate's draws. A quantile is where the corrected distribution function has its level; where it has
-    none, as the surrogate lacks mass there, it is that of the draws alone.
+    their own uncertainty. Errors are the larger ones of those of autocorrelated series (Geyer's) and of the chains' own
+    means, and include that of the surrogate's draws. A quantile is where the corrected distribution function has its
+    level; where it has none, as the surrogate lacks mass there, it is that of the draws alone.
 
     If the means under s differ from those of the draws by more than chance, s is tried again in a region near the
     draws, as these identities hold for functions that vanish elsewhere, too: s may be precise there and have a false

@@ -13,8 +13,7 @@ from kmc.estimator import DataConversionWarning, Estimator, as_points, check_vec
 from kmc.forms import accumulate, accumulate_folds
 from kmc.forms.stream import is_iterator
 from kmc.kernels import median_distance
-from kmc.regression.candidates import settings
-from kmc.regression.loss import HermiteLoss
+from kmc.regression.candidates import HermiteLoss, settings
 from kmc.selection import Kernels, Numbers, Search, folds_of, held_out, numbers_or
 from kmc.source import SELECTION, Source, is_stream, look, open_source, unzipped
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from html import escape
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from kmc.plots.style import require_matplotlib
-from kmc.reports.facts import facts_of
-from kmc.reports.page import Page, cited, costs, explained, table_of, told
-from kmc.reports.pictures import pictures
+import numpy as np
+from scipy.stats import rankdata
+
+from kmc.diagnostics import slow_modes
+from kmc.plots.modes import plot_slow_modes
+from kmc.plots.pairs import plot_pairs
+from kmc.plots.style import ACCENT, INK, LINES, SHADES, group, require_matplotlib
+from kmc.plots.traces import plot_acceptance
+from kmc.reports.page import Facts, Page, cited, costs, explained, facts_of, table_of, told
 
 
 def report(
@@ -82,3 +90,146 @@ def report(
     page.section("How to cite", cited())
     target.write_text(page.html(), encoding="utf-8")
     return target
+
+
+# The pictures of a report, inside the page, each with a text that says what it shows.
+
+MOST_PAIRS = 8  # columns of the pairs plot
+MOST_TRACES = 5
+FEWEST_FOR_MODES = 100  # draws per chain
+_POINTS = 2000  # of a line or a cloud; more would only make the page larger
+_BINS = 20
+_DPI = 110
+
+
+def pictures(idata: Any, facts: Facts) -> Iterator[str]:
+    """The pictures that the result has data for."""
+    moving = [i for i in range(len(facts.columns)) if np.isfinite(facts.ess[i])]
+    if moving:
+        yield _pairs(idata, facts, moving)
+        yield _traces(facts)
+    modes = None
+    if len(moving) > 1 and facts.draws >= FEWEST_FOR_MODES:
+        posterior = idata["posterior"]
+        draws = posterior.to_dataset() if hasattr(posterior, "to_dataset") else posterior  # a node of a DataTree
+        modes = slow_modes(draws, 2, var_names=[facts.columns[i].name for i in moving])
+        yield _modes(modes)
+    stats = group(idata, "sample_stats")
+    if stats is not None and "acceptance_rate" in stats and stats.sizes["draw"]:
+        yield _acceptance(idata, stats)
+    proposals = group(idata, "proposals")
+    if proposals is not None and {"lp", "surrogate"} <= set(proposals.data_vars):
+        yield from _surrogate(proposals, modes)
+
+
+def _pairs(idata: Any, facts: Facts, moving: list[int]) -> str:
+    shown = sorted([i for i in facts.slowest(len(facts.columns)) if i in moving][:MOST_PAIRS])
+    names = [facts.columns[i].name for i in shown]
+    side = min(2.0 + 1.1 * len(names), 9.5)
+    figure = _figure(side, side, constrained=False)
+    plot_pairs(idata, names, max_rows=None, figure=figure)
+    which = "" if len(shown) == len(facts.columns) else f" Of {len(facts.columns)} parameters, those that mix worst."
+    text = f"Marginal distribution of each parameter, and of each pair: {', '.join(names)}."
+    return _shown(figure, text, text + which)
+
+
+def _traces(facts: Facts) -> str:
+    chosen = facts.slowest(MOST_TRACES)
+    figure = _figure(9.0, 1.6 * len(chosen) + 0.6)
+    axes = figure.subplots(len(chosen), 2, squeeze=False)
+    for (left, right), i in zip(axes, chosen):
+        values = facts.values(facts.columns[i])
+        every = max(1, values.shape[1] // _POINTS)
+        for chain, line in enumerate(values):
+            left.plot(np.arange(line.size)[::every], line[::every], linewidth=0.5, color=LINES[chain % len(LINES)])
+        _ranks(right, values)
+        left.set_ylabel(facts.columns[i].name, color=INK)
+    axes[0, 0].set_title("draws of each chain", fontsize=10, color=INK)
+    axes[0, 1].set_title("ranks, one line for each chain", fontsize=10, color=INK)
+    names = ", ".join(facts.columns[i].name for i in chosen)
+    text = f"Traces and rank histograms of the parameters with the fewest effective draws: {names}."
+    return _shown(figure, text, text + " Chains that have mixed look alike, and their ranks are flat.")
+
+
+def _ranks(ax: Any, values: np.ndarray) -> None:
+    ranks = rankdata(values, axis=None).reshape(values.shape)
+    edges = np.linspace(0.5, values.size + 0.5, _BINS + 1)
+    for chain, line in enumerate(ranks):
+        counts = np.histogram(line, edges)[0] * _BINS / line.size
+        ax.stairs(counts, edges, color=LINES[chain % len(LINES)], linewidth=0.9)
+    ax.axhline(1.0, color=SHADES[2], linewidth=0.7)
+    ax.set(ylim=(0, None), xticks=[])
+
+
+def _acceptance(idata: Any, stats: Any) -> str:
+    figure = _figure(9.0, 2.6)
+    plot_acceptance(idata, ax=figure.subplots())
+    means = stats["acceptance_rate"].mean("draw").values
+    text = "Acceptance rate along the run, one line for each chain"
+    return _shown(figure, f"{text}; means from {min(means):.2f} to {max(means):.2f}.", f"{text}, averaged over blocks.")
+
+
+def _modes(modes: Any) -> str:
+    figure = _figure(9.0, 0.6 + 1.7 * modes.sizes["mode"])
+    plot_slow_modes(modes, figure=figure)
+    text = "The slowest functions of all parameters along the chains, and the parameters that they correlate with."
+    return _shown(figure, text, f"{text} {modes.attrs['verdict']}")
+
+
+def _surrogate(proposals: Any, modes: Any) -> Iterator[str]:
+    truth = proposals["lp"].transpose("chain", "draw").values
+    surrogate = proposals["surrogate"].transpose("chain", "draw").values
+    known = np.isfinite(truth) & np.isfinite(surrogate)
+    if not known.any():
+        return
+    error = np.where(known, surrogate, 0.0) - np.where(known, truth, 0.0)
+    error -= np.median(error[known])  # a constant has no effect
+    figure = _figure(9.0, 3.2)
+    left, right = figure.subplots(1, 2)
+    flat = np.flatnonzero(known)[:: max(1, known.sum() // _POINTS)]
+    left.plot(truth.ravel()[flat], (truth + error).ravel()[flat], ".", markersize=2, color=SHADES[4])
+    left.axline((truth.ravel()[flat[0]],) * 2, slope=1, color=ACCENT, linewidth=0.8)
+    left.set(xlabel="true log-density", ylabel="surrogate, shifted by a constant")
+    right.plot((flat % truth.shape[1]), error.ravel()[flat], ".", markersize=2, color=SHADES[4])
+    right.axhline(0.0, color=ACCENT, linewidth=0.8)
+    right.set(xlabel="draw", ylabel="surrogate - truth, nats")
+    low, high = np.quantile(truth[known], [0.02, 1.0])  # a few proposals far out would hide all others
+    air = 0.05 * (high - low) or 1.0
+    left.set(xlim=(low - air, high + air), ylim=(low - air, high + air))
+    spread, most = np.quantile(np.abs(error[known]), [0.9, 0.98])
+    right.set_ylim(-1.2 * most or -1.0, 1.2 * most or 1.0)
+    text = f"Surrogate against the true log-density at the proposals: nine of ten are within {spread:.2g} nats."
+    yield _shown(figure, text, text + " The axes leave out one proposal in fifty.")
+    if modes is not None and "accepted" in proposals:
+        yield from _along(modes, proposals["accepted"].transpose("chain", "draw").values.astype(bool) & known, error)
+
+
+def _along(modes: Any, accepted: np.ndarray, error: np.ndarray) -> Iterator[str]:
+    """The surrogate's error at the draws that moved, against the slowest mode there."""
+    mode = modes["value"].isel(mode=0).transpose("chain", "draw").values
+    if accepted.shape != mode.shape or not accepted.any():
+        return
+    figure = _figure(9.0, 2.6)
+    ax = figure.subplots()
+    every = max(1, accepted.sum() // _POINTS)
+    ax.plot(mode[accepted][::every], error[accepted][::every], ".", markersize=2, color=SHADES[4])
+    ax.axhline(0.0, color=ACCENT, linewidth=0.8)
+    ax.set(xlabel="slowest mode", ylabel="surrogate - truth, nats")
+    text = "Surrogate less truth at the accepted proposals, along the slowest mode."
+    yield _shown(figure, text, text + " A trend at one end is where draws are too rare or too frequent.")
+
+
+def _figure(width: float, height: float, constrained: bool = True) -> Any:
+    from matplotlib.figure import Figure  # without pyplot, so that no window system is asked for and nothing stays open
+
+    return Figure(figsize=(width, height), layout="constrained" if constrained else None)
+
+
+def _shown(figure: Any, alt: str, caption: str) -> str:
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=_DPI)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    return (
+        f'<figure><img src="data:image/png;base64,{data}" alt="{escape(alt)}">'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )

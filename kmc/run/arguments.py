@@ -11,7 +11,7 @@ import numpy as np
 
 from kmc.checks import as_number, is_whole
 from kmc.checks import as_seed as as_seed
-from kmc.mcmc import HMC, NUTS, SAMPLERS, Sampler, ScoreHMC
+from kmc.mcmc import SAMPLERS, Sampler, ScoreHMC
 from kmc.run.given import Given, as_given
 from kmc.targets.model import Model
 from kmc.targets.pymc_model import from_pymc
@@ -43,8 +43,6 @@ def as_sampler(sampler: Any) -> Sampler:
     if isinstance(sampler, str):
         if sampler == ScoreHMC.name:
             raise ValueError(f"sampler={sampler!r} needs an estimator: pass sampler=kmc.ScoreHMC(estimator)")
-        if sampler in (HMC.name, NUTS.name):
-            raise ValueError(f"sampler={sampler!r} needs a gradient: pass sampler=kmc.{sampler.upper()}(gradient)")
         if sampler not in SAMPLERS:
             close = get_close_matches(sampler, SAMPLERS, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -78,7 +76,7 @@ def as_initial(initial: Any, chains: int, model: Model) -> np.ndarray | None:
 
 def as_history(history: Any, model: Model, sampler: Sampler) -> Given | None:
     """Existing evaluations, for a sampler that learns from them."""
-    if history is not None and not getattr(sampler, "takes_history", False):
+    if history is not None and not getattr(sampler, "_takes_history", False):
         raise ValueError(
             f"history is given, and sampler={sampler.name!r} does not use it: leave it out, or use 'kernel-hmc'"
         )

@@ -17,7 +17,7 @@ _LEAST, _MOST = 2.0, 10.0  # limits for the factor on the evaluations: a short r
 
 def planned_evaluations(request: Request) -> int | None:
     """Evaluations of the whole run: at most, or approximately if no budget bounds them; None if unknown."""
-    longest = getattr(request.sampler, "longest_warmup", None)
+    longest = getattr(request.sampler, "_longest_warmup", None)
     if request.max_evaluations is not None or request.draws is None or longest is None:
         return request.max_evaluations
     chains = request.chains // request.independent_runs
@@ -31,7 +31,7 @@ def short_budget(request: Request) -> str | None:
 
     None also if a history is given, which supplies the values, or if the user has set the length of warm-up.
     """
-    if request.max_evaluations is None or not getattr(request.sampler, "takes_history", False):
+    if request.max_evaluations is None or not getattr(request.sampler, "_takes_history", False):
         return None
     dim, share = request.model.dim, request.max_evaluations // request.independent_runs
     if request.warmup is not None or request.history is not None or share >= 2 * first_fit(dim, share):

@@ -65,7 +65,7 @@ class IndependentRun:
         self._start_seed, self._process_seed = seed.spawn(2)
         self._process: SamplerState | None = None
         self._asked: np.ndarray | None = None  # the points of the current sweep
-        keeps = getattr(request.sampler, "keeps_proposals", True)
+        keeps = getattr(request.sampler, "_keeps_proposals", True)
         self.trace = Trace(self.chains, request.model.dim, blobs, proposals=keeps)
         self.warmup_trace = Trace(self.chains, request.model.dim, blobs)
 
@@ -223,7 +223,7 @@ class IndependentRun:
 
     def _log_prior(self, points: np.ndarray) -> np.ndarray | None:
         """At points (k, d), if the sampler takes it and the model has it apart."""
-        takes = getattr(self.request.sampler, "takes_log_prior", False)
+        takes = getattr(self.request.sampler, "_takes_log_prior", False)
         return self.request.model.log_prior_apart(points) if takes else None
 
     def end_warmup(self) -> None:

@@ -120,7 +120,7 @@ def described(attrs: Mapping[str, Any]) -> dict[str, Any]:
         "inference_library": "kmc",
         "inference_library_version": __version__,
         "created_at": datetime.now(UTC).isoformat(),
-        **_storable(attrs),
+        **{name: _attribute(value) for name, value in attrs.items() if value is not None},
     }
 
 
@@ -142,7 +142,7 @@ def laid_out(
         groups["warmup_sample_stats"] = _sample_stats(warmup, moves)
         groups |= {f"warmup_{group}": dataset for group, dataset in _blobs(warmup).items()}
     if names.named:
-        groups["unconstrained_posterior"] = _unconstrained(draws)
+        groups["unconstrained_posterior"] = _labeled({"x": (("chain", "draw", "x_dim_0"), draws.positions)})
     if surrogate is not None and draws.proposals:
         groups["proposals"], groups["surrogate"] = _proposals(draws, moves), surrogate
     for name, variables in data.items():
@@ -213,10 +213,6 @@ def _blobs(draws: Drawn) -> dict[str, Any]:
     return {group: _labeled(variables) for group, variables in groups.items()}
 
 
-def _unconstrained(draws: Drawn) -> Any:
-    return _labeled({"x": (("chain", "draw", "x_dim_0"), draws.positions)})
-
-
 def _proposals(draws: Drawn, moves: Sequence[str]) -> Any:
     dims = ("chain", "draw", "x_dim_0")
     columns = {name: (dims[: len(column.shape)], column) for name, column in (draws.proposals or {}).items()}
@@ -241,10 +237,6 @@ def _labeled(variables: Mapping[str, Any], coords: Mapping[str, Any] | None = No
     labels: dict[Any, Any] = {name: np.arange(size) for name, size in dataset.sizes.items()}
     labels.update((name, given) for name, given in (coords or {}).items() if name in labels)
     return dataset.assign_coords(labels)
-
-
-def _storable(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _attribute(value) for name, value in attrs.items() if value is not None}
 
 
 def _attribute(value: Any) -> int | float | str:

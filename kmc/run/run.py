@@ -9,13 +9,13 @@ import numpy as np
 
 from kmc.errors import EvaluationError
 from kmc.mcmc.base import Step
+from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.lanes import Passed
 from kmc.mcmc.moves import names_of
 from kmc.run.ahead import Ahead, Limits, Made
 from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
 from kmc.run.budget import Spent, TimeLimit, planned_evaluations
-from kmc.run.contradiction import contradiction
 from kmc.run.ends import AtBothEnds, at_both_ends
 from kmc.run.executors import Executor
 from kmc.run.executors.usage import Usage
@@ -24,10 +24,9 @@ from kmc.run.independent_run import IndependentRun
 from kmc.run.meter import Compilation, Meter, Progress
 from kmc.run.recording import NullRecorder, RunRecorder
 from kmc.run.results import data_of, to_arviz
-from kmc.run.run_statistics import run_statistics
+from kmc.run.run_statistics import Ascent, contradiction, overflowed, run_statistics
 from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
 from kmc.run.trace import Trace, joined
-from kmc.run.unbounded import Ascent, overflowed
 from kmc.surrogates import Density
 from kmc.targets.evaluate import Evaluation, Evaluator, stream_of
 from kmc.targets.priors import JointPrior
@@ -455,9 +454,8 @@ def shares(total: int | None, parts: int) -> list[int | None]:
 
 def names_of_moves(sampler: Any) -> tuple[str, ...] | None:
     """Names of the moves of a sampler that has others than ``kmc.mcmc.base.MOVES``; None if it has not."""
-    further = getattr(sampler, "further_moves", ())
-    if further:
-        return names_of(further)
+    if isinstance(sampler, KernelHMC):
+        return names_of(sampler.moves) if sampler.moves else None
     return None if type(sampler).__module__.startswith("kmc.") else getattr(sampler, "moves", None)
 
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from kmc import convergence
+from kmc.control_variates.correction import FEW
+from kmc.control_variates.estimate import ReplicateEstimate
+from kmc.control_variates.replicate import Replicate
+from kmc.errors import EvaluationError
 from kmc.ess import worst_bulk_ess
+from kmc.run.trace import Trace
+from kmc.surrogates import Density
 from kmc.surrogates.depth import floor_of
+from kmc.targets.model import Model
 
 _FEWEST_MOVES = 20  # moves from a tail, fewest for a reliable mean acceptance; set by hand
 _FEWEST_LEVELS = 100  # log-densities that tell a floor: one run in 2,000 then begins below it by chance
@@ -103,3 +113,161 @@ def _expected_stay(acceptance: float, n: int) -> float:
     """Approximate length of the longest of n stays, if every proposal has the same probability."""
     rejection = np.clip(1.0 - acceptance, _CERTAIN, 1.0 - _CERTAIN)
     return max(float(np.log(n) / -np.log(rejection)), 1.0)
+
+
+# Whether few draws contradict the frozen surrogate, which has mass where they are missing.
+
+_SURROGATE_DRAWS = 2000  # several times as many as there are effective draws
+_STREAM = 2**31 + 1  # a key that no SeedSequence of the run spawns: the check does not change the draws
+
+
+def contradiction(traces: Sequence[Trace], densities: Sequence[Density | None], seed: np.random.SeedSequence) -> str:
+    """How draws and surrogate differ, in words; empty if they do not, or if it is not known.
+
+    Means and squares of the parameters under the surrogate are known in two ways: from its own draws, and from the
+    run's draws with weights. They differ if the surrogate has a tail or a mode that the draws have not. With 400 draws
+    and more this is not looked at: the surrogate is then more often too high somewhere than the draws are wrong.
+
+    Parameters
+    ----------
+    traces, densities : sequence
+        Of each independent run; the traces with their proposals.
+    seed : SeedSequence
+        That of the run.
+    """
+    own = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _STREAM))
+    for trace, density, each in zip(traces, densities, own.spawn(len(traces)), strict=True):
+        if density is None or not trace.proposals or trace.log_density.size >= FEW:
+            continue
+        values, proposals, move = trace.log_density, trace.proposals, trace.stats["move"]
+        replicate = Replicate(trace.positions, values, proposals["x"], proposals["lp"], move, density)
+        found = ReplicateEstimate(replicate, _unchanged, each, _SURROGATE_DRAWS, np.inf)
+        if found.contradicted:
+            return found.doubts
+    return ""
+
+
+def _unchanged(x: np.ndarray) -> np.ndarray:
+    return x
+
+
+# Detect a log-density that increases without bound, such as one with the wrong sign.
+
+LEAST_RISE = 1e4  # nats above the start before anything is suspected: starts far from the mode reach that
+FURTHER = 10.0 ** np.array([-1, 0, 1, 2, 4, 8, 16, 32, 64])  # times the way so far: no proper density rises at all
+FEWEST_PROBES = 4
+
+
+class Ascent:
+    """The best point so far, and the straight line to it from the best of the first points.
+
+    Attributes
+    ----------
+    n_probes : int
+        Evaluations that :meth:`check` made.
+    """
+
+    def __init__(self, model: Model):
+        self._model = model
+        self._first: tuple[np.ndarray, float] | None = None
+        self._best: tuple[np.ndarray, float] | None = None
+        self.n_probes = 0
+
+    def note(self, points: np.ndarray, values: np.ndarray) -> None:
+        """Record evaluations at points (k, d)."""
+        if not len(values):
+            return
+        i = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
+        value = float(values[i])
+        if np.isfinite(value) and (self._best is None or value > self._best[1]):
+            self._best = points[i].copy(), value
+            self._first = self._first or self._best
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the values have risen by more than they usually do from a start to a mode."""
+        if self._first is None or self._best is None:
+            return False
+        return self._best[1] - self._first[1] > LEAST_RISE
+
+    def check(self, evaluate: Callable[[np.ndarray], np.ndarray], most: int) -> None:
+        """Evaluate further points on the line to the best point, at increasing distances.
+
+        Parameters
+        ----------
+        evaluate : callable
+            The log-density of points (1, d), shape (1,).
+        most : int
+            Largest number of evaluations.
+
+        Raises
+        ------
+        EvaluationError
+            The log-density increases at each of these distances, so it does not belong to a distribution.
+        """
+        if not self.suspicious or most < FEWEST_PROBES:
+            return
+        assert self._first is not None and self._best is not None
+        (start, low), (best, last) = self._first, self._best
+        n_rising = 0
+        for further in FURTHER[:most]:
+            x = best + further * (best - start)
+            if not np.all(np.isfinite(x)):
+                break
+            self.n_probes += 1
+            value = _value(evaluate, x)
+            if not value > last:
+                return
+            n_rising += 1
+            if value == np.inf:
+                break
+            last = value
+        if n_rising:
+            raise self._error(low, last)
+
+    def _error(self, low: float, last: float) -> EvaluationError:
+        assert self._first is not None and self._best is not None
+        (start, _), (best, high) = self._first, self._best
+        way = _way(self._model, start, best)
+        shown = f"{high:.3g}" if last == high else f"{high:.3g}, and {last:.3g} further on"
+        return EvaluationError(
+            f"the log-density rises without bound along {way}: from {low:.3g} at the start to {shown}. It is not the "
+            "log of a density; is its sign right? log_density has to return log p itself, which falls far from the "
+            "bulk, and not -log p or a misfit to be minimized",
+            position=best,
+            parameters={name: value[0] for name, value in self._model.constrain(best[None]).items()}
+            if self._model.named
+            else None,
+        )
+
+
+def overflowed(error: EvaluationError) -> bool:
+    """Whether the log-density was beyond the range of floats: infinite, or an OverflowError of Python's own floats."""
+    return "returned +inf" in str(error) or isinstance(error.__cause__, OverflowError)
+
+
+def _value(evaluate: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> float:
+    """The value; NaN for a failure, except for a value beyond the range of floats."""
+    with np.errstate(all="ignore"):
+        try:
+            return float(evaluate(x[None])[0])
+        except EvaluationError as error:
+            return np.inf if overflowed(error) else np.nan
+
+
+def _way(model: Model, start: np.ndarray, best: np.ndarray) -> str:
+    """The parameters, by element, that have moved furthest, and from where to where."""
+    places: list[tuple[float, str]] = []
+    before, after = model.constrain(start[None]), model.constrain(best[None])
+    for name in before:
+        old, new = (np.asarray(values[name][0], dtype=float) for values in (before, after))
+        with np.errstate(all="ignore"):
+            moved = np.abs(new - old)
+        for index in np.ndindex(old.shape):
+            label = f"{name}[{', '.join(map(str, index))}]" if index else name
+            far: Any = moved[index] if np.isfinite(moved[index]) else np.inf
+            places.append((far, f"{label} ({old[index]:.3g} to {new[index]:.3g})"))
+    places.sort(key=lambda place: -place[0])
+    furthest = places[0][0]
+    told = [text for far, text in places if far >= 0.3 * furthest]
+    return ", ".join(told[:5]) + (", ..." if len(told) > 5 else "")

@@ -78,7 +78,7 @@ class FinishedRun:
     n_timeouts : int
         Number of evaluations that took longer than the executor's ``timeout``.
     contradiction : str
-        How draws and surrogate differ: see :mod:`kmc.run.contradiction`.
+        How draws and surrogate differ: see :mod:`kmc.run.run_statistics`.
     against_prior : sequence of str
         Names of the parameters whose draws lie where their prior is nearly zero.
     """

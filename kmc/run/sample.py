@@ -19,7 +19,6 @@ from kmc.run.display import make_display
 from kmc.run.meter import Progress
 from kmc.run.prepare import prepare_from, refuse_unknown
 from kmc.run.run import Run
-from kmc.run.sample_nutpie import sample_nutpie
 from kmc.targets.model import Model
 
 
@@ -63,10 +62,7 @@ def sample(
         where the density is zero.
     sampler : str or options, default "kernel-hmc"
         "kernel-hmc", "adaptive-metropolis", "adaptive-langevin", "delayed-acceptance", "kameleon", "random-walk",
-        "tempered", or options such as ``kmc.KernelHMC(...)`` or ``kmc.ScoreHMC(estimator)``. For PyMC models also
-        "nuts": PyMC's gradients through nutpie, if that is installed, to see what they buy; it takes ``draws``,
-        ``warmup``, ``chains``, ``seed``, ``progress`` and ``save_warmup``, and the attribute ``n_gradients`` has its
-        cost.
+        "tempered", or options such as ``kmc.KernelHMC(...)`` or ``kmc.ScoreHMC(estimator)``.
     draws : int or None
         Draws per chain. None: as many as ``max_evaluations`` or ``max_time`` allows. With neither, the length of
         warm-up is planned from the number of draws and of parameters, and the display and :class:`kmc.Progress` show at
@@ -210,8 +206,6 @@ def sample(
     """
     __tracebackhide__ = True
     refuse_unknown(sample, unknown)
-    if isinstance(sampler, str) and sampler == "nuts":
-        return sample_nutpie(sample, locals())
     arguments.as_callback(callback)
     progress = as_flag("progress", progress)
     save_warmup = as_flag("save_warmup", save_warmup)

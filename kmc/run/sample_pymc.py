@@ -157,7 +157,7 @@ def sample_pymc(
             warmup=None if tune is None else as_number("tune", tune, 0),
             chains=chains,
             seed=seed,
-            progress=_has_display(progressbar),
+            progress=isinstance(progressbar, str) or as_flag("progressbar", progressbar),  # strings: kinds of display
             save_warmup=not as_flag("discard_tuned_samples", discard_tuned_samples),
             **options,
         )
@@ -199,10 +199,6 @@ def _mode(compile_kwargs: Any) -> Any:
     if not isinstance(compile_kwargs, Mapping) or set(compile_kwargs) - {"mode"}:
         raise ValueError(f'compile_kwargs={compile_kwargs!r}: expected {{"mode": ...}}')
     return compile_kwargs.get("mode")
-
-
-def _has_display(progressbar: Any) -> bool:
-    return isinstance(progressbar, str) or as_flag("progressbar", progressbar)  # PyMC's kinds of display are strings
 
 
 def _seed(random_seed: Any) -> Any:

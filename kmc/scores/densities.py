@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import lgamma, log, pi
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -12,16 +12,6 @@ from scipy import linalg
 from kmc import jitted
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
 from kmc.njit import njit
-
-
-class BaseDensity(Protocol):
-    """A log-density and its gradient at the rows of x (n, d); optionally ``laplacian(x)`` (n,)."""
-
-    def log_density(self, x: np.ndarray) -> np.ndarray:
-        """(n,); need not be normalized."""
-
-    def gradient(self, x: np.ndarray) -> np.ndarray:
-        """(n, d)."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 from kmc.spectral.clustering import KernelClusters as KernelClusters
 from kmc.spectral.clustering import kernel_kmeans as kernel_kmeans
-from kmc.spectral.cross_validation import vamp2_scores as vamp2_scores
 from kmc.spectral.diffusion_map import DiffusionMap as DiffusionMap
 from kmc.spectral.galerkin_method import Decomposition as Decomposition
 from kmc.spectral.galerkin_method import galerkin as galerkin
@@ -15,4 +14,5 @@ from kmc.spectral.operators import DifferentialOperator as DifferentialOperator
 from kmc.spectral.operators import DirichletForm as DirichletForm
 from kmc.spectral.operators import TangentProp as TangentProp
 from kmc.spectral.timescales import implied_timescales as implied_timescales
+from kmc.spectral.timescales import vamp2_scores as vamp2_scores
 from kmc.spectral.transition import TransitionOperator as TransitionOperator

@@ -17,9 +17,8 @@ from kmc.selection import Numbers
 from kmc.source import SELECTION, Sample, Source, look, open_source
 from kmc.spectral import generator_selection
 from kmc.spectral.eigenfunctions import EigenfunctionMap
-from kmc.spectral.reach import Reach
 from kmc.spectral.sections import Representer, candidates, check_section_parameters, draw_landmarks, whitened_sections
-from kmc.spectral.tails import is_flat, is_heavy
+from kmc.spectral.tails import Reach, is_flat, is_heavy
 from kmc.spectral.trial import TrialSpace, orthonormal
 from kmc.spectral.uncertainty import Uncertainty
 

@@ -78,7 +78,9 @@ class Neighbors:
         parts = []
         for start in range(0, len(x), BLOCK):
             s = self._squares(x[start : start + BLOCK])
-            indices = np.argpartition(s, count - 1, axis=1)[:, :count] if count < s.shape[1] else _numbers(s)
+            indices = np.broadcast_to(np.arange(s.shape[1]), s.shape)
+            if count < s.shape[1]:
+                indices = np.argpartition(s, count - 1, axis=1)[:, :count]
             near = np.take_along_axis(s, indices, axis=1)
             order = np.argsort(near, axis=1, kind="stable")
             parts.append((np.sqrt(np.take_along_axis(near, order, 1)), np.take_along_axis(indices, order, 1)))
@@ -140,10 +142,6 @@ def _is_euclidean(metric: Any) -> bool:
 
 def _is_precomputed(metric: Any) -> bool:
     return isinstance(metric, str) and metric == "precomputed"
-
-
-def _numbers(s: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(np.arange(s.shape[1]), s.shape)
 
 
 def _nearest_neighbor_descent(points: np.ndarray, count: int, metric: Any) -> Any:

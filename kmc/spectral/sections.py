@@ -32,8 +32,8 @@ def check_section_parameters(model: Any) -> None:
 
 def candidates(model: Any, sample: Sample) -> list[float]:
     """Bandwidths given by the parameter ``bandwidth`` of an estimator; its ``kernel`` is a name or an object."""
-    median = median_distance(sample.counted()) if _relative(model) else 1.0
     named = isinstance(model.kernel, str)
+    median = median_distance(sample.counted()) if named and isinstance(model.bandwidth, str) else 1.0
     found = candidate_bandwidths(model.bandwidth, median, named, BANDWIDTHS)
     kernel_of(model.kernel, found[0])  # an unknown name is an error before anything is computed
     return found
@@ -138,8 +138,3 @@ class Representer(Basis):
             n, -1
         )  # <k(x_i, .), ∂_l k(x_j, .)>
         return np.block([[sections.gram(), mixed], [mixed.T, gradients.gram()]])
-
-
-def _relative(model):
-    """Whether the bandwidth is in units of the median distance."""
-    return isinstance(model.bandwidth, str) and isinstance(model.kernel, str)

@@ -17,11 +17,10 @@ from kmc.kernels import Kernel
 from kmc.selection import Numbers, held_out
 from kmc.source import SEGMENTS, Source, check_lagtime, folds, is_stream, look, open_source
 from kmc.spectral.coarse import Segments, jackknife
-from kmc.spectral.equilibrium import DRIFT, MODES_OF_DENSITY, StationaryDensity, drift
 from kmc.spectral.generator_selection import N_FOLDS, regularizations
-from kmc.spectral.pairs import paired, refuse_two
-from kmc.spectral.reach import Reach
+from kmc.spectral.pairs import DRIFT, MODES_OF_DENSITY, StationaryDensity, drift, paired, refuse_two
 from kmc.spectral.sections import MOST_FOR_LANDMARKS, candidates, draw_landmarks, whitened_sections
+from kmc.spectral.tails import Reach
 from kmc.spectral.transition_functions import TransitionFunctions
 from kmc.spectral.transition_modes import (
     Covariances,

@@ -15,7 +15,7 @@ from kmc.selection import held_out
 from kmc.source import BLOCK, Source, check_lagtime, check_repeatable, folds, is_stream
 from kmc.spectral.coarse import CoarseModel, Segments, coarse_model
 from kmc.spectral.pairs import paired, refuse_two
-from kmc.spectral.reach import Reach
+from kmc.spectral.tails import Reach
 from kmc.spectral.transition_modes import TransitionModel, TransitionModes, covariances, vamp2
 
 SEGMENTS = 16

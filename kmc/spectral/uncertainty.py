@@ -2,7 +2,7 @@
 
 Four relative errors add up in squares: the jackknife's, with half of the difference between Ritz values and held-out
 quotients; that of an energy to which few samples contribute, as those between two wells; the change with the bandwidth;
-and the energy by which functions of a mode stay below the mode (:mod:`kmc.spectral.along`). The first is small where
+and the energy by which functions of a mode stay below the mode (:func:`least_quotient`). The first is small where
 all functions are too smooth; one of the others is large then.
 """
 
@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-
-from kmc.spectral.along import least_quotient
+from scipy import linalg
 
 MOST_ERROR = 0.33
 """Relative standard error of an eigenvalue above which there is a warning: some of these are off by a factor of 1.5.
@@ -86,3 +85,90 @@ class Uncertainty(NamedTuple):
         others = ", ".join(str(other) for other in badly if other != k)
         value = f"eigenvalue {k} is uncertain: {eigenvalues[k]:.4g}, with a relative standard error of {errors[k]:.2g}"
         return f"{value}; {cause}" + (f". Others that are uncertain: {others}" if others else "")
+
+
+# Whether functions of a mode have less energy than the mode: then the basis did not represent it.
+#
+# Among the functions g(f) of a mode f, the energy E g'(f)² |∇f|² is least, at unit variance, for an eigenfunction of a
+# Sturm–Liouville problem on a line. For a true eigenfunction that is f itself. Where a barrier is too sharp for the
+# basis, it is a step where f has a slope. The functions are piecewise linear, uncorrelated with slower modes, and
+# fitted
+# to three quarters of the samples at a time; their energy and variance are those on the other quarter.
+
+NODES = 9
+"""Nodes at quantiles of f, and as many at equal distances."""
+
+LEAST_IN_INTERVAL = 30
+"""Samples between two nodes."""
+
+FOLDS = 4
+
+
+def least_quotient(f: np.ndarray, squares: np.ndarray, weights: np.ndarray, slower: np.ndarray) -> float:
+    """The least Rayleigh quotient of functions of f on held-out samples, relative to that of f; at most one.
+
+    Parameters
+    ----------
+    f, squares, weights : ndarray, shape (n,)
+        f and |∇f|² at samples.
+    slower : ndarray, shape (n, k)
+        The modes with which a function is not to be correlated.
+    """
+    nodes = _nodes(f)
+    if len(nodes) < 3 + slower.shape[1]:
+        return 1.0
+    hats, interval = _hats(f, nodes)
+    part = np.empty(len(f), dtype=int)
+    part[np.argsort(f, kind="stable")] = np.arange(len(f)) % FOLDS
+    energy = variance = 0.0
+    for k in range(FOLDS):
+        w, rest = np.where(part == k, weights, 0.0), np.where(part == k, 0.0, weights)
+        heights = _smoothest(hats, interval, np.diff(nodes), squares, rest / rest.sum(), slower)
+        if heights is None:
+            return 1.0
+        values, slopes = hats @ heights, (np.diff(heights) / np.diff(nodes))[interval]
+        center = rest @ values / rest.sum()
+        scale = rest @ (values - center) ** 2
+        energy += w @ (slopes**2 * squares) / scale
+        variance += w @ (values - center) ** 2 / scale
+    own = weights @ squares / (weights @ f**2 - (weights @ f) ** 2 / weights.sum())
+    return min(1.0, float(energy / (variance * own)))
+
+
+def _smoothest(hats, interval, width, squares, w, slower):
+    """Heights at the nodes of the function of least quotient in samples of weights w; None if there is none."""
+    conductance = np.bincount(interval, w * squares, len(width)) / width**2
+    stiffness = np.diag(np.append(conductance, 0.0) + np.append(0.0, conductance))
+    stiffness -= np.diag(conductance, 1) + np.diag(conductance, -1)
+    centered = hats - w @ hats
+    mass = (centered * w[:, None]).T @ centered
+    mass[np.diag_indices(len(mass))] += 1e-9 * np.trace(mass)
+    space = np.eye(len(mass))[:, 1:]  # functions that vanish at a node, as constants have neither energy nor variance
+    if slower.shape[1]:
+        space = space @ linalg.null_space(((slower * w[:, None]).T @ centered)[:, 1:])
+    try:
+        best = linalg.eigh(space.T @ mass @ space, space.T @ stiffness @ space)[1][:, -1]
+    except linalg.LinAlgError:  # an interval without energy
+        return None
+    return space @ best
+
+
+def _hats(f, nodes):
+    """(n, m) the hat function of each node, and (n,) the interval of each sample."""
+    interval = np.clip(np.searchsorted(nodes, f, side="right") - 1, 0, len(nodes) - 2)
+    high = np.clip((f - nodes[interval]) / np.diff(nodes)[interval], 0.0, 1.0)
+    hats, rows = np.zeros((len(f), len(nodes))), np.arange(len(f))
+    hats[rows, interval], hats[rows, interval + 1] = 1.0 - high, high
+    return hats, interval
+
+
+def _nodes(f: np.ndarray) -> np.ndarray:
+    """Ends of intervals with enough samples in each."""
+    low, high = f.min(), f.max()
+    proposed = np.concatenate([np.quantile(f, np.linspace(0, 1, NODES)), np.linspace(low, high, NODES)])
+    ordered, kept = np.sort(f), [low]
+    for node in np.unique(proposed)[1:-1]:
+        inside = np.searchsorted(ordered, [kept[-1], node, high])
+        if inside[1] - inside[0] >= LEAST_IN_INTERVAL <= inside[2] - inside[1]:
+            kept.append(node)
+    return np.array([*kept, high])

@@ -88,7 +88,7 @@ def fit_surrogate(
         Whether to try products of few coordinates and their exponentials alone (:mod:`kmc.surrogates.terms`).
 
     roughness_sd : float
-        For exact values, the sd of differences that no smooth function can follow (:mod:`kmc.mcmc.roughness`): the
+        For exact values, the sd of differences that no smooth function can follow (:mod:`kmc.mcmc.probes`): the
         fit is then not improved beyond it.
     necks : Necks
         Known ones: what turns values of the density of u into heights. ``levels`` are heights.

@@ -3,7 +3,7 @@ import pytest
 
 from kmc.bases import KernelGradients, general, gradient_moments
 from kmc.bases.geometry import RadialGeometry
-from kmc.bases.gradient_forms import sum_dirichlet_by_columns
+from kmc.bases.gradients import sum_dirichlet_by_columns
 from kmc.bases.section_forms import profile_and_metric
 from kmc.forms import accumulate
 from kmc.kernels import (

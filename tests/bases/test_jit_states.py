@@ -6,7 +6,7 @@ from scipy import stats
 
 from kmc.bases import Contraction, FourierFeatures, KernelSections, Monomials, UserFunctions, Whitened
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
-from kmc.bases.trigonometry import cosines_and_sines
+from kmc.bases.fourier import cosines_and_sines
 from kmc.kernels import Gaussian, Metric
 from tests.jit_states import allocations, evaluate, evaluate_all
 from tests.oracles import differences

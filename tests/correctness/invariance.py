@@ -18,7 +18,6 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,26 +26,17 @@ from scipy import stats
 from benchmarks import targets
 from benchmarks.targets import Cone, LogGamma, StudentT
 from kmc.mcmc import archive_moves, moves
-from kmc.mcmc.adapting import AdaptingState, walkers_of
 from kmc.mcmc.adaptive_langevin import AdaptiveLangevin
-from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
-from kmc.mcmc.alternation import AlternatingState, Cycle, Mixture
+from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance
-from kmc.mcmc.hmc import HMC, HMCState, PathProposer
-from kmc.mcmc.kameleon import Kameleon, KameleonProposer
+from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc import KernelHMC
-from kmc.mcmc.kernel_hmc_state import KernelHMCState
-from kmc.mcmc.nuts import NUTS, NUTSState
-from kmc.mcmc.parallel_tempering import TemperedState
+from kmc.mcmc.parallel_tempering import TemperatureLadder, TemperedState
 from kmc.mcmc.proposal_mixture import ProposalMixture
 from kmc.mcmc.random_walk import RandomWalkMetropolis
-from kmc.mcmc.score_field import Field
-from kmc.mcmc.score_hmc import ScoreHMC, ScoreHMCState
-from kmc.mcmc.score_mixture import ScoreMixture
+from kmc.mcmc.score_field import Field, ScoreMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.mcmc.temperature_ladder import TemperatureLadder
-from kmc.mcmc.user_gradient import UserGradient
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore, LiteKEF
 from kmc.surrogates import FitOptions, fit_surrogate
@@ -320,95 +310,18 @@ def learned(case: Case, sampler: Any, sweeps: int = SWEEPS, after_warmup: int = 
     return proposals_of(case, proposer.propose, sweeps)
 
 
-PARTS = AdaptiveMetropolis(), Kameleon(max_states=60, gamma=0.5)
-SCORE_HMC = ScoreHMC(GaussianScore(), warmup_sampler=AdaptiveMetropolis())
-
-
 def slope_of_another(case: Case):
     """The gradient of a Gaussian that fits something else."""
-    return UserGradient(lambda x: -(x - case._center - 0.2 * case.scale) / (0.9 * case.scale) ** 2)
-
-
-def steps_of(case: Case, step_size: float) -> Any:
-    """As after warm-up."""
-    return SimpleNamespace(step_size=step_size, sd=0.7 * case.scale, freeze=lambda: None)
-
-
-def paths(case: Case, sweeps: int = SWEEPS):
-    """HMC along a wrong gradient."""
-    proposer = PathProposer(slope_of_another(case), steps_of(case, 0.25), length=0.5, chains=1)
-    return proposals_of(case, proposer.propose, sweeps)
-
-
-def trees(case: Case, sweeps: int = 2):
-    """NUTS along a wrong gradient."""
-
-    def step(rng, x):
-        setup = main_phase_from(case, rng, x, sweeps)
-        process = NUTS(slope_of_another(case), max_depth=3).start(setup)
-        process._check, process._adaptation = None, steps_of(case, 0.5)
-        process._walkers = Walkers([rng] * len(x), x, case.values(x))
-        process._gradients = [process._gradient(row) for row in x]
-        made = []
-        while len(made) < sweeps:
-            record = process.advance(case.values(process.propose()))
-            made += [] if record is None else [record]
-        return made[-1].position
-
-    return step
-
-
-def as_after_warmup(case: Case, state: Any) -> Any:
-    """A sampler's state that has learned something, often something wrong, and is frozen."""
-    if isinstance(state, KernelHMCState):
-        kernel = copy.copy(frozen_process(case))
-        kernel.setup, kernel._walkers = state.setup, walkers_of(state.setup)
-        kernel._betas = np.ones(state.setup.chains)
-        return kernel
-    if isinstance(state, HMCState):
-        state._paths.adaptation, state._check = steps_of(case, 0.25), None
-    elif isinstance(state, NUTSState):
-        state._adaptation, state._check = steps_of(case, 0.5), None
-    elif isinstance(state, ScoreHMCState):
-        state._plan = case.score_plan(0.2)
-    elif isinstance(state, AlternatingState):
-        state.parts = [as_after_warmup(case, part) for part in state.parts]
-    elif isinstance(state, AdaptingState):
-        known = {LearnedMixture: PARTS[0], KameleonProposer: PARTS[1]}
-        state.proposers = [learned_proposer(case, known[type(state.proposers[0])])]
-    return state
-
-
-def alternating(case: Case, sampler: Any, sweeps: int = SWEEPS):
-    """A mixture or cycle, whose chains make all sweeps with the same part."""
-
-    def step(rng, x):
-        setup = main_phase_from(case, rng, x, sweeps)._replace(check_gradient=False)
-        process = as_after_warmup(case, sampler.start(setup))
-        process.warming_up, process._finishing = False, True
-        process.adopt(Walkers([rng] * len(x), x, case.values(x)))
-        for _ in range(sweeps):
-            record = steps_until_draw(case, process)
-        return record.position
-
-    return step
-
-
-def steps_until_draw(case: Case, process: Any) -> Any:
-    """The next step, of as many requests as it needs."""
-    record = None
-    while record is None:
-        record = process.advance(case.values(process.propose()))
-    return record
+    return lambda x: -(x - case._center - 0.2 * case.scale) / (0.9 * case.scale) ** 2
 
 
 STRETCH = 2.0
 
 
-def tempered(case: Case, sampler: Any = None, sweeps: int = SWEEPS, beta: float = 0.4):
+def tempered(case: Case, sweeps: int = SWEEPS, beta: float = 0.4):
     """Sweeps of parallel tempering from exact draws at two temperatures; between two offers of swaps each.
 
-    By default around a random walk. Others are as after a warm-up, the same at both temperatures.
+    The proposals are those after a warm-up, the same at both temperatures.
 
     The prior is chosen such that the hot density is that of the target stretched about its center, restricted to where
     the target is positive: there are exact draws of that, too.
@@ -439,21 +352,17 @@ def tempered(case: Case, sampler: Any = None, sweeps: int = SWEEPS, beta: float 
             seed=np.random.SeedSequence(int(rng.integers(2**31))),
             initial_log_prior=log_prior(x),
         )
-        inner = sampler or RandomWalkMetropolis(scale=0.8 * case.scale / np.sqrt(case.dim))
-        ladder, prior_slope = TemperatureLadder((1.0, 1.0 / beta), case.dim), slope_of_another(case)
-        process = TemperedState(setup, inner, ladder, prior_gradient=prior_slope)
-        process.levels = [as_after_warmup(case, level) for level in process.levels]
-        process.warming_up = False
+        ladder = TemperatureLadder((1.0, 1.0 / beta), case.dim)
+        process = TemperedState(setup, AdaptiveMetropolis(adaptation="freeze"), ladder)
         for k, own in enumerate(states):
+            process.levels[k].proposers = [learned_proposer(case, AdaptiveMetropolis())]
             process.levels[k].walkers.x[:] = own
             process.log_density[k], process.log_prior[k] = case.values(own), log_prior(own)
         process._retemper()
         for _ in range(sweeps):
             process.swap()
-            record = None
-            while record is None:
-                points = process.propose()
-                record = process.advance(case.values(points), log_prior(points))
+            points = process.propose()
+            record = process.advance(case.values(points), log_prior(points))
         return record.position
 
     return step
@@ -491,7 +400,7 @@ def frozen_chains(case: Case, sweeps: int = SWEEPS, wrong_gradients: bool = Fals
         after = np.empty_like(x)
         for i, value in enumerate(case.values(x)):
             one = copy.copy(frozen_process(case, wrong_gradients))
-            one._walkers = Walkers([rng], x[i : i + 1], np.array([value]))
+            one.walkers = Walkers([rng], x[i : i + 1], np.array([value]))
             for _ in range(sweeps):
                 record = one.advance(case.values(one.propose()))
             after[i] = record.position[0]
@@ -517,29 +426,13 @@ MOVES: dict[str, Callable[[Case], Any]] = {
     "adaptive Metropolis": lambda c: learned(c, AdaptiveMetropolis()),
     "kameleon": lambda c: learned(c, Kameleon(max_states=60, gamma=0.5)),
     "moves from outside": added_moves,
-    "mixture of samplers": lambda c: alternating(c, Mixture([(PARTS[0], 0.4), (PARTS[1], 0.6)])),
-    "cycle of samplers": lambda c: alternating(c, Cycle(PARTS)),
-    "cycle of nuts and another one": lambda c: alternating(
-        c, Cycle([NUTS(slope_of_another(c), max_depth=3), PARTS[0]]), sweeps=4
-    ),
-    "cycle of hmc and kernel hmc": lambda c: alternating(c, Cycle([HMC(slope_of_another(c)), KernelHMC()]), sweeps=2),
-    "cycle of score hmc and random walk": lambda c: alternating(
-        c, Cycle([SCORE_HMC, RandomWalkMetropolis(scale=0.8 * c.scale / np.sqrt(c.dim))]), sweeps=4
-    ),
     "langevin": lambda c: learned(c, AdaptiveLangevin(GaussianScore())),
     "langevin updated online": lambda c: learned(c, AdaptiveLangevin(GaussianScore(), schedule=0.3), after_warmup=60),
     "langevin with the covariance of the position": lambda c: learned(
         c, AdaptiveLangevin(LiteKEF(n_basis=10, random_state=0), covariance="hessian")
     ),
     "delayed acceptance": lambda c: learned(c, DelayedAcceptance(estimator=GaussianScore())),
-    "hmc": paths,
-    "nuts": trees,
     "parallel tempering": tempered,
-    "parallel tempering of hmc": lambda c: tempered(c, HMC(slope_of_another(c), trajectory_length=0.5)),
-    "parallel tempering of nuts": lambda c: tempered(c, NUTS(slope_of_another(c), max_depth=3), sweeps=2),
-    "parallel tempering of score hmc": lambda c: tempered(c, SCORE_HMC),
-    "parallel tempering of kernel hmc": lambda c: tempered(c, KernelHMC(), sweeps=2),
-    "parallel tempering of a cycle": lambda c: tempered(c, Cycle([HMC(slope_of_another(c)), PARTS[0]]), sweeps=4),
     "frozen process": frozen_chains,
     "frozen process fitted to wrong gradients": lambda c: frozen_chains(c, wrong_gradients=True),
 }

@@ -15,27 +15,20 @@ from scipy import stats
 from kmc.mcmc.adapting import AdaptingState, walkers_of
 from kmc.mcmc.adaptive_langevin import langevin, riemannian
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
-from kmc.mcmc.alternation import Cycle, Mixture
 from kmc.mcmc.archive_moves import differential_evolution, snooker
 from kmc.mcmc.base import SamplerSetup
 from kmc.mcmc.delayed_acceptance import ScreenedProposer
-from kmc.mcmc.hmc import PathProposer, Phase, leapfrog
 from kmc.mcmc.kameleon import Kameleon, KameleonProposer, Subsample
 from kmc.mcmc.kernel_hmc import KernelHMC
 from kmc.mcmc.learned_density import Learned
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moves import DifferentialEvolution, Snooker
-from kmc.mcmc.nuts import Point, Tree
-from kmc.mcmc.parallel_tempering import TemperedState
-from kmc.mcmc.parts import Composable
+from kmc.mcmc.parallel_tempering import TemperatureLadder, TemperedState
 from kmc.mcmc.proposal_mixture import ProposalMixture
-from kmc.mcmc.random_walk import RandomWalkMetropolis
-from kmc.mcmc.score_field import Field
-from kmc.mcmc.score_mixture import ScoreMixture
+from kmc.mcmc.random_walk import GaussianSteps
+from kmc.mcmc.score_field import Field, ScoreMixture
 from kmc.mcmc.surrogate_transition import InnerChainOptions, inner_chain
-from kmc.mcmc.temperature_ladder import TemperatureLadder
 from kmc.mcmc.tempering import COLD, Tempering
-from kmc.mcmc.user_gradient import UserGradient
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores import GaussianScore
 from kmc.surrogates.jit_state import SurrogateJitState
@@ -306,29 +299,14 @@ def check_kameleon() -> None:
 
 
 def check_random_walk() -> None:
-    """``GaussianWalk``: steps of one covariance from every state."""
+    """``GaussianSteps``: steps of one covariance from every state."""
     lattice, scale = grid(), np.array([1.3, 0.8])
-
-    def propose(rng, x):
-        setup = SamplerSetup(
-            dim=2,
-            chains=1,
-            initial=x[None],
-            initial_log_density=np.zeros(1),
-            draws=1,
-            warmup=0,
-            max_evaluations=None,
-            seed=np.random.SeedSequence(1),
-        )
-        walk = RandomWalkMetropolis(scale=scale).start(setup)
-        walk.walkers.rngs = [rng]
-        walk.propose()
-        return walk._proposals[0]
+    proposer = GaussianSteps(scale, None)
 
     def density(x, y):
         return stats.multivariate_normal(x, np.diag(scale**2)).pdf(y)
 
-    check_densities(lattice, propose, density, lambda x, y: [(y - x) / scale])
+    check_densities(lattice, proposer.propose, density, lambda x, y: [(y - x) / scale])
 
 
 def check_score_paths() -> None:
@@ -413,64 +391,6 @@ def check_riemannian() -> None:
     check_densities(lattice, propose, density, normals)
 
 
-def check_hmc() -> None:
-    """A path of one leapfrog step along a gradient that belongs to another density."""
-    lattice, sd, step_size = grid(), np.array([1.3, 0.8]), 0.9
-
-    def slope(x):
-        return -(x - 1.0) / np.array([1.5, 0.7]) - 0.1 * x[::-1]
-
-    adaptation: Any = SimpleNamespace(step_size=step_size, sd=sd)
-    proposer = PathProposer(UserGradient(slope), adaptation, length=step_size, chains=1)
-
-    def mean(x):
-        return x + 0.5 * (step_size * sd) ** 2 * slope(x)
-
-    def density(x, y):
-        return stats.multivariate_normal(mean(x), np.diag((step_size * sd) ** 2)).pdf(y)
-
-    check_densities(lattice, proposer.propose, density, lambda x, y: [(y - mean(x)) / (step_size * sd)])
-
-
-def check_nuts(max_depth: int = 3) -> None:
-    """``Tree`` on one orbit of leapfrog steps, whose points have any densities; it is zero at the ends of the orbit.
-
-    The orbit is that of a pendulum with nine points in a period, so that paths also end because they turn.
-    """
-    step, n = np.array([0.7]), 11
-    orbit = [Phase(np.array([0.3]), np.array([1.1]), np.array([-0.3]))]
-    for _ in range(n - 1):
-        found = leapfrog(np.negative, orbit[-1], step=step, n_steps=1)
-        assert found is not None
-        orbit.append(found)
-    x = np.array([phase.x[0] for phase in orbit])
-    values = np.random.default_rng(5).normal(0.0, 1.0, n)
-    values[[0, -1]] = -np.inf
-
-    def index(at):
-        i = int(np.argmin(np.abs(x - at)))
-        return i if abs(x[i] - at) < 1e-9 else None
-
-    def step_from(rng, i):
-        tree = Tree(Point(*orbit[i], values[i]))
-        while not tree.done:
-            (at,) = tree.ask(rng, step)
-            j = index(at)
-            value = -np.inf if j is None else float(values[j])
-            tree.tell(rng, value, np.array([-at]), step=step, max_depth=max_depth)
-        j = index(tree.chosen.x[0])
-        assert j is not None and tree.chosen.log_density == values[j] and tree.moved == (i != j)
-        np.testing.assert_allclose(tree.chosen.momentum, orbit[j].momentum, atol=1e-9)
-        return j
-
-    mass = np.exp(values - 0.5 * np.array([phase.momentum[0] for phase in orbit]) ** 2)
-    matrix = np.zeros((n, n))
-    for i in range(1, n - 1):
-        for probability, j in outcomes(lambda rng, i=i: step_from(rng, i)):
-            matrix[i, j] += probability
-    assert_stationary(matrix[1:-1, 1:-1], mass[1:-1])
-
-
 def check_screening() -> None:
     """Delayed acceptance by another density, around jumps on the lattice that are not symmetric."""
     lattice = line()
@@ -509,54 +429,6 @@ def setup_on(lattice: Lattice) -> SamplerSetup:
     )
 
 
-def check_mixture_of_samplers(cycle: bool = False) -> None:
-    """Two samplers that jump with different probabilities, chosen without regard to the state, or in turn.
-
-    Of a cycle, each sweep is compared.
-    """
-    for turn in range(3 if cycle else 1):
-        _check_alternation(cycle, turn)
-
-
-def _check_alternation(cycle: bool, turn: int) -> None:
-    lattice = line()
-
-    class Jumps:
-        def __init__(self, right):
-            self.right = right
-
-        def propose(self, rng, x):
-            sign = 1.0 if rng.random() < self.right else -1.0
-            return Proposal(x + sign, sign * float(np.log((1 - self.right) / self.right)), 0)
-
-    class Jumping(Composable):
-        def __init__(self, right):
-            self.right = right
-
-        def _start(self, setup):
-            return AdaptingState(setup, walkers_of(setup), [Jumps(self.right)], freeze=True, warmup=0)
-
-    parts = Jumping(0.7), Jumping(0.2)
-    sampler = Cycle([parts[0], (parts[1], 2)]) if cycle else Mixture([(parts[0], 0.4), (parts[1], 0.6)])
-    process = sampler.start(setup_on(lattice))
-
-    def step(rng, i):
-        one = copy.deepcopy(process)
-        one._rng, one._turn = rng, turn - 1
-        one.walkers.x[0], one.walkers.log_density[0] = lattice.points[i], lattice.log_density[i]
-        one.walkers.rngs = [rng]
-        record = one.advance(lattice.values(one.propose()))
-        at = lattice.index(record.position[0])
-        assert record.log_density[0] == lattice.log_density[at] and not record.warmup
-        return at
-
-    matrix = transition_matrix(step, len(lattice.points), {})
-    flow = lattice.mass()[:, None] * matrix  # the density of zero in the middle separates the two sides
-    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=EXACT)
-    np.testing.assert_allclose(flow, flow.T, rtol=0, atol=EXACT)
-    assert np.trace(matrix) < 0.95 * len(matrix)
-
-
 # Parallel tempering
 
 
@@ -570,7 +442,7 @@ class Jumps:
         raise AssertionError("frozen")
 
 
-class Jumping(Composable):
+class Jumping:
     """A sampler of such jumps."""
 
     def _start(self, setup):
@@ -681,9 +553,9 @@ def check_process(lattice: Lattice, gradients: Any = None, moves: Any = (), **op
 
     def step(rng, i):
         one = copy.copy(process)
-        one._walkers = Walkers([np.random.default_rng(i)], lattice.points[i : i + 1], lattice.log_density[i : i + 1])
+        one.walkers = Walkers([np.random.default_rng(i)], lattice.points[i : i + 1], lattice.log_density[i : i + 1])
         one.advance(np.full(len(one.propose()), -np.inf))
-        one._walkers.rngs = [rng]
+        one.walkers.rngs = [rng]
         record = one.advance(lattice.values(one.propose()))
         j = lattice.index(record.position[0])
         assert j is not None and record.log_density[0] == lattice.log_density[j] and not record.warmup

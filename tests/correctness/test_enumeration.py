@@ -13,14 +13,11 @@ from tests.correctness.lattices import (
     FROM_OUTSIDE,
     HOT,
     check_evolution,
-    check_hmc,
     check_independence,
     check_kameleon,
     check_ladder,
     check_langevin,
-    check_mixture_of_samplers,
     check_noisy_target,
-    check_nuts,
     check_plan,
     check_process,
     check_random_walk,
@@ -156,22 +153,8 @@ def test_langevin_with_a_covariance_of_the_position():
     check_riemannian()
 
 
-def test_hmc():
-    check_hmc()
-
-
-@pytest.mark.parametrize("max_depth", [1, 2, 3])
-def test_nuts(max_depth):
-    check_nuts(max_depth)
-
-
 def test_delayed_acceptance():
     check_screening()
-
-
-@pytest.mark.parametrize("cycle", [False, True], ids=["mixture", "cycle"])
-def test_samplers_that_alternate(cycle):
-    check_mixture_of_samplers(cycle)
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["density", "likelihood"])

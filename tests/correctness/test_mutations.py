@@ -12,16 +12,13 @@ import pytest
 from kmc.mcmc import archive_moves, moves
 from kmc.mcmc.adaptive_langevin import AdaptiveLangevin, _Local, langevin
 from kmc.mcmc.adaptive_metropolis import AdaptiveMetropolis, LearnedMixture
-from kmc.mcmc.alternation import AlternatingState
 from kmc.mcmc.delayed_acceptance import DelayedAcceptance, ScreenedProposer
-from kmc.mcmc.hmc import PathProposer
 from kmc.mcmc.kameleon import Kameleon
 from kmc.mcmc.kernel_hmc_state import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.nuts import Point, Tree
 from kmc.mcmc.proposal_mixture import ProposalMixture
-from kmc.mcmc.random_walk import GaussianWalk
-from kmc.mcmc.score_mixture import ScoreMixture
+from kmc.mcmc.random_walk import GaussianSteps
+from kmc.mcmc.score_field import ScoreMixture
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.walkers import Walkers
 from kmc.scores import GaussianScore
@@ -35,26 +32,21 @@ from tests.correctness.invariance import (
     case,
     frozen_chains,
     learned,
-    paths,
     proposals_of,
     random_walk,
     runs,
     snookers,
     tempered,
-    trees,
 )
 from tests.correctness.lattices import (
     FROM_OUTSIDE,
     HOT,
     NOISE,
     NOISE_SHARES,
-    check_hmc,
     check_independence,
     check_kameleon,
     check_langevin,
-    check_mixture_of_samplers,
     check_noisy_target,
-    check_nuts,
     check_plan,
     check_process,
     check_random_walk,
@@ -218,19 +210,13 @@ def test_an_independent_proposal_without_its_densities_is_seen(one_density):
 
 
 def test_a_random_walk_whose_steps_depend_on_the_state_is_seen(monkeypatch):
-    right = GaussianWalk.propose
+    right = GaussianSteps.propose
 
-    def propose(self):
-        right(self)
-        x = self._walkers.x
-        longer = 2.0 * np.abs(x[:, 0])
-        self._proposals = [
-            one._replace(position=here + factor * (one.position - here))
-            for one, here, factor in zip(self._proposals, x, longer, strict=True)
-        ]
-        return np.array([one.position for one in self._proposals])
+    def propose(self, rng, x):
+        one = right(self, rng, x)
+        return one._replace(position=x + 2.0 * abs(x[0]) * (one.position - x))
 
-    monkeypatch.setattr(GaussianWalk, "propose", propose)
+    monkeypatch.setattr(GaussianSteps, "propose", propose)
     with pytest.raises(AssertionError):
         check_random_walk()
     for name in ("wedge", "log-gamma"):
@@ -321,16 +307,6 @@ def test_screening_without_its_ratio_is_seen(screened_twice, name):
         case(name).check(learned(case(name), DelayedAcceptance(estimator=GaussianScore()), sweeps=8))
 
 
-@pytest.mark.parametrize("cycle", [False, True], ids=["mixture", "cycle"])
-def test_a_choice_of_samplers_by_the_state_is_seen(monkeypatch, cycle):
-    def choose(self):
-        self._now = int(self.walkers.x[0, 0]) % 2
-
-    monkeypatch.setattr(AlternatingState, "_next_turn", choose)
-    with pytest.raises(**NOT_EXACT):
-        check_mixture_of_samplers(cycle)
-
-
 # Moves from outside
 
 
@@ -356,44 +332,6 @@ def test_moves_from_outside_without_their_ratios_are_seen_by_enumeration(no_rati
 def test_moves_from_outside_without_their_ratios_are_seen_from_exact_draws(no_ratio_of_moves, name):
     with pytest.raises(**CHANGED):
         case(name).check(added_moves(case(name), sweeps=6), size=size_of(name, "student-t"))
-
-
-# Gradients of the user's
-
-
-@pytest.mark.parametrize("name", slow_except(["student-t", "log-gamma"], {"student-t"}))
-def test_a_path_without_its_momenta_is_seen(monkeypatch, name):
-    right = PathProposer.propose
-
-    def propose(self, rng, x):
-        return right(self, rng, x)._replace(log_ratio=0.0)
-
-    monkeypatch.setattr(PathProposer, "propose", propose)
-    with pytest.raises(**NOT_EXACT):
-        check_hmc()
-    with pytest.raises(**CHANGED):
-        case(name).check(paths(case(name), sweeps=12))
-
-
-@pytest.mark.parametrize("name", slow_except(["gaussian", "ring"], {"gaussian"}))
-def test_a_tree_without_its_energies_is_seen(monkeypatch, name):
-    monkeypatch.setattr(Point, "energy", property(lambda self: 0.0 if np.isfinite(self.log_density) else np.inf))
-    with pytest.raises(**NOT_EXACT):
-        check_nuts()
-    with pytest.raises(**CHANGED):
-        case(name).check(trees(case(name)))
-
-
-def test_a_tree_that_always_takes_the_new_half_is_seen(monkeypatch):
-    right = Tree._join
-
-    def join(self, rng, step, max_depth):
-        self._log_weight = -np.inf
-        right(self, rng, step, max_depth)
-
-    monkeypatch.setattr(Tree, "_join", join)
-    with pytest.raises(**NOT_EXACT):
-        check_nuts()
 
 
 # Parallel tempering
@@ -429,7 +367,7 @@ def thawed(monkeypatch):
         right(self)
         surrogate = self.mixture.surrogate
         if not self.warming_up and surrogate is not None:
-            here = surrogate.coordinates(self._walkers.x)[0]
+            here = surrogate.coordinates(self.walkers.x)[0]
             self._learner.tuner.mixture = self.mixture._replace(surrogate=_moved(surrogate, here))
 
     monkeypatch.setattr(KernelHMCState, "_adapt", adapt)

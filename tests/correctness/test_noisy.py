@@ -67,7 +67,7 @@ def kernel_hmc(name, noise):
         after = np.empty_like(x)
         for i, value in enumerate(estimates(one, x, noise, kept=True)):
             process = copy.copy(frozen_process(name))
-            process._walkers = Walkers([rng], x[i : i + 1], np.array([value]))
+            process.walkers = Walkers([rng], x[i : i + 1], np.array([value]))
             for _ in range(SWEEPS):
                 record = process.advance(estimates(one, process.propose(), noise))
             after[i] = record.position[0]

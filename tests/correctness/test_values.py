@@ -46,13 +46,10 @@ EVERY = {name: options for name, (options, _) in (SAMPLERS | OPTIONS).items()} |
     "kernel HMC": "kernel-hmc",
     "vanishing kernel HMC": kmc.KernelHMC("vanishing", min_warmup_evaluations=300, first_refit=30),
     "gradients": kmc.KernelHMC(gradients=gradient),
-    "HMC": kmc.HMC(gradient),
-    "NUTS": kmc.NUTS(gradient),
-    "tempered NUTS": kmc.Tempered(kmc.NUTS(gradient), (1, 2)),
 }
 
 
-@pytest.mark.parametrize("sampler", slow_except(EVERY, {"kernel HMC", "adaptive-metropolis", "HMC", "mixture"}))
+@pytest.mark.parametrize("sampler", slow_except(EVERY, {"kernel HMC", "adaptive-metropolis"}))
 def test_samplers(sampler):
     check_values(sampled(sampler=sampler), log_density, 2)
 

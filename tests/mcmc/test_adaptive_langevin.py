@@ -50,14 +50,6 @@ def test_refits_come_at_sweeps_fixed_in_advance():
     assert refits.tolist() == np.ceil(30 * 1.4 ** np.arange(7)).astype(int).tolist()
 
 
-def test_the_acceptance_rate_is_tuned():
-    state = started(BY_SCORE)
-    drive(state, 600)
-    steps = drive(state, 600)
-    kinds, rates = (np.array([step.stats[name] for step in steps]) for name in ("move", "acceptance_rate"))
-    assert abs(rates[kinds == LANGEVIN].mean() - 0.574) < 0.06
-
-
 def test_with_the_true_gradient_it_mixes_better_than_a_random_walk():
     langevin_steps = drive(started(BY_SCORE, warmup=300), 1300)
     walk_steps = drive(started(AdaptiveMetropolis(moves=("random-walk",)), warmup=300), 1300)

@@ -90,7 +90,7 @@ def test_chains_that_are_not_pooled_do_not_know_of_each_other():
         spoilt[0] = -np.inf
         one.advance(values(first))
         two.advance(spoilt)
-    assert np.any(one._walkers.x[0] != two._walkers.x[0])
+    assert np.any(one.walkers.x[0] != two.walkers.x[0])
 
 
 def test_chains_that_are_pooled_do():
@@ -101,7 +101,7 @@ def test_chains_that_are_pooled_do():
         spoilt[0] = -np.inf
         one.advance(values(first))
         two.advance(spoilt)
-    assert np.all(np.any(one._walkers.x != two._walkers.x, axis=1))
+    assert np.all(np.any(one.walkers.x != two.walkers.x, axis=1))
 
 
 @pytest.mark.parametrize("moves", [PLAIN, ("independence", "random-walk"), ["random-walk", "differential-evolution"]])

@@ -97,14 +97,6 @@ def test_a_random_walk_first_and_renewals_at_sweeps_fixed_in_advance():
     assert renewed == np.ceil(20 * 1.25 ** np.arange(14)).astype(int).tolist()
 
 
-def test_the_acceptance_rate_is_tuned():
-    """To a rate that is not the default one."""
-    state = started(Kameleon(max_states=100, target_acceptance=0.4, gamma=0.1))
-    drive(state, 500)
-    rates = np.concatenate([step.stats["acceptance_rate"] for step in drive(state, 500)])
-    assert abs(rates.mean() - 0.4) < 0.06
-
-
 @pytest.mark.parametrize(
     ("options", "error"),
     [

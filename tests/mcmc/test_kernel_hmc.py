@@ -10,10 +10,10 @@ SMALL = KernelHMC(min_warmup_evaluations=200, post_freeze_burn_in=5)
 
 
 def test_the_longest_warm_up():
-    assert SMALL.longest_warmup(2, 2, 50, None) == 600 // 2 + 5 * 2
-    assert SMALL.longest_warmup(2, 2, 10_000, None) == 20_000 + 10
+    assert SMALL._longest_warmup(2, 2, 50, None) == 600 // 2 + 5 * 2
+    assert SMALL._longest_warmup(2, 2, 10_000, None) == 20_000 + 10
     with_probes = 100 * 4 * 1.12
-    assert SMALL.longest_warmup(2, 2, 50, 100) == int(with_probes) + 8
+    assert SMALL._longest_warmup(2, 2, 50, 100) == int(with_probes) + 8
 
 
 def test_gradients_of_noisy_values_are_refused():

@@ -54,7 +54,7 @@ def test_walkers_begin_at_the_best_points():
     cloud = process.propose()
     process.advance(density(cloud))
     known = np.sort(np.concatenate([process.setup.initial_log_density, density(cloud)]))[::-1]
-    np.testing.assert_array_equal(process._walkers.log_density, known[:4])
+    np.testing.assert_array_equal(process.walkers.log_density, known[:4])
     np.testing.assert_array_equal(process.mixture.archive, np.vstack([process.setup.initial, cloud]))
 
 
@@ -66,7 +66,7 @@ def test_values_that_are_nan_belong_to_another_mode():
     assert len(process.trainer.history) == 2 + 6
     points = process.propose()
     process.advance(np.full(len(points), np.nan))
-    assert len(process.trainer.history) == 2 + 6 and not np.any(np.isnan(process._walkers.log_density))
+    assert len(process.trainer.history) == 2 + 6 and not np.any(np.isnan(process.walkers.log_density))
 
 
 def test_a_warm_up_of_another_mode_searches_for_none_itself():
@@ -99,15 +99,15 @@ def test_warm_up_ends_with_the_options_of_the_main_phase():
     found = mixture.archive_probability, mixture.single_move_probability, mixture.tempered_probability
     assert found == (0.3, 0.2, 0.25) and process.frozen
     assert mixture.longest_chain == 2 * mixture.shortest_chain
-    at = process._walkers.x
+    at = process.walkers.x
     np.testing.assert_allclose(process.density.log_density(at), mixture.surrogate.log_density(at))
 
 
 def test_the_main_phase_has_one_walker_for_each_chain():
     process = start()
-    assert len(process._walkers) == 4
+    assert len(process.walkers) == 4
     drive(process)
-    assert len(process._walkers) == 2
+    assert len(process.walkers) == 2
     x, value = process.state()
     assert value == density(x[None])[0]
 

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import chi2
 
 import kmc
-from kmc.mcmc.climb import Summit
 from kmc.mcmc.history import History
+from kmc.mcmc.local_searches import Summit
 from kmc.mcmc.mode_shapes import Shape
 from kmc.mcmc.modes import _Learning
 from kmc.surrogates import FitOptions

@@ -47,10 +47,10 @@ def drive(one, rng, lucky=None):
         one.advance(values)
         sweeps += 1
         if sweeps == 20 and lucky:
-            one._walkers.log_density[2] += lucky
-            state = one._walkers.x[2].copy()
+            one.walkers.log_density[2] += lucky
+            state = one.walkers.x[2].copy()
         if sweeps > 20 and lucky:
-            held += bool((one._walkers.x == state).all(axis=1).any())
+            held += bool((one.walkers.x == state).all(axis=1).any())
     return held
 
 
@@ -83,4 +83,4 @@ def test_the_main_phase_begins_at_distinct_states():
     for k in range(200):
         one.trainer.visit(np.vstack([held, [[0.01 * k, 0.0]]]), np.zeros(2), np.ones(2))
     one._freeze()
-    assert np.sum((one._walkers.x == held).all(axis=1)) <= 1
+    assert np.sum((one.walkers.x == held).all(axis=1)) <= 1

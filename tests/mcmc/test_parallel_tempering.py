@@ -1,7 +1,5 @@
 """Parallel tempering: the ladder, what is counted, and both modes. Its exactness is tested in tests/correctness."""
 
-import dataclasses
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,16 +7,12 @@ import pytest
 
 import kmc
 from kmc.mcmc import RandomWalkMetropolis, Tempered
-from kmc.mcmc.temperature_ladder import SWAP_RATE, TemperatureLadder
-from kmc.run.run import names_of_moves
+from kmc.mcmc.parallel_tempering import SWAP_RATE, TemperatureLadder
 from kmc.targets.toys import Gaussian
-from tests.grids import slow_except
 from tests.mcmc.setups import setup_from
 from tests.oracles.mcmc import assert_standard
 
 FAR = 7.0
-SCORE = kmc.ScoreHMC(kmc.scores.GaussianScore(), warmup_sampler=kmc.AdaptiveMetropolis(), max_states=100)
-KERNEL = kmc.KernelHMC(min_warmup_evaluations=80, fit=kmc.surrogates.FitOptions(n_basis=20, bandwidths=(2.0,)))
 QUIET = {"progress": False, "seed": 1}
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 
@@ -41,7 +35,7 @@ def drive(state, sweeps, target=two_modes):
 
 def test_both_modes_with_their_masses():
     """A random walk does not leave a mode; tempered, twenty chains agree on the masses."""
-    state = started(Tempered(RandomWalkMetropolis(), temperatures=4), chains=20, warmup=100)
+    state = started(Tempered(temperatures=4), chains=20, warmup=100)
     drive(state, 100)
     right = np.array([step.position[:, 0] > 0 for step in drive(state, 250)]).mean(axis=0)
     assert np.mean((right > 0) & (right < 1)) > 0.7
@@ -52,19 +46,7 @@ def test_both_modes_with_their_masses():
     assert np.all((right == 0) | (right == 1))
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        kmc.AdaptiveMetropolis(pooled=False),
-        kmc.AdaptiveLangevin(kmc.scores.GaussianScore(), adaptation="freeze"),
-        kmc.DelayedAcceptance(estimator=kmc.scores.GaussianScore()),
-        kmc.Kameleon(max_states=50),
-        kmc.Cycle([kmc.AdaptiveMetropolis(), kmc.Kameleon(max_states=50)]),
-        SCORE,
-    ],
-    ids=lambda sampler: sampler.name,
-)
-def test_around_each_sampler_all_evaluations_are_counted(sampler):
+def test_all_evaluations_are_counted():
     calls = []
 
     def target(x):
@@ -72,117 +54,15 @@ def test_around_each_sampler_all_evaluations_are_counted(sampler):
         return two_modes(x / 3)
 
     start = np.random.default_rng(0).normal(0, 3, (5, 2))
+    sampler = Tempered(kmc.AdaptiveMetropolis(pooled=False), temperatures=3)
     options = {"dim": 2, "initial": start, "chains": 2, "draws": None, "max_evaluations": 600, "save_warmup": True}
-    idata = kmc.sample(target, sampler=Tempered(sampler, temperatures=3), **options, **QUIET)
+    idata = kmc.sample(target, sampler=sampler, **options, **QUIET)
     assert len(calls) == idata.attrs["n_evaluations"] <= 600
     in_draws = [int(idata[group]["n_evaluations"].sum()) for group in ("sample_stats", "warmup_sample_stats")]
     assert sum(in_draws) + 5 == len(calls)
     assert idata.posterior["x"].shape[1] > 40
     drawn = idata.posterior["x"].values.reshape(-1, 2)
     np.testing.assert_array_equal(idata.sample_stats["lp"].values.ravel(), [two_modes(x / 3) for x in drawn])
-
-
-def slope(x):
-    """The gradient of two_modes(x / 3)."""
-    right = 1 / (1 + np.exp(np.clip(np.log(0.7 / 0.3) - 2 * FAR * np.sum(x) / 3, -500, 500)))
-    return (right * (FAR - x / 3) + (1 - right) * (-FAR - x / 3)) / 3
-
-
-LEARNED = {
-    "hmc": kmc.HMC(slope),
-    "nuts": kmc.NUTS(slope, max_depth=5),
-    "score-hmc": SCORE,
-    "kernel-hmc": KERNEL,
-    "mixture": kmc.Mixture([(kmc.NUTS(slope, max_depth=5), 0.3), (kmc.AdaptiveMetropolis(), 0.4), (KERNEL, 0.3)]),
-}
-
-
-def wide(x):
-    return two_modes(x / 3)
-
-
-@pytest.mark.parametrize("temperatures", slow_except({"tuned": 2, "given": ((1, 4),)}, {"tuned"}))
-@pytest.mark.parametrize("name", slow_except(list(LEARNED), {"nuts"}))
-def test_samplers_of_several_phases_keep_the_budget(name, temperatures):
-    """A sweep takes as many requests as its slowest level; warm-up ends, and all draws have their values."""
-    calls = []
-
-    def target(x):
-        calls.append(x)
-        return wide(x)
-
-    start = np.random.default_rng(0).normal(0, 3, (5, 2))
-    options = {"dim": 2, "initial": start, "chains": 2, "draws": None, "max_evaluations": 2500}
-    idata = kmc.sample(target, sampler=Tempered(LEARNED[name], temperatures), **options, **QUIET)
-    assert len(calls) == idata.attrs["n_evaluations"] <= 2500
-    assert idata.attrs["n_evaluations_warmup"] < 0.7 * 2500 and idata.posterior["x"].shape[1] > 40
-    drawn = idata.posterior["x"].values.reshape(-1, 2)
-    np.testing.assert_array_equal(idata.sample_stats["lp"].values.ravel(), [wide(x) for x in drawn])
-
-
-def test_gradients_are_evaluated_once_at_each_point():
-    points = []
-
-    def counted(x):
-        points.append(x)
-        return slope(x)
-
-    options = {"dim": 2, "draws": 30, "warmup": 30, "chains": 2}
-    idata = kmc.sample(wide, sampler=Tempered(kmc.NUTS(counted), 3), **options, **QUIET)
-    assert len(points) == idata.attrs["n_gradients"] <= idata.attrs["n_evaluations"] + 10
-    assert len({x.tobytes() for x in points}) == len(points)
-
-
-def test_the_tuned_ladder_of_a_sampler_with_gradients():
-    state = started(Tempered(kmc.HMC(slope), 3), wide, warmup=100)
-    state.propose()
-    assert [level._check is not None for level in state.levels] == [True, False, False]
-    drive_draws(state, 150, wide)
-    assert not state.warming_up and all(level._check is None for level in state.levels)
-    sizes = [level._paths.adaptation.step_size for level in state.levels]
-    ladder = state.ladder.temperatures
-    drive_draws(state, 30, wide)
-    assert [
-        level._paths.adaptation.step_size for level in state.levels
-    ] == sizes and state.ladder.temperatures == ladder
-
-
-def drive_draws(state, draws, target, log_prior=None):
-    steps = []
-    while len(steps) < draws:
-        points = state.propose()
-        step = state.advance(np.array([target(x) for x in points]))
-        steps += [] if step is None else [step]
-    return steps
-
-
-@pytest.mark.slow
-def test_scouts_explore_first_and_levels_are_frozen_after_warm_up():
-    state = started(Tempered(KERNEL, 2), wide, chains=2, warmup=160)
-    names = [type(level).__name__ for level in state.levels]
-    assert names == ["AdaptingState"] * 2
-    drive_draws(state, 80, wide)
-    assert [type(level).__name__ for level in state.levels] == ["KernelHMCState"] * 2
-    assert all(level.trainer.n_given > 300 and level.walkers is None for level in state.levels)
-    drive_draws(state, 80, wide)
-    assert not state.warming_up and all(level.frozen for level in state.levels)
-    before = [pickle.dumps(level.mixture) for level in state.levels]
-    rates = np.array([step.stats["swap_rate"] for step in drive_draws(state, 40, wide)])
-    assert [pickle.dumps(level.mixture) for level in state.levels] == before
-    assert np.all(np.isfinite(rates)) and rates.max() > 0
-    values = np.array([level.walkers.log_density for level in state.levels])
-    np.testing.assert_array_equal(values, state.ladder.betas[:, None] * state.log_density)
-
-
-def test_warm_up_can_be_cut_while_scouts_explore():
-    state = started(Tempered(SCORE, 2), wide, warmup=1000)
-    drive_draws(state, 20, wide)
-    state.end_warmup()
-    state.end_warmup()
-    drive_draws(state, 1, wide)
-    assert [type(level).__name__ for level in state.levels] == ["ScoreHMCState"] * 2
-    drive_draws(state, 60, wide)
-    assert not state.warming_up
 
 
 def test_swap_rates_are_reported():
@@ -265,25 +145,10 @@ def test_the_prior_is_not_tempered_where_the_model_has_it():
     assert_standard((means.mean() - 50) / (means.std(ddof=1) / np.sqrt(20)))
 
 
-def prior_slope(x):
-    return -x / 50
+RESUMED = {"density": Tempered(temperatures=3), "prior": Tempered(temperatures=(1, 3, np.inf))}
 
 
-def posterior_slope(x):
-    return 3 * slope(3 * x) + prior_slope(x)
-
-
-RESUMED = {
-    "adaptive-metropolis": Tempered(temperatures=3),
-    "nuts": Tempered(kmc.NUTS(posterior_slope, max_depth=4), 3, prior_slope),
-    "hmc": Tempered(kmc.HMC(posterior_slope), (1, 3, np.inf), prior_slope),
-    "score-hmc": Tempered(SCORE, 3),
-    "kernel-hmc": Tempered(KERNEL, 2),
-    "mixture": Tempered(kmc.Mixture([(kmc.HMC(posterior_slope), 0.5), (KERNEL, 0.5)]), 2, prior_slope),
-}
-
-
-@pytest.mark.parametrize("name", slow_except(list(RESUMED), {"hmc"}))
+@pytest.mark.parametrize("name", RESUMED)
 def test_a_resumed_run_is_the_same(tmp_path, name):
     model = kmc.Model(log_likelihood=log_likelihood, log_prior=log_prior, dim=2)
     options = {"draws": 40, "warmup": 40, "sampler": RESUMED[name], **QUIET}
@@ -291,10 +156,10 @@ def test_a_resumed_run_is_the_same(tmp_path, name):
     with ThreadPoolExecutor(3) as pool:
         elsewhere = kmc.sample(model, executor=pool, **options)
     np.testing.assert_array_equal(elsewhere.posterior["x"].values, expected.posterior["x"].values)
-    path, trusted = tmp_path / "run.zarr", {"trust": True, **options}  # the user's gradients
+    path = tmp_path / "run.zarr"
     for stop in (1, 20):  # while the ladder is tuned, and afterwards
-        kmc.sample(model, store=path, resume=stop > 1, callback=lambda record, n=stop: record.draw >= n, **trusted)
-    resumed = kmc.sample(model, store=path, resume=True, **trusted)
+        kmc.sample(model, store=path, resume=stop > 1, callback=lambda record, n=stop: record.draw >= n, **options)
+    resumed = kmc.sample(model, store=path, resume=True, **options)
     loaded = kmc.load(path)
     for name in ("lp", "swap_rate", "n_evaluations"):
         np.testing.assert_array_equal(resumed.sample_stats[name].values, expected.sample_stats[name].values)
@@ -304,7 +169,7 @@ def test_a_resumed_run_is_the_same(tmp_path, name):
     assert resumed.attrs["swap_rates"] == expected.attrs["swap_rates"]
 
 
-@pytest.mark.parametrize("name", slow_except(list(RESUMED), {"adaptive-metropolis", "hmc"}))
+@pytest.mark.parametrize("name", RESUMED)
 def test_ask_and_tell_with_a_prior_apart(name):
     model = kmc.Model(log_likelihood=two_modes, log_prior=log_prior, dim=2)
     start = np.random.default_rng(0).normal(0, 3, (4, 2))
@@ -332,10 +197,7 @@ def test_wrong_priors_of_told_points():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"sampler": Tempered()}, TypeError, "sampler=Tempered.* cannot be tempered: expected one of kmc's samplers"),
-        ({"sampler": kmc.NUTS(np.negative), "prior_gradient": 3}, TypeError, "prior_gradient=3: expected a function"),
-        ({"prior_gradient": np.negative}, ValueError, "prior_gradient is for samplers with a gradient: Adaptive"),
-        ({"sampler": "kameleon"}, TypeError, "sampler='kameleon' cannot be tempered"),
+        ({"sampler": kmc.Kameleon()}, TypeError, r"sampler=Kameleon.*: expected kmc.AdaptiveMetropolis\(...\)"),
         ({"temperatures": 1}, ValueError, "temperatures=1: expected a whole number of at least 2"),
         ({"temperatures": 2.5}, TypeError, "temperatures=2.5"),
         ({"temperatures": "hot"}, TypeError, "temperatures='hot'"),
@@ -349,48 +211,3 @@ def test_wrong_priors_of_told_points():
 def test_wrong_options(options, error, message):
     with pytest.raises(error, match=message):
         Tempered(**options)
-
-
-def test_a_gradient_of_the_prior_is_needed_where_the_model_has_it_apart():
-    model = kmc.Model(log_likelihood=log_likelihood, log_prior=log_prior, dim=2)
-    options = {"draws": 10, "warmup": 10, **QUIET}
-    with pytest.raises(ValueError, match=r"NUTS.*prior apart.*pass kmc.Tempered\(..., prior_gradient=function\)"):
-        kmc.sample(model, sampler=Tempered(kmc.NUTS(posterior_slope)), **options)
-    with pytest.raises(ValueError, match="prior_gradient is given, but this model does not have its prior apart"):
-        kmc.sample(two_modes, dim=2, sampler=Tempered(kmc.NUTS(slope), prior_gradient=prior_slope), **options)
-
-
-def test_a_wrong_gradient_of_the_prior_is_noticed():
-    model = kmc.Model(log_likelihood=log_likelihood, log_prior=log_prior, dim=2)
-    sampler = Tempered(kmc.HMC(posterior_slope), (1, np.inf), lambda x: x / 50)
-    with pytest.warns(kmc.KmcWarning, match="The gradient disagrees with differences"):
-        kmc.sample(model, sampler=sampler, draws=10, warmup=10, **QUIET)
-
-
-GRADIENTS = dataclasses.replace(KERNEL, gradients=lambda x: -slope(x))
-
-
-@pytest.mark.parametrize("sampler", [GRADIENTS, kmc.Mixture([(GRADIENTS, 0.5), (kmc.AdaptiveMetropolis(), 0.5)])])
-def test_gradients_of_a_sampler_whose_scouts_have_none_are_compared_when_it_begins(sampler):
-    state = started(Tempered(sampler, 2), wide, warmup=40)
-    drive_draws(state, 20, wide)
-    with pytest.warns(kmc.KmcWarning, match="The gradient disagrees with differences"):
-        drive_draws(state, 8, wide)
-
-
-def test_the_error_of_a_gradient_is_known_after_the_samplers_began_again():
-    parts = [(kmc.HMC(lambda x: 1.5 * slope(x)), 0.5), (kmc.AdaptiveMetropolis(), 0.5)]
-    for sampler, facts_of in (
-        (parts[0][0], lambda facts: facts),
-        (kmc.Mixture(parts), lambda facts: facts["parts"][0]),
-    ):
-        state = started(Tempered(sampler, 2), wide, warmup=40)
-        drive_draws(state, 60, wide)
-        assert not state.warming_up
-        assert facts_of(state.report())["gradient_error"] == pytest.approx(0.5, abs=0.01)
-
-
-def test_names_of_moves_of_the_tempered_sampler():
-    parts = [(kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.2)]), 0.5), (kmc.AdaptiveMetropolis(), 0.5)]
-    assert names_of_moves(Tempered(kmc.Mixture(parts)))[-1] == "Snooker"
-    assert names_of_moves(Tempered(kmc.Mixture(parts[1:] * 2))) is None

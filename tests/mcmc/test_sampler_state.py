@@ -254,8 +254,8 @@ def test_frozen_chains_do_not_know_of_each_other(sampler):
 def test_a_frozen_chain_is_never_moved_by_hand(sampler):
     """However deep it is and however long it stays there."""
     process, _ = warmed_up(sampler)
-    process._walkers.log_density[0] = -500.0
-    before = process._walkers.x.copy()
+    process.walkers.log_density[0] = -500.0
+    before = process.walkers.x.copy()
     for _ in range(25):
         record = process.advance(np.full(len(process.propose()), -np.inf))
     np.testing.assert_array_equal(record.position, before)
@@ -302,7 +302,7 @@ def test_the_acceptance_rate_is_tuned(sampler, rate):
 
 def steps(process, sweeps):
     """The first chain's proposed steps; all of them are turned down, so that it stays where it is."""
-    x, out = process._walkers.x[0].copy(), []
+    x, out = process.walkers.x[0].copy(), []
     for _ in range(sweeps):
         points = process.propose()
         out.append(points[0] - x)

@@ -255,5 +255,5 @@ def test_warm_up_is_by_a_sampler_of_kmc(sampler):
 
 
 def test_a_history_is_for_a_sampler_that_learns_from_it():
-    assert ScoreHMC(Linear()).takes_history
-    assert not ScoreHMC(Linear(), warmup_sampler=RandomWalkMetropolis()).takes_history
+    assert ScoreHMC(Linear())._takes_history
+    assert not ScoreHMC(Linear(), warmup_sampler=RandomWalkMetropolis())._takes_history

@@ -11,9 +11,8 @@ import pytest
 import kmc
 from kmc.mcmc import AdaptiveMetropolis, KernelHMC, ScoreHMC
 from kmc.mcmc.base import MOVES
-from kmc.mcmc.score_field import Field
+from kmc.mcmc.score_field import LEAST_STEPS, MOST_STEPS, Field, ScoreMixture
 from kmc.mcmc.score_hmc import Stages
-from kmc.mcmc.score_mixture import LEAST_STEPS, MOST_STEPS, ScoreMixture
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores.finite import FiniteKEF
 from kmc.scores.full import FullKEF

@@ -48,7 +48,6 @@ BAD = [
         ["'kernel-hmc'", "'adaptive-metropolis'", "'kameleon'", "kmc.KernelHMC()", "did you mean 'kernel-hmc'?"],
     ),
     ("sampler", "slice", ValueError, ["'slice'", "'random-walk'", "'tempered'", "kmc.KernelHMC()"]),
-    ("sampler", "hmc", ValueError, ["'hmc'", "kmc.HMC(gradient)"]),
     ("sampler", "score-hmc", ValueError, ["'score-hmc'", "kmc.ScoreHMC(estimator)"]),
     ("sampler", None, TypeError, ["None", "kmc.KernelHMC()"]),
     ("sampler", KernelHMC, TypeError, ["KernelHMC", "expected"]),

@@ -1,10 +1,7 @@
 """The embeddings in scikit-learn."""
 
-import pickle
-
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -26,16 +23,6 @@ EMBEDDINGS = [
 @pytest.mark.parametrize(("estimator", "check"), conventions(EMBEDDINGS))
 def test_conventions(estimator, check):
     check(estimator)
-
-
-@pytest.mark.parametrize("estimator", EMBEDDINGS, ids=repr)
-def test_clones_and_pickles(estimator):
-    one = clone(estimator).set_params(random_state=0).fit(X)
-    two = clone(one)
-    with pytest.raises(NotFittedError):
-        two.transform(X)
-    np.testing.assert_array_equal(two.fit(X).transform(X), one.transform(X))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(one)).transform(X), one.transform(X))
 
 
 def test_names_of_columns():

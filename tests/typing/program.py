@@ -80,10 +80,6 @@ for sampler in (
     kmc.Kameleon(),
     kmc.RandomWalkMetropolis(scale=0.5),
     kmc.Tempered(kmc.AdaptiveMetropolis(), temperatures=[1, 2.5, 6]),
-    kmc.Tempered(kmc.NUTS(np.negative), 3, np.negative),
-    kmc.Cycle([kmc.KernelHMC(), (kmc.NUTS(np.negative), 2)]),
-    kmc.HMC(lambda x: -x),
-    kmc.NUTS(np.negative, max_depth=8),
 ):
     kmc.sample(vector, sampler=sampler)
 kmc.sample(vector, sampler=kmc.ScoreHMC(kmc.scores.NystromKEF(n_basis=50), values=True))
@@ -98,8 +94,6 @@ kmc.sample(vector, draws="many")  # type: ignore[arg-type]
 kmc.sample(vector, callback=3)  # type: ignore[arg-type]
 kmc.sample(vector, sampler=3)  # type: ignore[arg-type]
 kmc.sample(vector, chain=4)  # type: ignore[arg-type]
-kmc.HMC()  # type: ignore[call-arg]
-kmc.NUTS(3)  # type: ignore[arg-type]
 kmc.Tempered(temperatures="many")  # type: ignore[arg-type]
 kmc.Tempered(kmc.Tempered())  # type: ignore[arg-type]
 kmc.KernelHMC(archive_probability="some")  # type: ignore[arg-type]

@@ -45,7 +45,7 @@ def write_plain(folder: Folder, name: str, content: Any) -> Record:
     return write_bytes(folder, name, flatten(content).packed())
 
 
-def read_plain(folder: Folder, name: str, record: Record, foreign: Sequence[Any] = (), check: bool = True) -> Any:
+def read_plain(folder: Folder, name: str, record: Record, foreign: Sequence[Any] = ()) -> Any:
     """Return what :func:`write_plain` wrote; the caller knows the name, the record may be forged.
 
     Raises
@@ -55,7 +55,7 @@ def read_plain(folder: Folder, name: str, record: Record, foreign: Sequence[Any]
     """
     content = folder.read_checked(name, record["size"], record["crc"])
     try:
-        return restore(Plain.unpacked(content, foreign), check)
+        return restore(Plain.unpacked(content, foreign), check=True)
     except Exception as error:  # forged bytes raise errors of any kind
         raise Damaged(f"{folder.path / name} cannot be read: {type(error).__name__}: {error}") from error
 

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import kmc
@@ -94,26 +93,3 @@ def test_workers_that_die(expected, make, tmp_path):
         found = kmc.sample(Mortal(tmp_path), executor=pool, **ASKED)
     assert len(list(tmp_path.iterdir())) > 2, "no worker died"
     assert_same(without_clock(found), expected)
-
-
-def slope(x):
-    """The gradient of the log-density."""
-    return -x - 0.4 * np.append(x[0] ** 3, np.zeros(len(x) - 1))
-
-
-KERNEL = ASKED["sampler"]
-COMPOSED = {
-    "tempered hmc": kmc.Tempered(kmc.HMC(slope), 2),
-    "tempered kernel-hmc": kmc.Tempered(KERNEL, 2),
-    "mixture": kmc.Mixture([(KERNEL, 0.6), (kmc.NUTS(slope, max_depth=3), 0.4)]),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", COMPOSED)
-def test_samplers_of_samplers(name):
-    asked = settings("kernel-hmc", sampler=COMPOSED[name], draws=30, warmup=60, max_evaluations=None)
-    alone = without_clock(kmc.sample(log_density, **asked))
-    for make in processes, dask:
-        with make(2) as pool:
-            assert_same(without_clock(kmc.sample(log_density, executor=pool, **asked)), alone)

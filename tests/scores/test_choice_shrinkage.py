@@ -3,8 +3,8 @@ import pytest
 
 from kmc.scores import LiteKEF
 from kmc.scores.base_fits import fit_base
+from kmc.scores.choice import shrunk
 from kmc.scores.densities import Flat
-from kmc.scores.shrinkage import shrunk
 
 ONES = np.ones(300)
 

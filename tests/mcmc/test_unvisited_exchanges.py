@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc.exchanges import exchanges
+from kmc.mcmc.unvisited import exchanges
 
 
 @pytest.mark.parametrize(

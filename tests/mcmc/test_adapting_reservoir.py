@@ -1,6 +1,6 @@
 import numpy as np
 
-from kmc.mcmc.reservoir import Reservoir
+from kmc.mcmc.adapting import Reservoir
 from tests.oracles.mcmc import assert_standard
 
 

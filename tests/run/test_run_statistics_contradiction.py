@@ -6,7 +6,7 @@ import pytest
 import kmc
 from kmc.readout.evaluated import read
 from kmc.run import run
-from kmc.run.contradiction import contradiction
+from kmc.run.run_statistics import contradiction
 
 
 def log_density(x):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc.gaps import divided, gap
+from kmc.mcmc.mode_shapes import divided, gap
 
 
 @pytest.mark.parametrize("dim", [2, 5, 10])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc.climb import Climb
+from kmc.mcmc.local_searches import Climb
 
 
 def climb_up(log_density, start):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.run.unbounded import Ascent
+from kmc.run.run_statistics import Ascent
 from kmc.surrogates.fit import FitOptions
 from tests.grids import slow_except
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kmc.control_variates.tail import pareto_shape, without_variance
+from kmc.control_variates.chain_means import pareto_shape, without_variance
 
 
 @pytest.mark.parametrize("shape", [0.2, 0.6, 1.0])

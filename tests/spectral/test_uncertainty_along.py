@@ -1,6 +1,6 @@
 import numpy as np
 
-from kmc.spectral.along import least_quotient
+from kmc.spectral.uncertainty import least_quotient
 
 RNG = np.random.default_rng(0)
 NONE = np.empty((5000, 0))

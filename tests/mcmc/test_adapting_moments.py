@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc.moments import Moments, add_outer_product, forward_substitution
+from kmc.mcmc.adapting import Moments, add_outer_product, forward_substitution
 
 
 @pytest.mark.parametrize("dim", [1, 2, 7])

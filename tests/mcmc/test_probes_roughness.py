@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc.roughness import Pairs, close_pairs, is_unexplained, roughness_sd
+from kmc.mcmc.probes import Pairs, close_pairs, is_unexplained, roughness_sd
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.surrogates import FitOptions, fit_surrogate
 

@@ -7,8 +7,8 @@ import pytest
 
 import kmc
 from kmc.mcmc import SamplerSetup
-from kmc.mcmc.many_chains import walkers_of
 from kmc.mcmc.modes import ModeSearch
+from kmc.mcmc.schedule import walkers_of
 from kmc.targets.toys import Banana
 from tests.mcmc.modes import plan_for
 from tests.mcmc.setups import setup_from

@@ -9,7 +9,7 @@ from kmc.mcmc.base import MOVES
 from kmc.mcmc.history import History
 from kmc.mcmc.kernel_hmc_state import KernelHMCState
 from kmc.mcmc.metropolis import Proposal
-from kmc.mcmc.trust_region import within_trust_region
+from kmc.mcmc.proposal_mixture import within_trust_region
 
 SURROGATE, EVOLUTION = MOVES.index("surrogate"), MOVES.index("differential-evolution")
 
@@ -48,7 +48,7 @@ def test_moves_that_use_no_surrogate_go_where_they_like(known):
 
 
 def test_it_holds_in_warm_up_alone(monkeypatch):
-    far_away = lambda self: [Proposal(x + 1e6, 0.0, SURROGATE) for x in self._walkers.x]  # noqa: E731
+    far_away = lambda self: [Proposal(x + 1e6, 0.0, SURROGATE) for x in self.walkers.x]  # noqa: E731
     monkeypatch.setattr(KernelHMCState, "_propose_each", far_away)
     initial = np.random.default_rng(1).standard_normal((4, 2))
     values = -0.5 * np.sum(initial**2, axis=1)

@@ -8,7 +8,7 @@ from scipy import stats
 
 import kmc
 from kmc.mcmc.base import MOVES
-from kmc.mcmc.scale_moves import scaled
+from kmc.mcmc.proposal_mixture import scaled
 from kmc.surrogates.scale_group import ScaleGroup
 from tests.oracles import differences
 

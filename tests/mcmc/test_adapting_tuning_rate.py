@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc.tuning_rate import RobbinsMonro
+from kmc.mcmc.adapting import RobbinsMonro
 
 
 def test_the_factor_finds_the_acceptance_rate():
