@@ -91,7 +91,7 @@ def test_arviz_says_nothing_about_its_next_version(tmp_path):
     """ArviZ 0.23 says it at the first import of a day, and keeps the date in the user's cache folder."""
     code = "from kmc.unwritable import import_arviz; import_arviz()"
     environment = os.environ | dict.fromkeys(("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), str(tmp_path))
-    out, err = started(environment, "-W", "default", "-c", code).communicate(timeout=120)
+    _, err = started(environment, "-W", "default", "-c", code).communicate(timeout=120)
     assert "FutureWarning" not in err
 
 
