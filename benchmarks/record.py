@@ -62,7 +62,9 @@ PAGES = {
     "spectral-peers": Page(
         "Spectra and embeddings beside klap, deeptime, pydiffmap and scikit-learn", ("spectral_peers.py",)
     ),
-    "chains": Page("Spectra of Markov chains beside deeptime", ("spectral_chains.py",)),
+    "chains": Page(
+        "Spectra of Markov chains beside deeptime", ("spectral_chains.py", "--samples", "100000", "--seeds", "3")
+    ),
     "trajectories": Page(
         "Slow time scales from trajectories beside Markov state models",
         ("trajectories.py",),
