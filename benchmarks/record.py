@@ -62,16 +62,15 @@ PAGES = {
     "spectral-peers": Page(
         "Spectra and embeddings beside klap, deeptime, pydiffmap and scikit-learn", ("spectral_peers.py",)
     ),
-    "chains": Page(
-        "Spectra of Markov chains beside deeptime", ("spectral_chains.py", "--samples", "100000", "--seeds", "3")
-    ),
+    "chains": Page("Spectra of Markov chains beside deeptime", ("spectral_chains.py",)),
     "trajectories": Page(
         "Slow time scales from trajectories beside Markov state models",
         ("trajectories.py",),
         ("trajectories.csv",),
     ),
     "slow-modes": Page(
-        "How often does `slow_modes` alarm on right runs, and on a frozen latent?", ("slow_modes_rates.py",)
+        "How often does `slow_modes` alarm on right runs, and on a frozen latent?",
+        ("slow_modes_rates.py", "--runs", "20", "--frozen-runs", "2"),
     ),
     "galerkin": Page(
         "Figures 1 to 6 of the Galerkin paper",
