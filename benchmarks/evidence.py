@@ -31,6 +31,7 @@ from pathlib import Path
 
 import numpy as np
 from csv_rows import append_row, read_rows, run_cells
+from pages import head
 from scipy import special, stats
 from targets import REFERENCES, Problem, problem
 
@@ -291,7 +292,10 @@ def main() -> None:
     failures = run_cells(cell, missing, options.jobs, partial(finish, options.results), max_time=options.max_time)
     rows = sorted(read_rows(options.results), key=lambda row: (row["target"], int(row["budget"]), row["method"]))
     report = f"{coverage(rows)}\n{table(rows)}"
-    options.results.with_suffix(".md").write_text(report)
+    title = head(
+        "How exact is the evidence, and what do peers need?", "python benchmarks/evidence.py", ("evidence.csv",)
+    )
+    options.results.with_suffix(".md").write_text(title + report)
     print("", report, *failures, sep="\n")
     sys.exit(bool(failures))
 

@@ -26,6 +26,7 @@ from pathlib import Path
 import arviz
 import numpy as np
 from csv_rows import append_row, read_rows, run_cells
+from pages import head
 from targets import REFERENCES, TAILS, problem
 
 import kmc
@@ -194,7 +195,8 @@ def main() -> None:
     missing = [(*one, options.surrogate_draws, options.runs) for one in cells if one not in done]
     failures = run_cells(cell, missing, options.jobs, partial(finish, options.results), max_time=options.max_time)
     rows = sorted(read_rows(options.results), key=lambda row: (int(row["budget"]), row["target"]))
-    options.results.with_suffix(".md").write_text(f"{table(rows)}\n{totals(rows)}")
+    title = head("Are expectations and their errors right?", "python benchmarks/expectations.py", ("expectations.csv",))
+    options.results.with_suffix(".md").write_text(f"{title}{table(rows)}\n{totals(rows)}")
     print("", table(rows), totals(rows), *failures, sep="\n")
     sys.exit(bool(failures))
 

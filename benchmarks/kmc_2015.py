@@ -370,6 +370,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--methods", default="", help="only those whose name this matches, a regular expression")
     parser.add_argument("--seconds", type=float, default=np.inf, help="begin no run after so long")
+    parser.add_argument("--report", action="store_true", help="run nothing")
     options = parser.parse_args()
     cells = [(3, "HMC", 8, 0), (3, "RW", 8, 0)] if 3 in options.figures else []
     for n in options.sizes:
@@ -381,7 +382,7 @@ def main() -> None:
             cells += [(5, "KMC defaults", d, n) for d in options.dimensions if d < n]
     cells = [cell for cell in cells if re.search(options.methods, cell[1])]
     known, begun = {tuple(row[name] for name in KEY) for row in read_rows(RESULTS)}, time.perf_counter()
-    for seed in range(options.seeds):
+    for seed in range(0 if options.report else options.seeds):
         for figure, method, dim, n in cells:
             key = (figure, method, dim, n, seed)
             if tuple(map(str, key)) in known or time.perf_counter() - begun > options.seconds:

@@ -3,7 +3,7 @@
 Direct calls, executors, and other layers between a sampler and the log-density are measured in one run, in
 turns, with a log-density that costs nothing. Each figure is the median over rounds; *overhead* is relative to a direct
 call. ``--measures`` selects some of them; those of dask need ``pip install -e ".[dask]"``. Then the store and the
-progress are measured in whole runs, which need ``pip install -e ".[store]"``.
+progress are measured in whole runs.
 """
 
 from __future__ import annotations

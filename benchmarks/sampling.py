@@ -32,13 +32,29 @@ from typing import Any
 import numpy as np
 from csv_rows import number
 from metrics import bars, best_peer, bulk_ess, quality, summarize, times
-from pages import write_between
+from pages import head, write_between
 from peers import EMCEE, METHODS, NO_NOISE, OURS, PEERS, Unavailable
 from targets import NOISY, TARGETS, problem
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "sampling.csv"
 PICTURES = HERE / "pictures"
+DEFINITIONS = """\
+- **Budget**: every evaluation of the true log-density counts: start points, warm-up, probes, burn-in.
+- **Starts**: the true mean plus two standard deviations of independent normal noise, drawn anew for every seed.
+- **Methods**: kmc runs at its defaults on four chains. emcee runs one move at a time with 2d + 2 and with
+  max(4d + 4, 20) walkers, and discards a sixth, a third or a half; the best of these six is shown, chosen by its
+  effective sample size in hindsight, which flatters it. `peers.py` has the settings of the others.
+- **ESS per 1,000**: the smallest of ArviZ's bulk ESS over the coordinates, per 1,000 evaluations: the median over seeds
+  (worst seed in parentheses). "×": the ratio of the medians.
+- **mean, sd, 5 %, 95 %**: the largest error over coordinates and seeds, in units of the standard errors that the run's
+  own ESS implies (`metrics.py`).
+- **wrong**: a mean off by more than 0.1 standard deviations or a 5–95 % width outside 0.93–1.07 of the truth, by more
+  than three standard errors.
+
+The truth comes from exact draws if a target has them, otherwise from quadrature or importance sampling
+(`python benchmarks/references.py`).
+"""
 KEY = ("target", "method", "seed", "budget")
 COLUMNS = (
     *KEY,
@@ -293,6 +309,16 @@ def methods_table(found) -> str:
     return "\n".join(lines)
 
 
+def overheads(found) -> str:
+    """Return a sentence about the processor time per evaluation outside the log-density, over targets."""
+
+    def span(*methods):
+        own = [s["overhead_ms"] for (_, method), s in found.items() if method in methods]
+        return f"{min(own):.2g} to {max(own):.2g} ms"
+
+    return f"kmc adds {span('kmc')} of processor time to an evaluation, emcee {span(*EMCEE)}."
+
+
 def safety_table(found) -> str:
     """Markdown: a line per target, for the default sampler."""
     head = (
@@ -323,17 +349,8 @@ def report(by_budget: dict[int, dict]) -> str:
     parts = []
     for budget, found in by_budget.items():
         asked = "\n".join(bars(found, budget, PEERS, NOISY))
-        parts += [f"### {budget:,} evaluations", methods_table(found), safety_table(found), f"```text\n{asked}\n```"]
+        parts += [f"## {budget:,} evaluations", methods_table(found), safety_table(found), f"```text\n{asked}\n```"]
     return "\n\n".join(parts)
-
-
-def write_summary(path: Path, by_budget: dict[int, dict]) -> None:
-    """All summaries as a CSV."""
-    rows = [summary for found in by_budget.values() for summary in found.values()]
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows({k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows)
 
 
 def versions(store: Store) -> list[str]:
@@ -349,15 +366,15 @@ def _options():
     parser.add_argument(
         "--methods", nargs="+", default=list(DEFAULT_METHODS), choices=[*METHODS, "all"], metavar="METHOD", help=methods
     )
-    parser.add_argument("--budget", nargs="+", type=int, default=[6000, 20_000], help="evaluations, warm-up included")
-    parser.add_argument("--seeds", type=int, default=10, help="number of seeds for kmc")
+    parser.add_argument("--budget", nargs="+", type=int, default=[FRONT_BUDGET], help="evaluations, warm-up included")
+    parser.add_argument("--seeds", type=int, default=FRONT_SEEDS, help="number of seeds for kmc")
     parser.add_argument("--peer-seeds", type=int, default=3, help="number of seeds for each of the others")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--rerun", action="store_true", help="run these cells even if the CSV has them")
     parser.add_argument("--plan", action="store_true", help="print how long the run would take, and stop")
     parser.add_argument("--tables", action="store_true", help="run nothing: print tables from the CSV")
     parser.add_argument("--front", action="store_true", help="only the cells of the front page's table")
-    parser.add_argument("--readme", action="store_true", help="write the tables into both README.md")
+    parser.add_argument("--readme", action="store_true", help="write the table into README.md and docs/choose.md")
     parser.add_argument("--plots", action="store_true", help="draw the pictures")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     parser.add_argument("--cells", type=json.loads, help=argparse.SUPPRESS)
@@ -395,8 +412,10 @@ def main() -> None:
     by_budget = {budget: found for budget, found in by_budget.items() if found}
     if by_budget:
         whole = report(by_budget)
-        options.results.with_suffix(".md").write_text(whole + "\n")
-        write_summary(options.results.with_name(f"{options.results.stem}-summary.csv"), by_budget)
+        title = head(
+            "How many effective samples does an evaluation give?", "python benchmarks/sampling.py", ("sampling.csv",)
+        )
+        options.results.with_suffix(".md").write_text(f"{title}{DEFINITIONS}\n{whole}\n")
         print("", whole, *versions(store), sep="\n")
     print("", *failures, sep="\n")
     if options.plots:
@@ -405,8 +424,8 @@ def main() -> None:
         sampling_plots.draw(by_budget, PICTURES)
     if options.readme:
         front = store.summaries(FRONT_TARGETS, FRONT_METHODS, lambda _: FRONT_SEEDS, FRONT_BUDGET, old=True)
-        write_between(HERE / "README.md", "sampling", table(front))
-        write_between(HERE.parent / "README.md", "sampling-short", methods_table(front))
+        for page in (HERE.parent / "README.md", HERE.parent / "docs" / "choose.md"):
+            write_between(page, "sampling-short", f"{methods_table(front)}\n\n{overheads(front)}")
     sys.exit(bool(failures))
 
 

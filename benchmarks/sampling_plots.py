@@ -1,11 +1,8 @@
-"""Figures from the results of sampling.py: ``python benchmarks/sampling.py --plots``.
+"""``break-even.png`` from the results of sampling.py: ``python benchmarks/sampling.py --plots``.
 
-- ``ess-dimension.png``: ESS per evaluation against the dimension, for target families with several dimensions.
-- ``ess-budget.png``: ESS per evaluation against the budget, a panel per target.
-- ``break-even.png``: the time for 1,000 effective samples against the cost of one evaluation. A method with an overhead
-  :math:`o` per evaluation and :math:`e` effective samples per evaluation needs
-  :math:`1000 (o + c) / e` if one evaluation takes :math:`c`; kmc pays above the cost at which its line crosses the
-  lowest of emcee's.
+The time for 1,000 effective samples against the cost of one evaluation. A method with an overhead :math:`o` per
+evaluation and :math:`e` effective samples per evaluation needs :math:`1000 (o + c) / e` if one evaluation takes
+:math:`c`. kmc pays above the cost at which its line crosses the lowest of emcee's.
 """
 
 from __future__ import annotations
@@ -21,12 +18,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from peers import EMCEE, METHODS
 
-FAMILIES = {
-    "Gaussian": {10: "gaussian-10d", 30: "gaussian-30d", 50: "gaussian-50d"},
-    "banana, b = .03": {2: "banana-2d", 8: "banana-8d"},
-    "banana, b = .1": {2: "banana-2d-b.1", 8: "banana-8d-b.1", 10: "twisted-gaussian-10d"},
-    "bimodal": {2: "bimodal-2d", 5: "bimodal-5d"},
-}
 STYLES: dict[str, dict[str, Any]] = {
     "kmc": {"color": "#c8553d", "linewidth": 2.2},
     "kmc vanishing": {"color": "#c8553d", "linestyle": ":"},
@@ -43,42 +34,11 @@ BREAK_EVEN_COLUMNS = 4
 
 
 def draw(by_budget: dict[int, dict], folder: Path) -> None:
-    """All figures for these summaries, by budget and by (target, method)."""
-    if not by_budget:
-        return
-    for name, figure in (
-        ("ess-dimension", against_dimension(by_budget)),
-        ("ess-budget", against_budget(by_budget)),
-        ("break-even", break_even(by_budget[min(by_budget)])),
-    ):
-        figure.savefig(folder / f"{name}.png", dpi=120)
+    """Draw the figure for the smallest budget, from summaries by budget and by (target, method)."""
+    if by_budget:
+        figure = break_even(by_budget[min(by_budget)])
+        figure.savefig(folder / "break-even.png", dpi=120)
         plt.close(figure)
-
-
-def against_dimension(by_budget):
-    """A row of panels per budget, a column per family."""
-    figure, axes = _grid(len(by_budget), len(FAMILIES), sharey=True)
-    for row, (budget, found) in zip(axes, by_budget.items(), strict=True):
-        for ax, (family, members) in zip(row, FAMILIES.items(), strict=True):
-            _lines(ax, found, members)
-            ax.set(title=f"{family}; {budget:,} evaluations", yscale="log", xticks=list(members), xlabel="dimension")
-        row[0].set_ylabel("ESS per evaluation")
-    return _with_legend(figure, axes)
-
-
-def against_budget(by_budget):
-    """A panel per target."""
-    targets = list(dict.fromkeys(target for found in by_budget.values() for target, _ in found))
-    figure, axes = _grid(math.ceil(len(targets) / 4), 4, sharex=True, sharey=True)
-    for ax, target in zip(axes.flat, targets):
-        found = {(b, m): s for b, cells in by_budget.items() for (t, m), s in cells.items() if t == target}
-        _lines(ax, found, {budget: budget for budget in by_budget})
-        ax.set(title=target, xscale="log", yscale="log")
-    for ax in axes.flat[len(targets) :]:
-        ax.set_axis_off()
-    figure.supxlabel("evaluations")
-    figure.supylabel("ESS per evaluation")
-    return _with_legend(figure, axes)
 
 
 def break_even(found):
@@ -123,15 +83,6 @@ def break_even_price(found: dict, target: str) -> float:
 def _grid(rows, columns, **options):
     size = (3.2 * columns, 2.4 * rows + 0.6)
     return plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
-
-
-def _lines(ax, found, members):
-    """One line per method over the members, which map horizontal coordinates to the first part of a summary's key."""
-    for method in METHODS:
-        there = [(x, found[name, method]) for x, name in members.items() if (name, method) in found]
-        if there:
-            x, ess = zip(*((x, s["ess_per_1000"] / 1000) for x, s in there), strict=True)
-            ax.plot(x, ess, marker="o", markersize=3, label=method, **STYLES[method])
 
 
 def _with_legend(figure, axes):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import csv
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -190,7 +191,7 @@ def main() -> None:
         for seed in range(args.first_seed, args.first_seed + args.seeds):
             found = errors(density, args.samples, seed)
             rows.append({"density": density.name, "samples": args.samples, "seed": seed, **found})
-        print(table(rows).splitlines()[-1], flush=True)
+        print(table(rows).splitlines()[-1], file=sys.stderr)
     print(table(rows))
     with args.output.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])

@@ -25,7 +25,6 @@ import score_glass
 import score_speed
 import score_subsampling
 import score_surface
-from pages import write_between
 from score_results import Results
 
 HERE = Path(__file__).parent
@@ -75,8 +74,8 @@ def launch(name: str, group: tuple, names: list[str], options: argparse.Namespac
             yield f"{name} {group}: {errors.read()}"
 
 
-def report(name: str, readme: bool) -> None:
-    """Print the part's tables, draw its figures, and write both into the page."""
+def report(name: str) -> None:
+    """Print the part's tables, and draw its figures."""
     rows = list(Results(HERE / "results" / f"scores_{name}.csv", PARTS[name].KEY).rows.values())
     if not rows:
         return
@@ -84,8 +83,6 @@ def report(name: str, readme: bool) -> None:
         rows = sorted((row for row in rows if row[column] in order), key=lambda row: order.index(row[column]))
     for title, text in PARTS[name].tables(rows).items():
         print(f"\n{name}: {title}\n{text}")
-        if readme:
-            write_between(HERE / "results" / "scores.md", f"scores-{name}-{title}", text)
     PICTURES.mkdir(exist_ok=True)
     PARTS[name].pictures(rows, PICTURES)
 
@@ -103,7 +100,7 @@ def main() -> None:
         "--inputs", default="whitened", choices=score_glass.INPUTS, help="figure3: inputs of the classifier"
     )
     parser.add_argument("--rerun", action="store_true", help="run cells even if the CSV has them")
-    parser.add_argument("--readme", action="store_true", help="write the tables into results/scores.md")
+    parser.add_argument("--report", action="store_true", help="run nothing")
     parser.add_argument("--task", type=json.loads, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if unknown := set(options.only) - set(PARTS):
@@ -115,8 +112,9 @@ def main() -> None:
         return
     failures = []
     for name in options.only:
-        failures += run_part(name, options)
-        report(name, options.readme)
+        if not options.report:
+            failures += run_part(name, options)
+        report(name)
     print(*failures, sep="\n")
     sys.exit(bool(failures))
 

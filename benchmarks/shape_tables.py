@@ -7,11 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pages import write_between
+from pages import head
 from shape_rows import VERDICTS, per_1000, verdict
 from shape_targets import FAMILIES, NAMES, STARTS
 
 HERE = Path(__file__).parent
+DEFINITIONS = """\
+- **Starts**: "cover" are two exact draws of each mode, "box" four uniform points in the box of all modes, "one" four
+  draws of one mode, "spread" the mean plus two standard deviations of noise.
+- **Verdicts**: a run is *wrong* if a mean is off by 0.3 standard deviations, a 5–95 % width by a quarter, or the weight
+  of a mode by 0.1; also if it is off by half of that and by six of its own standard errors (`shape_rows.py` has the
+  whole definition). *Silently wrong* has no warning although each mode was evaluated; *a mode never seen* is what no
+  run can report.
+- **ESS per 1000**: of right runs, the smallest over coordinates, per 1,000 evaluations: median and least. "mode ESS" is
+  that of the modes' weights. **own ms**: processor time outside the log-density, per evaluation.
+- **Rows** of [shapes.csv](shapes.csv): of each target, start policy and budget, those of the version of kmc that was
+  measured last, on seeds on which nothing was tried. The label is the commit of that version."""
 CONTINUES = {"0172b5d": "828d427", "f616c8a": "e9d0280", "0664e27": "e9d0280"}
 """Labels that continue an earlier one with other seeds: the same sampler, but for hierarchies or a repair."""
 
@@ -49,18 +60,18 @@ def report(rows: list[dict]) -> str:
     return "\n\n".join(parts)
 
 
-def write_pages(rows: list[dict]) -> None:
-    """Write the table of families into README.md, those of targets and of peers into results/shapes.md."""
-    rows = in_order(latest(rows))
-    own = [row for row in rows if row["method"] == "kmc"]
-    details = HERE / "results" / "shapes.md"
-    verdicts = [verdict(row) for row in own]
+def write_page(rows: list[dict]) -> None:
+    """Write results/shapes.md, with a table of families and one of targets."""
+    rows = in_order([row for row in latest(rows) if row["method"] == "kmc"])
+    verdicts = [verdict(row) for row in rows]
     counts = "; ".join(f"{verdicts.count(name)} {name}" for name in VERDICTS)
-    families = table(own, ("family", "starts", "budget"))
-    write_between(HERE / "README.md", "shapes", f"{families}\n\nAll {len(own)} runs: {counts}.")
-    write_between(details, "shapes-targets", table(own, ("target", "starts", "budget")))
-    peers = [row for row in rows if row["method"] != "kmc"]
-    write_between(details, "shapes-peers", table(peers, ("method", "target", "starts", "budget")))
+    parts = [
+        head("Hard shapes: right, or warned of?", "python benchmarks/shapes.py --page") + DEFINITIONS,
+        f"All {len(rows)} runs: {counts}.",
+        table(rows, ("family", "starts", "budget")),
+        table(rows, ("target", "starts", "budget", "label")),
+    ]
+    (HERE / "results" / "shapes.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
 def latest(rows: list[dict]) -> list[dict]:

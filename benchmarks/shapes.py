@@ -2,7 +2,7 @@
 
 A cell is (label, target, starts, method, budget, seed); its row is appended to results/shapes.csv at once, and existing
 rows are not run again, so that an interrupted sweep can be continued. ``--label`` separates versions of the code.
-Verdicts are those of shape_rows.py. ``--readme`` writes the tables of the pages (shape_tables.py).
+Verdicts are those of shape_rows.py. ``--page`` writes results/shapes.md (shape_tables.py).
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ import arviz as az
 import numpy as np
 from csv_rows import append_row, run_cells
 from peers import METHODS, Counted
-from shape_peers import WITH_PRIOR
 from shape_rows import COLUMNS, KEY, MASS, each_ess, per_1000, quality, read, verdict
-from shape_tables import report, write_pages
+from shape_tables import report, write_page
 from shape_targets import FAMILIES, NAMES, SHAPES, STARTS, Shape, shape
 
 RESULTS = Path(__file__).parent / "results" / "shapes.csv"
 CHAINS = 4
-ALL_METHODS = METHODS | WITH_PRIOR
 FEWEST = 20  # draws per chain
 
 
@@ -77,7 +75,7 @@ def run_cell(label: str, target: str, policy: str, method: str, budget: int, see
     if method == "kmc":
         draws, facts = _run_kmc(task, policy, budget, seed, important)
     else:
-        run = max(ALL_METHODS[method](Bound(task, policy), seed, budget), key=lambda run: each_ess(run.draws).min())
+        run = max(METHODS[method](Bound(task, policy), seed, budget), key=lambda run: each_ess(run.draws).min())
         draws = run.draws
         facts = {"evaluations": run.evaluations, "seconds": run.seconds, "own_seconds": run.overhead, "seen": ""}
         facts |= {"warnings": int(any(az.rhat(c) > 1.05 for c in np.moveaxis(draws, 2, 0))), "said": "R-hat > 1.05"}
@@ -166,7 +164,7 @@ def main() -> None:
     listed = f"names, beginnings of names, or families ({', '.join(FAMILIES)}), with commas between; default: all"
     parser.add_argument("--targets", type=_chosen, default=list(NAMES), metavar="A,B", help=listed)
     parser.add_argument("--starts", default="cover,box,spread", help=f"of {', '.join(STARTS)}")
-    parser.add_argument("--methods", default="kmc", help=f"of {', '.join(ALL_METHODS)}")
+    parser.add_argument("--methods", default="kmc", help=f"of {', '.join(METHODS)}")
     parser.add_argument("--seeds", type=int, default=3, help="how many")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--budget", type=int, default=10_000, help="evaluations, warm-up included")
@@ -174,15 +172,15 @@ def main() -> None:
     parser.add_argument("--label", default="now", help="label of this version of the code")
     parser.add_argument("--rerun", action="store_true", help="run these cells even if the CSV has them")
     parser.add_argument("--report", action="store_true", help="run nothing: print tables from the CSV for this label")
-    parser.add_argument("--readme", action="store_true", help="run nothing: write the tables of README.md and results/")
+    parser.add_argument("--page", action="store_true", help="run nothing: write results/shapes.md")
     parser.add_argument("--list", action="store_true", help="print the targets and stop")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     options = parser.parse_args()
     if options.list:
         print("\n".join(f"{name:24} {shape(name).family:24} {' '.join(shape(name).policies)}" for name in NAMES))
         return
-    if options.readme:
-        write_pages(read(options.results))
+    if options.page:
+        write_page(read(options.results))
         return
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     cells = [

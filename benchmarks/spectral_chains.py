@@ -9,6 +9,7 @@ al. 2011). kmc chooses its settings automatically. Each peer gets several settin
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -201,7 +202,7 @@ def table(n: int, seeds: int) -> str:
                 f"| {chain.name} (t = {scale:.1f}) | {name} | {middle[0]:.4f} ({worst[0]:.4f}) | "
                 f"{middle[1]:.1%} ({worst[1]:.1%}) | {seconds} |"
             )
-            print(lines[-1], flush=True)
+            print(lines[-1], file=sys.stderr)
     return "\n".join(lines)
 
 

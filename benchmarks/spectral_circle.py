@@ -118,13 +118,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--max-time", type=float, default=np.inf, help="seconds")
+    parser.add_argument("--report", action="store_true", help="run nothing")
     args = parser.parse_args()
     outcomes, end = read(args.output), time.monotonic() + args.max_time
     done = {(one.concentration, one.samples, one.seed) for one in outcomes}
     for n in map(int, args.samples.split(",")):
         for seed in range(args.seeds):
             for concentration in map(float, args.concentrations.split(",")):
-                if (concentration, n, seed) not in done and time.monotonic() < end:
+                if (concentration, n, seed) not in done and time.monotonic() < end and not args.report:
                     outcomes.append(outcome(concentration, n, seed))
                     write(outcomes, args.output)
     print(table(outcomes))

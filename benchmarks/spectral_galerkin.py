@@ -385,6 +385,7 @@ def main() -> None:
     )
     parser.add_argument("--size", choices=("small", "full"), default="small")
     parser.add_argument("--folder", type=Path, default=HERE, help="where results/ and pictures/ are")
+    parser.add_argument("--report", action="store_true", help="run nothing: print tables of the stored rows")
     parser.add_argument("--appendix", action="store_true", help="only print figures 7 to 10, from figure 3's results")
     options = parser.parse_args()
     if options.appendix:
@@ -393,6 +394,11 @@ def main() -> None:
         return
     if unknown := set(options.only) - set(FIGURES):
         parser.error(f"--only {','.join(sorted(unknown))}: expected some of {', '.join(FIGURES)}")
+    if options.report:
+        for name in options.only:
+            stored = Results(options.folder / "results" / f"galerkin_{name}.csv", FIGURES[name][1])
+            print(f"\n{name}\n{table(name, list(stored.rows.values()))}")
+        return
     import matplotlib
 
     matplotlib.use("Agg")

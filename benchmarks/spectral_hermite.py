@@ -7,6 +7,8 @@ The first five eigenfunctions of the Ornstein–Uhlenbeck operator: from 30 poin
 from __future__ import annotations
 
 import argparse
+import itertools
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -40,22 +42,26 @@ def cosines(x: np.ndarray, fit: DiffusionMap) -> np.ndarray:
     return np.abs(np.sum(functions * truth, axis=0)) / norms
 
 
-def _padded(values: np.ndarray) -> np.ndarray:
-    """NaN for the modes that the samples do not support."""
-    return np.append(values, np.full(COUNT - len(values), np.nan))
+def _medians(values: Iterable[np.ndarray]) -> list[str]:
+    """The median of each mode over the fits that have it; empty if none has."""
+    modes = itertools.zip_longest(*values, fillvalue=None)
+    known = [[value for value in mode if value is not None] for mode in modes]
+    texts = [f"{np.median(mode):.2f}" for mode in known]
+    return texts + [""] * (COUNT - len(texts))
 
 
 def table(seeds: int) -> str:
-    """Markdown: eigenvalues and cosines, medians over seeds."""
+    """Markdown: eigenvalues and cosines, medians over seeds that have the mode, and how many modes each seed has."""
     degrees = range(1, COUNT + 1)
-    lines = [f"| n | {' | '.join(f'λ{k}' for k in degrees)} | cosines |", "| ---: |" + " ---: |" * (COUNT + 1)]
-    lines.append(f"| truth | {' | '.join(map(str, degrees))} |{' 1' * COUNT} |")
+    head = "| n | modes of each seed | " + " | ".join(f"λ{k}" for k in degrees) + " | cosines |"
+    lines = [head, "| ---: | --- |" + " ---: |" * (COUNT + 1)]
+    lines.append(f"| truth | | {' | '.join(map(str, degrees))} |{' 1' * COUNT} |")
     for n in SIZES:
         fits = [estimated(n, seed) for seed in range(seeds)]
-        eigenvalues = np.nanmedian([_padded(fit.eigenvalues_) for _, fit in fits], axis=0)
-        near = np.nanmedian([_padded(cosines(*pair)) for pair in fits], axis=0)
-        cells = [f"{value:.2f}" for value in eigenvalues]
-        lines.append(f"| {n} | {' | '.join(cells)} | {' '.join(f'{value:.2f}' for value in near)} |")
+        found = " ".join(str(fit.n_components_) for _, fit in fits)
+        eigenvalues = _medians(fit.eigenvalues_ for _, fit in fits)
+        near = " ".join(_medians(cosines(*pair) for pair in fits))
+        lines.append(f"| {n} | {found} | {' | '.join(eigenvalues)} | {near} |")
     return "\n".join(lines)
 
 
@@ -75,7 +81,7 @@ def draw(path: Path, seed: int) -> None:
             axis.plot(line, signs[k] * functions[:, k], color=f"C{k}", label=f"degree {k + 1}")
         axis.plot(x[:, 0], np.full(n, -3.9), "|", color="black", alpha=min(1.0, 100 / n))
         axis.set(title=f"n = {n}", ylim=(-4, 4), xlabel="x")
-    axes[0].legend(fontsize="small")
+    axes[-1].legend(fontsize="small")
     figure.savefig(path, dpi=80)
 
 

@@ -166,10 +166,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rerun", action="store_true", help="repeat measurements that results/ has")
+    parser.add_argument("--report", action="store_true", help="run nothing")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     results = Results(HERE / "results" / "spectral_scaling.csv", KEY)
-    run(results, options.repeats, options.rerun)
+    if not options.report:
+        run(results, options.repeats, options.rerun)
     print(table(results))
 
 

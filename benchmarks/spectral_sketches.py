@@ -328,6 +328,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="repetitions; the paper has 30 in table 2")
     parser.add_argument("--points", type=int, default=5000, help="points of each data set of figure 1")
     parser.add_argument("--rerun", action="store_true", help="run cells even if the CSV has them")
+    parser.add_argument("--report", action="store_true", help="run nothing")
     options = parser.parse_args()
     if unknown := set(options.only) - set(PARTS):
         parser.error(f"--only {','.join(sorted(unknown))}: expected some of {', '.join(PARTS)}")
@@ -336,7 +337,8 @@ def main() -> None:
         results = Results(HERE / "results" / f"spectral_sketches_{name}.csv", key)
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore", KmcWarning)  # fewer components than requested: the table says so
-            run(results, options)
+            if not options.report:
+                run(results, options)
         rows = list(results.rows.values())
         for column in ("scale", "method", "data"):
             if column in key:

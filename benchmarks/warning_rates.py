@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from csv_rows import append_row, number, read_rows, run_cells
 from metrics import BIAS_TOLERANCE, WIDTH_TOLERANCE, quality, wrong
-from pages import write_between
+from pages import head
 from sampling import version
 from targets import NOISY, TARGETS, problem
 
@@ -37,6 +37,13 @@ from kmc.run.run_statistics import run_statistics
 from kmc.run.run_warnings import FinishedRun, run_warnings
 
 HERE = Path(__file__).parent
+DEFINITIONS = """\
+A run is *wrong* if a mean is off by more than 0.1 standard deviations or a 5–95 % width is outside
+0.93–1.07 of the truth, by more than three standard errors; *off* if it is so by less, which its own
+effective sample size explains; otherwise *right*. "Alone": no other warning fired. Which warnings
+fire is computed from the stored statistics by the limits in `kmc/run/run_warnings.py`, so that
+limits can be changed without running anything again.
+"""
 RESULTS = HERE / "results" / "warnings.csv"
 KEY = ("target", "budget", "independent_runs", "seed")
 FOUND = ("acceptance", "tail_acceptance", "stay", "longest_stay", "rhat", "tail_ess", "drift", "disagreement")
@@ -192,8 +199,8 @@ def report(rows: list[dict]) -> str:
     parts = []
     for budget, independent_runs in sorted({(row["budget"], row["independent_runs"]) for row in rows}):
         chosen = [row for row in rows if (row["budget"], row["independent_runs"]) == (budget, independent_runs)]
-        parts += [f"### {budget:,} evaluations, independent_runs={independent_runs}", table(chosen), by_target(chosen)]
-    return "\n\n".join([*parts, "### All runs", table(rows), separation(rows)])
+        parts += [f"## {budget:,} evaluations, independent_runs={independent_runs}", table(chosen), by_target(chosen)]
+    return "\n\n".join([*parts, "## All runs", table(rows), separation(rows)])
 
 
 def main() -> None:
@@ -206,7 +213,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
     parser.add_argument("--tables", action="store_true", help="run nothing: tables of all that the CSV has")
-    parser.add_argument("--readme", action="store_true", help="write the tables into results/warnings.md")
+    parser.add_argument("--page", action="store_true", help="write results/warnings.md")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     options = parser.parse_args()
 
@@ -221,8 +228,10 @@ def main() -> None:
     if rows:
         whole = report(rows)
         print("", whole, sep="\n")
-        if options.readme:
-            write_between(HERE / "results" / "warnings.md", "warnings", whole)
+        if options.page:
+            command = "python benchmarks/warning_rates.py --page"
+            title = head("Do warnings tell wrong runs from right ones?", command, ("warnings.csv",))
+            (HERE / "results" / "warnings.md").write_text(f"{title}{DEFINITIONS}\n{whole}\n", encoding="utf-8")
         if len(found := {row["version"] for row in rows}) > 1:
             failures.append(f"The rows come from {len(found)} versions of kmc's sources: --rerun.")
     print("", *failures, sep="\n")

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import tempfile
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -38,16 +39,21 @@ def _remove(folder: Path, process: int) -> None:
 
 
 def import_arviz() -> Any:
-    """Return ArviZ: versions 0.22 and 0.23 need a cache folder, in which they keep the date of a message."""
-    try:
-        import arviz
-    except OSError:
-        import platformdirs
+    """Return ArviZ, without the message of its versions 0.22 and 0.23 about version 1.
 
-        usual = platformdirs.user_cache_dir
-        platformdirs.user_cache_dir = lambda *_: str(private_folder())  # type: ignore[assignment]
+    These two keep the date of the message in a cache folder, and cannot be imported where there is none.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing", FutureWarning)
         try:
             import arviz
-        finally:
-            platformdirs.user_cache_dir = usual
+        except OSError:
+            import platformdirs
+
+            usual = platformdirs.user_cache_dir
+            platformdirs.user_cache_dir = lambda *_: str(private_folder())  # type: ignore[assignment]
+            try:
+                import arviz
+            finally:
+                platformdirs.user_cache_dir = usual
     return arviz

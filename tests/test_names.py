@@ -37,7 +37,6 @@ def test_no_hint_installs_or_runs_another_project(path):
 
 
 def test_the_project_has_addresses():
-    assert PROJECT["urls"]["Homepage"].endswith(f"/{DISTRIBUTION}/")
     assert all(address.startswith("https://") for address in PROJECT["urls"].values())
 
 

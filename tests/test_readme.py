@@ -25,6 +25,10 @@ def blocks():
     return re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
+def commands():
+    return re.findall(r"^python3 -m venv .+$", README.read_text(encoding="utf-8"), re.MULTILINE)
+
+
 def smaller(block):
     for pattern, replacement in SMALLER:
         block = re.sub(pattern, replacement, block)
@@ -59,3 +63,14 @@ def test_no_block_takes_a_name_from_another():
 @pytest.mark.parametrize("pattern", [pattern for pattern, _ in SMALLER])
 def test_every_substitution_is_of_use(pattern):
     assert any(re.search(pattern, block) for block in blocks())
+
+
+def test_the_first_screen_has_two_commands_that_share_an_environment():
+    """``.ci/run`` runs both, found in the same way."""
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150 and set(commands()) <= set(lines[:20])
+    demo, tests = (command.split(" && ") for command in commands())
+    assert demo[0] == tests[0] == "python3 -m venv .venv"
+    assert demo[1:] == ['.venv/bin/pip install -q -e ".[plots]"', ".venv/bin/kernelmc demo"]
+    assert tests[1] == '.venv/bin/pip install -q -e ".[test]"' and tests[2].startswith(".venv/bin/pytest ")
+    assert "grep '^python3 -m venv' README.md" in (README.parent / ".ci" / "run").read_text(encoding="utf-8")

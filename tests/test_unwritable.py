@@ -87,6 +87,14 @@ def test_arviz_is_imported_without_its_cache_folder(closed):
     assert out == "summary\n", err
 
 
+def test_arviz_says_nothing_about_its_next_version(tmp_path):
+    """ArviZ 0.23 says it at the first import of a day, and keeps the date in the user's cache folder."""
+    code = "from kmc.unwritable import import_arviz; import_arviz()"
+    environment = os.environ | dict.fromkeys(("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), str(tmp_path))
+    _, err = started(environment, "-W", "default", "-c", code).communicate(timeout=120)
+    assert "FutureWarning" not in err
+
+
 @pytest.mark.skipif(os.name != "posix", reason="owners and modes")
 @pytest.mark.parametrize("found", ["link", "open", "file", "foreign"])
 def test_a_folder_that_is_not_private_is_not_used(tmp_path, monkeypatch, found):

@@ -1,4 +1,4 @@
-"""The tables of the benchmarks of expectations, evidence and small budgets."""
+"""The tables of the benchmarks of expectations and evidence."""
 
 import warnings
 
@@ -8,8 +8,6 @@ from evidence import LOG_EVIDENCE, METHODS, Likelihood, coverage, error_of_truth
 from evidence import table as evidence_table
 from expectations import COLUMNS, totals
 from expectations import table as expectations_table
-from small_budgets import Found, against, row_of
-from small_budgets import table as small_table
 from targets import problem
 
 import kmc
@@ -68,34 +66,6 @@ def test_the_likelihood_and_the_prior_make_the_target():
 def test_log_z_is_known(name):
     assert np.isfinite(exact(name)) and (name in LOG_EVIDENCE or exact(name) != 0)
     assert (error_of_truth(name) == 0.0) == (name in LOG_EVIDENCE) and error_of_truth(name) < 0.01
-
-
-def test_small_budgets():
-    target = problem("bimodal-2d")
-    sd, mean = target.truth.sd, target.truth.mean
-    rows = [
-        row_of(target, "kmc", 200, seed, Found(mean + shift * sd, sd, 200, warned, 0.3 * sd), 1.0)
-        for seed, (shift, warned) in enumerate([(0.0, 0), (0.5, 0), (-0.6, 1)])
-    ]
-    assert [row["error"] for row in rows] == [0.0, 0.5, 0.6]
-    found = cells(small_table(rows), 0)
-    assert found["off by 0.3"] == "2" and found["of these silent"] == "1"
-    assert found["error of means: largest"] == "0.600" and found["means in 1.96 errors"] == "0.67"
-
-
-def test_small_budgets_beside_another_method():
-    def row(method, seed, error, worst="0.1", warned="0", target="ring"):
-        return {"target": target, "method": method, "budget": "200", "seed": seed, "error": error, "worst": worst,
-                "warned": warned}  # fmt: skip
-
-    rows = [row("kmc", "1", ".02"), row("kmc", "2", ".06", "0.4"), row("kmc", "3", ".5"), row("chain", "1", ".9")]
-    rows += [row("pyvbmc", "1", ".04"), row("pyvbmc", "2", ".02", "0.5", "1")]
-    rows += [row(method, "1", error, target="demo") for method, error in (("kmc", ".04"), ("pyvbmc", ".02"))]
-    found = cells(against(rows), 0)
-    assert (found["targets"], found["runs"]) == ("2", "3")
-    assert (found["largest"], found["over 1.5"]) == ("2.0", "demo 2.0")
-    assert found["kmc's error / its: median"] == "1.71"  # of sqrt(2) and 2
-    assert found["kmc off by 0.3, of these silent"] == "1, 1" and found["its"] == "1, 0"
 
 
 def test_bridge_sampling():
