@@ -80,4 +80,4 @@ def test_a_cell_is_kept_and_read_again(tmp_path):
     assert [row[name] for name in warning_rates.KEY] == ["ring", 300, 2, 1]
     assert list(row) == list(warning_rates.COLUMNS) and row["draws"] > 10
     assert said.startswith(f"{warning_rates.state(row)}, {', '.join(warning_rates.fired(row)) or 'no warning'}, ")
-    assert warning_rates.report([row]).startswith("### 300 evaluations, independent_runs=2")
+    assert warning_rates.report([row]).startswith("## 300 evaluations, independent_runs=2")
