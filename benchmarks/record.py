@@ -70,7 +70,7 @@ PAGES = {
     ),
     "slow-modes": Page(
         "How often does `slow_modes` alarm on right runs, and on a frozen latent?",
-        ("slow_modes_rates.py", "--runs", "20", "--frozen-runs", "2"),
+        ("slow_modes_rates.py",),
     ),
     "galerkin": Page(
         "Figures 1 to 6 of the Galerkin paper",

@@ -1,5 +1,8 @@
 """Pages of results have what their commands print."""
 
+import re
+from pathlib import Path
+
 import pytest
 import record
 from pages import HERE
@@ -27,5 +30,17 @@ def test_pages_have_scripts_that_can_report_the_rows_and_pictures_that_there_are
     page = record.PAGES[name]
     source = (HERE / page.command[0]).read_text()
     assert not page.rows or '"--report"' in source
-    files = [HERE / "results" / row for row in page.rows] + [HERE / "pictures" / one for one in page.pictures]
+    files = [HERE / "results" / f"{name}.md", *(HERE / "results" / row for row in page.rows)]
+    files += [HERE / "pictures" / one for one in page.pictures]
     assert all(path.exists() for path in files)
+
+
+def test_the_overview_links_to_what_there_is_and_is_short():
+    text = (HERE / "README.md").read_text()
+    targets = re.findall(r"\]\(([^)#]+)\)", text)
+    assert all((HERE / target).exists() for target in targets)
+    pages = {path.name for path in (HERE / "results").glob("*.md")}
+    assert pages == {
+        Path(target).name for target in targets if target.startswith("results/") and target.endswith(".md")
+    }
+    assert len(text.split()) <= 2000
