@@ -237,7 +237,6 @@ configuration("kernel-hmc 1 chain", draws, Banana(), dim=2, chains=1, max_evalua
 configuration("kernel-hmc 20 chains", draws, Banana(), dim=2, chains=20, max_evaluations=2500, draws=50)
 configuration("kernel-hmc 2 runs", draws, standard, dim=2, independent_runs=2, max_evaluations=1500, draws=50)
 configuration("kernel-hmc processes", draws, Banana(), dim=2, executor=2, **DEFAULT)
-configuration("kernel-hmc prefetch", draws, Banana(), dim=2, executor=kmc.ProcessExecutor(2, prefetch=True), **DEFAULT)
 configuration(
     "kernel-hmc history", draws, standard, dim=3, history=(SAMPLES, -0.5 * (SAMPLES**2).sum(axis=1)), **DEFAULT
 )

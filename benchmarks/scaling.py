@@ -52,7 +52,6 @@ COLUMNS = (
     "wall",
     "share",
     "share_alone",
-    "unused",
     "own",
 )
 KEY = COLUMNS[:7]
@@ -61,18 +60,10 @@ OWN_COLUMNS = "chains", "threads", "wall_us", "jitted_us", "python_us"
 
 
 def run_kmc(
-    target: str,
-    price: str,
-    seconds: float,
-    workers: int,
-    chains: int,
-    seed: int,
-    *,
-    prefetch: bool = False,
-    budget: int = BUDGET,
+    target: str, price: str, seconds: float, workers: int, chains: int, seed: int, *, budget: int = BUDGET
 ) -> dict:
     """One run of kmc with its defaults."""
-    model, pool = problem(target), Workers(workers, PRICES[price](seconds), prefetch=prefetch)
+    model, pool = problem(target), Workers(workers, PRICES[price](seconds))
     initial = model.initial(np.random.default_rng(seed), chains)
     idata = kmc.sample(
         model.log_density,
@@ -88,7 +79,7 @@ def run_kmc(
     draws = idata.posterior["x"].transpose("chain", "draw", ...).values
     alone = None if pool.alone_at is None else pool.share(pool.alone_at)
     found = row_of(pool, bulk_ess(draws), idata.attrs["n_evaluations"])
-    return found | {"share_alone": alone, "unused": idata.attrs["n_evaluations_unused"]}
+    return found | {"share_alone": alone}
 
 
 @dataclass(frozen=True)
@@ -132,7 +123,7 @@ def run_asleep(
     draws = idata.posterior["x"].transpose("chain", "draw", ...).values
     facts = idata.attrs
     found = {"evaluations": facts["n_evaluations"], "ess": bulk_ess(draws), "wall": wall}
-    return found | {"share": 1.0 - facts["workers_waited"], "unused": facts["n_evaluations_unused"]}
+    return found | {"share": 1.0 - facts["workers_waited"]}
 
 
 def run_emcee(target: str, price: str, seconds: float, workers: int, walkers: int, seed: int, move: str) -> dict:
@@ -239,19 +230,13 @@ def row_of(pool: Workers, ess: float, evaluations: int) -> dict:
 
 def cells():
     """Settings of the rows, the most important first."""
-    for sampler in ("kmc", "kmc, prefetch"):
-        for target in ("logistic", "banana-2d", "fitzhugh-nagumo"):
-            yield sampler, target, "lognormal", 1.0, 64, 64, 1
-    for workers in (4, 32):
-        yield "kmc, prefetch", "logistic", "constant", 0.1, workers, 4, 1
-    for seed, sampler in itertools.product((2, 3), ("kmc", "kmc, prefetch")):
-        for target in ("fitzhugh-nagumo", "banana-2d", "logistic"):
-            yield sampler, target, "lognormal", 1.0, 64, 64, seed
+    for seed, target in itertools.product((1, 2, 3), ("logistic", "banana-2d", "fitzhugh-nagumo")):
+        yield "kmc", target, "lognormal", 1.0, 64, 64, seed
     for target in ("logistic", "banana-2d", "fitzhugh-nagumo", "ring"):
         yield "pocoMC", target, "lognormal", 1.0, 64, 256, 1
     for workers in WORKERS:
-        for sampler in ("pocoMC", "emcee DEMove", "kmc, prefetch"):
-            chains = max(workers, 4) if sampler.startswith("kmc") else 256
+        for sampler in ("pocoMC", "emcee DEMove", "kmc"):
+            chains = max(workers, 4) if sampler == "kmc" else 256
             yield sampler, "logistic", "lognormal", 1.0, workers, chains, 1
     for sampler in ("kmc, asleep", "kmc, asleep in processes", "kmc"):
         yield sampler, "logistic", "lognormal", 0.1, 64, 64, 1
@@ -270,8 +255,8 @@ def run(cell) -> dict:
         found = run_asleep(*setting, processes=sampler.endswith("processes"))
     elif sampler == "pocoMC":
         found = run_pocomc(*setting)
-    elif sampler.startswith("kmc"):
-        found = run_kmc(*setting, prefetch=sampler == "kmc, prefetch")
+    elif sampler == "kmc":
+        found = run_kmc(*setting)
     else:
         found = run_emcee(*setting, move=sampler.split()[1])
     return dict(zip(KEY, cell, strict=True)) | found
@@ -298,18 +283,17 @@ def save(path: Path, rows: list[dict]) -> None:
 def table(rows: list[dict]) -> str:
     """In Markdown."""
     head = (
-        "| sampler | target | price | mean, s | workers | chains | seed | busy after the freeze | busy | unused "
-        "evaluations | own seconds | virtual seconds to 1,000 effective samples |"
+        "| sampler | target | price | mean, s | workers | chains | seed | busy after the freeze | busy | own "
+        "seconds | virtual seconds to 1,000 effective samples |"
     )
-    lines = [head, "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    lines = [head, "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for row in rows:
         alone = f"{row['share_alone']:.0%}" if row.get("share_alone", "") != "" else ""
         setting = " | ".join(str(row[name]) for name in KEY)
-        unused = f"{row['unused']:,}" if row["unused"] != "" else ""
         own = f"{row['own']:.0f}" if row.get("own", "") != "" else ""
         seconds = 1000 * row["wall"] / row["ess"]
         seconds = f"{seconds:.3g}" if seconds < 100 else f"{seconds:,.0f}"
-        lines.append(f"| {setting} | {alone} | {row['share']:.0%} | {unused} | {own} | {seconds} |")
+        lines.append(f"| {setting} | {alone} | {row['share']:.0%} | {own} | {seconds} |")
     return "\n".join(lines)
 
 
@@ -319,11 +303,11 @@ def workers_table(rows: list[dict]) -> str:
         "| sampler | " + " | ".join(f"{count} workers" if count > 1 else "1 worker" for count in WORKERS) + " |",
         "| --- |" + " ---: |" * len(WORKERS),
     ]
-    for sampler in ("kmc, prefetch", "emcee DEMove", "pocoMC"):
+    for sampler in ("kmc", "emcee DEMove", "pocoMC"):
         seconds = {}
         for row in rows:
             setting = row["sampler"], row["target"], row["price"], row["seconds"]
-            chains = max(row["workers"], 4) if sampler.startswith("kmc") else 256
+            chains = max(row["workers"], 4) if sampler == "kmc" else 256
             if setting == (sampler, "logistic", "lognormal", 1) and row["chains"] == chains and row["seed"] == 1:
                 seconds[row["workers"]] = 1000 * row["wall"] / row["ess"]
         if not seconds:
@@ -350,13 +334,11 @@ def write_page(rows: list[dict], own: list[dict]) -> None:
 
 `python benchmarks/scaling.py`: {BUDGET:,} evaluations on simulated workers. Prices are constant or lognormal (sd 1 of
 the logarithm); processor time that a sampler takes itself is added to the clock, as measured on two cores that were
-shared with other work. "Busy" is the part of the workers'
-time that evaluations take, unused ones included: those that `prefetch=True` made and no chain came to, on top of the
-budget. emcee's chains are its walkers, of which half are evaluated at once; it has {EMCEE_BUDGET:,} evaluations, and
-burn-in is chosen in hindsight. pocoMC's chains are its
-particles; it ends when it has 1,000 effective samples by their weights, and has a normal prior around the true mean,
-three times as wide as the density. "kmc, asleep" is in real time: 64 threads or processes sleep as long as evaluations
-cost. Rows without own seconds are of an earlier version.
+shared with other work. "Busy" is the part of the workers' time that evaluations take. emcee's chains are its
+walkers, of which half are evaluated at once; it has {EMCEE_BUDGET:,} evaluations, and burn-in is chosen in hindsight.
+pocoMC's chains are its particles; it ends when it has 1,000 effective samples by their weights, and has a normal prior
+around the true mean, three times as wide as the density. "kmc, asleep" is in real time: 64 threads or processes sleep
+as long as evaluations cost. Rows without own seconds are of an earlier version.
 
 {table(rows)}
 

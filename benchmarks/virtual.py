@@ -14,7 +14,6 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from kmc.run.executors.usage import Usage
 from kmc.targets.evaluate import evaluate_block
 
 
@@ -44,8 +43,6 @@ class Workers:
         Virtual seconds of an evaluation at x (d,).
     own : float
         Factor on the processor time that the sampler takes itself, before it is added to the clock; 0: not added.
-    prefetch : bool
-        As in :class:`kmc.ProcessExecutor`.
 
     Attributes
     ----------
@@ -59,13 +56,12 @@ class Workers:
         When chains first went on alone.
     """
 
-    def __init__(self, count: int, price: Callable[[np.ndarray], float], own: float = 1.0, *, prefetch: bool = False):
+    def __init__(self, count: int, price: Callable[[np.ndarray], float], own: float = 1.0):
         self.count, self._price, self._factor = count, price, own
         self.clock, self.own, self.spans, self.alone_at = 0.0, 0.0, [], None
         self._free = [0.0] * count
         self._running: list[tuple[float, int, int, object]] = []
         self._left = time.process_time()
-        self.prefetch, self.usage = prefetch, Usage(count)
 
     @contextmanager
     def open(self, model) -> Iterator[Workers]:
@@ -88,7 +84,7 @@ class Workers:
     def submit(self, key: int, x: np.ndarray) -> None:
         """See :class:`kmc.targets.evaluate.Stream`."""
         self._enter()
-        if key >= 0 and self.alone_at is None:  # others are guesses in warm-up
+        if self.alone_at is None:
             self.alone_at = self.clock
         outcome = evaluate_block(self._model, x[None])[0]
         heapq.heappush(self._running, (self._begin(x), len(self.spans), key, outcome))

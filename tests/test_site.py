@@ -121,11 +121,6 @@ def test_explanations_in_reports_are_those_of_the_page():
     assert of_page == HELP and set(HELP) == set(CODES)
 
 
-def test_each_warning_has_a_section():
-    sections = anchors(PAGES["warnings.md"])
-    assert {f"warning-{code}" for code in CODES} <= sections
-
-
 def test_dead_links_of_a_built_site_are_found(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     from links import dead

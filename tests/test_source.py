@@ -37,12 +37,3 @@ def test_a_look_leaves_all_samples_in_four_folds(kind, most):
 def test_rows_of_zero_weight_do_not_count():
     sample, _ = look(open_source(Estimator(), X, np.arange(5000) % 2), 100, np.random.default_rng(2))
     assert np.array_equal(sample.counted(), sample.x[sample.weights > 0])
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [(np.zeros(5000), "not all of them zero"), (np.full(5000, -1.0), "non-negative"), (np.ones(3), "shape")],
-)
-def test_wrong_weights(weights, message):
-    with pytest.raises(ValueError, match=f"weights.*{message}"):
-        open_source(Estimator(), X, weights)

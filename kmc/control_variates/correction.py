@@ -119,14 +119,27 @@ def _smallest(
     found, chosen = np.empty_like(tried[..., :1]), []
     for fold in range(_FOLDS):
         others = folds != fold
-        error = stated(tried[:, others] if others.sum() > 1 else tried) + shared
+        error = _widened(tried[:, others] if others.sum() > 1 else tried) + shared
         chosen.append(int(np.argmin(error)))
         found[:, folds == fold, 0] = tried[:, folds == fold, chosen[-1]]
     return found, betas[chosen].mean(axis=0)
 
 
 def stated(series: np.ndarray) -> np.ndarray:
-    """The squared errors that are stated for the means of series (chains, n, k): with few draws they are wider.
+    """The squared errors that are stated for the means of series (chains, n, k): the larger of two estimates.
+
+    One is from autocovariances, the other from the spread of the chains' own means. A few draws where the surrogate is
+    far off decide on both; where they are in one chain only, the second sees it.
+    """
+    within = _widened(series)
+    chains = len(series)
+    if chains == 1:
+        return within
+    return np.maximum(within, series.mean(axis=1).var(axis=0, ddof=1) / chains)
+
+
+def _widened(series: np.ndarray) -> np.ndarray:
+    """Squared errors by autocovariances, wider with few draws.
 
     An estimated variance is itself uncertain, the more so the heavier the tails: with n effective draws of kurtosis κ
     its degrees of freedom are 2 n / (κ - 1). The errors are widened by the ratio of the 97.5 % quantiles of the

@@ -8,8 +8,7 @@ ever rarer (``adaptation="vanishing"``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +35,6 @@ from kmc.mcmc.user_gradient import OccasionalGradient
 from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested
 from kmc.surrogates import Density
 from kmc.surrogates.depth import bulk_depth
-from kmc.threads import single_threaded
 
 # "Tried" is docs/what-was-tried.md; the others were set by hand.
 REFIT_GROWTH = 1.25  # factor between successive sweeps of the main phase at which it refits
@@ -66,7 +64,6 @@ class PhaseOptions(NamedTuple):
 class KernelHMCState:
     """The state of kernel HMC; see :class:`kmc.mcmc.base.SamplerState`."""
 
-    _imagined = False  # whether it only looks ahead, and moves on without fits
     _bulk: BulkPoints | None = None  # not visited since the freeze, if there was no search for modes
 
     def __init__(
@@ -172,40 +169,6 @@ class KernelHMCState:
             self._proposals, values[: len(proposed)], self._temperings, transport=self.trainer.transport
         )
         return self._finish_sweep(stats)
-
-    @property
-    def foresees(self) -> bool:
-        """Whether :meth:`upcoming` can tell anything."""
-        searching = self._modes is not None and not self._modes.done
-        known = bool(self._proposals) and self._learner.gradient is None
-        return known and not (self._frozen or searching or len(self._exchanged) or self.setup.noisy)
-
-    def upcoming(self, value_at: Callable[[np.ndarray], float | None]) -> Iterator[np.ndarray]:
-        """Points (d,) that the next sweeps of warm-up will need, until the next fit.
-
-        ``value_at`` gives the values (of this sweep) that are known already; the others are taken to be as the
-        surrogate predicts. Without a surrogate, most proposals are rejected: all of unknown value are taken to be.
-        """
-        shared = {id(part): part for part in (self.options, self.setup, self._learner.tuner)}
-        twin = deepcopy(self, shared | self.trainer.shared())
-        twin._imagined = True
-        surrogate, n = self.mixture.surrogate, self.trainer.n_own
-        highest = float(self.trainer.history.log_density.max())  # a higher one would change the hot walkers' density
-        while True:
-            points = twin._requested
-            n += len(points)
-            if self._schedule.due(n) or self._schedule.exhausted(twin._sweep + 1, n):
-                return
-            with single_threaded():
-                expected = np.full(len(points), -np.inf)
-                if surrogate is not None:
-                    expected = np.minimum(surrogate.log_density(points), highest)
-                known = [value_at(x) for x in points]
-                twin.advance(np.array([e if k is None else k for e, k in zip(expected, known, strict=True)]))
-                if twin._learner.archive_is_old:
-                    return
-                points = twin.propose()
-            yield from points
 
     def lanes(self) -> Lanes | None:
         """The chains, each on its own; None as long as anything couples them."""
@@ -349,8 +312,6 @@ class KernelHMCState:
     # Adaptation
 
     def _adapt(self) -> None:
-        if self._imagined:
-            return
         if not self._frozen:
             self._warm_up()
         elif self.warming_up:

@@ -21,18 +21,6 @@ from kmc.mcmc.walkers import Walkers, requested
 Propose = Callable[[np.random.Generator, np.ndarray], Proposal]
 """The frozen kernel: a proposal from a state (d,)."""
 
-Start = tuple[bytes, str]
-"""A state, and that of a random stream."""
-
-
-class Jump(NamedTuple):
-    """A proposal, and what it is compared with."""
-
-    move: int  # index into base.MOVES
-    start: np.ndarray  # (d,)
-    end: np.ndarray
-    log_ratio: float  # see :class:`kmc.mcmc.metropolis.Proposal`
-
 
 class Passed(NamedTuple):
     """A sweep of one chain."""
@@ -68,47 +56,6 @@ class Lane:
         """Decide, with the log-densities (k,) of these points."""
         stats = self._walker.decide(self._proposals, values)
         return Passed(self._walker.sweep(False, stats, 1), self._walker.rngs[0].bit_generator.state)
-
-    @property
-    def jump(self) -> Jump:
-        """The current proposal."""
-        (proposal,) = self._proposals
-        return Jump(proposal.move, self._walker.x[0].copy(), proposal.position, proposal.log_ratio)
-
-    @property
-    def log_density(self) -> float:
-        """At the chain's state."""
-        return float(self._walker.log_density[0])
-
-    @property
-    def start(self) -> Start:
-        """What the next proposal depends on."""
-        stream: Mapping[str, Any] = self._walker.rngs[0].bit_generator.state
-        return self._walker.x[0].tobytes(), repr(stream)
-
-    @property
-    def uniform(self) -> float:
-        """The uniform number of the decision about the current proposal, which is known before the value."""
-        rng = self._walker.rngs[0]
-        state = rng.bit_generator.state
-        number = rng.random()
-        rng.bit_generator.state = state
-        return number
-
-    def imagine(self, accepted: bool) -> Lane:
-        """The chain after its current proposal is accepted or rejected: it can propose, but not decide."""
-        (proposal,) = self._proposals
-        lane = Lane(self._propose, self._walker.rngs[0], x=self._walker.x[0], log_density=np.nan)
-        lane._walker.rngs[0].random()  # of the decision
-        if accepted:
-            lane._walker.x[0] = proposal.position
-        return lane
-
-    def adopt(self, other: Lane) -> np.ndarray:
-        """What :meth:`propose` returns, from a lane with the same start, which has proposed."""
-        self._proposals = other._proposals
-        self._walker.rngs[0].bit_generator.state = other._walker.rngs[0].bit_generator.state
-        return requested(self._proposals, self._walker.x.shape[1])
 
 
 class Lanes(NamedTuple):

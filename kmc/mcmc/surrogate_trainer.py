@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
@@ -161,10 +161,6 @@ class SurrogateTrainer:
     def begin(self, cloud: np.ndarray) -> None:
         """Use points (k, d) as states until the walkers have visited enough."""
         self._cloud = cloud
-
-    def shared(self) -> dict[int, Any]:
-        """What a copy need not copy, as :func:`copy.deepcopy` takes it."""
-        return {id(self._visits): list(self._visits)}  # its entries never change
 
     def visit(self, x: np.ndarray, log_density: np.ndarray, inverse_temperatures: np.ndarray) -> None:
         """Record where the walkers are after a sweep: (w, d), (w,) and (w,)."""

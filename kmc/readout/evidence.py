@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 
 from kmc.checks import Seed, as_flag, as_number
 from kmc.control_variates.annealing import GAP, LEAST_GAP
+from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
 from kmc.control_variates.estimate import ENOUGH_DRAWS, MOST_AT_EDGE, ReplicateEstimate
 from kmc.control_variates.means import chains_of, mass_by
@@ -24,6 +25,7 @@ from kmc.ess import squared_error
 from kmc.readout.evaluated import as_list, groups_of, opened, read, seed_of
 from kmc.readout.ladder import is_tempered, ladder_estimates
 from kmc.run.arguments import as_model
+from kmc.run.display import steps
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.posterior import TOTAL
 
@@ -56,6 +58,7 @@ def evidence(
     model: Any = None,
     max_evaluations: int = 0,
     seed: Seed = 0,
+    progress: bool = True,
 ) -> xarray.Dataset:
     """The log-evidence (marginal likelihood) of one or several runs, from their draws and surrogates or ladders.
 
@@ -75,6 +78,8 @@ def evidence(
         draws, and correct the estimate for it. Not for "tempered".
     seed : int, SeedSequence or Generator
         For the draws from the surrogate.
+    progress : bool
+        Whether a terminal or a notebook shows that it is under way.
 
     Returns
     -------
@@ -113,7 +118,8 @@ def evidence(
     density was zero at some proposals, where the nearest evaluated point is one of them. Then the ratio of
     the target's mass to that of the surrogate is estimated, from each state and its proposal: this is exact for any
     s, and is compared with Bennett's estimator for states and proposals separately. The standard error is from
-    independent groups of particles and the autocorrelated series of the ratio.
+    independent groups of particles, and for the ratio the larger one of two: that of its autocorrelated series, and
+    that of the chains' own means.
 
     The integral is over the parameters; the log-density of a run includes the Jacobians of constrained ones. Whether
     a prior is proper cannot be known from evaluations: the evidence of an improper one has no meaning.
@@ -152,7 +158,8 @@ def evidence(
     calls = ["result" if len(given) == 1 else f"result[{name!r}]" for name in names]
     results = [opened(one, call) for one, call in zip(given, calls, strict=True)]
     found, said = [], []
-    for name, call, idata, own in zip(names, calls, results, seed_of(seed).spawn(len(results)), strict=True):
+    jobs = list(zip(names, calls, results, seed_of(seed).spawn(len(results)), strict=True))
+    for name, call, idata, own in steps(jobs, "kmc.evidence", as_flag("progress", progress)):
         if is_tempered(idata):
             parts = _of_ladders(idata, call, prior_normalized, further)
         else:
@@ -213,7 +220,7 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
     mean, series = transitions.ratio()
     unseen = 0.5 * transitions.unseen_share
     log_ratio = float(np.log(mean)) - transitions.shift - float(np.log1p(-unseen))
-    ratio_se = float(np.hypot(np.sqrt(squared_error(series[..., None])[0]) / mean, unseen / (1.0 - unseen)))
+    ratio_se = float(np.hypot(np.sqrt(stated(series[..., None])[0]) / mean, unseen / (1.0 - unseen)))
     log_mass, mass_se = _sum([mass.log_mass for mass in masses], [mass.se for mass in masses])
     if evaluate is not None and further:
         log_mass, mass_se = _sum([mass.up for mass in masses], [mass.up_se for mass in masses])

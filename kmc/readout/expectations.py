@@ -15,6 +15,7 @@ from kmc.control_variates.estimate import Estimate, ReplicateEstimate
 from kmc.errors import KmcWarning
 from kmc.readout.evaluated import as_list, read, seed_of
 from kmc.readout.quantities import Quantities
+from kmc.run.display import steps
 
 if TYPE_CHECKING:
     import xarray
@@ -34,6 +35,7 @@ def expectations(
     max_surrogate_draws: int = 400_000,
     max_time: float | None = None,
     seed: Seed = 0,
+    progress: bool = True,
 ) -> xarray.Dataset:
     """Posterior expectations from the draws and the surrogate together: more precise than averages of the draws.
 
@@ -59,6 +61,8 @@ def expectations(
         Approximate limit in seconds for these draws. Where the clock stops them is not reproducible.
     seed : int, SeedSequence or Generator
         For these draws.
+    progress : bool
+        Whether a terminal or a notebook shows that it is under way.
 
     Returns
     -------
@@ -96,8 +100,8 @@ def expectations(
     parts of the run: a wrong surrogate reduces the precision but causes no bias. A set of controls is used only if it
     reduces the error; without any, the result is the plain average. With fewer than 400 draws the mean under s plus the
     difference of the averages for p and s is tried, too, as it needs no coefficients, and stated errors are widened for
-    their own uncertainty. Errors are those of autocorrelated series (Geyer's), and include that of the surrogate's
-    draws. A quantile is where the corrected distribution function has its level; where it has
+    their own uncertainty. Errors are the larger ones of those of autocorrelated series (Geyer's) and of the
+    chains' own means, and include that of the surrogate's draws. A quantile is where the corrected distribution function has its level; where it has
     none, as the surrogate lacks mass there, it is that of the draws alone.
 
     If the means under s differ from those of the draws by more than chance, s is tried again in a region near the
@@ -131,7 +135,8 @@ def expectations(
     seeds = seed_of(seed).spawn(len(replicates))
     deadline = time.perf_counter() + (np.inf if limit is None else limit)
     parts = []
-    for i, ((own, replicate), own_seed) in enumerate(zip(replicates, seeds, strict=True)):
+    jobs = list(enumerate(zip(replicates, seeds, strict=True)))
+    for i, ((own, replicate), own_seed) in steps(jobs, "kmc.expectations", as_flag("progress", progress)):
         share = (deadline - time.perf_counter()) / (len(replicates) - i)
         parts.append(ReplicateEstimate(replicate, own, own_seed, most, time.perf_counter() + share, nearby=True))
     if len({tuple(own.labels) for own in functions}) > 1:

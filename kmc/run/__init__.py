@@ -5,8 +5,7 @@ A map of the modules:
 - Entrances: sample, iterate, find_start, sample_pymc, sample_nutpie; prepare and arguments check what they are given,
   given takes evaluations made elsewhere.
 - The loop: run, independent_run, trace (draws), blobs, budget, recording (the interface of stores), unbounded.
-- Workers that do not wait: ahead (after the freeze), guesses, sweep_guesses, foreseen, outlook. See also the packages
-  executors and store.
+- Chains that do not wait for each other after the freeze: ahead. See also the packages executors and store.
 - What is shown: meter, display. What is said: run_statistics, ends, contradiction (draws and surrogate), run_warnings,
   warning_codes. What is returned: results, frozen, highest (the best evaluation).
 """

@@ -9,7 +9,6 @@ of workers and order in which values return.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -17,8 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.mcmc.lanes import Lane, Passed
-from kmc.run.guesses import Guesses
-from kmc.run.outlook import Outlook
 from kmc.targets.evaluate import Evaluation, Stream
 from kmc.targets.returned import Failure
 from kmc.threads import single_threaded
@@ -54,8 +51,6 @@ class Ahead:
         Returns the current limits.
     recall : callable, optional
         ``recall(chain, x)`` gives an evaluation that an earlier session made, or None.
-    workers : callable
-        Idle ones of ``workers()`` workers evaluate points that chains will probably need; 0: none do.
     """
 
     def __init__(
@@ -64,19 +59,13 @@ class Ahead:
         stream: Stream,
         limits: Callable[[], Limits],
         recall: Callable[[int, np.ndarray], Evaluation | None] = lambda chain, x: None,
-        *,
-        workers: Callable[[], int] = lambda: 0,
     ):
         self._stream, self._limits, self._recall = stream, limits, recall
-        outlook = Outlook() if workers() else None
-        self._chains = [_Chain(i, lane, outlook) for i, lane in enumerate(lanes)]
-        self._guesses, self._workers = Guesses(stream, len(lanes)), workers
-        self._n_under_way = 0  # without guesses
+        self._chains = [_Chain(i, lane) for i, lane in enumerate(lanes)]
         self._still = deque([0] * (LEAD + 1))  # chains known to need no evaluation, in each of the coming sweeps
 
     def sweep(self) -> list[Made] | None:
         """The next sweep, as soon as all chains have made it; None if the evaluations do not suffice for it."""
-        n_returned = 0
         with single_threaded():
             self._go_on()
             while not all(chain.made for chain in self._chains):
@@ -84,11 +73,10 @@ class Ahead:
                     self._go_on()  # the cost of the sweep is known by now
                     if not any(chain.waiting for chain in self._chains):
                         break
-                self._guess(n_returned)
-                returned = self._stream.ready()
-                n_returned = len(returned)
-                for key, outcome in returned:
-                    self._take(key, outcome)
+                for key, outcome in self._stream.ready():
+                    chain = self._chains[key]
+                    chain.end(outcome)
+                    self._advance(chain, self._limits())
         if not all(chain.made for chain in self._chains):
             return None
         self._still.rotate(-1)
@@ -110,11 +98,6 @@ class Ahead:
         begun = sum(made.point is not None for chain in self._chains for made in chain.made)
         return begun + sum(chain.waiting for chain in self._chains)
 
-    @property
-    def n_unused(self) -> int:
-        """Evaluations at points that no chain has come to."""
-        return self._guesses.n_begun - self._guesses.n_used
-
     def _go_on(self) -> None:
         limits = self._limits()
         idle = [chain for chain in self._chains if not chain.waiting]
@@ -124,36 +107,6 @@ class Ahead:
             if not (chain.made or chain.waiting):  # now that all have proposed, it may be known to be affordable
                 self._advance(chain, limits)
 
-    def _take(self, key: int, outcome: Evaluation | Failure) -> None:
-        if key < 0:  # a guess of warm-up (kmc.run.sweep_guesses)
-            return
-        if key < len(self._chains):
-            self._n_under_way -= 1
-            chain = self._chains[key]
-        else:
-            index = self._guesses.arrive(key, outcome)
-            if index is None:
-                return
-            chain = self._chains[index]
-        chain.end(outcome)
-        self._advance(chain, self._limits())
-
-    def _guess(self, n_returned: int) -> None:
-        """Give guesses to idle workers; with more workers than chains, make as many proposals as values came back."""
-        workers = self._workers()
-        idle = workers - self._n_under_way - len(self._guesses)
-        ready = n_returned if workers > len(self._chains) else 0
-        if idle <= 0 and ready == 0:
-            return
-        limits = self._limits()
-        most = self._most(limits)
-        if limits.evaluations is not None:
-            most = min(most, limits.evaluations // len(self._chains) + 1)
-        waiting = [chain for chain in self._chains if chain.waiting]
-        last = [chain.n_sweeps + most - 1 - len(chain.made) for chain in waiting]
-        self._guesses.extend(waiting, idle, last)
-        self._guesses.prepare(waiting, ready, last)
-
     def _most(self, limits: Limits) -> int:
         """Sweeps that a chain may make before the next one is handed out."""
         return min([LEAD, *(len(one.made) for one in self._chains if one.failed), *limits.sweeps])
@@ -162,20 +115,16 @@ class Ahead:
         """Let a chain move until it needs an evaluation, or is as far ahead as it may be."""
         most = self._most(limits)
         while len(chain.made) < most and not chain.failed:
-            if chain.point is None and not chain.propose(self._guesses):
+            if chain.point is None and not chain.propose():
                 self._still[len(chain.made) - 1] += 1
                 continue
             if not self._affords(len(chain.made), limits):
                 return
             assert chain.point is not None
-            known: Evaluation | Failure | None = self._recall(chain.index, chain.point)
-            if known is None and (guess := self._guesses.look_up(chain.index)) is not None:
-                known, chain.waiting = guess.outcome, True
-            elif known is None:
-                self._stream.submit(chain.index, chain.point)
-                self._n_under_way += 1
-                chain.waiting = True
+            known = self._recall(chain.index, chain.point)
             if known is None:
+                self._stream.submit(chain.index, chain.point)
+                chain.waiting = True
                 return
             chain.end(known)
 
@@ -191,28 +140,20 @@ class Ahead:
 class _Chain:
     """A lane, and the sweeps that it has made and that were not handed out yet."""
 
-    def __init__(self, index: int, lane: Lane, outlook: Outlook | None):
-        self.index, self.lane, self._outlook = index, lane, outlook
-        self.n_sweeps, self.rates = 0, [1.0]  # as if there had been an accepted proposal
+    def __init__(self, index: int, lane: Lane):
+        self.index, self._lane = index, lane
         self.made: deque[Made] = deque()
         self.point: np.ndarray | None = None  # of the sweep that it makes
         self.waiting = self.failed = False
 
-    def propose(self, guesses: Guesses) -> bool:
+    def propose(self) -> bool:
         """Propose; False if the sweep needs no evaluation, and is made."""
-        points = guesses.propose(self.index, self.lane)
+        points = self._lane.propose()
         if len(points):
             self.point = points[0]
             return True
-        self.made.append(Made(None, None, self.lane.advance(np.empty(0))))
-        self.n_sweeps += 1
+        self.made.append(Made(None, None, self._lane.advance(np.empty(0))))
         return False
-
-    def chance(self, lane: Lane) -> float:
-        """The probability that the current proposal of a lane of this chain is accepted."""
-        uniform = lane.uniform
-        known = None if self._outlook is None else self._outlook.chance(lane.jump, uniform)
-        return 1.0 - bisect_right(self.rates, uniform) / len(self.rates) if known is None else known
 
     def end(self, outcome: Evaluation | Failure) -> None:
         """Finish the sweep with the result at its point."""
@@ -221,11 +162,6 @@ class _Chain:
             self.failed = True
         else:
             value = -np.inf if np.isnan(outcome.value) else outcome.value  # NaN: the model rejects it
-            if self._outlook is not None:
-                jump = self.lane.jump
-                self._outlook.note(jump, value - self.lane.log_density + jump.log_ratio)
-            passed = self.lane.advance(np.array([value]))
-            insort(self.rates, float(passed.step.stats["acceptance_rate"][0]))
-        self.n_sweeps += 1
+            passed = self._lane.advance(np.array([value]))
         self.made.append(Made(self.point, outcome, passed))
         self.point, self.waiting = None, False

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.progress import track
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from kmc.run.meter import Progress
 
+_Item = TypeVar("_Item")
 _LIVE_SECONDS = 1 / 3  # drawing takes a millisecond
 _LOG_SECONDS = 10.0
 _STATES = {
@@ -72,6 +75,13 @@ def make_display(progress: bool, console: Console | None = None) -> Display:
     if console.is_terminal and not console.is_dumb_terminal:
         return _Throttled(_Panel(console), _LIVE_SECONDS)
     return _Throttled(_Log(console), _LOG_SECONDS)
+
+
+def steps(items: Sequence[_Item], what: str, progress: bool, console: Console | None = None) -> Iterable[_Item]:
+    """Yield the items, and meanwhile show a bar in a terminal or a notebook, which goes at the end."""
+    console = console or Console(stderr=True)
+    shown = progress and (console.is_terminal or console.is_jupyter)
+    return track(items, what, console=console, transient=True, show_speed=False, disable=not shown)
 
 
 class _Nothing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -201,17 +201,6 @@ class IndependentRun:
         if sweep is not None:
             self._append(sweep)
         return sweep
-
-    @property
-    def foresees(self) -> bool:
-        """Whether the sampler knows what it will probably need next."""
-        return bool(getattr(self._process, "foresees", False))
-
-    def upcoming(self, value_at: Callable[[np.ndarray], float | None]) -> Iterator[np.ndarray]:
-        """Points (d,) that the next sweeps will probably need, from the values that are known already."""
-        process: Any = self._process
-        points: Iterator[np.ndarray] = process.upcoming(value_at)
-        return points
 
     def lanes(self) -> Lanes | None:
         """The chains, each on its own; None as long as the sampler couples them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,10 @@ from kmc.run.recording import NullRecorder, RunRecorder
 from kmc.run.results import data_of, to_arviz
 from kmc.run.run_statistics import run_statistics
 from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
-from kmc.run.sweep_guesses import SweepGuesses, Upcoming
 from kmc.run.trace import Trace, joined
 from kmc.run.unbounded import Ascent, overflowed
 from kmc.surrogates import Density
-from kmc.targets.evaluate import Evaluation, Evaluator, Stream, stream_of
+from kmc.targets.evaluate import Evaluation, Evaluator, stream_of
 from kmc.targets.priors import JointPrior
 
 _PROBES = 100  # evaluations that a look at values without bound may cost, at the end of warm-up
@@ -101,7 +100,6 @@ class Run:
         self.stopped_by: str | None = None
         self._n_warmup = 0
         self._ahead: Ahead | None = None
-        self._sweep_guesses: SweepGuesses | None = None
         self._burn_in = 0  # sweeps without draws that chains on their own still have to make
         self._ascent = Ascent(request.model)
         self._highest, self._range = Highest(request.model), ValueRange(request.model)
@@ -163,21 +161,9 @@ class Run:
         points = [one.propose() for one in moving]
         if not self._affords(sum(map(len, points))):
             return None
-        upcoming = self._upcoming(moving)
-        values = self._values(np.vstack(points), upcoming)  # with the user's own number of threads
+        values = self._values(np.vstack(points))  # with the user's own number of threads
         ends = np.cumsum([len(rows) for rows in points])[:-1]
         return [one.advance(part) for one, part in zip(moving, np.split(values, ends), strict=True)]
-
-    def _upcoming(self, moving: Sequence[IndependentRun]) -> Upcoming | None:
-        """How to know what the next sweeps will probably need; None if it is not to be evaluated in advance."""
-        stream = stream_of(self.evaluate.mapper)
-        if stream is None or self.request.model.vectorized or len(moving) > 1:
-            return None
-        workers = _guessing(stream)
-        if workers() == 0 or not moving[0].foresees:
-            return None
-        self._sweep_guesses = self._sweep_guesses or SweepGuesses(stream, workers)
-        return moving[0].upcoming
 
     def _let_go(self) -> Ahead | None:
         """Let the chains move on their own, if sampler, executor and recorder allow it."""
@@ -192,7 +178,7 @@ class Run:
             return None
         self._burn_in = max(part.burn_in for part in ready)
         chains = [lane for part in ready for lane in part.chains]
-        return Ahead(chains, stream, self._limits, self.recorder.recall_ahead, workers=_guessing(stream))
+        return Ahead(chains, stream, self._limits, self.recorder.recall_ahead)
 
     def _limits(self) -> Limits:
         left = None if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
@@ -290,7 +276,6 @@ class Run:
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "n_evaluations_ahead": 0 if self._ahead is None else self._ahead.n_evaluations,
-            "n_evaluations_unused": self._n_unused(),
             "n_nonfinite": self.evaluate.n_nonfinite,
             "sampling_time": self.meter.elapsed,
             "tuning_steps": min(len(one.warmup_trace) for one in self.independent_runs),
@@ -305,12 +290,6 @@ class Run:
         """How the executor's workers spent their time, if it tells."""
         usage = getattr(self.evaluate.mapper, "usage", None)
         return usage.facts() if isinstance(usage, Usage) else {}
-
-    def _n_unused(self) -> int:
-        """Evaluations at points that no chain has come to."""
-        unused = 0 if self._ahead is None else self._ahead.n_unused
-        guesses = self._sweep_guesses
-        return unused + (0 if guesses is None else guesses.n_begun - guesses.n_used)
 
     def _note_seconds(self, sweeps: Sequence[Step | None]) -> None:
         """Take the times of the draws' evaluations, if the executor keeps them."""
@@ -363,16 +342,11 @@ class Run:
             one.start(points, values)
         self._n_warmup = self.evaluate.n_evaluations
 
-    def _values(self, points: np.ndarray, upcoming: Upcoming | None = None) -> np.ndarray:
-        """Log-densities of the points (k, d): from the store if present, otherwise evaluated.
-
-        Idle workers evaluate upcoming points, if there are any.
-        """
+    def _values(self, points: np.ndarray) -> np.ndarray:
+        """Log-densities of the points (k, d): from the store if present, otherwise evaluated."""
         __tracebackhide__ = True
         known = self.recorder.recall(points)
-        if known is None and upcoming is not None and self._sweep_guesses is not None:
-            values = self.evaluate.take(points, self._sweep_guesses.evaluate(points, upcoming))
-        elif known is None:
+        if known is None:
             values = self.evaluate(points)
         else:
             self.evaluate.n_evaluations += len(points)
@@ -504,13 +478,6 @@ def dealt(points: np.ndarray, values: np.ndarray, hands: int) -> list[tuple[np.n
     order = np.argsort(~positive, kind="stable")
     rows = [np.sort(order[i::hands]) for i in range(hands)]
     return [(points[mine], values[mine]) for mine in rows]
-
-
-def _guessing(stream: Stream) -> Callable[[], int]:
-    """The number of workers that may evaluate what is not needed yet."""
-    usage: Any = getattr(stream, "usage", None)
-    prefetch = usage is not None and getattr(stream, "prefetch", False)
-    return (lambda: usage.workers) if prefetch else (lambda: 0)
 
 
 def _passed(made: Sequence[Made]) -> list[Passed]:

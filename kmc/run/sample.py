@@ -170,12 +170,11 @@ def sample(
 
     Notes
     -----
-    The points of one sweep are evaluated in parallel, at most one per chain (in warm-up a few more). After the freeze,
-    chains do not wait for each other; further workers are of use with ``prefetch=True`` of :class:`kmc.ProcessExecutor`
-    and :class:`kmc.DaskExecutor`. The log-density is sent to each worker once, by cloudpickle, so that lambdas and
-    closures work; each call then sends only the parameters. An exception on a worker is raised here as a
-    :class:`kmc.EvaluationError`, with the worker's traceback as a note; the other points of that sweep have then been
-    evaluated, and are counted.
+    The points of one sweep are evaluated in parallel, at most one per chain (in warm-up a few more), so use as many
+    chains as workers. After the freeze, chains do not wait for each other. The log-density is sent to each worker
+    once, by cloudpickle, so that lambdas and closures work; each call then sends only the parameters. An exception on a
+    worker is raised here as a :class:`kmc.EvaluationError`, with the worker's traceback as a note; the other points of
+    that sweep have then been evaluated, and are counted.
 
     A log-density may return ``(value, blobs)``, where ``blobs`` is a dict of further numbers or arrays. They are kept
     with the states of the chains and become variables of the group ``blobs``, with the dimensions ``(chain, draw,

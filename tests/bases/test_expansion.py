@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pytest
 
@@ -176,11 +174,6 @@ def test_nothing_at_all(centers, x):
     mixed = KernelExpansion(Gaussian() + Polynomial(), centers)
     np.testing.assert_array_equal(mixed.gradient(x), np.zeros(x.shape))
     assert mixed.gradient(x[:0]).shape == (0, DIM)
-
-
-def test_it_pickles(parts, centers, x):
-    f = KernelExpansion(Metric(Gaussian(), cases.TALL), centers, **parts)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(f)).gradient(x), f.gradient(x))
 
 
 @pytest.mark.parametrize("points", [np.asfortranarray, np.ndarray.tolist])

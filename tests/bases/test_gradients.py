@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pytest
 
@@ -87,21 +85,6 @@ def test_theorem_1(centers, sample):
     expected = [nystrom.function(beta, centers, BANDWIDTH, row) for row in x]
     assert_close(basis.expansion(beta).values(x), expected)
     assert_close(basis.contract_values(x, beta), expected)
-
-
-def test_oracle_derivatives_are_those_of_the_kernel(centers, sample):
-    x, y = sample[0][10], centers[0]
-
-    def laplacian(y):
-        return differences.laplacian(lambda x: nystrom.kernel(x, y, BANDWIDTH), x, 0.02)
-
-    gradient = [nystrom.first(i, y, x, BANDWIDTH) for i in range(DIM)]
-    np.testing.assert_allclose(gradient, differences.gradient(lambda y: nystrom.kernel(y, x, BANDWIDTH), y), atol=1e-10)
-    for i in range(DIM):
-        slope = differences.gradient(lambda x, i=i: nystrom.first(i, y, x, BANDWIDTH), x)
-        np.testing.assert_allclose([nystrom.mixed(i, j, y, x, BANDWIDTH) for j in range(DIM)], slope, atol=1e-10)
-    thirds = [sum(nystrom.third(i, j, y, x, BANDWIDTH) for j in range(DIM)) for i in range(DIM)]
-    np.testing.assert_allclose(thirds, differences.gradient(laplacian, y, 0.02), atol=1e-7)
 
 
 @pytest.mark.parametrize("components", SUBSETS.values(), ids=SUBSETS)
@@ -239,13 +222,6 @@ def test_any_array_of_points_will_do(centers, sample):
     for other in (np.asfortranarray(x), readonly, x.tolist()):
         np.testing.assert_array_equal(basis.sum_dirichlet(other, w), expected[0])
         np.testing.assert_array_equal(basis.sum_linear(other, w, g), expected[1])
-
-
-def test_it_pickles(centers, sample):
-    x, w, _ = sample
-    basis = KernelGradients(Metric(Gaussian(), cases.TALL), centers, [1, 2])
-    again = pickle.loads(pickle.dumps(basis))
-    np.testing.assert_array_equal(again.sum_dirichlet(x, w), basis.sum_dirichlet(x, w))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pytest
 
@@ -91,31 +89,6 @@ def test_values_and_gram_are_the_kernel(basis, sample):
     np.testing.assert_allclose(basis.values(x), expected, rtol=1e-12)
     gram = [[literal(basis.kernel, y, z) for z in basis.centers] for y in basis.centers]
     np.testing.assert_allclose(basis.gram(), gram, rtol=1e-12)
-
-
-@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_against_the_oracle(metric, centers, sample):
-    """Of the Gaussian kernel, all of it."""
-    x, w, g = sample
-    basis = KernelSections(gaussian(metric), centers)
-    kernel = BANDWIDTH, np.eye(DIM) if metric is None else np.diag(metric) if metric.ndim == 1 else metric
-    values = [[sections.section(row, y, *kernel) for y in centers] for row in x]
-    gradients = [[sections.section_gradient(row, y, *kernel) for y in centers] for row in x]
-    laplacians = [[sections.section_laplacian(row, y, *kernel) for y in centers] for row in x]
-    np.testing.assert_allclose(basis.values(x), values, rtol=1e-13)
-    np.testing.assert_allclose(basis.gram(), sections.gram(centers, *kernel), rtol=1e-13)
-    np.testing.assert_allclose(basis.gradients(x), gradients, atol=1e-13)
-    np.testing.assert_allclose(basis.laplacians(x), laplacians, atol=1e-13)
-    np.testing.assert_allclose(basis.sum_dirichlet(x, w), sections.dirichlet(gradients, w), atol=1e-12)
-    np.testing.assert_allclose(basis.sum_linear(x, w, g), sections.linear(gradients, laplacians, w, g), atol=1e-12)
-
-
-def test_oracle_derivatives_are_those_of_the_section(centers, sample):
-    x, y = sample[0][0], centers[0]
-    gradient = differences.gradient(lambda x: sections.section(x, y, BANDWIDTH, ANY), x)
-    laplacian = differences.laplacian(lambda x: sections.section(x, y, BANDWIDTH, ANY), x)
-    assert sections.section_gradient(x, y, BANDWIDTH, ANY) == pytest.approx(gradient, abs=1e-10)
-    assert sections.section_laplacian(x, y, BANDWIDTH, ANY) == pytest.approx(laplacian, abs=1e-9)
 
 
 def test_derivatives_are_those_of_the_values(basis, sample):
@@ -212,11 +185,6 @@ def test_one_center_and_one_dimension():
     basis = KernelSections(Gaussian(2.0), [[1.0]])
     np.testing.assert_allclose(basis.values(np.array([[1.0], [3.0]])), [[1.0], [np.exp(-0.5)]])
     assert basis.size == 1 and basis.sum_dirichlet(np.array([[3.0]]), np.ones(1)).shape == (1, 1)
-
-
-def test_it_survives_pickling(basis, sample):
-    copy = pickle.loads(pickle.dumps(basis))
-    np.testing.assert_array_equal(copy.values(sample[0]), basis.values(sample[0]))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import xarray
 
-import kmc
 from kmc import cli
 from kmc.cli import results
 
@@ -84,14 +83,6 @@ def test_nothing_to_read(command, tmp_path, capsys):
     (tmp_path / "text.nc").write_text("no netCDF")
     assert cli.main([command, str(tmp_path / "text.nc")]) == 1
     assert "Traceback" not in capsys.readouterr().err
-
-
-def test_a_directory_is_a_store(tmp_path, capsys, monkeypatch):
-    idata = kmc.sample(lambda x: -0.5 * float(x @ x), 2, sampler="random-walk", draws=20, seed=1, progress=False)
-    loaded = []
-    monkeypatch.setitem(vars(kmc), "load", lambda path: loaded.append(path) or idata)
-    assert cli.main(["summary", str(tmp_path)]) == 0
-    assert loaded == [tmp_path] and "4 chains of 20 draws" in capsys.readouterr().out
 
 
 def test_a_file_that_cannot_be_written_in_full_leaves_the_former_one(tmp_path):

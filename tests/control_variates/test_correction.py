@@ -90,15 +90,25 @@ def test_errors_of_few_draws_allow_for_their_own_error():
     wider = np.sqrt(correction.stated(series)[:2] / squared_error(series)[:2])
     assert 1.01 < wider[0] < 1.1 and 1.5 < wider[1] < 6.5
     assert correction.stated(series)[2] == 0.0
-    many = rng.standard_t(2, (CHAINS, correction.FEW // CHAINS, 2))
+    many = np.tile(rng.standard_t(2, (1, correction.FEW // CHAINS, 2)), (CHAINS, 1, 1))
     assert np.array_equal(correction.stated(many), squared_error(many))
+
+
+def test_chains_whose_means_differ_have_the_error_of_their_spread():
+    """Rare draws that the surrogate misses, in one chain: autocovariances hardly show them."""
+    series = np.random.default_rng(2).standard_normal((CHAINS, 110, 1))
+    series[1, ::14] += 10.0
+    means = series.mean(axis=(1, 2))
+    assert np.isclose(correction.stated(series)[0], means.var(ddof=1) / CHAINS)
+    assert correction.stated(series)[0] > 1.5 * squared_error(series)[0]
+    assert np.isclose(correction.stated(series[:1])[0], squared_error(series[:1])[0], rtol=0.5)
 
 
 def test_intervals_from_twelve_normal_draws_contain_the_mean():
     draws = np.random.default_rng(1).standard_normal((2, 6, 8000))
     off = np.abs(draws.mean(axis=(0, 1)))
     narrow, wide = (np.mean(off < 1.96 * np.sqrt(of(draws))) for of in (squared_error, correction.stated))
-    assert narrow < 0.935 < 0.94 < wide < 0.96
+    assert narrow < 0.935 < 0.94 < wide < 0.98
 
 
 def test_few_draws_need_no_coefficients(monkeypatch):
@@ -205,7 +215,7 @@ def test_the_choice_of_controls_does_not_make_errors_too_small():
         result = corrected(pairs, (x, x), (controls, controls), [[[j] for j in range(10)]])
         found.append((result.mean[0] ** 2, result.squared_error[0]))
     actual, claimed = np.mean(found, axis=0)
-    assert 0.75 < claimed / actual < 1.1
+    assert 0.75 < claimed / actual < 1.6
 
 
 def test_means_that_are_hardly_known_are_hardly_used():
@@ -218,6 +228,6 @@ def test_means_that_are_hardly_known_are_hardly_used():
         found = corrected(pairs, (powers(x), powers(y)), controls, sets, 0.04 * np.eye(2))
         errors.append(found.mean - TRUTH)
         plain_errors.append(powers(x).mean(axis=(0, 1)) - TRUTH)
-        claimed.append(found.squared_error / squared_error(powers(x)))
+        claimed.append(found.squared_error / correction.stated(powers(x)))
     assert np.all(np.mean(claimed, axis=0) < 1.0)
     assert np.all(np.mean(np.square(errors), axis=0) < 1.05 * np.mean(np.square(plain_errors), axis=0))

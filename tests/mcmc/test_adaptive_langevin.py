@@ -50,14 +50,6 @@ def test_refits_come_at_sweeps_fixed_in_advance():
     assert refits.tolist() == np.ceil(30 * 1.4 ** np.arange(7)).astype(int).tolist()
 
 
-def test_frozen_proposals_stay():
-    state = started(AdaptiveLangevin(GaussianScore(), adaptation="freeze"), warmup=60)
-    drive(state, 60)
-    learned, report = state.proposers[0]._learner.learned, state.report()
-    drive(state, 100)
-    assert state.proposers[0]._learner.learned is learned and state.report() == report
-
-
 def test_the_acceptance_rate_is_tuned():
     state = started(BY_SCORE)
     drive(state, 600)

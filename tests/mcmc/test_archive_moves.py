@@ -1,14 +1,13 @@
+"""Archive moves: steps and ratios. Their stationary distribution is tested in tests/correctness."""
+
 import numpy as np
 import pytest
-from scipy import stats
 
 from kmc.mcmc.archive_moves import archive_move, differential_evolution, snooker
 from kmc.mcmc.base import MOVES
-from kmc.mcmc.metropolis import decide
 from tests.grids import slow_except
-from tests.oracles.mcmc import assert_standard, assert_uniform, paired
+from tests.oracles.mcmc import assert_standard
 
-N, STEPS = 5000, 3
 DIMS = pytest.mark.parametrize("dim", slow_except([1, 2, 10], {2}))
 
 
@@ -26,57 +25,6 @@ def mixture(rng, x, points):
 
 
 MOVE = pytest.mark.parametrize("move", [wide_evolution, snooker, mixture])
-MIXED = pytest.mark.parametrize("move", slow_except([wide_evolution, snooker, mixture], [mixture]))
-
-
-def log_density(x):
-    """A standard normal, up to a constant."""
-    return -0.5 * float(x @ x)
-
-
-def step(rng, x, points, move):
-    """One Metropolis–Hastings step."""
-    proposal = move(rng, x, points)
-    if not proposal.moved:
-        return x
-    accepted, _ = decide(rng, log_density(x), log_density(proposal.position), log_ratio=proposal.log_ratio)
-    return proposal.position if accepted else x
-
-
-def invariants(x):
-    """Functions whose means must not change, shape (n, functions): sds first, then the radial distribution."""
-    square = np.sum(x**2, axis=1, keepdims=True)
-    return np.hstack([square, x[:, :1], x[:, :1] ** 2, square**2, np.sqrt(square)])
-
-
-@pytest.mark.slow
-@DIMS
-@MIXED
-def test_the_target_is_invariant(dim, move):
-    """From exact draws: emcee's snooker, without the right Jacobian, narrows them."""
-    rng = np.random.default_rng(10 * dim)
-    points = archive(dim)
-    before = after = rng.standard_normal((N, dim))
-    for _ in range(STEPS):
-        after = np.array([step(rng, x, points, move) for x in after])
-    assert np.mean(np.any(after != before, axis=1)) > 0.05
-    assert_standard(paired(invariants(before), invariants(after)))
-    assert_uniform(stats.chi2.cdf(np.sum(after**2, axis=1), dim))
-    assert_uniform(stats.norm.cdf(after[:, 0]))
-
-
-@DIMS
-@MOVE
-def test_a_step_is_reversible(dim, move):
-    """Pairs (x, x') from the target and one step are exchangeable, if the archive does not change."""
-    rng = np.random.default_rng(10 * dim + 1)
-    points = archive(dim)
-    a = rng.standard_normal((N, dim))
-    b = np.array([step(rng, x, points, move) for x in a])
-    radius_a, radius_b = (np.sum(x**2, axis=1) for x in (a, b))
-    first = np.column_stack([a[:, 0] ** 2 * b[:, 0], radius_a**2 * radius_b, (radius_a > dim) * radius_b])
-    second = np.column_stack([b[:, 0] ** 2 * a[:, 0], radius_b**2 * radius_a, (radius_b > dim) * radius_a])
-    assert_standard(paired(first, second))
 
 
 @DIMS

@@ -87,38 +87,6 @@ def test_the_edge_is_crossed():
         assert np.any(beyond[:, 0] != beyond[:, 1]) and np.any(beyond.all(axis=1))
 
 
-@EACH
-@TEMPERED
-def test_volume_is_preserved(state, tempering):
-    d, step = state.location.size, 1e-5
-    for z, momentum in zip(*starts(state, 5, seed=1), strict=True):
-        columns = []
-        for direction in step * np.eye(2 * d):
-            ends = [
-                np.concatenate(
-                    integrate(state, tempering, z + s * direction[:d], momentum + s * direction[d:], 0.15, 8)[:2]
-                )
-                for s in (1, -1)
-            ]
-            columns.append((ends[0] - ends[1]) / (2 * step))
-        determinant = np.linalg.det(np.array(columns).T)
-        assert abs(determinant - 1) < 1e-6
-        assert abs(np.array(columns) - np.eye(2 * d)).max() > 0.1  # the map is not the identity
-
-
-@pytest.mark.parametrize("name", ["gaussian", "capped", "student", "line", "trend-alone"])  # whose gradients are smooth
-@pytest.mark.parametrize("tempering", [COLD, TEMPERINGS["hot"]], ids=["cold", "hot"])
-def test_energy_errors_are_of_second_order(name, tempering):
-    state, errors = STATES[name], []
-    for n_steps in (20, 40, 80):
-        pairs = list(zip(*starts(state, 40, seed=2), strict=True))
-        results = [integrate(state, tempering, *pair, 1.0 / n_steps, n_steps) for pair in pairs]
-        drift = [r[2] - hamiltonian(state, tempering, *pair) for r, pair in zip(results, pairs, strict=True)]
-        errors.append([np.sqrt(np.mean(np.square(drift))), np.mean([r[3] for r in results])])
-    orders = np.log2(np.array(errors[:-1]) / errors[1:])
-    np.testing.assert_allclose(orders, 2.0, atol=0.2)
-
-
 def test_beyond_the_edge_the_slope_is_one():
     """There the tempered surrogate differs from the surrogate itself by a constant: the paths are the same."""
     state, tempering = STATES["gaussian"], Tempering(0.0, 0.2, 0.0)

@@ -105,14 +105,6 @@ def test_the_acceptance_rate_is_tuned():
     assert abs(rates.mean() - 0.4) < 0.06
 
 
-def test_frozen_proposals_stay():
-    state = started(Kameleon(max_states=100, adaptation="freeze"), warmup=100)
-    drive(state, 100)
-    before = state.proposers[0]._subsample, state.report()
-    drive(state, 200)
-    assert state.proposers[0]._subsample is before[0] and state.report() == before[1]
-
-
 @pytest.mark.parametrize(
     ("options", "error"),
     [

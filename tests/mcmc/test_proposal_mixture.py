@@ -1,16 +1,14 @@
+"""The moves of the main phase. Their stationary distribution is tested in tests/correctness."""
+
 import numpy as np
 import pytest
-from scipy import stats
 
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
 from kmc.mcmc.surrogate_transition import InnerChainOptions
-from kmc.mcmc.walkers import Walkers, requested
 from kmc.surrogates.fit import FitOptions, fit_surrogate
-from kmc.targets.toys import Bimodal
-from tests.oracles.mcmc import assert_standard, assert_uniform, paired
+from tests.oracles.mcmc import assert_standard
 
-TARGET = Bimodal(2, separation=3.0, weight=0.7)
 INNER = InnerChainOptions(step_size=0.4, trajectory_length=2.0, jump_probability=0.2, small_step_probability=0.4)
 
 
@@ -42,65 +40,6 @@ def plan(surrogate, **options):
         "tempered_probability": 0.3,
     }
     return ProposalMixture(**(fields | options))
-
-
-def step(plan, rng, x):
-    """One sweep of independent walkers."""
-    group = Walkers([rng] * len(x), x, np.array([TARGET(row) for row in x]))
-    proposals = [plan.propose(rng, row) for row in x]
-    stats_ = group.decide(proposals, np.array([TARGET(row) for row in requested(proposals, 2)]))
-    return group.x, stats_
-
-
-def along(x):
-    """The coordinate that separates the modes, and an orthogonal one."""
-    return x @ np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
-
-
-def features(x):
-    u = along(x)
-    return np.column_stack([u, u**2, u[:, 0] > 0, np.abs(u[:, 0]) > 2.5, u[:, 0] * u[:, 1], wrong(x)])
-
-
-KINDS = {
-    "all": {},
-    "runs": {"archive_probability": 0.0, "tempered_probability": 0.0, "single_move_probability": 0.0},
-    "tempered runs": {"archive_probability": 0.0, "tempered_probability": 1.0, "shortest_chain": 2},
-    "single jumps": {
-        "archive_probability": 0.0,
-        "tempered_probability": 0.0,
-        "single_move_probability": 1.0,
-        "inner": INNER._replace(jump_probability=1.0),
-    },
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
-def test_the_target_is_invariant_under_a_wrong_surrogate(surrogate, options):
-    rng = np.random.default_rng(2)
-    moves = plan(surrogate, **options)
-    before = after = TARGET.sample(rng, 3000)
-    rates = []
-    for _ in range(3):
-        after, stats_ = step(moves, rng, after)
-        rates.append(stats_["acceptance_rate"].mean())
-    assert 0.1 < np.mean(rates) < 0.95  # the surrogate moves the chain, and is wrong enough to tell
-    assert_standard(paired(features(before), features(after)))
-    u = along(after)
-    half = 0.5 * TARGET.separation
-    assert_uniform(stats.norm.cdf(u[:, 1]))
-    assert_uniform(0.7 * stats.norm.cdf(u[:, 0] - half) + 0.3 * stats.norm.cdf(u[:, 0] + half))
-
-
-def test_a_step_is_reversible(surrogate):
-    rng = np.random.default_rng(3)
-    a = TARGET.sample(rng, 6000)
-    b, _ = step(plan(surrogate), rng, a)
-    u, v = along(a), along(b)
-    first = np.column_stack([u**2 * v, (u > 0) * v, wrong(a) * v[:, 0], u[:, 0] * v[:, 1]])
-    second = np.column_stack([v**2 * u, (v > 0) * u, wrong(b) * u[:, 0], v[:, 0] * u[:, 1]])
-    assert_standard(paired(first, second))
 
 
 def test_kinds_and_lengths_do_not_depend_on_the_state(surrogate):

@@ -17,6 +17,7 @@ from kmc.mcmc import (
     KernelHMC,
     RandomWalkMetropolis,
     SamplerSetup,
+    ScoreHMC,
 )
 from kmc.mcmc.base import MOVES, STATS
 from kmc.scores import GaussianScore
@@ -30,12 +31,14 @@ ELLIPSE = Gaussian(2, correlation=0.7, spread=3.0)
 FIT = FitOptions(n_basis=25, bandwidths=(1.2, 2.0))
 SMALL = KernelHMC(min_warmup_evaluations=300, fit=FIT)
 VANISHING = KernelHMC(min_warmup_evaluations=300, fit=FIT, adaptation="vanishing", first_refit=40)
+SCORE = {"estimator": GaussianScore(), "max_states": 200, "warmup_sampler": AdaptiveMetropolis(adaptation="freeze")}
 FROZEN = {
     "kernel-hmc": SMALL,
     "adaptive-metropolis": AdaptiveMetropolis(adaptation="freeze"),
     "kameleon": Kameleon(max_states=60, adaptation="freeze"),
     "adaptive-langevin": AdaptiveLangevin(GaussianScore(), adaptation="freeze"),
     "delayed-acceptance": DelayedAcceptance(AdaptiveMetropolis(adaptation="freeze"), GaussianScore()),
+    "score-hmc": ScoreHMC(**SCORE),
     "random-walk": RandomWalkMetropolis(),
     "random-walk with a scale": RandomWalkMetropolis(scale=2.0),
 }
@@ -45,6 +48,7 @@ ADAPTING = {
     "kameleon": Kameleon(max_states=60, adaptation="vanishing"),
 }
 EVERY = {**FROZEN, **{f"vanishing {name}": sampler for name, sampler in ADAPTING.items()}}
+EVERY["vanishing score-hmc"] = ScoreHMC(**SCORE, adaptation="vanishing", first_refit=40)  # learns from states alone
 EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
 FEW = pytest.mark.parametrize("sampler", slow_except(EVERY, set(EVERY) - {"vanishing kernel-hmc"}))
 
@@ -198,23 +202,6 @@ def test_every_sampler_has_a_name():
 # Frozen means frozen
 
 
-def test_the_plan_and_the_history_stay_after_warm_up():
-    process, _ = warmed_up(SMALL)
-    plan, frozen, size = process.mixture, pickle.dumps(process.mixture), len(process.trainer.history)
-    rates = [r.stats["acceptance_rate"].mean() for r in drive(process, 100)]
-    assert process.mixture is plan
-    assert pickle.dumps(process.mixture) == frozen  # no array was written to either
-    assert len(process.trainer.history) == size
-    assert plan.surrogate is not None and 0 < np.mean(rates) < 1
-
-
-def test_the_proposal_of_adaptive_metropolis_stays_after_warm_up():
-    process, _ = warmed_up(FROZEN["adaptive-metropolis"])
-    before = pickle.dumps(process.proposers)
-    drive(process, 300)
-    assert pickle.dumps(process.proposers) == before
-
-
 def learns_from_rejections(sampler, sweeps):
     """Whether, after warm-up, a process moves otherwise when what it rejected had been deeper still."""
     process, _ = warmed_up(sampler)
@@ -327,21 +314,6 @@ def test_a_given_scale_is_not_tuned():
     process, _ = warmed_up(RandomWalkMetropolis(scale=np.array([2.0, 0.5])), warmup=100, max_evaluations=None)
     squares = (steps(process, 3000) / [2.0, 0.5]) ** 2
     assert_standard((squares.mean(axis=0) - 1) / np.sqrt(2 / 3000))
-
-
-@pytest.mark.slow
-def test_kernel_hmc_bootstraps_with_archive_moves_and_then_runs_on_the_surrogate():
-    process = start(SMALL, max_evaluations=2000)
-    kinds, refits = [], []
-    for _ in range(400):
-        record = drive(process, 1)[0]
-        kinds.append({MOVES[m] for m in record.stats["move"]})
-        refits.append(process.report()["n_refits"])
-    first = refits.index(1)
-    archive = {"differential-evolution", "snooker"}
-    assert set().union(*kinds[: first + 1]) == archive
-    assert "surrogate" in set().union(*kinds[first + 1 :]) and archive & set().union(*kinds[-150:])
-    assert "tempered-surrogate" in set().union(*kinds[-150:])
 
 
 def test_neighbors_on_the_ladder_swap_in_warm_up():

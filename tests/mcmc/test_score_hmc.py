@@ -1,16 +1,16 @@
-"""Kernel HMC with a user's estimator: exact for any surrogate, and equal to the papers' algorithm."""
+"""Kernel HMC with a user's estimator: the papers' algorithm, and what it learns.
+
+What it has in common with other samplers is in test_sampler_state.py, its stationary distribution in tests/correctness.
+"""
 
 import copy
-import json
-import pickle
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import kmc
 from kmc.mcmc import AdaptiveMetropolis, KernelHMC, ScoreHMC
-from kmc.mcmc.base import MOVES, STATS
+from kmc.mcmc.base import MOVES
 from kmc.mcmc.score_field import Field
 from kmc.mcmc.score_hmc import Stages
 from kmc.mcmc.score_mixture import LEAST_STEPS, MOST_STEPS, ScoreMixture
@@ -27,14 +27,13 @@ from tests.grids import slow_except
 from tests.mcmc.test_sampler_state import (
     drive,
     evaluate,
-    learns_from_rejections,
     planned_refits,
     refit_sweeps,
     start,
     warmed_up,
 )
 from tests.oracles import kmc_paper
-from tests.oracles.mcmc import assert_standard, assert_uniform, jit_state, paired
+from tests.oracles.mcmc import assert_standard, jit_state
 
 TARGET = Bimodal(2, separation=3.0, weight=0.7)
 WHITENING = Whitening.of(np.array([0.3, -0.2]), np.array([[0.8, 0.1], [-0.2, 1.1]]))
@@ -94,7 +93,7 @@ EVERY = {"static": STATIC, "jitted": FROZEN, "fitted before": GIVEN, "vanishing"
 EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
 
 
-# Exact, whatever the field
+# Its moves
 
 
 def plan(estimator, in_z=True, **options):
@@ -102,70 +101,16 @@ def plan(estimator, in_z=True, **options):
     return ScoreMixture(field=Field.of(estimator, WHITENING, in_z), **(fields | options))
 
 
-def step(moves, rng, x):
-    """One sweep of independent walkers."""
-    group = Walkers([rng] * len(x), x, evaluate(x, TARGET))
-    proposals = [moves.propose(rng, row) for row in x]
-    stats_ = group.decide(proposals, evaluate(requested(proposals, 2), TARGET))
-    return group.x, stats_
-
-
-def along(x):
-    """The coordinate that tells the modes, and the one across."""
-    return x @ np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
-
-
-def features(x):
-    u = along(x)
-    return np.column_stack([u, u**2, u[:, 0] > 0, np.abs(u[:, 0]) > 2.5, u[:, 0] * u[:, 1], np.sin(x[:, 0])])
-
-
-PLANS = {
-    "swirl": plan(Swirl()),
-    "swirl in x": plan(Swirl(), in_z=False),
-    "swirl alone": plan(Swirl(), walk_probability=0.0, step_size=0.15),
-    "jitted": plan(Bumps()),
-    "jitted in x": plan(Bumps(), in_z=False),
-    "walk": plan(Swirl())._replace(field=None),
-}
-
-
-@pytest.mark.parametrize("moves", slow_except(PLANS, {"jitted in x"}))
-def test_the_target_is_invariant_under_a_wrong_field(moves):
-    rng = np.random.default_rng(2)
-    before = after = TARGET.sample(rng, 2500)
-    rates, moved = [], []
-    for _ in range(2):
-        after, stats_ = step(moves, rng, after)
-        rates.append(stats_["acceptance_rate"].mean())
-        moved.append(stats_["accepted"].mean())
-    assert 0.1 < np.mean(rates) < 0.95 and np.mean(moved) > 0.1  # the field moves the chain, and is wrong
-    assert_standard(paired(features(before), features(after)))
-    u, half = along(after), 0.5 * TARGET.separation
-    assert_uniform(stats.norm.cdf(u[:, 1]))
-    assert_uniform(0.7 * stats.norm.cdf(u[:, 0] - half) + 0.3 * stats.norm.cdf(u[:, 0] + half))
-
-
-@pytest.mark.parametrize("name", slow_except(["swirl", "jitted"], {"jitted"}))
-def test_a_step_is_reversible(name):
-    rng = np.random.default_rng(3)
-    a = TARGET.sample(rng, 4000)
-    b, _ = step(PLANS[name], rng, a)
-    u, v = along(a), along(b)
-    first = np.column_stack([u**2 * v, (u > 0) * v, u[:, 0] * v[:, 1]])
-    second = np.column_stack([v**2 * u, (v > 0) * u, v[:, 0] * u[:, 1]])
-    assert_standard(paired(first, second))
-
-
 def test_kinds_and_lengths_do_not_depend_on_the_state():
+    moves = plan(Swirl())
     for seed in range(100):
-        proposals = [PLANS["swirl"].propose(np.random.default_rng(seed), x) for x in (np.zeros(2), np.array([2.0, -1]))]
+        proposals = [moves.propose(np.random.default_rng(seed), x) for x in (np.zeros(2), np.array([2.0, -1]))]
         assert len({(p.move, p.n_steps, p.step_size) for p in proposals}) == 1
 
 
 def test_what_moves_say():
-    rng = np.random.default_rng(4)
-    proposals = [PLANS["jitted"].propose(rng, np.zeros(2)) for _ in range(3000)]
+    rng, moves = np.random.default_rng(4), plan(Bumps())
+    proposals = [moves.propose(rng, np.zeros(2)) for _ in range(3000)]
     paths = [p for p in proposals if p.move == MOVES.index("surrogate")]
     walks = [p for p in proposals if p.move == MOVES.index("random-walk")]
     assert len(paths) + len(walks) == 3000
@@ -213,43 +158,6 @@ def test_draw_for_draw_the_algorithm_of_the_paper(estimator, in_z):
 # The process
 
 
-@EACH
-def test_what_a_sweep_says(sampler):
-    process, phases = start(sampler), []
-    while phases.count(False) < 60:
-        points = process.propose()
-        assert points.ndim == 2 and points.shape[1] == 2 and np.all(np.isfinite(points))
-        record = process.advance(evaluate(points))
-        if record is None:
-            assert not phases
-            continue
-        phases.append(record.warmup)
-        np.testing.assert_array_equal(record.log_density, evaluate(record.position))
-        assert {n: (s.shape, s.dtype) for n, s in record.stats.items()} == {
-            n: ((3,), np.dtype(t)) for n, t in STATS.items()
-        }
-        if not record.warmup:
-            assert set(record.stats["move"]) <= {MOVES.index("random-walk"), MOVES.index("surrogate")}
-            assert record.stats["n_evaluations"].sum() == len(points)
-        assert np.all(np.isfinite(record.stats["energy"]))
-    assert phases == sorted(phases, reverse=True) and not process.warming_up
-    json.dumps(process.report())
-
-
-@EACH
-@pytest.mark.parametrize("warmup", slow_except([0, 1, 3, 4, 16, 41, 120], {0, 3, 41}))
-def test_warm_up_lasts_as_long_as_asked(sampler, warmup):
-    assert warmed_up(sampler, warmup=warmup, max_evaluations=None)[1] == warmup
-
-
-@EACH
-def test_the_same_seed_gives_the_same_process(sampler):
-    one, two = ([r.position for r in drive(start(sampler, seed=4), 250)] for _ in range(2))
-    other = [r.position for r in drive(start(sampler, seed=5), 50)]
-    np.testing.assert_array_equal(one, two)
-    assert np.all(np.any(np.array(one[:50]) != other, axis=(1, 2)))
-
-
 @pytest.mark.parametrize("max_evaluations", [60, 200, 900, 3000])
 def test_warm_up_leaves_a_third_of_the_budget(max_evaluations):
     process = start(STATIC, draws=None, max_evaluations=max_evaluations)
@@ -274,37 +182,6 @@ def test_the_stages_of_warm_up():
 
 
 # Frozen means frozen
-
-
-def test_the_surrogate_stays_after_warm_up():
-    sampler = quick()
-    process, _ = warmed_up(sampler)
-    plan_, fits = process._plan, list(sampler.estimator.fits)
-    frozen, at = pickle.dumps(plan_), process._plan.field.gradient(np.ones(2))
-    rates = [r.stats["acceptance_rate"].mean() for r in drive(process, 300)]
-    assert process._plan is plan_ and pickle.dumps(process._plan) == frozen
-    np.testing.assert_array_equal(process._plan.field.gradient(np.ones(2)), at)
-    assert sampler.estimator.fits == fits and len(fits) == process.report()["n_refits"] == 1
-    assert 0.1 < np.mean(rates) < 1
-
-
-@pytest.mark.parametrize("sampler", [STATIC, GIVEN, FROZEN])
-def test_a_frozen_chain_forgets_what_it_rejects(sampler):
-    assert not learns_from_rejections(sampler, 150)
-
-
-def test_frozen_chains_do_not_know_of_each_other():
-    process, _ = warmed_up(STATIC)
-    twin = copy.deepcopy(process)
-    for _ in range(60):
-        records = []
-        for one, spoilt in ((process, False), (twin, True)):
-            values = evaluate(one.propose())
-            if spoilt:
-                values[: int(one._proposals[0].moved)] = -np.inf
-            records.append(one.advance(values))
-        np.testing.assert_array_equal(records[0].position[1:], records[1].position[1:])
-    assert np.any(records[0].position[0] != records[1].position[0])
 
 
 def test_a_fitted_estimator_serves_from_the_first_draw():

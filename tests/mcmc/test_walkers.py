@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc.base import STATS
 from kmc.mcmc.metropolis import Proposal, decide
 from kmc.mcmc.tempering import COLD, Tempering
 from kmc.mcmc.walkers import Walkers, best_starts, requested
-from tests.oracles.mcmc import assert_standard, paired, tempered_value
 
 
 def rngs(count, seed=0):
@@ -24,56 +22,6 @@ def certain(position, **options):
 
 def impossible(position, **options):
     return Proposal(np.asarray(position, float), -np.inf, 0, **options)
-
-
-def test_a_state_and_its_value_move_together():
-    group = walkers([-1.0, -2.0, -3.0, -4.0])
-    proposals = [certain([5, 5]), impossible([6, 6]), certain([7, 7], moved=False), certain([8, 8])]
-    stats = group.decide(proposals, np.array([-5.0, -6.0, -8.0]))
-    np.testing.assert_array_equal(group.x[:, 0], [5, -2, -3, 8])
-    np.testing.assert_array_equal(group.log_density, [-5, -2, -3, -8])
-    np.testing.assert_array_equal(stats["accepted"], [True, False, False, True])
-    np.testing.assert_array_equal(stats["n_evaluations"], [1, 1, 0, 1])
-    np.testing.assert_array_equal(stats["acceptance_rate"], [1, 0, 0, 1])
-
-
-def test_an_old_value_decides_and_is_kept():
-    """A walker with an estimate that is too high keeps it, however often proposals are rejected (pseudo-marginal)."""
-    group = walkers([100.0])
-    for value in np.linspace(-50.0, 50.0, 30):
-        group.decide([Proposal(np.zeros(2), 0.0, 0)], np.array([value]))
-        np.testing.assert_array_equal(group.log_density, [100.0])
-        np.testing.assert_array_equal(group.x, [[100.0, 100.0]])
-
-
-def test_values_of_zero_density_never_enter():
-    group = walkers([-1.0, -2.0])
-    group.decide([certain([5, 5]), certain([6, 6])], np.array([-np.inf, -6.0]))
-    np.testing.assert_array_equal(group.log_density, [-1, -6])
-
-
-def test_statistics():
-    group = walkers([-1.0, -2.0, -3.0])
-    hot = Tempering(0.0, 0.25, np.inf)
-    proposals = [
-        impossible([5, 5], n_steps=7, step_size=0.3, energy=4.5, diverging=True),
-        certain([6, 6]),
-        certain([0, 0], moved=False, n_steps=3),
-    ]
-    stats = group.decide(proposals, np.array([-5.0, -6.0]), [COLD, hot, COLD])
-    assert {n: s.dtype for n, s in stats.items()} == {n: np.dtype(t) for n, t in STATS.items()}
-    np.testing.assert_array_equal(stats["n_steps"], [7, 0, 3])
-    np.testing.assert_array_equal(stats["step_size"], [0.3, 0, 0])
-    np.testing.assert_array_equal(stats["energy"], [4.5, 6.0, 3.0])  # -log density where a move has no Hamiltonian
-    np.testing.assert_array_equal(stats["diverging"], [True, False, False])
-    np.testing.assert_array_equal(stats["inverse_temperature"], [1, 0.25, 1])
-
-
-def test_a_tempered_walker_accepts_for_the_tempered_target():
-    hot = Tempering(0.0, 0.25, np.inf)
-    group = walkers([-1.0, -1.0])
-    stats = group.decide([Proposal(np.zeros(2), 0.0, 0)] * 2, np.array([-5.0, -5.0]), [COLD, hot])
-    np.testing.assert_allclose(stats["acceptance_rate"], np.exp([-4.0, -1.0]))
 
 
 def test_one_walker_does_not_touch_the_stream_of_another():
@@ -102,33 +50,6 @@ def test_starts_are_copied_and_a_sweep_is_a_copy():
 
 
 # Swaps
-
-LADDER = [COLD, Tempering(0.0, 0.4, 3.0), Tempering(0.0, 0.15, 3.0)]
-SPACE = np.array([-0.1, -1.2, -2.5, -6.0])  # values of the target at four points
-
-
-def tempered_draws(rng, tempering, n):
-    weights = np.exp(tempered_value(tempering, SPACE))
-    return rng.choice(SPACE, n, p=weights / weights.sum())
-
-
-def test_swaps_leave_the_product_of_tempered_targets_invariant():
-    """On four points: many ladders at once, each from its exact law; the joint law after some swaps is the same."""
-    rng, n = np.random.default_rng(1), 3000
-    before = np.column_stack([tempered_draws(rng, t, n) for t in LADDER])
-    after = []
-    for values in before:
-        group = walkers(values)
-        for _ in range(2):
-            group.swap_neighbors(LADDER, rng)
-        np.testing.assert_array_equal(group.x, np.repeat(group.log_density[:, None], 2, axis=1))
-        assert sorted(group.log_density) == sorted(values)
-        after.append(group.log_density)
-    after = np.array(after)
-    both = [(values[:, :, None] == SPACE).astype(float) for values in (before, after)]  # (n, walker, point)
-    joint = [np.einsum("nip,njq->nijpq", b, b).reshape(n, -1) for b in both]
-    assert_standard(paired(*joint))
-    assert np.mean(np.any(before != after, axis=1)) > 0.3
 
 
 def test_every_pair_of_neighbors_is_tried():

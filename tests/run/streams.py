@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from kmc.run.executors.usage import Usage
 from kmc.targets.evaluate import evaluate_block
 
 
@@ -15,8 +14,7 @@ class Disorder:
     ``before`` is called with the number of values returned one by one so far, before each of them.
     """
 
-    def __init__(self, seed=0, workers=3, straggler=None, before=lambda n: None, *, prefetch=False):
-        self.prefetch, self.usage = prefetch, Usage(workers)
+    def __init__(self, seed=0, workers=3, straggler=None, before=lambda n: None):
         self.rng, self.workers, self.straggler, self.before = np.random.default_rng(seed), workers, straggler, before
         self.n_together = self.n_alone = self.lead = 0
 
@@ -47,17 +45,3 @@ class Disorder:
 
     def abandon(self):
         self.waiting.clear()
-
-
-class Rounds(Disorder):
-    """All values that are under way, at most one for each worker, return together: evaluations of the same price."""
-
-    n_rounds = 0
-
-    def ready(self):
-        assert sum(key >= 0 for key, _ in self.waiting) <= self.workers  # negative keys: a whole sweep of warm-up
-        self.n_rounds += 1
-        begun = [self.waiting.popleft() for _ in range(min(self.workers, len(self.waiting)))]
-        ended = [(key, evaluate_block(self.model, x[None])[0]) for key, x in begun]
-        self.n_alone += len(ended)
-        return ended

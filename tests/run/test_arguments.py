@@ -34,13 +34,8 @@ LATE_NAN[2, 1] = NAN
 # argument, value, error, and pieces of the message besides the argument's name
 BAD = [
     ("initial", START[0], ValueError, ["(2,)", "expected (4, 2)"]),
-    ("initial", 5.0, ValueError, ["()", "expected (4, 2)"]),
-    ("initial", START[:, :1], ValueError, ["(4, 1)", "expected (4, 2)"]),
     ("initial", np.zeros((4, 3)), ValueError, ["(4, 3)", "expected (4, 2)"]),
     ("initial", START[:3], ValueError, ["(3, 2)", "expected (4, 2)"]),
-    ("initial", np.empty((0, 2)), ValueError, ["(0, 2)", "expected (4, 2)"]),
-    ("initial", START[None], ValueError, ["(1, 4, 2)", "expected (4, 2)"]),
-    ("initial", [[0.0, NAN]] * 4, ValueError, ["[0]=[0.0, nan]", "expected finite"]),
     ("initial", LATE_NAN, ValueError, ["[2]=[0.0, nan]", "expected finite"]),
     ("initial", [[0.0, 0.0]] * 3 + [[INF, 0.0]], ValueError, ["[3]=[inf, 0.0]", "expected finite"]),
     ("initial", "start", TypeError, ["'start'", "numbers of shape (4, 2)"]),
@@ -56,34 +51,23 @@ BAD = [
     ("sampler", "hmc", ValueError, ["'hmc'", "kmc.HMC(gradient)"]),
     ("sampler", "score-hmc", ValueError, ["'score-hmc'", "kmc.ScoreHMC(estimator)"]),
     ("sampler", None, TypeError, ["None", "kmc.KernelHMC()"]),
-    ("sampler", 3, TypeError, ["3", "kmc.KernelHMC()"]),
     ("sampler", KernelHMC, TypeError, ["KernelHMC", "expected"]),
     ("dim", None, ValueError, ["None", "dim=3"]),
     ("dim", 0, ValueError, ["0", "at least 1"]),
-    ("dim", -1, ValueError, ["-1", "at least 1"]),
     ("dim", 2.0, TypeError, ["2.0", "an integer of at least 1"]),
-    ("dim", "2", TypeError, ["'2'", "an integer of at least 1"]),
     ("dim", True, TypeError, ["True", "an integer of at least 1"]),
     ("draws", 0, ValueError, ["0", "at least 1"]),
-    ("draws", -5, ValueError, ["-5", "at least 1"]),
     ("draws", 2.5, TypeError, ["2.5", "whole number"]),
-    ("draws", 10.0, TypeError, ["10.0", "whole number"]),
-    ("draws", "10", TypeError, ["'10'", "whole number"]),
     ("draws", True, TypeError, ["True", "whole number"]),
-    ("draws", NAN, TypeError, ["nan", "whole number"]),
     ("draws", None, ValueError, ["None", "max_evaluations=None", "at least one"]),
     ("warmup", -1, ValueError, ["-1", "at least 0"]),
     ("warmup", 0.5, TypeError, ["0.5", "whole number"]),
     ("chains", 0, ValueError, ["0", "at least 1"]),
-    ("chains", -2, ValueError, ["-2", "at least 1"]),
-    ("chains", 2.0, TypeError, ["2.0", "whole number"]),
     ("chains", None, TypeError, ["None", "whole number"]),
     ("independent_runs", 0, ValueError, ["0", "at least 1"]),
     ("independent_runs", 2.0, TypeError, ["2.0", "whole number"]),
-    ("independent_runs", True, TypeError, ["True", "whole number"]),
     ("independent_runs", 3, ValueError, ["3", "divide", "chains=", "such as"]),
     ("max_evaluations", 0, ValueError, ["0", "at least 1"]),
-    ("max_evaluations", -5, ValueError, ["-5", "at least 1"]),
     ("max_evaluations", 1e4, TypeError, ["10000.0", "whole number"]),
     ("max_evaluations", 7, ValueError, ["7", "too few", "8 are needed"]),
     ("seed", -1, (TypeError, ValueError), ["-1", "an int >= 0"]),
@@ -93,7 +77,6 @@ BAD = [
     ("seed", np.random.RandomState(0), TypeError, ["RandomState", "Generator"]),
     ("callback", 3, TypeError, ["3", "callable"]),
     ("target", 3, TypeError, ["3", "callable", "kmc.Model"]),
-    ("target", None, TypeError, ["None", "callable"]),
     ("target", "x**2", TypeError, ["'x**2'", "callable"]),
 ]
 
@@ -162,26 +145,6 @@ def test_a_model_with_another_dimension():
     assert sample(model, dim=None)["posterior"]["x"].shape[-1] == 3
 
 
-RETURNED = [
-    (None, "None"),
-    ("-1", "'-1'"),
-    (np.zeros(2), r"shape \(2,\)"),
-    (np.zeros(1), r"shape \(1,\)"),
-    ([0.0], r"\[0.0\]"),
-    (1j, "1j"),
-    (True, "True"),
-    (NAN, "NaN"),
-    (INF, r"\+inf"),
-]
-
-
-@pytest.mark.parametrize(("value", "named"), RETURNED)
-def test_what_a_callable_may_not_return(value, named):
-    with pytest.raises(kmc.EvaluationError, match=rf"log_density returned.*{named}.*expected.*at x = \[") as caught:
-        sample(lambda x: value, initial=START + 0.25)
-    np.testing.assert_array_equal(caught.value.position, [0.25, 0.25])
-
-
 # Options of the samplers
 
 OPTIONS = [
@@ -246,16 +209,6 @@ def test_a_scale_of_the_wrong_shape(scale):
 # Valid arguments
 
 
-def test_good_start_points_are_copied():
-    given = np.arange(12).reshape(6, 2)
-    model = kmc.Model(log_density, 2)
-    points = arguments.as_initial(given, 4, model)
-    assert points.dtype == np.float64 and not np.shares_memory(points, given)
-    np.testing.assert_array_equal(points, given)
-    np.testing.assert_array_equal(arguments.as_initial(given.tolist(), 6, model), given)
-    assert arguments.as_initial(None, 4, model) is None
-
-
 def test_a_model_brings_its_start_points():
     model = kmc.Model(log_density, 2, initial=START + 0.5)
     np.testing.assert_array_equal(arguments.as_initial(None, 4, model), START + 0.5)
@@ -264,32 +217,8 @@ def test_a_model_brings_its_start_points():
         arguments.as_initial(None, 5, model)
 
 
-@pytest.mark.parametrize("name", ["kernel-hmc", "adaptive-metropolis", "random-walk"])
-def test_samplers_by_name(name):
-    assert arguments.as_sampler(name).name == name
-
-
-def test_a_sampler_is_taken_as_it_is():
-    options = kmc.KernelHMC(archive_probability=0.2)
-    assert arguments.as_sampler(options) is options
-
-
 def test_numbers_of_numpy_are_numbers():
     assert as_number("draws", np.int64(3), 1) == 3
     assert as_count("draws", None, 1) is None
     idata = sample(draws=np.int32(3), chains=np.uint8(2), warmup=np.int16(4), max_evaluations=np.int64(500))
     assert idata["posterior"]["x"].shape == (2, 3, 2)
-
-
-def test_seeds():
-    entropy = arguments.as_seed(7).entropy
-    assert entropy == np.random.SeedSequence(7).entropy
-    given = np.random.SeedSequence(7, spawn_key=(1,))
-    given.spawn(3)
-    fresh = arguments.as_seed(given)
-    assert fresh.entropy == 7 and fresh.spawn_key == (1,) and fresh.n_children_spawned == 0
-    generator = np.random.default_rng(1)
-    one, two = arguments.as_seed(generator), arguments.as_seed(generator)
-    assert one.entropy != two.entropy
-    assert arguments.as_seed(np.random.default_rng(1)).entropy == one.entropy
-    assert arguments.as_seed(None).entropy != arguments.as_seed(None).entropy

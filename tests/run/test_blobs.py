@@ -9,7 +9,6 @@ from scipy.stats import norm
 import kmc
 from kmc.errors import EvaluationError
 from kmc.run.arguments import Request
-from kmc.run.blobs import BlobStore
 from kmc.run.executors import InProcess
 from kmc.run.run import Run
 from kmc.targets.model import Model
@@ -164,7 +163,3 @@ def test_names_and_shapes_stay_the_same(later, message):
 def test_whole_numbers_become_real_ones_when_they_must():
     idata = sampled(lambda x: (-0.5 * float(x @ x), {"sum": 0 if x[0] > 0 else float(x[0])}), sampler="random-walk")
     np.testing.assert_array_equal(idata.blobs["sum"], np.minimum(idata.posterior["x"].values[..., 0], 0))
-
-
-def test_a_store_without_blobs_is_empty():
-    assert len(BlobStore(Model(log_density, dim=3))) == 0

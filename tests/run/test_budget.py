@@ -153,11 +153,6 @@ def test_too_little_time_for_any_draw(log_density):
     assert "raise max_time" in idata.attrs["warnings"]
 
 
-def test_iterate_ends_by_itself(log_density):
-    records = list(kmc.iterate(log_density, dim=2, sampler="random-walk", seed=1, draws=None, max_time=100))
-    assert records[-1].phase == "done" and 100 <= records[-1].n_evaluations < 110
-
-
 @pytest.mark.parametrize("sampler", ["kernel-hmc", "random-walk"])
 def test_a_store_is_resumed_and_extended_with_time_anew(log_density, tmp_path, sampler):
     path = tmp_path / "run.zarr"

@@ -4,11 +4,10 @@ import sys
 import types
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from rich.console import Console
 
-from kmc.run.display import make_display
+from kmc.run.display import make_display, steps
 from kmc.run.meter import Progress
 
 RECORD = Progress(
@@ -90,13 +89,15 @@ def test_compilation_is_shown_at_once_without_an_estimate():
 @pytest.mark.parametrize(("error", "said"), [(ZeroDivisionError, "failed"), (KeyboardInterrupt, "interrupted")])
 def test_a_run_that_breaks_off_is_said_to(error, said, monkeypatch):
     cell, console, notebook = Cell(monkeypatch), log(), Console(file=io.StringIO(), force_jupyter=True)
-    for where in console, notebook:
+    for where in console, notebook, terminal():
         with pytest.raises(error), make_display(True, where) as display:
-            display.update(replace(RECORD, remaining=9.0))
+            display.update(RECORD)
+            display.update(replace(RECORD, draw=321, elapsed=10.01, remaining=9.0))
             raise error
     last = console.file.getvalue().splitlines()[-1]
-    assert last.startswith(f"kmc: {said}, 0/1,000 draws") and "left" not in last
-    assert repr(cell.updates[-1]).startswith(f"{said}, 0/1,000 draws")
+    assert last.startswith(f"kmc: {said}, 321/1,000 draws") and "left" not in last
+    assert repr(cell.updates[-1]).startswith(f"{said}, 321/1,000 draws")
+    assert said in where.file.getvalue() and "321/1,000 draws" in where.file.getvalue()
 
 
 def test_no_bound_and_no_acceptance_yet():
@@ -175,16 +176,6 @@ def test_a_notebook_shows_no_value_where_nothing_bounds_the_work(monkeypatch):
 
 
 @pytest.mark.parametrize("make", [log, terminal])
-def test_an_exception_passes_and_the_last_record_is_shown(make):
-    console = make()
-    with pytest.raises(KeyboardInterrupt), make_display(True, console) as display:
-        display.update(RECORD)
-        display.update(replace(RECORD, draw=321, elapsed=10.01))
-        raise KeyboardInterrupt
-    assert "321/1,000" in console.file.getvalue()
-
-
-@pytest.mark.parametrize("make", [log, terminal])
 def test_closing_twice_shows_nothing_twice(make):
     console = make()
     with make_display(True, console) as display:
@@ -194,14 +185,9 @@ def test_closing_twice_shows_nothing_twice(make):
     assert console.file.getvalue() == once
 
 
-@pytest.mark.parametrize("progress", [True, False])
-def test_without_records_nothing_is_shown(progress, capsys):
-    with make_display(progress):
+def test_without_records_or_progress_nothing_is_shown(capsys):
+    with make_display(True):
         pass
-    assert capsys.readouterr() == ("", "")
-
-
-def test_progress_off_writes_nothing(capsys):
     with make_display(False) as display:
         display.update(RECORD)
     assert capsys.readouterr() == ("", "")
@@ -214,7 +200,15 @@ def test_standard_output_stays_clean(capsys):
     assert out == "" and "kmc: sampling" in err
 
 
-def test_random_numbers_are_not_touched():
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    run(terminal(), [RECORD])
-    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+def test_a_terminal_shows_what_takes_long_and_clears_it():
+    console = terminal()
+    assert list(steps([1, 2], "kmc.evidence", True, console)) == [1, 2]
+    assert "kmc.evidence" in console.file.getvalue()
+    assert console.file.getvalue().rstrip().endswith("\x1b[2K")
+
+
+@pytest.mark.parametrize("progress, console", [(False, terminal), (True, log)])
+def test_nothing_is_shown_in_a_log_or_if_it_is_not_wanted(progress, console):
+    console = console()
+    assert list(steps([1, 2], "kmc.evidence", progress, console)) == [1, 2]
+    assert not console.file.getvalue()

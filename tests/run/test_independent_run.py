@@ -139,10 +139,6 @@ def test_large_numbers_whose_squares_do_not_overflow_are_sampled():
     np.testing.assert_allclose(idata["posterior"]["x"].std(("chain", "draw")) / 1e70, 1.0, atol=0.25)
 
 
-def test_one_independent_run():
-    assert run(independent_runs=1).attrs["independent_runs"] == 1
-
-
 @QUICK
 def test_a_seed_reproduces(sampler):
     one, two, other = (positions(run(sampler=sampler, seed=seed)) for seed in (5, 5, 6))
@@ -177,17 +173,6 @@ def test_an_exception_keeps_the_draws_so_far(sampler):
         made = positions(idata).shape[1]
         assert (made > 0) == (k > warm + 8)
         np.testing.assert_array_equal(positions(idata), positions(reference)[:, :made])
-
-
-@QUICK
-def test_an_interruption_returns_the_draws_so_far(sampler):
-    target = Counting()
-    reference = run(target, sampler)
-    k = (reference.attrs["n_evaluations_warmup"] + reference.attrs["n_evaluations"]) // 2
-    idata = run(Counting(k, KeyboardInterrupt()), sampler)
-    made = positions(idata).shape[1]
-    assert 0 < made < 40 and f"interrupted after {made} draws" in json.loads(idata.attrs["warnings"])[0]
-    np.testing.assert_array_equal(positions(idata), positions(reference)[:, :made])
 
 
 def test_a_callback_sees_both_and_can_stop():

@@ -1,6 +1,4 @@
 import json
-import os
-import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -160,26 +158,6 @@ def test_an_interruption_in_the_function_keeps_the_draws_so_far(call):
     assert idata.attrs["n_evaluations"] == call
     assert idata.attrs["n_evaluations_warmup"] == min(call, 4 + 4 * 30)
     assert "warmup_posterior" in idata
-
-
-def test_ctrl_c_in_the_function():
-    """A signal, as from the keyboard."""
-
-    def target(x):
-        nonlocal calls
-        calls += 1
-        if calls == 4 + 4 * 30 + 4 * 7:
-            os.kill(os.getpid(), signal.SIGINT)
-        return NORMAL(x)
-
-    calls, run = 0, iterate(target)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            list(run)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    check_prefix(run.result(), 6)
 
 
 def test_an_executor_is_open_as_long_as_the_run():

@@ -104,26 +104,17 @@ CASES = pytest.mark.parametrize(
 
 
 @CASES
-def test_groups_variables_and_attributes(draws, warmup):
+def test_groups_variables_and_attributes_here_and_in_a_file(tmp_path, draws, warmup):
     check(build(draws, warmup), draws, warmup)
+    build(draws, warmup).to_netcdf(tmp_path / "run.nc")
+    check(arviz.from_netcdf(tmp_path / "run.nc"), draws, warmup)
+    with xarray.open_datatree(tmp_path / "run.nc") as tree:  # without ArviZ
+        np.testing.assert_array_equal(tree["posterior"]["x"], trace(draws).positions)
+        assert json.loads(tree.attrs["warnings"]) == ATTRS["warnings"]
 
 
 def test_the_container_is_the_one_of_the_installed_arviz():
     assert type(build(1, None)) is (arviz.InferenceData if LEGACY else xarray.DataTree)
-
-
-@CASES
-def test_a_netcdf_file_gives_the_same_back(tmp_path, draws, warmup):
-    build(draws, warmup).to_netcdf(tmp_path / "run.nc")
-    check(arviz.from_netcdf(tmp_path / "run.nc"), draws, warmup)
-
-
-@CASES
-def test_xarray_reads_the_file_alone(tmp_path, draws, warmup):
-    build(draws, warmup).to_netcdf(tmp_path / "run.nc")
-    with xarray.open_datatree(tmp_path / "run.nc") as tree:
-        np.testing.assert_array_equal(tree["posterior"]["x"], trace(draws).positions)
-        assert json.loads(tree.attrs["warnings"]) == ATTRS["warnings"]
 
 
 def test_a_long_attribute_survives(tmp_path):
@@ -136,8 +127,3 @@ def test_results_do_not_share_memory_with_the_trace():
     kept = trace(3)
     idata = to_arviz(MODEL, kept)
     assert not np.shares_memory(idata["posterior"]["x"].values, kept.positions)
-
-
-def test_arviz_summarizes_the_results():
-    summary = arviz.summary(build(50, None))
-    assert list(summary.index) == ["x[0]", "x[1]"]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kmc.mcmc.base import STATS
-from kmc.run.trace import GrowingArray, Trace, joined
+from kmc.run.trace import GrowingArray, joined
 from tests.run.sweeps import sweep, trace
 
 
@@ -20,22 +20,6 @@ def test_statistics_have_their_types():
     stats = trace(2).stats
     assert {name: column.dtype for name, column in stats.items()} == {n: np.dtype(t) for n, t in STATS.items()}
     assert all(column.shape == (3, 2) for column in stats.values())
-
-
-def test_a_draw_is_copied():
-    draw = sweep(0, 3, 2)
-    kept = Trace(3, 2)
-    kept.append(draw)
-    draw.position[:] = np.nan
-    draw.stats["energy"][:] = np.nan
-    assert np.isfinite(kept.positions).all() and np.isfinite(kept.stats["energy"]).all()
-
-
-def test_earlier_views_stay_as_they_are():
-    kept = trace(64)
-    seen, copy = kept.positions, kept.positions.copy()
-    kept.append(sweep(64, 3, 2))
-    np.testing.assert_array_equal(seen, copy)
 
 
 def test_one_trace_joined_is_itself():

@@ -29,31 +29,6 @@ def make(name, **options):
     return getattr(kmc.scores, name)(**(settings | options))
 
 
-def test_too_few_points(name):
-    with pytest.raises(ValueError, match="minimum of 2|at least 2"):
-        make(name).fit(X[:1])
-    with pytest.raises(ValueError, match="minimum of|at least"):
-        make(name).fit(np.empty((0, 3)))
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_not_finite(name, value):
-    x = X.copy()
-    x[7, 1] = value
-    with pytest.raises(ValueError, match="X contains .* in row 7"):
-        make(name).fit(x)
-    estimator = make(name).fit(X)
-    for method in (estimator.gradient, estimator.laplacian, estimator.objective):
-        with pytest.raises(ValueError, match="X contains .* in row 7"):
-            method(x)
-
-
-@pytest.mark.parametrize("x", [3.0, [1.0, 2.0], np.zeros((2, 2, 2)), [["a", "b"], ["c", "d"]], None, [[1j, 2], [3, 4]]])
-def test_not_points(name, x):
-    with pytest.raises((ValueError, TypeError)):
-        make(name).fit(x)
-
-
 def test_constant_column(name):
     x = X.copy()
     x[:, 1] = 0.1
@@ -64,16 +39,6 @@ def test_constant_column(name):
 def test_all_points_equal(name):
     with pytest.raises(ValueError, match="equal"):
         make(name).fit(np.ones((5, 3)))
-
-
-def test_another_dimension(name):
-    with pytest.raises(ValueError, match="X has 2 features.*expecting 3"):
-        make(name).fit(X).gradient(X[:, :2])
-
-
-def test_not_fitted(name):
-    with pytest.raises(ValueError, match="not fitted yet"):
-        make(name).gradient(X)
 
 
 def test_duplicated_points(name):
@@ -95,29 +60,6 @@ def test_bad_values(name, values):
         pytest.skip("takes no values")
     with pytest.raises(ValueError, match="values"):
         make(name).fit(X, values=values)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda x: x.tolist(),
-        np.asfortranarray,
-        lambda x: np.repeat(x, 2, axis=0)[::2],
-        lambda x: np.broadcast_to(x, x.shape),
-        lambda x: x.astype(object),
-    ],
-    ids=["list", "fortran", "strided", "read-only", "object"],
-)
-def test_layouts_give_the_same(name, change):
-    expected = make(name).fit(X).gradient(POINTS)
-    np.testing.assert_allclose(make(name).fit(change(X)).gradient(change(POINTS)), expected, rtol=1e-10)
-
-
-def test_the_data_are_left_alone(name):
-    x = X.copy()
-    x.setflags(write=False)
-    make(name).fit(x).gradient(x)
-    np.testing.assert_array_equal(x, X)
 
 
 def test_single_precision_and_whole_numbers(name):

@@ -1,6 +1,4 @@
 import functools
-import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -296,18 +294,3 @@ def test_a_singular_system_says_so():
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         fitted(**options)
-
-
-def test_a_copy_by_pickle_is_the_same():
-    estimator = fitted(values=VALUES)
-    copy = pickle.loads(pickle.dumps(estimator))
-    np.testing.assert_array_equal(copy.gradient(POINTS), estimator.gradient(POINTS))
-    copy.partial_fit(X[:3] + 0.1, VALUES[:3])
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_scikit_learn_conventions(solver):
-    estimator_checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        estimator_checks.check_estimator(FullKEF(regularization=0.1, base="uniform", solver=solver, random_state=0))

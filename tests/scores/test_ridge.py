@@ -30,24 +30,6 @@ def test_regularizations_do_not_depend_on_units():
     np.testing.assert_array_equal(ridge.candidate_regularizations(0.0, 1.0), [0.0])
 
 
-@pytest.mark.parametrize("value", ["silverman", 0.0, -1.0, np.inf, np.nan, [1.0, 0.0]])
-def test_bad_bandwidth(value):
-    with pytest.raises(ValueError, match="bandwidth=.*expected"):
-        bandwidths(value, 1.0, named=True)
-
-
-@pytest.mark.parametrize("value", ["best", -1.0, np.inf, [0.1, np.nan]])
-def test_bad_regularization(value):
-    with pytest.raises(ValueError, match="regularization=.*expected"):
-        ridge.candidate_regularizations(value, 1.0)
-
-
-@pytest.mark.parametrize("value", [None, [], True, {}, [[1.0]]])
-def test_types(value):
-    with pytest.raises(TypeError, match="bandwidth=.*expected"):
-        bandwidths(value, 1.0, named=True)
-
-
 @pytest.mark.parametrize("cv", [1, 0, 2.0, True, "LOO", None])
 def test_bad_folds(cv):
     with pytest.raises(ValueError, match="cv=.*expected 'loo'"):

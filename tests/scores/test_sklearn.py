@@ -1,7 +1,5 @@
 """The estimators in scikit-learn; kmc itself imports it only for an estimator's tags."""
 
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -54,16 +52,6 @@ def test_clones_are_unfitted_and_fit_the_same(estimator):
         two.gradient(X)
     assert repr(two) == repr(one)
     np.testing.assert_array_equal(two.fit(X).gradient(X), one.gradient(X))
-
-
-@pytest.mark.parametrize("estimator", SMALL_ESTIMATORS)
-def test_fitted_estimators_survive_pickling(estimator):
-    fitted = clone(estimator).fit(X)
-    copied = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(copied.gradient(X), fitted.gradient(X))
-    assert copied.score(X) == fitted.score(X)
-    if hasattr(copied, "partial_fit"):
-        assert copied.partial_fit(X[:20]).n_samples_seen_ == 80
 
 
 def test_objects_and_arrays_are_parameters_like_any_other():

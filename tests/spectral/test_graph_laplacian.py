@@ -1,4 +1,3 @@
-import pickle
 import warnings
 
 import numpy as np
@@ -175,12 +174,6 @@ def test_what_all_eigenfunctions_have():
     assert distance == pytest.approx(np.linalg.norm(decay * (found.transform(z[:1]) - found.transform(z[-1:]))))
     with pytest.raises(TypeError, match="basis=None"):
         GraphLaplacian(2, bandwidth=0.3).fit(X).gradient(X)
-
-
-def test_pickles():
-    one = GraphLaplacian(2, bandwidth=0.5).fit(X)
-    two = pickle.loads(pickle.dumps(one))
-    np.testing.assert_array_equal(one.transform(X + 0.1), two.transform(X + 0.1))
 
 
 @pytest.mark.parametrize(

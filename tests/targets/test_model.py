@@ -1,5 +1,4 @@
 import dataclasses
-import pickle
 import re
 
 import numpy as np
@@ -227,15 +226,6 @@ def test_start_points_of_its_own():
         Model(given, parameters=PARAMETERS, initial=[{"s": -1.0, "m": [0, 0], "one": [0.0]}])
     with pytest.raises(ValueError, match=r"^initial has shape \(2, 3\): expected \(1, 4\)"):
         Model(given, parameters=PARAMETERS, initial=np.zeros((2, 3)))
-
-
-def test_models_pickle():
-    model = Model(given, parameters=PARAMETERS, dims={"m": ["site"]}, coords={"site": ["A", "B"]}, kwargs={"a": 1})
-    again = pickle.loads(pickle.dumps(model))
-    x = np.random.default_rng(1).standard_normal((3, 4))
-    assert again.dims == model.dims and again.kwargs == {"a": 1} and list(again.coords["site"]) == ["A", "B"]
-    np.testing.assert_array_equal(again.constrain(x)["s"], model.constrain(x)["s"])
-    assert again.log_jacobian(x[0]) == model.log_jacobian(x[0])
 
 
 def test_labels_that_cannot_be_read_are_named():

@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pytest
 
@@ -70,11 +68,6 @@ def test_log_jacobians_add_up(space, x):
 
 def test_there_and_back(space, x):
     np.testing.assert_allclose(space.unconstrain(space.constrain(x)), x, atol=1e-12)
-
-
-def test_it_pickles(space, x):
-    again = pickle.loads(pickle.dumps(space))
-    np.testing.assert_array_equal(again.log_jacobian(x), space.log_jacobian(x))
 
 
 # Inverse of invalid values

@@ -40,8 +40,6 @@ class DaskExecutor:
         busy until it is restarted (``client.restart()``).
     on_timeout : {"raise", "reject", "retry"}
         What then becomes of the call: as in :class:`kmc.ProcessExecutor`. A call is made once more on the same worker.
-    prefetch : bool
-        Let idle workers evaluate points that chains will probably need: as in :class:`kmc.ProcessExecutor`.
     times : bool
         Add the time of each draw's evaluation to the result: as in :class:`kmc.ProcessExecutor`. If points share a
         task, each has its part of the time.
@@ -63,7 +61,6 @@ class DaskExecutor:
     client: Any
     timeout: float | None = None
     on_timeout: str = "raise"
-    prefetch: bool = False
     times: bool = False
 
     def __post_init__(self):
@@ -72,7 +69,6 @@ class DaskExecutor:
         if getattr(self.client, "asynchronous", False):
             raise TypeError(f"client={self.client!r}: expected a Client that was made without asynchronous=True")
         check_timeout(self)
-        as_flag("prefetch", self.prefetch)
         as_flag("times", self.times)
 
     @contextmanager
@@ -89,7 +85,7 @@ class DaskExecutor:
 class _DaskMapper(Futures):
     def __init__(self, client: Any, made: Package, options: DaskExecutor):
         super().__init__(made, self._send_task, self._failed_task)
-        self._client, self.prefetch = client, options.prefetch
+        self._client = client
         self.usage.times = {} if options.times else None
         self._looked = -math.inf
         self._look()

@@ -46,10 +46,6 @@ class ProcessExecutor:
         What then becomes of the call. "raise": the run ends with an :class:`kmc.EvaluationError` that holds its
         parameters. "reject": its density counts as zero, see the notes. "retry": it is made once more, and the run ends
         if that takes too long again.
-    prefetch : bool
-        Let idle processes evaluate points that chains will probably need, so that more processes than chains are of
-        use. The draws are the same. Evaluations that turn out not to be needed are not part of ``max_evaluations``;
-        the attribute "n_evaluations_unused" of the result counts them.
     times : bool
         Add the time of each draw's evaluation to the result: "evaluation_seconds" of ``sample_stats``. It is NaN where
         a draw needed none, or an earlier session made it. Stores do not keep it.
@@ -77,12 +73,10 @@ class ProcessExecutor:
     workers: int
     timeout: float | None = None
     on_timeout: str = "raise"
-    prefetch: bool = False
     times: bool = False
 
     def __post_init__(self):
         check_count(self, "workers", 1)
-        as_flag("prefetch", self.prefetch)
         as_flag("times", self.times)
         check_timeout(self)
 
@@ -171,7 +165,7 @@ class _Pool:
     def __init__(self, model: Model, options: ProcessExecutor):
         self._model, self._size, self._timeout = model, options.workers, options.timeout
         self._on_timeout = options.on_timeout
-        self.usage, self.prefetch = Usage(options.workers, times={} if options.times else None), options.prefetch
+        self.usage = Usage(options.workers, times={} if options.times else None)
         self._payload = packed(model)
         self._workers: list[_Worker] = []
         self._jobs: deque[_Job] = deque()  # not begun

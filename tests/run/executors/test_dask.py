@@ -64,19 +64,6 @@ def test_chains_go_on_alone_with_the_same_draws(client, monkeypatch):
     assert len(began) > 30
 
 
-def test_values_one_by_one(client):
-    model = Model(models.raising, dim=2)
-    with DaskExecutor(client).open(model) as mapper:
-        for key, x in enumerate(POINTS):
-            mapper.submit(key, x)
-        outcomes = {}
-        while len(outcomes) < len(POINTS):
-            outcomes |= dict(mapper.ready())
-        assert outcomes[0].value == 0.0
-        with pytest.raises(EvaluationError, match="UnpicklableError: this and that"):
-            outcomes[2].throw()
-
-
 def test_cheap_points_share_a_task_and_dear_ones_do_not(client):
     with DaskExecutor(client).open(Model(models.quartic, dim=2)) as mapper:
         assert mapper._count(6) == 6  # nothing is known yet

@@ -23,7 +23,6 @@ OF_THE_CLOCK = (
     "evaluation_seconds",
     "longest_evaluation_seconds",
     "n_timeouts",
-    "n_evaluations_unused",
 )
 
 
@@ -42,22 +41,22 @@ class Mortal:
 
 
 @contextmanager
-def processes(workers, *, prefetch):
-    yield ProcessExecutor(workers, prefetch=prefetch)
+def processes(workers):
+    yield ProcessExecutor(workers)
 
 
 @contextmanager
-def threads(workers, *, prefetch):
+def threads(workers):
     with ThreadPoolExecutor(workers) as pool:
         yield pool
 
 
 @contextmanager
-def dask(workers, *, prefetch, in_processes=False):
+def dask(workers, *, in_processes=False):
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": workers, "threads_per_worker": 1, "processes": in_processes, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        yield DaskExecutor(client, prefetch=prefetch)
+        yield DaskExecutor(client)
 
 
 @pytest.fixture(scope="module")
@@ -76,24 +75,22 @@ def without_clock(result):
 @pytest.mark.parametrize(
     "executor",
     [
-        pytest.param((make, workers), marks=[pytest.mark.slow] if (make, workers) != (threads, 64) else [])
-        for make in (threads, processes, dask)
-        for workers in (1, 4, 64)
+        (threads, 64),
+        *(pytest.param((make, workers), marks=pytest.mark.slow) for make in (processes, dask) for workers in (1, 4)),
     ],
     ids=lambda pair: f"{pair[0].__name__}-{pair[1]}",
 )
 def test_any_number_of_workers(expected, executor):
     make, workers = executor
-    with make(workers, prefetch=workers > 4) as pool:
+    with make(workers) as pool:
         found = kmc.sample(log_density, executor=pool, **ASKED)
     assert_same(without_clock(found), expected)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prefetch", [False, True], ids=["", "prefetch"])
-@pytest.mark.parametrize("make", [processes, lambda *given, **how: dask(*given, **how, in_processes=True)])
-def test_workers_that_die(expected, make, prefetch, tmp_path):
-    with make(4, prefetch=prefetch) as pool:
+@pytest.mark.parametrize("make", [processes, lambda workers: dask(workers, in_processes=True)])
+def test_workers_that_die(expected, make, tmp_path):
+    with make(4) as pool:
         found = kmc.sample(Mortal(tmp_path), executor=pool, **ASKED)
     assert len(list(tmp_path.iterdir())) > 2, "no worker died"
     assert_same(without_clock(found), expected)
@@ -118,5 +115,5 @@ def test_samplers_of_samplers(name):
     asked = settings("kernel-hmc", sampler=COMPOSED[name], draws=30, warmup=60, max_evaluations=None)
     alone = without_clock(kmc.sample(log_density, **asked))
     for make in processes, dask:
-        with make(2, prefetch=False) as pool:
+        with make(2) as pool:
             assert_same(without_clock(kmc.sample(log_density, executor=pool, **asked)), alone)

@@ -68,7 +68,7 @@ def test_a_new_store_is_locked_while_it_is_made(tmp_path):
     path.mkdir()
     held = Lock(path)
     for resume in (False, True):
-        with pytest.raises(RuntimeError, match="is writing to it"):
+        with pytest.raises(RuntimeError, match="another run of this process is writing to it"):
             kmc.sample(log_density, store=path, resume=resume, **settings("random-walk"))
     held.close()
     kmc.sample(log_density, store=path, **settings("random-walk"))

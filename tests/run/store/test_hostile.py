@@ -87,7 +87,3 @@ def test_a_crafted_store(name, stores, tmp_path):
         found = kmc.load(crafted.path)
         n = whole.posterior.sizes["draw"]
         assert np.array_equal(found.posterior["x"].values[:, :n], whole.posterior["x"].values)
-
-
-def test_there_are_enough_cases():
-    assert len(CASES) >= 60

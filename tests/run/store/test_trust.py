@@ -9,7 +9,6 @@ import pytest
 
 import kmc
 from kmc.run.store import parts
-from kmc.run.store.files import Folder
 from kmc.run.store.recorder import Recorder
 from tests.grids import slow_except
 from tests.run.store.runs import Interrupted, Stop, assert_same, log_density, settings
@@ -65,6 +64,7 @@ def test_a_run_is_resumed_and_extended_without_a_pickle(tmp_path, name, no_pickl
     assert counting.calls < result.attrs["n_evaluations"] - 100  # from a snapshot and the history
     longer = kmc.extend(path, draws=5, target=log_density, progress=False)
     assert longer.posterior.sizes["draw"] == result.posterior.sizes["draw"] + 5
+    assert_same(kmc.load(path), longer)
 
 
 def test_the_target_is_a_pickle(tmp_path, no_pickles):
@@ -133,16 +133,3 @@ def test_trust_is_true_or_false(tmp_path):
             call(log_density, dim=2, store=tmp_path / "run.zarr", trust="yes")
     with pytest.raises(TypeError, match="trust=1: expected True or False"):
         kmc.extend(tmp_path / "run.zarr", draws=1, trust=1)
-
-
-def test_an_older_format(tmp_path):
-    """Of kmc 0.1.0 before stores were plain data."""
-    path = tmp_path / "run.zarr"
-    kmc.sample(log_density, store=path, **settings("random-walk"))
-    root = Folder(path).read_json("zarr.json")
-    root["attributes"]["kmc"]["format"] = 1
-    Folder(path).write_json("zarr.json", root)
-    with pytest.raises(
-        ValueError, match=r"has format 1, and kmc .* reads format 3: use the version that wrote it, kmc"
-    ):
-        kmc.load(path)
