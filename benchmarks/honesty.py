@@ -28,6 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import arviz
 import metrics
 import numpy as np
 import shape_rows
@@ -50,15 +51,20 @@ COLUMNS = (*KEY, *FACTS, *QUALITY, *SHARES, "failure", *(f"z_{kind}" for kind in
 CHAINS, FEWEST, BEYOND, MOST_SECONDS = 4, 10, 3.5, 20
 
 
-def run_cell(label: str, name: str, budget: int, seed: int) -> dict[str, Any]:
-    """One row."""
+def run_cell(runs: Path | None, label: str, name: str, budget: int, seed: int) -> dict[str, Any]:
+    """One row; the run is kept in this folder, or is there already."""
     warnings.simplefilter("ignore")
     target, began = TARGETS[name], time.perf_counter()
     shape, (truth, errors) = target.shape, target.exact
-    starts = None if target.starts is None else shape.initial(target.starts, np.random.default_rng([seed, 7]))
-    idata = kmc.sample(
-        target.model(seed), initial=starts, chains=CHAINS, draws=None, max_evaluations=budget, seed=seed, progress=False
-    )
+    kept = runs / f"{name}-{budget}-{seed}.nc" if runs else None
+    if kept and kept.exists():
+        idata = arviz.from_netcdf(kept)
+    else:
+        starts = None if target.starts is None else shape.initial(target.starts, np.random.default_rng([seed, 7]))
+        options = {"initial": starts, "chains": CHAINS, "max_evaluations": budget, "seed": seed}
+        idata = kmc.sample(target.model(seed), draws=None, progress=False, **options)
+        if kept:
+            idata.to_netcdf(kept)
     x = idata["posterior"]["x"].values
     x = np.stack([np.cos(x), np.sin(x)], axis=-1) if name == "angle" else x
     row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {"label": label, "family": shape.family, "draws": x.shape[1]}
@@ -188,6 +194,7 @@ def main() -> None:
     parser.add_argument("--rerun", action="store_true", help="run these cells although the CSV has them")
     parser.add_argument("--label", help="of this version of the code; default: the commit that changed kmc last")
     parser.add_argument("--table", action="store_true", help="run nothing: print the tables of all that the CSV has")
+    parser.add_argument("--runs", type=Path, help="a folder of runs: kept there, and not made again if there")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the CSV")
     options = parser.parse_args()
     failures = []
@@ -198,7 +205,9 @@ def main() -> None:
         cells = [(n, b, s) for b, s, n in itertools.product(options.budgets, range(*options.seeds), options.targets)]
         missing = [(label, *cell) for cell in cells if options.rerun or cell not in known]
         write = partial(finish, options.results)
-        failures = run_cells(run_cell, missing, options.jobs, write, max_time=options.max_time)
+        if options.runs:
+            options.runs.mkdir(parents=True, exist_ok=True)
+        failures = run_cells(partial(run_cell, options.runs), missing, options.jobs, write, max_time=options.max_time)
     print(report(read(options.results)), *failures, sep="\n")
     sys.exit(bool(failures))
 
