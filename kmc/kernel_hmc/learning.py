@@ -18,7 +18,7 @@ import numpy as np
 from kmc.surrogate import chains as surrogate_chains
 from kmc.surrogate.chains import Box, Chains
 from kmc.surrogate.covariance import Coordinates, scaled_coordinates
-from kmc.surrogate.density import DENSITY, DEPTH, by_depth, jit_state, without_spurious_mass
+from kmc.surrogate.density import DENSITY, DEPTH, by_depth, doubt, jit_state, without_spurious_mass
 from kmc.surrogate.mean import Mean, bump_gradients, mean_values
 from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
 
@@ -91,10 +91,15 @@ class Surrogate:
         """Return log-densities at the rows of x (n, d), without the cap."""
         return self.highest + self.temperature * mean_values(self.mean, self.coordinates, x)[:, 0]
 
-    def sample(self, chains: Chains, iterations: int, rng: np.random.Generator):
-        """Run chains, see :func:`kmc.surrogate.chains.sample`."""
+    def sample(self, chains: Chains, iterations: int, rng: np.random.Generator, *, cautious: bool = False):
+        """Run chains, see :func:`kmc.surrogate.chains.sample`; cautious ones keep to what is known.
+
+        Learning is not cautious: where a high mean is wrong, an evaluation says so.
+        """
+        doubts = doubt(self.regression)
         return surrogate_chains.sample(
             jit_state(self.mean, self.coordinates.metric, self.cap),
+            doubts if cautious else doubts._replace(points=doubts.points[:0]),
             self.coordinates,
             chains,
             box=self.box,
@@ -120,12 +125,12 @@ class Round:
         return prediction_error(self.predictions)
 
     def sample(self, iterations: int, rng: np.random.Generator) -> np.ndarray:
-        """Return further draws of the surrogate (m, d): twice as many iterations, half of them
-        dropped.
-        """
-        found, chains = self.surrogate.sample(self.chains, 2 * iterations, rng)
-        kept = found.positions[iterations:, chains.powers == 1.0]
-        return kept.reshape(-1, self.points.shape[1])
+        """Return draws (m, d) of cautious chains from the best points: the second half of twice as many iterations."""
+        best = _best(self.values)
+        starts = self.points[rng.choice(best, len(self.chains.powers))]
+        chains = replace(self.chains, positions=starts)
+        found, _ = self.surrogate.sample(chains, 2 * iterations, rng, cautious=True)
+        return found.positions[iterations:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
 
 
 def learn(
@@ -355,10 +360,14 @@ def _box(points, values, settings):
     return Box(center - half - 1e-12, center + half + 1e-12)
 
 
+def _best(values):
+    """Return the indices of the best quarter of all values, at least five."""
+    return np.argsort(-values, kind="stable")[: max(5, len(values) // 4)]
+
+
 def _restarted(chains, points, values, rng, settings):
     """Return chains of which some, or all that there are not yet, start from the best points."""
-    order = np.argsort(-values, kind="stable")
-    best = order[: max(5, len(values) // 4)]
+    best = _best(values)
     if chains is None:
         powers = np.repeat(settings.powers, settings.chains)
         return surrogate_chains.started(points[rng.choice(best, len(powers))], powers)

@@ -16,7 +16,7 @@ import numpy as np
 
 from kmc.njit import njit
 from kmc.surrogate.covariance import Coordinates
-from kmc.surrogate.density import JitState, value_and_gradient
+from kmc.surrogate.density import Doubt, JitState, deviation, value_and_gradient
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,10 @@ class ChainSettings:
     """Increase of the log step size after an acceptance, and decrease after a rejection: 60 % are
     accepted.
     """
+
+    trusted: float = 2.0
+    """Standard deviations of the regression, in nats, above which what exceeds it is subtracted from its mean: a
+    mean without knowledge is often high, and would be taken for mass."""
 
 
 SETTINGS = ChainSettings()
@@ -73,6 +77,7 @@ def started(positions: np.ndarray, powers: np.ndarray, settings: ChainSettings =
 
 def sample(
     state: JitState,
+    doubt: Doubt,
     coordinates: Coordinates,
     chains: Chains,
     *,
@@ -94,6 +99,7 @@ def sample(
     log_densities = np.empty((iterations, k))
     accepted = _run(
         state,
+        doubt,
         z,
         np.ascontiguousarray(chains.powers, dtype=float),
         steps,
@@ -104,7 +110,7 @@ def sample(
         np.ascontiguousarray(coordinates.inverse),
         np.ascontiguousarray(box.lower, dtype=float),
         np.ascontiguousarray(box.upper, dtype=float),
-        tuple(map(float, (*settings.length, *settings.steps, settings.largest_step, *settings.tuned))),
+        _numbers(settings),
         positions,
         log_densities,
     )
@@ -113,9 +119,15 @@ def sample(
     return Draws(x, log_densities, accepted), replace(chains, positions=x[-1], steps=steps)
 
 
+def _numbers(settings):
+    numbers = *settings.length, *settings.steps, settings.largest_step, *settings.tuned, settings.trusted
+    return tuple(map(float, numbers))
+
+
 @njit()
 def _run(
     state,
+    doubt,
     z,
     powers,
     steps,
@@ -131,11 +143,12 @@ def _run(
     log_densities,
 ):
     iterations, k, dim = normals.shape
-    work = np.empty(state.centers.shape[1] + 2 * dim)
+    work = np.empty(max(state.centers.shape[1], len(doubt.points)) + 2 * dim)
     gradients, values = np.empty((k, dim)), np.empty(k)
     for c in range(k):
         values[c] = value_and_gradient(state, z[c], gradients[c], work)
-    shortest, longest, fewest, most, largest, up, down = numbers
+        values[c] -= max(deviation(doubt, state, z[c], work) - numbers[7], 0.0)
+    shortest, longest, fewest, most, largest, up, down, trusted = numbers
     place, slope, momentum = np.empty(dim), np.empty(dim), np.empty(dim)
     accepted = 0
     for n in range(iterations):
@@ -164,6 +177,11 @@ def _run(
             for i in range(dim):
                 end += 0.5 * momentum[i] ** 2
             taken = np.log(uniforms[n, c, 2]) < energy - end and _inside(place, center, inverse, lower, upper)
+            if taken:
+                # Doubt lowers the value, so it matters only here.
+                penalty = max(deviation(doubt, state, place, work) - trusted, 0.0)
+                value -= penalty
+                taken = np.log(uniforms[n, c, 2]) < energy - end - power * penalty
             if taken:
                 accepted += 1
                 values[c] = value

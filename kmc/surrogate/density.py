@@ -11,8 +11,9 @@ import numpy as np
 
 from kmc.kernels.exponentials import exponential
 from kmc.njit import njit
+from kmc.surrogate.covariance import SHRINK, inverted
 from kmc.surrogate.mean import Mean
-from kmc.surrogate.regression import Regression
+from kmc.surrogate.regression import ExactSolved, Regression
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,66 @@ def jit_state(mean: Mean, metric: np.ndarray, cap: float = np.inf) -> JitState:
         np.ascontiguousarray(mean.slope_centers),
         np.ascontiguousarray(mean.slopes[:, :, 0]),
     )
+
+
+class Doubt(NamedTuple):
+    """Standard deviations of the regression in plain arrays, for jitted loops; of none if there are no points."""
+
+    points: np.ndarray  # (n, d), in z
+    precision: np.ndarray  # (n, n), the inverse of the covariance matrix of the values, noise included
+    quadratic: float  # a²
+    gaussian: float  # b²
+
+
+def doubt(regression: Regression) -> Doubt:
+    """Return the doubt of an exact regression of values; of others, with many values or gradients, none."""
+    theta, dim = regression.hyperparameters, len(regression.coordinates.center)
+    points, precision = np.empty((0, dim)), np.empty((0, 0))
+    if isinstance(regression.solved, ExactSolved) and not len(regression.mean.slope_centers):
+        points = np.ascontiguousarray(regression.solved.posterior.places.z)
+        precision = inverted(regression.solved.lower)
+    return Doubt(
+        points,
+        np.ascontiguousarray(precision),
+        float(np.exp(2.0 * theta.quadratic)),
+        float(np.exp(2.0 * theta.gaussian)),
+    )
+
+
+@njit(fastmath={"reassoc", "contract"})
+def deviation(doubt: Doubt, state: JitState, z: np.ndarray, work: np.ndarray) -> float:
+    """Return the standard deviation at z (d,), without that of the constant; ``work`` has n + d places.
+
+    In points of the regression, state.centers are doubt.points in the metric.
+    """
+    n, dim = doubt.points.shape
+    if n == 0:
+        return 0.0
+    cross, u = work[:n], work[n : n + dim]
+    norm = 0.0
+    for j in range(dim):
+        norm += z[j] * z[j]
+        u[j] = 0.0
+        for i in range(dim):
+            u[j] += z[i] * state.metric[i, j]
+    for a in range(n):
+        cross[a] = 0.0
+    for i in range(dim):
+        for a in range(n):
+            cross[a] += (u[i] - state.centers[i, a]) ** 2
+    for a in range(n):
+        product = 0.0
+        for i in range(dim):
+            product += z[i] * doubt.points[a, i]
+        cross[a] = doubt.gaussian * exponential(-0.5 * state.rate * cross[a])
+        cross[a] += doubt.quadratic * (1.0 + product / SHRINK) ** 2
+    variance = doubt.quadratic * (1.0 + norm / SHRINK) ** 2 + doubt.gaussian
+    for a in range(n):
+        row = 0.0
+        for b in range(a):
+            row += doubt.precision[a, b] * cross[b]
+        variance -= cross[a] * (2.0 * row + doubt.precision[a, a] * cross[a])
+    return np.sqrt(max(variance, 0.0))
 
 
 @njit(fastmath={"reassoc", "contract"})

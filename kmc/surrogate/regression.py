@@ -306,10 +306,10 @@ class Exact:
 
     def condition(self, theta: Hyperparameters) -> Solved:
         """See :class:`Posterior`."""
-        return _ExactSolved(self, theta)
+        return ExactSolved(self, theta)
 
 
-class _ExactSolved:
+class ExactSolved:
     """See :class:`Solved`."""
 
     def __init__(self, posterior: Exact, theta: Hyperparameters):

@@ -4,9 +4,9 @@ import numpy as np
 
 from kmc.surrogate import chains as surrogate_chains
 from kmc.surrogate.chains import Box, sample, started
-from kmc.surrogate.covariance import scaled_coordinates
-from kmc.surrogate.density import jit_state
-from kmc.surrogate.regression import Observations, fit
+from kmc.surrogate.covariance import Hyperparameters, scaled_coordinates
+from kmc.surrogate.density import doubt, jit_state
+from kmc.surrogate.regression import Observations, condition, fit
 
 POWERS = np.repeat([1.0, 0.5, 1 / 6], [12, 6, 6])
 EVERYWHERE = Box(np.full(2, -50.0), np.full(2, 50.0))
@@ -15,7 +15,7 @@ COVARIANCE = np.array([[4.0, 1.2], [1.2, 1.0]])
 
 def fitted(log_density, points):
     regression = fit(Observations(points, log_density(points)), scaled_coordinates(points))
-    return jit_state(regression.mean, regression.coordinates.metric), regression.coordinates
+    return jit_state(regression.mean, regression.coordinates.metric), doubt(regression), regression.coordinates
 
 
 def normal(x):
@@ -24,10 +24,10 @@ def normal(x):
 
 def test_each_power_has_the_moments_of_its_density():
     rng = np.random.default_rng(0)
-    state, coordinates = fitted(normal, 3 * rng.standard_normal((40, 2)))
+    *surrogate, coordinates = fitted(normal, 3 * rng.standard_normal((40, 2)))
     chains = started(rng.standard_normal((24, 2)), POWERS)
-    _, chains = sample(state, coordinates, chains, box=EVERYWHERE, iterations=200, rng=rng)
-    draws, _ = sample(state, coordinates, chains, box=EVERYWHERE, iterations=2000, rng=rng, tune=False)
+    _, chains = sample(*surrogate, coordinates, chains, box=EVERYWHERE, iterations=200, rng=rng)
+    draws, _ = sample(*surrogate, coordinates, chains, box=EVERYWHERE, iterations=2000, rng=rng, tune=False)
     assert 0.4 < draws.acceptance < 0.9
     diagonal = np.diag(COVARIANCE)
     for power in 1.0, 0.5, 1 / 6:
@@ -40,13 +40,34 @@ def test_each_power_has_the_moments_of_its_density():
 
 def test_the_box_bounds_draws_and_starts():
     rng = np.random.default_rng(1)
-    state, coordinates = fitted(normal, 3 * rng.standard_normal((40, 2)))
+    *surrogate, coordinates = fitted(normal, 3 * rng.standard_normal((40, 2)))
     box = Box(np.array([0.0, -1.0]), np.array([1.0, 2.0]))
     draws, chains = sample(
-        state, coordinates, started(rng.standard_normal((24, 2)), POWERS), box=box, iterations=50, rng=rng
+        *surrogate, coordinates, started(rng.standard_normal((24, 2)), POWERS), box=box, iterations=50, rng=rng
     )
     assert np.all((draws.positions >= box.lower) & (draws.positions <= box.upper))
     np.testing.assert_array_equal(chains.positions, draws.positions[-1])
+
+
+def test_chains_do_not_stay_where_the_mean_is_high_without_knowledge():
+    """Values that rise to the right end at 2: beyond, the mean goes on, and the regression does not know."""
+    rng = np.random.default_rng(4)
+    points = rng.uniform(-2, 2, (60, 2))
+    theta = Hyperparameters(-1.0, 4.0, 0.5, -5.0)
+    regression = condition(
+        Observations(points, np.sin(3 * points[:, 0]) + points[:, 0]), scaled_coordinates(points), theta
+    )
+    state = jit_state(regression.mean, regression.coordinates.metric, cap=6.0)  # 3 above the highest value
+    box = Box(np.full(2, -8.0), np.full(2, 8.0))
+    shares = []
+    for known in doubt(regression), doubt(regression)._replace(points=np.empty((0, 2))):
+        chains = started(points[:24], POWERS)
+        draws, _ = sample(
+            state, known, regression.coordinates, chains, box=box, iterations=300, rng=np.random.default_rng(5)
+        )
+        last = draws.positions[150:, POWERS == 1.0].reshape(-1, 2)
+        shares.append(np.mean(np.abs(last).max(axis=1) < 3.0))
+    assert shares[0] > 0.5 > 0.1 > shares[1]
 
 
 def modes(x):
@@ -59,25 +80,25 @@ def modes(x):
 def test_chains_at_one_power_pass_between_modes_by_exchanges():
     rng = np.random.default_rng(2)
     grid = np.stack(np.meshgrid(np.linspace(-9, 9, 25), np.linspace(-4, 4, 7)), axis=-1).reshape(-1, 2)
-    state, coordinates = fitted(modes, grid)
+    *surrogate, coordinates = fitted(modes, grid)
     start = np.column_stack([np.full(24, -5.0), np.zeros(24)])  # all in the smaller mode
     powers = np.repeat([1.0, 0.4, 0.15, 0.05], 6)
     box = Box(np.array([-9.0, -4.0]), np.array([9.0, 4.0]))
-    _, chains = sample(state, coordinates, started(start, powers), box=box, iterations=300, rng=rng)
-    draws, _ = sample(state, coordinates, chains, box=box, iterations=3000, rng=rng, tune=False)
+    _, chains = sample(*surrogate, coordinates, started(start, powers), box=box, iterations=300, rng=rng)
+    draws, _ = sample(*surrogate, coordinates, chains, box=box, iterations=3000, rng=rng, tune=False)
     share = np.mean(draws.positions[:, powers == 1.0, 0] > 0)
     assert abs(share - 0.8) < 0.08  # some 400 passages: a standard error of 0.02
 
 
 def test_the_generator_determines_the_draws_and_nothing_is_compiled_twice():
     rng = np.random.default_rng(3)
-    state, coordinates = fitted(normal, 3 * rng.standard_normal((40, 2)))
+    *surrogate, coordinates = fitted(normal, 3 * rng.standard_normal((40, 2)))
     chains = started(rng.standard_normal((24, 2)), POWERS)
     options = {"box": EVERYWHERE, "iterations": 20}
-    first, _ = sample(state, coordinates, chains, rng=np.random.default_rng(7), **options)
+    first, _ = sample(*surrogate, coordinates, chains, rng=np.random.default_rng(7), **options)
     compiled = len(surrogate_chains._run.signatures)
-    again, _ = sample(state, coordinates, chains, rng=np.random.default_rng(7), **options)
+    again, _ = sample(*surrogate, coordinates, chains, rng=np.random.default_rng(7), **options)
     np.testing.assert_array_equal(first.positions, again.positions)
-    other, _ = sample(state, coordinates, chains, rng=np.random.default_rng(8), **options)
+    other, _ = sample(*surrogate, coordinates, chains, rng=np.random.default_rng(8), **options)
     assert not np.array_equal(first.positions, other.positions)
     assert len(surrogate_chains._run.signatures) == compiled == 1

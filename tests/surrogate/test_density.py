@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates
-from kmc.surrogate.density import by_depth, jit_state, value_and_gradient, without_spurious_mass
+from kmc.surrogate.density import by_depth, deviation, doubt, jit_state, value_and_gradient, without_spurious_mass
 from kmc.surrogate.mean import mean_gradients, mean_values
-from kmc.surrogate.regression import Observations, condition, fit
+from kmc.surrogate.regression import Observations, Settings, condition, fit
 
 
 def compiled(state, z):
@@ -37,6 +37,31 @@ def test_compiled_values_and_gradients_are_those_of_the_mean(regression):
     values, gradients = compiled(state, coordinates.map(x))
     np.testing.assert_allclose(values, regression.values(x), rtol=1e-10)
     np.testing.assert_allclose(gradients @ coordinates.whitening.T, regression.gradients(x), rtol=1e-8)
+
+
+def test_compiled_standard_deviations_are_those_of_the_regression():
+    rng = np.random.default_rng(5)
+    points, x = rng.standard_normal((25, 3)), 2 * rng.standard_normal((6, 3))
+    whitening, metric = np.eye(3) + 0.2 * rng.standard_normal((2, 3, 3))
+    coordinates = Coordinates(np.zeros(3), whitening, metric)
+    theta = Hyperparameters(0.5, 0.7, 0.4, -2.0)
+    regression = condition(Observations(points, points[:, 0]), coordinates, theta)
+    state, doubts = jit_state(regression.mean, metric), doubt(regression)
+    found = [deviation(doubts, state, z, np.empty(31)) for z in coordinates.map(x)]
+    joint = regression.conditional(x)
+    constant = joint.factors[1][0]  # its uncertainty is left out
+    np.testing.assert_allclose(found, np.sqrt(joint.variances - constant**2), rtol=1e-6)
+
+
+def test_regressions_with_gradients_or_of_low_rank_have_no_doubt(regression):
+    assert len(doubt(regression).points) == 0
+    points = np.random.default_rng(6).standard_normal((30, 3))
+    few = Settings(exact=10, landmarks=5)
+    low_rank = condition(
+        Observations(points, points[:, 0]), regression.coordinates, regression.hyperparameters, settings=few
+    )
+    empty = doubt(low_rank)
+    assert deviation(empty, jit_state(low_rank.mean, np.eye(3)), np.zeros(3), np.empty(11)) == 0.0
 
 
 @pytest.mark.parametrize("above", [-60.0, -1.0, 0.0, 1.0, 60.0])
