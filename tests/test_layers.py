@@ -38,6 +38,8 @@ MAY_IMPORT = {
     "landmarks": {"kernels"},
     "source": {"forms", "estimator"},
     "surrogates": {"kernels", "linalg", "jitted", "bases", "forms", "landmarks"},
+    "surrogate": {"kernels", "landmarks"},
+    "kernel_hmc": {"surrogate"},
     "scores": {
         "kernels",
         "selection",

@@ -41,6 +41,7 @@ HELPERS = {
     "scores": "base base_fits sums",
     "spectral": "eigenfunctions embedding generator_selection judgment neighbors neural_training operators "
     "sections transition_modes trial",
+    "surrogate": "covariance mean nystrom",
     "surrogates": "density depth expansion_search fit_options fit_task in_coordinates repair scale_group surrogate "
     "term_groups term_pursuit term_regression term_search terms_jit_state wall_jit_state whitening",
     "targets": "dimensions distributions html returned",

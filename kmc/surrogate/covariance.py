@@ -1,0 +1,219 @@
+r"""Prior covariances of values and gradients: a quadratic polynomial and a Gaussian kernel.
+
+In coordinates z, and with u = zM in the metric of the Gaussian kernel,
+
+.. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + b^2 \exp(-|u - u'|^2 / (2 l^2)).
+
+The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. Derivatives of a
+Gaussian process are Gaussian, with covariances that are derivatives of the kernel (Rasmussen and
+Williams 2006, section 9.4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from kmc.kernels.metric import squared_distances
+
+SHRINK = 3.0
+"""Divisor of z·z' in the quadratic kernel: typical draws of a posterior have |z|² of some units."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """The affine map z = (x - center) W, and the metric M of the Gaussian kernel."""
+
+    center: np.ndarray  # (d,)
+    whitening: np.ndarray  # (d, d), W
+    metric: np.ndarray  # (d, d), M
+
+    def map(self, x: np.ndarray) -> np.ndarray:
+        """Return z at the rows of x (n, d)."""
+        return (x - self.center) @ self.whitening
+
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """The inverse of W, (d, d)."""
+        return np.linalg.inv(self.whitening)
+
+    def back(self, z: np.ndarray) -> np.ndarray:
+        """Return x at the rows of z (n, d)."""
+        return self.center + z @ self.inverse
+
+
+def scaled_coordinates(points: np.ndarray) -> Coordinates:
+    """Return coordinates in units of the standard deviations of points (n, d)."""
+    scale = points.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    return Coordinates(points.mean(axis=0), np.diag(1.0 / scale), np.eye(points.shape[1]))
+
+
+class Hyperparameters(NamedTuple):
+    """Natural logarithms, in the units of y and of z."""
+
+    quadratic: float  # a
+    gaussian: float  # b
+    length: float  # l
+    noise: float  # s
+
+
+class Places(NamedTuple):
+    """Where a function is regarded: values at the first points, gradients at the others.
+
+    All outputs are ordered so: n values, then d derivatives along z for each of the other points.
+    """
+
+    z: np.ndarray  # (n + k, d)
+    metric: np.ndarray  # (d, d)
+    values: int  # n
+
+    @property
+    def u(self) -> np.ndarray:
+        """The points in the metric of the Gaussian kernel."""
+        return self.z @ self.metric
+
+    @property
+    def size(self) -> int:
+        """The number of outputs, n + k d."""
+        return self.values + (len(self.z) - self.values) * self.z.shape[1]
+
+
+def values_at(z: np.ndarray, metric: np.ndarray) -> Places:
+    """Return the places of values at the rows of z (n, d)."""
+    return Places(z, metric, len(z))
+
+
+def gradients_at(z: np.ndarray, metric: np.ndarray) -> Places:
+    """Return the places of gradients at the rows of z (n, d)."""
+    return Places(z, metric, 0)
+
+
+def distances_between(a: Places, b: Places) -> np.ndarray:
+    """Return |u - u'|² between all points of both."""
+    return squared_distances(a.u, b.u)
+
+
+def quadratic_covariance(a: Places, b: Places) -> np.ndarray:
+    """Return the covariances by t², t = 1 + z·z'/3, shape (a.size, b.size).
+
+    ∂t²/∂z'_j = 2 t z_j / 3 and ∂²t²/∂z_i∂z'_j = 2 (z'_i z_j / 9 + t δ_ij / 3).
+    """
+    t = 1.0 + a.z @ b.z.T / SHRINK
+    n, m, dim = a.values, b.values, a.z.shape[1]
+    values = t[:n, :m] ** 2
+    if n == len(a.z) and m == len(b.z):
+        return values
+    right = 2.0 / SHRINK * t[:n, m:, None] * a.z[:n, None, :]
+    left = 2.0 / SHRINK * t[n:, :m, None] * b.z[None, :m, :]
+    both = 2.0 / SHRINK**2 * a.z[n:, None, None, :] * b.z[None, m:, :, None]
+    both = both + 2.0 / SHRINK * t[n:, m:, None, None] * np.eye(dim)
+    return _joined(values, right, left, both)
+
+
+def gaussian_covariance(a: Places, b: Places, length: float, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the covariances by exp(-s/2), s = |u - u'|²/l², and their derivatives in log l.
+
+    With q = (u - u')Mᵀ/l², the gradient in z' is kq, that in z is -kq, and the mixed one is
+    k(MMᵀ/l² - qqᵀ).
+
+    Parameters
+    ----------
+    a, b : Places
+    length : float
+        l.
+    distances : ndarray
+        As returned by :func:`distances_between`.
+    """
+    n, m = a.values, b.values
+    s = distances / length**2
+    k = np.exp(-0.5 * s)
+    values, by_length = k[:n, :m], (k * s)[:n, :m]
+    if n == len(a.z) and m == len(b.z):
+        return values, by_length
+    q = (a.u[:, None, :] - b.u[None, :, :]) @ a.metric.T / length**2
+    kq = k[:, :, None] * q
+    kq_by_length = kq * (s - 2.0)[:, :, None]
+    # Rows of one axis of a's points and columns of one of b's: i belongs to a and j to b.
+    inverse = a.metric @ a.metric.T / length**2
+    plain = k[n:, m:, None, None] * inverse
+    outer = k[n:, m:, None, None] * q[n:, m:, :, None] * q[n:, m:, None, :]
+    far = s[n:, m:, None, None]
+    covariance = _joined(values, kq[:n, m:], -kq[n:, :m], plain - outer)
+    derivative = _joined(
+        by_length,
+        kq_by_length[:n, m:],
+        -kq_by_length[n:, :m],
+        plain * (far - 2.0) - outer * (far - 4.0),
+    )
+    return covariance, derivative
+
+
+def covariance(theta: Hyperparameters, a: Places, b: Places) -> np.ndarray:
+    """Return the prior covariances, shape (a.size, b.size)."""
+    gaussian, _ = gaussian_covariance(a, b, np.exp(theta.length), distances_between(a, b))
+    quadratic = quadratic_covariance(a, b)
+    return np.exp(2.0 * theta.quadratic) * quadratic + np.exp(2.0 * theta.gaussian) * gaussian
+
+
+def variances(theta: Hyperparameters, a: Places) -> np.ndarray:
+    """Return the diagonal of :func:`covariance` of places with themselves."""
+    gaussian, _ = gaussian_variances(a, np.exp(theta.length))
+    quadratic = quadratic_variances(a)
+    return np.exp(2.0 * theta.quadratic) * quadratic + np.exp(2.0 * theta.gaussian) * gaussian
+
+
+def quadratic_variances(a: Places) -> np.ndarray:
+    """Return the diagonal of :func:`quadratic_covariance` of places with themselves."""
+    norms = np.einsum("ij,ij->i", a.z, a.z)
+    n = a.values
+    t = 1.0 + norms[n:, None] / SHRINK
+    slopes = 2.0 / SHRINK**2 * a.z[n:] ** 2 + 2.0 / SHRINK * t
+    return np.concatenate([(1.0 + norms[:n] / SHRINK) ** 2, slopes.ravel()])
+
+
+def gaussian_variances(a: Places, length: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the diagonals of :func:`gaussian_covariance` of places with themselves."""
+    inverse = np.einsum("ij,ij->i", a.metric, a.metric) / length**2
+    slopes = np.tile(inverse, len(a.z) - a.values)
+    zeros = np.zeros(a.values)
+    return np.append(np.ones(a.values), slopes), np.append(zeros, -2.0 * slopes)
+
+
+def factorized(covariance: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return the lower Cholesky factor of the covariance (n, n) plus noise variances (n,).
+
+    Rounding errors are relative to the diagonal, and so is what is added to it: 1e-11, or what is
+    needed.
+    """
+    diagonal = np.diag(covariance).copy()
+    for jitter in 1e-11, 1e-9, 1e-7, 1e-5:
+        total = covariance.copy()
+        total[np.diag_indices(len(total))] += noise + jitter * diagonal
+        lower, info = linalg.lapack.dpotrf(total, lower=1, clean=1, overwrite_a=1)
+        if info == 0:
+            return lower
+    raise linalg.LinAlgError("the covariance matrix of the regression is not finite: rescale the values")
+
+
+def inverted(lower: np.ndarray) -> np.ndarray:
+    """Return the inverse of the matrix with this lower Cholesky factor."""
+    inverse, _ = linalg.lapack.dpotri(lower, lower=1)
+    inverse += np.tril(inverse, -1).T
+    return inverse
+
+
+def _joined(values, right, left, both):
+    """Join blocks (n, m), (n, l, d), (k, m, d) and (k, l, d, d) into one matrix."""
+    n, m = values.shape
+    k, many, dim, _ = both.shape
+    out = np.empty((n + k * dim, m + many * dim))
+    out[:n, :m] = values
+    out[:n, m:] = right.reshape(n, many * dim)
+    out[n:, :m] = left.transpose(0, 2, 1).reshape(k * dim, m)
+    out[n:, m:] = both.transpose(0, 2, 1, 3).reshape(k * dim, many * dim)
+    return out

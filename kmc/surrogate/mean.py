@@ -1,0 +1,80 @@
+"""Posterior means: a polynomial of degree two and Gaussian bumps, with gradients."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kmc.kernels.metric import squared_distances
+from kmc.surrogate.covariance import Coordinates, Places, gradients_at, values_at
+
+
+class Mean(NamedTuple):
+    """A posterior mean: constant + b·z + z'Qz + Σ_j w_j k_j(u) + Σ_j (v_j·(u - u_j)) k_j(u).
+
+    k_j is the Gaussian kernel around u_j, of unit height. The last axis of each array is the
+    output.
+    """
+
+    constant: np.ndarray  # (outputs,)
+    linear: np.ndarray  # (d, outputs)
+    quadratic: np.ndarray  # (d, d, outputs)
+    centers: np.ndarray  # (m, d), u_j of the weights
+    weights: np.ndarray  # (m, outputs)
+    slope_centers: np.ndarray  # (k, d), u_j of the slopes
+    slopes: np.ndarray  # (k, d, outputs)
+    length: float
+
+
+def mean_values(mean: Mean, coordinates: Coordinates, x: np.ndarray) -> np.ndarray:
+    """Return a mean at the rows of x, shape (n, outputs)."""
+    places = values_at(coordinates.map(x), coordinates.metric)
+    polynomial = polynomial_at(places, mean.linear, mean.quadratic)
+    return mean.constant + polynomial + _bumps(mean, places.u)[0]
+
+
+def mean_gradients(mean: Mean, coordinates: Coordinates, x: np.ndarray) -> np.ndarray:
+    """Return its gradients along x, shape (n, d, outputs)."""
+    places = gradients_at(coordinates.map(x), coordinates.metric)
+    along_z = polynomial_at(places, mean.linear, mean.quadratic).reshape(*x.shape, -1)
+    return np.einsum("ij,njr->nir", coordinates.whitening, along_z) + bump_gradients(mean, coordinates, x)
+
+
+def bump_gradients(mean: Mean, coordinates: Coordinates, x: np.ndarray) -> np.ndarray:
+    """Return gradients of the bumps alone along x, shape (n, d, outputs)."""
+    u = coordinates.map(x) @ coordinates.metric
+    matrix = coordinates.whitening @ coordinates.metric
+    return np.einsum("ij,njr->nir", matrix, _bumps(mean, u)[1])
+
+
+def polynomial_at(places: Places, linear: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
+    """Return b·z + z'Qz and its gradients at places, shape (places.size, outputs)."""
+    z, slope_z = places.z[: places.values], places.z[places.values :]
+    values = z @ linear + np.einsum("ni,ijr,nj->nr", z, quadratic, z, optimize=True)
+    gradients = linear + 2.0 * np.einsum("ki,ijr->kjr", slope_z, quadratic)
+    return np.vstack([values, gradients.reshape(-1, values.shape[1])])
+
+
+def _bumps(mean, u):
+    """Return the sum of the bumps and its gradients along u, shapes (n, outputs) and (n, d,
+    outputs).
+    """
+    k = _heights(mean, u, mean.centers)
+    values = k @ mean.weights
+    toward = np.einsum("nm,mr,mi->nir", k, mean.weights, mean.centers, optimize=True)
+    gradients = (toward - u[:, :, None] * values[:, None, :]) / mean.length**2
+    if len(mean.slope_centers) == 0:
+        return values, gradients
+
+    # The bumps of gradients: k (v·r) with the gradient k (v - (v·r) r / l²), r = u - u_j.
+    k = _heights(mean, u, mean.slope_centers)
+    r = u[:, None, :] - mean.slope_centers[None, :, :]
+    rising = k[:, :, None] * np.einsum("nmi,mir->nmr", r, mean.slopes)
+    gradients += np.einsum("nm,mir->nir", k, mean.slopes)
+    gradients -= np.einsum("nmr,nmi->nir", rising, r) / mean.length**2
+    return values + rising.sum(axis=1), gradients
+
+
+def _heights(mean, u, centers):
+    return np.exp(-0.5 * squared_distances(u, centers) / mean.length**2)

@@ -1,0 +1,245 @@
+r"""Gaussian-process regression of low rank, for many values.
+
+The quadratic kernel is exact, by its (d + 1)(d + 2)/2 features. The Gaussian kernel E is replaced
+by Q = C G⁻¹ Cᵀ, with C between places and landmarks and G among the landmarks, which pivoted
+Cholesky chooses (:func:`kmc.landmarks.pivots`). So K = ΦΦᵀ + N with few columns of Φ and a diagonal
+noise N, and
+
+.. math:: K^{-1} = N^{-1} - N^{-1} \Phi A^{-1} \Phi^T N^{-1}, \quad A = I + \Phi^T N^{-1} \Phi.
+
+The likelihood is the variational bound of Titsias (2009): half of Σ (E_ii - Q_ii) / N_i, which the
+landmarks leave unexplained, is added to its negative logarithm.
+
+References
+----------
+Titsias (2009), Variational learning of inducing variables in sparse Gaussian processes, AISTATS.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from kmc.kernels import Gaussian
+from kmc.landmarks import pivots
+from kmc.surrogate.covariance import (
+    SHRINK,
+    Hyperparameters,
+    Places,
+    distances_between,
+    factorized,
+    gaussian_covariance,
+    gaussian_variances,
+    values_at,
+)
+from kmc.surrogate.mean import Mean, polynomial_at
+
+
+class LowRank:
+    """See :class:`kmc.surrogate.regression.Posterior`; O(n m²) for m features."""
+
+    def __init__(
+        self,
+        places: Places,
+        targets: np.ndarray,
+        noise: np.ndarray,
+        *,
+        landmarks: int,
+        length: float,
+    ):
+        self.places, self.targets, self.noise = places, targets, noise
+        self.ones = (np.arange(places.size) < places.values).astype(float)
+        chosen = pivots(Gaussian(float(length)), places.u, landmarks)
+        self.landmarks = values_at(places.z[chosen], places.metric)
+        self.polynomials = quadratic_features(places)
+        self.distances = distances_between(places, self.landmarks)
+        self.inner_distances = distances_between(self.landmarks, self.landmarks)
+
+    def noise_variances(self, theta: Hyperparameters) -> np.ndarray:
+        """Return s² + n²."""
+        return np.exp(2.0 * theta.noise) + self.noise**2
+
+    def negative_log_likelihood(self, theta: Hyperparameters) -> tuple[float, np.ndarray]:
+        """See :class:`kmc.surrogate.regression.Posterior`."""
+        at = _LowRankSolved(self, theta)
+        outputs = self.targets.shape[1]
+        noise, places = at.noise, self.places
+
+        # The likelihood with the constant integrated out.
+        precision = self.ones @ at.k1
+        alpha = at.inverse_times(self.targets)
+        alpha -= np.outer(at.k1, self.ones @ alpha) / precision
+        log_determinant = 2.0 * np.log(np.diag(at.lower)).sum() + np.log(noise).sum()
+        value = 0.5 * np.sum(self.targets * alpha)
+        value += 0.5 * outputs * (log_determinant + np.log(precision))
+
+        # What the landmarks do not explain.
+        scale = np.exp(2.0 * theta.gaussian)
+        prior, prior_by_length = gaussian_variances(places, np.exp(theta.length))
+        left = scale * prior - np.einsum("ij,ij->i", at.bumps, at.bumps)
+        value += 0.5 * outputs * np.sum(left / noise)
+
+        # D, twice the derivative with respect to K, times the features.
+        def slope_times(columns):
+            plain = at.inverse_times(columns) - np.outer(at.k1, at.k1 @ columns) / precision
+            return outputs * plain - alpha @ (alpha.T @ columns)
+
+        half = np.column_stack([at.polynomials, at.bumps])
+        slope_half = slope_times(half)
+        n_polynomials = at.polynomials.shape[1]
+        by_column = np.einsum("ij,ij->j", half, slope_half)
+
+        # Q = C B' with B = C G⁻¹, so dQ = dC B' + B dC' - B dG B'.
+        blend = linalg.solve_triangular(at.inner, at.bumps.T, lower=True, trans=1).T
+        slope_blend = linalg.solve_triangular(at.inner, slope_half[:, n_polynomials:].T, lower=True, trans=1).T
+        cross_by_length, inner_by_length = scale * at.cross_by_length, scale * at.inner_by_length
+        by_length = np.vdot(cross_by_length, slope_blend)
+        by_length -= 0.5 * np.vdot(inner_by_length, blend.T @ slope_blend)
+        explained_by_length = 2.0 * np.einsum("ij,ij->i", cross_by_length, blend)
+        explained_by_length -= np.einsum("ij,ij->i", blend @ inner_by_length, blend)
+        left_by_length = scale * prior_by_length - explained_by_length
+
+        # The diagonal of D, for the noise.
+        whitened = linalg.solve_triangular(at.lower, (half / noise[:, None]).T, lower=True)
+        inverse_diagonal = 1.0 / noise - np.einsum("ij,ij->j", whitened, whitened)
+        diagonal = outputs * (inverse_diagonal - at.k1**2 / precision)
+        diagonal -= np.einsum("ij,ij->i", alpha, alpha) + outputs * left / noise**2
+        gradient = [
+            by_column[:n_polynomials].sum(),
+            by_column[n_polynomials:].sum() + outputs * np.sum(left / noise),
+            by_length + 0.5 * outputs * np.sum(left_by_length / noise),
+            np.exp(2.0 * theta.noise) * diagonal.sum(),
+        ]
+        return float(value), np.array(gradient)
+
+    def condition(self, theta: Hyperparameters) -> _LowRankSolved:
+        """See :class:`kmc.surrogate.regression.Posterior`."""
+        return _LowRankSolved(self, theta)
+
+
+class _LowRankSolved:
+    """See :class:`kmc.surrogate.regression.Solved`."""
+
+    def __init__(self, posterior: LowRank, theta: Hyperparameters):
+        self.posterior, self.theta = posterior, theta
+        length, scale = np.exp(theta.length), np.exp(theta.gaussian)
+        places, landmarks = posterior.places, posterior.landmarks
+        cross, self.cross_by_length = gaussian_covariance(places, landmarks, length, posterior.distances)
+        inner, self.inner_by_length = gaussian_covariance(landmarks, landmarks, length, posterior.inner_distances)
+        self.noise = posterior.noise_variances(theta)
+
+        # Φ: polynomials, and bumps whitened by the factor of G; the scale is in both C and its factor.
+        self.inner = scale * factorized(inner, np.zeros(len(inner)))
+        self.bumps = _whitened(self.inner, scale**2 * cross)
+        self.polynomials = np.exp(theta.quadratic) * posterior.polynomials
+        self.features = np.column_stack([self.polynomials, self.bumps])
+        self.lower = _normal_factor(self.features, self.noise)
+        self.k1 = self.inverse_times(posterior.ones[:, None])[:, 0]
+
+    def inverse_times(self, columns: np.ndarray) -> np.ndarray:
+        """Return K⁻¹ times columns (n, k)."""
+        return _inverse_times(self.features, self.noise, self.lower, columns)
+
+    def mean(self) -> Mean:
+        """See :class:`kmc.surrogate.regression.Solved`."""
+        constant, weights = self._solve(self.features, self.lower, self.posterior.targets)
+        split = self.polynomials.shape[1]
+        more, linear, quadratic = polynomial_of(
+            np.exp(self.theta.quadratic) * weights[:split], self.posterior.places.z.shape[1]
+        )
+        return self._joined(constant + more, linear, quadratic, weights[split:])
+
+    def around(self, linear: np.ndarray, quadratic: np.ndarray) -> Mean:
+        """See :class:`kmc.surrogate.regression.Solved`."""
+        polynomial = polynomial_at(self.posterior.places, linear, quadratic)
+        lower = _normal_factor(self.bumps, self.noise)
+        constant, weights = self._solve(self.bumps, lower, self.posterior.targets - polynomial)
+        return self._joined(constant, linear, quadratic, weights)
+
+    def factors(self, places: Places) -> tuple[np.ndarray, np.ndarray]:
+        """See :class:`kmc.surrogate.regression.Solved`."""
+        cross, _ = gaussian_covariance(
+            places,
+            self.posterior.landmarks,
+            np.exp(self.theta.length),
+            distances_between(places, self.posterior.landmarks),
+        )
+        bumps = _whitened(self.inner, np.exp(2.0 * self.theta.gaussian) * cross)
+        polynomials = np.exp(self.theta.quadratic) * quadratic_features(places)
+        features = np.column_stack([polynomials, bumps])
+
+        # What is known: all features; what is added: their posterior covariance, and that of the constant.
+        uncertain = linalg.solve_triangular(self.lower, features.T, lower=True)
+        ones = np.arange(places.size) < places.values
+        constant = ones - (features @ (self.features.T @ self.k1))
+        constant = constant / np.sqrt(self.posterior.ones @ self.k1)
+        return features.T, np.vstack([uncertain, constant])
+
+    def _solve(self, features, lower, targets):
+        """Return the constant and the weights of the features."""
+        ones = self.posterior.ones
+        both = _inverse_times(features, self.noise, lower, np.column_stack([ones, targets]))
+        constant = (ones @ both[:, 1:]) / (ones @ both[:, 0])
+        return constant, features.T @ (both[:, 1:] - np.outer(both[:, 0], constant))
+
+    def _joined(self, constant, linear, quadratic, weights):
+        u = self.posterior.landmarks.u
+        weights = linalg.solve_triangular(self.inner, weights, lower=True, trans=1)
+        none = np.zeros((0, u.shape[1]))
+        return Mean(
+            constant,
+            linear,
+            quadratic,
+            u,
+            np.exp(2.0 * self.theta.gaussian) * weights,
+            none,
+            np.zeros((*none.shape, weights.shape[1])),
+            float(np.exp(self.theta.length)),
+        )
+
+
+def quadratic_features(places: Places) -> np.ndarray:
+    """Return Φ with ΦΦᵀ the quadratic kernel: 1, √(2/3) z_i, z_i²/3 and √2 z_i z_j/3 (i < j)."""
+    n, dim = places.values, places.z.shape[1]
+    first, second = np.triu_indices(dim)
+    scale = np.where(first == second, 1.0, np.sqrt(2.0)) / SHRINK
+    z, slope_z = places.z[:n], places.z[n:]
+    linear = np.sqrt(2.0 / SHRINK)
+    values = np.column_stack([np.ones(n), linear * z, scale * z[:, first] * z[:, second]])
+    eye = np.eye(dim)
+    # ∂(z_i z_j)/∂z_l = δ_il z_j + δ_jl z_i
+    products = eye[:, first] * slope_z[:, None, second] + eye[:, second] * slope_z[:, None, first]
+    k = len(slope_z)
+    slopes = np.concatenate(
+        [np.zeros((k, dim, 1)), np.broadcast_to(linear * eye, (k, dim, dim)), scale * products],
+        axis=2,
+    )
+    return np.vstack([values, slopes.reshape(k * dim, values.shape[1])])
+
+
+def polynomial_of(weights: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return constant, b and Q of the combination of :func:`quadratic_features` with weights (p,
+    outputs).
+    """
+    first, second = np.triu_indices(dim)
+    scale = np.where(first == second, 1.0, np.sqrt(0.5)) / SHRINK
+    quadratic = np.zeros((dim, dim, weights.shape[1]))
+    quadratic[first, second] = scale[:, None] * weights[1 + dim :]
+    quadratic[second, first] = quadratic[first, second]
+    return weights[0], np.sqrt(2.0 / SHRINK) * weights[1 : 1 + dim], quadratic
+
+
+def _whitened(inner, cross):
+    return linalg.solve_triangular(inner, cross.T, lower=True).T
+
+
+def _normal_factor(features, noise):
+    scaled = features / np.sqrt(noise)[:, None]
+    normal = np.eye(features.shape[1]) + scaled.T @ scaled
+    return factorized(normal, np.zeros(len(normal)))
+
+
+def _inverse_times(features, noise, lower, columns):
+    scaled = columns / noise[:, None]
+    inner = linalg.cho_solve((lower, True), features.T @ scaled)
+    return scaled - features @ inner / noise[:, None]
