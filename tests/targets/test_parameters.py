@@ -10,6 +10,7 @@ import kmc
 def test_shapes(given, shape):
     assert kmc.Real(given).shape == shape
     assert kmc.Interval(0, 1, shape=given).shape == shape
+    assert kmc.UpperBound(1, shape=given).shape == shape
     assert kmc.Simplex(3, given).shape == shape
 
 
