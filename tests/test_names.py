@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kmc._names import COMMAND, DISTRIBUTION, install
+from kmc._names import COMMAND, DISTRIBUTION
 from kmc._version import __version__
 
 ROOT = Path(__file__).parents[1]
@@ -36,17 +36,9 @@ def test_no_hint_installs_or_runs_another_project(path):
         assert hint[0] == DISTRIBUTION and hint[1] in PROJECT["optional-dependencies"]
 
 
-def test_the_project_has_addresses():
-    assert all(address.startswith("https://") for address in PROJECT["urls"].values())
-
-
 def test_the_citation_names_the_distribution():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert DISTRIBUTION in citation and f"version: {__version__}\n" in citation
-
-
-def test_an_import_hint():
-    assert install("plots") == f'pip install "{DISTRIBUTION}[plots]"'
 
 
 def test_python_m_kmc_is_the_command():

@@ -104,7 +104,7 @@ SAMPLERS: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
             "warmup_sampler": kmc.RandomWalkMetropolis(),
         },
     ),
-    kmc.Tempered: ({}, {"sampler": kmc.Kameleon(), "temperatures": 3}),
+    kmc.Tempered: ({}, {"sampler": kmc.AdaptiveMetropolis(moves=("random-walk",)), "temperatures": 3}),
     kmc.KernelHMC: (
         {"fit": FIT, "min_warmup_evaluations": 60},
         {

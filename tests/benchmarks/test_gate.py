@@ -43,12 +43,3 @@ def test_a_hash_depends_on_bits_shapes_types_and_names():
     ]
     assert gate.digest({"a": values}) == gate.digest({"a": values.copy()})
     assert len({gate.digest(other) for other in [{"a": values}, *others]}) == 5
-
-
-@pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
-def test_the_surface_lists_names_defaults_options_and_attributes():
-    lines = list(gate.surface())
-    assert "surface kmc.RandomWalkMetropolis(scale=None, target_acceptance=0.234)" in lines
-    assert "surface command sample --seed = None" in lines
-    assert "surface result attribute n_evaluations" in lines and "surface result posterior/x" in lines
-    assert len(lines) == len(set(lines))

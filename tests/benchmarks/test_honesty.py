@@ -79,16 +79,6 @@ def test_the_table_counts():
     assert honesty.table([RIGHT]).endswith("Nothing is wrong without a warning.")
 
 
-def test_rows_are_kept_and_the_last_of_a_cell_counts(tmp_path):
-    path = tmp_path / "rows.csv"
-    row = dict.fromkeys(honesty.COLUMNS, "") | {k: v for k, v in RIGHT.items() if k in honesty.COLUMNS}
-    for seconds in (1.0, 2.0):
-        honesty.finish(path, row | {"seconds": seconds})
-    (found,) = honesty.read(path)
-    assert found["seconds"] == 2.0 and found["label"] == "0123456"
-    assert "\n\n## 1,000 evaluations\n\n| target |" in honesty.report([found])
-
-
 @pytest.mark.parametrize("name", ["wedge", "exponential", "moving-edge", "cosmology", "box", "narrow-1e-03"])
 def test_evidence_is_the_integral_of_the_density(name):
     """The share of the draws in a box is the integral of the normalized density over it."""
@@ -100,8 +90,3 @@ def test_evidence_is_the_integral_of_the_density(name):
     share = np.mean(((x > low) & (x < high)).all(1))
     error = math.hypot(mass.std() / len(mass) ** 0.5, (share / len(x)) ** 0.5)
     assert abs(mass.mean() - share) < 4 * error
-
-
-def test_there_are_twenty_targets_and_five_kinds_of_walls():
-    assert len(TARGETS) >= 20
-    assert {"wedge", "exponential", "box", "annulus", "moving-edge", "cosmology"} <= set(TARGETS)

@@ -1,16 +1,10 @@
 """The tables of the benchmarks of expectations and evidence."""
 
-import warnings
-
 import numpy as np
-import pytest
-from evidence import LOG_EVIDENCE, METHODS, Likelihood, coverage, error_of_truth, exact
+from evidence import coverage
 from evidence import table as evidence_table
 from expectations import COLUMNS, totals
 from expectations import table as expectations_table
-from targets import problem
-
-import kmc
 
 
 def cells(table, row):
@@ -51,25 +45,3 @@ def test_evidence():
     assert cells(table, 0)["for .1"] == "5,000" and cells(table, 0)["times kmc's"] == ""
     assert cells(table, 1)["for .1"] == "40,000" and cells(table, 1)["times kmc's"] == "200"
     assert cells(table, 1)["within 1.96 stated"] == "0.00"
-
-
-def test_the_likelihood_and_the_prior_make_the_target():
-    target = problem("banana-2d")
-    likelihood = Likelihood(target)
-    x = likelihood.from_cube(np.array([0.3, 0.8]))
-    log_prior = sum(float(one.logpdf(value)) for one, value in zip(likelihood.prior, x, strict=True))
-    assert likelihood(x) + log_prior == pytest.approx(target.log_density(x))
-    assert [float(one.cdf(value)) for one, value in zip(likelihood.prior, x, strict=True)] == pytest.approx([0.3, 0.8])
-
-
-@pytest.mark.parametrize("name", ["ring", "logistic", "demo"])
-def test_log_z_is_known(name):
-    assert np.isfinite(exact(name)) and (name in LOG_EVIDENCE or exact(name) != 0)
-    assert (error_of_truth(name) == 0.0) == (name in LOG_EVIDENCE) and error_of_truth(name) < 0.01
-
-
-def test_bridge_sampling():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", kmc.KmcWarning)
-        log_z, se, used, _ = METHODS["bridge"](problem("banana-2d"), 2000, 1)
-    assert used <= 2000 and abs(log_z) < 5 * se < 1.0

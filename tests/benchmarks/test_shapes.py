@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from shape_rows import quality, verdict, wrong
-from shape_tables import CONTINUES, latest
 from shape_targets import SHAPES
 
 from tests.grids import slow_except
@@ -28,13 +27,6 @@ def test_the_draws_are_those_of_the_density(name):
     ratio = np.array([np.exp(shape.density(b) - shape.density(a)) for a, b in zip(x, x + shift)])
     assert abs(ratio.mean() - 1) < 5 * ratio.std() / np.sqrt(COUNT) + 1e-9
     assert ratio.std() > 1e-3
-
-
-@pytest.mark.parametrize("name", WALLS)
-def test_draws_are_inside_walls_and_starts_too(name):
-    shape, rng = SHAPES[name], np.random.default_rng(2)
-    for x in np.vstack([shape.density.sample(rng, 200), shape.initial("spread", rng)]):
-        assert np.isfinite(shape.density(x))
 
 
 def row_of(shape, draws, warned=0):
@@ -69,13 +61,3 @@ def test_a_narrow_run_is_wrong():
     assert not wrong(row_of(shape, draws))
     assert wrong(row_of(shape, 0.6 * draws)) and wrong(row_of(shape, draws + 0.5 * shape.truth.scale))
     assert wrong({"failure": "3 draws"})
-
-
-def test_tables_have_each_seed_once_of_the_version_that_was_measured_last():
-    later, first = next(iter(CONTINUES.items()))
-    measured = [("old", 1), (first, 1), (first, 2), (later, 2), (later, 3)]
-    kind = {"target": "ring", "starts": "spread", "method": "kmc", "budget": 100}
-    rows = [kind | {"label": label, "seed": seed} for label, seed in measured]
-    rows.append(kind | {"label": "old", "seed": 1, "budget": 200})
-    found = [(row["label"], row["seed"], row["budget"]) for row in latest(rows)]
-    assert found == [(first, 1, 100), (later, 2, 100), (later, 3, 100), ("old", 1, 200)]

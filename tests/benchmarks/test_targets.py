@@ -44,17 +44,6 @@ def test_closed_forms_agree_with_exact_draws(name, rng):
     assert np.all(np.abs(x.std(0)[light] / truth.sd[light] - 1) < 5 * spread)
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_densities_have_the_draws_as_their_mass(name, rng):
-    """The mean of p(x + h) / p(x) over draws x of p is 1 for every shift h."""
-    density = targets.DENSITIES[name]()
-    x, truth = density.sample(rng, 2000), targets.problem(name).truth
-    shift = 0.1 * rng.standard_normal(density.dim) * np.minimum(truth.sd, np.quantile(np.abs(x), 0.2, axis=0))
-    ratio = np.array([density(row + shift) - density(row) for row in x])
-    ratio = np.exp(np.minimum(ratio, 50))
-    assert abs(ratio.mean() - 1) < 5 * ratio.std() / math.sqrt(len(x)) + 1e-12
-
-
 def test_noise_leaves_the_density_unbiased():
     task = targets.problem("noisy-gaussian-10d")
     x = task.truth.mean
@@ -63,29 +52,6 @@ def test_noise_leaves_the_density_unbiased():
     assert again(x) - task.log_density(x) == pytest.approx(noise[0])
     assert noise.std() == pytest.approx(1, abs=0.03)
     assert np.exp(noise).mean() == pytest.approx(1, abs=5 * math.sqrt((math.e - 1) / DRAWS))
-
-
-def test_oscillator_solves_its_equation():
-    times, h = np.linspace(0.5, 10, 20), 1e-4
-    for damping in (0.15, 2.0, 3.0):
-        y, before, after = (targets._oscillation(1.0, 0.5, damping, times + step) for step in (0, -h, h))
-        force = (after - 2 * y + before) / h**2 + y + damping * (after - before) / (2 * h)
-        assert np.abs(force).max() < 1e-5
-        start = targets._oscillation(1.0, 0.5, damping, np.array([0.0, h]))
-        assert start[0] == pytest.approx(1)
-        assert (start[1] - start[0]) / h == pytest.approx(0.5, abs=1e-3)
-
-
-def test_toys_are_those_of_pints():
-    toy = pytest.importorskip("pints.toy")
-    times = np.linspace(0, 50, 30)
-    for damping in (0.15, 2.0, 3.0):
-        theirs = toy.SimpleHarmonicOscillatorModel().simulate([1.2, -0.3, damping], times)
-        np.testing.assert_allclose(targets._oscillation(1.2, -0.3, damping, times), theirs, atol=1e-12)
-    theirs = toy.LogisticModel(2).simulate([0.1, 50], times)
-    np.testing.assert_allclose(targets._logistic_growth(0.1, 50.0, times), theirs)
-    x = np.array([0.3, -2.0, 1.0, 0.1])
-    assert targets.Cone()(x) == pytest.approx(toy.ConeLogPDF(4)(x))
 
 
 def test_independent_draws_are_right_and_half_of_them_wrong(rng):

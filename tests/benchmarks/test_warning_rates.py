@@ -69,15 +69,3 @@ def test_the_table_counts():
         "| stuck-chain | 0 of 2 (0%) | 0 of 1 (0%) | 1 of 3 (33%), 1 alone |",
     ]
     assert warning_rates.by_target(rows).splitlines()[-1] == "| ring | 2, 1 | 1, 1 | 3, 1 |"
-
-
-@pytest.mark.slow
-def test_a_cell_is_kept_and_read_again(tmp_path):
-    path = tmp_path / "rows.csv"
-    assert warning_rates.read(path) == []
-    said = warning_rates.finish(path, warning_rates.run_cell("ring", 300, 2, 1))
-    (row,) = warning_rates.read(path)
-    assert [row[name] for name in warning_rates.KEY] == ["ring", 300, 2, 1]
-    assert list(row) == list(warning_rates.COLUMNS) and row["draws"] > 10
-    assert said.startswith(f"{warning_rates.state(row)}, {', '.join(warning_rates.fired(row)) or 'no warning'}, ")
-    assert warning_rates.report([row]).startswith("## 300 evaluations, independent_runs=2")

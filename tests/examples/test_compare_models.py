@@ -28,8 +28,3 @@ def test_without_the_term_it_is_the_demo(example):
     x = lotka_volterra.initial(np.random.default_rng(3), 5)
     ours = [model.call(row)[0] + model.log_added(row) for row in x]
     np.testing.assert_allclose(ours, [lotka_volterra.log_density(row) for row in x], atol=1e-3)
-
-
-def test_hares_alone_grow_to_their_limit(example):
-    path = example.log_populations(2.0, 0.0, 1.0, 0.0, 0.04, np.log(10.0), 0.0)
-    assert path[-1, 0] == pytest.approx(np.log(2.0 / 0.04), abs=1e-6)

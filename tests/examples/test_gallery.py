@@ -4,7 +4,6 @@ import importlib
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 
 pytest.importorskip("matplotlib")
 
@@ -68,20 +67,6 @@ def test_the_line_is_bounded_as_in_the_tutorial():
     assert np.isfinite(best) and best > module.log_probability(np.array([-0.5, 4.3, np.log(0.5)]))
 
 
-def test_summaries_of_a_known_series():
-    module = example("synthetic_likelihood")
-    counts = np.tile([0.0, 4.0], (2, module.STEPS // 2))
-    zeros, level, variance, lag, *_ = module.summaries(counts)[0]
-    assert (zeros, level, variance, lag) == pytest.approx((0.5, np.log(3.0), 1.0, -1.0))
-
-
-def test_without_noise_or_growth_counts_stay_at_one():
-    """log N = 0 is a fixed point of Ricker's map for log r = 1."""
-    module = example("synthetic_likelihood")
-    counts = module.simulate({"log_r": 1.0, "noise": 0.0, "scale": 5.0}, 400, np.random.default_rng(0))
-    assert counts.mean() == pytest.approx(5.0, abs=5 * np.sqrt(5.0 / counts.size))
-
-
 def test_forces_are_the_slope_of_the_energy():
     module = example("butane")
     x = np.array([[0.1, 1.4, 0.6], [0.0, 0.0, 0.1], [1.5, 0.1, 0.0], [2.1, -1.4, -0.2]])
@@ -100,15 +85,6 @@ def test_forces_are_the_slope_of_the_energy():
     np.testing.assert_allclose(module.forces.py_func(x)[0].ravel(), -np.array(slopes), atol=1e-6)
 
 
-def test_trans_is_the_deepest_well():
-    module = example("butane")
-    weight = [
-        quad(lambda phi: np.exp(-module.torsion_energy(phi) / module.KT), low, low + 2 * np.pi / 3)[0]
-        for low in (0.0, 2 * np.pi / 3, 4 * np.pi / 3)
-    ]
-    assert weight[1] / sum(weight) == pytest.approx(0.663, abs=0.002) and weight[0] == pytest.approx(weight[2])
-
-
 def test_a_dihedral_angle_is_what_placed_the_atom():
     module = example("alanine_dipeptide")
     a, b, c = np.array([1.0, 0.2, 0.0]), np.zeros(3), np.array([0.0, 0.0, 1.5])
@@ -117,10 +93,3 @@ def test_a_dihedral_angle_is_what_placed_the_atom():
         assert module.dihedral(np.array([[a, b, c, d]]), (0, 1, 2, 3))[0] == pytest.approx(angle)
         assert np.linalg.norm(d - c) == pytest.approx(1.3)
         assert module.distances(np.array([[a, b, c, d]]))[0, -1] == pytest.approx(1.3)
-
-
-def test_components_differ_in_the_sign_of_their_correlation_only():
-    draws = example("slow_modes").gibbs(4, 500, 0.0, np.random.default_rng(0))
-    for chain, (x, y) in enumerate(zip(draws["x"], draws["y"], strict=True)):
-        assert np.corrcoef(x, y)[0, 1] == pytest.approx([0.95, -0.95][chain % 2], abs=0.03)
-        assert x.std() == pytest.approx(1.0, abs=0.25)

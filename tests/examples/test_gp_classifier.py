@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from gp_classifier import GaussianProcessClassifier, laplace_mode, log_likelihood, read_glass
+from gp_classifier import GaussianProcessClassifier, laplace_mode, log_likelihood
 
 INPUTS = np.array([[0.0, 0.0], [0.6, -0.4]])
 LABELS = np.array([1.0, -1.0])
@@ -26,13 +26,6 @@ def test_estimate_is_right(weights):
     assert estimate == pytest.approx(np.log(quadrature(weights, 1e-3)), abs=2e-3)
 
 
-def test_prior_is_normal_in_the_log_weights():
-    target = GaussianProcessClassifier(INPUTS, LABELS)
-    at = np.array([0.5, -1.0])
-    likelihood = target.log_marginal(np.exp(at), np.random.default_rng(4))
-    assert target(at, np.random.default_rng(4)) == pytest.approx(likelihood - 0.5 * 1.25 / 5)
-
-
 def test_mode_is_stationary_where_newton_needs_short_steps():
     """Labels against the grain of a large kernel: ∇ = K⁻¹f − ∇log likelihood is zero at the mode."""
     rng = np.random.default_rng(5)
@@ -42,20 +35,3 @@ def test_mode_is_stationary_where_newton_needs_short_steps():
     mode = laplace_mode(kernel, labels, tolerance=1e-12)
     slope = labels / (1 + np.exp(labels * mode))
     assert np.allclose(mode, kernel @ slope, atol=1e-4 * np.abs(mode).max())
-
-
-def test_glass_is_whitened(tmp_path):
-    rng = np.random.default_rng(6)
-    table = np.column_stack([np.arange(40), rng.normal(size=(40, 9)) @ rng.normal(size=(9, 9)), rng.integers(1, 8, 40)])
-    path = tmp_path / "glass.data"
-    np.savetxt(path, table, delimiter=",")
-    inputs, labels = read_glass(path)
-    assert np.allclose(np.cov(inputs.T), np.eye(9)) and np.allclose(inputs.mean(0), 0)
-    assert np.array_equal(labels == 1, table[:, -1] <= 4)
-
-
-def test_other_tables_are_refused(tmp_path):
-    path = tmp_path / "other.csv"
-    np.savetxt(path, np.zeros((3, 4)), delimiter=",")
-    with pytest.raises(ValueError, match="11 columns"):
-        read_glass(path)

@@ -36,14 +36,6 @@ def test_the_recursion_is_that_of_the_covariance(chains):
     np.testing.assert_allclose(moments.sd, np.sqrt(np.diag(covariance)), rtol=1e-9)
 
 
-def test_states_that_do_not_differ_leave_a_regular_covariance():
-    moments = Moments(np.zeros(2), np.ones(2))
-    for sweep in range(1, 3000):
-        moments.learn(np.full((4, 2), 3.0), sweep)
-    np.testing.assert_allclose(moments.mean, 3.0, atol=1e-3)
-    assert np.all(np.isfinite(moments.root)) and np.all(np.diag(moments.root) > 0)
-
-
 def test_states_too_large_to_square_are_ignored():
     moments = Moments(np.zeros(2), np.ones(2))
     with np.errstate(over="ignore", invalid="ignore"):

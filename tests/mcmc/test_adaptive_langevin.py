@@ -73,12 +73,6 @@ def test_the_default_gradient_is_that_of_the_surrogate():
     np.testing.assert_allclose(whitening(step.position[None])[0], z + 0.005 * gradient + 0.1 * noise, atol=1e-6)
 
 
-def test_the_estimator_is_never_modified():
-    estimator = GaussianScore()
-    drive(started(AdaptiveLangevin(estimator)), 60)
-    assert not hasattr(estimator, "density_")
-
-
 class Failing:
     """An estimator that cannot be fitted."""
 
@@ -172,16 +166,6 @@ def test_updates_are_as_rare_as_the_schedule_says(schedule, expected):
     seen = learner.learned.field.estimator.n_samples_seen_
     waiting = sum(len(x) for x in learner._waiting)
     assert seen + waiting > 4 * 900  # every state after warm-up, once
-
-
-@pytest.mark.parametrize("estimator", [kmc.scores.FiniteKEF(n_basis=8), kmc.scores.LiteKEF(n_basis=8)])
-def test_streams_of_finite_and_lite_estimators(estimator):
-    state = started(AdaptiveLangevin(estimator, schedule=0.5, max_states=100), BANANA, warmup=60)
-    drive(state, 60, BANANA)
-    before = state.report()["n_refits"]
-    drive(state, 50, BANANA)
-    facts = state.report()
-    assert facts["n_refits"] > before and facts["n_failed_refits"] == 0
 
 
 def test_wrong_schedules():

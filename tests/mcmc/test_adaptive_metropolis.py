@@ -7,7 +7,6 @@ from kmc.mcmc import AdaptiveMetropolis, SamplerSetup
 from kmc.mcmc.adaptive_metropolis import EVOLUTION, INDEPENDENCE, WALK
 from kmc.mcmc.base import MOVES
 from kmc.targets.toys import Gaussian
-from tests.oracles.mcmc import assert_standard
 
 ELLIPSE = Gaussian(2, correlation=0.7, spread=3.0)
 PLAIN = ("random-walk",)
@@ -48,17 +47,6 @@ def test_the_first_sweeps_are_a_random_walk_and_then_all_kinds_come():
     assert sum(probabilities.values()) == pytest.approx(1.0) and min(probabilities.values()) >= 0.1
 
 
-def test_kinds_have_the_reported_probabilities():
-    state = started(AdaptiveMetropolis(adaptation="freeze"))
-    drive(state, 400)
-    probabilities = state.report()["move_probabilities"]
-    kinds = np.array([step.stats["move"] for step in drive(state, 1000)])
-    assert state.report()["move_probabilities"] == probabilities
-    for kind in (WALK, EVOLUTION, INDEPENDENCE):
-        p = probabilities[MOVES[kind]]
-        assert_standard((np.mean(kinds == kind) - p) / np.sqrt(p * (1 - p) / kinds.size))
-
-
 def test_on_a_gaussian_independent_proposals_jump_farthest():
     state = started(AdaptiveMetropolis())
     drive(state, 600)
@@ -91,25 +79,6 @@ def test_chains_that_are_not_pooled_do_not_know_of_each_other():
         one.advance(values(first))
         two.advance(spoilt)
     assert np.any(one.walkers.x[0] != two.walkers.x[0])
-
-
-def test_chains_that_are_pooled_do():
-    one, two = (started(AdaptiveMetropolis()) for _ in range(2))
-    for _ in range(100):
-        first, second = one.propose(), two.propose()
-        spoilt = values(second)
-        spoilt[0] = -np.inf
-        one.advance(values(first))
-        two.advance(spoilt)
-    assert np.all(np.any(one.walkers.x != two.walkers.x, axis=1))
-
-
-@pytest.mark.parametrize("moves", [PLAIN, ("independence", "random-walk"), ["random-walk", "differential-evolution"]])
-def test_some_of_the_kinds(moves):
-    sampler = AdaptiveMetropolis(moves=moves)
-    assert set(sampler.moves) == set(moves)
-    kinds = {MOVES[kind] for step in drive(started(sampler), 300) for kind in step.stats["move"]}
-    assert kinds == set(moves)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,11 @@
 """Ask and tell: a loop of the user's own makes the draws of kmc.sample."""
 
-import inspect
 import pickle
-from typing import get_overloads
 
 import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc import SAMPLERS
-from kmc.mcmc.ask_tell import Startable
 from kmc.surrogates.fit import FitOptions
 from kmc.targets.toys import Banana
 from tests.grids import slow_except
@@ -40,10 +36,6 @@ def values(points):
 
 def started(sampler=kmc.AdaptiveMetropolis(), **options):  # noqa: B008
     return sampler.start(**({"initial": START, "max_evaluations": 200, "seed": 5} | options))
-
-
-def test_every_sampler_is_here():
-    assert set(EVERY) == {*SAMPLERS, "score-hmc"}
 
 
 @pytest.mark.parametrize("name", slow_except(list(EVERY), {"kernel-hmc", "adaptive-metropolis", "tempered"}))
@@ -151,18 +143,3 @@ def test_after_the_end():
 def test_wrong_arguments(options, error, message):
     with pytest.raises(error, match=message):
         started(**options)
-
-
-def test_start_lists_the_arguments_of_a_run():
-    """They are written twice, for type checkers."""
-    of_start = inspect.signature(get_overloads(Startable.start)[1]).parameters
-    of_a_run = inspect.signature(kmc.AskTell).parameters
-    assert list(of_start.values())[1:] == list(of_a_run.values())[1:]
-
-
-def test_options_without_a_way_to_start():
-    class Idle(Startable):
-        pass
-
-    with pytest.raises(TypeError, match="abstract"):
-        Idle()

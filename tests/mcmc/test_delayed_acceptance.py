@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.mcmc import AdaptiveMetropolis, DelayedAcceptance, Kameleon
+from kmc.mcmc import AdaptiveMetropolis, DelayedAcceptance
 from kmc.mcmc.metropolis import Proposal
 from kmc.scores import GaussianScore
 from tests.mcmc.test_adaptive_langevin import NORMAL, drive, ess, started
@@ -33,14 +33,6 @@ def test_draws_are_worth_as_much_and_cost_less():
     screened = drive(started(DelayedAcceptance(PLAIN, GaussianScore()), warmup=300), 1300)
     per_evaluation = [ess(steps) / counts(steps).sum() for steps in (plain, screened)]
     assert per_evaluation[1] > 1.5 * per_evaluation[0]
-
-
-@pytest.mark.parametrize("sampler", [AdaptiveMetropolis(), Kameleon(max_states=50)])
-def test_other_samplers_and_the_default_surrogate(sampler):
-    state = started(DelayedAcceptance(sampler), warmup=100)
-    steps = drive(state, 120)
-    assert state.report()["n_refits"] > 0
-    assert counts(steps[60:]).mean() < 4 and np.any(steps[-1].position != steps[0].position)
 
 
 class Here:

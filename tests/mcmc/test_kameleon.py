@@ -69,20 +69,6 @@ def test_steps_follow_the_banana():
         assert direction[1] / direction[0] == pytest.approx(slope, rel=0.4)
 
 
-def test_the_unit_of_nu_gives_the_mean_trace():
-    x = BANANA.sample(np.random.default_rng(3), 100)
-    subsample = Subsample.of(x, "median")
-    roots = [subsample.root(y, 1e-6, 1.0) for y in x]
-    assert np.mean([np.sum(root**2) for root in roots]) == pytest.approx(2.38**2, rel=1e-6)
-
-
-def test_states_that_do_not_differ_give_no_subsample():
-    assert Subsample.of(np.ones((20, 2)), "median") is None
-    assert Subsample.of(np.ones((20, 2)), 1.0) is None
-    x = np.column_stack([np.ones(50), np.arange(50.0)])
-    assert np.all(np.isfinite(Subsample.of(x, "median").root(x[3], 0.2, 1.0)))
-
-
 def test_a_random_walk_first_and_renewals_at_sweeps_fixed_in_advance():
     state = started(SMALL, warmup=20)
     kinds, renewed, last = [], [], None

@@ -1,7 +1,6 @@
 """Moves from outside: what they return, and kernel HMC with them. Their exactness is tested in tests/correctness."""
 
 import dataclasses
-import gc
 import math
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from scipy import stats
 
 import kmc
-from kmc.mcmc import moves as built_in
 from kmc.mcmc.base import MOVES
 from kmc.mcmc.moves import as_moves, fit_mixture, propose_one_of
 from kmc.surrogates.fit import FitOptions
@@ -17,7 +15,6 @@ from kmc.targets.toys import Banana, Bimodal
 from tests.oracles.mcmc import assert_standard
 
 SMALL = kmc.KernelHMC(refit_growth=1.6, min_warmup_evaluations=200, fit=FitOptions(n_basis=25, bandwidths=(1.2, 2.0)))
-BUILT_IN = [kmc.moves.DifferentialEvolution(), kmc.moves.Snooker(), kmc.moves.RandomWalk(), kmc.moves.Independence()]
 pytestmark = pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 
 
@@ -50,10 +47,6 @@ def test_draws_with_moves_are_labeled_and_have_their_probabilities():
         assert_standard((np.mean(kinds == index) - p) / np.sqrt(p * (1 - p) / len(kinds)))
     assert np.any(stats_["accepted"].values.ravel()[kinds == len(MOVES)])
     assert np.any(kinds == MOVES.index("surrogate"))
-
-
-def test_no_moves_are_the_default():
-    assert dataclasses.replace(SMALL, moves=[]) == SMALL
 
 
 @pytest.mark.slow
@@ -158,14 +151,3 @@ def test_the_density_of_the_mixture(dof):
     ]
     expected = np.log(sum(w * law.pdf(x[:9]) for w, law in zip(mixture.weights, laws, strict=True)))
     np.testing.assert_allclose(mixture.log_density(x[:9], dof), expected, rtol=1e-10)
-
-
-def test_a_mixture_is_fitted_once_for_each_archive():
-    first, second = (np.random.default_rng(seed).standard_normal((100, 2)) for seed in (0, 1))
-    one = built_in._fitted(first, 3)
-    assert built_in._fitted(first, 3) is one and built_in._fitted(second, 3) is not one
-    n = len(built_in._FITS)
-    del first, one
-    gc.collect()
-    built_in._fitted(np.zeros((5, 2)), 3)
-    assert len(built_in._FITS) <= n

@@ -7,7 +7,7 @@ import pytest
 
 import kmc
 from kmc.mcmc import RandomWalkMetropolis, Tempered
-from kmc.mcmc.parallel_tempering import SWAP_RATE, TemperatureLadder
+from kmc.mcmc.parallel_tempering import SWAP_RATE
 from kmc.targets.toys import Gaussian
 from tests.mcmc.setups import setup_from
 from tests.oracles.mcmc import assert_standard
@@ -88,31 +88,6 @@ def test_the_ladder_is_tuned_and_then_fixed():
     drive(state, 250, Gaussian(4))
     assert state.ladder.temperatures == tuned and not state.warming_up
     np.testing.assert_allclose(state.report()["swap_rates"], SWAP_RATE, atol=0.12)
-
-
-def test_given_temperatures_stay():
-    state = started(Tempered(temperatures=(1, 3.0, 10)), warmup=40)
-    level = state.levels[1]
-    drive(state, 60)
-    assert state.ladder.temperatures == [1.0, 3.0, 10.0] and state.levels[1] is level
-
-
-def test_a_ladder_does_not_grow_without_bound():
-    ladder = TemperatureLadder(3, 2)
-    for sweep in range(1, 500):
-        ladder.learn(np.ones((2, 1)), sweep)
-    assert np.all(np.isfinite(ladder.temperatures)) and ladder.temperatures[-1] < 1e10
-
-
-def test_warm_up_can_be_cut():
-    state = started(Tempered(temperatures=3), warmup=1000)
-    drive(state, 5)
-    state.end_warmup()
-    drive(state, 1)
-    tuned = state.ladder.temperatures
-    assert not state.warming_up
-    drive(state, 20)
-    assert state.ladder.temperatures == tuned
 
 
 def log_prior(x):

@@ -1,7 +1,6 @@
 """Processes driven by hand, as :func:`kmc.sample` drives them: propose, evaluate, advance."""
 
 import copy
-import itertools
 import json
 import pickle
 
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 from kmc.mcmc import (
-    SAMPLERS,
     AdaptiveLangevin,
     AdaptiveMetropolis,
     DelayedAcceptance,
@@ -171,32 +169,11 @@ def test_records_are_copies(sampler):
         np.testing.assert_array_equal(record.stats["accepted"], old.stats["accepted"])
 
 
-@pytest.mark.parametrize(
-    "sampler", slow_except(EVERY, set(EVERY) - {"kernel-hmc", "vanishing kernel-hmc"})
-)  # kernel HMC in every check in tests/run/test_sample.py
-def test_the_same_seed_gives_the_same_process(sampler):
-    one, two = ([r.position for r in drive(start(sampler, seed=4), 100)] for _ in range(2))
-    other = [r.position for r in drive(start(sampler, seed=5), 20)]
-    np.testing.assert_array_equal(one, two)
-    assert np.all(np.any(np.array(one[:20]) != other, axis=(1, 2)))
-
-
 @EACH
 @pytest.mark.parametrize("warmup", slow_except([16, 40, 200], [40]))
 def test_warm_up_lasts_as_long_as_asked(sampler, warmup):
     _, sweeps = warmed_up(sampler, warmup=warmup, max_evaluations=None)
     assert sweeps == warmup
-
-
-@pytest.mark.parametrize("sampler", [AdaptiveMetropolis(), Kameleon(), RandomWalkMetropolis()])
-def test_no_warm_up(sampler):
-    assert not start(sampler, warmup=0).warming_up
-
-
-def test_every_sampler_has_a_name():
-    for name, sampler in SAMPLERS.items():
-        assert sampler().name == name
-        assert sampler() == sampler()  # plain data
 
 
 # Frozen means frozen
@@ -314,33 +291,3 @@ def test_a_given_scale_is_not_tuned():
     process, _ = warmed_up(RandomWalkMetropolis(scale=np.array([2.0, 0.5])), warmup=100, max_evaluations=None)
     squares = (steps(process, 3000) / [2.0, 0.5]) ** 2
     assert_standard((squares.mean(axis=0) - 1) / np.sqrt(2 / 3000))
-
-
-def test_neighbors_on_the_ladder_swap_in_warm_up():
-    records = drive(start(SMALL, chains=4), 60)
-    swaps = 0
-    for old, new in itertools.pairwise(records):
-        stayed = ~new.stats["accepted"]
-        swaps += sum(
-            stayed[i] and np.any(old.position[i] != old.position[j]) and np.all(new.position[i] == old.position[j])
-            for i, j in [(0, 1), (1, 2), (2, 3), (1, 0), (2, 1), (3, 2)]
-        )
-    assert swaps > 10
-
-
-def test_probes_are_made_in_warm_up_and_counted():
-    process = start(SMALL, max_evaluations=3000, chains=3)
-    probes = sweeps = 0
-    while probes < 10:
-        sweeps += 1
-        assert sweeps < 200
-        points = process.propose()
-        record = process.advance(evaluate(points))
-        if record is None:
-            continue
-        if process.report()["n_refits"] == 0:
-            assert len(points) == 4  # one archive move for each walker on the ladder
-        if not record.warmup:
-            assert len(points) == record.stats["n_evaluations"].sum()
-        probes = process.report()["n_probes"]
-    assert 0 <= process.report()["probe_surprises"] <= probes

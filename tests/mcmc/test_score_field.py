@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from kmc import jitted as loops
-from kmc.mcmc import score_field
 from kmc.mcmc.affine import Affine
 from kmc.mcmc.score_field import Field, plain_path
 from kmc.scores.gaussian import GaussianScore
-from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.whitening import Whitening
 from tests.oracles.kmc_paper import leapfrog
 from tests.oracles.mcmc import jit_state
@@ -88,13 +86,6 @@ def test_the_energy_is_that_on_the_surrogate():
         path = FIELDS["jitted in x"].path(z, momentum, step_size=0.1, n_steps=7)
         value = loops.value_and_gradient(state, WHITENING.back(path.z[None])[0], gradient, work)
         np.testing.assert_allclose(path.energy, 0.5 * path.momentum @ path.momentum - value, rtol=1e-10)
-
-
-def test_a_path_leaves_its_start_alone():
-    for field in FIELDS.values():
-        z, momentum = np.ones(3), np.ones(3)
-        field.path(z, momentum, step_size=0.1, n_steps=5)
-        np.testing.assert_array_equal([z, momentum], np.ones((2, 3)))
 
 
 # Where there is nothing to follow
@@ -187,18 +178,6 @@ def test_any_registered_state_will_do():
     np.testing.assert_allclose(path.z, 1 + 0.5 * slope, rtol=1e-12)
 
 
-def test_each_type_of_state_has_its_own_jitted_path():
-    """And a name of its own, that of the file in which numba keeps it: another type cannot spoil it."""
-    paths = [score_field._jitted_path(kind) for kind in (Constant, SurrogateJitState)]
-    names = [path.py_func.__qualname__ for path in paths]
-    assert len(set(names)) == 2 and all(name.isidentifier() for name in names)
-    assert score_field._jitted_path(Constant) is paths[0]
-
-
-def test_no_state_means_plain_paths():
-    assert Field.of(Slope(None), WHITENING, in_z=True).state is None
-
-
 @pytest.mark.parametrize("state", [(1.0, 2.0), 3.0])
 def test_an_unknown_state_is_refused(state):
     with pytest.raises(TypeError, match=r"Slope.jit_state\(\) returned a (tuple|float)"):
@@ -213,10 +192,3 @@ def test_the_field_of_a_gaussian():
         estimator.covariance_, estimator.mean_ - WHITENING.back(z[None])[0]
     )
     np.testing.assert_allclose(Field.of(estimator, WHITENING, in_z=False).gradient(z), expected, rtol=1e-9)
-
-
-def test_a_field_that_is_known_by_its_state_only():
-    field = FIELDS["jitted"]
-    alone = Field(None, field.whitening, True, field.state)
-    z = np.array([0.3, -0.8, 1.1])
-    np.testing.assert_allclose(alone.gradient(z), field.gradient(z), rtol=1e-12)

@@ -1,11 +1,9 @@
 """How the user's estimator is copied, fitted and checked."""
 
-import copy
-
 import numpy as np
 import pytest
 
-from kmc.mcmc import KernelHMC, RandomWalkMetropolis, ScoreHMC
+from kmc.mcmc import KernelHMC, ScoreHMC
 from kmc.mcmc.score_fitter import Fitter
 from kmc.scores import GaussianScore
 from kmc.surrogates.whitening import whiten_states
@@ -182,14 +180,6 @@ def test_a_fitted_estimator_is_used_as_it_is():
         assert fits.n_fits == 0
 
 
-@pytest.mark.parametrize("refit", [False, True])
-def test_an_estimator_that_is_not_fitted_is_not_given(refit):
-    assert fitter(SaysSo(), refit=refit).given(WHITENING, X[:1]) is None
-    assert fitter(Linear(), refit=refit).given(WHITENING, X[:1]) is None
-    assert (fitter(Fitted(), refit=refit).given(WHITENING, X[:1]) is None) == refit
-    assert fitter(Fitted(), refit=True).fitted(X, VALUES, VISITS, whitening=WHITENING).in_z
-
-
 def test_a_fit_of_another_dimension_is_refused():
     class Complains(Fitted):
         def gradient(self, X):
@@ -205,14 +195,6 @@ def test_a_fit_of_another_dimension_is_refused():
 
 
 # Options
-
-
-@pytest.mark.parametrize("adaptation", ["freeze", "vanishing"])
-@pytest.mark.parametrize("values", [False, True])
-def test_options(adaptation, values):
-    estimator = Linear()
-    options = ScoreHMC(estimator, adaptation=adaptation, values=values)
-    assert options.estimator is estimator and options == copy.copy(options)
 
 
 @pytest.mark.parametrize(
@@ -252,8 +234,3 @@ def test_an_unknown_adaptation():
 def test_warm_up_is_by_a_sampler_of_kmc(sampler):
     with pytest.raises(TypeError, match=r"warmup_sampler=.*: expected one of kmc.KernelHMC\(\), kmc.AdaptiveM"):
         ScoreHMC(Linear(), warmup_sampler=sampler)
-
-
-def test_a_history_is_for_a_sampler_that_learns_from_it():
-    assert ScoreHMC(Linear())._takes_history
-    assert not ScoreHMC(Linear(), warmup_sampler=RandomWalkMetropolis())._takes_history

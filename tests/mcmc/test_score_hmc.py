@@ -11,8 +11,7 @@ import pytest
 import kmc
 from kmc.mcmc import AdaptiveMetropolis, KernelHMC, ScoreHMC
 from kmc.mcmc.base import MOVES
-from kmc.mcmc.score_field import LEAST_STEPS, MOST_STEPS, Field, ScoreMixture
-from kmc.mcmc.score_hmc import Stages
+from kmc.mcmc.score_field import MOST_STEPS, Field, ScoreMixture
 from kmc.mcmc.walkers import Walkers, requested
 from kmc.scores.finite import FiniteKEF
 from kmc.scores.full import FullKEF
@@ -32,7 +31,6 @@ from tests.mcmc.test_sampler_state import (
     warmed_up,
 )
 from tests.oracles import kmc_paper
-from tests.oracles.mcmc import assert_standard, jit_state
 
 TARGET = Bimodal(2, separation=3.0, weight=0.7)
 WHITENING = Whitening.of(np.array([0.3, -0.2]), np.array([[0.8, 0.1], [-0.2, 1.1]]))
@@ -47,13 +45,6 @@ class Swirl:
 
     def gradient(self, X):
         return -0.7 * X @ np.array([[1.0, 0.8], [-0.6, 1.0]]).T + 0.8 * np.sin(2.0 * X[:, ::-1])
-
-
-class Bumps(Swirl):
-    """A wrong surrogate in jitted code."""
-
-    def jit_state(self):
-        return jit_state(2, seed=8)
 
 
 class Normal:
@@ -84,39 +75,14 @@ def quick(estimator=None, **options):
     return ScoreHMC(estimator, **({"max_states": 200, "warmup_sampler": warmup} | options))
 
 
-STATIC = quick()
-FROZEN = quick(GaussianScore())
 GIVEN = quick(GaussianScore().fit(ELLIPSE))
 VANISHING = quick(adaptation="vanishing", first_refit=40)
-EVERY = {"static": STATIC, "jitted": FROZEN, "fitted before": GIVEN, "vanishing": VANISHING}
-EACH = pytest.mark.parametrize("sampler", EVERY.values(), ids=EVERY)
-
-
 # Its moves
 
 
 def plan(estimator, in_z=True, **options):
     fields = {"walk_probability": 0.15, "step_size": 0.3, "whitening": WHITENING}
     return ScoreMixture(field=Field.of(estimator, WHITENING, in_z), **(fields | options))
-
-
-def test_kinds_and_lengths_do_not_depend_on_the_state():
-    moves = plan(Swirl())
-    for seed in range(100):
-        proposals = [moves.propose(np.random.default_rng(seed), x) for x in (np.zeros(2), np.array([2.0, -1]))]
-        assert len({(p.move, p.n_steps, p.step_size) for p in proposals}) == 1
-
-
-def test_what_moves_say():
-    rng, moves = np.random.default_rng(4), plan(Bumps())
-    proposals = [moves.propose(rng, np.zeros(2)) for _ in range(3000)]
-    paths = [p for p in proposals if p.move == MOVES.index("surrogate")]
-    walks = [p for p in proposals if p.move == MOVES.index("random-walk")]
-    assert len(paths) + len(walks) == 3000
-    assert_standard((len(walks) / 3000 - 0.15) / np.sqrt(0.15 * 0.85 / 3000))
-    assert {p.n_steps for p in paths} == set(range(LEAST_STEPS, MOST_STEPS + 1))
-    assert all(0.21 <= p.step_size <= 0.3 and np.isfinite(p.energy) for p in paths)
-    assert all(p.n_steps == 0 and p.log_ratio == 0 for p in walks)
 
 
 def test_a_diverging_path_is_not_evaluated():
@@ -157,29 +123,6 @@ def test_draw_for_draw_the_algorithm_of_the_paper(estimator, in_z):
 # The process
 
 
-@pytest.mark.parametrize("max_evaluations", [60, 200, 900, 3000])
-def test_warm_up_leaves_a_third_of_the_budget(max_evaluations):
-    process = start(STATIC, draws=None, max_evaluations=max_evaluations)
-    n = 3
-    while process.warming_up:
-        points = process.propose()
-        n += len(points)
-        process.advance(evaluate(points))
-    assert n <= 2 * max_evaluations / 3 + 60  # 15 sweeps of four walkers settle
-
-
-def test_the_stages_of_warm_up():
-    def stages(chains=4, warmup=None, max_evaluations=None, **options):
-        process = start(quick(**options), chains, warmup=warmup, max_evaluations=max_evaluations)
-        return Stages.of(process.options, process.setup)
-
-    assert stages(max_states=1000) == (None, 250, 100)
-    assert stages(max_states=1000, chains=3) == (None, 334, 100)
-    assert stages(max_states=1000, max_evaluations=6000) == (None, 166, 83)
-    assert stages(warmup=100) == (50, 25, 25)
-    assert stages(warmup=3) == (0, 0, 3)
-
-
 # Frozen means frozen
 
 
@@ -207,11 +150,6 @@ def test_refits_come_at_sweeps_fixed_in_advance(warmup):
     assert refit_sweeps(process, 65) == planned_refits(40.0, 65)
 
 
-def test_a_fitted_estimator_is_refitted_when_adaptation_goes_on():
-    process, _ = warmed_up(quick(GIVEN.estimator, adaptation="vanishing"))
-    assert process.report()["n_refits"] == 1 and process._plan.field.in_z
-
-
 def test_without_warm_up_a_random_walk_starts_and_refits_take_over():
     process = start(VANISHING, warmup=0, draws=400, max_evaluations=None)
     moves = [{MOVES[m] for m in r.stats["move"]} for r in drive(process, 200)]
@@ -220,20 +158,6 @@ def test_without_warm_up_a_random_walk_starts_and_refits_take_over():
 
 
 # Fits
-
-
-@pytest.mark.parametrize("values", [False, True])
-def test_the_estimator_is_told_values_if_asked(values):
-    sampler = quick(values=values, adaptation="vanishing", first_refit=30, max_states=60)
-    process, _ = warmed_up(sampler)
-    drive(process, 60)
-    points, told = zip(*sampler.estimator.fits, strict=True)
-    sizes = [len(z) for z in points]
-    assert len(sizes) > 2 and max(sizes) == sizes[-1] == 60  # max_states distinct states
-    assert all((given is not None) == values for given in told)
-    if values:
-        np.testing.assert_allclose(evaluate(process._plan.whitening.back(points[-1])), told[-1], rtol=1e-6, atol=1e-6)
-    assert set(vars(sampler.estimator)) == {"fits"}
 
 
 class Moody(Normal):
@@ -260,16 +184,6 @@ def test_fits_that_always_fail_leave_a_random_walk():
     moves = np.concatenate([r.stats["move"] for r in drive(process, 30)])
     assert set(moves) == {MOVES.index("random-walk")}
     assert process.report()["n_refits"] == 0 and process.report()["n_failed_refits"] == 1
-
-
-def test_reports():
-    process, _ = warmed_up(STATIC)
-    report = process.report()
-    assert report["surrogate"] == "Normal" and "surrogate_acceptance_rate" not in report
-    rates = []
-    for record in drive(process, 50):
-        rates += list(record.stats["acceptance_rate"][record.stats["move"] == MOVES.index("surrogate")])
-    np.testing.assert_allclose(process.report()["surrogate_acceptance_rate"], np.mean(rates))
 
 
 class Steep(Normal):

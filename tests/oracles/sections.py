@@ -19,14 +19,6 @@ def section_gradient(x, y, bandwidth, metric):
     return 2 * q1 * (metric.T @ metric @ (x - y))
 
 
-def section_laplacian(x, y, bandwidth, metric):
-    """L = 4 q'' s + 2 d q' when A = I (MATH.md); 4 q'' |AᵀA (x - y)|² + 2 tr(AᵀA) q' in general."""
-    q = section(x, y, bandwidth, metric)
-    q1, q2 = -q / (2 * bandwidth**2), q / (2 * bandwidth**2) ** 2
-    pulled = metric.T @ metric @ (x - y)
-    return 4 * q2 * (pulled @ pulled) + 2 * np.trace(metric.T @ metric) * q1
-
-
 def gram(centers, bandwidth, metric):
     """K, the Gram matrix of the section basis (lemma 4: G = K)."""
     m = len(centers)

@@ -134,12 +134,3 @@ def test_blobs_and_rejected_values():
     expected = kmc.sample(model, **asked)
     assert expected.attrs["n_nonfinite"] > 0
     assert_same(kmc.sample(model, executor=Disorder(7), **asked), expected)
-
-
-def test_a_lane_leaves_the_sampler_where_it_was():
-    rng = np.random.default_rng(0)
-    lane = Lane(_sometimes, rng, x=np.zeros(2), log_density=0.0)
-    before = rng.bit_generator.state
-    for _ in range(5):
-        lane.advance(np.array([0.0] * len(lane.propose())))
-    assert rng.bit_generator.state == before

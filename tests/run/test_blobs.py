@@ -8,9 +8,6 @@ from scipy.stats import norm
 
 import kmc
 from kmc.errors import EvaluationError
-from kmc.run.arguments import Request
-from kmc.run.executors import InProcess
-from kmc.run.run import Run
 from kmc.targets.model import Model
 from tests.grids import slow_except
 
@@ -125,17 +122,6 @@ def test_blobs_change_no_draw_and_may_be_absent_where_the_density_is_zero():
     np.testing.assert_array_equal(with_blobs.posterior["x"], without.posterior["x"])
     assert not hasattr(without, "blobs")
     np.testing.assert_array_equal(with_blobs.blobs["value"], with_blobs.sample_stats["lp"])
-
-
-def test_only_current_states_are_kept_after_warmup():
-    chains = 4
-    seed, initial = np.random.SeedSequence(0), np.random.default_rng(0).normal(size=(chains, 3))
-    model, sampler = Model(log_density, dim=3), kmc.AdaptiveMetropolis()
-    request = Request(model, sampler, chains, 2, 40, 50, None, seed, initial)
-    run = Run(request, InProcess())
-    sizes = {record.phase: len(run.blobs) for record in run.sweeps()}
-    assert sizes["warmup"] > 10 * chains
-    assert sizes["done"] <= chains
 
 
 @pytest.mark.parametrize(

@@ -66,12 +66,6 @@ def test_the_first_line_says_how_many_evaluations_are_planned():
     assert "at most about 8,064 evaluations planned" in first and "2,000/~8,064 evaluations" in second
 
 
-def test_a_change_of_phase_is_shown_at_once():
-    phases = ["start", "start", "warmup", "warmup", "sampling", "done"]
-    lines = run(log(), [replace(RECORD, phase=phase, elapsed=1.0) for phase in phases]).splitlines()
-    assert [line.split(",")[0] for line in lines] == ["kmc: starting", "kmc: warm-up", "kmc: sampling", "kmc: done"]
-
-
 def test_compilation_is_shown_at_once_without_an_estimate():
     console = log()
     with make_display(True, console) as display:
@@ -100,12 +94,6 @@ def test_a_run_that_breaks_off_is_said_to(error, said, monkeypatch):
     assert said in where.file.getvalue() and "321/1,000 draws" in where.file.getvalue()
 
 
-def test_no_bound_and_no_acceptance_yet():
-    record = Progress("warmup", 0, None, 0, None, math.nan, math.nan, 0, 0, 0.0, None)
-    assert run(log(), [record]) == "kmc: warm-up, 0 draws, 0 evaluations, divergences 0, refits 0, 0:00:00\n"
-    assert "warm-up" in run(terminal(), [record])
-
-
 @pytest.mark.parametrize("options", [{"force_terminal": True, "force_jupyter": False}, {}], ids=["terminal", "log"])
 def test_most_records_are_not_printed(options):
     """A terminal gets three updates a second, a log one every ten seconds."""
@@ -121,12 +109,6 @@ def test_most_records_are_not_printed(options):
         for i in range(10_001):
             display.update(replace(RECORD, elapsed=10 + i / 5_000))
         assert Counting.prints <= (2 * 3 + 1 if options else 1)
-
-
-def test_a_terminal_shows_the_last_record_and_gives_the_cursor_back():
-    out = run(terminal(), [RECORD, replace(RECORD, draw=999, elapsed=10.01)])
-    assert "999/1,000 draws" in out and "acceptance 0.81" in out
-    assert out.rindex("\x1b[?25h") > out.rindex("\x1b[?25l")
 
 
 def test_a_long_run_fits_on_two_lines():
@@ -167,30 +149,6 @@ def test_a_notebook_gets_one_line_that_is_replaced(monkeypatch):
     assert repr(cell.updates[-1]).startswith("sampling, 100/1,000 draws, 2,000/6,000 evaluations")
     html = cell.updates[-1]._repr_html_()
     assert '<progress value="0.333"' in html and "sampling, 100/1,000 draws" in html and "\n" not in html
-
-
-def test_a_notebook_shows_no_value_where_nothing_bounds_the_work(monkeypatch):
-    cell = Cell(monkeypatch)
-    run(Console(file=io.StringIO(), force_jupyter=True), [replace(RECORD, phase="warmup", max_evaluations=None)])
-    assert "<progress style=" in cell.displayed[0]._repr_html_() and not cell.updates
-
-
-@pytest.mark.parametrize("make", [log, terminal])
-def test_closing_twice_shows_nothing_twice(make):
-    console = make()
-    with make_display(True, console) as display:
-        display.update(RECORD)
-        display.close()
-        once = console.file.getvalue()
-    assert console.file.getvalue() == once
-
-
-def test_without_records_or_progress_nothing_is_shown(capsys):
-    with make_display(True):
-        pass
-    with make_display(False) as display:
-        display.update(RECORD)
-    assert capsys.readouterr() == ("", "")
 
 
 def test_standard_output_stays_clean(capsys):

@@ -1,5 +1,4 @@
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -116,13 +115,6 @@ def test_closing_ends_the_run():
     check_prefix(run.result(), 7)
 
 
-def test_closing_before_the_first_step():
-    run = iterate()
-    run.close()
-    idata = run.result()
-    assert positions(idata).shape == (4, 0, 2) and idata.attrs["n_evaluations"] == 0
-
-
 def test_leaving_the_loop_gives_no_advice_to_raise_the_budget():
     run = iterate()
     while next(run).draw < 5:
@@ -158,13 +150,6 @@ def test_an_interruption_in_the_function_keeps_the_draws_so_far(call):
     assert idata.attrs["n_evaluations"] == call
     assert idata.attrs["n_evaluations_warmup"] == min(call, 4 + 4 * 30)
     assert "warmup_posterior" in idata
-
-
-def test_an_executor_is_open_as_long_as_the_run():
-    with ThreadPoolExecutor(2) as pool, iterate(executor=pool) as run:
-        while next(run).draw < 7:
-            pass
-    check_prefix(run.result(), 7)
 
 
 def test_an_exception_in_the_loop_is_its_own():

@@ -9,7 +9,7 @@ import pytest
 import kmc
 from kmc.ess import worst_bulk_ess
 from kmc.run import meter
-from kmc.run.meter import Pace, fraction, next_look
+from kmc.run.meter import next_look
 
 
 def log_density(x):
@@ -42,14 +42,6 @@ def test_the_ess_of_the_draws_at_the_last_look(independent_runs):
     assert due > 100 and records[-1].ess == worst_bulk_ess(draws)
 
 
-def test_ever_rarer_looks():
-    looks = [10]
-    while looks[-1] < 100_000:
-        looks.append(next_look(looks[-1], dim=2))
-    assert looks[:5] == [10, 20, 30, 45, 67] and len(looks) < 30
-    assert next_look(1000, dim=200) == 11_000
-
-
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_a_parameter_that_never_moves_has_no_ess():
     start = np.zeros((4, 2))
@@ -74,24 +66,6 @@ def test_progress_costs_little(monkeypatch, dim, most):
 
 
 # Time
-
-
-def test_the_remaining_time_follows_the_pace_of_the_phase():
-    pace = Pace()
-    assert pace.remaining("warmup", 1.0, 0.1) is None
-    assert pace.remaining("warmup", 2.0, 0.2) == pytest.approx(8.0)
-    assert pace.remaining("sampling", 10.0, 0.5) is None
-    assert pace.remaining("sampling", 10.5, 0.5) is None
-    assert pace.remaining("sampling", 11.0, 0.75) == pytest.approx(1.0)
-    assert pace.remaining("sampling", 12.0, 1.0) == pace.remaining("done", 12.0, 1.0) == 0.0
-
-
-def test_what_is_done():
-    assert fraction("sampling", 250, 1000, 100, None) == 0.25
-    assert fraction("sampling", 250, 1000, 3000, 6000) == fraction("sampling", 9, None, 3000, 6000) == 0.5
-    assert fraction("warmup", 0, 1000, 3000, 6000) == 0.5
-    assert fraction("warmup", 0, 1000, 3000, None) is None  # nothing says how long it will be
-    assert fraction("done", 3, 1000, 3000, None) == 1.0
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")

@@ -3,7 +3,6 @@
 import pytest
 
 import kmc
-from kmc.run import prepare
 
 
 def log_density(x):
@@ -37,10 +36,3 @@ def test_iterate_and_extend_do_so_too():
         kmc.extend("no.zarr", cores=2)
     with pytest.raises(TypeError, match=r"kmc.extend\(\) .*'tune': expected one of path, draws"):
         kmc.extend("no.zarr", tune=2)
-
-
-def test_what_they_are_referred_to_exists():
-    ours = set(kmc.sample.__annotations__) - {"return", "unknown"}
-    assert set(prepare._HERE) <= ours
-    theirs = [name for names in prepare._HERE.values() for name in names] + [*prepare._ELSEWHERE, *prepare._NEEDLESS]
-    assert len(theirs) == len(set(theirs)) and not ours & set(theirs)

@@ -66,10 +66,6 @@ def test_many_nonfinite_values_cause_a_warning(made, rejected, said):
         assert "NaN or +inf at 11 of 1000 evaluations" in found["nonfinite-values"]
 
 
-def test_who_stops_a_run_knows_that_it_has_fewer_draws():
-    assert say(made=7, cut="stopped") == {}
-
-
 @pytest.mark.parametrize("name", WELL)
 def test_nothing_is_said_of_what_could_not_be_measured(name):
     assert say(**{name: NAN}) == {}
@@ -200,14 +196,6 @@ def test_what_a_run_could_not_check():
     assert "without a frozen surrogate" in checked("delayed-acceptance", {})[0]
 
 
-def test_a_fitted_estimator_says_nothing():
-    assert say(facts=ESTIMATOR, tail_acceptance=0.6) == {}
-
-
-def test_surrogates_are_the_business_of_kernel_hmc_alone():
-    assert say("random-walk", facts={}, acceptance=0.2, tail_acceptance=0.13) == {}
-
-
 @pytest.mark.parametrize("sampler", ["adaptive-metropolis", "delayed-acceptance", "score-hmc"])
 def test_tails_from_which_no_proposal_is_accepted_are_the_business_of_all(sampler):
     """Delayed acceptance by a kernel estimator on a banana: sds were 7.1 for 10 and 2.0 for 4.4."""
@@ -219,15 +207,6 @@ def test_tails_from_which_no_proposal_is_accepted_are_the_business_of_all(sample
 def test_the_worst_independent_run_is_spoken_of():
     assert "4.0 nats" in say(reports=[FITTED, FITTED | {"surrogate_loo_sd": 4.0}])["poor-surrogate"]
     assert "no-surrogate" in say(reports=[FITTED, {}])
-
-
-def test_several_sentences():
-    said = say(made=7, acceptance=0.01, facts=FITTED | {"surrogate_loo_sd": 5.0})
-    assert list(said) == ["few-draws", "low-acceptance", "poor-surrogate"] and len(set(said.values())) == 3
-
-
-def test_an_interrupted_run_is_not_told_to_raise_its_budget():
-    assert not any("max_evaluations" in s for s in say("random-walk", cut="interrupted", made=3).values())
 
 
 # Noisy targets
@@ -250,16 +229,6 @@ def test_loud_noise_and_how_many_simulations_cure_it():
     said = about_noise(NOISY | {"noise_sd": 2.0, "surrogate_loo_sd": 2.01})
     assert list(said) == ["loud-noise"]
     assert "sd of about 2.0 nats" in said["loud-noise"] and "about 32 times as many simulations" in said["loud-noise"]
-
-
-def test_a_chain_that_sticks():
-    said = about_noise(longest_stay=81)
-    assert list(said) == ["stuck-chain"]
-    assert "stayed 81 draws in one state" in said["stuck-chain"] and "average more simulations" in said["stuck-chain"]
-
-
-def test_sticking_is_seen_where_nothing_estimates_the_noise():
-    assert "stayed 90 draws" in about_noise({"noisy": True}, "random-walk", longest_stay=90)["stuck-chain"]
 
 
 def test_noise_is_not_held_against_the_surrogate_nor_the_proposals():

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from kmc import jitted
-from kmc.scores.autoencoder import HIDDEN, LEVELS, NOISES, DenoisingAutoencoder
+from kmc.scores.autoencoder import LEVELS, NOISES, DenoisingAutoencoder
 from tests.oracles import autoencoder as oracle
 from tests.oracles import differences
 
@@ -111,10 +111,6 @@ def test_values_are_refused():
             fit(X, values=np.zeros(len(X)))
 
 
-def test_three_levels_of_noise_are_counted():
-    assert quick(max_iter=7).fit(X).n_iter_ == 7 * len(LEVELS)
-
-
 # Streams
 
 
@@ -131,14 +127,6 @@ def test_a_stream_trains_on():
     assert estimator.objective(X) < whole + 0.5 * (first - whole)
 
 
-def test_a_stream_waits_until_it_has_grown():
-    estimator = quick().partial_fit(X[:60])
-    before = estimator.density_
-    assert estimator.partial_fit(X[60:62]).density_ is before
-    assert estimator.partial_fit(X[62:64]).density_ is not before
-    assert estimator.n_samples_seen_ == 64
-
-
 def test_at_a_doubling_all_is_done_anew():
     """A first block that says nothing of the others leaves no trace but its samples."""
     estimator = quick(noise="cv", cv=2, max_iter=50).partial_fit(0.01 * X[:20])
@@ -150,12 +138,6 @@ def test_at_a_doubling_all_is_done_anew():
 
 
 # Selection
-
-
-def test_nothing_is_chosen_by_default():
-    estimator = quick().fit(X)
-    assert estimator.cv_results_ == {}
-    assert (estimator.n_hidden_, estimator.noise_) == (5, 0.3)
 
 
 def test_the_table_of_candidates():
@@ -175,11 +157,6 @@ def test_selection_avoids_the_noise_that_is_too_small_and_the_one_that_is_too_la
     x = np.where(rng.random((100, 1)) < 0.5, -1.0, 1.0) + 0.2 * rng.standard_normal((100, 1))
     estimator = quick(noise=[1e-4, 0.15, 30.0], cv=2, max_iter=60).fit(x)
     assert estimator.noise_ == 0.15
-
-
-def test_both_can_be_chosen():
-    table = quick(n_hidden="cv", noise="cv", cv=2, max_iter=2, n_corruptions=1).fit(X[:10]).cv_results_
-    assert len(table["objective"]) == len(HIDDEN) * len(NOISES)
 
 
 # Parameters
@@ -213,15 +190,6 @@ def test_both_can_be_chosen():
 def test_a_parameter_out_of_range_is_named(name, value, error):
     with pytest.raises(error, match=f"{name}="):
         quick(**{name: value}).fit(X)
-
-
-def test_two_samples_are_enough():
-    for options in ({}, {"noise": "cv"}):
-        assert np.all(np.isfinite(quick(**options).fit([[0.0, 1.0], [1.0, 0.0]]).gradient(POINTS)))
-
-
-def test_an_odd_number_of_corruptions():
-    assert np.isfinite(quick(n_corruptions=1).fit(X).loss_) and np.isfinite(quick(n_corruptions=3).fit(X).loss_)
 
 
 # In jitted loops

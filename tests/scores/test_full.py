@@ -7,7 +7,7 @@ import kmc.kernels
 from kmc import selection
 from kmc.errors import KmcWarning
 from kmc.kernels import Gaussian, Matern52, Metric, Polynomial
-from kmc.scores import full, full_system
+from kmc.scores import full
 from kmc.scores.base_fits import fit_base
 from kmc.scores.full import FullKEF
 from tests.oracles import differences
@@ -138,12 +138,6 @@ def test_an_unfinished_run_warns():
         fitted(solver="cg", tolerance=1e-15)
 
 
-def test_auto_takes_the_factorization_for_small_systems(monkeypatch):
-    assert fitted(solver="auto").solver_ == "dense"
-    monkeypatch.setattr(full_system, "DENSE", 49)
-    assert fitted(solver="auto").solver_ == "cg"
-
-
 def test_weights_are_counts():
     counts = np.arange(len(X)) % 3
     repeated = fitted(np.repeat(X, counts, axis=0), np.repeat(VALUES, counts))
@@ -154,10 +148,6 @@ def test_weights_are_counts():
 def test_values_pull_the_model_to_them():
     assert np.std(fitted(values=VALUES, value_weight=1e5).log_density(X) - VALUES) < 1e-2
     assert np.std(fitted().log_density(X) - VALUES) > 0.1
-
-
-def test_an_offset_of_the_values_does_not_matter():
-    close(fitted(values=VALUES + 1e4).gradient(POINTS), fitted(values=VALUES).gradient(POINTS), 1e-9)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -213,25 +203,6 @@ def _objective(estimator, x, values, weights):
     return total
 
 
-def test_nothing_to_choose_leaves_no_table():
-    estimator = fitted()
-    assert estimator.cv_results_ == {}
-    assert estimator.regularization_ == LAMBDA
-
-
-def test_what_takes_too_long_is_not_compared(monkeypatch):
-    monkeypatch.setattr(full, "SELECTION_PRODUCTS", 12)
-    estimator = fitted(kernel="gaussian", regularization=[1e-12, 1e-8, 1e-2, 1.0], solver="cg")
-    assert list(np.isnan(estimator.cv_results_["objective"])) == [True, True, False, False]
-    assert estimator.regularization_ >= 1e-2
-
-
-def test_nothing_that_can_be_compared_is_an_error(monkeypatch):
-    monkeypatch.setattr(full, "SELECTION_PRODUCTS", 1)
-    with pytest.raises(ValueError, match="no combination of kernel, .* finite held-out objective"):
-        fitted(kernel="gaussian", regularization=[1e-12, 1e-8], solver="cg")
-
-
 def test_many_samples_are_selected_on_a_few(monkeypatch):
     monkeypatch.setattr(full, "SELECTION", 16)
     x = np.random.default_rng(8).standard_normal((128, 1))
@@ -250,16 +221,6 @@ def test_a_stream_is_the_fit_to_all_of_it(values):
     whole = fitted(values=values, weights=WEIGHTS, base="gaussian")
     close(estimator.gradient(POINTS), whole.gradient(POINTS), 1e-9)
     assert estimator.n_samples_seen_ == 25
-
-
-def test_a_stream_keeps_its_choices_between_doublings():
-    estimator = FullKEF(bandwidth="median", regularization=LAMBDA, random_state=0).fit(X[:15])
-    first, before = estimator.bandwidth_, estimator.gradient(POINTS)
-    estimator.partial_fit(X[15:])
-    assert estimator.bandwidth_ == first
-    assert np.any(estimator.gradient(POINTS) != before)
-    estimator.partial_fit(X[:5] + 0.1)
-    assert estimator.bandwidth_ != first
 
 
 def test_a_stream_has_values_throughout_or_never():

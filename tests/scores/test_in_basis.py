@@ -42,21 +42,6 @@ def test_between_doublings_forms_are_added(kind, with_values):
     np.testing.assert_allclose(stream.coefficients_, expected, rtol=1e-5, atol=1e-8 * np.abs(expected).max())
 
 
-def test_a_small_block_waits():
-    stream = LiteKEF(**FIXED).partial_fit(X[:300])
-    before = stream.gradient(POINTS)
-    np.testing.assert_array_equal(stream.partial_fit(X[300:305]).gradient(POINTS), before)
-    assert np.abs(stream.partial_fit(X[305:330]).gradient(POINTS) - before).max() > 1e-6
-
-
-def test_random_features_keep_no_samples():
-    stream = FiniteKEF(**FIXED).partial_fit(X[:100])
-    for start in range(100, 400, 50):
-        stream.partial_fit(X[start : start + 50])
-    assert stream._stream.samples is None
-    assert stream.n_samples_seen_ == 400
-
-
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_the_work_of_a_stream_per_sample_does_not_grow(kind, monkeypatch):
     """Rows that are summed up and copied, and systems that are solved, for single samples until they have doubled.

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.scores.network import Denoiser, Network, flatten, initial, loss, unflatten
+from kmc.scores.network import Denoiser, Network, flatten, loss, unflatten
 from tests.oracles import autoencoder as oracle
 from tests.oracles import differences
 
@@ -38,33 +38,6 @@ def test_the_gradient_of_the_loss_is_its_finite_difference(denoiser):
     np.testing.assert_allclose(slope, expected, atol=1e-10 * value)
 
 
-def test_blocks_of_rows_do_not_matter(denoiser):
-    parameters = flatten(denoiser.network, denoiser.tied)
-    copies = 200  # 1400 rows, more than a block
-    once = loss(parameters, CORRUPTED, CLEAN, WEIGHTS, denoiser.tied)
-    repeated = (np.tile(CORRUPTED, (copies, 1)), np.tile(CLEAN, (copies, 1)), np.tile(WEIGHTS / copies, copies))
-    many = loss(parameters, *repeated, denoiser.tied)
-    assert many[0] == pytest.approx(once[0], rel=1e-12)
-    np.testing.assert_allclose(many[1], once[1], rtol=1e-10, atol=1e-12 * once[0])
-
-
-def test_parameters_go_there_and_back(denoiser):
-    parameters = flatten(denoiser.network, denoiser.tied)
-    assert len(parameters) == (HIDDEN * (DIM + 1) if denoiser.tied else HIDDEN * (2 * DIM + 1)) + DIM
-    for array, back in zip(denoiser.network, unflatten(parameters, DIM, denoiser.tied)):
-        np.testing.assert_array_equal(array, back)
-
-
-def test_the_field_is_the_reconstruction_error(denoiser):
-    expected = [oracle.score(x, NOISE, CENTER, SCALE, *denoiser.network) for x in CLEAN]
-    np.testing.assert_allclose(denoiser.gradient(CLEAN), expected, rtol=1e-12)
-
-
-def test_the_laplacian_is_the_divergence_of_the_field(denoiser):
-    divergence = sum(differences.gradients(lambda x, i=i: denoiser.gradient(x)[:, i], CLEAN)[:, i] for i in range(DIM))
-    np.testing.assert_allclose(denoiser.laplacian(CLEAN), divergence, atol=1e-9)
-
-
 def test_tied_weights_have_a_density():
     tied = Denoiser(network(True), CENTER, SCALE, NOISE, True)
     encoder, code_bias, _, bias = tied.network
@@ -78,21 +51,3 @@ def test_far_away_the_density_of_tied_weights_does_not_overflow():
     tied = Denoiser(network(True), CENTER, SCALE, NOISE, True)
     values = tied.log_density(np.array([[1e4, -1e4, 0.0], [1e8, 1e8, 1e8]]))
     assert np.all(np.isfinite(values)) and np.all(values < -1e8)
-
-
-def test_untied_weights_have_none():
-    with pytest.raises(ValueError, match=r"tied=False is not a gradient.*tied=True"):
-        Denoiser(network(False), CENTER, SCALE, NOISE, False).log_density(CLEAN)
-
-
-@pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize(("dim", "n_hidden"), [(1, 1), (2, 100), (30, 5)])
-def test_initial_weights_neither_saturate_nor_stretch(dim, n_hidden, tied):
-    """White points give codes of about one and come back no longer than a few times their length."""
-    x = RNG.standard_normal((200, dim))
-    lengths = []
-    for seed in range(20):
-        start = initial(dim, n_hidden, tied, np.random.default_rng(seed))
-        assert np.median(np.abs(x @ start.encoder.T)) < 2.0
-        lengths.append(np.mean((start.code(x) @ start.decoder.T) ** 2) / np.mean(x**2))
-    assert np.mean(lengths) < 3.0

@@ -1,4 +1,3 @@
-import pickle
 import warnings
 
 import numpy as np
@@ -117,12 +116,6 @@ def test_streams_give_what_an_array_gives(tmp_path):
         dm = fit(points, weights, landmarks=x[:40], **FIXED)
         np.testing.assert_allclose(dm.eigenvalues_, whole.eigenvalues_, rtol=1e-9)
         np.testing.assert_allclose(dm.transform(x[:5]), whole.transform(x[:5]), rtol=1e-6, atol=1e-8)
-
-
-def test_dask_arrays():
-    da = pytest.importorskip("dask.array")
-    dm = fit(da.from_array(NORMAL, chunks=(700, 2)), landmarks=NORMAL[:40], **FIXED)
-    np.testing.assert_allclose(dm.eigenvalues_, fit(landmarks=NORMAL[:40], **FIXED).eigenvalues_, rtol=1e-9)
 
 
 def test_what_is_more_than_the_look_goes_through_all_samples(monkeypatch):
@@ -317,17 +310,6 @@ def test_the_table_of_candidates():
 @pytest.mark.parametrize(("estimator", "check"), conventions([DiffusionMap(n_components=3, n_basis=20)]))
 def test_conventions(estimator, check):
     check(estimator)
-
-
-def test_parameters_survive_and_fits_repeat():
-    dm = fit(score_function=GaussianScore(), bandwidth=1.5)
-    assert clone(dm).get_params()["bandwidth"] == 1.5
-    again = clone(dm).fit(NORMAL)
-    np.testing.assert_array_equal(again.eigenvalues_, dm.eigenvalues_)
-    restored = pickle.loads(pickle.dumps(dm))
-    np.testing.assert_array_equal(restored.transform(NORMAL[:5]), dm.transform(NORMAL[:5]))
-    plain = fit()
-    assert plain.score(NORMAL) == pytest.approx(np.sum(1 / plain.eigenvalues_), rel=0.02)
 
 
 def off(found, truth):

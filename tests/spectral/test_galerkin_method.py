@@ -3,7 +3,6 @@ import pytest
 from scipy.special import factorial
 
 from kmc.bases import FourierFeatures, KernelSections, Monomials, UserFunctions, Whitened
-from kmc.errors import KmcWarning
 from kmc.kernels import Gaussian, Polynomial
 from kmc.spectral import (
     AugmentationPairs,
@@ -224,23 +223,6 @@ def test_equal_functions_and_tiny_ones_make_no_modes():
     np.testing.assert_allclose(found.eigenvalues_[:2], [1.0, 2.0], rtol=0.1)
     twice = Whitened(Monomials(2, 1), np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     assert galerkin(DirichletForm(), twice, None, x).ranks_ == (2, 2)
-
-
-def test_the_end_and_the_number():
-    found = galerkin(DirichletForm(), Monomials(6, 1), None, **LINE, n_components=2)
-    np.testing.assert_allclose(found.eigenvalues_, [1.0, 2.0])
-    found = galerkin(DirichletForm(), Monomials(6, 1), None, **LINE, n_components=2, which="largest")
-    np.testing.assert_allclose(found.eigenvalues_, [6.0, 5.0])
-    with pytest.warns(KmcWarning, match="n_components=9: the functions have numerical rank 6"):
-        assert galerkin(DirichletForm(), Monomials(6, 1), None, **LINE, n_components=9).left.size == 6
-
-
-def test_modes_are_a_basis():
-    modes = galerkin(DirichletForm(), Monomials(3, 2), None, X).left
-    again = galerkin(DirichletForm(), modes, None, X)
-    np.testing.assert_allclose(again.eigenvalues_, galerkin(DirichletForm(), Monomials(3, 2), None, X).eigenvalues_)
-    literal = [differences.laplacians(lambda x, i=i: modes.values(x)[:, i], X[:4]) for i in range(modes.size)]
-    np.testing.assert_allclose(modes.laplacians(X[:4]), np.transpose(literal), atol=1e-6)
 
 
 @pytest.mark.parametrize(

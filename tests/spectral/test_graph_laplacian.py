@@ -134,16 +134,6 @@ def test_against_scikit_learn():
     same_functions(found.embedding_, np.sqrt(300) * _unit(peer.fit_transform(affinity)), 0.1)
 
 
-def test_the_automatic_bandwidth_is_one_of_the_data():
-    circle = on_circle(ANGLE)
-    found = GraphLaplacian(4).fit(circle)
-    assert 0.01 < found.bandwidth_ < 0.5  # between the spacing and the radius
-    np.testing.assert_allclose(found.eigenvalues_, [1, 1, 4, 4], rtol=0.1)
-    scaled = GraphLaplacian(4).fit(1e3 * circle)
-    assert scaled.bandwidth_ == pytest.approx(1e3 * found.bandwidth_)
-    np.testing.assert_allclose(scaled.eigenvalues_, found.eigenvalues_ / 1e6, rtol=1e-3)  # ties of neighbors
-
-
 def test_parts_that_are_not_connected():
     two = np.concatenate([X, X + 1000.0])
     with pytest.warns(KmcWarning, match="2 parts that are not connected"):
@@ -155,25 +145,6 @@ def test_parts_that_are_not_connected():
 def test_a_bandwidth_that_is_too_narrow_connects_nothing(n_neighbors):
     with pytest.warns(KmcWarning, match="40 parts that are not connected"):
         GraphLaplacian(2, bandwidth=1e-3, n_neighbors=n_neighbors).fit(X)
-
-
-def test_fewer_components_than_asked_for():
-    with pytest.warns(KmcWarning, match="there are only 3 eigenfunctions"):
-        assert GraphLaplacian(10, bandwidth=0.5, basis=Monomials(3, 1)).fit(X[:, :1]).embedding_.shape == (40, 3)
-
-
-def test_what_all_eigenfunctions_have():
-    basis = Monomials(2, 1)
-    found = GraphLaplacian(2, bandwidth=0.3, n_neighbors=None, basis=basis).fit(X[:, :1])
-    z = np.linspace(-1.0, 1.0, 5)[:, None]
-    numeric = (found.transform(z + 1e-5) - found.transform(z - 1e-5)) / 2e-5
-    np.testing.assert_allclose(found.gradient(z)[:, :, 0], numeric, atol=1e-6)
-    assert list(found.get_feature_names_out()) == ["graphlaplacian0", "graphlaplacian1"]
-    distance = found.diffusion_distance(z[:1], z[-1:], 0.5)
-    decay = np.exp(-0.5 * found.eigenvalues_)
-    assert distance == pytest.approx(np.linalg.norm(decay * (found.transform(z[:1]) - found.transform(z[-1:]))))
-    with pytest.raises(TypeError, match="basis=None"):
-        GraphLaplacian(2, bandwidth=0.3).fit(X).gradient(X)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 from kmc.errors import KmcWarning
-from kmc.kernels import Gaussian, Matern52, Polynomial
+from kmc.kernels import Gaussian, Polynomial
 from kmc.spectral import KernelJL, KernelPCA, NystromEmbedding
 from kmc.spectral.embedding import draw
-from tests.forms.test_stream import Chunked
 from tests.oracles import sketches as oracle
 
 EMBEDDINGS = [KernelJL, NystromEmbedding, KernelPCA]
@@ -16,23 +15,6 @@ BANDWIDTH = 1.3
 RNG = np.random.default_rng(0)
 POINTS, NEW = RNG.standard_normal((11, 2)), RNG.standard_normal((4, 2))
 X = RNG.standard_normal((5000, 3))
-
-CONTAINERS = {
-    "array": lambda a, path: a,
-    "nested list": lambda a, path: a.tolist(),
-    "fortran order": lambda a, path: np.asfortranarray(a),
-    "memory map": lambda a, path: on_disk(a, path / "x.npy"),
-    "list of arrays": lambda a, path: [a[:700], a[700:701], a[701:]],
-    "lazy chunks": lambda a, path: Chunked(a, [3000, 1, 1999]),
-    "iterator": lambda a, path: (a[k : k + 37] for k in range(0, len(a), 37)),
-    "list with an iterator": lambda a, path: [iter([a[:1], a[1:2500]]), a[2500:]],
-}
-
-
-def on_disk(array, path):
-    np.save(path, array)
-    return np.load(path, mmap_mode="r")
-
 
 # The formulas of the paper
 
@@ -121,20 +103,6 @@ def test_an_offset_of_the_data_changes_nothing(embedding):
 # Kernels and bandwidths
 
 
-@pytest.mark.parametrize("embedding", EMBEDDINGS)
-def test_a_kernel_by_name_and_as_an_object(embedding):
-    by_name = embedding(n_components=3, kernel="matern52", bandwidth=2.0, random_state=0).fit(POINTS)
-    for bandwidth, kernel in [("median", Matern52(2.0)), (4.0, Matern52(0.5))]:
-        other = embedding(n_components=3, kernel=kernel, bandwidth=bandwidth, random_state=0).fit(POINTS)
-        assert other.kernel_ == by_name.kernel_ == Matern52(2.0)
-        np.testing.assert_array_equal(other.transform(NEW), by_name.transform(NEW))
-
-
-def test_the_median_bandwidth_is_the_median_distance():
-    distances = [np.linalg.norm(a - b) for i, a in enumerate(POINTS) for b in POINTS[:i]]
-    assert KernelPCA(n_components=3).fit(POINTS).bandwidth_ == pytest.approx(np.median(distances))
-
-
 # The subsample
 
 
@@ -164,24 +132,6 @@ def test_data_made_with_the_same_seed_do_not_choose_the_subsample():
     sketch = KernelJL(n_components=4, n_basis=400, random_state=0).fit(normal).sketch_
     numbers = np.concatenate([normal[:, 0], sketch.ravel()])
     assert len(np.unique(numbers)) == len(numbers)
-
-
-@pytest.mark.parametrize("embedding", EMBEDDINGS)
-@pytest.mark.parametrize("kind", CONTAINERS)
-def test_the_container_of_the_data_does_not_matter(embedding, kind, tmp_path):
-    reference = embedding(n_components=4, n_basis=60, random_state=5).fit(X)
-    assert reference.landmarks_.shape == (60, 3)
-    model = embedding(n_components=4, n_basis=60, random_state=5).fit(CONTAINERS[kind](X, tmp_path))
-    np.testing.assert_array_equal(model.landmarks_, reference.landmarks_)
-    images = model.transform(CONTAINERS[kind](X, tmp_path))
-    np.testing.assert_allclose(images, reference.transform(X), rtol=1e-10, atol=1e-12 * np.abs(images).max())
-
-
-def test_dask_arrays():
-    dask = pytest.importorskip("dask.array")
-    lazy = dask.from_array(X, chunks=(1234, 2))
-    one, two = (KernelPCA(n_components=4, random_state=5).fit(data).transform(data) for data in (X, lazy))
-    np.testing.assert_allclose(two, one, atol=1e-10)
 
 
 @pytest.mark.parametrize("embedding", EMBEDDINGS)
@@ -235,20 +185,7 @@ def test_wide_kernels_leave_no_axes_of_rounding(bandwidth):
     np.testing.assert_allclose(bandwidth**2 * model.eigenvalues_[:3], covariance, rtol=1e-2)
 
 
-def test_more_sketches_than_the_rank_are_a_better_estimate():
-    images = KernelJL(n_components=40_000, bandwidth=BANDWIDTH, random_state=0).fit(POINTS).transform(NEW[:2])
-    expected = [[oracle.third_power(POINTS, x, y, BANDWIDTH) for y in NEW[:2]] for x in NEW[:2]]
-    np.testing.assert_allclose(images @ images.T, expected, atol=5 * np.max(expected) * np.sqrt(2 / 40_000))
-
-
 # Bad input
-
-
-@pytest.mark.parametrize("embedding", EMBEDDINGS)
-def test_a_constant_column_says_nothing(embedding):
-    wide = np.column_stack([X[:100], np.full(100, 7.0)])
-    one = embedding(n_components=4, random_state=0).fit_transform(X[:100])
-    np.testing.assert_allclose(embedding(n_components=4, random_state=0).fit_transform(wide), one, atol=1e-12)
 
 
 @pytest.mark.parametrize("embedding", EMBEDDINGS)

@@ -6,7 +6,6 @@ from sklearn.cluster import KMeans
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kmc.estimator import NotFittedError
 from kmc.kernels import RationalQuadratic
 from kmc.spectral import KernelJL, KernelPCA, NystromEmbedding
 from tests.sklearn_conventions import conventions
@@ -23,15 +22,6 @@ EMBEDDINGS = [
 @pytest.mark.parametrize(("estimator", "check"), conventions(EMBEDDINGS))
 def test_conventions(estimator, check):
     check(estimator)
-
-
-def test_names_of_columns():
-    model = KernelJL(n_components=2).fit(X)
-    assert list(model.get_feature_names_out()) == ["kerneljl0", "kerneljl1"]
-    with pytest.raises(ValueError, match=r"input_features should have length equal .*\(2\), got 1"):
-        model.get_feature_names_out(["a"])
-    with pytest.raises(NotFittedError):
-        KernelJL().get_feature_names_out()
 
 
 def test_data_frames_bring_their_names():

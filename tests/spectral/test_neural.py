@@ -140,11 +140,6 @@ def test_bad_input(torch, options, error, message):
         NeuralEigenfunctions(**options).fit(X)
 
 
-def test_a_module_with_too_few_outputs(torch):
-    with pytest.raises(ValueError, match=r"gave shape \(2, 3\) for 2 points: expected \(2, p\), p >= 4"):
-        NeuralEigenfunctions(4, module=torch.nn.Linear(1, 3)).fit(X)
-
-
 @pytest.mark.filterwarnings("ignore::kmc.errors.KmcWarning")
 @pytest.mark.parametrize(
     ("estimator", "check"), conventions([NeuralEigenfunctions(2, hidden_layer_sizes=(8,), max_iter=5)])

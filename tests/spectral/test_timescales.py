@@ -3,7 +3,7 @@ import pytest
 
 from kmc.spectral import TransitionOperator, implied_timescales
 from kmc.spectral.transition_modes import timescales
-from tests.spectral.test_transition import EXACT, TRAJECTORIES, autoregression
+from tests.spectral.test_transition import TRAJECTORIES, autoregression
 
 
 def test_no_time_scale_without_a_decay():
@@ -26,18 +26,7 @@ def test_those_of_an_autoregression_are_level():
     assert estimator.get_params()["lagtime"] == 1
 
 
-@pytest.mark.filterwarnings("ignore:n_components:kmc.errors.KmcWarning")
-def test_what_is_missing_is_nan():
-    found = implied_timescales(TRAJECTORIES, [1], 5, estimator=TransitionOperator(**EXACT))
-    assert np.isfinite(found.timescales[0]).tolist() == [True, True, False, False, False]
-
-
 @pytest.mark.parametrize("lagtimes", [[], [0, 1], [2, 1], [1, 1], [1.5], "one", [[1, 2]]])
 def test_lagtimes_that_are_none(lagtimes):
     with pytest.raises(ValueError, match="lagtimes=.*: expected increasing whole numbers"):
         implied_timescales(TRAJECTORIES, lagtimes)
-
-
-def test_an_iterator_is_not_read_twice():
-    with pytest.raises(TypeError, match="can be read only once"):
-        implied_timescales([iter([TRAJECTORIES[0]])], [1, 2])

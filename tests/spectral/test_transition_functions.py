@@ -3,18 +3,11 @@ import pytest
 
 from kmc.errors import KmcWarning
 from kmc.spectral import TransitionOperator
-from kmc.spectral.transition_functions import corners, membership_matrix
+from kmc.spectral.transition_functions import membership_matrix
 from tests.oracles import transition as oracle
 from tests.spectral.test_transition import EXACT, MATRIX, TRAJECTORIES, autoregression, walk
 
 STATES = np.arange(3.0)[:, None]
-
-
-def test_corners_of_a_triangle():
-    rng = np.random.default_rng(0)
-    vertices = np.array([[2.0, 0.0], [-1.0, 1.5], [-1.0, -1.5]])
-    inside = rng.dirichlet(np.full(3, 2.0), 200) @ vertices
-    assert set(corners(np.vstack([inside, vertices]))) == {200, 201, 202}
 
 
 def test_memberships_are_barycentric_coordinates():
@@ -128,13 +121,6 @@ def test_a_rare_state_is_found():
         assert all(np.mean(found == found[place[:, 0] == k][0]) < 0.7 for k in range(3))
         assert np.mean(found[place[:, 0] == 2] == found[place[:, 0] == 2][0]) > 0.95
         assert found[place[:, 0] == 2][0] not in (np.bincount(found[place[:, 0] == k]).argmax() for k in (0, 1))
-
-
-def test_memberships_take_lists():
-    operator = TransitionOperator(**EXACT).fit(TRAJECTORIES)
-    parts = operator.memberships(TRAJECTORIES, 3)
-    assert len(parts) == len(TRAJECTORIES)
-    np.testing.assert_array_equal(parts[1], operator.memberships(TRAJECTORIES[1], 3))
 
 
 def test_far_from_the_data():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.surrogates.expansion import Data, fit_expansion, kernel_of_width
+from kmc.surrogates.expansion import Data, fit_expansion
 from kmc.surrogates.slopes import Slopes
 from tests.oracles import differences
 from tests.oracles import expansion as oracle
@@ -74,21 +74,6 @@ def test_values_and_gradients(data, expansion):
     np.testing.assert_allclose(expansion.gradients(data.z), slopes, rtol=1e-6, atol=1e-7)
 
 
-def test_a_smooth_residual_is_learned_and_noise_is_not():
-    smooth = problem(n=300, m=60)
-    assert fit_expansion(smooth, np.eye(2), (0.5, 1.2, 3.5), jitter=1e-11).loo_sd < 0.15  # of which .1 is noise
-    noise = smooth._replace(residual=np.random.default_rng(15).standard_normal(300))
-    expansion = fit_expansion(noise, np.eye(2), (0.5, 1.2, 3.5), jitter=1e-11)
-    assert 0.9 < expansion.loo_sd < 1.2
-    assert np.std(expansion.values(noise.z)) < 0.5
-
-
-def test_a_constant_residual_is_the_offset():
-    expansion = fit_expansion(problem()._replace(residual=np.full(40, -3.0)), np.eye(2), (0.5, 2.0), jitter=1e-11)
-    np.testing.assert_allclose(expansion.values(problem().z), -3.0, rtol=1e-12)
-    assert expansion.loo_sd < 1e-12
-
-
 def test_an_infinite_bandwidth_stands_for_quartics(metric):
     """They extrapolate beyond the data, where Gaussian sections of any width vanish."""
     rng = np.random.default_rng(15)
@@ -105,9 +90,3 @@ def test_an_infinite_bandwidth_stands_for_quartics(metric):
     assert 5.0 * error < falling_back
     slopes = [differences.gradient(lambda z: quartic.values(z[None])[0], row) for row in beyond]
     np.testing.assert_allclose(quartic.gradients(beyond), slopes, rtol=1e-6, atol=1e-4)
-
-
-def test_one_center_has_no_bandwidth():
-    """The sampler then goes on with the surrogate it has; a ValueError would end the run."""
-    with pytest.raises(np.linalg.LinAlgError, match="no distance between distinct points"):
-        kernel_of_width(np.ones((3, 2)), 1.0)

@@ -1,11 +1,8 @@
-from dataclasses import replace
-
 import numba
 import numpy as np
 import pytest
 
 from kmc.surrogates import FitOptions, expansion_search, fit_surrogate, jit_state
-from kmc.surrogates.terms import TermExpansion
 from kmc.surrogates.transport import Funnel
 from kmc.surrogates.trend import depth
 from kmc.targets.toys import Banana, Bimodal, Gaussian, Ring
@@ -142,12 +139,6 @@ def test_surrogate_is_the_trend_plus_the_expansion(rng, target):
     np.testing.assert_allclose(jit_state.gradients(surrogate.jit_state, z), slopes, rtol=1e-5, atol=1e-4)
 
 
-def test_quartics_may_be_left_out(rng):
-    x, y = history(Banana(2, b=0.03), 300, rng)
-    assert fitted(x, y).expansion.factor == np.inf
-    assert fitted(x, y, bandwidths=(1.2, 3.5)).expansion.factor < np.inf
-
-
 @pytest.mark.parametrize("bandwidths", [(1.2, 3.5), (np.inf,)], ids=["gaussian", "polynomial"])
 def test_other_coordinates_do_not_change_the_surrogate(rng, bandwidths):
     target = Banana(3, b=0.1)
@@ -157,19 +148,6 @@ def test_other_coordinates_do_not_change_the_surrogate(rng, bandwidths):
     other = surrogate.rewhitened(draws)
     inside = np.linalg.norm(surrogate.whitening(x), axis=1) < surrogate.jit_state.reach
     np.testing.assert_allclose(other.log_density(x[inside]), surrogate.log_density(x[inside]), rtol=1e-6, atol=1e-6)
-
-
-def test_a_metric_outlives_its_coordinates(rng):
-    """A fit that is not good enough to keep its whitening hands its metric on to the next, in the new coordinates."""
-    x, y = history(Banana(8, b=0.1), 2000, rng)
-    good = fitted(x, y)
-    assert good.loo_sd < 0.5  # with all values it finds the two directions that matter
-    few = slice(None, 200)
-    states = x[:60] * np.linspace(1.0, 2.0, 8)
-    alone = fitted(x[few], y[few], states, bandwidths=(3.5,))
-    options, seeded = FitOptions(bandwidths=(3.5,)), np.random.default_rng(1)
-    after = fit_surrogate(x[few], y[few], states, rng=seeded, options=options, previous=replace(good, loo_sd=1.0))
-    assert after.loo_sd < 0.5 * alone.loo_sd
 
 
 def test_same_seed_same_surrogate(rng):
@@ -253,16 +231,6 @@ def test_known_deep_points_stay_out_of_the_bulk(seed):
     assert np.median(np.abs(surrogate.log_density(x[:400]) - y[:400])) < 0.2
 
 
-def test_levels_say_how_deep_values_count(rng):
-    """A heavy tail spends its time far below the mode."""
-    x, y = history(Banana(2, b=0.03), 300, rng)
-    edges = [
-        fit_surrogate(x, y, x, rng=rng, levels=y.max() - depths).edge
-        for depths in (np.zeros(50), np.linspace(0, 12, 50), np.full(50, 1e3), np.full(50, np.inf))
-    ]
-    assert edges[0] < edges[1] < edges[2] == edges[3] < np.inf
-
-
 def test_duplicates_count_once(rng):
     x, y = history(Banana(2, b=0.03), 200, rng)
     once = fitted(x, y)
@@ -291,45 +259,7 @@ def test_few_points(n):
     assert surrogate.log_density(far).mean() < surrogate.log_density(x).mean()
 
 
-def test_equal_values(rng):
-    x = rng.standard_normal((100, 2))
-    assert np.isfinite(fitted(x, np.zeros(100)).log_density(x)).all()
-
-
-def test_values_so_steep_that_one_point_stands_out(rng):
-    """A start far from the mode: differences of thousands of nats. A fit to these values, or LinAlgError."""
-    x = rng.standard_normal((300, 3))
-    try:
-        surrogate = fitted(x, -1e7 * np.sum((x - 5.0) ** 2, axis=1))
-    except np.linalg.LinAlgError:
-        return
-    assert np.isfinite(surrogate.log_density(x)).all()
-
-
 # Refits
-
-
-def test_a_good_fit_keeps_its_coordinates(rng):
-    """So that states in whitened coordinates stay valid from refit to refit."""
-    x, y = history(Banana(2, b=0.03), 800, rng)
-    first = fitted(x[:400], y[:400])
-    second = fit_surrogate(x, y, x[::4], rng=np.random.default_rng(2), previous=first)
-    assert first.loo_sd < 0.5
-    assert second.whitening is first.whitening
-    assert second.n_values > first.n_values
-
-
-def test_old_errors_pick_what_is_kept(rng):
-    """Of too many values a refit keeps those that the last surrogate got wrong, beside random ones."""
-    x, y = history(Banana(2, b=0.03), 1000, rng)
-    ignorant = fitted(x[x[:, 0] < 12], y[x[:, 0] < 12])
-    options = FitOptions(max_values=150, n_basis=150)  # all that is kept is a center
-    surrogate = fit_surrogate(x, y, x[::4], rng=np.random.default_rng(2), options=options, previous=ignorant)
-    kept = surrogate.whitening.back(surrogate.expansion.basis.centers)
-    assert surrogate.n_values == len(kept) == 150
-    shallow = np.flatnonzero(y > y.max() - 6)  # all of full weight
-    worst = shallow[np.argsort(-np.abs(ignorant.log_density(x[shallow]) - y[shallow]))]
-    assert all(np.isclose(kept, row, rtol=1e-8).all(axis=1).any() for row in x[worst[:10]])
 
 
 def test_arguments_are_not_written_to(rng):
@@ -338,21 +268,6 @@ def test_arguments_are_not_written_to(rng):
     fitted(x, y)
     np.testing.assert_array_equal(x, copies[0])
     np.testing.assert_array_equal(y, copies[1])
-
-
-def test_whitening_goes_back(rng):
-    x, y = history(Gaussian(3, correlation=0.9, spread=10), 200, rng)
-    whitening = fitted(x, y).whitening
-    z = whitening(x)
-    np.testing.assert_allclose(whitening.back(z), x, rtol=1e-9, atol=1e-9 * np.abs(x).max())
-    np.testing.assert_allclose(np.cov(z.T), np.eye(3), atol=0.3)
-
-
-def test_a_curved_ridge_spreads_the_metric(rng):
-    """The log-density bends in two of the five directions; a Gaussian's does in none."""
-    curved = fitted(*history(Banana(5, b=0.1), 900, rng), n_basis=100)
-    assert curved.metric_spread > 30
-    assert fitted(*history(Gaussian(5), 900, rng), n_basis=100).metric_spread < 2
 
 
 def test_gradients_at_some_points_replace_many_values(rng):
@@ -371,17 +286,6 @@ def test_gradients_at_some_points_replace_many_values(rng):
         fit_surrogate(x, y, x[::2], rng=np.random.default_rng(1), gradients=given) for given in (None, gradients)
     )
     assert error(with_gradients) < 0.5 < 2.0 < error(values_only)
-
-
-def test_gradients_do_not_hide_that_a_few_terms_explain_the_values():
-    """Leave-one-out keeps the gradient at the point that is left out: it cannot tell how much better terms would be."""
-    target, rng = Banana(10), np.random.default_rng(1)
-    x, y = history(target, 200, rng)
-    gradients = np.array([differences.gradient(target, row, 1e-4) for row in x])
-    fresh = target.sample(rng, 200)
-    found = fit_surrogate(x, y, x[::2], rng=np.random.default_rng(1), gradients=gradients)
-    assert isinstance(found.expansion, TermExpansion)
-    assert np.quantile(np.abs(found.log_density(fresh) - evaluate(target, fresh)), 0.9) < 0.02  # sections: .08
 
 
 def test_no_gradients_are_as_if_none_were_given(rng):

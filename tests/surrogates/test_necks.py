@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from kmc.mcmc.surrogate_trainer import SurrogateTrainer
-from kmc.surrogates import FitOptions, fit_surrogate, jit_state
-from kmc.surrogates.necks import NO_NECKS, Necks
+from kmc.surrogates import fit_surrogate, jit_state
+from kmc.surrogates.necks import Necks
 from kmc.surrogates.scale_group import ScaleGroup
-from kmc.surrogates.whitening import Whitening
 from tests.oracles import differences
 
 DIM, MEMBERS = 7, np.arange(2, 7)
@@ -49,14 +47,6 @@ def fitted():
     return surrogate
 
 
-def test_the_correction_is_the_groups_volume_below_the_median():
-    states = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
-    necks = Necks.of((GROUPS[0], GROUPS[1]), np.hstack([states, np.zeros((3, 5))]))
-    x = np.zeros((4, DIM))
-    x[:, 0], x[:, 1] = [2.0, 3.0, 1.0, 3.0], [3.0, 4.0, 1.5, 1.0]
-    np.testing.assert_allclose(necks.correction(x), [0.0, -2 * 0.5, -5 * 1.5, -2 * 0.5 - 5 * 2.0])
-
-
 def test_the_height_is_the_density_of_distances_in_units_of_their_scale():
     """Except for the likelihood, and up to a constant: of a member at a fixed number of sds from the center."""
     necks = Necks.of(GROUPS[:1], np.zeros((1, DIM)))
@@ -68,23 +58,6 @@ def test_the_height_is_the_density_of_distances_in_units_of_their_scale():
         np.testing.assert_allclose(rise, -5 * change + prior, atol=0.1)
         heights = rise + necks.correction(moved) - necks.correction(x)
         np.testing.assert_allclose(heights, prior, atol=0.1)
-
-
-def test_without_groups_nothing_changes():
-    x = drawn(5)
-    assert Necks.of((), x) is NO_NECKS
-    np.testing.assert_array_equal(NO_NECKS.correction(x), 0.0)
-
-
-def test_in_whitened_coordinates():
-    rng = np.random.default_rng(3)
-    whitening = Whitening.of(rng.standard_normal(DIM), rng.standard_normal((DIM, DIM)) + 3 * np.eye(DIM))
-    x = 2.0 * drawn(50)
-    necks = Necks.of(GROUPS, x)
-    slopes, offsets = necks.in_coordinates(whitening)
-    np.testing.assert_allclose(
-        np.minimum(whitening(x) @ slopes.T + offsets, 0.0).sum(axis=1), necks.correction(x), atol=1e-10
-    )
 
 
 def test_the_surrogate_follows_the_density_into_the_neck(fitted):
@@ -109,19 +82,3 @@ def test_the_bounds_gradient_is_that_of_the_value(fitted):
     x = fitted.back(z)
     assert (jit_state.values(low, z) + fitted.necks.correction(x)).max() <= low.ceiling
     assert (jit_state.values(low, z) < jit_state.values(state, z) - 1.0).any()
-
-
-def test_points_in_the_neck_make_the_bulk_no_deeper(fitted):
-    """Depths of the trainer are those of heights, so that a point far in the neck takes no weight from the others."""
-    x = drawn(1500)
-    trainer = SurrogateTrainer(DIM, FitOptions(), max_archive=100, rng=np.random.default_rng(0))
-    trainer.history.extend(x, hierarchy(x))
-    trainer.begin(x[:400])
-    trainer.necks = fitted.necks
-    before = trainer.top
-    neck = np.zeros((1, DIM))
-    neck[0, 1] = -9.0
-    trainer.history.extend(neck, hierarchy(neck))
-    assert hierarchy(neck)[0] > hierarchy(x).max() + 10.0
-    assert trainer.top == before
-    assert trainer.heights(neck, hierarchy(neck))[0] < before

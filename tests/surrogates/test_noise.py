@@ -4,11 +4,7 @@ import pytest
 from kmc.surrogates import FitOptions, fit_surrogate
 from kmc.surrogates.noise import (
     attainable_acceptance,
-    beyond_noise,
     estimate_noise_sd,
-    highest,
-    no_worse,
-    settled,
 )
 from kmc.targets.toys import Banana, Gaussian
 from tests.grids import slow_except
@@ -35,29 +31,6 @@ def test_acceptance_that_noise_allows(sd):
     rng = np.random.default_rng(3)
     kept, fresh = (rng.normal(0.5 * sign * sd**2, sd, 100_000) for sign in (1, -1))
     assert attainable_acceptance(sd) == pytest.approx(np.mean(np.exp(np.minimum(fresh - kept, 0.0))), abs=0.006)
-
-
-def test_what_is_left_without_noise():
-    assert beyond_noise(1.3, 0.5) == pytest.approx(1.2)
-    assert beyond_noise(0.5, 0.6) == 0.0
-    assert beyond_noise(0.5, 0.0) == 0.5
-
-
-def test_values_settle_within_noise_and_no_further():
-    values, foretold = np.array([1.0, -4.0, 9.0, -40.0, -np.inf]), np.array([0.0, 0.0, 0.0, 0.0, -3.0])
-    np.testing.assert_array_equal(settled(values, foretold, 2.0), [0.0, 0.0, 3.0, -34.0, -np.inf])
-    np.testing.assert_array_equal(settled(values, foretold, 0.0), values)
-
-
-def test_columns_as_good_as_the_best():
-    """The noise, the noise with a trace of something else, and with something that shows."""
-    rng = np.random.default_rng(4)
-    noise, error = rng.standard_normal(1000), rng.standard_normal(1000)
-    residuals = np.column_stack([noise, noise + 1e-4 * error, noise + 0.4 * error])
-    weights = np.full(1000, 1e-3)
-    assert no_worse(residuals, weights).tolist()[:2] in ([True, True], [True, False], [False, True])
-    assert not no_worse(residuals, weights)[2]
-    assert no_worse(residuals[:, :1], weights).all()
 
 
 def test_noise_is_told_from_a_smooth_error():
@@ -87,12 +60,6 @@ def test_noise_sd_and_the_density_under_it(target, sd):
 def test_exact_values_are_found_to_be_exact():
     x, exact, _ = history(Banana(2, 0.03), 600, 0.0)
     assert fitted(x, exact).noise_sd < 0.05
-
-
-def test_highest_is_the_third():
-    assert highest(np.array([1.0, 9.0, 2.0, -np.inf, 3.0])) == 2.0
-    assert highest(np.array([1.0, -np.inf])) == 1.0
-    assert highest(np.array([-np.inf])) == -np.inf
 
 
 def test_luck_is_not_depth():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kmc.surrogates.slopes import Slopes, pulled_back
+from kmc.surrogates.slopes import pulled_back
 from kmc.surrogates.transport import Funnel, Identity
 from tests.oracles import differences
 
@@ -29,10 +29,3 @@ def test_the_gradient_of_a_transported_density_is_that_of_differences(transport)
     for k in (0, 1, 3, 4, 5):
         slope = differences.gradient(transported, transport(x)[k], 1e-3)
         np.testing.assert_allclose(found[k], slope, rtol=1e-6, atol=1e-6)
-
-
-def test_effective_components():
-    z = np.zeros((4, 3))
-    assert Slopes(z, z, np.full(4, 0.1)).effective == pytest.approx(12.0)
-    assert Slopes(z, z, np.array([1.0, 0.0, 0.0, 0.0])).effective == pytest.approx(3.0)
-    assert not Slopes(z[:0], z[:0], np.empty(0))

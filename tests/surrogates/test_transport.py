@@ -2,10 +2,8 @@ import numpy as np
 import pytest
 
 from benchmarks.targets import Funnel as Neal
-from benchmarks.targets import StudentT
 from kmc.surrogates import fit_surrogate
 from kmc.surrogates.transport import Funnel, Identity, find_transport
-from kmc.targets.toys import Banana, Gaussian
 from tests.oracles.differences import gradient
 
 FUNNEL = Funnel(1, 0.3, np.array([0.5, 0.0, -1.0]), np.array([0.7, 0.0, -0.2]))
@@ -72,33 +70,6 @@ def test_a_funnel_around_another_parameter_is_found(rng):
     np.testing.assert_array_equal(transport.loadings, [0.0, 0.0, 1.0, 1.0, 1.0])
 
 
-def test_a_funnel_is_found_beneath_noise(rng):
-    x, values, states = history(Neal(2.0, dim=4), 600, rng)
-    noise = rng.standard_normal(len(x))
-    transport = find_transport(x, values + noise, states, current=Identity(), noise_sd=1.0, noisy=True)
-    np.testing.assert_allclose(transport.slopes, [0.0, 0.5, 0.5, 0.5], atol=0.1)
-
-
-@pytest.mark.parametrize("target", [Gaussian(6), Banana(2, b=0.1), Banana(8, b=0.1)], ids=lambda t: repr(t))
-@pytest.mark.parametrize("n", [150, 600])
-def test_there_is_none_where_there_is_none(rng, target, n):
-    assert found(target, rng, n) == Identity()
-
-
-def test_one_parameter_has_no_driver(rng):
-    assert found(StudentT(dim=1), rng) == Identity()
-
-
-def test_one_that_does_not_serve_is_given_up(rng):
-    assert find_transport(*history(Banana(3, b=0.1), 300, rng), current=FUNNEL) == Identity()
-
-
-def test_one_that_serves_is_kept(rng):
-    target = Neal(2.0, dim=3)
-    first = found(target, rng)
-    assert find_transport(*history(target, 500, rng), current=first) is first
-
-
 def test_the_fit_is_one_of_the_density_of_x(rng):
     """Where a Gaussian in u is exact, values of x and their gradients are the target's everywhere."""
     target = Neal(3.0, dim=4)
@@ -108,15 +79,3 @@ def test_the_fit_is_one_of_the_density_of_x(rng):
     fresh = target.sample(rng, 200)
     np.testing.assert_allclose(surrogate.log_density(fresh), [target(row) for row in fresh], atol=1e-3)
     np.testing.assert_allclose(surrogate.back(surrogate.coordinates(fresh)), fresh, rtol=1e-8, atol=1e-10)
-
-
-def test_the_next_fit_keeps_coordinates_only_with_their_transport(rng):
-    target = Neal(1.0, dim=3)
-    x, values, states = history(target, 300, rng)
-    transport = found(target, rng)
-    first = fit_surrogate(x, values, states, rng=np.random.default_rng(0), transport=transport)
-    second = fit_surrogate(x, values, states, rng=np.random.default_rng(0), previous=first, transport=transport)
-    assert second.whitening is first.whitening
-    plain = fit_surrogate(x, values, states, rng=np.random.default_rng(0), previous=first)
-    fresh = fit_surrogate(x, values, states, rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(plain.whitening.matrix, fresh.whitening.matrix)

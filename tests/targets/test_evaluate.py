@@ -25,12 +25,6 @@ def test_values_come_back_in_order():
     assert evaluate.n_evaluations == 3
 
 
-def test_no_points_cost_nothing():
-    evaluate = returning(0.0)
-    assert evaluate(np.empty((0, 2))).shape == (0,)
-    assert evaluate.n_evaluations == 0
-
-
 @pytest.mark.parametrize("points", [POINTS, np.asfortranarray(POINTS), POINTS[::-1], POINTS.astype(int)])
 def test_the_function_owns_its_argument(points):
     seen = []
@@ -114,10 +108,6 @@ def test_masked_start_points_are_refused():
         Model(lambda p: 0.0, parameters={"a": Real()}, initial={"a": MASKED})
 
 
-def test_masked_arrays_without_masked_entries_are_numbers():
-    np.testing.assert_array_equal(returning(np.ma.array(1.0))(POINTS), np.ones(3))
-
-
 def test_the_function_is_not_blamed_for_a_point_that_is_not_finite():
     with pytest.raises(
         EvaluationError, match=r"at x = \[nan, nan\]; kmc's arithmetic overflowed: rescale the parameters"
@@ -186,14 +176,6 @@ def test_a_request_to_stop_passes_through(stop):
     with pytest.raises(stop):
         evaluate(POINTS)
     assert evaluate.n_evaluations == 1
-
-
-def test_a_long_parameter_vector_is_shortened_in_the_message_only():
-    evaluate = Evaluator(Model(lambda x: math.nan, dim=1000))
-    with pytest.raises(EvaluationError) as caught:
-        evaluate(np.ones((1, 1000)))
-    assert len(str(caught.value)) < 400
-    assert caught.value.position.shape == (1000,)
 
 
 def test_a_vectorized_model_is_called_once():

@@ -16,12 +16,6 @@ def posterior_like(rng, n):
     return PUBLISHED + 3 * relative * rng.standard_normal((n, 8))
 
 
-def test_the_data_are_those_of_the_issue():
-    np.testing.assert_array_equal(lv.PELTS.T, [np.array(s.split(), float) for s in (oracle.HARE, oracle.LYNX)])
-    assert tuple(lv.PUBLISHED) == lv.PARAMETERS
-    assert len(lv.YEARS) == len(lv.PELTS) == 21
-
-
 def test_log_density_agrees_with_the_oracle():
     rng = np.random.default_rng(1)
     points = np.concatenate([[PUBLISHED], posterior_like(rng, 10), lv.initial(rng, 5)])
@@ -90,18 +84,6 @@ def test_what_cannot_be_computed_has_density_zero(coordinate, value):
     x = PUBLISHED.copy()
     x[coordinate] = value
     assert lv.log_density(x) == -math.inf
-
-
-def test_too_much_work_has_density_zero():
-    x = PUBLISHED.copy()
-    x[:4] += 6.0  # time runs 400 times faster
-    assert lv.log_density(x) == -math.inf
-    assert np.isnan(lv.predict(x)).all()
-
-
-def test_a_wrong_shape_is_refused():
-    with pytest.raises(ValueError, match=r"shape \(7,\); expected \(8,\)"):
-        lv.log_density(np.zeros(7))
 
 
 @pytest.mark.slow

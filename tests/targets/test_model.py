@@ -1,4 +1,3 @@
-import dataclasses
 import re
 
 import numpy as np
@@ -11,21 +10,6 @@ from kmc.targets.model import Model
 
 def normal(x):
     return -0.5 * float(x @ x)
-
-
-def test_a_model_keeps_what_it_was_given():
-    model = Model(normal, dim=3)
-    assert model.log_density is normal
-    assert (model.dim, model.nonfinite) == (3, "raise")
-
-
-def test_a_numpy_integer_is_a_dimension():
-    assert type(Model(normal, np.int64(2)).dim) is int
-
-
-def test_a_model_does_not_change():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        Model(normal, 2).dim = 3
 
 
 @pytest.mark.parametrize("log_density", [None, 3.0, "normal"])
@@ -50,11 +34,6 @@ def test_a_dimension_must_be_positive(dim):
 def test_an_unknown_treatment_of_nan_is_refused(nonfinite):
     with pytest.raises(ValueError, match=r'^nonfinite=.* is unknown: pass "raise"'):
         Model(normal, 2, nonfinite=nonfinite)
-
-
-def test_a_target_is_exact_unless_it_is_said_to_be_noisy():
-    assert Model(normal, 2).noisy is False
-    assert Model(normal, 2, noisy=True).noisy is True
 
 
 @pytest.mark.parametrize("noisy", [1, None, "yes", 0.5])
@@ -95,11 +74,6 @@ def test_a_vector_is_x():
     assert model.initial_points(np.random.default_rng(0), 4) is None
 
 
-def test_a_vector_can_have_labels():
-    model = Model(normal, 2, dims={"x": ["planet"]}, coords={"planet": ["Mars", "Venus"]})
-    assert model.dims == {"x": ("planet",)} and list(model.coords["planet"]) == ["Mars", "Venus"]
-
-
 def test_further_arguments():
     x = np.ones(2)
     model = Model(lambda *args, **kwargs: (args, kwargs), 2, args=(3, "four"), kwargs={"five": 5})
@@ -120,19 +94,6 @@ def test_further_arguments():
 def test_names_of_other_packages(name, remedy):
     with pytest.raises(TypeError, match=re.escape(f"kmc.Model() has no argument {name!r}: {remedy}")):
         Model(normal, 2, **{name: 1})
-
-
-def test_a_subclass_may_have_arguments_of_its_own():
-    class Fit(Model):
-        def __init__(self, bounds):
-            super().__init__(normal, len(bounds))
-
-    assert Fit(bounds=[(0, 1)] * 3).dim == 3
-
-
-def test_a_model_of_a_vector_can_be_changed():
-    changed = dataclasses.replace(Model(normal, 2), nonfinite="reject")
-    assert changed.dim == 2 and changed.nonfinite == "reject" and not changed.named
 
 
 # Parameters with names

@@ -307,8 +307,3 @@ def test_two_bounds_are_an_interval(bounds):
 def test_parameters_are_checked(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_a_prior_prints_as_it_was_written():
-    assert repr(kmc.Prior(stats.gamma(2, scale=3), 2)) == "Prior(scipy.stats.gamma(2, scale=3), shape=(2,))"
-    assert repr(kmc.Prior(stats.dirichlet([1, 2]))) == "Prior(scipy.stats.dirichlet([1.0, 2.0]), shape=None)"

@@ -13,7 +13,6 @@ PARAMETERS = {
     "cuts": kmc.Ordered(2),
     "p": kmc.Interval(-1, 1, shape=1),
 }
-SHAPES = {"rate": (), "theta": (2, 3), "share": (2, 3), "factor": (2, 2), "cuts": (2,), "p": (1,)}
 DIM = 1 + 6 + 4 + 1 + 2 + 1
 
 
@@ -25,19 +24,6 @@ def space():
 @pytest.fixture
 def x():
     return np.random.default_rng(5).standard_normal((7, DIM))
-
-
-def test_shapes_and_default_dimensions(space, x):
-    assert space.dim == DIM
-    values = space.constrain(x)
-    assert {name: value.shape for name, value in values.items()} == {n: (7, *shape) for n, shape in SHAPES.items()}
-    assert space.dims["theta"] == ("theta_dim_0", "theta_dim_1") and space.dims["rate"] == ()
-    assert {dimension: len(labels) for dimension, labels in space.coords.items()} == {
-        f"{name}_dim_{i}": length for name, shape in SHAPES.items() for i, length in enumerate(shape)
-    }
-    assert {name: value.shape for name, value in space.constrain(x[:0]).items()} == {
-        name: (0, *shape) for name, shape in SHAPES.items()
-    }
 
 
 def test_parameters_lie_one_after_the_other(space, x):

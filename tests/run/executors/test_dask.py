@@ -5,7 +5,7 @@ import pytest
 
 import kmc
 from kmc.errors import EvaluationError
-from kmc.run.executors import DaskExecutor, as_executor
+from kmc.run.executors import DaskExecutor
 from kmc.run.executors.dask import _DaskMapper
 from kmc.run.executors.task import Answer
 from kmc.targets.evaluate import Evaluation, Evaluator
@@ -37,10 +37,6 @@ def processes():
         yield client
 
 
-def test_a_client_is_an_executor(client):
-    assert as_executor(client) == DaskExecutor(client)
-
-
 def test_something_else_is_no_client():
     with pytest.raises(TypeError, match="client='tcp://.*expected a dask.distributed.Client"):
         DaskExecutor("tcp://127.0.0.1:8786")
@@ -64,48 +60,10 @@ def test_chains_go_on_alone_with_the_same_draws(client, monkeypatch):
     assert len(began) > 30
 
 
-def test_cheap_points_share_a_task_and_dear_ones_do_not(client):
-    with DaskExecutor(client).open(Model(models.quartic, dim=2)) as mapper:
-        assert mapper._count(6) == 6  # nothing is known yet
-        mapper(POINTS)
-        learn(mapper, 0.0)
-        assert mapper._count(6) == 1
-        learn(mapper, 1.0)
-        assert mapper._count(6) == 6
-        assert [outcome.value for outcome in mapper(POINTS)] == [models.quartic(x)[0] for x in POINTS]
-
-
 def learn(mapper, seconds):
     """Let the mapper know what an evaluation costs."""
     for _ in range(50):
         mapper.note(Answer([Evaluation(0.0)], seconds), POINTS[:1])
-
-
-def test_cheap_points_of_chains_on_their_own_share_tasks(client, monkeypatch):
-    sent = []
-    send = _DaskMapper._send_task
-    monkeypatch.setattr(_DaskMapper, "_send_task", lambda self, *a: (sent.append(len(a[1])), send(self, *a)))
-
-    def answers(mapper):
-        for key, x in enumerate(POINTS):
-            mapper.submit(key, x)
-        found = {}
-        while len(found) < len(POINTS):
-            found |= dict(mapper.ready())
-        return [found[key].value for key in range(len(POINTS))]
-
-    with DaskExecutor(client).open(Model(models.quartic, dim=2)) as mapper:
-        expected = [models.quartic(x)[0] for x in POINTS]
-        assert answers(mapper) == expected and sent == [1] * 6  # nothing is known yet
-        sent.clear()
-        learn(mapper, 1e-4)
-        assert answers(mapper) == expected and sent == [3, 3]  # one for each worker
-        sent.clear()
-        learn(mapper, 0.0025)
-        assert answers(mapper) == expected and sent == [2, 2, 2]
-        sent.clear()
-        learn(mapper, 1.0)
-        assert answers(mapper) == expected and sent == [1] * 6
 
 
 def test_a_failure_within_a_task_is_that_of_its_point(client):
@@ -145,18 +103,6 @@ def test_a_cluster_may_grow_and_shrink_and_retire_workers(monkeypatch):
         found = kmc.sample(log_density, executor=client, callback=resize, **asked)
     np.testing.assert_array_equal(found.posterior["x"], kmc.sample(log_density, **asked).posterior["x"])
     assert counts >= {1, 2, 3} and found.attrs["workers"] == 2
-
-
-def test_the_scheduler_keeps_nothing_of_a_sweep(client):
-    def accounts(dask_scheduler):  # statistics of tasks
-        return len(dask_scheduler.extensions["spans"].spans)
-
-    before = client.run_on_scheduler(accounts)
-    with DaskExecutor(client).open(Model(models.quartic, dim=2)) as mapper:
-        for _ in range(10):
-            mapper(POINTS)
-            time.sleep(0.05)  # all that was evaluated is forgotten meanwhile
-    assert client.run_on_scheduler(accounts) - before <= 1
 
 
 def test_failures_carry_their_parameters(client):

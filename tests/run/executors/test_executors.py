@@ -10,9 +10,8 @@ import pytest
 
 import kmc
 from kmc.errors import EvaluationError
-from kmc.run.executors import DaskExecutor, InProcess, MapExecutor, ProcessExecutor, as_executor
-from kmc.run.executors.task import Task, evaluate_in_time, package, packed
-from kmc.run.executors.usage import Usage
+from kmc.run.executors import DaskExecutor, MapExecutor, ProcessExecutor, as_executor
+from kmc.run.executors.task import evaluate_in_time, packed
 from kmc.targets.evaluate import Evaluator, stream_of
 from kmc.targets.model import Model
 from tests.run.executors import models
@@ -60,15 +59,6 @@ def test_threads_give_the_same_draws(pool):
     for group, name in ("posterior", "x"), ("blobs", "twice"), ("blobs", "value"):
         np.testing.assert_array_equal(found[group][name], expected[group][name])
     assert found.posterior.attrs["n_evaluations"] == expected.posterior.attrs["n_evaluations"]
-
-
-def test_valid_executors():
-    assert as_executor(None) == InProcess()
-    assert as_executor(3) == ProcessExecutor(3)
-    pool = SerialPool()
-    assert as_executor(pool) == MapExecutor(pool)
-    own = ProcessExecutor(2, timeout=5)
-    assert as_executor(own) is own
 
 
 @pytest.mark.parametrize("executor", ["4", 2.0, True, SerialPool, map])
@@ -135,28 +125,6 @@ def test_a_result_tells_how_workers_spent_their_time():
     assert "workers" not in sampled(None).attrs
 
 
-def test_usage():
-    usage = Usage(2)
-    assert usage.facts() == {}
-    usage.note(3.0, POINTS[:2])
-    usage.note(1.0, POINTS[:1])
-    usage._began, usage._latest = 0.0, 4.0
-    assert usage.facts() == {
-        "workers": 2,
-        "workers_waited": 0.5,
-        "evaluation_seconds": 4 / 3,
-        "longest_evaluation_seconds": 1.5,
-        "n_timeouts": 0,
-    }
-
-
-def test_usage_keeps_times_if_it_is_told_to():
-    usage = Usage(2, times={})
-    usage.note(3.0, POINTS[:2])
-    usage.note(1.0, POINTS[2:3])
-    assert usage.times == {POINTS[0].tobytes(): 1.5, POINTS[1].tobytes(): 1.5, POINTS[2].tobytes(): 1.0}
-
-
 def test_a_model_goes_to_another_process_once(monkeypatch):
     pool = OtherProcess(monkeypatch)
     with MapExecutor(pool).open(Model(lambda x: float(x[0]), dim=2)) as mapper:
@@ -207,20 +175,6 @@ def test_a_pool_that_breaks_is_named_when_values_come_one_by_one():
     broken = pytest.raises(EvaluationError, match="ThreadPoolExecutor object.*failed, RuntimeError: cannot schedule")
     with MapExecutor(pool).open(Model(models.quartic, dim=2)) as mapper, broken:
         mapper.submit(0, POINTS[0])
-
-
-def test_other_processes_forget_the_models_of_long_ago(monkeypatch):
-    remembered = {}
-    monkeypatch.setattr("kmc.run.executors.task._models", remembered)
-    for i in range(30):
-        Task(str(i), payload=packed(Model(models.quartic, dim=2)))(POINTS)
-    assert len(remembered) == 8 and "29" in remembered
-
-
-def test_this_process_forgets_a_model_when_its_run_ends():
-    with package(Model(models.quartic, dim=2)) as made:
-        assert made.known(POINTS).outcomes[0].value == models.quartic(POINTS[0])[0]
-    assert made.known(POINTS) is None
 
 
 def test_rows_of_a_vectorized_model_go_in_blocks():
