@@ -44,7 +44,6 @@ from kmc.run.find_start import find_start as find_start
 from kmc.run.iterate import iterate as iterate
 from kmc.run.meter import Progress as Progress
 from kmc.run.sample import sample as sample
-from kmc.run.sample_pymc import sample_pymc as sample_pymc
 from kmc.run.store.extend import extend as extend
 from kmc.run.store.load import load as load
 from kmc.targets.angles import Angle as Angle

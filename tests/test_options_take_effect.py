@@ -404,7 +404,6 @@ ELSEWHERE = {
     "GraphLaplacian": {"neighbors"},
     "NeuralEigenfunctions": {"batch_size"},
     "sample": {"history"},
-    "sample_pymc": {"return_inferencedata"},
 }
 """Options that tests pass in another way."""
 
