@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from kmc.arrays import KINDS, as_table, contained, solving_where
+from kmc.arrays import KINDS, as_table, contained
 from kmc.checks import as_array, check_magnitude
 from kmc.html import table_of_options
 from kmc.threads import single_threaded
@@ -200,13 +200,11 @@ class Estimator:
 
 
 def _in_one_thread(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with BLAS in one thread, see :func:`kmc.threads.single_threaded`; dense problems are solved where the
-    samples live, see :mod:`kmc.arrays`.
-    """
+    """The method with BLAS in one thread, see :func:`kmc.threads.single_threaded`."""
 
     @wraps(fit)
     def one_thread(*args: Any, **options: Any) -> Any:
-        with single_threaded(), solving_where(args[1] if len(args) > 1 else options.get("X")):
+        with single_threaded():
             return fit(*args, **options)
 
     return one_thread

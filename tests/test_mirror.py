@@ -24,10 +24,10 @@ SUBJECTS = {
 
 HELPERS = {
     "": "_names _version demo errors jitted lazy",
-    "bases": "base_jit_state elsewhere general geometry gradient_moments",
+    "bases": "base_jit_state general geometry gradient_moments",
     "cli": "options",
     "diagnostics": "columns langevin mode_verdicts",
-    "forms": "elsewhere scatter sums",
+    "forms": "scatter sums",
     "kernels": "profiles",
     "mcmc": "affine base lanes learned_density mode_mixture random_walk",
     "plots": "evidence style surrogates traces",
