@@ -34,7 +34,7 @@ HELPERS = {
     "control_variates": "annealing means replicate",
     "readout": "quantities",
     "regression": "candidates",
-    "reports": "explanations page",
+    "reports": "page",
     "run": "recording run",
     "run/executors": "futures maps task usage worker",
     "run/store": "commit evaluations open parts",
