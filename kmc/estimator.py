@@ -12,7 +12,6 @@ import numpy as np
 
 from kmc.arrays import KINDS, as_table, contained
 from kmc.checks import as_array, check_magnitude
-from kmc.html import table_of_options
 from kmc.threads import single_threaded
 
 _LARGEST = 1e150  # of numbers whose squares are finite
@@ -118,10 +117,6 @@ class Estimator:
     def __repr__(self) -> str:
         changed = (f"{name}={value!r}" for name, value in self._changed().items())
         return f"{type(self).__name__}({', '.join(changed)})"
-
-    def _repr_html_(self) -> str:
-        note = "fitted" if self.__sklearn_is_fitted__() else "not fitted"
-        return table_of_options(type(self).__name__, self.get_params(deep=False), self._changed(), note)
 
     def _changed(self) -> dict[str, Any]:
         """Parameters that differ from their defaults."""

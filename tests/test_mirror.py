@@ -43,7 +43,7 @@ HELPERS = {
     "sections transition_modes trial",
     "surrogates": "density depth expansion_search fit_options fit_task in_coordinates repair scale_group surrogate "
     "term_groups term_pursuit term_regression term_search terms_jit_state wall_jit_state whitening",
-    "targets": "dimensions distributions html returned",
+    "targets": "dimensions distributions returned",
 }
 """By folder, modules without a test of their name: they are tested through those that use them."""
 
