@@ -400,7 +400,7 @@ RESULTS = "ControlFunctional Decomposition EvaluationError KernelClusters KmcWar
 """Classes that are made by kmc, not by users."""
 
 ELSEWHERE = {
-    "DaskExecutor": {"on_timeout", "times"},  # as those of ProcessExecutor
+    "DaskExecutor": {"on_timeout"},  # as those of ProcessExecutor
     "GraphLaplacian": {"neighbors"},
     "NeuralEigenfunctions": {"batch_size"},
     "sample": {"history"},

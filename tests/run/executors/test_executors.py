@@ -150,13 +150,6 @@ def test_usage():
     }
 
 
-def test_usage_keeps_times_if_it_is_told_to():
-    usage = Usage(2, times={})
-    usage.note(3.0, POINTS[:2])
-    usage.note(1.0, POINTS[2:3])
-    assert usage.times == {POINTS[0].tobytes(): 1.5, POINTS[1].tobytes(): 1.5, POINTS[2].tobytes(): 1.0}
-
-
 def test_a_model_goes_to_another_process_once(monkeypatch):
     pool = OtherProcess(monkeypatch)
     with MapExecutor(pool).open(Model(lambda x: float(x[0]), dim=2)) as mapper:
