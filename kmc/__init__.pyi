@@ -24,7 +24,6 @@ from kmc.mcmc import moves as moves
 from kmc.plots import plot_acceptance as plot_acceptance
 from kmc.plots import plot_ck_test as plot_ck_test
 from kmc.plots import plot_coarse_model as plot_coarse_model
-from kmc.plots import plot_energy as plot_energy
 from kmc.plots import plot_evidence as plot_evidence
 from kmc.plots import plot_implied_timescales as plot_implied_timescales
 from kmc.plots import plot_pairs as plot_pairs

@@ -14,7 +14,7 @@ ANYTHING = {
     # results are InferenceData or a DataTree, by the version of ArviZ; tables and axes are of untyped packages
     *("sample", "extend", "load", "predictive", "resample", "summary"),
     *("plot_implied_timescales", "plot_validation"),
-    *("plot_acceptance", "plot_energy", "plot_evidence", "plot_surrogate"),
+    *("plot_acceptance", "plot_evidence", "plot_surrogate"),
 }
 
 
