@@ -401,7 +401,6 @@ RESULTS = "ControlFunctional Decomposition EvaluationError KernelClusters KmcWar
 
 ELSEWHERE = {
     "DaskExecutor": {"on_timeout"},  # as those of ProcessExecutor
-    "GraphLaplacian": {"neighbors"},
     "NeuralEigenfunctions": {"batch_size"},
     "sample": {"history"},
 }
