@@ -47,8 +47,8 @@ class NystromKEF(BasisEstimator):
         Added to the diagonal of the system; "auto" is 1e-9 of the mean diagonal.
     value_weight : float
         γ of the value terms, when ``fit`` is given values.
-    cv : int or "loo"
-        Number of folds for the selection, or exact leave-one-out.
+    cv : int
+        Number of folds for the selection.
     random_state : int, Generator or None
 
     Attributes
@@ -103,7 +103,7 @@ class NystromKEF(BasisEstimator):
         base: Any = "auto",
         jitter: Any = "auto",
         value_weight: float = 1.0,
-        cv: Any = 5,
+        cv: int = 5,
         random_state: Seed = None,
     ):
         self.kernel = kernel

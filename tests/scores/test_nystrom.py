@@ -91,9 +91,8 @@ def test_selection_among_kernels_bandwidths_and_bases():
     assert set(table["base"]) == {"uniform", "gaussian"}
 
 
-@pytest.mark.parametrize("cv", [3, "loo"])
-def test_folds_and_leave_one_out_choose_alike(cv):
-    estimator = NystromKEF(n_basis=10, cv=cv, base="uniform", random_state=1, bandwidth="cv").fit(X)
+def test_three_folds_choose_well():
+    estimator = NystromKEF(n_basis=10, cv=3, base="uniform", random_state=1, bandwidth="cv").fit(X)
     truth = -X @ np.linalg.inv([[1.0, 0.4], [0.4, 0.65]])
     divergence = np.mean(np.sum((estimator.gradient(X) - truth) ** 2, axis=1))
     assert divergence < 0.25 * np.mean(np.sum(truth**2, axis=1))
