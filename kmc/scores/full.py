@@ -41,7 +41,7 @@ class FullKEF(KernelScoreEstimator):
     Parameters
     ----------
     kernel : str, kernel or list of them
-        "auto" is "gaussian" or "inverse-multiquadric"; also "rational-quadratic", "matern52", "matern72", "polynomial"
+        "auto" is "gaussian" or "inverse-multiquadric"; also "matern52", "matern72", "polynomial"
         or an object from :mod:`kmc.kernels`. From a list, the one with the best held-out objective is chosen.
     bandwidth : float, "auto", "median", "cv" or sequence of float
         In the units of X; "median" is the median distance between samples, "auto" this, half or twice of it; "cv" and a

@@ -36,7 +36,6 @@ KERNELS = [
             (kernels.Matern72, {}),
             (kernels.ExponentialDotProduct, {}),
             (kernels.InverseMultiquadric, {"exponent": 0.5}),
-            (kernels.RationalQuadratic, {"alpha": 1.0}),
             (kernels.Polynomial, {"degree": 2, "offset": 1.0}),
             (kernels.RadialFunction, {"profiles": [plain, steeper], "differentiability": 2.0}),
             (kernels.DotProductFunction, {"profiles": [plain, steeper]}),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.kernels import Gaussian, Metric, Polynomial, RationalQuadratic
+from kmc.kernels import Gaussian, InverseMultiquadric, Metric, Polynomial
 from kmc.scores.nystrom import NystromKEF, draw_components
 from tests.oracles import differences
 from tests.oracles import nystrom as oracle
@@ -16,7 +16,7 @@ def fitted(X=X, **options):
     return NystromKEF(**(settings | {"base": "uniform"} | options)).fit(X)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "inverse-multiquadric", "rational-quadratic", "matern52", "matern72"])
+@pytest.mark.parametrize("kernel", ["gaussian", "inverse-multiquadric", "matern52", "matern72"])
 @pytest.mark.parametrize("components", [None, 9])
 def test_derivatives_agree_with_differences(kernel, components):
     estimator = fitted(kernel=kernel, components=components, base="student-t")
@@ -78,7 +78,10 @@ def test_a_polynomial_kernel_of_degree_two_is_a_gaussian_fit():
 
 def test_selection_among_kernels_bandwidths_and_bases():
     estimator = NystromKEF(
-        kernel=["gaussian", RationalQuadratic()], bandwidth=[0.5, 2.0], base=["uniform", "gaussian"], n_basis=10
+        kernel=["gaussian", InverseMultiquadric(1.414, 1.0)],
+        bandwidth=[0.5, 2.0],
+        base=["uniform", "gaussian"],
+        n_basis=10,
     ).fit(X)
     table = estimator.cv_results_
     assert len(table["objective"]) == 2 * 2 * 2 * 10
@@ -87,7 +90,7 @@ def test_selection_among_kernels_bandwidths_and_bases():
         table["bandwidth"][best],
         table["regularization"][best],
     )
-    assert set(table["kernel"]) == {"gaussian", repr(RationalQuadratic())}
+    assert set(table["kernel"]) == {"gaussian", repr(InverseMultiquadric(1.414, 1.0))}
     assert set(table["base"]) == {"uniform", "gaussian"}
 
 
