@@ -4,7 +4,7 @@
 >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=3, max_evaluations=500, seed=1, progress=False)
 >>> kmc.summary(idata)  # doctest: +SKIP
 
-- A run: ``sample``, ``iterate``, ``AskTell`` and ``sample_pymc``; ``load`` and ``extend`` for runs on disk;
+- A run: ``sample``, ``iterate`` and ``AskTell``; ``load`` and ``extend`` for runs on disk;
   ``Progress``, ``ProcessExecutor`` and ``DaskExecutor``.
 - The target: ``Model``, with parameters such as ``Real``, ``Positive`` and ``Simplex``, or priors such as ``Normal``
   and ``Gamma``; ``from_pymc``, ``from_stan``; ``find_start``.

@@ -24,7 +24,6 @@ from kmc.mcmc import moves as moves
 from kmc.plots import plot_acceptance as plot_acceptance
 from kmc.plots import plot_ck_test as plot_ck_test
 from kmc.plots import plot_coarse_model as plot_coarse_model
-from kmc.plots import plot_energy as plot_energy
 from kmc.plots import plot_evidence as plot_evidence
 from kmc.plots import plot_implied_timescales as plot_implied_timescales
 from kmc.plots import plot_pairs as plot_pairs
@@ -44,7 +43,6 @@ from kmc.run.find_start import find_start as find_start
 from kmc.run.iterate import iterate as iterate
 from kmc.run.meter import Progress as Progress
 from kmc.run.sample import sample as sample
-from kmc.run.sample_pymc import sample_pymc as sample_pymc
 from kmc.run.store.extend import extend as extend
 from kmc.run.store.load import load as load
 from kmc.targets.angles import Angle as Angle

@@ -16,7 +16,6 @@ Seed = int | np.integer | np.random.SeedSequence | np.random.Generator | None
 
 MOST = 1e150  # its square, summed over any number of samples, does not overflow
 LEAST_LENGTH, MOST_LENGTH = 1e-30, 1e30  # lengths whose eighth powers neither overflow nor underflow
-LEAST_SHAPE = 1e-6  # the same after division by it
 
 
 def is_number(value: Any) -> bool:
@@ -195,14 +194,6 @@ def length(name: str, value: Any) -> float:
     if not LEAST_LENGTH <= number <= MOST_LENGTH:
         limits = f"{LEAST_LENGTH:g} to {MOST_LENGTH:g}"
         raise ValueError(f"{name}={value!r}: expected a positive finite number from {limits}; rescale the data")
-    return number
-
-
-def shape(name: str, value: Any) -> float:
-    """A positive number that multiplies squares of lengths."""
-    number = positive(name, value)
-    if not LEAST_SHAPE <= number <= MOST_LENGTH:
-        raise ValueError(f"{name}={value!r}: expected a positive finite number from {LEAST_SHAPE:g} to {MOST_LENGTH:g}")
     return number
 
 

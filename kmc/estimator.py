@@ -10,15 +10,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from kmc.arrays import KINDS, as_table, contained, solving_where
 from kmc.checks import as_array, check_magnitude
-from kmc.html import table_of_options
 from kmc.threads import single_threaded
 
 _LARGEST = 1e150  # of numbers whose squares are finite
-
-TRANSFORMS = ("transform", "fit_transform")
-"""Methods whose results are data frames if the user has asked for them."""
 
 FITS = ("fit", "partial_fit", "fit_transform")
 """Methods that use BLAS in a single thread, in all estimators."""
@@ -61,23 +56,6 @@ class Estimator:
         for name in FITS:
             if name in vars(cls):
                 setattr(cls, name, _in_one_thread(vars(cls)[name]))
-        for name in TRANSFORMS:
-            if name in vars(cls):
-                setattr(cls, name, _contained(vars(cls)[name]))
-
-    def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what ``transform`` and ``fit_transform`` return, as in scikit-learn.
-
-        Parameters
-        ----------
-        transform : {"default", "pandas", "polars"} or None
-            An array, or a data frame of that library; None leaves it as it is.
-        """
-        if transform not in (None, *KINDS):
-            raise ValueError(f"transform={transform!r}: expected None or one of {', '.join(map(repr, KINDS))}")
-        if transform is not None:
-            self._sklearn_output_config = {"transform": transform}
-        return self
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -118,10 +96,6 @@ class Estimator:
     def __repr__(self) -> str:
         changed = (f"{name}={value!r}" for name, value in self._changed().items())
         return f"{type(self).__name__}({', '.join(changed)})"
-
-    def _repr_html_(self) -> str:
-        note = "fitted" if self.__sklearn_is_fitted__() else "not fitted"
-        return table_of_options(type(self).__name__, self.get_params(deep=False), self._changed(), note)
 
     def _changed(self) -> dict[str, Any]:
         """Parameters that differ from their defaults."""
@@ -179,7 +153,6 @@ class Estimator:
         When ``fitting``, d and the column names are stored and the attributes of an earlier fit are removed, so that a
         fit that fails leaves an unfitted estimator rather than a mixture of two fits.
         """
-        X = as_table(X)
         names = _column_names(X)
         if not fitting:
             self._check_fitted()
@@ -200,26 +173,14 @@ class Estimator:
 
 
 def _in_one_thread(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with BLAS in one thread, see :func:`kmc.threads.single_threaded`; dense problems are solved where the
-    samples live, see :mod:`kmc.arrays`.
-    """
+    """The method with BLAS in one thread, see :func:`kmc.threads.single_threaded`."""
 
     @wraps(fit)
     def one_thread(*args: Any, **options: Any) -> Any:
-        with single_threaded(), solving_where(args[1] if len(args) > 1 else options.get("X")):
+        with single_threaded():
             return fit(*args, **options)
 
     return one_thread
-
-
-def _contained(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with its result in the configured container, see :meth:`Estimator.set_output`."""
-
-    @wraps(transform)
-    def in_container(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        return contained(self, transform(self, X, *args, **options), X)
-
-    return in_container
 
 
 def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
@@ -252,7 +213,7 @@ def as_points(X: Any, least: int = 1, name: str = "X") -> np.ndarray:
         raise TypeError(f"{name} is a sparse matrix: sparse data are not supported, use {name}.toarray()")
     if np.ma.is_masked(X):
         raise ValueError(f"{name} has masked entries: drop such rows first")
-    x = as_array(name, as_table(X))
+    x = as_array(name, X)
     if x.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {f'{x.ndim}D' if x.ndim else 'scalar'} array instead: {name} has shape {x.shape}. "

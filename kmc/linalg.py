@@ -7,8 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kmc.arrays import solvers, to_numpy
-
 FEW = 0.2
 """Share of all eigenvectors up to which computing these alone takes less time than computing all."""
 
@@ -16,17 +14,12 @@ FEW = 0.2
 def eigh(matrix: np.ndarray, driver: str = "evd") -> tuple[np.ndarray, np.ndarray]:
     """All eigenvalues of a symmetric matrix (p, p), ascending, and its eigenvectors.
 
-    By "evd" other threads go on meanwhile: NumPy releases the interpreter's lock, SciPy does not. In a fit to samples
-    on another device (:mod:`kmc.arrays`) it is decomposed there, in double precision.
+    By "evd" other threads go on meanwhile: NumPy releases the interpreter's lock, SciPy does not.
     """
-    home = solvers()
-    if home is None and driver == "evd":
+    if driver == "evd":
         values, vectors = np.linalg.eigh(matrix)
         return values, np.asfortranarray(vectors)  # as from SciPy: products are rounded by layout
-    if home is None:
-        return linalg.eigh(matrix, check_finite=False, driver=driver)
-    values, vectors = home.xp.linalg.eigh(home.put(matrix, "float64"))
-    return to_numpy(values), to_numpy(vectors)
+    return linalg.eigh(matrix, check_finite=False, driver=driver)
 
 
 def cholesky_whitening(gram: np.ndarray, jitter: float) -> np.ndarray:
@@ -57,7 +50,7 @@ def eigen_whitening(gram: np.ndarray, tolerance: float = 2e-8, most: int | None 
     """
     if np.all(np.isfinite(gram)):
         p = len(gram)
-        if most is None or most > FEW * p or solvers() is not None:
+        if most is None or most > FEW * p:
             s, v = eigh(gram)
         else:
             s, v = linalg.eigh(gram, check_finite=False, subset_by_index=[p - most, p - 1])
@@ -72,13 +65,7 @@ def generalized_eigh(a: np.ndarray, b: np.ndarray, count: int) -> tuple[np.ndarr
 
     A is symmetric, B symmetric and positive definite; otherwise scipy.linalg.LinAlgError.
     """
-    p, home = len(a), solvers()
-    if home is not None:
-        lower = linalg.cholesky(b, lower=True, check_finite=False)
-        half = linalg.solve_triangular(lower, a, lower=True, check_finite=False)
-        values, vectors = eigh(linalg.solve_triangular(lower, half.T, lower=True, check_finite=False))
-        vectors = linalg.solve_triangular(lower, vectors[:, ::-1][:, :count], lower=True, trans=1, check_finite=False)
-        return values[::-1][:count], vectors
+    p = len(a)
     values, vectors = linalg.eigh(a, b, subset_by_index=[max(p - count, 0), p - 1], check_finite=False)
     return values[::-1], vectors[:, ::-1]
 

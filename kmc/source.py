@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.arrays import Home, home_of, namespace, to_numpy
+from kmc.arrays import to_numpy
 from kmc.checks import check_magnitude
 from kmc.errors import warn
 from kmc.estimator import Estimator, as_points, check_vector
@@ -37,7 +37,6 @@ class Sample(NamedTuple):
     weights: np.ndarray | None  # (n,)
     values: np.ndarray | None = None  # (n,)
     gradients: np.ndarray | None = None  # (n, d)
-    home: Home | None = None  # where the samples live, if not in NumPy arrays
 
     def counted(self) -> np.ndarray:
         """The points of positive weight."""
@@ -45,8 +44,7 @@ class Sample(NamedTuple):
 
     def source(self) -> Source:
         """The same as a source."""
-        x = self.x if self.home is None else self.home.put(self.x)
-        return Source(x, self.weights, len(self.x), False)
+        return Source(self.x, self.weights, len(self.x), False)
 
 
 class Source(NamedTuple):
@@ -69,19 +67,18 @@ class Source(NamedTuple):
         return self.rows is None or self.rows > len(sample.x)
 
 
-def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 2, elsewhere: bool = False) -> Source:
+def open_source(estimator: Estimator, X: Any, weights: Any = None, least: int = 2) -> Source:
     """A source for the arguments of a ``fit``, checked as far as possible without a pass over it.
 
     Arrays and inputs that convert to one are checked completely, as in scikit-learn. Memory maps, dask arrays, lists of
-    arrays (trajectories) and iterators of blocks are checked block by block while they are read; if ``elsewhere``, also
-    arrays of other libraries (:mod:`kmc.arrays`), which are not converted.
+    arrays (trajectories) and iterators of blocks are checked block by block while they are read.
 
     Raises
     ------
     ValueError, TypeError
         Invalid points; weights that are negative, all zero or not one for each point.
     """
-    if not is_stream(X) and not (elsewhere and namespace(X) is not None):
+    if not is_stream(X):
         x = estimator._check_points(X, fitting=True, least=least)
         return Source(x, None if weights is None else checked_weights(weights, len(x)), len(x), False)
     estimator._forget_fit()
@@ -135,7 +132,7 @@ def look(source: Source, most: int, rng: np.random.Generator) -> tuple[Sample, S
             if (count := length(given, ndim)) not in (source.rows, None):
                 raise ValueError(f"{name} has {count} rows and X {source.rows}: expected one for each sample")
             taken[name] = take(given, rows, ndim, name)
-    return Sample(take(source.x, rows), **({"weights": None} | taken), home=home_of(source.x)), source
+    return Sample(take(source.x, rows), **({"weights": None} | taken)), source
 
 
 def take(source: Any, rows: np.ndarray, ndim: int = 2, name: str = "X") -> np.ndarray:
@@ -144,8 +141,7 @@ def take(source: Any, rows: np.ndarray, ndim: int = 2, name: str = "X") -> np.nd
     for part in trajectories(source, ndim):
         part = part if hasattr(part, "shape") else np.asarray(part)
         stop = start + part.shape[0]
-        own, xp = rows[(rows >= start) & (rows < stop)] - start, namespace(part)
-        piece: Any = part[own] if xp is None else xp.take(part, xp.asarray(own, device=part.device), axis=0)
+        piece: Any = part[rows[(rows >= start) & (rows < stop)] - start]
         pieces.append(checked(piece.compute() if is_dask(part) else piece, name, ndim))
         start = stop
     return np.concatenate(pieces)

@@ -9,13 +9,12 @@ import kmc.errors
 
 ROOT = Path(kmc.errors.__file__).parent
 
-ANYWHERE = {"arrays", "errors", "_names", "_version", "checks", "html", "lazy", "njit", "threads", "interrupts"}
+ANYWHERE = {"arrays", "errors", "_names", "_version", "checks", "lazy", "njit", "threads", "interrupts"}
 ANYWHERE |= {"pickles", "unwritable"}
 MAY_IMPORT = {
     "arrays": set(),
     "errors": set(),
     "checks": set(),
-    "html": set(),
     "lazy": set(),
     "njit": set(),
     "unwritable": set(),

@@ -14,7 +14,7 @@ from kmc._version import __version__
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CITATION.cff", *sorted((ROOT / "examples").glob("*.py"))]
-SUBCOMMANDS = "demo|sample|resume|report|status|summary|slow-modes"
+SUBCOMMANDS = "demo|sample|resume|report|status|summary"
 
 
 def test_the_project_has_these_names():

@@ -400,11 +400,9 @@ RESULTS = "ControlFunctional Decomposition EvaluationError KernelClusters KmcWar
 """Classes that are made by kmc, not by users."""
 
 ELSEWHERE = {
-    "DaskExecutor": {"on_timeout", "times"},  # as those of ProcessExecutor
-    "GraphLaplacian": {"neighbors"},
+    "DaskExecutor": {"on_timeout"},  # as those of ProcessExecutor
     "NeuralEigenfunctions": {"batch_size"},
     "sample": {"history"},
-    "sample_pymc": {"return_inferencedata"},
 }
 """Options that tests pass in another way."""
 

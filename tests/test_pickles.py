@@ -175,7 +175,6 @@ CASES = {
     kernels.Matern52: lambda: ([kernels.Matern52(2.0)], matrix),
     kernels.Matern72: lambda: ([kernels.Matern72(2.0)], matrix),
     kernels.InverseMultiquadric: lambda: ([kernels.InverseMultiquadric(2.0, 0.7)], matrix),
-    kernels.RationalQuadratic: lambda: ([kernels.RationalQuadratic(2.0, 3.0)], matrix),
     kernels.Polynomial: lambda: ([kernels.Polynomial(3, 0.5)], matrix),
     kernels.ExponentialDotProduct: lambda: ([kernels.ExponentialDotProduct(2.0)], matrix),
     kernels.Sum: lambda: ([GAUSSIAN + kernels.Matern52()], matrix),

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import kmc
-from kmc.reports.explanations import HELP
 from kmc.run.warning_codes import CODES
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -115,10 +114,9 @@ def test_each_example_has_a_title_and_a_test():
         assert re.search(rf"\b{path.stem}\b", tests) or path.stem.removesuffix("_problem") in tests, path.name
 
 
-def test_explanations_in_reports_are_those_of_the_page():
-    sections = re.findall(r"^### Warning: ([\w-]+)\n\n(.*?)(?=\n##)", PAGES["warnings.md"], re.MULTILINE | re.DOTALL)
-    of_page = {code: re.sub(r" See \{doc\}`\w+`\.", "", " ".join(text.split())) for code, text in sections}
-    assert of_page == HELP and set(HELP) == set(CODES)
+def test_each_warning_has_a_section():
+    codes = re.findall(r"^### Warning: ([\w-]+)$", PAGES["warnings.md"], re.MULTILINE)
+    assert len(codes) == len(set(codes)) and set(codes) == set(CODES)
 
 
 def test_dead_links_of_a_built_site_are_found(tmp_path, monkeypatch):

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kmc.arrays import Home
 from kmc.bases import general
 from kmc.bases.base_jit_state import BaseJitState
-from kmc.bases.elsewhere import BasisElsewhere
 from kmc.checks import as_array
 
 Both = Callable[[np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -84,10 +82,6 @@ class Basis:
 
     def gram(self) -> np.ndarray | None:
         """(p, p) inner products of the functions in a reproducing-kernel space; None if there is no such space."""
-        return None
-
-    def elsewhere(self, home: Home) -> BasisElsewhere | None:
-        """The basis in another array library, see :mod:`kmc.arrays`; None, the default: points are converted."""
         return None
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import perm
 
-from kmc import jitted
 from kmc.bases.base import Basis
-from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
 from kmc.checks import as_array, is_whole
-from kmc.njit import njit
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,20 +165,6 @@ class Monomials(Basis):
         lower = self._lower(x)
         return np.bincount(index.ravel(), (factor * coefficients[:, None]).ravel(), len(lower)) @ lower
 
-    def jit_state(
-        self, coefficients: np.ndarray, base: BaseJitState | None = None, origin: np.ndarray | None = None
-    ) -> MonomialState:
-        """The combination with coefficients (p,) for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
-        return MonomialState(
-            *(flat(self.dim) if base is None else base),
-            self.center + (0.0 if origin is None else np.asarray(origin)),
-            self.scale.copy(),
-            self._parents,
-            self._variables,
-            np.append(0.0, coefficients),
-            self._gradient_coefficients(coefficients),
-        )
-
     def _gradient_coefficients(self, coefficients):
         """∂_i Σ_a coefficients_a φ_a in the constant and the monomials of degree below ``degree``, shape (d, q)."""
         index, factor = self._first
@@ -233,53 +216,3 @@ def _without(row, i, times):
     for _ in range(times):
         out.remove(i)
     return tuple(out)
-
-
-# A polynomial at one point, with a base density, inside jitted loops.
-
-
-class MonomialState(NamedTuple):
-    """Base(x) + Σ_a coefficients_a m_a(z), z = (x - center) / scale; see
-    :class:`kmc.bases.base_jit_state.BaseJitState`.
-
-    m_0 = 1 and m_a = m_{parents_a} z_{variables_a} are all monomials, by degree; the first of them also carry the
-    coefficients of the gradient.
-    """
-
-    constant: float
-    location: np.ndarray  # (d,)
-    precision: np.ndarray  # (d, d)
-    dof: float
-    center: np.ndarray  # (d,)
-    scale: np.ndarray  # (d,)
-    parents: np.ndarray  # (1 + p,) int
-    variables: np.ndarray  # (1 + p,) int
-    coefficients: np.ndarray  # (1 + p,)
-    gradient_coefficients: np.ndarray  # (d, q)
-
-
-@njit()
-def workspace(state):
-    """Scratch arrays for :func:`value_and_gradient`."""
-    return np.empty((2, state.center.size)), np.empty(state.coefficients.size)
-
-
-@njit()
-def value_and_gradient(state, x, gradient, work):
-    """The value at x (d,); the gradient is written into ``gradient`` (d,)."""
-    d, q = state.gradient_coefficients.shape
-    vectors, monomials = work
-    z, slope = vectors[0], vectors[1]
-    for i in range(d):
-        z[i] = (x[i] - state.center[i]) / state.scale[i]
-    monomials[0] = 1.0
-    for a in range(1, monomials.size):
-        monomials[a] = monomials[state.parents[a]] * z[state.variables[a]]
-    value = base_value_and_gradient(state.constant, state.location, state.precision, state.dof, x, gradient)
-    np.dot(state.gradient_coefficients, monomials[:q], slope)
-    for i in range(d):
-        gradient[i] += slope[i]
-    return value + np.dot(state.coefficients, monomials)
-
-
-jitted.register(MonomialState, workspace, value_and_gradient)

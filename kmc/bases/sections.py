@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kmc.arrays import Home
 from kmc.bases.base import Basis, Both
 from kmc.bases.base_jit_state import BaseJitState
-from kmc.bases.elsewhere import SectionsElsewhere
 from kmc.bases.expansion import KernelExpansion, check_centers
 from kmc.bases.expansion_jit_state import ExpansionState
-from kmc.bases.section_forms import SectionForms, profile_and_metric, section_forms
+from kmc.bases.section_forms import SectionForms, section_forms
 from kmc.kernels import Kernel, derivative
 
 
@@ -125,13 +123,6 @@ class KernelSections(Basis):
     ) -> ExpansionState:
         """The combination with coefficients (m,) for jitted loops, see :meth:`kmc.bases.Contraction.jit_state`."""
         return KernelExpansion(self.kernel, self.centers, sections=coefficients).jit_state(base, origin)
-
-    def elsewhere(self, home: Home) -> SectionsElsewhere | None:
-        """The sections in another array library, if the kernel is composed of built-in radial ones without a kink."""
-        profile, metric = profile_and_metric(self.kernel)
-        smooth = profile.kind == "distance" and profile.differentiability >= 2
-        postfix = profile.postfix() if smooth else None
-        return None if postfix is None else SectionsElsewhere(postfix, metric, self.centers, home)
 
     def _check_smooth(self, order=2):
         if self.kernel.differentiability < order:

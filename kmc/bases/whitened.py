@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kmc.arrays import Home
 from kmc.bases.base import Basis, Contraction, as_basis
 from kmc.bases.base_jit_state import BaseJitState
-from kmc.bases.elsewhere import CombinationsElsewhere
 from kmc.checks import as_array
 
 
@@ -74,11 +72,6 @@ class Whitened(Basis):
     def derivative(self, x: np.ndarray, index: Sequence[int]) -> np.ndarray:
         """(n, r) partial derivatives ∂^α."""
         return self.basis.derivative(x, index) @ self.matrix
-
-    def elsewhere(self, home: Home) -> CombinationsElsewhere | None:
-        """The combinations in another array library, if the basis has such a form."""
-        basis = self.basis.elsewhere(home)
-        return None if basis is None else CombinationsElsewhere(basis, home.put(self.matrix))
 
     def contract_values(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """The combination with coefficients (r,) at the rows of x, shape (n,)."""

@@ -17,11 +17,11 @@ from typing import Any
 from kmc._names import COMMAND, DISTRIBUTION
 from kmc._version import __version__
 from kmc.cli.options import say
-from kmc.cli.results import add_report, add_slow_modes, add_status, add_summary
+from kmc.cli.results import add_report, add_status, add_summary
 from kmc.cli.runs import add_demo, add_resume, add_sample
 from kmc.errors import EvaluationError, KmcWarning
 
-_COMMANDS = (add_demo, add_sample, add_resume, add_status, add_summary, add_slow_modes, add_report)
+_COMMANDS = (add_demo, add_sample, add_resume, add_status, add_summary, add_report)
 
 _EXAMPLES = f"""\
 examples:
@@ -30,7 +30,6 @@ examples:
   {COMMAND} sample pendulum.py:log_density --dim 4 --max-evaluations 20000 --output draws.nc
       samples your own; then
   {COMMAND} summary draws.nc
-  {COMMAND} slow-modes draws.nc
   {COMMAND} report draws.nc
 
 exit codes:

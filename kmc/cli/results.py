@@ -1,4 +1,4 @@
-"""Results of runs: ``summary``, ``slow-modes``, ``report`` and ``status``, and how results are written."""
+"""Results of runs: ``summary``, ``report`` and ``status``, and how results are written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kmc._names import COMMAND
-from kmc.cli.options import add_var_names, natural, positive, say, subparser
+from kmc.cli.options import add_var_names, say, subparser
 from kmc.interrupts import ignored
 from kmc.run.warning_codes import sentences_of
 from kmc.unwritable import import_arviz
@@ -43,44 +43,6 @@ def add_summary(commands: Any) -> None:
 def _summary(args: argparse.Namespace) -> None:
     most = None if args.all or args.var_names else MOST_ROWS
     describe(read(args.path), args.var_names, most)
-
-
-def add_slow_modes(commands: Any) -> None:
-    """Add ``kernelmc slow-modes``."""
-    parser = subparser(
-        commands,
-        "slow-modes",
-        _slow_modes,
-        "the slowest functions of the parameters, and their effective sample sizes",
-        "Say whether the chains have mixed, and print their slowest modes: effective sample size, R-hat,\n"
-        "timescale in draws, and the parameters with the largest correlations.",
-        f"  {COMMAND} slow-modes draws.nc --modes 3",
-    )
-    parser.add_argument("path", type=Path, metavar="FILE_OR_STORE", help="netCDF file or Zarr store")
-    parser.add_argument("--modes", type=positive, default=5, metavar="N", help="number of modes (default: 5)")
-    parser.add_argument("--lagtime", type=positive, metavar="N", help="in draws (default: several are tried)")
-    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="for the landmarks (default: 0)")
-    add_var_names(parser)
-
-
-def _slow_modes(args: argparse.Namespace) -> None:
-    from kmc.diagnostics import slow_modes
-    from kmc.diagnostics.mode_verdicts import goes_with
-
-    lagtime = "auto" if args.lagtime is None else args.lagtime
-    data = read(args.path)
-    modes = slow_modes(data, args.modes, lagtime, var_names=args.var_names, random_state=args.seed)
-    table = modes[["ess", "rhat", "timescale", "lagtime", "verdict"]].to_dataframe()
-    names = modes["parameter"].values.tolist()
-    table["correlates with"] = [goes_with(row.values, names) for row in modes["correlation"]]
-    say(f"{modes.attrs['verdict']}\n")
-    formatters = {"rhat": "{:.3f}".format, "timescale": _timescale}
-    say(table.to_string(float_format=digits, formatters=formatters))
-
-
-def _timescale(draws: float) -> str:
-    """The time scale; none if the draws of the mode are practically independent."""
-    return digits(draws) if draws else "none"
 
 
 def add_report(commands: Any) -> None:

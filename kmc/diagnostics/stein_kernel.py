@@ -53,7 +53,7 @@ def stein_kernel(kernel: Kernel, x: np.ndarray, x_scores: np.ndarray, y: np.ndar
     if kernel.differentiability < 2:
         raise ValueError(
             f"kernel={kernel!r} has {kernel.differentiability:g} derivatives at coincident points: a Stein kernel "
-            "needs 2, use 'inverse-multiquadric', 'gaussian', 'rational-quadratic', 'matern52' or 'matern72'"
+            "needs 2, use 'inverse-multiquadric', 'gaussian', 'matern52' or 'matern72'"
         )
     profile, metric = profile_and_metric(kernel)
     if profile.kind == "distance":

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kmc.arrays import Home, home_of, to_numpy
 from kmc.bases import Basis
 from kmc.bases.base import as_basis
 from kmc.checks import is_whole
-from kmc.forms.elsewhere import SUPPORTED, PairsElsewhere, sums_elsewhere
 from kmc.forms.lagged import Lagged, Pairs, lagged_sums
 from kmc.forms.scatter import centered
 from kmc.forms.stream import Block, blocks, length
@@ -30,7 +28,6 @@ def accumulate(
     base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
     lagtime: int | None = None,
     block: int = 2048,
-    dtype: str | None = None,
 ) -> Forms:
     """Sum forms of a basis over samples, in one pass and in blocks.
 
@@ -54,10 +51,6 @@ def accumulate(
         The τ of the form "lagged", in samples: all pairs (x_t, x_{t+τ}) within a trajectory, repeated states included.
     block : int
         Samples per block.
-    dtype : {"float64", "float32"} or None
-        Type in which "mass", "dirichlet" and "lagged" of a block are computed for kernel sections; their sums over
-        blocks are in double precision. None: double precision for NumPy arrays, and their own type for arrays of
-        another library.
 
     Returns
     -------
@@ -75,10 +68,6 @@ def accumulate(
     "lagged" keeps lagtime more rows of p values. The gradients of a basis without fused forms are computed in slices of
     16 MB. One chunk of a dask array is computed at a time; of an iterator at most two blocks are held.
 
-    Arrays of PyTorch, CuPy and JAX, or lists of these, stay on their device if array-api-compat is installed: there the
-    forms "mass", "dirichlet" and "lagged" of sections of built-in radial kernels are computed. For other forms and
-    bases they are converted block by block.
-
     Examples
     --------
     >>> import numpy as np
@@ -92,9 +81,9 @@ def accumulate(
     >>> bool(np.allclose(whole.mass, parts.mass))
     True
     """
-    _check_forms(forms, values, gradients, lagtime, block, dtype)
+    _check_forms(forms, values, gradients, lagtime, block)
     basis = as_basis(basis, needs=("values",))
-    sums = _Accumulator(basis, forms, lagtime, dtype)
+    sums = _Accumulator(basis, forms, lagtime)
     for part in blocks(x, _rows(basis, forms, block), weights, values, gradients, base_gradient):
         sums.add(part)
     return sums.finish()[0]
@@ -112,7 +101,6 @@ def accumulate_folds(
     base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
     lagtime: int | None = None,
     block: int = 2048,
-    dtype: str | None = None,
 ) -> list[Forms]:
     """Sum forms for each fold separately, in one pass: the total minus a fold is the sum over the others.
 
@@ -121,7 +109,7 @@ def accumulate_folds(
     folds : int or array_like of int, shape (n,)
         A number K of contiguous folds of equal size (up to one sample), which needs a known number of samples; or the
         number 0, 1, ..., K - 1 of each sample's fold, in any form accepted for ``weights``.
-    basis, x, forms, weights, values, gradients, base_gradient, lagtime, block, dtype
+    basis, x, forms, weights, values, gradients, base_gradient, lagtime, block
         As in :func:`accumulate`. A pair of the form "lagged" is in the fold of its first sample.
 
     Returns
@@ -160,7 +148,6 @@ def accumulate_folds(
         base_gradient=base_gradient,
         lagtime=lagtime,
         block=block,
-        dtype=dtype,
     )[0]
 
 
@@ -176,13 +163,12 @@ def accumulate_folds_each(
     base_gradient: Any | Callable[[np.ndarray], np.ndarray] = None,
     lagtime: int | None = None,
     block: int = 2048,
-    dtype: str | None = None,
 ) -> list[list[Forms]]:
     """The same for each of several bases, in a single pass, as an iterator requires: candidates to choose from."""
-    _check_forms(forms, values, gradients, lagtime, block, dtype)
+    _check_forms(forms, values, gradients, lagtime, block)
     labels = _contiguous(length(x), folds) if is_whole(folds) else folds
     bases = [as_basis(basis, needs=("values",)) for basis in bases]
-    sums = [_Accumulator(basis, forms, lagtime, dtype) for basis in bases]
+    sums = [_Accumulator(basis, forms, lagtime) for basis in bases]
     rows = min(_rows(basis, forms, block) for basis in bases)
     for part in blocks(x, rows, weights, values, gradients, base_gradient, labels):
         for each in sums:
@@ -193,54 +179,13 @@ def accumulate_folds_each(
 class _Accumulator:
     """Sums for each label."""
 
-    def __init__(self, basis, forms, lagtime, dtype):
-        self._basis, self._forms, self._dtype = basis, forms, dtype
+    def __init__(self, basis, forms, lagtime):
+        self._basis, self._forms = basis, forms
         self._sums: dict[int, Forms] = {}
         self._lagged: dict[int, Lagged] = {}
-        self._lagtime, self._pairs = lagtime, Pairs(lagtime) if "lagged" in forms else None
-        self._there: tuple[Home, Any] | None = None  # where blocks were, and the basis there
-        self._pairs_there: PairsElsewhere | None = None
+        self._pairs = Pairs(lagtime) if "lagged" in forms else None
 
     def add(self, part: Block) -> None:
-        home = self._home(part.x)
-        basis = None if home is None else self._basis_at(home)
-        if home is not None and basis is not None:
-            with home.full_products():
-                self._add_elsewhere(basis, home, part)
-        else:
-            self._add(part._replace(x=to_numpy(part.x).astype(float, copy=False)))
-
-    def _home(self, x):
-        """Where the sums of a block are to be computed; None: by the basis's own methods."""
-        if not set(self._forms) <= SUPPORTED:
-            return None
-        home = home_of(x)
-        if home is None:
-            return Home(np, None, "float32") if self._dtype == "float32" else None
-        return home if self._dtype is None else replace(home, dtype=self._dtype)
-
-    def _basis_at(self, home):
-        if self._there is None or self._there[0] != home:
-            self._there, self._pairs_there = (home, self._basis.elsewhere(home)), None
-        return self._there[1]
-
-    def _add_elsewhere(self, basis, home, part):
-        n = len(part.trajectory)
-        weights = np.ones(n) if part.weights is None else part.weights
-        labels = np.zeros(n, int) if part.labels is None else part.labels
-        phi: Any = basis.values(part.x) if {"mass", "lagged"} & set(self._forms) else None
-        for label in np.unique(labels):
-            own = np.where(labels == label, weights, 0.0)
-            _add(self._sums, int(label), sums_elsewhere(basis, home, self._forms, part.x, phi, own))
-        if self._pairs is None:
-            return
-        self._pairs_there = self._pairs_there or PairsElsewhere(self._lagtime, home)
-        for number in np.unique(part.trajectory):  # a block of NumPy arrays has rows of several trajectories
-            rows = slice(*np.searchsorted(part.trajectory, [number, number + 1]))
-            for label, moments in self._pairs_there.push(int(number), phi[rows, :], weights[rows], labels[rows]):
-                _add(self._lagged, label, moments)
-
-    def _add(self, part: Block) -> None:
         needed = {"values", "lagged"} if _together(self._basis, self._forms) else {"mass", "values", "lagged"}
         phi = self._basis.values(part.x) if needed & set(self._forms) else part.x
         for label, rows in _groups(part.labels):
@@ -335,7 +280,7 @@ def _contiguous(n, folds):
     return np.arange(n) * int(folds) // n
 
 
-def _check_forms(forms, values, gradients, lagtime, block, dtype):
+def _check_forms(forms, values, gradients, lagtime, block):
     if isinstance(forms, str) or not len(forms):
         raise ValueError(f"forms={forms!r}: expected a sequence of names out of {FORMS}")
     unknown = [name for name in forms if name not in FORMS]
@@ -351,5 +296,3 @@ def _check_forms(forms, values, gradients, lagtime, block, dtype):
         raise ValueError(f"lagtime={lagtime!r}: expected a whole number of samples, at least 1")
     if not (is_whole(block) and block >= 1):
         raise ValueError(f"block={block!r}: expected a whole number of at least 1")
-    if dtype not in (None, "float64", "float32"):
-        raise ValueError(f"dtype={dtype!r}: expected 'float64', 'float32' or None")

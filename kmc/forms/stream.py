@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmc.arrays import namespace, to_numpy
+from kmc.arrays import to_numpy
 from kmc.checks import check_magnitude, is_whole
 
 
 class Block(NamedTuple):
     """Consecutive samples, with their weights, values, ..."""
 
-    x: Any  # (n, d), an array of the library of the samples
+    x: np.ndarray  # (n, d)
     trajectory: np.ndarray  # (n,) int, the number of the trajectory that a sample belongs to
     weights: np.ndarray | None  # (n,)
     values: np.ndarray | None  # (n,)
@@ -95,7 +95,6 @@ class _Rows:
     def __init__(self, source: Any, ndim: int, name: str, kind: type = float):
         self._chunks = _chunks(source, ndim, name)
         self._ndim, self._name, self._kind = ndim, name, kind
-        self._stays = name == "x"  # where it lives
         self._trajectory, self._at = 0, 0
         self._chunk: Any = None
 
@@ -104,13 +103,6 @@ class _Rows:
         pieces: list[np.ndarray] = []
         numbers: list[np.ndarray] = []
         while count > 0 and self._more():
-            if self._stays and namespace(self._chunk) is not None:  # not joined with another trajectory
-                if pieces:
-                    break
-                stop = min(self._at + count, self._chunk.shape[0])
-                piece = checked_elsewhere(self._chunk[self._at : stop, ...], self._name)
-                self._at = stop
-                return piece, np.full(piece.shape[0], self._trajectory)
             piece = checked(self._chunk[self._at : self._at + count], self._name, self._ndim, self._kind)
             pieces.append(piece)
             numbers.append(np.full(len(piece), self._trajectory))
@@ -163,17 +155,6 @@ def checked(rows: Any, name: str, ndim: int = 2, kind: type = float) -> np.ndarr
     if kind is float and not np.all(np.isfinite(out)):
         raise ValueError(f"{name} contains NaN or infinity: expected finite numbers")
     return out
-
-
-def checked_elsewhere(rows: Any, name: str) -> Any:
-    """The same for points in an array of another library, which it stays."""
-    xp = namespace(rows)
-    if rows.ndim != 2 or not xp.isdtype(rows.dtype, "real floating"):
-        return xp.asarray(checked(rows, name), device=rows.device)
-    rows = rows.detach() if hasattr(rows, "detach") else rows
-    if not bool(xp.all(xp.isfinite(rows))):
-        raise ValueError(f"{name} contains NaN or infinity: expected finite numbers")
-    return rows
 
 
 def _rows(source, ndim, name, kind=float):

@@ -29,7 +29,6 @@ from kmc.kernels.radial import (
     Matern52,
     Matern72,
     RadialKernel,
-    RationalQuadratic,
 )
 
 __all__ = [
@@ -47,7 +46,6 @@ __all__ = [
     "Program",
     "RadialFunction",
     "RadialKernel",
-    "RationalQuadratic",
     "Scale",
     "Sum",
     "axes_of",

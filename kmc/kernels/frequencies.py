@@ -20,7 +20,7 @@ import numpy as np
 from kmc.checks import is_whole
 from kmc.kernels.algebra import Kernel, Product, Scale, Sum
 from kmc.kernels.metric import Metric, mapped
-from kmc.kernels.radial import Exponential, Gaussian, InverseMultiquadric, Matern52, Matern72, RationalQuadratic
+from kmc.kernels.radial import Exponential, Gaussian, InverseMultiquadric, Matern52, Matern72
 
 
 def frequencies(
@@ -98,9 +98,6 @@ def _student(dof):
 _PRECISIONS: dict[type, Callable[..., np.ndarray]] = {
     Gaussian: lambda kernel, count, rng: np.full(count, kernel.bandwidth**-2),
     InverseMultiquadric: lambda kernel, count, rng: 2.0 / kernel.bandwidth**2 * rng.gamma(kernel.exponent, size=count),
-    RationalQuadratic: lambda kernel, count, rng: (
-        rng.gamma(kernel.alpha, size=count) / (kernel.alpha * kernel.bandwidth**2)
-    ),
     Matern52: _student(5.0),
     Matern72: _student(7.0),
     Exponential: _student(1.0),

@@ -8,12 +8,11 @@ from typing import Any
 from kmc.checks import length, numbers
 from kmc.kernels.algebra import Kernel
 from kmc.kernels.dot_product import Polynomial
-from kmc.kernels.radial import Exponential, Gaussian, InverseMultiquadric, Matern52, Matern72, RationalQuadratic
+from kmc.kernels.radial import Exponential, Gaussian, InverseMultiquadric, Matern52, Matern72
 
 KERNELS: dict[str, Callable[..., Kernel]] = {
     "gaussian": Gaussian,
     "inverse-multiquadric": InverseMultiquadric,
-    "rational-quadratic": RationalQuadratic,
     "matern52": Matern52,
     "matern72": Matern72,
     "exponential": Exponential,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from kmc.checks import length, positive, set_checked, shape
+from kmc.checks import length, positive, set_checked
 from kmc.kernels.algebra import Kernel
 from kmc.kernels.program import GAUSSIAN, MATERN, POWER, evaluate
 
@@ -80,6 +80,8 @@ class Gaussian(_BuiltIn):
 class InverseMultiquadric(_BuiltIn):
     r"""The inverse multiquadric :math:`k(x, y) = (1 + |x - y|^2 / \mathrm{bandwidth}^2)^{-\mathrm{exponent}}`.
 
+    The rational quadratic kernel with parameters α and ℓ is ``InverseMultiquadric((2 * α) ** 0.5 * ℓ, α)``.
+
     Parameters
     ----------
     bandwidth : float
@@ -105,39 +107,6 @@ class InverseMultiquadric(_BuiltIn):
     def postfix(self) -> tuple[Instruction, ...]:
         """One instruction."""
         return ((POWER, 1.0 / self.bandwidth**2, self.exponent),)
-
-
-@dataclass(frozen=True)
-class RationalQuadratic(_BuiltIn):
-    r"""The rational quadratic :math:`k(x, y) = (1 + |x - y|^2 / (2\,\alpha\,\mathrm{bandwidth}^2))^{-\alpha}`.
-
-    A mixture of Gaussian kernels of different bandwidths; it tends to the Gaussian kernel as α grows.
-
-    Parameters
-    ----------
-    bandwidth : float
-        Positive, in the units of x.
-    alpha : float
-        At least 1e-6. Multiples of 1/2 are the fastest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kmc.kernels import RationalQuadratic
-    >>> RationalQuadratic(bandwidth=2.0).profile(np.array([0.0, 8.0]))
-    array([1. , 0.5])
-    """
-
-    bandwidth: float = 1.0
-    alpha: float = 1.0
-
-    def __post_init__(self):
-        set_checked(self, length, "bandwidth")
-        set_checked(self, shape, "alpha")
-
-    def postfix(self) -> tuple[Instruction, ...]:
-        """One instruction."""
-        return ((POWER, 0.5 / (self.alpha * self.bandwidth**2), self.alpha),)
 
 
 @dataclass(frozen=True)

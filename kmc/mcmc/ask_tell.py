@@ -8,7 +8,6 @@ from typing import Any, ClassVar, overload
 import numpy as np
 
 from kmc.checks import Seed, as_array, as_count, as_flag, as_number, as_seed
-from kmc.html import fields_as_html
 from kmc.mcmc.base import Sampler, SamplerSetup, SamplerState, Step
 from kmc.threads import single_threaded
 
@@ -243,8 +242,6 @@ class Startable(ABC):
     _takes_history: ClassVar[bool] = False  # whether existing evaluations help
     _keeps_proposals: ClassVar[bool] = False
     """Whether a run keeps the proposals of its draws, for the groups that come with a frozen surrogate."""
-
-    _repr_html_ = fields_as_html
 
     def _longest_warmup(self, dim: int, chains: int, draws: int, warmup: int | None) -> int:
         """Evaluations of warm-up, if nothing limits them: by default one per chain and sweep, as many as draws."""

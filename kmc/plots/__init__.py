@@ -5,14 +5,13 @@ from kmc.plots.modes import plot_slow_modes
 from kmc.plots.pairs import plot_pairs
 from kmc.plots.surrogates import plot_surrogate, plot_transport
 from kmc.plots.timescales import plot_ck_test, plot_coarse_model, plot_implied_timescales
-from kmc.plots.traces import plot_acceptance, plot_energy, plot_trace
+from kmc.plots.traces import plot_acceptance, plot_trace
 from kmc.plots.validation import plot_validation
 
 __all__ = [
     "plot_acceptance",
     "plot_ck_test",
     "plot_coarse_model",
-    "plot_energy",
     "plot_evidence",
     "plot_implied_timescales",
     "plot_pairs",

@@ -175,11 +175,6 @@ class HermiteRegression(Estimator):
         predicted = self.predict(X)
         return _determination(predicted, self._values(y, len(predicted)), weights)
 
-    def gradient_score(self, X: Any, gradients: Any, weights: Any = None) -> float:
-        """Coefficient of determination of gradients (n, d) at X (n, d), over all components."""
-        predicted = self.gradient(X)
-        return _determination(predicted, _gradients(gradients, predicted.shape), weights)
-
     def _read(self, X, values, gradients, weights) -> Source:
         if values is None and is_iterator(X):
             X, values, gradients = _unzipped(X, gradients)

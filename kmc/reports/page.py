@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -15,7 +14,6 @@ from kmc._version import __version__
 from kmc.diagnostics.best import Point, best
 from kmc.diagnostics.columns import Column, Variable, columns, labeled_posterior, posterior_of
 from kmc.diagnostics.summary import summary
-from kmc.reports.explanations import HELP
 from kmc.run.warning_codes import CODES, sentences_of
 
 MOST_ROWS = 50  # of the summary
@@ -118,21 +116,8 @@ def _verdict(good: bool, sentence: str) -> str:
 
 def _warning(code: str, sentence: str) -> str:
     meaning = f" ({escape(CODES[code])})" if code in CODES else ""
-    name = f"<code>{escape(code)}</code>"
-    if code in HELP:
-        name = f'<a href="#warning-{escape(code)}">{name}</a>'
-    head = f"<strong>{name}</strong>{meaning}: " if code else ""
+    head = f"<strong><code>{escape(code)}</code></strong>{meaning}: " if code else ""
     return f"<li>{head}{escape(sentence)}</li>"
-
-
-def explained(facts: Facts) -> list[str]:
-    """What each kind of warning means and what to do, to which the warnings link; an empty list if there are none."""
-    codes = dict.fromkeys(code for code, _ in facts.warnings or () if code in HELP)
-    return [f'<h3 id="warning-{code}"><code>{code}</code></h3><p>{_marked(HELP[code])}</p>' for code in codes]
-
-
-def _marked(text: str) -> str:
-    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def costs(facts: Facts) -> str:

@@ -18,7 +18,7 @@ from kmc.plots.modes import plot_slow_modes
 from kmc.plots.pairs import plot_pairs
 from kmc.plots.style import ACCENT, INK, LINES, SHADES, group, require_matplotlib
 from kmc.plots.traces import plot_acceptance
-from kmc.reports.page import Facts, Page, cited, costs, explained, facts_of, table_of, told
+from kmc.reports.page import Facts, Page, cited, costs, facts_of, table_of, told
 
 
 def report(
@@ -30,11 +30,11 @@ def report(
 ) -> Path:
     """Write a result as one HTML page: cost, verdict, warnings, summary and pictures.
 
-    The page needs no network and no other file: pictures are inside it. It has the verdict of the run's checks,
-    each warning with its advice and a link to what it means (at the end of the page), what was run and what it
-    cost, ArviZ's summary, the pairs plot, traces and ranks of the parameters that mix worst, the slowest functions
-    of all parameters, the acceptance along the run, the surrogate against the true log-density, along the chains
-    and along the slowest mode, where the result has both, and how to cite.
+    The page needs no network and no other file: pictures are inside it. It has the verdict of the run's checks, each
+    warning with its advice, what was run and what it cost, ArviZ's summary, the pairs plot, traces and ranks of the
+    parameters that mix worst, the slowest functions of all parameters, the acceptance along the run, the surrogate
+    against the true log-density, along the chains and along the slowest mode, where the result has both, and how to
+    cite.
 
     Parameters
     ----------
@@ -85,8 +85,6 @@ def report(
     if facts.table is not None:
         page.section("Summary", table_of(facts))
         page.section("Pictures", *pictures(idata, facts))
-    if explanations := explained(facts):
-        page.section("What the warnings mean", *explanations)
     page.section("How to cite", cited())
     target.write_text(page.html(), encoding="utf-8")
     return target

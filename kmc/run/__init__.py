@@ -2,8 +2,8 @@
 
 A map of the modules:
 
-- Entrances: sample, iterate, find_start, sample_pymc; prepare and arguments check what they are given,
-  given takes evaluations made elsewhere.
+- Entrances: sample, iterate, find_start; prepare and arguments check what they are given, given takes
+  evaluations made elsewhere.
 - The loop: run, independent_run, trace (draws), blobs, budget, recording (the interface of stores).
 - Chains that do not wait for each other after the freeze: ahead. See also the packages executors and store.
 - What is shown: meter, display. What is said: run_statistics, ends, run_warnings,

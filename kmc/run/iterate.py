@@ -46,9 +46,6 @@ class RunIterator(Iterator[Progress]):
     def __repr__(self) -> str:
         return f"<kmc run: {'not started' if self._last is None else repr(Line(self._last))}>"
 
-    def _repr_html_(self) -> str:
-        return "<code>kmc run: not started</code>" if self._last is None else Line(self._last)._repr_html_()
-
     def result(self) -> Any:
         """The draws so far, as :func:`kmc.sample` returns them, with its warnings; it may be called at any time.
 

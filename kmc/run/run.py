@@ -102,7 +102,6 @@ class Run:
         self._burn_in = 0  # sweeps without draws that chains on their own still have to make
         self._ascent = Ascent(request.model)
         self._highest, self._range = Highest(request.model), ValueRange(request.model)
-        self._seconds: list[np.ndarray] = []  # of the evaluations of the last draws, (chains,) each
         self.meter = Meter(request.draws, request.max_evaluations)
         self._planned = planned_evaluations(request)
 
@@ -137,7 +136,6 @@ class Run:
             if sweeps is None:
                 break
             was_warming_up = self._note(sweeps, looking)
-            self._note_seconds(sweeps)
             if was_warming_up and not self.warming_up():
                 self._check_ascent()
             self._limit_warmup()
@@ -244,11 +242,6 @@ class Run:
             except OSError as error:  # a full disk must not lose the draws in memory
                 error.idata = result  # type: ignore[attr-defined]
                 raise
-        if self._seconds:
-            seconds = np.full((self.request.chains, len(trace)), np.nan)
-            seconds[:, len(trace) - len(self._seconds) :] = np.transpose(self._seconds)
-            like = result["sample_stats"]["acceptance_rate"]
-            result["sample_stats"]["evaluation_seconds"] = like.copy(data=seconds)
         return result, [f"{sentence} [{code}]" for code, sentence in warned.items()]
 
     def _contradiction(self, densities: Sequence[Density | None], reports: Sequence[Mapping[str, Any]]) -> str:
@@ -289,16 +282,6 @@ class Run:
         """How the executor's workers spent their time, if it tells."""
         usage = getattr(self.evaluate.mapper, "usage", None)
         return usage.facts() if isinstance(usage, Usage) else {}
-
-    def _note_seconds(self, sweeps: Sequence[Step | None]) -> None:
-        """Take the times of the draws' evaluations, if the executor keeps them."""
-        usage = getattr(self.evaluate.mapper, "usage", None)
-        times = usage.times if isinstance(usage, Usage) else None
-        made = [step for step in sweeps if step is not None and not step.warmup]
-        if times is None or not made or len(made) < len(self.independent_runs):
-            return
-        ends = [step.position if step.proposed is None else step.proposed.position for step in made]
-        self._seconds.append(np.array([times.pop(x.tobytes(), np.nan) for x in np.vstack(ends)]))
 
     def state(self) -> dict[str, Any]:
         """All that determines the continuation, between two sweeps, except draws and blobs."""

@@ -54,7 +54,7 @@ class FiniteKEF(BasisEstimator):
         base: Any = "auto",
         jitter: Any = "auto",
         value_weight: float = 1.0,
-        cv: Any = 5,
+        cv: int = 5,
         random_state: Seed = None,
     ):
         self.kernel = kernel

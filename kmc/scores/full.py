@@ -41,7 +41,7 @@ class FullKEF(KernelScoreEstimator):
     Parameters
     ----------
     kernel : str, kernel or list of them
-        "auto" is "gaussian" or "inverse-multiquadric"; also "rational-quadratic", "matern52", "matern72", "polynomial"
+        "auto" is "gaussian" or "inverse-multiquadric"; also "matern52", "matern72", "polynomial"
         or an object from :mod:`kmc.kernels`. From a list, the one with the best held-out objective is chosen.
     bandwidth : float, "auto", "median", "cv" or sequence of float
         In the units of X; "median" is the median distance between samples, "auto" this, half or twice of it; "cv" and a
@@ -181,8 +181,6 @@ def choose(model: Any, samples: Samples) -> Choice:
     n samples becomes λ (n₁/n)^(1/3), the slowest decay of Sutherland, Strathmann, Arbel and Gretton (2018), theorem 2.
     """
     check_folds(model.cv)
-    if model.cv == "loo":
-        raise ValueError("cv='loo': the full estimator has no exact leave-one-out, use a number of folds")
     rng, median = as_generator(model.random_state), median_distance(samples.x)
     search = Search(_regularizations(model.regularization, median))
     settings = list(candidate_settings(model, samples, median, rng))

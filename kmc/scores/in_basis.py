@@ -84,6 +84,6 @@ def check_smooth(kernel: Any, derivatives: int) -> None:
     if kernel.differentiability < derivatives:
         raise ValueError(
             f"kernel={kernel!r} has {kernel.differentiability:g} derivatives at coincident points: this "
-            f"estimator needs {derivatives}, use 'gaussian', 'rational-quadratic', 'inverse-multiquadric', 'matern52' "
+            f"estimator needs {derivatives}, use 'gaussian', 'inverse-multiquadric', 'matern52' "
             "or 'matern72'"
         )

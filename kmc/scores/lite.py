@@ -56,7 +56,7 @@ class LiteKEF(BasisEstimator):
         penalty: str = "cv",
         jitter: Any = "auto",
         value_weight: float = 1.0,
-        cv: Any = 5,
+        cv: int = 5,
         random_state: Seed = None,
     ):
         self.kernel = kernel

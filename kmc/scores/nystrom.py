@@ -25,7 +25,7 @@ class NystromKEF(BasisEstimator):
     Parameters
     ----------
     kernel : str, kernel or list of them
-        "auto" is "gaussian" or "inverse-multiquadric"; also "rational-quadratic", "matern52", "matern72", "polynomial"
+        "auto" is "gaussian" or "inverse-multiquadric"; also "matern52", "matern72", "polynomial"
         or an object from :mod:`kmc.kernels`. From a list, the one with the best held-out objective is chosen.
     bandwidth : float, "auto", "median", "cv" or sequence of float
         In the units of X; "median" is the median distance between samples, "auto" this, half or twice of it; "cv" and a
@@ -47,8 +47,8 @@ class NystromKEF(BasisEstimator):
         Added to the diagonal of the system; "auto" is 1e-9 of the mean diagonal.
     value_weight : float
         γ of the value terms, when ``fit`` is given values.
-    cv : int or "loo"
-        Number of folds for the selection, or exact leave-one-out.
+    cv : int
+        Number of folds for the selection.
     random_state : int, Generator or None
 
     Attributes
@@ -103,7 +103,7 @@ class NystromKEF(BasisEstimator):
         base: Any = "auto",
         jitter: Any = "auto",
         value_weight: float = 1.0,
-        cv: Any = 5,
+        cv: int = 5,
         random_state: Seed = None,
     ):
         self.kernel = kernel

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy import linalg
 
 from kmc.bases import Basis
 from kmc.checks import as_generator, check_number, is_whole
 from kmc.kernels import kernel_of, median_distance
-from kmc.linalg import ridge_solution, ridge_system
+from kmc.linalg import ridge_solution
 from kmc.scores import choice
 from kmc.scores.base import FittedExpansion
 from kmc.scores.sums import Samples, Sums, accumulate_sums
@@ -45,7 +44,7 @@ class RidgeModel(Protocol):
     base: Any
     value_weight: float
     jitter: Any
-    cv: Any
+    cv: int
     random_state: Any
 
     def _draw(self, samples: Samples, kernel: Any, rng: np.random.Generator) -> None:
@@ -119,20 +118,9 @@ def candidate_regularizations(regularization: Any, median: float) -> np.ndarray:
 
 
 def check_folds(cv: Any) -> None:
-    """Check a number of folds, or "loo"."""
-    if isinstance(cv, str) and cv == "loo":
-        return
+    """Check a number of folds."""
     if not is_whole(cv) or cv < 2:
-        raise ValueError(f"cv={cv!r}: expected 'loo' or a whole number of folds, at least 2")
-
-
-class HeldOut(Protocol):
-    """One basis and base density, to be compared with others."""
-
-    total: Sums
-
-    def objectives(self, penalty: np.ndarray, regularizations: np.ndarray, jitter: Any) -> np.ndarray:
-        """Objective (parts, l) of each held-out part at the coefficients of the others, for each regularization."""
+        raise ValueError(f"cv={cv!r}: expected a whole number of folds, at least 2")
 
 
 class Folds:
@@ -145,7 +133,7 @@ class Folds:
             self.total = self.total + part
 
     def objectives(self, penalty: np.ndarray, regularizations: np.ndarray, jitter: Any) -> np.ndarray:
-        """See :class:`HeldOut`.
+        """Objective (parts, l) of each fold at the coefficients of the others, for each regularization.
 
         With ``MANY`` functions the regularizations are tried in batches, from the largest to the smallest. Once the two
         smallest so far are worse than the best one in every fold, the others are left out (NaN).
@@ -168,52 +156,16 @@ class Folds:
         return out
 
 
-class LeaveOneOut:
-    r"""Exact leave-one-out of the score-matching objective, at the cost of a triangular solve.
-
-    With M = BᵀB + nλP over all samples, B_b and h_b the gradients and the linear term of sample b, H_b = B_b M⁻¹ B_bᵀ:
-    the fit without b has at b the gradient g = (I - H_b)⁻¹ (B_b β + B_b M⁻¹ h_b) and the linear term
-    h_b·β + h_bᵀ M⁻¹ h_b + (B_b M⁻¹ h_b)·g, by the Sherman–Morrison–Woodbury formula. nλ stays that of all samples.
-    """
-
-    def __init__(self, basis: Basis, samples: Samples, base: Any, block: int = 128):
-        if samples.values is not None:
-            raise ValueError("cv='loo': leave-one-out is for samples without values, use a number of folds")
-        self.basis, self.samples, self.base, self.block = basis, samples, base, block
-        self.total = accumulate_sums(basis, samples, base)
-
-    def objectives(self, penalty: np.ndarray, regularizations: np.ndarray, jitter: Any) -> np.ndarray:
-        """See :class:`HeldOut`; a part is a sample."""
-        whole, n = self.total.objective(), self.total.forms.weight
-        factors = [
-            linalg.cholesky(n * ridge_system(whole.matrix, penalty, r, jitter), lower=True) for r in regularizations
-        ]
-        coefficients = [-linalg.cho_solve((factor, True), n * whole.linear) for factor in factors]
-        parts = []
-        for start in range(0, len(self.samples.x), self.block):
-            samples = self.samples.take(np.arange(start, min(start + self.block, len(self.samples.x))))
-            rows = self._rows(samples)
-            parts.append(np.stack([_left_out(f, c, *rows) for f, c in zip(factors, coefficients, strict=True)], axis=1))
-        return np.concatenate(parts)
-
-    def _rows(self, samples):
-        """Gradients (n, d, p), linear terms (n, p), base terms (n,) and weights (n,) of some samples."""
-        gradients, g = self.basis.gradients(samples.z), self.base.gradient(samples.x)
-        linear = self.basis.laplacians(samples.z) + np.einsum("npd,nd->np", gradients, g)
-        base = self.base.laplacian(samples.x) + 0.5 * np.einsum("nd,nd->n", g, g)
-        return np.swapaxes(gradients, 1, 2), linear, base, samples.weights
-
-
 def _searched(model, samples, settings, search, rng) -> Sums:
     """Set the chosen parameters, except the regularization, which is in ``search``; return the sums of all samples."""
-    folds = folds_of(len(samples.x), model.cv, rng) if model.cv != "loo" else None
+    folds = folds_of(len(samples.x), model.cv, rng)
     for candidate, kernel, base in settings:
         basis = model._basis(kernel)
         penalties = model._penalties(basis)
         if len(settings) * len(penalties) * len(search.regularizations) == 1:
             _choose(model, candidate._replace(penalty=next(iter(penalties))), kernel, base, basis)
             return accumulate_sums(basis, samples, base)
-        sums: HeldOut = LeaveOneOut(basis, samples, base) if folds is None else Folds(basis, samples, base, folds)
+        sums = Folds(basis, samples, base, folds)
         for name, penalty in penalties.items():
             this = candidate._replace(penalty=name)
             objectives = sums.objectives(penalty, search.regularizations, model.jitter)
@@ -226,16 +178,3 @@ def _searched(model, samples, settings, search, rng) -> Sums:
 def _choose(model, candidate, kernel, base, basis):
     model.kernel_, model.bandwidth_, model.penalty_ = kernel, candidate.bandwidth, candidate.penalty
     model.base_density_, model.basis_ = base, basis
-
-
-def _left_out(factor, coefficients, gradients, linear, base, weights):
-    """Weighted objective of each sample at the coefficients fitted without it, (n,)."""
-    n, d, p = gradients.shape
-    w = weights[:, None]
-    b = linalg.solve_triangular(factor, gradients.reshape(n * d, p).T, lower=True).T.reshape(n, d, p)
-    a = linalg.solve_triangular(factor, linear.T, lower=True).T  # L⁻¹ h_b
-    cross = np.einsum("ndp,np->nd", b, a)
-    hat = np.einsum("ndp,nep->nde", b, b)
-    g = np.linalg.solve(np.eye(d) - w[:, :, None] * hat, (gradients @ coefficients + w * cross)[:, :, None])[:, :, 0]
-    term = linear @ coefficients + weights * (np.einsum("np,np->n", a, a) + np.einsum("nd,nd->n", cross, g))
-    return weights * (0.5 * np.einsum("nd,nd->n", g, g) + term + base)

@@ -14,5 +14,4 @@ from kmc.spectral.operators import DifferentialOperator as DifferentialOperator
 from kmc.spectral.operators import DirichletForm as DirichletForm
 from kmc.spectral.operators import TangentProp as TangentProp
 from kmc.spectral.timescales import implied_timescales as implied_timescales
-from kmc.spectral.timescales import vamp2_scores as vamp2_scores
 from kmc.spectral.transition import TransitionOperator as TransitionOperator

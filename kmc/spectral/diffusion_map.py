@@ -197,7 +197,7 @@ class DiffusionMap(EigenfunctionMap):
             raise TypeError(f"normals={self.normals!r}: expected None or a callable of points (n, d)")
         regularizations = generator_selection.regularizations(self.regularization)
         rng = as_generator(self.random_state)
-        source = open_source(self, X, weights, elsewhere=True)
+        source = open_source(self, X, weights)
         score = self._fit_score(source)
         sample, source = look(source, SELECTION, rng)
         self.n_features_in_ = sample.x.shape[1]

@@ -9,7 +9,7 @@ import numpy as np
 from kmc.bases import Basis, Contraction
 from kmc.bases.general import slices
 from kmc.checks import is_number
-from kmc.estimator import Estimator, check_vector, check_weights
+from kmc.estimator import Estimator
 
 
 class EigenfunctionMap(Estimator):
@@ -54,35 +54,6 @@ class EigenfunctionMap(Estimator):
         decay = np.exp(-self._checked_time(t) * self.eigenvalues_)
         a, b = self._modes_at(X) * decay, self._modes_at(Y) * decay
         return np.sqrt(sum((a[:, j, None] - b[None, :, j]) ** 2 for j in range(len(decay))))
-
-    def semigroup(self, f: Any, X: Any, t: float, at: Any = None, weights: Any = None) -> np.ndarray:
-        r"""The function :math:`e^{-tL} f`: the mean of f after a diffusion of time t from each point.
-
-        .. math:: e^{-tL} f = E f + \sum_j e^{-\lambda_j t} \langle f, f_j \rangle f_j
-
-        Parameters
-        ----------
-        f : callable or array_like, shape (n,)
-            The function, from points (n, d) to (n,), or its values at the rows of X.
-        X : array_like, shape (n, d)
-            Samples of the distribution, for the inner products.
-        t : float
-            Time, not negative. Modes that are not among ``eigenvalues_`` count as decayed: t = 0 gives the projection.
-        at : array_like, shape (m, d), optional
-            Points at which the result is evaluated; X by default.
-        weights : array_like, shape (n,), optional
-            Weights of the samples.
-
-        Returns
-        -------
-        ndarray, shape (m,)
-        """
-        time, modes = self._checked_time(t), self._modes_at(X)
-        values = check_vector(f(np.asarray(X, dtype=float)) if callable(f) else f, len(modes), "f")
-        w = check_weights(weights, len(modes)) / len(modes)
-        mean = w @ values
-        coefficients = np.exp(-time * self.eigenvalues_) * ((w * (values - mean)) @ modes)
-        return mean + (modes if at is None else self._modes_at(at)) @ coefficients
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of :meth:`transform`."""

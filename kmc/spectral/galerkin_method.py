@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from kmc.arrays import home_of, solving_where, to_numpy
 from kmc.bases import Basis, Contraction, general
 from kmc.bases.base import as_basis
 from kmc.checks import is_number, is_whole
@@ -18,7 +17,7 @@ from kmc.estimator import as_points
 from kmc.forms import Forms, accumulate
 from kmc.forms.stream import blocks
 from kmc.linalg import eigen_whitening, eigh
-from kmc.spectral.operators import Bilinear, DirichletForm, Form
+from kmc.spectral.operators import Bilinear, Form
 
 ROUNDING = 1e-28
 """Fraction of a second moment that remains for a constant when its mean is subtracted."""
@@ -141,8 +140,7 @@ def galerkin(
     right = left if same else as_basis(right, "right", needs=("values",))
     _check(n_components, which, tolerance)
     total, masses = _sums(operator, left, right, X, weights, block)
-    with solving_where(X):
-        return _decomposed(operator, left, right, total, masses, n_components, which, tolerance)
+    return _decomposed(operator, left, right, total, masses, n_components, which, tolerance)
 
 
 def _decomposed(operator, left, right, total, masses, n_components, which, tolerance) -> Decomposition:
@@ -232,13 +230,7 @@ def _sums(form, left, right, X, weights, block) -> tuple[np.ndarray, list[tuple[
     bases = [left] if left is right else [left, right]
     total = np.zeros((left.size, right.size))
     masses: list[Forms] = []
-    if home_of(X) is not None and left is right and isinstance(form, DirichletForm):
-        both = accumulate(left, X, ("mass", "dirichlet"), weights=weights, block=block)
-        if not both.weight > 0:
-            raise ValueError("weights: expected some that are positive")
-        return both.get("dirichlet") / both.weight, [(left, both)]
     for part in blocks(X, block, weights):
-        part = part._replace(x=to_numpy(part.x).astype(float, copy=False))
         w = np.ones(len(part.x)) if part.weights is None else part.weights
         total += form.sum(left, right, part.x, w)
         found = [accumulate(basis, part.x, ("mass",), weights=w, block=block) for basis in bases]

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from kmc.arrays import namespace, to_numpy
 from kmc.forms import Forms, accumulate_folds
 from kmc.selection import held_out, numbers_or
 from kmc.source import Sample, Source, folds
@@ -100,9 +99,9 @@ def fold_sums(space: TrialSpace, source: Source, unit: float) -> FoldSums:
 def _folds(space: TrialSpace, source: Source, unit: float) -> tuple[Any, Any]:
     """Samples, and the fold of each; those at landmarks are in a fold of their own, unless they are the majority."""
     centers = getattr(space.basis, "centers", None)
-    if centers is None or not (isinstance(source.x, np.ndarray) or namespace(source.x) is not None):
+    if centers is None or not isinstance(source.x, np.ndarray):
         return folds(source, N_FOLDS)
-    points = to_numpy(source.x)
+    points = source.x
     at_landmark = np.isfinite(cKDTree(centers).query(points, distance_upper_bound=COINCIDENT * unit)[0])
     others = np.flatnonzero(~at_landmark)
     if 2 * len(others) < len(points):

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
 
 from kmc.bases import Basis
 from kmc.bases.base import as_basis, is_basis
-from kmc.checks import check_choice, check_count, check_number, length
+from kmc.checks import check_count, check_number, length
 from kmc.errors import warn
 from kmc.forms import accumulate
 from kmc.selection import Numbers
@@ -89,9 +89,6 @@ class GraphLaplacian(EigenfunctionMap):
         Of the distances: "euclidean", "precomputed" (``fit`` takes the distances (n, n) between all points, and
         ``transform`` those (m, n) to the points of the fit), or a name or function that
         :func:`scipy.spatial.distance.cdist` takes, in O(n²) time.
-    neighbors : {"exact", "approximate"}
-        How the nearest points are found; "approximate" needs the package pynndescent and pays from some 10,000 points
-        in many dimensions on, or for other metrics.
 
     Attributes
     ----------
@@ -137,7 +134,6 @@ class GraphLaplacian(EigenfunctionMap):
         alpha: float = 0.5,
         basis: Basis | None = None,
         metric: Any = "euclidean",
-        neighbors: str = "exact",
     ):
         self.n_components = n_components
         self.bandwidth = bandwidth
@@ -145,7 +141,6 @@ class GraphLaplacian(EigenfunctionMap):
         self.alpha = alpha
         self.basis = basis
         self.metric = metric
-        self.neighbors = neighbors
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the eigenfunctions of a sample.
@@ -186,7 +181,6 @@ class GraphLaplacian(EigenfunctionMap):
             raise TypeError(f"basis={self.basis!r}: expected None or an object of kmc.bases")
         if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
             raise ValueError(f"bandwidth={self.bandwidth!r}: expected 'auto' or a positive number")
-        check_choice(self, "neighbors", ("exact", "approximate"))
         if not callable(self.metric) and not isinstance(self.metric, str):
             raise TypeError(f"metric={self.metric!r}: expected a name or a callable of two points")
         if isinstance(self.metric, str) and self.metric == "precomputed":
@@ -194,7 +188,7 @@ class GraphLaplacian(EigenfunctionMap):
             if self.basis is not None:
                 raise ValueError("metric='precomputed': a basis needs points, not distances")
         count = automatic_count(len(x)) if isinstance(self.n_neighbors, str) else self.n_neighbors
-        graph = Neighbors(x, count, self.metric, self.neighbors == "approximate")
+        graph = Neighbors(x, count, self.metric)
         self._graph = graph
         self.dimension_ = dimension(graph.local())
         local = isinstance(self.bandwidth, str)

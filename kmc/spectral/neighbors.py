@@ -32,8 +32,6 @@ class Neighbors:
         neighbor; None: with all.
     metric : str or callable
         "euclidean", "precomputed", or what :func:`scipy.spatial.distance.cdist` takes.
-    approximate : bool
-        Whether neighbors are searched by pynndescent.
 
     Attributes
     ----------
@@ -41,16 +39,11 @@ class Neighbors:
         Squared distances to the nearest points, ascending.
     """
 
-    def __init__(self, points: np.ndarray, count: int | None, metric: Any = "euclidean", approximate: bool = False):
+    def __init__(self, points: np.ndarray, count: int | None, metric: Any = "euclidean"):
         self.points, self.count = points, None if count is None else min(count, len(points))
         self.metric = metric
         self.distances: np.ndarray | None = None
-        self._search: Any = None
-        if approximate:
-            least = automatic_count(len(points)) if self.count is None else self.count
-            self._search = _nearest_neighbor_descent(points, least, metric)
-        elif _is_euclidean(metric):
-            self._search = cKDTree(points)
+        self._tree = cKDTree(points) if _is_euclidean(metric) else None
         if self.count is not None:
             self.distances, self._indices = self.nearest(points)
 
@@ -70,11 +63,8 @@ class Neighbors:
 
     def _query(self, x: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Distances (m, count), ascending, and numbers."""
-        if isinstance(self._search, cKDTree):
-            return self._search.query(x, np.arange(1, count + 1))
-        if self._search is not None:
-            found = self._search.neighbor_graph if x is self.points else self._search.query(x, count)
-            return found[1][:, :count].astype(float), found[0][:, :count].astype(int)
+        if self._tree is not None:
+            return self._tree.query(x, np.arange(1, count + 1))
         parts = []
         for start in range(0, len(x), BLOCK):
             s = self._squares(x[start : start + BLOCK])
@@ -142,17 +132,6 @@ def _is_euclidean(metric: Any) -> bool:
 
 def _is_precomputed(metric: Any) -> bool:
     return isinstance(metric, str) and metric == "precomputed"
-
-
-def _nearest_neighbor_descent(points: np.ndarray, count: int, metric: Any) -> Any:
-    """An index of pynndescent."""
-    if _is_precomputed(metric):
-        raise ValueError("neighbors='approximate', metric='precomputed': all distances are known, use 'exact'")
-    try:
-        from pynndescent import NNDescent
-    except ImportError as error:
-        raise ImportError("neighbors='approximate' needs pynndescent: pip install pynndescent") from error
-    return NNDescent(points, metric=metric, n_neighbors=count, random_state=0)
 
 
 def automatic_count(n: int) -> int:

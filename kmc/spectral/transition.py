@@ -245,7 +245,7 @@ class TransitionOperator(TransitionFunctions):
         """The data as trajectories, the number of rows between the states of a pair, and these states if given."""
         refuse_two(X)
         if y is None or np.asarray(y).ndim < 2:
-            return open_source(self, X, weights, elsewhere=True), self.lagtime, None
+            return open_source(self, X, weights), self.lagtime, None
         first = self._check_points(X, fitting=True, least=2)
         found = paired(X, y, weights)
         rows = sum(len(part) for part in found.trajectories)

@@ -14,10 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kmc.arrays import Home
 from kmc.bases import Basis
 from kmc.bases.base import Both
-from kmc.bases.elsewhere import BasisElsewhere
 from kmc.checks import as_array
 from kmc.forms import Forms
 from kmc.forms.stream import checked
@@ -80,10 +78,6 @@ class TrialSpace(Basis):
             return total, scatter, dirichlet - self._across(x, np.ones(len(x)) if weights is None else weights)
 
         return both
-
-    def elsewhere(self, home: Home) -> BasisElsewhere | None:
-        """The basis in another array library, if there are no scores and no normals."""
-        return self.basis.elsewhere(home) if self.score is None and self.normals is None else None
 
     def pencil(self, forms: Forms, about: Forms | None = None) -> Pencil:
         """The forms of the combinations, as means; second moments about the means of other samples, if given."""

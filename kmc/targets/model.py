@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kmc.targets.dimensions import MOST_NUMBERS, as_parameters
-from kmc.targets.html import as_html
 from kmc.targets.parameters import Parameter, Real
 from kmc.targets.posterior import Posterior
 from kmc.targets.priors import Distribution, JointPrior
@@ -242,9 +241,6 @@ class Model:
     def within_intervals(self, points: np.ndarray) -> Mapping[str, np.ndarray]:
         """These parameters (n, *shape) at vectors (n, d), by name; others may be included."""
         return getattr(self._space, "within_intervals", self.constrain)(points)
-
-    def _repr_html_(self) -> str:
-        return as_html(self)
 
     def call(self, x: np.ndarray) -> Any:
         """The output of `log_density` at x (d,), or (k, d) if the model is vectorized.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kmc.bases import Contraction, FourierFeatures, KernelSections, Monomials, UserFunctions, Whitened
+from kmc.bases import Contraction, FourierFeatures, KernelSections, UserFunctions, Whitened
 from kmc.bases.base_jit_state import BaseJitState, base_value_and_gradient, flat
 from kmc.bases.fourier import cosines_and_sines
 from kmc.kernels import Gaussian, Metric
@@ -30,10 +30,8 @@ BASES = {
 RNG = np.random.default_rng(70)
 FUNCTIONS = {
     "fourier": FourierFeatures(RNG.standard_normal((12, DIM)), RNG.uniform(0, 6, 12), RNG.uniform(0.5, 2.0, 12)),
-    "monomials": Monomials(4, DIM, RNG.standard_normal(DIM), RNG.uniform(1.0, 2.0, DIM)),
-    "straight": Monomials(1, DIM),
     "sections": KernelSections(Metric(Gaussian(1.5), [1.0, 0.5, 2.0]), RNG.standard_normal((7, DIM))),
-    "combinations": Whitened(Monomials(2, DIM), RNG.standard_normal((9, 4))),
+    "combinations": Whitened(KernelSections(Gaussian(1.5), RNG.standard_normal((9, DIM))), RNG.standard_normal((9, 4))),
 }
 
 

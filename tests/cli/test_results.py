@@ -1,4 +1,4 @@
-"""``kernelmc summary`` and ``kernelmc slow-modes``, and how draws are written."""
+"""``kernelmc summary`` and ``kernelmc report``, and how draws are written."""
 
 from pathlib import Path
 
@@ -23,19 +23,6 @@ def stuck(tmp_path):
     variables = {name: (("chain", "draw"), values) for name, values in {"x": x, "y": y}.items()}
     xarray.Dataset(variables).to_netcdf(path, group="posterior", engine="h5netcdf")
     return path
-
-
-def test_slow_modes_of_a_file(stuck, capsys):
-    assert cli.main(["slow-modes", str(stuck), "--modes", "2", "--lagtime", "4"]) == 0
-    verdict, _, header, _, first, *others = capsys.readouterr().out.splitlines()
-    assert "not mixed: mode 0" in verdict
-    assert header.split() == ["ess", "rhat", "timescale", "lagtime", "verdict", "correlates", "with"]
-    cells = first.split()
-    assert float(cells[2]) > 1.5 and int(cells[4]) == 4 and first.endswith("not mixed  no single parameter")
-    assert len(others) <= 1
-    assert cli.main(["slow-modes", str(stuck), "--var-names", "x"]) == 0
-    healthy = capsys.readouterr().out
-    assert healthy.startswith("No slow mode was found") and "NaN" not in healthy
 
 
 def test_a_page_has_the_title_that_is_given(stuck, tmp_path):
@@ -66,7 +53,7 @@ def test_a_summary_of_many_parameters(tmp_path, capsys):
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:3]] == ["x[S11]", "x[S3]"]
 
 
-@pytest.mark.parametrize("command", ["summary", "slow-modes", "report"])
+@pytest.mark.parametrize("command", ["summary", "report"])
 def test_a_file_cannot_control_the_terminal(command, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     x, y = np.random.default_rng(0).standard_normal((2, 4, 50))
@@ -82,7 +69,7 @@ def test_a_file_cannot_control_the_terminal(command, tmp_path, capsys, monkeypat
     assert command != "summary" or (r"a\x1b[2J" in out and r"warning: \x1b[31mthe draws" in out)
 
 
-@pytest.mark.parametrize("command", ["summary", "slow-modes"])
+@pytest.mark.parametrize("command", ["summary", "report"])
 def test_nothing_to_read(command, tmp_path, capsys):
     assert cli.main([command, str(tmp_path / "no.nc")]) == 1
     assert "there is no such file or store" in capsys.readouterr().err
@@ -141,7 +128,7 @@ def _a_loop(file):
     file["posterior/again"] = file
 
 
-@pytest.mark.parametrize("command", ["summary", "slow-modes", "report"])
+@pytest.mark.parametrize("command", ["summary", "report"])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -157,8 +144,6 @@ def test_a_file_from_anybody(stuck, tmp_path, monkeypatch, capsys, command, chan
     monkeypatch.chdir(tmp_path)
     with h5py.File(stuck, "r+") as file:
         change(file)
-    if (change, command) == (_deep, "slow-modes"):  # which reads no warnings
-        return
     assert cli.main([command, str(stuck)]) == 1
     assert message in capsys.readouterr().err
 

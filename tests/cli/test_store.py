@@ -62,8 +62,6 @@ def test_a_finished_run(source, store, tmp_path, whole, capsys):  # noqa: F811
     for command in ("summary", "resume"):
         assert run(command, store) == 0
         assert capsys.readouterr().out == sampled
-    assert run("slow-modes", store, "--modes", "1") == 0
-    assert "rhat" in capsys.readouterr().out
     assert run("status", store) == 0
     out = capsys.readouterr().out
     for row in (
@@ -93,14 +91,14 @@ def test_the_current_folder_is_searched_for_modules_of_a_trusted_store_alone(sou
     before = sys.path.copy()
     assert run("resume", store, "--quiet") == 1
     assert run("resume", store, "--model", f"{source}:log_density", "--quiet") == 0
-    for command in ("resume", "status", "summary", "slow-modes"):
+    for command in ("resume", "status", "summary"):
         assert run(command, store) == 0
     assert sys.path == before
     assert run("resume", store, "--trust", "--quiet") == 0
     assert sys.path == [*before, str(tmp_path / "elsewhere")]
 
 
-@pytest.mark.parametrize("command", ["resume", "status", "summary", "slow-modes"])
+@pytest.mark.parametrize("command", ["resume", "status", "summary"])
 def test_no_store(command, tmp_path, capsys):
     assert run(command, tmp_path / "nothing.zarr") == 1
     assert "nothing.zarr" in capsys.readouterr().err

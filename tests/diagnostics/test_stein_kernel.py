@@ -9,7 +9,6 @@ from kmc.kernels import (
     Matern52,
     Metric,
     Polynomial,
-    RationalQuadratic,
     kernel_derivative,
 )
 from tests.oracles import stein as oracle
@@ -22,7 +21,7 @@ KERNELS = [
     Gaussian(1.5),
     InverseMultiquadric(0.7),
     InverseMultiquadric(2.0, exponent=0.3),
-    RationalQuadratic(1.2, alpha=2.0),
+    InverseMultiquadric(2.4, 2.0),
     Matern52(1.1),
     Polynomial(degree=1),
     Polynomial(degree=3, offset=0.5, bandwidth=1.7),
@@ -31,7 +30,7 @@ KERNELS = [
     Metric(InverseMultiquadric(), A[:2]),
     0.5 * Polynomial(degree=1) + InverseMultiquadric(),
     Metric(2.0 * (Polynomial(degree=2) + Gaussian(2.0)), A),
-    Gaussian(1.5) * RationalQuadratic(),
+    Gaussian(1.5) * InverseMultiquadric(1.414, 1.0),
 ]
 
 

@@ -13,7 +13,6 @@ from kmc.kernels import (
     Metric,
     Polynomial,
     RadialFunction,
-    RationalQuadratic,
 )
 
 DIM = 3
@@ -49,9 +48,8 @@ SMOOTH_RADIAL = {
     "imq": InverseMultiquadric(2.3),
     "imq 1": InverseMultiquadric(3.3, exponent=1),
     "imq .8": InverseMultiquadric(2.7, exponent=0.8),
-    "rq": RationalQuadratic(2.1),
-    "rq 2.5": RationalQuadratic(2.0, alpha=2.5),
-    "rq 30": RationalQuadratic(2.0, alpha=30.0),
+    "imq wide": InverseMultiquadric(2.97, 1.0),
+    "imq 2.5": InverseMultiquadric(4.472, 2.5),
     "radial function": RadialFunction(PROFILES, bandwidth=1.7),
 }
 ROUGH_RADIAL = {"matern52": Matern52(2.5), "matern72": Matern72(2.6), "exponential": Exponential(2.2)}
@@ -66,16 +64,17 @@ DOT_PRODUCT = {
 ATOMS = SMOOTH_RADIAL | ROUGH_RADIAL | DOT_PRODUCT
 
 SMOOTH_COMPOSITES = {
-    "radial sum": Gaussian(1.9) + 0.5 * RationalQuadratic(2.5),
+    "radial sum": Gaussian(1.9) + 0.5 * InverseMultiquadric(3.536, 1.0),
     "radial product": Gaussian(3.0) * InverseMultiquadric(2.0),
     "radial with a function": 2.0 * (SMOOTH_RADIAL["radial function"] * Gaussian(2.8)),
     "dot sum": Polynomial(degree=1, bandwidth=1.5) + 0.3 * ExponentialDotProduct(2.5),
     "dot product": Polynomial(degree=1, bandwidth=2.0) * ExponentialDotProduct(2.0),
     "mixed sum": 0.7 * Gaussian(2.0) + Polynomial(degree=3, bandwidth=2.0),
     "mixed product": Gaussian(2.0) * Polynomial(degree=2, bandwidth=2.0),
-    "mixed twice": 1.3 * (Gaussian(3.0) * Polynomial(degree=1, bandwidth=2.0) * RationalQuadratic(2.0) + Gaussian(2.0)),
+    "mixed twice": 1.3
+    * (Gaussian(3.0) * Polynomial(degree=1, bandwidth=2.0) * InverseMultiquadric(2.828, 1.0) + Gaussian(2.0)),
     "diagonal": Metric(Gaussian(2.0), DIAGONAL),
-    "tall": Metric(RationalQuadratic(2.5), TALL),
+    "tall": Metric(InverseMultiquadric(3.536, 1.0), TALL),
     "wide": Metric(Gaussian(2.0), WIDE),
     "dot tall": Metric(Polynomial(degree=3, bandwidth=2.0), TALL),
     "dot diagonal": Metric(ExponentialDotProduct(2.0), DIAGONAL),
@@ -83,7 +82,7 @@ SMOOTH_COMPOSITES = {
     "metric of mixed": Metric(
         Gaussian(2.0) * Polynomial(degree=2, bandwidth=2.0) + 0.5 * InverseMultiquadric(2.0), TALL
     ),
-    "mixed metrics": Metric(Gaussian(2.0), WIDE) * Metric(RationalQuadratic(2.5), DIAGONAL) + Gaussian(3.0),
+    "mixed metrics": Metric(Gaussian(2.0), WIDE) * Metric(InverseMultiquadric(3.536, 1.0), DIAGONAL) + Gaussian(3.0),
 }
 ROUGH_COMPOSITES = {
     "matern sum": Matern52(3.0) + Gaussian(2.0),

@@ -10,7 +10,6 @@ from kmc.kernels import (
     Metric,
     Polynomial,
     RadialFunction,
-    RationalQuadratic,
     frequencies,
     kernel_derivative,
 )
@@ -19,7 +18,7 @@ from tests.kernels import cases
 STATIONARY = {
     "gaussian": Gaussian(1.4),
     "imq": InverseMultiquadric(1.3, exponent=0.7),
-    "rq": RationalQuadratic(1.2, alpha=1.8),
+    "imq 1.8": InverseMultiquadric(2.277, 1.8),
     "matern52": Matern52(1.5),
     "matern72": Matern72(1.6),
     "exponential": Exponential(2.0),
@@ -28,7 +27,7 @@ STATIONARY = {
     "product": Gaussian(2.0) * Exponential(3.0),
     "diagonal": Metric(Matern52(1.5), cases.DIAGONAL),
     "tall": Metric(Gaussian(2.0), cases.TALL),
-    "wide": 1.5 * Metric(RationalQuadratic(1.5), cases.WIDE) + Gaussian(),
+    "wide": 1.5 * Metric(InverseMultiquadric(2.121, 1.0), cases.WIDE) + Gaussian(),
 }
 
 

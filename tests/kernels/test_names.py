@@ -8,7 +8,6 @@ from kmc.kernels import (
     Matern72,
     Metric,
     Polynomial,
-    RationalQuadratic,
     kernel_of,
 )
 
@@ -18,7 +17,6 @@ from kmc.kernels import (
     [
         ("gaussian", Gaussian(2.0)),
         ("inverse-multiquadric", InverseMultiquadric(2.0)),
-        ("rational-quadratic", RationalQuadratic(2.0)),
         ("matern52", Matern52(2.0)),
         ("matern72", Matern72(2.0)),
         ("exponential", Exponential(2.0)),

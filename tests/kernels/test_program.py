@@ -11,14 +11,13 @@ from kmc.kernels import (
     Metric,
     Polynomial,
     RadialFunction,
-    RationalQuadratic,
     program,
     run_program,
     stack_for,
 )
 from tests.jit_states import allocations
 
-A, B, C = Gaussian(1.5), Matern52(2.0), RationalQuadratic(1.2, alpha=0.7)
+A, B, C = Gaussian(1.5), Matern52(2.0), InverseMultiquadric(1.42, 0.7)
 RADIAL = {
     "gaussian": A,
     "imq": InverseMultiquadric(1.3),

@@ -34,8 +34,6 @@ def value(kernel, x, y):
             return math.exp(-s / (2 * h**2))
         case K.InverseMultiquadric(h, exponent):
             return (1 + s / h**2) ** -exponent
-        case K.RationalQuadratic(h, alpha):
-            return (1 + s / (2 * alpha * h**2)) ** -alpha
         case K.Matern52(h):
             a = math.sqrt(5 * s) / h
             return (1 + a + a**2 / 3) * math.exp(-a)

@@ -59,18 +59,6 @@ def test_acceptance_is_the_mean_of_blocks(idata):
         kmc.plot_acceptance({}, ax=ax)
 
 
-def test_energy_and_its_changes(idata):
-    ax = kmc.plot_energy(idata, ax=axes_of())
-    energy = idata["sample_stats"]["energy"].values
-    whole, changes = (patch.get_data() for patch in ax.patches)
-    np.testing.assert_allclose(whole[0], np.histogram(energy - energy.mean(), whole[1], density=True)[0])
-    np.testing.assert_allclose(changes[0], np.histogram(np.diff(energy, axis=1), changes[1], density=True)[0])
-    ratio = np.mean(np.diff(energy, axis=1) ** 2) / (2 * energy.var())
-    assert ax.get_legend().get_texts()[1].get_text() == f"changes (ratio {ratio:.2f})"
-    with pytest.raises(ValueError, match="idata has no energies"):
-        kmc.plot_energy({}, ax=ax)
-
-
 def test_the_surrogate_beside_true_values(idata):
     counted = Counted(log_density)
     axes = kmc.plot_surrogate(idata, counted, n_true=5, figure=Figure())

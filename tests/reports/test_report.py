@@ -65,7 +65,7 @@ def test_the_page_is_whole_and_small(page):
     parsed = Parsed(page)
     assert page.startswith("<!DOCTYPE html>") and len(page) < 2_000_000
     assert parsed.text.count("Doses & <answers>") == 2  # title and heading
-    assert parsed.tags.count("section") == 6 and "slope[<i>]" in parsed.text and "i" not in parsed.tags
+    assert parsed.tags.count("section") == 5 and "slope[<i>]" in parsed.text and "i" not in parsed.tags
 
 
 def test_nothing_is_loaded(page):
@@ -100,16 +100,10 @@ def test_each_warning_has_its_code_and_sentence(page, idata):
     assert f"{len(codes)} check" in text
 
 
-def test_each_warning_links_to_its_explanation_on_the_page(page, idata, tmp_path):
-    parsed = Parsed(page)
-    links = [attrs["href"] for tag, attrs in parsed.attributes if tag == "a" and attrs["href"].startswith("#")]
-    assert links == [f"#warning-{code}" for code in json.loads(idata.attrs["warning_codes"])] != []
-    ids = [attrs["id"] for _, attrs in parsed.attributes if "id" in attrs]
-    assert sorted(ids) == sorted({link[1:] for link in links})
-    assert "Draw more, or let kmc.expectations correct the quantiles" in parsed.text
+def test_a_warning_of_another_version(tmp_path):
     kmc.report(by_hand(warnings='["Strange."]', warning_codes='["of-the-future"]'), tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "of-the-future" in text and "What the warnings mean" not in text and 'href="#' not in text
+    assert "of-the-future" in text and "Strange." in text
 
 
 def test_the_costs_are_those_of_the_run(page, idata):

@@ -179,7 +179,7 @@ def test_a_seed_is_recorded_so_that_it_can_be_used_again():
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
 def test_a_run_shows_where_it_is():
     run = kmc.iterate(lambda x: -0.5 * float(x @ x), dim=2, sampler="random-walk", draws=5, warmup=0, seed=1)
-    assert repr(run) == "<kmc run: not started>" and "not started" in run._repr_html_()
+    assert repr(run) == "<kmc run: not started>"
     for _ in run:
         pass
-    assert repr(run).startswith("<kmc run: done, 5/5 draws") and "<progress" in run._repr_html_()
+    assert repr(run).startswith("<kmc run: done, 5/5 draws")

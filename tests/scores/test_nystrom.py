@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kmc.kernels import Gaussian, Metric, Polynomial, RationalQuadratic
+from kmc.kernels import Gaussian, InverseMultiquadric, Metric, Polynomial
 from kmc.scores.nystrom import NystromKEF, draw_components
 from tests.oracles import differences
 from tests.oracles import nystrom as oracle
@@ -16,7 +16,7 @@ def fitted(X=X, **options):
     return NystromKEF(**(settings | {"base": "uniform"} | options)).fit(X)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "inverse-multiquadric", "rational-quadratic", "matern52", "matern72"])
+@pytest.mark.parametrize("kernel", ["gaussian", "inverse-multiquadric", "matern52", "matern72"])
 @pytest.mark.parametrize("components", [None, 9])
 def test_derivatives_agree_with_differences(kernel, components):
     estimator = fitted(kernel=kernel, components=components, base="student-t")
@@ -78,7 +78,10 @@ def test_a_polynomial_kernel_of_degree_two_is_a_gaussian_fit():
 
 def test_selection_among_kernels_bandwidths_and_bases():
     estimator = NystromKEF(
-        kernel=["gaussian", RationalQuadratic()], bandwidth=[0.5, 2.0], base=["uniform", "gaussian"], n_basis=10
+        kernel=["gaussian", InverseMultiquadric(1.414, 1.0)],
+        bandwidth=[0.5, 2.0],
+        base=["uniform", "gaussian"],
+        n_basis=10,
     ).fit(X)
     table = estimator.cv_results_
     assert len(table["objective"]) == 2 * 2 * 2 * 10
@@ -87,13 +90,12 @@ def test_selection_among_kernels_bandwidths_and_bases():
         table["bandwidth"][best],
         table["regularization"][best],
     )
-    assert set(table["kernel"]) == {"gaussian", repr(RationalQuadratic())}
+    assert set(table["kernel"]) == {"gaussian", repr(InverseMultiquadric(1.414, 1.0))}
     assert set(table["base"]) == {"uniform", "gaussian"}
 
 
-@pytest.mark.parametrize("cv", [3, "loo"])
-def test_folds_and_leave_one_out_choose_alike(cv):
-    estimator = NystromKEF(n_basis=10, cv=cv, base="uniform", random_state=1, bandwidth="cv").fit(X)
+def test_three_folds_choose_well():
+    estimator = NystromKEF(n_basis=10, cv=3, base="uniform", random_state=1, bandwidth="cv").fit(X)
     truth = -X @ np.linalg.inv([[1.0, 0.4], [0.4, 0.65]])
     divergence = np.mean(np.sum((estimator.gradient(X) - truth) ** 2, axis=1))
     assert divergence < 0.25 * np.mean(np.sum(truth**2, axis=1))

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kmc.estimator import NotFittedError
-from kmc.kernels import Gaussian, RationalQuadratic
+from kmc.kernels import Gaussian, InverseMultiquadric
 from kmc.scores import DenoisingAutoencoder, FiniteKEF, FullKEF, GaussianScore, LiteKEF, NystromKEF
 from kmc.scores.densities import StudentT
 from tests.sklearn_conventions import conventions
@@ -20,7 +20,7 @@ SMALL = [
     DenoisingAutoencoder(n_hidden=5, noise=0.3, max_iter=20, n_corruptions=2),
     DenoisingAutoencoder(n_hidden=[2, 4], noise=0.3, max_iter=5, n_corruptions=2, cv=2, tied=True),
     NystromKEF(n_basis=8),
-    NystromKEF(n_basis=8, kernel=RationalQuadratic(), components=0.5, base="uniform", regularization=1e-2),
+    NystromKEF(n_basis=8, kernel=InverseMultiquadric(1.414, 1.0), components=0.5, base="uniform", regularization=1e-2),
     LiteKEF(n_basis=8, base="student-t"),
     FiniteKEF(n_basis=8),
     FullKEF(regularization=1e-2),

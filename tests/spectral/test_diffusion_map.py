@@ -154,17 +154,6 @@ def test_evaluation_of_the_modes():
         dm.diffusion_distance(x, x, -1)
 
 
-def test_the_semigroup_of_a_normal_distribution():
-    """E f(X_t) of the Ornstein-Uhlenbeck process from x: X_t is N(e^-t x, 1 - e^-2t)."""
-    dm, at = fit(score_function=lambda x: -x), np.array([[0.5, -0.3], [1.0, 1.0]])
-    found = dm.semigroup(lambda x: x[:, 0] ** 2 + x[:, 1], NORMAL, 0.4, at=at)
-    expected = np.exp(-0.8) * at[:, 0] ** 2 + 1 - np.exp(-0.8) + np.exp(-0.4) * at[:, 1]
-    np.testing.assert_allclose(found, expected, atol=0.08)
-    same = dm.semigroup(NORMAL[:, 0], NORMAL, 0.4)
-    np.testing.assert_allclose(same, np.exp(-0.4) * NORMAL[:, 0], atol=0.3)
-    assert np.sqrt(np.mean((same - np.exp(-0.4) * NORMAL[:, 0]) ** 2)) < 0.05
-
-
 def test_the_schrodinger_operator_of_a_normal_distribution_is_the_harmonic_oscillator():
     x = RNG.standard_normal((3000, 1))
     dm = fit(x, n_components=2, score_function=lambda p: -p)

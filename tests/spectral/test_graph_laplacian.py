@@ -250,16 +250,6 @@ def test_a_metric_of_ones_own():
     np.testing.assert_allclose(found.eigenvalues_, [1, 1, 4, 4], rtol=0.05)
 
 
-@pytest.mark.slow  # PyNNDescent compiles for minutes
-def test_approximate_neighbors():
-    pytest.importorskip("pynndescent")
-    options = {"bandwidth": 0.2, "n_neighbors": 60}
-    exact, found = (GraphLaplacian(3, neighbors=kind, **options).fit(METRIC) for kind in ("exact", "approximate"))
-    np.testing.assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=0.02)
-    new = METRIC[:5] + 0.01
-    np.testing.assert_allclose(np.abs(found.transform(new)), np.abs(exact.transform(new)), atol=0.05)
-
-
 @pytest.mark.parametrize(
     ("options", "x", "error", "message"),
     [
@@ -278,8 +268,6 @@ def test_approximate_neighbors():
         ),
         ({"metric": "as the crow flies"}, METRIC, ValueError, "as the crow flies"),
         ({"metric": 2}, METRIC, TypeError, "metric=2: expected a name or a callable"),
-        ({"neighbors": "close"}, METRIC, ValueError, "neighbors='close'"),
-        ({"neighbors": "approximate", "metric": "precomputed"}, cdist(METRIC, METRIC), ValueError, "use 'exact'"),
     ],
 )
 def test_malformed_distances(options, x, error, message):

@@ -198,21 +198,6 @@ def test_labels_that_cannot_be_read_are_named():
         Model(lambda p: 0.0, parameters={"a": kmc.Real()}, dims={"a": ["site"]}, coords={"site": Unreadable()})
 
 
-def test_a_notebook_shows_a_table_of_the_parameters():
-    def log_density(p):
-        return 0.0
-
-    supports = {"rate": kmc.Interval(0, 10), "a<b": kmc.Real()}
-    html = kmc.Model(
-        log_density, parameters=supports, dims={"a<b": ["drug"]}, coords={"drug": ["A", "B"]}
-    )._repr_html_()
-    assert "<td>rate</td><td>Interval(low" in html.replace("lower", "low") and "<td>a number</td>" in html
-    assert "<td>a&lt;b</td>" in html and "<td>drug: 2</td>" in html and "log_density" in html
-    assert "3 unconstrained dimensions" in html
-    plain = kmc.Model(log_density, dim=1, vectorized=True)._repr_html_()
-    assert "1 unconstrained dimension, vectorized" in plain and "<table>" not in plain
-
-
 def test_a_prior_apart():
     """What remains is the likelihood, which does not have the log-Jacobian."""
     points = np.random.default_rng(0).normal(size=(3, 2))

@@ -92,6 +92,7 @@ def test_a_joint_prior_is_added_once():
     parameters = {
         "mu": kmc.Normal(0, 10, shape=3),
         "sd": stats.gamma(2),
+        "s": kmc.HalfNormal(2.0, shape=2),
         "w": kmc.Dirichlet([1.0, 2.0, 3.0], shape=2),
         "free": kmc.Positive(),
         "phi": stats.vonmises(4, 1.0),
@@ -106,7 +107,7 @@ def test_a_joint_prior_is_added_once():
         p = values_of(model, row)
         prior = stats.norm(0, 10).logpdf(p["mu"]).sum() + stats.gamma(2).logpdf(p["sd"])
         prior += sum(stats.dirichlet([1.0, 2.0, 3.0]).logpdf(each / each.sum()) for each in p["w"])
-        prior += stats.vonmises(4, 1.0).logpdf(p["phi"])
+        prior += stats.vonmises(4, 1.0).logpdf(p["phi"]) + stats.halfnorm(scale=2).logpdf(p["s"]).sum()
         np.testing.assert_allclose(
             evaluate_point(model, row).value, likelihood(p) + prior + model.log_jacobian(row), rtol=1e-10
         )
@@ -117,7 +118,7 @@ def test_a_joint_prior_is_added_once():
     many = kmc.Model(rows, parameters=parameters, vectorized=True)
     found = [each.value for each in evaluate_rows(many, x)]
     np.testing.assert_allclose(found, [evaluate_point(model, row).value for row in x], rtol=1e-12)
-    assert model.prior.names == ("mu", "sd", "w", "phi")
+    assert model.prior.names == ("mu", "sd", "s", "w", "phi")
     assert kmc.Model(likelihood, parameters={"free": kmc.Positive()}).prior is None
 
 

@@ -68,8 +68,6 @@ kmc.Normal(0, "one")  # type: ignore[arg-type]
 
 # Runs
 
-kmc.sample_pymc(500, tune=None, chains=4, cores=2, random_seed=[1, 2], initvals={"mu": 0.0}, sampler="random-walk")
-kmc.sample_pymc(tune="long")  # type: ignore[arg-type]
 idata = kmc.sample(model, draws=100, chains=4, seed=1, callback=stop, progress=False, save_warmup=True, executor=4)
 kmc.sample(log_density, dim=2, initial=np.zeros((4, 2)), draws=None, max_evaluations=10_000, independent_runs=2)
 kmc.sample(vector, sampler="random-walk", seed=np.random.default_rng(1))

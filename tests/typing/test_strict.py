@@ -12,9 +12,9 @@ CONFIG = Path(__file__).parents[2] / "pyproject.toml"
 
 ANYTHING = {
     # results are InferenceData or a DataTree, by the version of ArviZ; tables and axes are of untyped packages
-    *("sample", "sample_pymc", "extend", "load", "predictive", "resample", "summary"),
+    *("sample", "extend", "load", "predictive", "resample", "summary"),
     *("plot_implied_timescales", "plot_validation"),
-    *("plot_acceptance", "plot_energy", "plot_evidence", "plot_surrogate"),
+    *("plot_acceptance", "plot_evidence", "plot_surrogate"),
 }
 
 

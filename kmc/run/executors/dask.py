@@ -12,7 +12,6 @@ from uuid import uuid4
 
 import numpy as np
 
-from kmc.checks import as_flag
 from kmc.errors import EvaluationError
 from kmc.run.executors.futures import Futures
 from kmc.run.executors.task import Answer, Outcomes, Package, Task, blocks, check_timeout, package
@@ -40,9 +39,6 @@ class DaskExecutor:
         busy until it is restarted (``client.restart()``).
     on_timeout : {"raise", "reject", "retry"}
         What then becomes of the call: as in :class:`kmc.ProcessExecutor`. A call is made once more on the same worker.
-    times : bool
-        Add the time of each draw's evaluation to the result: as in :class:`kmc.ProcessExecutor`. If points share a
-        task, each has its part of the time.
 
     Notes
     -----
@@ -61,7 +57,6 @@ class DaskExecutor:
     client: Any
     timeout: float | None = None
     on_timeout: str = "raise"
-    times: bool = False
 
     def __post_init__(self):
         if not callable(getattr(self.client, "submit", None)) or not callable(getattr(self.client, "gather", None)):
@@ -69,7 +64,6 @@ class DaskExecutor:
         if getattr(self.client, "asynchronous", False):
             raise TypeError(f"client={self.client!r}: expected a Client that was made without asynchronous=True")
         check_timeout(self)
-        as_flag("times", self.times)
 
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
@@ -86,7 +80,6 @@ class _DaskMapper(Futures):
     def __init__(self, client: Any, made: Package, options: DaskExecutor):
         super().__init__(made, self._send_task, self._failed_task)
         self._client = client
-        self.usage.times = {} if options.times else None
         self._looked = -math.inf
         self._look()
         self._under_way: set[Any] = set()

@@ -15,7 +15,7 @@ from multiprocessing.connection import wait
 
 import numpy as np
 
-from kmc.checks import as_flag, check_count
+from kmc.checks import check_count
 from kmc.errors import EvaluationError
 from kmc.interrupts import children_uninterrupted, uninterrupted
 from kmc.run.executors.task import Outcomes, blocks, check_timeout, packed, rejected, too_late
@@ -46,9 +46,6 @@ class ProcessExecutor:
         What then becomes of the call. "raise": the run ends with an :class:`kmc.EvaluationError` that holds its
         parameters. "reject": its density counts as zero, see the notes. "retry": it is made once more, and the run ends
         if that takes too long again.
-    times : bool
-        Add the time of each draw's evaluation to the result: "evaluation_seconds" of ``sample_stats``. It is NaN where
-        a draw needed none, or an earlier session made it. Stores do not keep it.
 
     Notes
     -----
@@ -73,11 +70,9 @@ class ProcessExecutor:
     workers: int
     timeout: float | None = None
     on_timeout: str = "raise"
-    times: bool = False
 
     def __post_init__(self):
         check_count(self, "workers", 1)
-        as_flag("times", self.times)
         check_timeout(self)
 
     @contextmanager
@@ -165,7 +160,7 @@ class _Pool:
     def __init__(self, model: Model, options: ProcessExecutor):
         self._model, self._size, self._timeout = model, options.workers, options.timeout
         self._on_timeout = options.on_timeout
-        self.usage = Usage(options.workers, times={} if options.times else None)
+        self.usage = Usage(options.workers)
         self._payload = packed(model)
         self._workers: list[_Worker] = []
         self._jobs: deque[_Job] = deque()  # not begun

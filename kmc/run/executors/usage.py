@@ -21,8 +21,6 @@ class Usage:
         Evaluations so far, their seconds together, and the longest.
     n_timeouts : int
         Evaluations that took longer than the executor's ``timeout``.
-    times : dict or None
-        Seconds of the evaluation at a point, by its bytes; None: they are not kept.
     """
 
     workers: int
@@ -30,7 +28,6 @@ class Usage:
     busy: float = 0.0
     longest: float = 0.0
     n_timeouts: int = 0
-    times: dict[bytes, float] | None = None
     _before: float = 0.0  # seconds of all workers until their number last changed
     _began: float = field(default_factory=time.monotonic)  # then, or at the start
     _latest: float = field(default_factory=time.monotonic)
@@ -38,8 +35,6 @@ class Usage:
     def note(self, seconds: float, points: np.ndarray) -> None:
         """Evaluations at points (k, d), k > 0, have ended that took so many seconds together."""
         count = len(points)
-        if self.times is not None:
-            self.times.update((x.tobytes(), seconds / count) for x in points)
         self._latest = time.monotonic()
         self.count, self.busy = self.count + count, self.busy + seconds
         self.longest = max(self.longest, seconds / count)

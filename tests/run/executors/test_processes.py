@@ -30,12 +30,8 @@ def test_two_processes_give_the_same_draws():
     shift = 0.25
     here, there = (
         sampled(executor, target=lambda x: (models.quartic(x - shift)[0], {"pid": os.getpid()}))
-        for executor in (None, ProcessExecutor(2, times=True))
+        for executor in (None, ProcessExecutor(2))
     )
-    seconds, needed = there.sample_stats["evaluation_seconds"].values, there.sample_stats["n_evaluations"].values > 0
-    np.testing.assert_array_equal(np.isnan(seconds), ~needed)
-    assert needed.any() and np.all(seconds[needed] > 0)
-    assert "evaluation_seconds" not in here.sample_stats
     np.testing.assert_array_equal(here.posterior["x"], there.posterior["x"])
     assert here.posterior.attrs["n_evaluations"] == there.posterior.attrs["n_evaluations"]
     used = set(there["blobs"]["pid"].values.ravel().tolist())
