@@ -290,3 +290,12 @@ def test_samples_in_blocks(tmp_path):
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     found = galerkin(DirichletForm(), LEFT, RIGHT, mapped, weights=w, block=7)
     np.testing.assert_allclose(found.singular_values_, whole.singular_values_)
+
+
+def test_the_end_and_the_number():
+    found = galerkin(DirichletForm(), Monomials(6, 1), None, **LINE, n_components=2)
+    np.testing.assert_allclose(found.eigenvalues_, [1.0, 2.0])
+    found = galerkin(DirichletForm(), Monomials(6, 1), None, **LINE, n_components=2, which="largest")
+    np.testing.assert_allclose(found.eigenvalues_, [6.0, 5.0])
+    with pytest.warns(KmcWarning, match="n_components=9: the functions have numerical rank 6"):
+        assert galerkin(DirichletForm(), Monomials(6, 1), None, **LINE, n_components=9).left.size == 6
