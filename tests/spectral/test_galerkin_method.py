@@ -3,6 +3,7 @@ import pytest
 from scipy.special import factorial
 
 from kmc.bases import FourierFeatures, KernelSections, Monomials, UserFunctions, Whitened
+from kmc.errors import KmcWarning
 from kmc.kernels import Gaussian, Polynomial
 from kmc.spectral import (
     AugmentationPairs,
