@@ -83,6 +83,23 @@ def width_error(positions: np.ndarray) -> float:
     return float(np.max(np.sqrt(squared[known]) / (high - low)[known])) if np.any(known) else float("nan")
 
 
+def sd_error(positions: np.ndarray) -> float:
+    """Return the largest standard error of a standard deviation, relative to it; NaN if none is known.
+
+    By the effective sample size of the squares. For a Gaussian it is 0.07 with 100 effective draws, for an exponential
+    density 0.14.
+    """
+    if positions.shape[1] < 4:
+        return float("nan")
+    squares = (positions - positions.mean(axis=(0, 1))) ** 2
+    variance = squares.mean(axis=(0, 1))
+    known = variance > 0
+    if not np.any(known):
+        return float("nan")
+    effective = _by_arviz("ess", squares[..., known], method="mean")
+    return float(np.max(0.5 * np.sqrt(squares[..., known].var(axis=(0, 1)) / effective) / variance[known]))
+
+
 def in_tails(positions: np.ndarray) -> np.ndarray:
     """Whether each draw is in the lowest or in the highest 5 % of all, shape (chains, draws, 2 k).
 

@@ -9,6 +9,7 @@ from kmc.convergence import (
     drift,
     in_tails,
     least_tail_ess,
+    sd_error,
     width_error,
     worst_rhat,
 )
@@ -83,6 +84,13 @@ def test_the_error_of_the_width_is_the_worst_of_the_coordinates_that_move():
     assert width_error(x) == max(width_error(x[..., [0]]), width_error(x[..., [2]]))
     assert np.isnan(width_error(x[..., [1]]))
     assert np.isnan(width_error(x[:, :3]))
+
+
+def test_the_error_of_the_sd_is_that_of_independent_draws():
+    x = stats.expon().rvs((4, 2500, 2), random_state=7)
+    x[..., 1] = 2.0
+    assert abs(sd_error(x) / np.sqrt(8 / 4 / 10_000) - 1) < 0.25  # the kurtosis is 9, and hardly known
+    assert np.isnan(sd_error(x[..., [1]])) and np.isnan(sd_error(x[:, :3]))
 
 
 @pytest.mark.parametrize("test", [drift, lambda columns: disagreement(columns, 2)], ids=["drift", "disagreement"])

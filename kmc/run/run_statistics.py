@@ -53,7 +53,7 @@ def run_statistics(
         - ``rhat``: the largest rank-normalized split R-hat of the coordinates.
         - ``bulk_ess``: the smallest effective sample size of the ranks of a coordinate.
         - ``tail_ess``: the same of the 5 % and 95 % quantiles; ``width_error``: the largest standard error of their
-          distance, relative to it.
+          distance, relative to it; ``sd_error``: that of a standard deviation.
         - ``burn_in``: the largest number of draws at the start of a chain that are lower than hardly
           any draw should be, by those of the later halves (:func:`kmc.surrogates.depth.floor_of`);
           0 for short chains.
@@ -75,6 +75,7 @@ def run_statistics(
         "bulk_ess": worst_bulk_ess(x),
         "tail_ess": convergence.least_tail_ess(x),
         "width_error": convergence.width_error(x),
+        "sd_error": convergence.sd_error(x),
         "burn_in": _burn_in(log_density),
         "drift": convergence.drift(columns),
         "disagreement": convergence.disagreement(columns, independent_runs),

@@ -167,8 +167,14 @@ def not_checked(run: FinishedRun) -> list[str]:
 
 def _tail_sizes(found: Mapping[str, float]) -> tuple[float, float]:
     """The effective draws of the quantiles, and those of a Gaussian with the same error of their distance."""
-    error = found["width_error"]
+    error = _error_of_spread(found)[1]
     return found["tail_ess"], LEAST_TAIL_ESS * (LARGEST_WIDTH_ERROR / error) ** 2 if error > 0 else np.inf
+
+
+def _error_of_spread(found: Mapping[str, float]) -> tuple[str, float]:
+    """What measures the spread worst, and its relative standard error: 0 if none is known."""
+    width, sd = np.nan_to_num([found["width_error"], found["sd_error"]])
+    return ("standard deviation", sd) if sd > width else ("distance of the 5 % and 95 % quantiles", width)
 
 
 def _about_length(run: FinishedRun) -> dict[str, str]:
@@ -248,10 +254,9 @@ def _about_chains(run: FinishedRun, remedies: Remedies) -> dict[str, str]:
             f"The 5 % and 95 % quantiles rest on {found['tail_ess']:.0f} effective draws in the worst coordinate: "
             f"{remedies.draws}."
         )
-    elif found["width_error"] > LARGEST_WIDTH_ERROR:
+    elif (spread := _error_of_spread(found))[1] > LARGEST_WIDTH_ERROR:
         said["few-tail-draws"] = (
-            "The distance of the 5 % and 95 % quantiles has a standard error of "
-            f"{found['width_error']:.0%} in the worst coordinate: {remedies.draws}."
+            f"The {spread[0]} has a standard error of {spread[1]:.0%} in the worst coordinate: {remedies.draws}."
         )
     elif found["bulk_ess"] < LEAST_BULK_ESS:
         said["few-effective-draws"] = (

@@ -22,7 +22,7 @@ CODES: dict[str, str] = {
     "runs-disagree": "independent runs differ in a mean or a tail",
     "burn-in": "the first draws of a chain are far below the log-densities of the others",
     "drift": "the draws still change along the run",
-    "few-tail-draws": "too few effective draws for the 5 % and 95 % quantiles",
+    "few-tail-draws": "too few effective draws for the 5 % and 95 % quantiles, or for the standard deviations",
     "few-effective-draws": "too few effective draws for the means",
     "against-prior": "the draws lie where a declared prior is nearly zero",
     "both-ends": "draws lie at both ends of an interval: perhaps an angle",

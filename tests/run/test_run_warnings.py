@@ -11,6 +11,7 @@ WELL = {
     "rhat": 1.0,
     "tail_ess": 800.0,
     "width_error": 0.04,
+    "sd_error": 0.04,
     "bulk_ess": 900.0,
     "burn_in": 0,
     "drift": -0.5,
@@ -91,6 +92,7 @@ def test_nothing_is_said_of_what_could_not_be_measured(name):
         ("few-effective-draws", {"bulk_ess": 34.0}, "means rest on 34 effective draws", "make more draws"),
         ("few-tail-draws", {"tail_ess": 43.0}, "quantiles rest on 43 effective draws", "make more draws"),
         ("few-tail-draws", {"width_error": 0.28}, "quantiles has a standard error of 28%", "make more draws"),
+        ("few-tail-draws", {"sd_error": 0.28}, "standard deviation has a standard error of 28%", "make more draws"),
         ("curved-ridge", {"tail_acceptance": 0.43}, "misses it by 1.9 nats, and only 43%", "several times as many"),
         (
             "poor-tails",
