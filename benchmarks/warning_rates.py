@@ -140,7 +140,7 @@ def state(row: dict) -> str:
 def fired(row: dict) -> list[str]:
     """Names of the warnings of a run, by the current limits."""
     facts = {name: row[name] for name in FACTS if not math.isnan(row[name])}
-    missing = {"width_error": math.nan, "burn_in": math.nan}  # they were not measured
+    missing = {"width_error": math.nan, "sd_error": math.nan, "burn_in": math.nan}  # they were not measured
     found = row | {"bulk_ess": row["ess"]} | missing
     return list(run_warnings(FinishedRun("kernel-hmc", found, [facts], row["draws"], None)))
 

@@ -50,7 +50,7 @@ def test_a_chain_that_comes_from_far_away():
     x = chains(3)
     x[2, :5] += np.linspace(60.0, 20.0, 5)[:, None]
     found, names = warned(x)
-    assert found["burn_in"] == 5 and names == {"burn-in"}
+    assert found["burn_in"] == 5 and names == {"burn-in", "few-tail-draws"}
     assert warned(x[:, 5:])[1] == set()
 
 
