@@ -80,8 +80,9 @@ def make_display(progress: bool, console: Console | None = None) -> Display:
 def steps(items: Sequence[_Item], what: str, progress: bool, console: Console | None = None) -> Iterable[_Item]:
     """Yield the items, and meanwhile show a bar in a terminal or a notebook, which goes at the end."""
     console = console or Console(stderr=True)
-    shown = progress and (console.is_terminal or console.is_jupyter)
-    return track(items, what, console=console, transient=True, show_speed=False, disable=not shown)
+    if not (progress and (console.is_terminal or console.is_jupyter)):
+        return items
+    return track(items, what, console=console, transient=True, show_speed=False)
 
 
 class _Nothing:
