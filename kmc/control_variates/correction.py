@@ -126,7 +126,7 @@ def _smallest(
 
 
 def stated(series: np.ndarray) -> np.ndarray:
-    """The squared errors that are stated for the means of series (chains, n, k): the larger of two estimates.
+    """Return the squared errors that are stated for the means of series (chains, n, k): the larger of two estimates.
 
     One is from autocovariances, the other from the spread of the chains' own means. A few draws where the surrogate is
     far off decide on both; where they are in one chain only, the second sees it.
@@ -139,7 +139,7 @@ def stated(series: np.ndarray) -> np.ndarray:
 
 
 def _widened(series: np.ndarray) -> np.ndarray:
-    """Squared errors by autocovariances, wider with few draws.
+    """Return squared errors by autocovariances, wider with few draws.
 
     An estimated variance is itself uncertain, the more so the heavier the tails: with n effective draws of kurtosis κ
     its degrees of freedom are 2 n / (κ - 1). The errors are widened by the ratio of the 97.5 % quantiles of the

@@ -172,7 +172,7 @@ def _tail_sizes(found: Mapping[str, float]) -> tuple[float, float]:
 
 
 def _error_of_spread(found: Mapping[str, float]) -> tuple[str, float]:
-    """What measures the spread worst, and its relative standard error: 0 if none is known."""
+    """Name what measures the spread worst, and return its relative standard error: 0 if none is known."""
     width, sd = np.nan_to_num([found["width_error"], found["sd_error"]])
     return ("standard deviation", sd) if sd > width else ("distance of the 5 % and 95 % quantiles", width)
 
