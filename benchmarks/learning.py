@@ -16,7 +16,7 @@ import numpy as np
 from shape_targets import SHAPES, shape
 from targets import DENSITIES, problem
 
-from kmc.kernel_hmc.learning import rounds
+from kmc.kernel_hmc.learning import Learning
 
 TARGETS = (
     "correlated-regression", "gaussian-10d", "logistic", "banana-2d", "banana-8d", "student-t-5d", "bimodal-5d",
@@ -95,10 +95,15 @@ def cell(name: str, seed: int, counts: list[int]) -> tuple[dict[int, tuple[float
     start = initial(rng, max(12, 2 * len(mean)))
     began, left, found = time.process_time(), list(counts), {}
     evaluate = lambda points: np.array([density(x) for x in points])  # noqa: E731
-    for after in rounds(evaluate, start, budget=max(counts), rng=rng):
-        while left and len(after.values) >= left[0]:
-            found[left.pop(0)] = errors(after.sample(ITERATIONS, rng), mean, sd, heavy)
-    return found, after.error, time.process_time() - began
+    learning = Learning(start, evaluate(start), rng=rng)
+    while True:
+        points = learning.propose(max(counts))
+        while left and len(learning.values) >= left[0]:
+            found[left.pop(0)] = errors(learning.sample(ITERATIONS, rng), mean, sd, heavy)
+        if not left:
+            break
+        learning.tell(evaluate(points))
+    return found, learning.error(), time.process_time() - began
 
 
 def main() -> None:

@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "source": {"forms", "estimator"},
     "surrogates": {"kernels", "linalg", "jitted", "bases", "forms", "landmarks"},
     "surrogate": {"kernels", "landmarks"},
-    "kernel_hmc": {"surrogate"},
+    "kernel_hmc": {"surrogate", "surrogates", "mcmc"},
     "scores": {
         "kernels",
         "selection",

@@ -200,12 +200,10 @@ class Conditional(NamedTuple):
     factors: tuple[np.ndarray, np.ndarray]
     hyperparameters: Hyperparameters
 
-    def covariances(self, j: int) -> np.ndarray:
-        """Return the covariances of all values with that at point j, shape (n,)."""
-        places, theta = self.places, self.hyperparameters
-        one = values_at(places.z[j : j + 1], places.metric)
+    def covariances(self) -> np.ndarray:
+        """Return the covariance matrix of all values, (n, n)."""
         known, added = self.factors
-        return covariance(theta, places, one)[:, 0] - known.T @ known[:, j] + added.T @ added[:, j]
+        return covariance(self.hyperparameters, self.places, self.places) - known.T @ known + added.T @ added
 
 
 def fit(

@@ -1,0 +1,90 @@
+"""The choice of a batch: where the regression is uncertain and the density is not small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kmc.kernel_hmc.fitting import Process
+from kmc.surrogate.mean import mean_values
+
+
+@dataclass(frozen=True)
+class BatchSettings:
+    """Numbers of the choice."""
+
+    candidates: tuple[int, ...] = (160, 120, 120)
+    """Draws at each power among which a batch is chosen."""
+    typical: float = 0.25
+    """Share of a batch that is drawn at power 1 without a choice: how well these are predicted is how
+    well the surrogate proposes.
+    """
+
+
+SETTINGS = BatchSettings()
+
+
+class Batch(NamedTuple):
+    """Points to be evaluated, and what the regression predicts there."""
+
+    points: np.ndarray  # (b, d)
+    mean: np.ndarray  # (b,)
+    sd: np.ndarray  # (b,)
+
+
+def candidates(
+    positions: np.ndarray, powers: np.ndarray, rng: np.random.Generator, settings: BatchSettings = SETTINGS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return some distinct draws (n, d) of chains (blocks, k, d) at these powers (k,), and their powers (n,)."""
+    pool, kept = [], []
+    for power, count in zip(np.unique(powers)[::-1], settings.candidates):
+        draws = np.unique(positions[:, powers == power].reshape(-1, positions.shape[2]), axis=0)
+        pool.append(draws[rng.choice(len(draws), min(count, len(draws)), replace=False)])
+        kept.append(np.full(len(pool[-1]), power))
+    return np.concatenate(pool), np.concatenate(kept)
+
+
+def choose(
+    process: Process, candidates: np.ndarray, powers: np.ndarray, count: int, settings: BatchSettings = SETTINGS
+) -> Batch:
+    """Choose among candidates (n, d), draws at powers (n,).
+
+    The first has the largest predicted log-density plus one standard deviation. The others, one
+    after the other, decrease the expected loss most: the sum over the candidates of
+    σ² / (1 + σ²) times their power, with σ² the variance of the log-density given the values
+    chosen so far. It is a design by the variance that is left (Cohn 1996), of a loss that
+    saturates: where the log-density is wrong by some nats, a proposal is lost, and more nats
+    lose no more.
+
+    References
+    ----------
+    Cohn (1996), Neural network exploration using optimal experiment design, Neural Networks 9.
+    """
+    u = process.transport(candidates)
+    scale = process.temperature
+    mean = np.minimum(mean_values(process.mean, process.regression.coordinates, u)[:, 0], 0.0)
+    covariances = process.regression.conditional(u).covariances()
+    noise = np.exp(2.0 * process.regression.hyperparameters.noise)
+    chosen: list[int] = []
+    for k in range(min(count, len(candidates))):
+        variances = np.maximum(np.diag(covariances), 0.0)
+        if k == 0:
+            score = mean + np.sqrt(variances)
+        else:
+            left = variances[None, :] - covariances**2 / (variances + noise)[:, None]
+            left = scale**2 * np.maximum(left, 0.0)
+            score = -(left / (1.0 + left)) @ powers
+            score[chosen] = -np.inf
+        j = int(np.argmax(score))
+        chosen.append(j)
+        # Conditional on a value at j.
+        column = covariances[j] / np.sqrt(variances[j] + noise)
+        covariances = covariances - np.outer(column, column)
+    return predicted(process, candidates[chosen])
+
+
+def predicted(process: Process, points: np.ndarray) -> Batch:
+    """Return points (n, d) with their predictions."""
+    return Batch(points, process.values(points), process.standard_deviations(points))

@@ -1,0 +1,268 @@
+"""A fit of the regression, as a density that chains can sample."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgWarning
+
+from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates
+from kmc.surrogate.density import DENSITY, DEPTH, by_depth, without_spurious_mass
+from kmc.surrogate.mean import Mean, bump_gradients, mean_values
+from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
+from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
+from kmc.surrogates.in_coordinates import InCoordinates
+from kmc.surrogates.jit_state import SurrogateJitState
+from kmc.surrogates.transport import IDENTITY, Transport, find_transport
+from kmc.surrogates.wall_jit_state import WalledState
+from kmc.surrogates.walls import Wall, learn_wall, walled
+from kmc.surrogates.whitening import Whitening
+
+REACH = 1.5
+"""Chains stay in the box of the points that count, so many times as large."""
+
+SEARCHED = 250
+"""Most points of a search for hyperparameters, half of them the highest and the others of all depths: without deep
+ones, the likelihood prefers functions that rise where there are no data.
+"""
+
+PRIOR = 0.5
+"""Curvature of the prior mean in nats per squared standard deviation of the draws: where nothing is known, the
+density falls like a normal 1.4 times as wide.
+"""
+
+_WITHOUT = 10.0  # nats below the lowest value: points without density where no wall is known
+
+
+class Box(NamedTuple):
+    """The region that chains do not leave, in transported coordinates."""
+
+    lower: np.ndarray  # (d,)
+    upper: np.ndarray  # (d,)
+
+    def contains(self, u: np.ndarray) -> np.ndarray:
+        """Return whether the rows of u (n, d) are inside, (n,)."""
+        return np.all((u >= self.lower) & (u <= self.upper), axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Process(InCoordinates):
+    """A Gaussian process of the log-density, tempered as long as hardly any value counts.
+
+    The regression is one of (log-density of u - highest) / temperature, u the transported
+    coordinates; the state for jitted loops is that of log-density / temperature, bounded, in z.
+    """
+
+    transport: Transport  # from x to u
+    whitening: Whitening  # from u to z
+    jit_state: SurrogateJitState | WalledState
+    regression: Regression
+    mean: Mean  # of the regression, without spurious mass
+    highest: float  # value of the density of u
+    temperature: float  # 1 as soon as enough values count
+    box: Box
+    wall: Wall | None
+
+    scale_groups: ClassVar[tuple[()]] = ()
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """Return log-densities at the rows of x (n, d), without bound and wall."""
+        u = self.transport(x)
+        mean = mean_values(self.mean, self.regression.coordinates, u)[:, 0]
+        return self.highest + self.temperature * mean + self.transport.log_jacobian(x)
+
+    def standard_deviations(self, x: np.ndarray) -> np.ndarray:
+        """Return those of the log-densities at the rows of x (n, d), (n,)."""
+        return self.temperature * self.regression.standard_deviations(self.transport(x))
+
+
+class Seen(NamedTuple):
+    """What a fit is made of: all evaluations, and what is known of the density."""
+
+    points: np.ndarray  # (n, d)
+    values: np.ndarray  # (n,), -inf without density
+    draws: np.ndarray  # (k, d), of the last surrogate, or the first points
+
+
+def first_fit(seen: Seen, rng: np.random.Generator) -> Process:
+    """Fit in units of the standard deviations of the points."""
+    return _fit(seen, IDENTITY, scaled_coordinates(seen.points), STARTS, rng)
+
+
+def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:
+    """Search for hyperparameters, coordinates and a metric, from the last fit's and from ``start``."""
+    coordinates = learned_coordinates(last, seen)
+    starts = (last.regression.hyperparameters, start)
+    plain = replace(coordinates, metric=np.eye(len(coordinates.center)))
+    metrics = [coordinates] if np.allclose(coordinates.metric, plain.metric) else [coordinates, plain]
+    fits = [_fit(seen, last.transport, metric, starts, rng) for metric in metrics]
+    finite = np.isfinite(seen.values)
+    transport = find_transport(seen.points[finite], seen.values[finite], seen.draws, current=last.transport)
+    if transport is not last.transport:
+        fits.append(_fit(seen, transport, scaled_coordinates(transport(seen.draws)), STARTS, rng))
+    return min(fits, key=lambda found: found.regression.negative_log_likelihood)
+
+
+def fit_shapes(seen: Seen, last: Surrogate | None, rng: np.random.Generator, *, noisy: bool) -> Surrogate | None:
+    """Fit polynomials, kernel sections and few terms in coordinates without funnels and heavy tails.
+
+    The last fit if there are too few values.
+    """
+    finite = np.isfinite(seen.values)
+    transport = IDENTITY if last is None else last.transport
+    x, values = seen.points[finite], seen.values[finite]
+    noise_sd = 0.0 if last is None else last.noise_sd
+    try:
+        transport = find_transport(x, values, seen.draws, current=transport, noise_sd=noise_sd, noisy=noisy)
+        with warnings.catch_warnings():  # leave-one-out decides about ill-conditioned candidates
+            warnings.simplefilter("ignore", LinAlgWarning)
+            return fit_surrogate(
+                seen.points,
+                seen.values,
+                seen.draws,
+                rng=rng,
+                options=FitOptions(),
+                previous=last,
+                noisy=noisy,
+                transport=transport,
+            )
+    except np.linalg.LinAlgError:
+        return last
+
+
+def condition_again(seen: Seen, last: Process, rng: np.random.Generator) -> Process:
+    """Fit with the last hyperparameters, in coordinates learned from the draws."""
+    return _fit(seen, last.transport, learned_coordinates(last, seen), (last.regression.hyperparameters,), rng, last)
+
+
+def _fit(seen, transport, coordinates, starts, rng, last=None) -> Process:
+    """Fit in given coordinates; with a last fit its hyperparameters are kept."""
+    values = seen.values - transport.log_jacobian(seen.points)
+    u = transport(seen.points)
+    dim = u.shape[1]
+    finite = np.isfinite(values)
+    wall = learn_wall(u, values, transport(seen.draws), rng=rng)
+    if wall is not None:
+        u, values = u[finite], values[finite]
+    highest = float(seen_max(values))
+    known = np.where(np.isfinite(values), values, values[np.isfinite(values)].min() - _WITHOUT) - highest
+    temperature = temperature_of(known, dim)
+    known = known / temperature
+    compressed, noise = by_depth(known, dim)
+    prior = 0.5 * PRIOR * np.sum(coordinates.map(u) ** 2, axis=1)
+    deep = known < -DEPTH.compressed * (DEPTH.base + DEPTH.slope * dim)  # deep, and nothing else
+    compressed = np.where(deep, np.minimum(compressed + prior, 0.0), compressed + prior)
+    observations = Observations(u, compressed, noise)
+    if last is not None:
+        shift = np.log(last.temperature / temperature)
+        regression = condition(observations, coordinates, _shifted(starts[0], shift))
+    else:
+        rows = _representative(known)
+        some = Observations(u[rows], compressed[rows], noise[rows])
+        found = fit(some, coordinates, starts)
+        regression = condition(observations, coordinates, found.hyperparameters)
+        regression = replace(regression, negative_log_likelihood=found.negative_log_likelihood)
+    mean = without_spurious_mass(regression, PRIOR)
+    ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
+    state = _jit_state(mean, coordinates.metric, highest / temperature, ceiling)
+    whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
+    state = walled(state, wall, whitening)
+    box = _box(u, known)
+    return Process(transport, whitening, state, regression, mean, highest, temperature, box, wall)
+
+
+def seen_max(values: np.ndarray) -> float:
+    """Return the highest finite value."""
+    return values[np.isfinite(values)].max()
+
+
+def temperature_of(depths: np.ndarray, dim: int) -> float:
+    """Return the temperature at which d + 2 values count fully, at least 1: minus ``depths`` are
+    nats below the highest.
+
+    When all first values are thousands of nats deep, the posterior is a needle that no chain finds.
+    The tempered one is as wide as what is known, and the temperature falls as higher values are
+    found.
+    """
+    return max(1.0, float(np.sort(-depths)[: dim + 2][-1]) / (DEPTH.base + DEPTH.slope * dim))
+
+
+def learned_coordinates(last: Process, seen: Seen) -> Coordinates:
+    """Return coordinates of u in which draws are white, narrower where the quadratic is, and the bumps'
+    metric.
+
+    In the common eigenbasis of both, the larger precision counts: draws that are stuck are narrow,
+    and so is a quadratic that is known better than sampled. The metric stretches z where the bumps
+    have steep gradients.
+    """
+    draws, points = last.transport(seen.draws), last.transport(seen.points)
+    dim = draws.shape[1]
+    old = last.regression.coordinates
+    covariance = np.cov(draws.T).reshape(dim, dim) + 1e-9 * np.diag(points.var(axis=0))
+    precision = -2.0 * old.whitening @ last.mean.quadratic[:, :, 0] @ old.whitening.T
+    root = np.linalg.cholesky(covariance)
+    ratios, vectors = np.linalg.eigh(root.T @ precision @ root)
+    root = root @ vectors / np.sqrt(np.clip(ratios, 1.0, 1e6))
+    whitening = np.linalg.inv(root).T
+
+    # Root mean squares of the bumps' slopes along z, relative to their geometric mean.
+    slopes = bump_gradients(last.mean, old, draws[::8])[:, :, 0] @ root
+    squares, vectors = np.linalg.eigh(slopes.T @ slopes / len(slopes))
+    metric = np.eye(dim)
+    if squares[-1] > 1e-8:
+        stretch = np.sqrt(np.maximum(squares, 1e-3 * squares[-1]))
+        stretch /= np.exp(np.log(stretch).mean())
+        metric = (vectors * np.clip(stretch, 0.1, 10.0)) @ vectors.T
+    return Coordinates(draws.mean(axis=0), whitening, metric)
+
+
+def _representative(values):
+    """Return the indices of at most ``SEARCHED`` values, see there."""
+    order = np.argsort(-values, kind="stable")
+    half = SEARCHED // 2
+    if len(order) <= SEARCHED:
+        return order
+    others = np.linspace(half, len(order) - 1, SEARCHED - half).astype(int)
+    return order[np.append(np.arange(half), others)]
+
+
+def _jit_state(mean, metric, highest, ceiling):
+    """Return the state for jitted loops in z, bounded by ``ceiling`` nats above the highest value."""
+    linear = mean.linear[:, 0]
+    precision = -2.0 * mean.quadratic[:, :, 0]
+    location = np.linalg.solve(precision, linear)
+    return SurrogateJitState(
+        constant=float(mean.constant[0] + 0.5 * linear @ location + highest),
+        location=location,
+        precision=np.ascontiguousarray(precision),
+        dof=0.0,
+        cap=np.inf,
+        tail=1.0,
+        metric=np.ascontiguousarray(metric.T),
+        shift=np.zeros(len(location)),
+        centers=np.ascontiguousarray(mean.centers.T),
+        coefficients=np.ascontiguousarray(mean.weights[:, 0]),
+        rate=0.5 / mean.length**2,
+        ceiling=float(highest + ceiling),
+        reach=1e300,
+    )
+
+
+def _shifted(theta, shift):
+    """Return hyperparameters in units of another temperature."""
+    return theta._replace(quadratic=theta.quadratic + shift, gaussian=theta.gaussian + shift, noise=theta.noise + shift)
+
+
+def _box(u, known):
+    """Return the box of the points that count, or of the best ones, enlarged."""
+    dim = u.shape[1]
+    full = DEPTH.base + DEPTH.slope * dim
+    near = u[known > -2.0 * full]
+    if len(near) < 2 * dim:
+        near = u[np.argsort(-known, kind="stable")[: 2 * dim]]
+    low, high = near.min(axis=0), near.max(axis=0)
+    center, half = (low + high) / 2, REACH * (high - low) / 2
+    return Box(center - half - 1e-12, center + half + 1e-12)

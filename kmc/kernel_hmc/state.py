@@ -1,0 +1,217 @@
+"""The state of kernel HMC in a run: its phases.
+
+First points are evaluated, then rounds of learning follow, until the last predictions are good or
+their share of the evaluations is used. Then everything is frozen: the chains start at draws of the
+surrogate, and the main phase is an exact Metropolis-Hastings chain for the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kmc.kernel_hmc.learning import Learning
+from kmc.mcmc.base import SamplerSetup, Step
+from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
+from kmc.mcmc.metropolis import Proposal
+from kmc.mcmc.moves import Move, propose_one_of
+from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
+from kmc.mcmc.surrogate_transition import InnerChainOptions
+from kmc.mcmc.tempering import COLD
+from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size
+from kmc.mcmc.walkers import Walkers, cloud_around, requested
+from kmc.surrogates import Density
+
+_UNLIMITED = 2
+"""Evaluations per draw that are planned if nothing limits them."""
+_LEAST_PLANNED = 1500
+"""Evaluations that are planned at least, if nothing limits them."""
+
+_ARCHIVED = 40  # blocks of the chains at power 1: the archive of the moves, before repeated draws are dropped
+_TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
+
+
+class PhaseOptions(NamedTuple):
+    """What the phases need of the sampler's options."""
+
+    learning_share: float
+    burn_in: int
+    max_archive: int
+    inner: InnerChainOptions
+    archive_probability: float
+    single_move_probability: float
+    tempered_probability: float
+    moves: Sequence[tuple[Move, float]]
+
+
+class KernelHMCState:
+    """See :class:`kmc.mcmc.base.SamplerState`."""
+
+    def __init__(self, options: PhaseOptions, setup: SamplerSetup):
+        self.options, self.setup = options, setup._replace(history=None)
+        self.warming_up = True
+        *seeds, own = setup.seed.spawn(setup.chains + 1)
+        self._rngs = [np.random.default_rng(seed) for seed in seeds]
+        self._rng = np.random.default_rng(own)
+        self._n_own = len(setup.initial)
+        points, values = setup.initial, setup.initial_log_density
+        if setup.history is not None:
+            points = np.vstack([setup.history[0], points])
+            values = np.append(setup.history[1], values)
+        self._first = points, values
+        # Differences of fewer points than these say nothing about some directions.
+        missing = max(3 * setup.chains, 2 * setup.dim) - len(points)
+        self._asked = cloud_around(setup.initial, max(missing, 0), self._rng)
+        self._learning: Learning | None = None
+        self._last = self._limit()
+        self._starts = np.empty((0, setup.dim))
+        self.mixture: ProposalMixture | None = None
+        self.walkers: Walkers | None = None
+        self._proposals: list[Proposal] = []
+        self._sweep = 0
+
+    # A sweep
+
+    def propose(self) -> np.ndarray:
+        """Return the points whose log-density is needed: to learn, to start, or the chains' proposals."""
+        if self.walkers is None:
+            return self._asked
+        self._proposals = [self._proposal(rng, x) for rng, x in zip(self.walkers.rngs, self.walkers.x, strict=True)]
+        return requested(self._proposals, self.setup.dim)
+
+    def advance(self, values: np.ndarray) -> Step | None:
+        """Learn from the values, or decide."""
+        if self.walkers is None:
+            self._learn(values)
+            return None
+        stats = self.walkers.decide(self._proposals, values, [COLD] * len(self.walkers))
+        return self._finish_sweep(stats)
+
+    def lanes(self) -> Lanes | None:
+        """Return the chains, each on its own; None as long as anything couples them."""
+        if self.walkers is None:
+            return None
+        burn_in = self.options.burn_in - self._sweep if self.warming_up else 0
+        return make_lanes(self._proposal, self.walkers, burn_in)
+
+    def join(self, passed: Sequence[Passed]) -> Step:
+        """Finish a sweep that the chains have made on their own."""
+        assert self.walkers is not None
+        join_lanes(self.walkers, passed)
+        return self._finish_sweep(joined_stats(passed))
+
+    def end_warmup(self) -> None:
+        """Freeze as soon as the values of the present batch are there."""
+        self._last = 0
+
+    @property
+    def density(self) -> Density | None:
+        """The density that inner chains of the main phase leave invariant; None before the freeze."""
+        if self.mixture is None or self.mixture.surrogate is None:
+            return None
+        return Density.of([self.mixture.surrogate])
+
+    def report(self) -> dict[str, Any]:
+        """Return facts for the results' attributes."""
+        facts: dict[str, Any] = {"noisy": self.setup.noisy, "noise_sd": None, "roughness_sd": 0.0}
+        if self._learning is not None:
+            facts["n_refits"] = self._learning.n_fits
+        if self.mixture is None:
+            return facts
+        assert self._learning is not None
+        surrogate = self._learning.surrogate
+        return facts | {
+            "surrogate_loo_sd": self._learning.error(least=1),
+            "surrogate_n_values": len(self._learning.values),
+            "surrogate_trend_sd": 0.0,
+            "surrogate_metric_spread": 1.0,
+            "surrogate_driver": surrogate.transport.driver,
+            "inner_chain_length": self.mixture.longest_chain,
+            "leapfrog_step_size": self.mixture.inner.step_size,
+        }
+
+    def _limit(self) -> int:
+        """Return the number of evaluations at which learning ends."""
+        setup = self.setup
+        if setup.warmup is not None:
+            return setup.warmup * setup.chains
+        budget = setup.max_evaluations
+        if budget is None:
+            budget = max(_UNLIMITED * (setup.draws or 0) * setup.chains, _LEAST_PLANNED)
+        return int(self.options.learning_share * budget)
+
+    # Learning
+
+    def _learn(self, values):
+        self._n_own += len(values)
+        if len(self._starts):
+            self._begin(values)
+            return
+        if self._learning is None:
+            points = np.vstack([self._first[0], self._asked])
+            values = np.append(self._first[1], values)
+            self._learning = Learning(points, values, rng=self._rng, least=self.setup.chains, noisy=self.setup.noisy)
+        else:
+            self._learning.tell(values)
+        left = self._last - self._n_own
+        if left > 0 and not self._learning.precise:
+            self._asked = self._learning.propose(left)
+        else:
+            self._freeze()
+
+    def _freeze(self):
+        """Fix the moves, and ask for the values at draws of the surrogate, where the chains start."""
+        options, learning, rng = self.options, self._learning, self._rng
+        assert learning is not None
+        learning.fit(search=True)
+        surrogate = learning.surrogate
+        archive = distinct(learning.sample(_ARCHIVED, rng), options.max_archive, rng)
+        z = surrogate.coordinates(archive)
+        trials = Trials(surrogate.jit_state, z[:_TRIALS], z)
+        inner = options.inner._replace(step_size=choose_step_size(trials, options.inner, rng))
+        longest = choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
+        self.mixture = ProposalMixture(
+            surrogate=surrogate,  # type: ignore[arg-type]  # until the old learner is gone
+            archive=archive,
+            archive_z=z,
+            archive_probability=options.archive_probability,
+            archive_scale=1.0,
+            inner=inner,
+            shortest_chain=longest // 2,
+            longest_chain=longest,
+            single_move_probability=options.single_move_probability,
+            tempered_probability=options.tempered_probability,
+        )
+        self._starts = self._asked = archive[rng.choice(len(archive), self.setup.chains, replace=False)]
+
+    def _begin(self, values):
+        """Start the chains; those at a point without density start at the highest own evaluation."""
+        assert self._learning is not None
+        starts = self._starts.copy()
+        own = slice(len(self._first[0]) - len(self.setup.initial), None)
+        x, known = self._learning.points[own], self._learning.values[own]
+        highest = int(np.nanargmax(np.where(np.isfinite(known), known, -np.inf)))
+        lost = ~np.isfinite(values)
+        starts[lost], values[lost] = x[highest], known[highest]
+        self.walkers = Walkers(self._rngs, starts, values)
+        self.warming_up = self.options.burn_in > 0
+
+    # The main phase
+
+    def _proposal(self, rng: np.random.Generator, x: np.ndarray) -> Proposal:
+        assert self.mixture is not None
+        if self.options.moves:
+            proposal = propose_one_of(self.options.moves, rng, x, archive=self.mixture.archive)
+            if proposal is not None:
+                return proposal
+        return self.mixture.propose(rng, x, COLD)
+
+    def _finish_sweep(self, stats):
+        assert self.walkers is not None
+        record = self.walkers.sweep(self.warming_up, stats, self.setup.chains)
+        self._sweep += 1
+        if self.warming_up and self._sweep >= self.options.burn_in:
+            self.warming_up, self._sweep = False, 0
+        return record
