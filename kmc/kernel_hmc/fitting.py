@@ -47,6 +47,11 @@ class Box(NamedTuple):
         """Return whether the rows of u (n, d) are inside, (n,)."""
         return np.all((u >= self.lower) & (u <= self.upper), axis=1)
 
+    def enlarged(self, factor: float) -> Box:
+        """Return the box around the same center, so many times as large."""
+        center, half = (self.lower + self.upper) / 2, factor * (self.upper - self.lower) / 2
+        return Box(center - half, center + half)
+
 
 @dataclass(frozen=True, eq=False)
 class Process(InCoordinates):
@@ -264,5 +269,4 @@ def _box(u, known):
     if len(near) < 2 * dim:
         near = u[np.argsort(-known, kind="stable")[: 2 * dim]]
     low, high = near.min(axis=0), near.max(axis=0)
-    center, half = (low + high) / 2, REACH * (high - low) / 2
-    return Box(center - half - 1e-12, center + half + 1e-12)
+    return Box(low - 1e-12, high + 1e-12).enlarged(REACH)

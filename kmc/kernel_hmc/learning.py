@@ -113,9 +113,13 @@ class Learning:
         self._records: tuple[list[Prediction], list[Prediction]] = ([], [])
         self.draws = self.points
 
-    def error(self, least: int = 10) -> float:
+    def error(self, least: int | None = None) -> float:
         """Return the error of the surrogate's last predictions in nats, see :func:`prediction_error`."""
-        return prediction_error(self._records[int(self._by_shapes)], least)
+        return prediction_error(self._records[int(self._by_shapes)], self._enough if least is None else least)
+
+    @property
+    def _enough(self) -> int:
+        return 10 + self.points.shape[1]
 
     @property
     def precise(self) -> bool:
@@ -138,17 +142,21 @@ class Learning:
         known = values[1:]
         for record, forecast in zip(self._records, self._forecasts):
             height = np.fmax(forecast[1:], np.where(np.isfinite(known), known, -np.inf))
-            weight = np.exp(np.minimum(height - self._typical, 0.0))
+            weight = np.exp(0.5 * np.minimum(height - self._typical, 0.0))
             record.append(Prediction(forecast[1:], known, weight))
         self.points = np.vstack([self.points, self._batch.points])
         self.values = np.append(self.values, values)
         self._batch = None
 
-    def fit(self, *, search: bool = False) -> None:
-        """Fit to all values, and sample the surrogate; hyperparameters are kept for a while unless ``search``."""
+    def fit(self, *, last: bool = False) -> None:
+        """Fit to all values, and sample the surrogate.
+
+        Hyperparameters stay for a while, as they cost most; at the ``last`` fit, too, as no prediction
+        would test others.
+        """
         settings, rng = self._settings, self._rng
         seen = Seen(self.points, self.values, self.draws)
-        search = search or len(self.values) >= self._due
+        search = len(self.values) >= self._due and not last
         if self._chains is None:
             self.process = first_fit(seen, rng)
         elif search:
@@ -158,9 +166,12 @@ class Learning:
                 self._shapes = fit_shapes(seen, self._shapes, rng, noisy=self._noisy)
         else:
             self.process = condition_again(seen, self.process, rng)
+            if last and self._by_shapes:
+                self._shapes = fit_shapes(seen, self._shapes, rng, noisy=self._noisy)
         self.n_fits += 1
         process, shapes = self._records
-        self._by_shapes = self._shapes is not None and prediction_error(shapes) < prediction_error(process)
+        errors = prediction_error(shapes, self._enough), prediction_error(process, self._enough)
+        self._by_shapes = self._shapes is not None and errors[0] < errors[1]
         self.surrogate = self._shapes if self._by_shapes and self._shapes else self.process
         chains = self._restarted()
         if search:
@@ -188,7 +199,9 @@ class Learning:
         typical = max(int(BATCH.typical * size), 1) if size > 1 else 0
         pool, powers = candidates(self._positions, self._chains.powers, self._rng)
         best = choose(self.process, pool, powers, size - typical)
-        plain = predicted(self.process, self.draws[self._rng.choice(len(self.draws), typical, replace=False)])
+        draws = np.unique(self.draws, axis=0)
+        typical = min(typical, len(draws))
+        plain = predicted(self.process, draws[self._rng.choice(len(draws), typical, replace=False)])
         return Batch(*map(np.concatenate, zip(best, plain)))
 
     def _restarted(self):

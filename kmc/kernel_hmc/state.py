@@ -17,7 +17,7 @@ from kmc.mcmc.base import SamplerSetup, Step
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moves import Move, propose_one_of
-from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
+from kmc.mcmc.proposal_mixture import SURROGATE_MOVES, ProposalMixture, distinct
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size
@@ -26,6 +26,8 @@ from kmc.surrogates import Density
 
 _UNLIMITED = 2
 """Evaluations per draw that are planned if nothing limits them."""
+_FURTHER = 2.0
+"""Factor on the box of learning in the main phase, where it holds what is not known out of reach."""
 _LEAST_PLANNED = 1500
 """Evaluations that are planned at least, if nothing limits them."""
 
@@ -165,7 +167,7 @@ class KernelHMCState:
         """Fix the moves, and ask for the values at draws of the surrogate, where the chains start."""
         options, learning, rng = self.options, self._learning, self._rng
         assert learning is not None
-        learning.fit(search=True)
+        learning.fit(last=True)
         surrogate = learning.surrogate
         archive = distinct(learning.sample(_ARCHIVED, rng), options.max_archive, rng)
         z = surrogate.coordinates(archive)
@@ -206,7 +208,20 @@ class KernelHMCState:
             proposal = propose_one_of(self.options.moves, rng, x, archive=self.mixture.archive)
             if proposal is not None:
                 return proposal
-        return self.mixture.propose(rng, x, COLD)
+        proposal = self.mixture.propose(rng, x, COLD)
+        if proposal.move in SURROGATE_MOVES and proposal.moved and self._leaves_box(x, proposal.position):
+            # Only archive moves leave the box, or return to it: on each side the chain is reversible.
+            return Proposal(x, 0.0, proposal.move, moved=False, n_steps=proposal.n_steps, step_size=proposal.step_size)
+        return proposal
+
+    def _leaves_box(self, x, position):
+        """Return whether a proposal crosses the border of what a Gaussian process knows; other surrogates have bounds."""
+        assert self._learning is not None
+        if self._learning.surrogate is not self._learning.process:
+            return False
+        process = self._learning.process
+        before, after = process.box.enlarged(_FURTHER).contains(process.transport(np.stack([x, position])))
+        return before != after
 
     def _finish_sweep(self, stats):
         assert self.walkers is not None

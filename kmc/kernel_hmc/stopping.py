@@ -15,10 +15,10 @@ class Prediction(NamedTuple):
 
     mean: np.ndarray  # (b,)
     value: np.ndarray  # (b,)
-    weight: np.ndarray  # (b,), density relative to typical draws, predicted or not, at most 1
+    weight: np.ndarray  # (b,), root of the density relative to typical draws, predicted or not, at most 1
 
 
-def prediction_error(predictions: Sequence[Prediction], least: int = 10) -> float:
+def prediction_error(predictions: Sequence[Prediction], least: int) -> float:
     """Return the root mean square error in nats of the last batches, weighted by density; at least
     ``least`` values.
 

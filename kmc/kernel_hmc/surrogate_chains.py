@@ -22,7 +22,9 @@ from kmc.surrogates import Surrogate
 CAUTION = 0.3
 """Nats subtracted from the log-density for each nat of its standard deviation ..."""
 TRUSTED = 2.0
-"""... above so many: a mean without knowledge is often high, and would be taken for mass."""
+"""... above so many: a mean without knowledge is often high, and would be taken for mass ..."""
+MOST_DOUBT = 3.0
+"""... at most so many: chains must be able to leave the points that are known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,7 @@ def sample(
 def _doubt(process, x):
     """Return what is subtracted from the log-density at the rows of x (k, d), (k,)."""
     sd = process.regression.standard_deviations(process.transport(x))
-    return CAUTION * np.maximum(sd - TRUSTED, 0.0)
+    return np.minimum(CAUTION * np.maximum(sd - TRUSTED, 0.0), MOST_DOUBT)
 
 
 def _exchanged(surrogate, z, doubt, powers, rng):

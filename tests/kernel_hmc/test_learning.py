@@ -21,7 +21,7 @@ def learned(target, initial, budget, seed):
         if learning.precise:
             break
         learning.tell(rows(target)(points))
-    learning.fit(search=True)
+    learning.fit(last=True)
     return learning
 
 
@@ -143,11 +143,12 @@ def test_the_temperature_falls_to_one_when_enough_values_count():
 def test_the_error_is_that_of_the_last_batches_weighted_by_density():
     old = Prediction(np.zeros(20), np.full(20, 50.0), np.ones(20))
     new = Prediction(np.zeros(20), np.tile([0.3, 9.0], 10), np.tile([1.0, 0.0], 10))
-    assert prediction_error((old, new)) == pytest.approx(0.3)
-    assert prediction_error(()) == np.inf
-    assert prediction_error((new._replace(weight=np.full(20, 0.01)),)) == np.inf
+    assert prediction_error((old, new), 10) == pytest.approx(0.3)
+    assert prediction_error((), 10) == np.inf
+    assert prediction_error((new._replace(weight=np.full(20, 0.01)),), 10) == np.inf
     # More than three nats are as bad as three.
-    assert prediction_error((old,)) == prediction_error((old._replace(value=np.full(20, -np.inf)),)) == 3.0
+    lost = old._replace(value=np.full(20, -np.inf))
+    assert prediction_error((old,), 10) == prediction_error((lost,), 10) == 3.0
 
 
 def test_points_without_density_are_deep():
