@@ -39,6 +39,20 @@ class EvaluationError(RuntimeError):
         self.idata: Any = None
 
 
+class FailedCall(EvaluationError):
+    """A call of the log-density raised an exception, took too long or ended its process.
+
+    ``kmc.Model(on_error=...)`` decides what becomes of it.
+
+    Attributes
+    ----------
+    reason : str
+        In a few words, such as "ValueError: no steady state".
+    """
+
+    reason = ""
+
+
 def shorten(error: Exception) -> None:
     """Remove kmc's frames from the traceback of an error in the user's log-density; leave other errors unchanged.
 

@@ -400,7 +400,6 @@ RESULTS = "ControlFunctional Decomposition EvaluationError KernelClusters KmcWar
 """Classes that are made by kmc, not by users."""
 
 ELSEWHERE = {
-    "DaskExecutor": {"on_timeout"},  # as those of ProcessExecutor
     "NeuralEigenfunctions": {"batch_size"},
     "sample": {"history"},
 }

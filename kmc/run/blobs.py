@@ -36,9 +36,9 @@ class BlobStore:
         EvaluationError
             Names or shapes are not those of the first evaluation.
         """
-        if self._shapes == {} and all(blobs is None for _, blobs in evaluations):
+        if self._shapes == {} and all(evaluation.blobs is None for evaluation in evaluations):
             return
-        for x, (value, blobs) in zip(points, evaluations, strict=True):
+        for x, (value, blobs, _) in zip(points, evaluations, strict=True):
             if not math.isfinite(value):
                 continue  # no chain is ever there
             if blobs is None and self._shapes == {}:

@@ -14,6 +14,7 @@ CODES: dict[str, str] = {
     "interrupted": "Ctrl-C ended the run",
     "no-draws": "the run ended within warm-up",
     "few-draws": "fewer draws were made than asked for",
+    "failed-calls": "calls of the log-density failed and were rejected",
     "nonfinite-values": "many values were NaN or +inf and were rejected",
     "not-a-logarithm": "all values look like those of a density, not of its logarithm",
     "low-acceptance": "few proposals were accepted",

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from kmc.checks import check_choice
 from kmc.targets.dimensions import MOST_NUMBERS, as_parameters
 from kmc.targets.parameters import Parameter, Real
 from kmc.targets.posterior import Posterior
@@ -19,8 +20,6 @@ from kmc.targets.space import ParameterSpace, Space
 from kmc.targets.starts import start_points
 
 _Class = TypeVar("_Class")
-
-NONFINITE = ("raise", "reject")
 
 # Arguments of other packages, and what to use instead.
 _ELSEWHERE = {
@@ -86,10 +85,11 @@ class Model:
         Whether `log_density` returns the log of an unbiased estimate of the density, drawn anew at every call, instead
         of the density itself: for example the average over simulations. The draws are exact nevertheless, see the
         notes.
-    nonfinite : {"raise", "reject"}
-        Treatment of NaN and ``+inf``: "raise" stops the run with an error that holds the parameter vector, "reject"
-        treats them as ``-inf``. Their number is the attribute "n_nonfinite" of the result, and many of them cause a
-        warning: the posterior may extend to where the function fails.
+    on_error : {"raise", "reject", "retry"}
+        What becomes of a call that raises an exception, that takes longer than the executor's ``timeout``, or that
+        ends its process twice. "raise": the run ends with an :class:`kmc.EvaluationError` that holds the parameters.
+        "reject": the density is taken as zero there, see the notes. "retry": the call is made once more, which does
+        not count as an evaluation, and the run ends if it fails again.
     args : tuple
         Further positional arguments of `log_density`.
     kwargs : mapping of str to object, optional
@@ -130,6 +130,13 @@ class Model:
 
     Notes
     -----
+    A function that returns NaN or ``+inf`` has failed there: the density is taken as zero. This cuts the posterior off
+    if it extends to where the function fails. The result therefore counts such points ("n_nonfinite") and rejected
+    calls ("n_failed"), holds some of them ("rejected", the nearest to the draws first), and has a warning that names
+    the parameter that they have in common: of any rejected call, and of NaN and ``+inf`` if they are many or near the
+    draws. A failed call of several points, as of a vectorized model, is repeated point by point, so that the good ones
+    are kept. Which calls exceed a time limit depends on the machine's speed, and then so do the draws.
+
     An estimate is kept with its state and never recomputed: the chain of states and estimates then has the target as
     its marginal, whatever the noise [1]_. The estimate must be unbiased for the density, not for its log: Gaussian
     noise in the log must have variance v and mean -v/2; averages of likelihoods are unbiased, averages of their logs
@@ -168,6 +175,20 @@ class Model:
     3
     >>> model.call(np.zeros(3))  # sigma = 1, theta = (0, 0)
     -2.0
+
+    A solver that fails here and there does not end the run:
+
+    >>> def solver(p):
+    ...     if p["rate"] > 3.2:
+    ...         raise RuntimeError("no steady state")
+    ...     return -0.5 * (p["rate"] - 1) ** 2
+    >>> failing = kmc.Model(solver, parameters={"rate": kmc.Interval(0, 5)}, on_error="reject")
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     idata = kmc.sample(failing, max_evaluations=600, seed=1, progress=False)
+    >>> print("all of them have rate > 3.2" in str(said[-1].message), idata.attrs["n_failed"] > 20)
+    True True
     """
 
     log_density: Callable[..., Any] = None  # type: ignore[assignment]
@@ -180,7 +201,7 @@ class Model:
     initial: Any = None
     vectorized: bool = False
     noisy: bool = False
-    nonfinite: str = "raise"
+    on_error: str = "raise"
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = None  # type: ignore[assignment]
     space: Space | None = None
@@ -197,11 +218,7 @@ class Model:
                 f"log_density={self.log_density!r} is not callable: "
                 "pass a function of an array of shape (dim,), or of a dict of parameters, that returns a float"
             )
-        if not isinstance(self.nonfinite, str) or self.nonfinite not in NONFINITE:
-            raise ValueError(
-                f"nonfinite={self.nonfinite!r} is unknown: "
-                'pass "raise" to stop at a NaN or +inf, or "reject" to treat it as zero density'
-            )
+        check_choice(self, "on_error", ("raise", "reject", "retry"))
         _check_flag(self, "noisy", "log_density returns the log of an unbiased estimate")
         _check_flag(self, "vectorized", "log_density takes many points at once")
         self._set("args", _tuple(self.args))
