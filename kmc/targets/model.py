@@ -13,7 +13,7 @@ import numpy as np
 
 from kmc.checks import check_choice
 from kmc.targets.dimensions import MOST_NUMBERS, as_parameters
-from kmc.targets.parameters import Parameter, Real
+from kmc.targets.parameters import Fixed, Parameter, Real
 from kmc.targets.posterior import Posterior
 from kmc.targets.priors import Distribution, JointPrior
 from kmc.targets.space import ParameterSpace, Space
@@ -63,10 +63,13 @@ class Model:
     parameters : mapping of str to parameter, optional
         Instead of `dim`, the names and supports of the parameters: :class:`kmc.Real`, :class:`kmc.Positive`,
         :class:`kmc.LowerBound`, :class:`kmc.UpperBound`, :class:`kmc.Interval`, :class:`kmc.Circular`,
-        :class:`kmc.Angle`, :class:`kmc.Simplex`, :class:`kmc.Ordered`, :class:`kmc.CorrelationCholesky`; or priors:
+        :class:`kmc.Angle`, :class:`kmc.Simplex`, :class:`kmc.Ordered`, :class:`kmc.CorrelationCholesky`,
+        :class:`kmc.PositiveDefinite`; or priors:
         :class:`kmc.Normal`, :class:`kmc.HalfNormal`, :class:`kmc.LogNormal`, :class:`kmc.Uniform`,
-        :class:`kmc.Exponential`, :class:`kmc.Gamma`, :class:`kmc.Beta`, :class:`kmc.StudentT`, :class:`kmc.Dirichlet`
-        or any frozen continuous distribution of scipy.stats, see :class:`kmc.Prior`. The log-density of a prior is
+        :class:`kmc.Exponential`, :class:`kmc.Gamma`, :class:`kmc.InverseGamma`, :class:`kmc.Beta`,
+        :class:`kmc.StudentT`, :class:`kmc.Cauchy`, :class:`kmc.TruncatedNormal`, :class:`kmc.VonMises`,
+        :class:`kmc.CircularUniform`, :class:`kmc.Dirichlet`, :class:`kmc.LKJ` or any continuous distribution of
+        scipy.stats, see :class:`kmc.Prior`; or known numbers, see :class:`kmc.Fixed`. The log-density of a prior is
         added to what the function returns, which is then the log-likelihood. The density is with respect to these
         parameters: the log-Jacobian of the transformation from R^d is added automatically. Draws have these names and
         supports.
@@ -195,7 +198,7 @@ class Model:
     # None is replaced by a default, so that no reader meets a None.
     dim: int = None  # type: ignore[assignment]
     _: KW_ONLY
-    parameters: Mapping[str, Parameter | Distribution] | None = None
+    parameters: Mapping[str, Parameter | Distribution | Fixed | float] | None = None
     coords: Mapping[str, Any] = None  # type: ignore[assignment]
     dims: Mapping[str, Sequence[str]] = None  # type: ignore[assignment]
     initial: Any = None
@@ -243,7 +246,7 @@ class Model:
     @property
     def data(self) -> Mapping[str, Mapping[str, Any]]:
         """By group (such as "observed_data") and name, dimensions and arrays of data for the results."""
-        return getattr(self.space, "data", {})
+        return getattr(self._space, "data", {})
 
     @property
     def variable_attrs(self) -> Mapping[str, Mapping[str, Any]]:
@@ -339,6 +342,49 @@ class Model:
         """Start points (k, d), k >= least, from a user's argument: see :func:`kmc.targets.starts.start_points`."""
         return start_points(initial, least, self._space, name)
 
+    def fix(self, **values: Any) -> Model:
+        """Return the model with known values of some parameters, which are then not sampled.
+
+        Parameters
+        ----------
+        **values : float or array_like
+            By the parameter's name, values within its support. A prior of a fixed parameter is left out.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The model has no named parameters, or no such one; or a value is not one of the parameter.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kmc
+        >>> model = kmc.Model(lambda p: -((p["a"] - p["b"]) ** 2), parameters={"a": kmc.Real(), "b": kmc.Positive()})
+        >>> model.fix(b=3.0).call(np.zeros(1))
+        -9.0
+        """
+        if self.parameters is None or not isinstance(self._space, ParameterSpace):
+            raise TypeError("fix() is for models with parameters by name, kmc.Model(f, parameters={...})")
+        if unknown := [name for name in values if name not in self.parameters]:
+            raise ValueError(f"{unknown[0]!r} is not a parameter: expected some of {', '.join(self.parameters)}")
+        space = self._space
+        parameters: dict[str, Any] = dict(self.parameters)
+        for name, value in values.items():
+            parameters[name] = Fixed(value)
+            if name in space.blocks:
+                space.check(name, np.asarray(parameters[name].value)[None])
+        kept = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        initial = self.initial
+        if initial is not None:
+            initial = {name: value for name, value in self.constrain(initial).items() if name not in values}
+        changed = {"dim": None, "parameters": parameters, "dims": space.all_dims, "initial": initial}
+        return Model(**kept | changed)
+
+    @property
+    def _fixed(self) -> Mapping[str, Any]:
+        """Known values by name."""
+        return self._space.fixed if isinstance(self._space, ParameterSpace) else {}
+
     @property
     def _declared_prior(self) -> JointPrior | None:
         """The prior of those parameters that were declared with one."""
@@ -348,7 +394,10 @@ class Model:
         """Vectors (n, d) drawn by the user's function."""
         assert self.prior is not None
         name = f"prior(rng, {n})"
-        points = self.start_points(self.prior(rng, n), 1, name)
+        drawn = self.prior(rng, n)
+        if self._fixed and isinstance(drawn, Mapping):
+            drawn = {each: values for each, values in drawn.items() if each not in self._fixed}
+        points = self.start_points(drawn, 1, name)
         if len(points) != n:
             raise ValueError(f"{name} returned {len(points)} draws: expected {n}")
         return points
@@ -382,10 +431,13 @@ class Model:
         return self.space
 
     def _by_name(self, x: np.ndarray) -> dict[str, Any]:
+        fixed = self._fixed
         if self.vectorized:
-            return self._space.constrain(x)
-        values = self._space.constrain(x[None])
-        return {name: value[0] if value.ndim > 1 else float(value[0]) for name, value in values.items()}
+            values = {name: np.repeat(np.asarray(value)[None], len(x), axis=0) for name, value in fixed.items()}
+            return self._space.constrain(x) | values
+        values = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in fixed.items()}
+        found = self._space.constrain(x[None])
+        return {name: value[0] if value.ndim > 1 else float(value[0]) for name, value in found.items()} | values
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
