@@ -28,6 +28,15 @@ class BlobStore:
     def __len__(self) -> int:
         return len(self._at)
 
+    def state(self) -> list[tuple[np.ndarray, float, Blobs]]:
+        """Return the states that are known, each with its point and value."""
+        numbers = [(np.frombuffer(key, np.float64), blobs) for key, blobs in self._at.items()]
+        return [(each[:-1].copy(), float(each[-1]), blobs) for each, blobs in numbers]
+
+    def restore(self, state: Sequence[tuple[np.ndarray, float, Blobs]]) -> None:
+        """Continue with these states."""
+        self.keep(np.array([x for x, _, _ in state]), [Evaluation(value, blobs) for _, value, blobs in state])
+
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         """Take in new evaluations at points (k, d).
 

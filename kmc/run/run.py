@@ -16,6 +16,7 @@ from kmc.run.ahead import Ahead, Limits, Made
 from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
 from kmc.run.budget import Spent, TimeLimit, planned_evaluations
+from kmc.run.continued import GROUP, as_group
 from kmc.run.ends import AtBothEnds, at_both_ends
 from kmc.run.executors import Executor
 from kmc.run.executors.usage import Usage
@@ -242,7 +243,7 @@ class Run:
             "not_checked": not_checked(finished),
         }
         warmup = warmup_trace if save_warmup else None
-        result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities)
+        result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities, self._final())
         if self.ended:
             try:
                 self.recorder.finish(result)
@@ -250,6 +251,14 @@ class Run:
                 error.idata = result  # type: ignore[attr-defined]
                 raise
         return result, [f"{sentence} [{code}]" for code, sentence in warned.items()]
+
+    def _final(self) -> dict[str, Any]:
+        """The group with the final state, from which `kmc.extend` continues; a run with a store has it there."""
+        whole = self.ended or self.stopped_by is not None  # otherwise something was raised in the middle of a sweep
+        if not (whole and self.save_surrogate and self.n_draws() and isinstance(self.recorder, NullRecorder)):
+            return {}
+        group = as_group(self)
+        return {} if group is None else {GROUP: group}
 
     def _contradiction(self, densities: Sequence[Density | None], reports: Sequence[Mapping[str, Any]]) -> str:
         """Whether draws and surrogates differ, of a complete run with exact values."""
@@ -277,7 +286,7 @@ class Run:
             "n_evaluations_ahead": 0 if self._ahead is None else self._ahead.n_evaluations,
             "n_retried": self.evaluate.n_retried,
             "sampling_time": self.meter.elapsed,
-            "tuning_steps": min(len(one.warmup_trace) for one in self.independent_runs),
+            "tuning_steps": min(one.tuning_steps for one in self.independent_runs),
             "interrupted": self.interrupted,
             "stopped_by": self.stopped_by,
             **self._highest.facts(),

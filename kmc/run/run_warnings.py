@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.run.budget import UNKNOWN, Remedies, Spent, draws_cost
+from kmc.run.budget import UNKNOWN, Remedies, Spent, draws_cost, extension
 from kmc.run.ends import AtBothEnds
 from kmc.run.rejected import NONE, Rejections
 from kmc.surrogates.noise import attainable_acceptance, beyond_noise
@@ -184,7 +184,10 @@ def _about_length(run: FinishedRun) -> dict[str, str]:
             return {"no-draws": "max_time was reached during warm-up, and there are no draws: raise max_time."}
         if draws is None:
             return {}
-        return {"few-draws": f"max_time was reached after {made} of {draws} draws per chain: raise max_time."}
+        return {
+            "few-draws": f"max_time was reached after {made} of {draws} draws per chain: raise max_time, or make the "
+            f"others with {extension(draws - made)}."
+        }
     if cut == "stopped" or cut == "callback":  # the caller knows that there are fewer draws
         return {} if made else {"no-draws": "The run was stopped within warm-up and has no draws: let it run longer."}
     if not made:
@@ -193,7 +196,7 @@ def _about_length(run: FinishedRun) -> dict[str, str]:
         enough = draws_cost(run.spent, made, draws)
         return {
             "few-draws": f"Only {made} of {draws} draws per chain were made before the run ended: raise "
-            f"max_evaluations{enough}."
+            f"max_evaluations{enough}, or make the others with {extension(draws - made)}."
         }
     return {}
 
