@@ -45,6 +45,7 @@ from kmc.run.meter import Progress as Progress
 from kmc.run.sample import sample as sample
 from kmc.run.store.extend import extend as extend
 from kmc.run.store.load import load as load
+from kmc.run.warning_codes import warnings as warnings
 from kmc.targets.angles import Angle as Angle
 from kmc.targets.angles import Circular as Circular
 from kmc.targets.distributions import LKJ as LKJ

@@ -206,7 +206,7 @@ def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
         number = number_of(returned)
         if number is None:
             what = f"log_density returned {describe(returned)}, expected a real number"
-            raise failed_value(model, x, what, "return a Python float, a NumPy scalar or an array of shape ()")
+            raise failed_value(model, x, what, "return a Python float, a NumPy scalar or an array of one number")
         value = number
     _check_point(model, x, value)
     if not math.isfinite(value):

@@ -24,7 +24,7 @@ _RESERVED = ("chain", "draw")
 def number_of(returned: Any) -> float | None:
     """The returned number, or None for anything other than one real number (a bool is not one)."""
     values = _real(returned)
-    return float(values) if values is not None and values.ndim == 0 else None
+    return float(values.reshape(())) if values is not None and values.shape in ((), (1,)) else None
 
 
 def numbers_of(returned: Any, k: int) -> np.ndarray | None:

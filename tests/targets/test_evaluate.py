@@ -53,9 +53,9 @@ def test_one_real_number_is_a_log_density(value):
     ("value", "named"),
     [
         (None, "None"),
-        (np.array([-1.0]), r"ndarray of shape \(1,\)"),
+        (np.array([-1.0, -2.0]), r"ndarray of shape \(2,\)"),
         (np.zeros((2, 2)), r"ndarray of shape \(2, 2\)"),
-        ([-1.0], r"\[-1.0\]"),
+        ([-1.0, -2.0], r"\[-1.0, -2.0\]"),
         ([1.0, [2.0]], "list"),
         (1j, "1j"),
         (np.array(1j), "complex128"),
@@ -304,3 +304,9 @@ def test_blobs_of_a_vectorized_model_have_a_row_for_each_point():
     short = Model(lambda x: (x[:, 0], {"double": x[:2]}), dim=2, vectorized=True)
     with pytest.raises(EvaluationError, match=r"blob 'double' of shape \(2, 2\), expected \(3, ...\)"):
         Evaluator(short)(POINTS)
+
+
+@pytest.mark.parametrize("returned", [np.array([-1.5]), [-1.5], np.array([-1.5], dtype=np.float32), np.array(-1.5)])
+def test_an_array_of_one_number_is_a_number(returned):
+    assert Evaluator(Model(lambda x: returned, dim=2))(POINTS).tolist() == [-1.5] * 3
+    assert Evaluator(Model(lambda x: (returned, {"twice": 2}), dim=2))(POINTS[:1]).tolist() == [-1.5]
