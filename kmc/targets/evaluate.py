@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from kmc.errors import EvaluationError, FailedCall
+from kmc.errors import EvaluationError
 from kmc.targets.model import Model
 from kmc.targets.posterior import Posterior, with_declared
 from kmc.targets.returned import Blobs, Failure, as_blobs, describe, failed_value, number_of, numbers_of, raised
@@ -145,15 +145,15 @@ class Evaluator:
             if self.model.vectorized:
                 return list(evaluate_rows(self.model, points))
             return [evaluate_point(self.model, x) for x in points]
-        except FailedCall as error:
-            if self.model.on_error == "raise":
+        except EvaluationError as error:
+            if self.model.on_error == "raise" or not error.reason:
                 raise
             return [Failure(error)] * len(points)
 
 
 def is_repeated(model: Model, outcome: Evaluation | Failure) -> bool:
     """Whether a call is made once more: it failed, and is to be retried, or had several points that may be good."""
-    if not isinstance(outcome, Failure) or not isinstance(outcome.error, FailedCall):
+    if not isinstance(outcome, Failure) or not outcome.error.reason:
         return False
     several = outcome.error.position is not None and outcome.error.position.ndim > 1
     return model.on_error == "retry" or (model.on_error == "reject" and several)
@@ -161,7 +161,7 @@ def is_repeated(model: Model, outcome: Evaluation | Failure) -> bool:
 
 def settled(model: Model, outcome: Evaluation | Failure) -> Evaluation | Failure:
     """The outcome; a density of zero if the call failed and the model rejects such points."""
-    if model.on_error == "reject" and isinstance(outcome, Failure) and isinstance(outcome.error, FailedCall):
+    if model.on_error == "reject" and isinstance(outcome, Failure) and outcome.error.reason:
         return Evaluation(math.nan, failure=outcome.error.reason)
     return outcome
 

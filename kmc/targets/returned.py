@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from kmc.errors import EvaluationError, FailedCall
+from kmc.errors import EvaluationError
 from kmc.pickles import load_pickle
 from kmc.targets.model import Model
 
@@ -119,7 +119,7 @@ class Failure:
         raise self.error from cause
 
 
-def raised(model: Model, x: np.ndarray, error: BaseException) -> FailedCall:
+def raised(model: Model, x: np.ndarray, error: BaseException) -> EvaluationError:
     """Return the error for an exception of the user's function at x, (d,) or (k, d)."""
     reason = f"{type(error).__name__}: {_words(error)}"
     return failed_call(
@@ -127,11 +127,10 @@ def raised(model: Model, x: np.ndarray, error: BaseException) -> FailedCall:
     )
 
 
-def failed_call(model: Model, x: np.ndarray, what: str, remedy: str, *, reason: str) -> FailedCall:
+def failed_call(model: Model, x: np.ndarray, what: str, remedy: str, *, reason: str) -> EvaluationError:
     """Return the error for a call at x, (d,) or (k, d), that gave no result."""
     skip = f'or treat such points as having zero density: sample {_made(model)}, on_error="reject")'
-    about = failed_value(model, x, what, f"{remedy}, {skip}")
-    failed = FailedCall(about.args[0], about.position, about.parameters)
+    failed = failed_value(model, x, what, f"{remedy}, {skip}")
     failed.reason = reason
     return failed
 

@@ -110,6 +110,8 @@ class ParameterSpace:
         Dimensions of all parameters and fixed values.
     """
 
+    data: Mapping[str, Mapping[str, Any]] = {}
+
     def __init__(self, parameters: Mapping[str, Any], coords: Any = None, dims: Any = None):
         found = Dimensions(parameters, coords, dims)
         self.fixed = {name: one.value for name, one in found.parameters.items() if isinstance(one, Fixed)}
@@ -119,7 +121,8 @@ class ParameterSpace:
         self.all_dims, self.coords = found.dims, found.coords
         self.dims = {name: found.dims[name] for name in parameters}
         fixed = {name: (found.dims[name], np.asarray(value)) for name, value in self.fixed.items()}
-        self.data = {"constant_data": fixed} if fixed else {}
+        if fixed:
+            self.data = {"constant_data": fixed}
         self.attrs = {name: parameter.attrs for name, parameter in parameters.items() if parameter.attrs}
         self.attrs |= {name: {"fixed": 1} for name in self.fixed}
         self.intervals: dict[str, tuple[float, float]] = {}

@@ -43,7 +43,7 @@ def statistic(idata, name, group="sample_stats"):
     return np.asarray(idata[group][name])
 
 
-FROZEN = {"proposals", "surrogate"}  # of kernel HMC only: see test_frozen
+FROZEN = {"proposals", "surrogate", "final_state"}  # of kernel HMC only: see test_frozen
 
 
 def groups(idata):

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from kmc.errors import EvaluationError, FailedCall
+from kmc.errors import EvaluationError
 from kmc.run.executors.futures import Futures
 from kmc.run.executors.task import Answer, Outcomes, Package, Task, blocks, check_timeout, package
 from kmc.targets.evaluate import Evaluation, Mapper
@@ -150,7 +150,7 @@ class _DaskMapper(Futures):
         for i, (future, part) in enumerate(zip(futures, parts)):
             if future.status == "error":
                 failed, error = self._task_failed(part, future.exception()), future.exception()
-                if self._made.model.on_error == "raise" or not isinstance(failed, FailedCall):
+                if self._made.model.on_error == "raise" or not failed.reason:
                     raise failed from error
                 results[i] = Answer([Failure(failed)] * len(part), _TASK_SECONDS * len(part))
         finished = [i for i, future in enumerate(futures) if future.status == "finished"]

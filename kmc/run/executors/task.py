@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kmc.checks import check_number
-from kmc.errors import EvaluationError, FailedCall
+from kmc.errors import EvaluationError
 from kmc.pickles import load_pickle
 from kmc.targets.evaluate import Evaluation, Mapper, evaluate_block
 from kmc.targets.model import Model
@@ -160,7 +160,7 @@ def calls(model: Model, points: np.ndarray) -> list[np.ndarray]:
     return [points] if model.vectorized else list(points[:, None])
 
 
-def too_late(model: Model, points: np.ndarray, timeout: float) -> FailedCall:
+def too_late(model: Model, points: np.ndarray, timeout: float) -> EvaluationError:
     """The error for a call at points (k, d) that takes longer than allowed."""
     x = points if model.vectorized else points[0]
     late = f"took longer than timeout={timeout:g} seconds"
