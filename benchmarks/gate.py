@@ -104,9 +104,7 @@ class Failing:
         return Banana()(x)
 
 
-NAMED = kmc.Model(
-    named, parameters={"slope": kmc.Real(), "spread": kmc.Positive(), "weights": kmc.Simplex(3)}, nonfinite="reject"
-)
+NAMED = kmc.Model(named, parameters={"slope": kmc.Real(), "spread": kmc.Positive(), "weights": kmc.Simplex(3)})
 PRIORS = kmc.Model(log_likelihood=with_priors, parameters={"a": kmc.Normal(0, 1), "b": kmc.Gamma(2, 1)})
 VECTORIZED = kmc.Model(lambda x: -0.5 * np.einsum("ij,ij->i", x, x), dim=3, vectorized=True)
 

@@ -44,7 +44,7 @@ def from_bilby(likelihood: Any, priors: Any, seed: int = 0) -> kmc.Model:
     bilby.core.utils.random.seed(seed)
     initial = priors.sample_subset(free, size=STARTS)
     supports = {name: support(priors[name]) for name in free}
-    return kmc.Model(log_density, parameters=supports, initial=initial, nonfinite="reject")
+    return kmc.Model(log_density, parameters=supports, initial=initial)
 
 
 def support(prior: Any) -> Any:

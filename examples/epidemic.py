@@ -48,7 +48,7 @@ def main(evaluations: int = 2000):
         "susceptible": kmc.Uniform(20, 100),
         "noise": kmc.HalfNormal(5),
     }
-    model = kmc.Model(log_likelihood=log_likelihood, parameters=priors, nonfinite="reject")
+    model = kmc.Model(log_likelihood=log_likelihood, parameters=priors)
     idata = kmc.sample(model, draws=None, max_evaluations=evaluations, seed=1, progress=False)
     p = idata.posterior
     print(kmc.summary(idata).to_string(float_format="{:.4g}".format))

@@ -53,7 +53,7 @@ class KmcSampler(pypesto.sample.Sampler):
         def log_density(parameters: dict[str, float]) -> float:
             return -beta * float(self.problem.objective(np.array(list(parameters.values()))))
 
-        model = kmc.Model(log_density, parameters=self.supports, initial=self._initial(), nonfinite="reject")
+        model = kmc.Model(log_density, parameters=self.supports, initial=self._initial())
         self.idata = kmc.sample(model, draws=-(-n_samples // chains), **self.options)
 
     def get_samples(self) -> McmcPtResult:

@@ -28,6 +28,10 @@ class EvaluationError(RuntimeError):
         The same by name, as passed to the log-density; None if the parameters have no names.
     idata : InferenceData or DataTree or None
         The draws made before the failure; set by :func:`kmc.sample` and :func:`kmc.iterate`.
+    reason : str
+        Of a call that gave no result, as it raised an exception, took too long or ended its process: a few words, such
+        as "ValueError: no steady state". ``kmc.Model(on_error=...)`` decides what becomes of such calls. Empty for
+        other errors.
     """
 
     def __init__(
@@ -37,6 +41,7 @@ class EvaluationError(RuntimeError):
         self.position = position
         self.parameters = parameters
         self.idata: Any = None
+        self.reason = ""
 
 
 def shorten(error: Exception) -> None:

@@ -305,6 +305,13 @@ SHAPED: dict[Any, dict[str, Any]] = {
     kmc.LowerBound: {"lower": 0.0},
     kmc.Ordered: {"size": 2},
     kmc.StudentT: {"df": 3.0},
+    kmc.Cauchy: {"center": 0.0, "scale": 1.0},
+    kmc.InverseGamma: {"alpha": 3.0, "scale": 1.0},
+    kmc.TruncatedNormal: {"mean": 0.0, "sd": 1.0},
+    kmc.VonMises: {"center": 0.0, "concentration": 1.0},
+    kmc.CircularUniform: {},
+    kmc.LKJ: {"size": 2},
+    kmc.PositiveDefinite: {"size": 2},
 }
 OTHERS: dict[Any, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     kind: (dimensions, base, {"shape": 3}) for kind, base in SHAPED.items()
@@ -400,7 +407,6 @@ RESULTS = "ControlFunctional Decomposition EvaluationError KernelClusters KmcWar
 """Classes that are made by kmc, not by users."""
 
 ELSEWHERE = {
-    "DaskExecutor": {"on_timeout"},  # as those of ProcessExecutor
     "NeuralEigenfunctions": {"batch_size"},
     "sample": {"history"},
 }

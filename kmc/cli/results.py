@@ -271,10 +271,11 @@ def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | Non
     """Print the summary of the draws, their cost and the warnings; of many parameters, the first ``most``."""
     if idata["posterior"].sizes["draw"] >= 4:
         from kmc.diagnostics.summary import summary
+        from kmc.diagnostics.table import text_of
 
         table = summary(idata, var_names)
         shown = table[:most]
-        say(shown.to_string(float_format=digits))
+        say(text_of(shown))
         left = len(table) - len(shown)
         say(f"and {left} more: {COMMAND} summary --all, or --var-names NAME ...\n" if left else "")
     sizes, attrs = idata["posterior"].sizes, idata.attrs
@@ -288,8 +289,3 @@ def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | Non
         say(f"highest log-density evaluated: {best(idata).evaluation}")
     for warning in sentences_of(attrs):
         say(f"warning: {warning}")
-
-
-def digits(value: float) -> str:
-    """Format a number for a table."""
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -8,11 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.diagnostics.columns import columns, labeled_posterior, posterior_of
+from kmc.run.warning_codes import sentences_of
 from kmc.unwritable import import_arviz
 
 
 def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
-    """ArviZ's summary of the posterior, with circular mean and sd for variables on a circle.
+    """Return ArviZ's summary of the posterior, with circular mean and sd for variables on a circle, and the warnings.
+
+    It is printed with three digits, within 80 columns, and with the warnings of the run below.
 
     Parameters
     ----------
@@ -25,10 +28,11 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
     Returns
     -------
     pandas.DataFrame
-        One row for each number, with ArviZ's columns, not rounded. On a circle, "mean" is the circular mean, in
-        [low, high); "sd" is the circular sd, sqrt(-2 log R), in the parameter's unit. Everything else (intervals,
-        errors, effective sample sizes, R-hat) is computed from the draws within half a period of that mean: an interval
-        may extend beyond `low` or `high`, and then continues at the other end.
+        One row for each number, with ArviZ's columns, not rounded, also those that are too many to be printed. Its
+        ``attrs["warnings"]`` is a list of the run's warnings; :func:`kmc.warnings` has them by code. On a circle,
+        "mean" is the circular mean, in [low, high); "sd" is the circular sd, sqrt(-2 log R), in the parameter's unit.
+        Everything else (intervals, errors, effective sample sizes, R-hat) is computed from the draws within half a
+        period of that mean: an interval may extend beyond `low` or `high`, and then continues at the other end.
 
     Raises
     ------
@@ -71,7 +75,11 @@ def summary(idata: Any, var_names: Sequence[str] | None = None) -> Any:
     for column, found in (("mean", means), ("sd", sds)):
         table.iloc[list(found), table.columns.get_loc(column)] = list(found.values())
     places = {column: i for i, column in enumerate(columns(variables, names))}  # the table's order
-    return table.iloc[[places[column] for column in chosen]]
+    from kmc.diagnostics.table import Table  # pandas takes long to import
+
+    found = Table(table.iloc[[places[column] for column in chosen]])
+    found.attrs["warnings"] = sentences_of(posterior.attrs)
+    return found
 
 
 class Circle(NamedTuple):

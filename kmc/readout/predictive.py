@@ -56,20 +56,27 @@ def predictive(result: Any, f: Callable[[Any, np.random.Generator], Any], *, see
         raise ValueError("result has no draws: sample for longer")
     names = groups_of(idata)
     named = set(idata["posterior"].data_vars) != {"x"} or "unconstrained_posterior" in names
+    fixed = _fixed(idata["constant_data"]) if "constant_data" in names else {}
     found = {}
     for (group, name), own in zip(_GROUPS.items(), seed_of(seed).spawn(len(_GROUPS)), strict=True):
         if group in names:
-            found[name] = _simulated(f, idata[group], named, np.random.default_rng(own), group)
+            found[name] = _simulated(f, idata[group], named, fixed, np.random.default_rng(own), group)
     return container(found, dict(idata["posterior"].attrs))
 
 
-def _simulated(f, draws, named, rng, group):
+def _fixed(data: Any) -> dict[str, Any]:
+    """Return the known values that the log-density gets among its parameters."""
+    fixed = {name: variable.values for name, variable in data.data_vars.items() if "fixed" in variable.attrs}
+    return {name: value if value.ndim else float(value) for name, value in fixed.items()}
+
+
+def _simulated(f, draws, named, fixed, rng, group):
     import xarray
 
     shape = draws.sizes["chain"], draws.sizes["draw"]
     out: dict[str, np.ndarray] = {}
     for i, parameters in enumerate(_each(draws, named, shape)):
-        simulated = _arrays(f(parameters, rng), f, group)
+        simulated = _arrays(f(parameters | fixed if named else parameters, rng), f, group)
         if not i:
             out = {name: np.empty((shape[0] * shape[1], *a.shape), a.dtype) for name, a in simulated.items()}
         if {name: a.shape for name, a in simulated.items()} != {name: a.shape[1:] for name, a in out.items()}:

@@ -151,6 +151,7 @@ def costs(facts: Facts) -> str:
         )
     rows["stopped by"] = attrs.get("stopped_by")
     rows["points of NaN or +inf"] = attrs.get("n_nonfinite") or None
+    rows["failed calls"] = attrs.get("n_failed") or None
     rows["fits of the surrogate"] = _listed(attrs.get("n_refits"))
     rows["error of the surrogate at left-out points"] = _listed(attrs.get("surrogate_loo_sd"), "nats")
     rows["modes"] = _listed(attrs.get("n_modes"))

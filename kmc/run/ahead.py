@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.mcmc.lanes import Lane, Passed
-from kmc.targets.evaluate import Evaluation, Stream
+from kmc.targets.evaluate import Evaluation, Stream, is_repeated, settled
+from kmc.targets.model import Model
 from kmc.targets.returned import Failure
 from kmc.threads import single_threaded
 
@@ -37,6 +38,7 @@ class Made(NamedTuple):
     point: np.ndarray | None
     outcome: Evaluation | Failure | None
     passed: Passed | None  # None after a failure
+    repeated: bool = False  # whether the call had failed once
 
 
 class Ahead:
@@ -49,6 +51,8 @@ class Ahead:
         Evaluates points one by one.
     limits : callable
         Returns the current limits.
+    model : Model
+        Tells what becomes of failed calls.
     recall : callable, optional
         ``recall(chain, x)`` gives an evaluation that an earlier session made, or None.
     """
@@ -58,9 +62,10 @@ class Ahead:
         lanes: Sequence[Lane],
         stream: Stream,
         limits: Callable[[], Limits],
+        model: Model,
         recall: Callable[[int, np.ndarray], Evaluation | None] = lambda chain, x: None,
     ):
-        self._stream, self._limits, self._recall = stream, limits, recall
+        self._stream, self._limits, self._model, self._recall = stream, limits, model, recall
         self._chains = [_Chain(i, lane) for i, lane in enumerate(lanes)]
         self._still = deque([0] * (LEAD + 1))  # chains known to need no evaluation, in each of the coming sweeps
 
@@ -74,9 +79,7 @@ class Ahead:
                     if not any(chain.waiting for chain in self._chains):
                         break
                 for key, outcome in self._stream.ready():
-                    chain = self._chains[key]
-                    chain.end(outcome)
-                    self._advance(chain, self._limits())
+                    self._end(self._chains[key], outcome)
         if not all(chain.made for chain in self._chains):
             return None
         self._still.rotate(-1)
@@ -106,6 +109,16 @@ class Ahead:
         for chain in idle:
             if not (chain.made or chain.waiting):  # now that all have proposed, it may be known to be affordable
                 self._advance(chain, limits)
+
+    def _end(self, chain: _Chain, outcome: Evaluation | Failure) -> None:
+        """Finish a chain's sweep with the outcome of its call, or make the call once more; go on."""
+        if is_repeated(self._model, outcome) and not chain.repeated:
+            chain.repeated = True
+            assert chain.point is not None
+            self._stream.submit(chain.index, chain.point)
+            return
+        chain.end(settled(self._model, outcome))
+        self._advance(chain, self._limits())
 
     def _most(self, limits: Limits) -> int:
         """Sweeps that a chain may make before the next one is handed out."""
@@ -144,7 +157,7 @@ class _Chain:
         self.index, self._lane = index, lane
         self.made: deque[Made] = deque()
         self.point: np.ndarray | None = None  # of the sweep that it makes
-        self.waiting = self.failed = False
+        self.waiting = self.failed = self.repeated = False
 
     def propose(self) -> bool:
         """Propose; False if the sweep needs no evaluation, and is made."""
@@ -161,7 +174,7 @@ class _Chain:
         if isinstance(outcome, Failure):
             self.failed = True
         else:
-            value = -np.inf if np.isnan(outcome.value) else outcome.value  # NaN: the model rejects it
-            passed = self._lane.advance(np.array([value]))
-        self.made.append(Made(self.point, outcome, passed))
-        self.point, self.waiting = None, False
+            passed = self._lane.advance(np.array([outcome.log_density]))
+        self.made.append(Made(self.point, outcome, passed, self.repeated))
+        self.point = None
+        self.waiting = self.repeated = False

@@ -28,6 +28,15 @@ class BlobStore:
     def __len__(self) -> int:
         return len(self._at)
 
+    def state(self) -> list[tuple[np.ndarray, float, Blobs]]:
+        """Return the states that are known, each with its point and value."""
+        numbers = [(np.frombuffer(key, np.float64), blobs) for key, blobs in self._at.items()]
+        return [(each[:-1].copy(), float(each[-1]), blobs) for each, blobs in numbers]
+
+    def restore(self, state: Sequence[tuple[np.ndarray, float, Blobs]]) -> None:
+        """Continue with these states."""
+        self.keep(np.array([x for x, _, _ in state]), [Evaluation(value, blobs) for _, value, blobs in state])
+
     def keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         """Take in new evaluations at points (k, d).
 
@@ -36,9 +45,9 @@ class BlobStore:
         EvaluationError
             Names or shapes are not those of the first evaluation.
         """
-        if self._shapes == {} and all(blobs is None for _, blobs in evaluations):
+        if self._shapes == {} and all(evaluation.blobs is None for evaluation in evaluations):
             return
-        for x, (value, blobs) in zip(points, evaluations, strict=True):
+        for x, (value, blobs, _) in zip(points, evaluations, strict=True):
             if not math.isfinite(value):
                 continue  # no chain is ever there
             if blobs is None and self._shapes == {}:

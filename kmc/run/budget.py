@@ -105,7 +105,12 @@ class Remedies(NamedTuple):
         """
         first = f"give it at least {_rounded(evaluations_needed(spent.dim)):,} evaluations"
         if not spent.evaluations:
-            return cls("allow more evaluations", "allow several times as many", "make more draws", first)
+            return cls(
+                "allow more evaluations",
+                "allow several times as many",
+                f"make more draws, as with {extension(made)}",
+                first,
+            )
         times = min(ENOUGH_TAIL_ESS / tail_ess, _MOST) if tail_ess > 0 else _LEAST
         least = evaluations_needed(spent.dim) if spent.learns else 0
         more, several = (
@@ -113,11 +118,23 @@ class Remedies(NamedTuple):
             for factor in (_LEAST, 2 * _LEAST)
         )
         in_all = spent.warmup + (spent.evaluations - spent.warmup) * max(times, 1.0)
+        enough = _rounded(made * max(times, 1.0))
         draws = (
-            f"make about {_rounded(made * max(times, 1.0)):,} draws per chain (about {_rounded(in_all):,} evaluations "
-            "in all)"
+            f"make about {enough:,} draws per chain (about {_rounded(in_all):,} evaluations in all), as with "
+            f"{extension(max(enough - made, 1))}"
         )
         return cls(more, several, draws, first)
+
+
+def extension(draws: int) -> str:
+    """Return the call that makes so many further draws.
+
+    Examples
+    --------
+    >>> extension(300)
+    'kmc.extend(idata, draws=300, target=...)'
+    """
+    return f"kmc.extend(idata, draws={draws}, target=...)"
 
 
 def draws_cost(spent: Spent, made: int, draws: int) -> str:

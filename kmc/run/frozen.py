@@ -64,8 +64,8 @@ def as_group(parts: Plain, chains: int) -> Any:
 
     return xarray.Dataset(
         {
-            "structure": ("chain", _pieces(parts.structure, chains)),
-            "numbers": ("chain", _pieces(base64.b64encode(parts.numbers).decode(), chains)),
+            "structure": ("chain", pieces(parts.structure, chains)),
+            "numbers": ("chain", pieces(base64.b64encode(parts.numbers).decode(), chains)),
             "index": ("chain", np.arange(chains)),
             "chains": ("chain", np.full(chains, chains)),
         },
@@ -136,7 +136,7 @@ def unflattened(parts: Plain, chains: int) -> Frozen:
     return Frozen(densities, chains, constrain)
 
 
-def _pieces(text: str, count: int) -> np.ndarray:
+def pieces(text: str, count: int) -> np.ndarray:
     """The text in pieces of nearly equal size, of a type that every xarray can write."""
     ends = [i * len(text) // count for i in range(count + 1)]
     return np.array([text[a:b] for a, b in itertools.pairwise(ends)])

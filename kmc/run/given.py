@@ -90,7 +90,7 @@ def _of_arrays(history, model):
 def _of_store(path, model):
     shapes, x, values = stored_evaluations(path)
     _check_names(f"history={os.fspath(path)!r}", shapes, x.shape[1], model)
-    return Given(x, values)
+    return Given(x, np.where(values < np.inf, values, -np.inf))  # where the function failed, too
 
 
 def _of_result(idata, model):

@@ -74,6 +74,11 @@ class IndependentRun:
         """Whether draws do not count yet."""
         return self._process is None or self._process.warming_up
 
+    @property
+    def tuning_steps(self) -> int:
+        """Sweeps of warm-up so far."""
+        return self.warmup_trace.left_out + len(self.warmup_trace)
+
     def random_start(self, evaluate: Evaluate) -> tuple[np.ndarray, np.ndarray]:
         """Draw points (k, d) and values (k,), until one per chain has positive density.
 
@@ -244,7 +249,7 @@ class IndependentRun:
 
     def state(self) -> dict[str, Any]:
         """All that determines the continuation, and the number of sweeps made."""
-        n = {"n_draws": len(self.trace), "n_warmup": len(self.warmup_trace)}
+        n = {"n_draws": len(self.trace), "n_warmup": self.tuning_steps}
         return {"process": self._process, "asked": self._asked, **n}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from kmc.run import arguments
 from kmc.run.arguments import Request
 from kmc.run.executors import as_executor
 from kmc.run.run import Run
-from kmc.run.store.open import as_store, open_recorder, stored_given, stored_seed
+from kmc.run.store.open import as_store, open_recorder, planned_limits, stored_given, stored_seed
 
 _DENSITY = "a log-density with further arguments: close over them, kmc.sample(lambda x: f(x, *args), ...)"
 _BOUNDS = 'a model with supports: kmc.Model(f, parameters={"a": kmc.Interval(0, 1), ...})'
@@ -41,7 +41,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("args", "kwargs", "logl_args", "logl_kwargs"), _DENSITY),
     **dict.fromkeys(("bounds", "prior_transform", "lower", "upper"), _BOUNDS),
     **dict.fromkeys(("vectorize", "vectorized"), "kmc.Model(f, dim=..., vectorized=True), which is passed as target"),
-    **dict.fromkeys(("parameters", "dims", "coords", "noisy", "nonfinite", "prior"), _OF_MODEL),
+    **dict.fromkeys(("parameters", "dims", "coords", "noisy", "on_error", "prior"), _OF_MODEL),
     **dict.fromkeys(("parameter_names", "names", "var_names"), _OF_MODEL + ": parameters={name: kmc.Real(), ...}"),
     **dict.fromkeys(("thin", "thin_by"), "idata.sel(draw=slice(None, None, 10)), after the run"),
 }
@@ -102,13 +102,15 @@ def prepare(
             f"max_evaluations={max_evaluations!r}: too few to evaluate the start and move every chain once, for which "
             f"{least} are needed"
         )
+    limits = draws, max_evaluations
+    draws, max_evaluations = planned_limits(path, limits)
     request = Request(
         model, options, chains, independent_runs, draws, warmup, max_evaluations, seed_sequence, initial, given
     )
     save_surrogate = as_flag("save_surrogate", save_surrogate)
     recorder = store.recorder(request) if own else None
     if path is not None:
-        recorder = open_recorder(request, path, save_warmup, save_surrogate, trust)
+        recorder = open_recorder(request, path, save_warmup, save_surrogate, trust, limits)
     return Run(request, where, max_time, recorder, save_surrogate)
 
 

@@ -34,6 +34,7 @@ def to_arviz(
     attrs: Mapping[str, Any] | None = None,
     data: Mapping[str, Mapping[str, Any]] | None = None,
     densities: Sequence[Density | None] = (),
+    further: Mapping[str, Any] | None = None,
 ) -> Any:
     """Lay out draws and their statistics in ArviZ's schema.
 
@@ -55,6 +56,8 @@ def to_arviz(
         By group and name, dimensions and arrays that are stored with the draws; by default the model's.
     densities : sequence of Density
         The frozen surrogate of each independent run. If all have one, there are groups ``surrogate`` and ``proposals``.
+    further : mapping of str to Dataset, optional
+        Further groups.
 
     Returns
     -------
@@ -68,7 +71,7 @@ def to_arviz(
         surrogate = as_group(parts, chains)
         draws = draws._replace(proposals=with_surrogate(trace.proposals, unflattened(parts, chains)))
     data = model.data if data is None else data
-    return laid_out(model, draws, warmup, described(attrs or {}), data, surrogate)
+    return laid_out(model, draws, warmup, described(attrs or {}), data, surrogate, further)
 
 
 class Drawn(NamedTuple):
@@ -131,6 +134,7 @@ def laid_out(
     attrs: dict[str, Any],
     data: Mapping[str, Mapping[str, Any]],
     surrogate: Any = None,
+    further: Mapping[str, Any] | None = None,
 ) -> Any:
     """Draws in ArviZ's schema, with attributes at the root and at the posterior group."""
     moves = json.loads(attrs["moves"]) if "moves" in attrs else MOVES  # of a sampler from outside the package, or ours
@@ -147,7 +151,7 @@ def laid_out(
         groups["proposals"], groups["surrogate"] = _proposals(draws, moves), surrogate
     for name, variables in data.items():
         groups[name] = with_attrs(_labeled(variables, names.coords), names.variable_attrs)
-    return container(groups, attrs)
+    return container({**groups, **(further or {})}, attrs)
 
 
 # xarray and ArviZ take longer to import than the rest of kmc together: import them only when there is a result.

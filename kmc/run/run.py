@@ -16,6 +16,7 @@ from kmc.run.ahead import Ahead, Limits, Made
 from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
 from kmc.run.budget import Spent, TimeLimit, planned_evaluations
+from kmc.run.continued import GROUP, as_group
 from kmc.run.ends import AtBothEnds, at_both_ends
 from kmc.run.executors import Executor
 from kmc.run.executors.usage import Usage
@@ -23,6 +24,7 @@ from kmc.run.highest import Highest, ValueRange
 from kmc.run.independent_run import IndependentRun
 from kmc.run.meter import Compilation, Meter, Progress
 from kmc.run.recording import NullRecorder, RunRecorder
+from kmc.run.rejected import Rejected
 from kmc.run.results import data_of, to_arviz
 from kmc.run.run_statistics import Ascent, contradiction, overflowed, run_statistics
 from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
@@ -102,6 +104,7 @@ class Run:
         self._burn_in = 0  # sweeps without draws that chains on their own still have to make
         self._ascent = Ascent(request.model)
         self._highest, self._range = Highest(request.model), ValueRange(request.model)
+        self._rejected = Rejected(request.model)
         self.meter = Meter(request.draws, request.max_evaluations)
         self._planned = planned_evaluations(request)
 
@@ -175,7 +178,7 @@ class Run:
             return None
         self._burn_in = max(part.burn_in for part in ready)
         chains = [lane for part in ready for lane in part.chains]
-        return Ahead(chains, stream, self._limits, self.recorder.recall_ahead)
+        return Ahead(chains, stream, self._limits, self.request.model, self.recorder.recall_ahead)
 
     def _limits(self) -> Limits:
         left = None if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
@@ -189,6 +192,7 @@ class Run:
         if made is None:
             return None
         evaluated = [one for one in made if one.point is not None]
+        self.evaluate.n_retried += sum(one.repeated for one in evaluated) * (self.request.model.on_error == "retry")
         points = np.array([one.point for one in evaluated]).reshape(-1, self.request.model.dim)
         self.recorder.recall(points)  # nothing is left to recall, but the recorder learns when its values were needed
         values = self.evaluate.take(points, [one.outcome for one in evaluated if one.outcome is not None])
@@ -223,19 +227,23 @@ class Run:
             made=len(trace),
             draws=self.draws,
             cut=cut,
-            nonfinite=(self.evaluate.n_nonfinite, self.evaluate.n_evaluations),
+            rejected=self._rejected.summary(self._flat(trace), self.evaluate.n_evaluations),
             density_range=(self._range.low, self._range.high) if self._range.is_of_a_density else None,
             spent=spent,
             ends=self._at_both_ends(trace),
-            n_timeouts=self._usage().get("n_timeouts", 0),
             contradiction=self._contradiction(densities, reports),
             against_prior=self._against_prior(trace),
         )
         warned = run_warnings(finished)
         said = {"warnings": list(warned.values()), "warning_codes": list(warned)}
-        attrs = {**self.facts(), **said, "not_checked": not_checked(finished)}
+        attrs = {
+            **self.facts(),
+            **self._rejected.facts(self._flat(trace)),
+            **said,
+            "not_checked": not_checked(finished),
+        }
         warmup = warmup_trace if save_warmup else None
-        result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities)
+        result = to_arviz(self.request.model, trace, warmup, attrs, data_of(self.request), densities, self._final())
         if self.ended:
             try:
                 self.recorder.finish(result)
@@ -243,6 +251,14 @@ class Run:
                 error.idata = result  # type: ignore[attr-defined]
                 raise
         return result, [f"{sentence} [{code}]" for code, sentence in warned.items()]
+
+    def _final(self) -> dict[str, Any]:
+        """The group with the final state, from which `kmc.extend` continues; a run with a store has it there."""
+        whole = self.ended or self.stopped_by is not None  # otherwise something was raised in the middle of a sweep
+        if not (whole and self.save_surrogate and self.n_draws() and isinstance(self.recorder, NullRecorder)):
+            return {}
+        group = as_group(self)
+        return {} if group is None else {GROUP: group}
 
     def _contradiction(self, densities: Sequence[Density | None], reports: Sequence[Mapping[str, Any]]) -> str:
         """Whether draws and surrogates differ, of a complete run with exact values."""
@@ -268,12 +284,13 @@ class Run:
             "n_evaluations": self.evaluate.n_evaluations,
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "n_evaluations_ahead": 0 if self._ahead is None else self._ahead.n_evaluations,
-            "n_nonfinite": self.evaluate.n_nonfinite,
+            "n_retried": self.evaluate.n_retried,
             "sampling_time": self.meter.elapsed,
-            "tuning_steps": min(len(one.warmup_trace) for one in self.independent_runs),
+            "tuning_steps": min(one.tuning_steps for one in self.independent_runs),
             "interrupted": self.interrupted,
             "stopped_by": self.stopped_by,
             **self._highest.facts(),
+            **self._rejected.facts(np.empty((0, self.request.model.dim))),
             **self._usage(),
             **_together([one.report() for one in self.independent_runs]),
         }
@@ -288,7 +305,8 @@ class Run:
         return {
             "independent_runs": [one.state() for one in self.independent_runs],
             "n_evaluations": self.evaluate.n_evaluations,
-            "n_nonfinite": self.evaluate.n_nonfinite,
+            "n_retried": self.evaluate.n_retried,
+            "rejected": self._rejected.state(),
             "n_warmup": self._n_warmup,
             "meter": self.meter,
             "highest": (self._highest.point, self._highest.values),
@@ -300,7 +318,8 @@ class Run:
         for one, mine in zip(self.independent_runs, state["independent_runs"], strict=True):
             one.restore(mine)
         self.evaluate.n_evaluations, self._n_warmup = state["n_evaluations"], state["n_warmup"]
-        self.evaluate.n_nonfinite = state["n_nonfinite"]
+        self.evaluate.n_retried = state["n_retried"]
+        self._rejected.restore(state["rejected"])
         self.meter = state["meter"]
         self._highest.point, self._highest.values = state["highest"]
         self._range.restore(state["range"])
@@ -314,14 +333,19 @@ class Run:
         """Evaluate the start points and start every independent run."""
         __tracebackhide__ = True
         initial = self.request.initial
-        if initial is None:
-            starts = []
-            for one in self.independent_runs:  # a comprehension would add a frame to a user's traceback
-                starts.append(one.random_start(self._values))
-        else:
-            starts = dealt(initial, self._values(initial), len(self.independent_runs))
-        for one, (points, values) in zip(self.independent_runs, starts, strict=True):
-            one.start(points, values)
+        try:
+            if initial is None:
+                starts = []
+                for one in self.independent_runs:  # a comprehension would add a frame to a user's traceback
+                    starts.append(one.random_start(self._values))
+            else:
+                starts = dealt(initial, self._values(initial), len(self.independent_runs))
+            for one, (points, values) in zip(self.independent_runs, starts, strict=True):
+                one.start(points, values)
+        except ValueError as error:
+            if reasons := self._rejected.summary(np.empty((0, self.request.model.dim)), 0).reasons:
+                raise ValueError(f"{error}; the log-density was taken as -inf where it failed: {reasons}") from error
+            raise
         self._n_warmup = self.evaluate.n_evaluations
 
     def _values(self, points: np.ndarray) -> np.ndarray:
@@ -342,10 +366,15 @@ class Run:
         """EvaluationError if the log-density increases without bound; costs a few evaluations if that is suspected."""
         left = np.inf if self.max_evaluations is None else self.max_evaluations - self.evaluate.n_evaluations
         try:
-            self._ascent.check(Evaluator(self.request.model, self.evaluate.mapper), int(min(left, _PROBES)))
+            self._ascent.check(self._probe, int(min(left, _PROBES)))
         finally:
             self.evaluate.n_evaluations += self._ascent.n_probes
             self._ascent.n_probes = 0
+
+    def _probe(self, points: np.ndarray) -> list[float]:
+        """What the function returns at points (k, d), not recorded; inf if it overflows."""
+        found = Evaluator(self.request.model, self.evaluate.mapper).evaluations(points)
+        return [np.inf if one.failure.startswith("OverflowError") else one.value for one in found]
 
     def _keep(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         self.blobs.keep(points, evaluations)
@@ -355,6 +384,7 @@ class Run:
     def _note_values(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> None:
         self._highest.note(points, evaluations)
         self._range.note(points, evaluations)
+        self._rejected.note(points, evaluations)
 
     def _statistics(self, trace: Trace) -> dict[str, float]:
         stats = trace.stats
@@ -365,6 +395,9 @@ class Run:
             accepted=stats["accepted"],
             independent_runs=len(self.independent_runs),
         )
+
+    def _flat(self, trace: Trace) -> np.ndarray:
+        return trace.positions.reshape(-1, self.request.model.dim)
 
     def _against_prior(self, trace: Trace) -> list[str]:
         """Names of the parameters whose draws contradict their prior."""

@@ -191,13 +191,13 @@ class Ascent:
             return False
         return self._best[1] - self._first[1] > LEAST_RISE
 
-    def check(self, evaluate: Callable[[np.ndarray], np.ndarray], most: int) -> None:
+    def check(self, evaluate: Callable[[np.ndarray], Sequence[float]], most: int) -> None:
         """Evaluate further points on the line to the best point, at increasing distances.
 
         Parameters
         ----------
         evaluate : callable
-            The log-density of points (1, d), shape (1,).
+            The log-density of points (1, d), shape (1,), as the function returns it.
         most : int
             Largest number of evaluations.
 
@@ -243,11 +243,11 @@ class Ascent:
 
 
 def overflowed(error: EvaluationError) -> bool:
-    """Whether the log-density was beyond the range of floats: infinite, or an OverflowError of Python's own floats."""
-    return "returned +inf" in str(error) or isinstance(error.__cause__, OverflowError)
+    """Whether the log-density was beyond the range of Python's own floats."""
+    return isinstance(error.__cause__, OverflowError)
 
 
-def _value(evaluate: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> float:
+def _value(evaluate: Callable[[np.ndarray], Sequence[float]], x: np.ndarray) -> float:
     """The value; NaN for a failure, except for a value beyond the range of floats."""
     with np.errstate(all="ignore"):
         try:

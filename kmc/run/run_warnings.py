@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from kmc.run.budget import UNKNOWN, Remedies, Spent, draws_cost
+from kmc.run.budget import UNKNOWN, Remedies, Spent, draws_cost, extension
 from kmc.run.ends import AtBothEnds
+from kmc.run.rejected import NONE, Rejections
 from kmc.surrogates.noise import attainable_acceptance, beyond_noise
 
 # Limits. "Rates": set so that in benchmarks/warning_rates.py wrong runs get warnings and right ones do not; the others
@@ -39,7 +40,7 @@ LEAST_SHARE_FROM_NECKS = 0.5  # acceptance from a tail relative to the overall o
 LARGEST_LOO = 1.0  # nats
 LOUD = 1.7  # nats of noise: less than a quarter of the proposals can be accepted
 ROUGH = 0.45  # nats of roughness: it costs a quarter of the acceptance
-MANY_NONFINITE = 0.01  # of all evaluations
+MANY_NONFINITE = 0.01  # of all evaluations, or of those near the draws
 LEAST_MASS = 0.02  # smallest mass of a mode, by the surrogate, that must be visited
 MASS_ERROR = 0.15  # fraction of all draws, and
 RELATIVE_MASS_ERROR = 0.5  # fraction of the mode's mass, by which the draws in a mode may be off
@@ -67,16 +68,14 @@ class FinishedRun:
         Draws per chain that were requested.
     cut : {"", "stopped", "callback", "max_time", "interrupted"}
         What ended the run before it was complete: nothing, the caller, the callback, the clock, or Ctrl-C.
-    nonfinite : tuple of int
-        Number of evaluations that gave NaN or +inf and were rejected, and of all evaluations.
+    rejected : Rejections
+        Evaluations where the function failed.
     density_range : tuple of float, optional
         The lowest and highest value of the function, if they are those of a density rather than of its logarithm.
     spent : Spent
         Cost of the run, for numbers in the advice.
     ends : sequence of AtBothEnds
         Scalars whose draws lie at both of their bounds.
-    n_timeouts : int
-        Number of evaluations that took longer than the executor's ``timeout``.
     contradiction : str
         How draws and surrogate differ: see :mod:`kmc.run.run_statistics`.
     against_prior : sequence of str
@@ -89,11 +88,10 @@ class FinishedRun:
     made: int
     draws: int | None
     cut: str = ""
-    nonfinite: tuple[int, int] = (0, 0)
+    rejected: Rejections = NONE
     density_range: tuple[float, float] | None = None
     spent: Spent = UNKNOWN
     ends: Sequence[AtBothEnds] = ()
-    n_timeouts: int = 0
     contradiction: str = ""
     against_prior: Sequence[str] = ()
 
@@ -110,7 +108,7 @@ class FinishedRun:
 
 def run_warnings(run: FinishedRun) -> dict[str, str]:
     """Sentences about problems of the run, by code; empty if there are none."""
-    said = _about_length(run) | _about_nonfinite(*run.nonfinite, run.n_timeouts)
+    said = _about_length(run) | _about_rejected(run.rejected)
     if run.density_range is not None:
         low, high = run.density_range
         said["not-a-logarithm"] = (
@@ -186,7 +184,10 @@ def _about_length(run: FinishedRun) -> dict[str, str]:
             return {"no-draws": "max_time was reached during warm-up, and there are no draws: raise max_time."}
         if draws is None:
             return {}
-        return {"few-draws": f"max_time was reached after {made} of {draws} draws per chain: raise max_time."}
+        return {
+            "few-draws": f"max_time was reached after {made} of {draws} draws per chain: raise max_time, or make the "
+            f"others with {extension(draws - made)}."
+        }
     if cut == "stopped" or cut == "callback":  # the caller knows that there are fewer draws
         return {} if made else {"no-draws": "The run was stopped within warm-up and has no draws: let it run longer."}
     if not made:
@@ -195,25 +196,27 @@ def _about_length(run: FinishedRun) -> dict[str, str]:
         enough = draws_cost(run.spent, made, draws)
         return {
             "few-draws": f"Only {made} of {draws} draws per chain were made before the run ended: raise "
-            f"max_evaluations{enough}."
+            f"max_evaluations{enough}, or make the others with {extension(draws - made)}."
         }
     return {}
 
 
-def _about_nonfinite(rejected: int, evaluations: int, n_timeouts: int) -> dict[str, str]:
-    if rejected <= MANY_NONFINITE * evaluations:
-        return {}
-    if n_timeouts:
-        return {
-            "nonfinite-values": f"{rejected} of {evaluations} evaluations were taken as -inf, because they were NaN or "
-            f"+inf, or took longer than the timeout ({n_timeouts} did): the posterior is cut off there; raise the "
-            'timeout, or pass on_timeout="raise" to see a point where it is exceeded.'
-        }
-    return {
-        "nonfinite-values": f"The log-density was NaN or +inf at {rejected} of {evaluations} evaluations and taken "
-        'as -inf: the posterior is cut off there; pass nonfinite="raise" to the model to see a point where it fails, '
-        "then fix the function or bound the parameters."
-    }
+def _about_rejected(rejected: Rejections) -> dict[str, str]:
+    said, n = {}, rejected.n_evaluations
+    common = f"; {rejected.common}" if rejected.common else ""
+    cut = 'the posterior is cut off there; repair the function or bound the parameters. idata.attrs["rejected"] has'
+    if rejected.n_failed:
+        said["failed-calls"] = (
+            f"{rejected.n_failed} of {n} calls of log_density failed and were taken as -inf ({rejected.reasons}"
+            f"{common}): {cut} some of these points."
+        )
+    near = f", and {rejected.near:.0%} of those near the draws" if rejected.near > MANY_NONFINITE else ""
+    if rejected.n_nonfinite and (near or rejected.n_nonfinite > MANY_NONFINITE * n):
+        said["nonfinite-values"] = (
+            f"The log-density was NaN or +inf at {rejected.n_nonfinite} of {n} evaluations{near}, and taken as -inf"
+            f"{common}: {cut} some of these points."
+        )
+    return said
 
 
 def _about_chains(run: FinishedRun, remedies: Remedies) -> dict[str, str]:

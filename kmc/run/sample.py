@@ -104,9 +104,11 @@ def sample(
         :class:`kmc.run.recording.RunRecorder`.
     resume : bool
         Resume the run in ``store``, with the same arguments. The draws are bit for bit those of an uninterrupted run,
-        and nothing in the store is evaluated again. If there is no store yet, a new one is created, so that a script
-        can be run again unchanged. Seed and history can be left out. Two stored points are evaluated again, which is
-        not counted: a StoreError tells if the function or its data have changed, except for noisy models.
+        and nothing in the store is evaluated again. Larger ``draws`` and ``max_evaluations`` extend it, also if it is
+        finished; its warm-up and its first draws stay as they were. If there is no store yet, a new one is created, so
+        that a script can be run again unchanged. Seed and history can be left out. Two stored points are evaluated
+        again, which is not counted: a StoreError tells if the function or its data have changed, except for noisy
+        models.
     max_time : float, optional
         Limit in seconds, from the first evaluation of this call. The run then stops after the current sweep, as if a
         callback had stopped it: the draws so far are returned, and the attribute "stopped_by" is "max_time". Warm-up
@@ -126,8 +128,9 @@ def sample(
         Keep what :func:`kmc.expectations` and :func:`kmc.evidence` need: the group ``proposals``, with every point
         proposed in the main phase (unconstrained, ``x``), its log-density ``lp`` and the surrogate's, ``surrogate``;
         and the group ``surrogate``, with the frozen surrogate as text. They take 8 (d + 2) + 2 bytes per draw, and
-        about 11 (d + 1) bytes for each of the 200 or 400 kernel sections of each independent run. The groups are
-        missing if no surrogate is frozen: with other samplers, vanishing adaptation, or a surrogate of your own.
+        about 11 (d + 1) bytes for each of the 200 or 400 kernel sections of each independent run. They are missing if
+        no surrogate is frozen: with other samplers, vanishing adaptation, or a surrogate of your own. And the group
+        ``final_state``, from which :func:`kmc.extend` continues: about 11 (d + 1) bytes for each evaluation.
     **unknown : Never
         Not accepted. Names of other samplers' arguments, such as ``tune`` or ``nwalkers``, raise an error that gives
         the name used here.
@@ -187,11 +190,11 @@ def sample(
     are thinned to at most that many. Independent runs share the history: what it misses, they may all miss.
 
     A killed process loses at most the work since the last commit to its store: commits are a quarter of a second apart,
-    or a hundred times the duration of one commit. :func:`kmc.load` reads a store at any time, and :func:`kmc.extend`
-    adds draws to a finished run. A store is plain data: arrays, numbers and strings, from which a run continues with
-    the model that you pass. In addition it holds pickles for :func:`kmc.extend` with ``trust=True``: the model, if it
-    can be pickled, and objects in the sampler's options that are not from kmc. Such a store can be read by its owner
-    alone.
+    or a hundred times the duration of one commit. :func:`kmc.load` reads a store at any time. :func:`kmc.extend` adds
+    draws to a run, with or without a store. A store is plain data: arrays, numbers and strings, from which a run
+    continues with the model that you pass. In addition it holds pickles for :func:`kmc.extend` with ``trust=True``: the
+    model, if it can be pickled, and objects in the sampler's options that are not from kmc. Such a store can be read by
+    its owner alone.
 
     The kernel-HMC sampler learns a surrogate of the log-density, runs Hamiltonian dynamics on it and accepts each
     proposal by one true evaluation: see :class:`kmc.KernelHMC`.

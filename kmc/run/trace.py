@@ -23,7 +23,14 @@ class Trace:
         Looks up the blobs of a sweep's states.
     proposals : bool
         Whether to keep the evaluated proposals, too.
+
+    Attributes
+    ----------
+    left_out : int
+        Sweeps that were made before the first of the trace.
     """
+
+    left_out = 0
 
     def __init__(self, chains: int, dim: int, blobs: BlobStore | None = None, proposals: bool = False):
         self._n = 0

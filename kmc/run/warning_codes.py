@@ -14,6 +14,7 @@ CODES: dict[str, str] = {
     "interrupted": "Ctrl-C ended the run",
     "no-draws": "the run ended within warm-up",
     "few-draws": "fewer draws were made than asked for",
+    "failed-calls": "calls of the log-density failed and were rejected",
     "nonfinite-values": "many values were NaN or +inf and were rejected",
     "not-a-logarithm": "all values look like those of a density, not of its logarithm",
     "low-acceptance": "few proposals were accepted",
@@ -42,6 +43,38 @@ CODES: dict[str, str] = {
     "mode-weights": "the draws in a mode do not match its mass by the surrogate",
 }
 """Meaning of each code."""
+
+
+def warnings(idata: Any) -> dict[str, str]:
+    """Return the warnings of a run, sentences by their codes; empty if there are none.
+
+    Parameters
+    ----------
+    idata : InferenceData or DataTree
+        The result of :func:`kmc.sample` or :func:`kmc.load`, also from a file.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It has no group "posterior", or its attributes are not those of a result of kmc.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=20, sampler="random-walk", seed=1, progress=False)
+    >>> sorted(kmc.warnings(idata))
+    ['chains-disagree', 'few-tail-draws']
+    """
+    try:
+        attrs = idata["posterior"].attrs
+    except (TypeError, KeyError, AttributeError) as error:
+        raise TypeError(
+            f"idata={type(idata).__name__} has no group 'posterior': pass a result of kmc.sample"
+        ) from error
+    sentences, codes = sentences_of(attrs), sentences_of(attrs, "warning_codes")
+    if len(sentences) != len(codes):
+        raise ValueError(f"idata has {len(sentences)} warnings and {len(codes)} codes: expected one for each")
+    return dict(zip(codes, sentences, strict=True))
 
 
 def sentences_of(attrs: Mapping[str, Any], name: str = "warnings") -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.targets.parameters import Parameter
+from kmc.targets.parameters import Fixed, Parameter
 from kmc.targets.priors import as_parameter
 
 RESERVED = ("chain", "draw")
@@ -27,8 +27,8 @@ class Dimensions:
 
     Attributes
     ----------
-    parameters : dict of str to Parameter
-        Distributions are converted to parameters.
+    parameters : dict of str to Parameter or Fixed
+        Distributions are converted to parameters, numbers are fixed.
     batches : dict of str to tuple of int
         The shape of the array of each parameter's values, without that of a value itself, such as the length of a
         simplex.
@@ -55,7 +55,7 @@ class Dimensions:
         numbers = 0
         for name, parameter in self.parameters.items():
             batch = _batch(name, parameter, given.get(name), labels)
-            shape = batch + parameter.transform.shape
+            shape = batch + _own_shape(parameter)
             numbers += math.prod(shape)
             if numbers > MOST_NUMBERS:
                 raise ValueError(
@@ -82,14 +82,14 @@ class Dimensions:
         self.coords[dimension] = along
 
 
-def as_parameters(parameters: Any) -> dict[str, Parameter]:
+def as_parameters(parameters: Any) -> dict[str, Parameter | Fixed]:
     """A mapping of valid names to parameters."""
     expected = 'expected a mapping such as {"mu": kmc.Real(), "sigma": kmc.Positive()}'
     if not isinstance(parameters, Mapping):
         raise TypeError(f"parameters={parameters!r}: {expected}")
     if not parameters:
         raise ValueError(f"parameters={parameters!r} is empty: {expected}")
-    found = {}
+    found: dict[str, Parameter | Fixed] = {}
     for name, parameter in parameters.items():
         if not isinstance(name, str):
             raise TypeError(f"parameters has the name {name!r}: expected a string")
@@ -119,7 +119,7 @@ def _labels(coords: Any) -> dict[str, np.ndarray]:
     return labels
 
 
-def _names(dims: Any, parameters: Mapping[str, Parameter]) -> dict[str, tuple[str, ...]]:
+def _names(dims: Any, parameters: Mapping[str, Parameter | Fixed]) -> dict[str, tuple[str, ...]]:
     expected = 'expected a mapping of parameters to names of dimensions, such as {"theta": ["school"]}'
     if dims is None:
         return {}
@@ -145,10 +145,15 @@ def _names(dims: Any, parameters: Mapping[str, Parameter]) -> dict[str, tuple[st
     return names
 
 
+def _own_shape(parameter: Parameter | Fixed) -> tuple[int, ...]:
+    """Return the shape of one value."""
+    return () if isinstance(parameter, Fixed) else parameter.transform.shape
+
+
 def _batch(
-    name: str, parameter: Parameter, given: tuple[str, ...] | None, labels: Mapping[str, np.ndarray]
+    name: str, parameter: Parameter | Fixed, given: tuple[str, ...] | None, labels: Mapping[str, np.ndarray]
 ) -> tuple[int, ...]:
-    own = parameter.transform.shape
+    own = _own_shape(parameter)
     if given is None:
         return parameter.shape or ()
     if parameter.shape is None:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from kmc.checks import as_array, check_number
+from kmc.checks import as_array, check_count, check_number
+from kmc.targets import transforms
+from kmc.targets.laws import LKJFactor, OnCircle, between
 from kmc.targets.parameters import check_interval
 from kmc.targets.priors import WithPrior
 
@@ -310,6 +312,219 @@ class Dirichlet(WithPrior):
     def distribution(self) -> Any:
         """The frozen distribution of scipy.stats."""
         return stats.dirichlet(self.alpha)
+
+
+@dataclass(frozen=True)
+class InverseGamma(WithPrior):
+    """An inverse gamma prior, of mean scale / (alpha - 1): for variances.
+
+    Parameters
+    ----------
+    alpha, scale : float
+    shape : int or tuple of int, optional
+        As for :class:`Normal`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> float(kmc.InverseGamma(3, 2).distribution.mean())
+    1.0
+    """
+
+    alpha: float
+    scale: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, alpha=0.0, scale=0.0)
+
+    @property
+    def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
+        return stats.invgamma(self.alpha, scale=self.scale)
+
+
+@dataclass(frozen=True)
+class Cauchy(WithPrior):
+    """A Cauchy prior.
+
+    Parameters
+    ----------
+    center, scale : float
+    shape : int or tuple of int, optional
+        As for :class:`Normal`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> float(kmc.Cauchy(1, 2).distribution.median())
+    1.0
+    """
+
+    center: float
+    scale: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, center=-np.inf, scale=0.0)
+
+    @property
+    def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
+        return stats.cauchy(self.center, self.scale)
+
+
+@dataclass(frozen=True)
+class TruncatedNormal(WithPrior):
+    """A normal prior between bounds.
+
+    Parameters
+    ----------
+    mean, sd : float
+        Of the normal distribution before it is cut off.
+    low, high : float, optional
+        By default there is no bound.
+    shape : int or tuple of int, optional
+        As for :class:`Normal`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.TruncatedNormal(1, 2, low=0).transform
+    Above(lower=0.0)
+    """
+
+    mean: float
+    sd: float
+    low: float = -np.inf
+    high: float = np.inf
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, mean=-np.inf, sd=0.0)
+        for name, unbounded in (("low", -np.inf), ("high", np.inf)):
+            if getattr(self, name) != unbounded:
+                _check(self, **{name: -np.inf})
+        if not self.low < self.high:
+            raise ValueError(f"low={self.low!r} and high={self.high!r}: expected low < high")
+
+    @property
+    def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
+        ends = (self.low - self.mean) / self.sd, (self.high - self.mean) / self.sd
+        return stats.truncnorm(*ends, self.mean, self.sd)
+
+    @property
+    def transform(self) -> transforms.Transform:
+        """The transform onto the numbers between the bounds, which the distribution has with rounding."""
+        return between(self.low, self.high)
+
+
+@dataclass(frozen=True)
+class VonMises(WithPrior):
+    """A von Mises prior of an angle in radians, in [-pi, pi): the normal distribution of the circle.
+
+    Parameters
+    ----------
+    center : float
+    concentration : float
+        About one over the variance, if large.
+    shape : int or tuple of int, optional
+        As for :class:`Normal`. Each number adds two to the model's `dim`, as for :class:`kmc.Angle`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.Model(lambda p: 0.0, parameters={"phase": kmc.VonMises(0, 2)}).dim
+    2
+    """
+
+    center: float
+    concentration: float
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check(self, center=-np.inf, concentration=0.0)
+
+    @property
+    def distribution(self) -> Any:
+        """The frozen distribution of scipy.stats."""
+        return stats.vonmises(self.concentration, self.center)
+
+
+@dataclass(frozen=True)
+class CircularUniform(WithPrior):
+    """A uniform prior on a circle: :class:`kmc.Circular`, with start points drawn from it.
+
+    Parameters
+    ----------
+    low, high : float, optional
+        Draws are in [low, high); by default an angle in [-pi, pi).
+    shape : int or tuple of int, optional
+        As for :class:`Normal`. Each number adds two to the model's `dim`.
+
+    Examples
+    --------
+    >>> import kmc
+    >>> kmc.CircularUniform(0, 24)
+    CircularUniform(low=0.0, high=24.0, shape=None)
+    """
+
+    low: float = -np.pi
+    high: float = np.pi
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_interval(self, "low", "high")
+
+    @property
+    def distribution(self) -> Any:
+        """The distribution, of kmc."""
+        return OnCircle(self.low, self.high)
+
+
+@dataclass(frozen=True)
+class LKJ(WithPrior):
+    """A prior of correlation matrices R, with density det(R)^(concentration - 1): of :class:`kmc.CorrelationCholesky`.
+
+    The parameter is the Cholesky factor L of R = L L^T, as for Stan's ``lkj_corr_cholesky``.
+
+    Parameters
+    ----------
+    size : int
+        Rows of the matrix, at least 2.
+    concentration : float
+        1: uniform on all correlation matrices; larger: weaker correlations.
+    shape : int or tuple of int, optional
+        Of an array of such factors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> model = kmc.Model(lambda p: 0.0, parameters={"factor": kmc.LKJ(2, 1)})
+    >>> model.prior.log_density(model.constrain(np.zeros((1, 1))))  # uniform on (-1, 1)
+    array([-0.69])
+    """
+
+    size: int
+    concentration: float = 1.0
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count(self, "size", 2)
+        _check(self, concentration=0.0)
+
+    @property
+    def distribution(self) -> Any:
+        """The distribution, of kmc."""
+        return LKJFactor(int(self.size), self.concentration)
 
 
 def _check(prior: Any, **least: float) -> None:

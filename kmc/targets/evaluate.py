@@ -11,14 +11,20 @@ import numpy as np
 from kmc.errors import EvaluationError
 from kmc.targets.model import Model
 from kmc.targets.posterior import Posterior, with_declared
-from kmc.targets.returned import Blobs, Failure, as_blobs, describe, failed_call, failed_value, number_of, numbers_of
+from kmc.targets.returned import Blobs, Failure, as_blobs, describe, failed_value, number_of, numbers_of, raised
 
 
 class Evaluation(NamedTuple):
     """The result at one point."""
 
-    value: float  # the log-density of the unconstrained vector: finite, -inf, or NaN if the model rejects it
+    value: float  # the log-density of the unconstrained vector; NaN or +inf: what the function returned, or NaN
     blobs: Blobs | None = None  # further outputs of the function; None where the density is zero
+    failure: str = ""  # why the call gave no result, if it is rejected for that
+
+    @property
+    def log_density(self) -> float:
+        """The value, with -inf for points that are rejected."""
+        return self.value if self.value < math.inf else -math.inf
 
 
 Mapper = Callable[[np.ndarray], Sequence[Evaluation | Failure]]
@@ -64,8 +70,8 @@ class Evaluator:
         Points evaluated so far, including failed ones. A point that was lost with a worker and evaluated again counts
         once. After a failure the remaining points are not evaluated, unless a mapper or a vectorized model took the
         batch as a whole: then the whole batch counts.
-    n_nonfinite : int
-        Points that gave NaN or ``+inf`` and were taken as a density of zero, as the model requests.
+    n_retried : int
+        Calls that failed and were made again, as the model requests.
     """
 
     def __init__(
@@ -75,7 +81,7 @@ class Evaluator:
         keep: Callable[[np.ndarray, Sequence[Evaluation]], None] | None = None,
     ):
         self.model = model
-        self.n_evaluations = self.n_nonfinite = 0
+        self.n_evaluations = self.n_retried = 0
         self.mapper, self._keep = mapper, keep
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
@@ -93,16 +99,25 @@ class Evaluator:
         Raises
         ------
         EvaluationError
-            The log-density raised an exception, or returned something other than a real number below ``+inf``; the
-            error is that of the first such point. NaN and ``+inf`` of a model that rejects them count as ``-inf``.
+            The log-density raised an exception, or returned something other than a real number; the error is that
+            of the first such point. NaN, ``+inf`` and calls that the model lets fail count as ``-inf``.
         """
         points = np.asarray(points, dtype=np.float64)
-        return self._kept(points, self._evaluations(points) if len(points) else [])
+        return self._kept(points, self.evaluations(points) if len(points) else [])
 
     def take(self, points: np.ndarray, outcomes: Sequence[Evaluation | Failure]) -> np.ndarray:
         """The same for points (k, d) that were evaluated one by one; they are counted now."""
         self.n_evaluations += len(points)
         return self._kept(points, [_checked(outcome) for outcome in outcomes])
+
+    def evaluations(self, points: np.ndarray) -> list[Evaluation]:
+        """Evaluate points (k, d), k > 0; failed calls are repeated or rejected as the model requests."""
+        outcomes = self._outcomes(points)
+        for i, outcome in enumerate(outcomes):
+            if is_repeated(self.model, outcome):
+                self.n_retried += self.model.on_error == "retry"
+                (outcomes[i],) = self._call(points[i : i + 1])
+        return [_checked(settled(self.model, outcome)) for outcome in outcomes]
 
     def _kept(self, points: np.ndarray, evaluations: Sequence[Evaluation]) -> np.ndarray:
         if self._keep is not None:
@@ -110,37 +125,57 @@ class Evaluator:
         return self.values(evaluations)
 
     def values(self, evaluations: Sequence[Evaluation]) -> np.ndarray:
-        """The log-densities (k,) of evaluations; rejected ones are counted and become ``-inf``."""
-        values = np.array([evaluation.value for evaluation in evaluations], dtype=np.float64)
-        rejected = np.isnan(values)
-        self.n_nonfinite += int(np.count_nonzero(rejected))
-        values[rejected] = -math.inf
-        return values
+        """The log-densities (k,) of evaluations; rejected ones become ``-inf``."""
+        return np.array([evaluation.log_density for evaluation in evaluations], dtype=np.float64)
 
-    def _evaluations(self, points: np.ndarray) -> list[Evaluation]:
-        if self.mapper is not None:
+    def _outcomes(self, points: np.ndarray) -> list[Evaluation | Failure]:
+        if self.mapper is not None or self.model.vectorized:
             self.n_evaluations += len(points)
-            return [_checked(outcome) for outcome in self.mapper(points)]
-        if self.model.vectorized:
-            self.n_evaluations += len(points)
-            return evaluate_rows(self.model, points)
+            return self._call(points)
         done = []
         for x in points:
             self.n_evaluations += 1
-            done.append(evaluate_point(self.model, x))
+            done += self._call(x[None])
         return done
+
+    def _call(self, points: np.ndarray) -> list[Evaluation | Failure]:
+        if self.mapper is not None:
+            return list(self.mapper(points))
+        try:
+            if self.model.vectorized:
+                return list(evaluate_rows(self.model, points))
+            return [evaluate_point(self.model, x) for x in points]
+        except EvaluationError as error:
+            if self.model.on_error == "raise" or not error.reason:
+                raise
+            return [Failure(error)] * len(points)
+
+
+def is_repeated(model: Model, outcome: Evaluation | Failure) -> bool:
+    """Whether a call is made once more: it failed, and is to be retried, or had several points that may be good."""
+    if not isinstance(outcome, Failure) or not outcome.error.reason:
+        return False
+    several = outcome.error.position is not None and outcome.error.position.ndim > 1
+    return model.on_error == "retry" or (model.on_error == "reject" and several)
+
+
+def settled(model: Model, outcome: Evaluation | Failure) -> Evaluation | Failure:
+    """The outcome; a density of zero if the call failed and the model rejects such points."""
+    if model.on_error == "reject" and isinstance(outcome, Failure) and outcome.error.reason:
+        return Evaluation(math.nan, failure=outcome.error.reason)
+    return outcome
 
 
 def evaluate_block(model: Model, points: np.ndarray) -> list[Evaluation | Failure]:
     """Evaluate points (k, d) in another process: nothing is raised, and failures can be pickled.
 
-    A block of a vectorized model is one call; if that fails, the failure stands for all of its points.
+    A block of a vectorized model is one call; if that fails, all of its points have the same failure.
     """
     if model.vectorized:
         try:
             return list(evaluate_rows(model, points))
         except EvaluationError as error:
-            return [Failure.of(error)]
+            return [Failure.of(error)] * len(points)
     outcomes: list[Evaluation | Failure] = []
     for x in points:
         try:
@@ -163,7 +198,7 @@ def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
     try:
         returned = model.call(x.copy())  # a copy: the function may keep it or modify it
     except Exception as error:
-        raise failed_call(model, x, error) from error
+        raise raised(model, x, error) from error
     if type(returned) is float:
         value, blobs = returned, None
     else:
@@ -171,9 +206,9 @@ def evaluate_point(model: Model, x: np.ndarray) -> Evaluation:
         number = number_of(returned)
         if number is None:
             what = f"log_density returned {describe(returned)}, expected a real number"
-            raise failed_value(model, x, what, "return a Python float, a NumPy scalar or an array of shape ()")
+            raise failed_value(model, x, what, "return a Python float, a NumPy scalar or an array of one number")
         value = number
-    value = _legal(model, x, value)
+    _check_point(model, x, value)
     if not math.isfinite(value):
         return Evaluation(value)
     log_prior = model.declared_log_prior(x)
@@ -199,25 +234,23 @@ def evaluate_rows(model: Model, points: np.ndarray) -> list[Evaluation]:
     try:
         returned = model.call(points.copy())
     except Exception as error:
-        raise failed_call(model, points, error) from error
+        raise raised(model, points, error) from error
     returned, blobs = _split(returned)
     values = numbers_of(returned, len(points))
     if values is None:
         what = f"log_density returned {describe(returned)}, expected {len(points)} real numbers"
         remedy = f"return an array of shape ({len(points)},): vectorized=True means one value for each row"
         raise failed_value(model, points, what, remedy)
-    legal = values.tolist()
-    if not np.isfinite(values).all():
-        legal = [_legal(model, x, value) for x, value in zip(points, legal)]
+    for x, value in zip(points, values):
+        _check_point(model, x, value)
     log_prior = model.declared_log_prior(points)
     if log_prior is not None:
         blobs = with_declared(blobs, values, log_prior, isinstance(model.log_density, Posterior))
-    if model.named:
-        legal = (np.array(legal) + added).tolist()
+    found = (values + added if model.named else values).tolist()
     if blobs is None:
-        return list(map(Evaluation, legal))
+        return list(map(Evaluation, found))
     rows = as_blobs(model, points, blobs, rows=len(points))
-    return [Evaluation(value, row if math.isfinite(value) else None) for value, row in zip(legal, rows)]
+    return [Evaluation(value, row if math.isfinite(value) else None) for value, row in zip(found, rows)]
 
 
 def _split(returned):
@@ -227,27 +260,10 @@ def _split(returned):
     return returned, None
 
 
-def _legal(model: Model, x: np.ndarray, value: float) -> float:
-    """The value, or NaN if it is rejected."""
-    if value < math.inf:
-        return value
-    if model.nonfinite == "reject":
-        return math.nan
-    if math.isnan(value):
-        what, remedy = "NaN", "return -inf where the density is zero"
-    else:
-        what, remedy = "+inf", "a density is finite, so check for an overflow or a division by zero"
-    what = f"log_density returned {what}, expected a finite number or -inf"
-    raise failed_value(model, x, what, f"{remedy}, or treat such points as having zero density: {_rejecting(model)}")
-
-
-def _rejecting(model: Model) -> str:
-    """Tell the user how to construct this model so that it rejects values that are not finite."""
-    made = getattr(model.space, "made_by", None)
-    if made is None:
-        given = "parameters=..." if model.named else f"dim={model.dim}"
-        made = f"kmc.Model(log_density, {given}"
-    return f'sample {made}, nonfinite="reject")'
+def _check_point(model: Model, x: np.ndarray, value: float) -> None:
+    """Raise an error if the value at x (d,) is none because x is none: the function is not to blame."""
+    if not value < math.inf and not np.all(np.isfinite(x)):
+        raise failed_value(model, x, f"log_density returned {value}", "rescale the parameters")
 
 
 def _checked(outcome: Evaluation | Failure) -> Evaluation:

@@ -11,16 +11,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from kmc.checks import check_choice
 from kmc.targets.dimensions import MOST_NUMBERS, as_parameters
-from kmc.targets.parameters import Parameter, Real
+from kmc.targets.parameters import Fixed, Parameter, Real
 from kmc.targets.posterior import Posterior
 from kmc.targets.priors import Distribution, JointPrior
 from kmc.targets.space import ParameterSpace, Space
 from kmc.targets.starts import start_points
 
 _Class = TypeVar("_Class")
-
-NONFINITE = ("raise", "reject")
 
 # Arguments of other packages, and what to use instead.
 _ELSEWHERE = {
@@ -64,10 +63,13 @@ class Model:
     parameters : mapping of str to parameter, optional
         Instead of `dim`, the names and supports of the parameters: :class:`kmc.Real`, :class:`kmc.Positive`,
         :class:`kmc.LowerBound`, :class:`kmc.UpperBound`, :class:`kmc.Interval`, :class:`kmc.Circular`,
-        :class:`kmc.Angle`, :class:`kmc.Simplex`, :class:`kmc.Ordered`, :class:`kmc.CorrelationCholesky`; or priors:
+        :class:`kmc.Angle`, :class:`kmc.Simplex`, :class:`kmc.Ordered`, :class:`kmc.CorrelationCholesky`,
+        :class:`kmc.PositiveDefinite`; or priors:
         :class:`kmc.Normal`, :class:`kmc.HalfNormal`, :class:`kmc.LogNormal`, :class:`kmc.Uniform`,
-        :class:`kmc.Exponential`, :class:`kmc.Gamma`, :class:`kmc.Beta`, :class:`kmc.StudentT`, :class:`kmc.Dirichlet`
-        or any frozen continuous distribution of scipy.stats, see :class:`kmc.Prior`. The log-density of a prior is
+        :class:`kmc.Exponential`, :class:`kmc.Gamma`, :class:`kmc.InverseGamma`, :class:`kmc.Beta`,
+        :class:`kmc.StudentT`, :class:`kmc.Cauchy`, :class:`kmc.TruncatedNormal`, :class:`kmc.VonMises`,
+        :class:`kmc.CircularUniform`, :class:`kmc.Dirichlet`, :class:`kmc.LKJ` or any continuous distribution of
+        scipy.stats, see :class:`kmc.Prior`; or known numbers, see :class:`kmc.Fixed`. The log-density of a prior is
         added to what the function returns, which is then the log-likelihood. The density is with respect to these
         parameters: the log-Jacobian of the transformation from R^d is added automatically. Draws have these names and
         supports.
@@ -86,10 +88,11 @@ class Model:
         Whether `log_density` returns the log of an unbiased estimate of the density, drawn anew at every call, instead
         of the density itself: for example the average over simulations. The draws are exact nevertheless, see the
         notes.
-    nonfinite : {"raise", "reject"}
-        Treatment of NaN and ``+inf``: "raise" stops the run with an error that holds the parameter vector, "reject"
-        treats them as ``-inf``. Their number is the attribute "n_nonfinite" of the result, and many of them cause a
-        warning: the posterior may extend to where the function fails.
+    on_error : {"raise", "reject", "retry"}
+        What becomes of a call that raises an exception, that takes longer than the executor's ``timeout``, or that
+        ends its process twice. "raise": the run ends with an :class:`kmc.EvaluationError` that holds the parameters.
+        "reject": the density is taken as zero there, see the notes. "retry": the call is made once more, which does
+        not count as an evaluation, and the run ends if it fails again.
     args : tuple
         Further positional arguments of `log_density`.
     kwargs : mapping of str to object, optional
@@ -130,6 +133,13 @@ class Model:
 
     Notes
     -----
+    A function that returns NaN or ``+inf`` has failed there: the density is taken as zero. This cuts the posterior off
+    if it extends to where the function fails. The result therefore counts such points ("n_nonfinite") and rejected
+    calls ("n_failed"), holds some of them ("rejected", the nearest to the draws first), and has a warning that names
+    the parameter that they have in common: of any rejected call, and of NaN and ``+inf`` if they are many or near the
+    draws. A failed call of several points, as of a vectorized model, is repeated point by point, so that the good ones
+    are kept. Which calls exceed a time limit depends on the machine's speed, and then so do the draws.
+
     An estimate is kept with its state and never recomputed: the chain of states and estimates then has the target as
     its marginal, whatever the noise [1]_. The estimate must be unbiased for the density, not for its log: Gaussian
     noise in the log must have variance v and mean -v/2; averages of likelihoods are unbiased, averages of their logs
@@ -168,19 +178,33 @@ class Model:
     3
     >>> model.call(np.zeros(3))  # sigma = 1, theta = (0, 0)
     -2.0
+
+    A solver that fails here and there does not end the run:
+
+    >>> def solver(p):
+    ...     if p["rate"] > 3.2:
+    ...         raise RuntimeError("no steady state")
+    ...     return -0.5 * (p["rate"] - 1) ** 2
+    >>> failing = kmc.Model(solver, parameters={"rate": kmc.Interval(0, 5)}, on_error="reject")
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     idata = kmc.sample(failing, max_evaluations=600, seed=1, progress=False)
+    >>> print("all of them have rate > 3.2" in str(said[-1].message), idata.attrs["n_failed"] > 20)
+    True True
     """
 
     log_density: Callable[..., Any] = None  # type: ignore[assignment]
     # None is replaced by a default, so that no reader meets a None.
     dim: int = None  # type: ignore[assignment]
     _: KW_ONLY
-    parameters: Mapping[str, Parameter | Distribution] | None = None
+    parameters: Mapping[str, Parameter | Distribution | Fixed | float] | None = None
     coords: Mapping[str, Any] = None  # type: ignore[assignment]
     dims: Mapping[str, Sequence[str]] = None  # type: ignore[assignment]
     initial: Any = None
     vectorized: bool = False
     noisy: bool = False
-    nonfinite: str = "raise"
+    on_error: str = "raise"
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = None  # type: ignore[assignment]
     space: Space | None = None
@@ -197,11 +221,7 @@ class Model:
                 f"log_density={self.log_density!r} is not callable: "
                 "pass a function of an array of shape (dim,), or of a dict of parameters, that returns a float"
             )
-        if not isinstance(self.nonfinite, str) or self.nonfinite not in NONFINITE:
-            raise ValueError(
-                f"nonfinite={self.nonfinite!r} is unknown: "
-                'pass "raise" to stop at a NaN or +inf, or "reject" to treat it as zero density'
-            )
+        check_choice(self, "on_error", ("raise", "reject", "retry"))
         _check_flag(self, "noisy", "log_density returns the log of an unbiased estimate")
         _check_flag(self, "vectorized", "log_density takes many points at once")
         self._set("args", _tuple(self.args))
@@ -226,7 +246,7 @@ class Model:
     @property
     def data(self) -> Mapping[str, Mapping[str, Any]]:
         """By group (such as "observed_data") and name, dimensions and arrays of data for the results."""
-        return getattr(self.space, "data", {})
+        return getattr(self._space, "data", {})
 
     @property
     def variable_attrs(self) -> Mapping[str, Mapping[str, Any]]:
@@ -322,6 +342,49 @@ class Model:
         """Start points (k, d), k >= least, from a user's argument: see :func:`kmc.targets.starts.start_points`."""
         return start_points(initial, least, self._space, name)
 
+    def fix(self, **values: Any) -> Model:
+        """Return the model with known values of some parameters, which are then not sampled.
+
+        Parameters
+        ----------
+        **values : float or array_like
+            By the parameter's name, values within its support. A prior of a fixed parameter is left out.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The model has no named parameters, or no such one; or a value is not one of the parameter.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kmc
+        >>> model = kmc.Model(lambda p: -((p["a"] - p["b"]) ** 2), parameters={"a": kmc.Real(), "b": kmc.Positive()})
+        >>> model.fix(b=3.0).call(np.zeros(1))
+        -9.0
+        """
+        if self.parameters is None or not isinstance(self._space, ParameterSpace):
+            raise TypeError("fix() is for models with parameters by name, kmc.Model(f, parameters={...})")
+        if unknown := [name for name in values if name not in self.parameters]:
+            raise ValueError(f"{unknown[0]!r} is not a parameter: expected some of {', '.join(self.parameters)}")
+        space = self._space
+        parameters: dict[str, Any] = dict(self.parameters)
+        for name, value in values.items():
+            parameters[name] = Fixed(value)
+            if name in space.blocks:
+                space.check(name, np.asarray(parameters[name].value)[None])
+        kept = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        initial = self.initial
+        if initial is not None:
+            initial = {name: value for name, value in self.constrain(initial).items() if name not in values}
+        changed = {"dim": None, "parameters": parameters, "dims": space.all_dims, "initial": initial}
+        return Model(**kept | changed)
+
+    @property
+    def _fixed(self) -> Mapping[str, Any]:
+        """Known values by name."""
+        return self._space.fixed if isinstance(self._space, ParameterSpace) else {}
+
     @property
     def _declared_prior(self) -> JointPrior | None:
         """The prior of those parameters that were declared with one."""
@@ -331,7 +394,10 @@ class Model:
         """Vectors (n, d) drawn by the user's function."""
         assert self.prior is not None
         name = f"prior(rng, {n})"
-        points = self.start_points(self.prior(rng, n), 1, name)
+        drawn = self.prior(rng, n)
+        if self._fixed and isinstance(drawn, Mapping):
+            drawn = {each: values for each, values in drawn.items() if each not in self._fixed}
+        points = self.start_points(drawn, 1, name)
         if len(points) != n:
             raise ValueError(f"{name} returned {len(points)} draws: expected {n}")
         return points
@@ -365,10 +431,13 @@ class Model:
         return self.space
 
     def _by_name(self, x: np.ndarray) -> dict[str, Any]:
+        fixed = self._fixed
         if self.vectorized:
-            return self._space.constrain(x)
-        values = self._space.constrain(x[None])
-        return {name: value[0] if value.ndim > 1 else float(value[0]) for name, value in values.items()}
+            values = {name: np.repeat(np.asarray(value)[None], len(x), axis=0) for name, value in fixed.items()}
+            return self._space.constrain(x) | values
+        values = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in fixed.items()}
+        found = self._space.constrain(x[None])
+        return {name: value[0] if value.ndim > 1 else float(value[0]) for name, value in found.items()} | values
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)

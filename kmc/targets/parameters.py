@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kmc.checks import check_count, check_number
+from kmc.checks import as_array, check_count, check_number
 from kmc.targets import transforms
 
 
@@ -288,6 +288,80 @@ class CorrelationCholesky(Parameter):
     def transform(self) -> transforms.Transform:
         """From one number for each pair to the Cholesky factor, by partial correlations."""
         return transforms.PartialCorrelations(int(self.size))
+
+
+@dataclass(frozen=True)
+class PositiveDefinite(Parameter):
+    """Symmetric positive-definite matrices, such as covariances: L L^T with a Cholesky factor L.
+
+    The log-density is with respect to the elements on and below the diagonal.
+
+    Parameters
+    ----------
+    size : int
+        Rows of the matrix, at least 1.
+    shape : int or tuple of int, optional
+        Shape of an array of such matrices, as for :class:`Simplex`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> model = kmc.Model(lambda p: 0.0, parameters={"cov": kmc.PositiveDefinite(2)})
+    >>> model.constrain(np.array([[0.0, 0.5, 0.0]]))
+    {'cov': array([[[1.  , 0.5 ],
+            [0.5 , 1.25]]])}
+    """
+
+    size: int
+    shape: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count(self, "size", 1)
+
+    @property
+    def transform(self) -> transforms.Transform:
+        """From the numbers of a Cholesky factor, with the logarithms of its diagonal."""
+        return transforms.CholeskySquare(int(self.size))
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """A known value: the function gets it as it gets a parameter, and it is not sampled.
+
+    In a :class:`kmc.Model` a number can be given as it is: ``parameters={"a": kmc.Real(), "b": 3.0}``. The values are
+    in the group ``constant_data`` of the results, not among the draws.
+
+    Parameters
+    ----------
+    value : float or array_like
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kmc
+    >>> model = kmc.Model(lambda p: -p["a"] ** 2 - p["b"].sum(), parameters={"a": kmc.Real(), "b": kmc.Fixed([1, 2])})
+    >>> model.dim, float(model.call(np.zeros(1)))
+    (1, -3.0)
+    """
+
+    value: Any
+
+    def __post_init__(self) -> None:
+        expected = f"value={self.value!r}: expected a finite number, or an array of them"
+        try:
+            value = np.array(as_array("value", self.value), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise TypeError(expected) from error
+        if not (value.size and np.isfinite(value).all()):
+            raise ValueError(expected)
+        object.__setattr__(self, "value", value if value.ndim else float(value))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the value."""
+        return np.shape(self.value)
 
 
 def check_interval(parameter: Any, low: str, high: str) -> None:

@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from scipy import stats
-from scipy.special import gammaln, xlogy
 
 from kmc.checks import is_number
 from kmc.targets import transforms
 from kmc.targets.angles import Direction, circle_attrs
-from kmc.targets.parameters import Parameter
+from kmc.targets.laws import Law, law_of, named
+from kmc.targets.parameters import Fixed, Parameter
 
-_FROZEN_DIRICHLET = type(stats.dirichlet([1.0, 1.0]))
 _LEAST = np.finfo(np.float64).tiny
 _NIL = float(np.log(np.finfo(np.float64).smallest_subnormal))  # the exponential of less is zero
 
@@ -33,8 +31,8 @@ class WithPrior(Parameter):
 
     Attributes
     ----------
-    distribution : frozen distribution of scipy.stats
-        The distribution of one value.
+    distribution : distribution
+        Of one value, in a form that :func:`kmc.targets.laws.law_of` knows.
     """
 
     @property
@@ -45,7 +43,7 @@ class WithPrior(Parameter):
     @property
     def transform(self) -> transforms.Transform:
         """The transform onto the support of the distribution."""
-        return _transform(self.distribution)
+        return law_of(self.distribution).transform
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -55,7 +53,7 @@ class WithPrior(Parameter):
 
 
 class Prior(WithPrior):
-    """A parameter with a prior from scipy.stats, independent of the other parameters.
+    """A parameter with a prior, of scipy.stats or another package, independent of the other parameters.
 
     The support of the distribution becomes that of the parameter, its log-density is added to what the model's function
     returns, start points are drawn from it, and draws from it are stored in the results, in the group ``prior``.
@@ -65,10 +63,12 @@ class Prior(WithPrior):
 
     Parameters
     ----------
-    distribution : frozen distribution of scipy.stats
-        A continuous distribution of a single number, with numbers as its parameters, such as ``scipy.stats.gamma(2)``;
-        or ``scipy.stats.dirichlet(alpha)``, for a :class:`kmc.Simplex`. With ``scipy.stats.vonmises(kappa, loc)`` the
-        parameter is a :class:`kmc.Angle`.
+    distribution : distribution of scipy.stats or PreliZ
+        A continuous distribution of a single number, with numbers as its parameters, such as ``scipy.stats.gamma(2)``,
+        ``scipy.stats.Normal(mu=1.0)`` or ``preliz.Gamma(2, 1)``; ``scipy.stats.multivariate_normal(mean, cov)`` or
+        ``multivariate_t``, for a vector; or ``scipy.stats.dirichlet(alpha)``, for a :class:`kmc.Simplex`. With
+        ``scipy.stats.vonmises(kappa, loc)`` the parameter is a :class:`kmc.Angle`. Any other object will do that has
+        the methods ``logpdf(x)`` and ``rvs(size, random_state)`` and an attribute or method ``support``, its two ends.
     shape : int or tuple of int, optional
         Shape of an array of independent numbers with this prior, as for :class:`kmc.Real`.
 
@@ -90,17 +90,17 @@ class Prior(WithPrior):
     """
 
     def __init__(self, distribution: Any, shape: Any = None):
-        _check(distribution)
+        law_of(distribution)
         self._distribution, self.shape = distribution, shape
         self.__post_init__()
 
     @property
     def distribution(self) -> Any:
-        """The frozen distribution of scipy.stats."""
+        """The distribution."""
         return self._distribution
 
     def __repr__(self) -> str:
-        return f"Prior({_named(self.distribution)}, shape={self.shape!r})"
+        return f"Prior({named(self.distribution)}, shape={self.shape!r})"
 
 
 class JointPrior:
@@ -114,7 +114,9 @@ class JointPrior:
     """
 
     def __init__(self, priors: Mapping[str, WithPrior], batches: Mapping[str, tuple[int, ...]]):
-        self._laws = {name: (prior.distribution, prior.transform, batches[name]) for name, prior in priors.items()}
+        self._laws = {
+            name: (law_of(prior.distribution), prior.transform, batches[name]) for name, prior in priors.items()
+        }
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,9 +131,9 @@ class JointPrior:
         log-density is NaN, from overflow far out in a tail.
         """
         total: Any = 0.0
-        for name, (distribution, _, _) in self._laws.items():
+        for name, (law, _, _) in self._laws.items():
             with np.errstate(over="ignore", invalid="ignore"):
-                each = _log_density(distribution, values[name])
+                each = law.log_density(values[name])
             each = np.where(each < _NIL, -np.inf, each)
             total = total + each.sum(axis=tuple(range(1, each.ndim)))
         return np.where(np.isnan(total), -np.inf, total)
@@ -142,8 +144,8 @@ class JointPrior:
         Nearly: in nats, half as low as what is zero in double precision.
         """
         found = []
-        for name, (distribution, _, _) in self._laws.items():
-            each = _log_density(distribution, values[name])
+        for name, (law, _, _) in self._laws.items():
+            each = law.log_density(values[name])
             if np.any(np.median(each, axis=0) < 0.5 * _NIL):
                 found.append(name)
         return found
@@ -154,24 +156,24 @@ class JointPrior:
 
     def draw(self, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
         """Draws (n, *shape) by name; draws that rounding put on the edge of the support are moved inside."""
-        return {
-            name: _draw(distribution, transform, rng, (n, *batch))
-            for name, (distribution, transform, batch) in self._laws.items()
-        }
+        return {name: _draw(law, transform, rng, (n, *batch)) for name, (law, transform, batch) in self._laws.items()}
 
 
-def as_parameter(name: str, given: Any) -> Parameter:
+def as_parameter(name: str, given: Any) -> Parameter | Fixed:
     """Convert what a user gave to a parameter.
 
     Raises
     ------
     TypeError, ValueError
     """
-    if isinstance(given, Parameter):
+    if isinstance(given, (Parameter, Fixed)):
         return given
+    if is_number(given):
+        return Fixed(given)
     where = f"parameters[{name!r}]={given!r}"
     expected = (
-        "expected kmc.Real(), kmc.Positive() or alike, or a prior such as kmc.Normal(0, 1) or scipy.stats.gamma(2)"
+        "expected kmc.Real(), kmc.Positive() or alike, a prior such as kmc.Normal(0, 1) or scipy.stats.gamma(2), or a "
+        "known number"
     )
     if isinstance(given, type) and issubclass(given, Parameter):
         raise TypeError(f"{where}: {expected}; call it, kmc.{given.__name__}(...)")
@@ -193,80 +195,14 @@ def _is_distribution(given: Any) -> bool:
     )
 
 
-def _check(distribution: Any) -> None:
-    what = f"distribution={_named(distribution)}"
-    if isinstance(distribution, _FROZEN_DIRICHLET):
-        return
-    if isinstance(distribution, (stats.rv_continuous, stats.rv_discrete)):
-        raise TypeError(f"{what} has no parameters: freeze it by calling it, such as scipy.stats.gamma(2)")
-    if isinstance(getattr(distribution, "dist", None), stats.rv_discrete) or hasattr(distribution, "pmf"):
-        raise TypeError(f"{what} is discrete: kmc samples continuous parameters only, so sum it out of the likelihood")
-    if not (_is_frozen(distribution) and isinstance(distribution.dist, stats.rv_continuous)):
-        raise TypeError(
-            f"{what}: expected a frozen continuous distribution of one number, such as scipy.stats.gamma(2), or "
-            "scipy.stats.dirichlet(alpha); add other priors in log_density, and declare the support by kmc.Real(), "
-            "kmc.Positive() or alike"
-        )
-    ends = distribution.support()
-    if any(map(np.ndim, (*ends, *distribution.args, *distribution.kwds.values()))):
-        raise ValueError(
-            f"{what} has arrays as its parameters: expected numbers, one prior for each parameter of the model; "
-            "kmc.Prior(..., shape=...) is an array of numbers with the same prior"
-        )
-    if not ends[0] < ends[1]:
-        raise ValueError(f"{what} has no support: its parameters are not those of a distribution")
-
-
-def _is_frozen(distribution: Any) -> bool:
-    return all(hasattr(distribution, name) for name in ("dist", "args", "kwds"))
-
-
-def _named(distribution: Any) -> str:
-    """A readable name; SciPy's own repr is an address."""
-    if isinstance(distribution, _FROZEN_DIRICHLET):
-        return f"scipy.stats.dirichlet({list(map(float, distribution.alpha))})"
-    if not _is_frozen(distribution):
-        return repr(distribution)
-    given = [*map(repr, distribution.args), *(f"{key}={value!r}" for key, value in distribution.kwds.items())]
-    return f"scipy.stats.{distribution.dist.name}({', '.join(given)})"
-
-
-def _transform(distribution: Any) -> transforms.Transform:
-    if isinstance(distribution, _FROZEN_DIRICHLET):
-        return transforms.IsometricLogRatio(len(distribution.alpha))
-    if distribution.dist is stats.vonmises or distribution.dist.name == "vonmises":
-        return _circle(distribution)
-    low, high = map(float, distribution.support())
-    if np.isfinite(low) and np.isfinite(high):
-        return transforms.Between(low, high)
-    if np.isfinite(low):
-        return transforms.Above(low)
-    return transforms.Below(high) if np.isfinite(high) else transforms.Identity()
-
-
-def _circle(distribution: Any) -> Direction:
-    """The circle of a von Mises distribution: [-pi, pi), in radians or on its scale."""
-    given = dict(zip(("kappa", "loc", "scale"), distribution.args)) | distribution.kwds
-    half = np.pi * float(given.get("scale", 1.0))
-    return Direction(-half, half)
-
-
-def _log_density(distribution: Any, values: np.ndarray) -> np.ndarray:
-    """Log-density of each value: (n, *batch, *own shape) -> (n, *batch)."""
-    if not isinstance(distribution, _FROZEN_DIRICHLET):
-        return np.asarray(distribution.logpdf(values))
-    alpha = distribution.alpha  # SciPy's logpdf has components along the first axis, and rejects rounded sums
-    return xlogy(alpha - 1.0, values).sum(axis=-1) + gammaln(alpha.sum()) - gammaln(alpha).sum()
-
-
-def _draw(
-    distribution: Any, transform: transforms.Transform, rng: np.random.Generator, shape: tuple[int, ...]
-) -> np.ndarray:
+def _draw(law: Law, transform: transforms.Transform, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        values = np.asarray(distribution.rvs(size=shape, random_state=rng), dtype=float)
+        values = law.draw(rng, shape)
     if isinstance(transform, transforms.IsometricLogRatio):
         return np.maximum(values, _LEAST)
     if isinstance(transform, Direction):
         return transform.constrain(transform.unconstrain(values))
+    if transform.shape:
+        return values
     inside = np.sort(transform.constrain(np.array([-1e300, 1e300])))
     return np.clip(values, *inside)

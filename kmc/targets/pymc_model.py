@@ -12,7 +12,7 @@ from kmc._names import install
 from kmc.targets.model import Model
 
 
-def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: str = "reject") -> Model:
+def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, on_error: str = "raise") -> Model:
     """A PyMC model as a target of :func:`kmc.sample`.
 
     Only the log-density is compiled, never its gradient, so that the model may contain black-box Ops without gradients,
@@ -27,9 +27,9 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
         PyTensor's compilation mode: "NUMBA", "FAST_COMPILE", ...; by default as configured.
     noisy : bool
         As in :class:`kmc.Model`, for an Op that returns an unbiased estimate of a likelihood.
-    nonfinite : {"reject", "raise"}
-        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected and counted, with a warning if they are many.
-        PyMC's own samplers reject them, too: far from the bulk, transforms overflow.
+    on_error : {"raise", "reject", "retry"}
+        As in :class:`kmc.Model`, for exceptions of an Op. NaN and ``+inf`` are rejected, as by PyMC's own samplers: far
+        from the bulk, transforms overflow.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, nonfinite: s
         data=_data(model),
         bounded=_bounded(model, start),
     )
-    return Model(PyMCLogDensity(compiled(log_density)), noisy=noisy, nonfinite=nonfinite, space=space)
+    return Model(PyMCLogDensity(compiled(log_density)), noisy=noisy, on_error=on_error, space=space)
 
 
 class Bounded(NamedTuple):

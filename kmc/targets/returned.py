@@ -24,7 +24,7 @@ _RESERVED = ("chain", "draw")
 def number_of(returned: Any) -> float | None:
     """The returned number, or None for anything other than one real number (a bool is not one)."""
     values = _real(returned)
-    return float(values) if values is not None and values.ndim == 0 else None
+    return float(values.reshape(())) if values is not None and values.shape in ((), (1,)) else None
 
 
 def numbers_of(returned: Any, k: int) -> np.ndarray | None:
@@ -119,10 +119,27 @@ class Failure:
         raise self.error from cause
 
 
-def failed_call(model: Model, x: np.ndarray, error: BaseException) -> EvaluationError:
-    """The error for an exception of the user's function at x, (d,) or (k, d)."""
-    message = f"log_density raised {type(error).__name__}: {_words(error)}"
-    return failed_value(model, x, message, "fix it, or return -inf where the density is zero")
+def raised(model: Model, x: np.ndarray, error: BaseException) -> EvaluationError:
+    """Return the error for an exception of the user's function at x, (d,) or (k, d)."""
+    reason = f"{type(error).__name__}: {_words(error)}"
+    return failed_call(
+        model, x, f"log_density raised {reason}", "fix it, return -inf where the density is zero", reason=reason
+    )
+
+
+def failed_call(model: Model, x: np.ndarray, what: str, remedy: str, *, reason: str) -> EvaluationError:
+    """Return the error for a call at x, (d,) or (k, d), that gave no result."""
+    skip = f'or treat such points as having zero density: sample {_made(model)}, on_error="reject")'
+    failed = failed_value(model, x, what, f"{remedy}, {skip}")
+    failed.reason = reason
+    return failed
+
+
+def _made(model: Model) -> str:
+    """Return the beginning of the call that made the model."""
+    made: str | None = getattr(model.space, "made_by", None)
+    given = "parameters=..." if model.named else f"dim={model.dim}"
+    return made or f"kmc.Model(log_density, {given}"
 
 
 def failed_value(model: Model, x: np.ndarray, what: str, remedy: str) -> EvaluationError:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kmc.checks import as_array
 from kmc.targets.dimensions import Dimensions
+from kmc.targets.parameters import Fixed
 from kmc.targets.priors import JointPrior, WithPrior
 from kmc.targets.transforms import Between, Transform
 
@@ -100,13 +101,30 @@ class ParameterSpace:
     {'sigma': array([ 1.  , 20.09]), 'theta': array([[1., 2.], [4., 5.]])}
     >>> space.log_jacobian(np.array([3.0, 4.0, 5.0]))
     3.0
+
+    Attributes
+    ----------
+    fixed : dict of str to float or ndarray
+        Known values, which are not in the vector.
+    all_dims : dict of str to tuple of str
+        Dimensions of all parameters and fixed values.
     """
+
+    data: Mapping[str, Mapping[str, Any]] = {}
 
     def __init__(self, parameters: Mapping[str, Any], coords: Any = None, dims: Any = None):
         found = Dimensions(parameters, coords, dims)
-        parameters = self.parameters = found.parameters
-        self.dims, self.coords = found.dims, found.coords
+        self.fixed = {name: one.value for name, one in found.parameters.items() if isinstance(one, Fixed)}
+        parameters = {name: one for name, one in found.parameters.items() if not isinstance(one, Fixed)}
+        if not parameters:
+            raise ValueError(f"parameters={found.parameters!r}: expected at least one that is not fixed")
+        self.all_dims, self.coords = found.dims, found.coords
+        self.dims = {name: found.dims[name] for name in parameters}
+        fixed = {name: (found.dims[name], np.asarray(value)) for name, value in self.fixed.items()}
+        if fixed:
+            self.data = {"constant_data": fixed}
         self.attrs = {name: parameter.attrs for name, parameter in parameters.items() if parameter.attrs}
+        self.attrs |= {name: {"fixed": 1} for name in self.fixed}
         self.intervals: dict[str, tuple[float, float]] = {}
         self._blocks: dict[str, Block] = {}
         self.dim = 0
@@ -172,6 +190,10 @@ class ParameterSpace:
         columns = [_columns(name, arrays[name], block) for name, block in self._blocks.items()]
         return np.concatenate(columns, axis=1)
 
+    def check(self, name: str, values: np.ndarray) -> None:
+        """Raise an error, as :meth:`unconstrain` does, unless these (n, *shape) are values of a parameter."""
+        _check_support(name, _real(name, values, self._blocks[name]), self._blocks[name])
+
 
 def _real(name: str, value: Any, block: Block) -> np.ndarray:
     shape = f"({', '.join(['n', *map(str, block.shape)])}{'' if block.shape else ','})"
@@ -186,9 +208,13 @@ def _real(name: str, value: Any, block: Block) -> np.ndarray:
 
 
 def _columns(name: str, array: np.ndarray, block: Block) -> np.ndarray:
+    _check_support(name, array, block)
+    return block.transform.unconstrain(array).reshape(len(array), block.columns.stop - block.columns.start)
+
+
+def _check_support(name: str, array: np.ndarray, block: Block) -> None:
     outside = np.argwhere(~block.transform.contains(array))
     if len(outside):
         value = array[tuple(outside[0])].tolist()
         place = f" in point {outside[0][0]}"
         raise ValueError(f"the parameter {name!r} has the value {value}{place}: expected {block.transform.support}")
-    return block.transform.unconstrain(array).reshape(len(array), block.columns.stop - block.columns.start)

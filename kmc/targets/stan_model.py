@@ -18,7 +18,7 @@ from kmc.errors import KmcWarning
 from kmc.targets.model import Model
 
 
-def from_stan(model: Any, data: Any = None, *, nonfinite: str = "reject") -> Model:
+def from_stan(model: Any, data: Any = None, *, on_error: str = "raise") -> Model:
     """A Stan model as a target of :func:`kmc.sample`.
 
     Parameters
@@ -28,9 +28,8 @@ def from_stan(model: Any, data: Any = None, *, nonfinite: str = "reject") -> Mod
         C++ toolchain.
     data : dict, str or path, optional
         Only with a path: the data, as a dict, as JSON or as the path of a JSON file.
-    nonfinite : {"reject", "raise"}
-        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected, as by Stan's own samplers, and counted, with
-        a warning if they are many.
+    on_error : {"raise", "reject", "retry"}
+        As in :class:`kmc.Model`. NaN and ``+inf`` are rejected, as by Stan's own samplers.
 
     Returns
     -------
@@ -72,7 +71,7 @@ def from_stan(model: Any, data: Any = None, *, nonfinite: str = "reject") -> Mod
     if model.param_unc_num() < 1:
         raise ValueError("model has no parameters: expected at least one")
     space = StanSpace(model)
-    return Model(space.log_density, nonfinite=nonfinite, space=space)
+    return Model(space.log_density, on_error=on_error, space=space)
 
 
 class StanSpace:

@@ -96,6 +96,34 @@ class Identity(_OfNumbers):
 
 
 @dataclass(frozen=True)
+class Vector:
+    """y = x, for vectors."""
+
+    size: int
+    support: ClassVar[str] = "finite numbers"
+
+    @property
+    def unconstrained_shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def constrain(self, x: np.ndarray) -> np.ndarray:
+        return x.copy()
+
+    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        return np.zeros(x.shape[:-1])
+
+    def contains(self, y: np.ndarray) -> np.ndarray:
+        return np.isfinite(y).all(axis=-1)
+
+    def unconstrain(self, y: np.ndarray) -> np.ndarray:
+        return y.copy()
+
+
+@dataclass(frozen=True)
 class Above(_OfNumbers):
     """y = lower + exp(x)."""
 
@@ -297,6 +325,66 @@ class PartialCorrelations:
         matrix = np.zeros((*values.shape[:-1], self.size, self.size))
         matrix[..., *_below_diagonal(self.size)] = values
         return matrix
+
+
+@dataclass(frozen=True)
+class CholeskySquare:
+    """Positive-definite matrices y = L L^T, with x row by row in L, and exp(x) on its diagonal.
+
+    The density is with respect to the elements on and below the diagonal of y: the log-Jacobian is
+    size log 2 + sum over i = 1, ..., size of (size - i + 2) x_ii, as for Stan's ``cov_matrix``. Far out, where the
+    largest and the smallest eigenvalue differ by a factor of 1e15, rounding makes the matrix singular.
+    """
+
+    size: int
+    support: ClassVar[str] = "symmetric positive-definite matrices"
+
+    @property
+    def unconstrained_shape(self) -> tuple[int, ...]:
+        return (self.size * (self.size + 1) // 2,)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size, self.size)
+
+    def constrain(self, x: np.ndarray) -> np.ndarray:
+        factor = np.zeros((*x.shape[:-1], *self.shape))
+        factor[..., *np.tril_indices(self.size)] = x
+        i = np.arange(self.size)
+        factor[..., i, i] = np.clip(_exp(factor[..., i, i]), np.sqrt(_LEAST), np.sqrt(_LARGEST))
+        y = factor @ np.swapaxes(factor, -1, -2)
+        return np.clip(y, -_LARGEST, _LARGEST)
+
+    def log_jacobian(self, x: np.ndarray) -> np.ndarray:
+        diagonal = x[..., self._on_diagonal()]
+        powers = self.size + 1.0 - np.arange(self.size)
+        within = np.all(diagonal < 0.5 * _LONGEST, axis=-1)
+        return np.where(within, self.size * np.log(2.0) + diagonal @ powers, -np.inf)
+
+    def contains(self, y: np.ndarray) -> np.ndarray:
+        finite = np.isfinite(y).all(axis=(-1, -2))
+        symmetric = np.abs(y - np.swapaxes(y, -1, -2)).max(axis=(-1, -2)) <= _EQUAL * np.abs(y).max(axis=(-1, -2))
+        matrices = y.reshape(-1, *self.shape)
+        found = [each and _is_positive(matrix) for each, matrix in zip((finite & symmetric).ravel(), matrices)]
+        return np.array(found, dtype=bool).reshape(y.shape[:-2])
+
+    def unconstrain(self, y: np.ndarray) -> np.ndarray:
+        factor = np.linalg.cholesky(y)
+        i = np.arange(self.size)
+        factor[..., i, i] = np.log(factor[..., i, i])
+        return factor[..., *np.tril_indices(self.size)]
+
+    def _on_diagonal(self) -> np.ndarray:
+        i = np.arange(self.size)
+        return i * (i + 3) // 2
+
+
+def _is_positive(matrix: np.ndarray) -> bool:
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 @lru_cache

@@ -1,9 +1,11 @@
 """Circular statistics, compared with scipy and ArviZ, and the table that has them."""
 
+import json
 from functools import partial
 
 import arviz
 import numpy as np
+import pandas
 import pytest
 import xarray
 from scipy import stats
@@ -115,3 +117,47 @@ def test_the_command_prints_it(tmp_path, capsys):
     assert cli.main(["summary", str(tmp_path / "draws.nc")]) == 0
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("phi"))
     assert 0.15 < float(row.split()[2]) < 0.35  # 1 / sqrt(20); of the numbers in [0, 2 pi) it is 3
+
+
+# How it is printed
+
+LONG = "The chains disagree (R-hat 1.40): they have not converged; allow about 4,000 evaluations, or reparametrize."
+
+
+def warned():
+    data = results()
+    data["posterior"] = data["posterior"].rename(last="a_parameter_with_quite_a_long_name_of_its_own")
+    data["posterior"].attrs = {"warnings": json.dumps([LONG]), "warning_codes": json.dumps(["chains-disagree"])}
+    return data
+
+
+def test_a_summary_fits_a_terminal_and_has_the_warnings():
+    for data in (results(), warned()):
+        table = kmc.summary(data)
+        text = repr(table)
+        assert max(map(len, text.splitlines())) <= 80
+        for name in table.index:
+            assert name in text
+        assert set(table.columns) >= {"mcse_mean", "mcse_sd", "r_hat"}  # all are in the table
+    assert " ".join(text.split()).endswith(f"Warning: {LONG}")
+    assert f"<li>{LONG}</li>" in table._repr_html_() and "1.00" in table._repr_html_()
+    assert "Warning" not in repr(kmc.summary(results())) and "<li>" not in kmc.summary(results())._repr_html_()
+    assert type(table.iloc[:1]) is type(table.loc[:, ["mean"]]) is pandas.DataFrame  # parts are printed as usual
+
+
+def test_the_warnings_of_a_result_by_code(tmp_path):
+    assert kmc.warnings(warned()) == {"chains-disagree": LONG} and kmc.warnings(results()) == {}
+    settings = {"dim": 2, "sampler": "random-walk", "draws": 20, "seed": 1, "progress": False}
+    with pytest.warns(kmc.KmcWarning):
+        idata = kmc.sample(lambda x: -0.5 * float(x @ x), store=tmp_path / "run.zarr", **settings)
+    idata.to_netcdf(tmp_path / "draws.nc")
+    assert "few-tail-draws" in kmc.warnings(idata)
+    for other in (kmc.load(tmp_path / "run.zarr"), arviz.from_netcdf(tmp_path / "draws.nc")):
+        assert kmc.warnings(other) == kmc.warnings(idata)
+    for wrong in (None, 1, {}):
+        with pytest.raises(TypeError, match="has no group 'posterior': pass a result of kmc.sample"):
+            kmc.warnings(wrong)
+    data = warned()
+    data["posterior"].attrs["warning_codes"] = "[]"
+    with pytest.raises(ValueError, match="1 warnings and 0 codes"):
+        kmc.warnings(data)

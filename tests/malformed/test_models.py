@@ -38,7 +38,7 @@ def draws_of_a_sampler(sampler, arguments):
 
 
 OPTIONS = {
-    "model": {"nonfinite": "raise", "vectorized": False, "noisy": False, "initial": X[:3], "kwargs": {}},
+    "model": {"on_error": "raise", "vectorized": False, "noisy": False, "initial": X[:3], "kwargs": {}},
     **{
         sampler.name: {option.name: getattr(sampler, option.name) for option in fields(sampler)}
         for sampler in (kmc.KernelHMC(), kmc.ScoreHMC(kmc.scores.LiteKEF()))

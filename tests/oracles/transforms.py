@@ -64,3 +64,14 @@ def log_plane_density(x, low, high, spread):
     r = np.hypot(*x)
     radius = np.exp(-0.5 * (np.log(r) / spread) ** 2) / (np.sqrt(2 * np.pi) * spread * r)
     return np.log((high - low) / (2 * np.pi) * radius / r)
+
+
+def positive_definite(x, size):
+    """Row by row: Stan's cov_matrix."""
+    factor = np.zeros((size, size))
+    k = 0
+    for i in range(size):
+        for j in range(i + 1):
+            factor[i, j] = np.exp(x[k]) if i == j else x[k]
+            k += 1
+    return factor @ factor.T

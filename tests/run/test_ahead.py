@@ -22,6 +22,7 @@ CASES = {
     "independent": settings("kernel-hmc", draws=None, chains=4, independent_runs=2, max_evaluations=401),
     "moves": settings("kernel-hmc") | {"sampler": kmc.KernelHMC(moves=[(kmc.moves.Snooker(), 0.2)])},
 }
+MODEL = kmc.Model(log_density, dim=2)
 PLAIN = settings("kernel-hmc", chains=3, max_evaluations=400, draws=None)
 
 
@@ -71,8 +72,8 @@ def test_no_evaluation_too_many(budget):
     order, rng = Disorder(budget), np.random.default_rng(budget)
     lanes = [Lane(_sometimes, np.random.default_rng(i), x=np.zeros(2), log_density=0.0) for i in range(3)]
     made, spent = [], [0]
-    with order.open(kmc.Model(log_density, dim=2)):
-        ahead = Ahead(lanes, order, lambda: Limits((), budget - spent[0], reserve=int(rng.integers(20))))
+    with order.open(MODEL):
+        ahead = Ahead(lanes, order, lambda: Limits((), budget - spent[0], reserve=int(rng.integers(20))), MODEL)
         while (sweep := ahead.sweep()) is not None:
             made.append([one.point is not None for one in sweep])
             spent[0] += sum(made[-1])
@@ -129,7 +130,7 @@ def test_blobs_and_rejected_values():
     def function(x):
         return (np.nan if x[0] > 2.5 else log_density(x)), {"twice": 2 * x}
 
-    model = kmc.Model(function, dim=2, nonfinite="reject")
+    model = kmc.Model(function, dim=2)
     asked = {key: value for key, value in PLAIN.items() if key != "dim"}
     expected = kmc.sample(model, **asked)
     assert expected.attrs["n_nonfinite"] > 0

@@ -88,6 +88,7 @@ def test_draws_have_names_dimensions_and_labels(idata):
         "unconstrained_posterior",
         "warmup_posterior",
         "warmup_sample_stats",
+        "final_state",
     }
     assert idata["warmup_posterior"]["w"].dims == VARIABLES["w"]
 

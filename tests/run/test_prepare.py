@@ -34,5 +34,5 @@ def test_iterate_and_extend_do_so_too():
         kmc.iterate(log_density, dim=2, tune=500)
     with pytest.raises(TypeError, match=r"kmc.extend\(\) .*'cores': use executor="):
         kmc.extend("no.zarr", cores=2)
-    with pytest.raises(TypeError, match=r"kmc.extend\(\) .*'tune': expected one of path, draws"):
+    with pytest.raises(TypeError, match=r"kmc.extend\(\) .*'tune': expected one of result, draws"):
         kmc.extend("no.zarr", tune=2)

@@ -1,6 +1,7 @@
 import pytest
 
 from kmc.run.budget import UNKNOWN, Spent
+from kmc.run.rejected import NONE, Rejections
 from kmc.run.run_warnings import FinishedRun, not_checked, run_warnings
 
 WELL = {
@@ -35,14 +36,14 @@ def say(
     facts=FITTED,
     cut="",
     reports=None,
-    nonfinite=(0, 100),
+    rejected=NONE,
     spent=UNKNOWN,
     **found,
 ):
     sampler = sampler or sampler_of(facts)
     return run_warnings(
         FinishedRun(
-            sampler, WELL | found, reports or [facts], made, draws=draws, cut=cut, nonfinite=nonfinite, spent=spent
+            sampler, WELL | found, reports or [facts], made, draws=draws, cut=cut, rejected=rejected, spent=spent
         )
     )
 
@@ -59,12 +60,21 @@ def test_a_stay_that_is_a_small_part_of_a_long_chain_is_no_matter(made, said):
 
 
 @pytest.mark.parametrize("made", [0, 20])
-@pytest.mark.parametrize(("rejected", "said"), [(10, []), (11, ["nonfinite-values"])])
-def test_many_nonfinite_values_cause_a_warning(made, rejected, said):
-    found = say(made=made, draws=None, nonfinite=(rejected, 1000))
+@pytest.mark.parametrize(
+    ("rejected", "near", "said"), [(10, 0.01, []), (11, 0.0, ["nonfinite-values"]), (3, 0.02, ["nonfinite-values"])]
+)
+def test_many_or_near_nonfinite_values_cause_a_warning(made, rejected, near, said):
+    found = say(made=made, draws=None, rejected=Rejections(rejected, 0, 1000, near, common="all of them have a > 3"))
     assert [name for name in found if name != "no-draws"] == said
     if said:
-        assert "NaN or +inf at 11 of 1000 evaluations" in found["nonfinite-values"]
+        sentence = found["nonfinite-values"]
+        assert f"NaN or +inf at {rejected} of 1000 evaluations" in sentence and "; all of them have a > 3:" in sentence
+        assert ("2% of those near the draws" in sentence) == (near > 0.01)
+
+
+def test_each_rejected_call_causes_a_warning():
+    found = say(rejected=Rejections(0, 1, 1000, reasons="1 times ValueError: no"))
+    assert found["failed-calls"].startswith("1 of 1000 calls of log_density failed and were taken as -inf (1 times Val")
 
 
 @pytest.mark.parametrize("name", WELL)

@@ -43,7 +43,7 @@ def statistic(idata, name, group="sample_stats"):
     return np.asarray(idata[group][name])
 
 
-FROZEN = {"proposals", "surrogate"}  # of kernel HMC only: see test_frozen
+FROZEN = {"proposals", "surrogate", "final_state"}  # of kernel HMC only: see test_frozen
 
 
 def groups(idata):
@@ -416,7 +416,7 @@ def test_an_interruption_returns_the_draws_so_far(sampler):
     assert kept[:2] == [0, 0] and kept == sorted(kept) and kept[-1] == reference.attrs["tuning_steps"] + 39
 
 
-@pytest.mark.parametrize("returned", [None, "a", np.zeros(2), np.nan, np.inf, 1j])
+@pytest.mark.parametrize("returned", [None, "a", np.zeros(2), 1j])
 def test_a_value_that_is_no_density_keeps_the_draws_so_far(returned):
     target, reference = Failing(10**9, None), run(sampler="random-walk", save_warmup=True)
 
@@ -431,7 +431,7 @@ def test_a_value_that_is_no_density_keeps_the_draws_so_far(returned):
 
 
 @FEW
-def test_nan_can_be_rejected(sampler):
+def test_nan_is_rejected(sampler):
     n_holes = 0
 
     def holes(x):
@@ -439,12 +439,10 @@ def test_nan_can_be_rejected(sampler):
         n_holes += x[0] >= 1
         return NORMAL(x) if x[0] < 1 else np.nan
 
-    idata = run(kmc.Model(holes, dim=2, nonfinite="reject"), sampler)
+    idata = run(holes, sampler)
     assert np.all(positions(idata)[..., 0] < 1)
     assert idata.attrs["n_nonfinite"] == n_holes > 0.01 * idata.attrs["n_evaluations"]
     assert f"NaN or +inf at {n_holes} of " in idata.attrs["warnings"]
-    with pytest.raises(kmc.EvaluationError, match=r"NaN.*sample kmc.Model\(log_density, dim=2, nonfinite=\"reject\"\)"):
-        run(holes, sampler)
 
 
 @FEW

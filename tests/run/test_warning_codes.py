@@ -9,6 +9,7 @@ import pytest
 
 import kmc
 from kmc.run.ends import AtBothEnds
+from kmc.run.rejected import NONE, Rejections
 from kmc.run.run_warnings import FinishedRun, run_warnings
 from kmc.run.warning_codes import CODES
 from tests.run.test_run_warnings import FITTED, NOISY, TWICE_FAILED, WELL, sampler_of
@@ -20,7 +21,8 @@ CASES = {
     "interrupted": {"cut": "interrupted"},
     "no-draws": {"made": 0},
     "few-draws": {"made": 7},
-    "nonfinite-values": {"nonfinite": (50, 100)},
+    "failed-calls": {"rejected": Rejections(n_failed=1, n_evaluations=100)},
+    "nonfinite-values": {"rejected": Rejections(n_nonfinite=50, n_evaluations=100)},
     "not-a-logarithm": {"density_range": (0.0, 0.4)},
     "low-acceptance": {"acceptance": 0.03},
     "constant-coordinate": {"rhat": float("inf")},
@@ -53,7 +55,7 @@ def codes(
     made=20,
     facts=FITTED,
     cut="",
-    nonfinite=(0, 100),
+    rejected=NONE,
     density_range=None,
     ends=(),
     contradiction="",
@@ -69,7 +71,7 @@ def codes(
                 made,
                 draws=20,
                 cut=cut,
-                nonfinite=nonfinite,
+                rejected=rejected,
                 density_range=density_range,
                 ends=ends,
                 contradiction=contradiction,

@@ -53,9 +53,9 @@ def test_one_real_number_is_a_log_density(value):
     ("value", "named"),
     [
         (None, "None"),
-        (np.array([-1.0]), r"ndarray of shape \(1,\)"),
+        (np.array([-1.0, -2.0]), r"ndarray of shape \(2,\)"),
         (np.zeros((2, 2)), r"ndarray of shape \(2, 2\)"),
-        ([-1.0], r"\[-1.0\]"),
+        ([-1.0, -2.0], r"\[-1.0, -2.0\]"),
         ([1.0, [2.0]], "list"),
         (1j, "1j"),
         (np.array(1j), "complex128"),
@@ -115,41 +115,74 @@ def test_the_function_is_not_blamed_for_a_point_that_is_not_finite():
         returning(math.nan)(np.full((1, 2), np.nan))
 
 
-def test_nan_stops_with_the_parameters():
-    evaluate = Evaluator(Model(lambda x: math.nan if x[0] == 3 else 0.0, dim=2))
-    with pytest.raises(EvaluationError, match=r"NaN.* at x = \[3., 4.\]; .*nonfinite") as caught:
-        evaluate(POINTS)
-    np.testing.assert_array_equal(caught.value.position, [3, 4])
-    assert caught.value.__cause__ is None
-    assert evaluate.n_evaluations == 2
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_nonfinite_values_can_be_rejected_and_are_counted(value):
+@pytest.mark.parametrize("on_error", ["raise", "reject", "retry"])
+def test_nonfinite_values_are_rejected(value, on_error):
     kept = []
-    model = Model(lambda x: -math.inf if x[0] == 1 else value, dim=2, nonfinite="reject")
+    model = Model(lambda x: -math.inf if x[0] == 1 else value, dim=2, on_error=on_error)
     evaluate = Evaluator(model, keep=lambda points, evaluations: kept.extend(evaluations))
     np.testing.assert_array_equal(evaluate(POINTS), np.full(3, -math.inf))
-    assert (evaluate.n_evaluations, evaluate.n_nonfinite) == (3, 2)
-    assert [math.isnan(evaluation.value) for evaluation in kept] == [False, True, True]  # a store tells them apart
-
-
-def test_an_infinite_density_stops():
-    with pytest.raises(EvaluationError, match=r"\+inf.*overflow.*sample kmc.Model\(log_density, dim=2, nonfinite="):
-        returning(math.inf)(POINTS)
+    assert (evaluate.n_evaluations, evaluate.n_retried) == (3, 0)
+    np.testing.assert_array_equal([one.value for one in kept], [-math.inf, value, value])  # a store tells them apart
 
 
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [
-        ({"dim": 2}, 'kmc.Model(log_density, dim=2, nonfinite="reject")'),
-        ({"parameters": {"mu": Real(2)}}, 'kmc.Model(log_density, parameters=..., nonfinite="reject")'),
-        ({"space": ParameterSpace({"mu": Real(2)})}, 'kmc.Model(log_density, parameters=..., nonfinite="reject")'),
+        ({"dim": 2}, 'kmc.Model(log_density, dim=2, on_error="reject")'),
+        ({"parameters": {"mu": Real(2)}}, 'kmc.Model(log_density, parameters=..., on_error="reject")'),
+        ({"space": ParameterSpace({"mu": Real(2)})}, 'kmc.Model(log_density, parameters=..., on_error="reject")'),
     ],
 )
 def test_the_remedy_is_for_the_model_in_hand(options, remedy):
-    with pytest.raises(EvaluationError, match=f"; return -inf .*sample {re.escape(remedy)}$"):
-        Evaluator(Model(lambda x: math.nan, **options))(POINTS)
+    def fails(x):
+        raise ValueError("no")
+
+    with pytest.raises(EvaluationError, match=f"; fix it, return -inf .*sample {re.escape(remedy)}$"):
+        Evaluator(Model(fails, **options))(POINTS)
+
+
+class Failing:
+    """It raises at the point (3, 4), so many times."""
+
+    def __init__(self, times, vectorized=False):
+        self.left, self.vectorized, self.calls = times, vectorized, []
+
+    def __call__(self, x):
+        self.calls.append(np.array(x))
+        if np.any(np.atleast_2d(x)[:, 0] == 3) and self.left:
+            self.left -= 1
+            raise ZeroDivisionError("a rate of zero")
+        return np.atleast_2d(x)[:, 1] if self.vectorized else float(x[1])
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_failed_calls_are_rejected_and_good_points_of_the_same_call_are_kept(vectorized):
+    kept, function = [], Failing(9, vectorized)
+    evaluate = Evaluator(
+        Model(function, dim=2, vectorized=vectorized, on_error="reject"),
+        keep=lambda _, evaluations: kept.extend(evaluations),
+    )
+    np.testing.assert_array_equal(evaluate(POINTS), [2, -math.inf, 6])
+    assert [one.failure for one in kept] == ["", "ZeroDivisionError: a rate of zero", ""]
+    assert math.isnan(kept[1].value)
+    assert (evaluate.n_evaluations, evaluate.n_retried) == (3, 0)
+    assert len(function.calls) == (4 if vectorized else 3)
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_failed_calls_are_made_once_more(vectorized):
+    evaluate = Evaluator(Model(Failing(1, vectorized), dim=2, vectorized=vectorized, on_error="retry"))
+    np.testing.assert_array_equal(evaluate(POINTS), [2, 4, 6])
+    assert (evaluate.n_evaluations, evaluate.n_retried) == (3, 3 if vectorized else 1)
+    with pytest.raises(EvaluationError, match="ZeroDivisionError"):
+        Evaluator(Model(Failing(9, vectorized), dim=2, vectorized=vectorized, on_error="retry"))(POINTS)
+
+
+@pytest.mark.parametrize("returned", ["-1", None, np.zeros(2)])
+def test_what_is_no_number_is_never_rejected(returned):
+    with pytest.raises(EvaluationError, match="expected a real number"):
+        Evaluator(Model(lambda x: returned, dim=2, on_error="reject"))(POINTS)
 
 
 def test_an_exception_is_kept_as_the_cause():
@@ -203,15 +236,9 @@ def test_a_vectorized_model_returns_a_value_for_each_row(shape):
     np.testing.assert_array_equal(caught.value.position, POINTS)
 
 
-def test_a_nan_in_one_row_is_placed_or_rejected():
-    def log_density(x):
-        return np.where(x[:, 0] == 3, np.nan, x[:, 1])
-
-    with pytest.raises(EvaluationError, match=r"NaN.* at x = \[3., 4.\]"):
-        Evaluator(Model(log_density, dim=2, vectorized=True))(POINTS)
-    rejecting = Evaluator(Model(log_density, dim=2, vectorized=True, nonfinite="reject"))
-    np.testing.assert_array_equal(rejecting(POINTS), [2, -math.inf, 6])
-    assert rejecting.n_nonfinite == 1
+def test_a_nan_in_one_row_is_rejected():
+    evaluate = Evaluator(Model(lambda x: np.where(x[:, 0] == 3, np.nan, x[:, 1]), dim=2, vectorized=True))
+    np.testing.assert_array_equal(evaluate(POINTS), [2, -math.inf, 6])
 
 
 @pytest.mark.parametrize("vectorized", [False, True])
@@ -220,14 +247,16 @@ def test_named_parameters_are_in_the_error_and_their_jacobian_in_the_value(vecto
 
     def log_density(p):
         assert set(p) == {"mu", "sigma"}
-        return np.where(p["mu"] == 3, np.nan, p["mu"]) if vectorized else (math.nan if p["mu"] == 3 else p["mu"])
+        if np.any(p["mu"] == 3):
+            raise ValueError("no")
+        return p["mu"]
 
     evaluate = Evaluator(Model(log_density, parameters=parameters, vectorized=vectorized))
     assert evaluate(POINTS[:1])[0] == pytest.approx(1 + evaluate.model.log_jacobian(POINTS[0]), rel=1e-15)
     assert evaluate.model.log_jacobian(POINTS[0]) != 0
-    with pytest.raises(EvaluationError, match=r"NaN.* at mu = 3.0*, sigma = ") as caught:
-        evaluate(POINTS)
-    np.testing.assert_array_equal(caught.value.position, [3, 4])
+    with pytest.raises(EvaluationError, match=r"ValueError: no, at mu = \[?3.*, sigma = ") as caught:
+        evaluate(POINTS[1:2])
+    np.testing.assert_array_equal(caught.value.position, POINTS[1:2] if vectorized else POINTS[1])
     assert caught.value.parameters == {name: value[1] for name, value in evaluate.model.constrain(POINTS).items()}
 
 
@@ -275,3 +304,9 @@ def test_blobs_of_a_vectorized_model_have_a_row_for_each_point():
     short = Model(lambda x: (x[:, 0], {"double": x[:2]}), dim=2, vectorized=True)
     with pytest.raises(EvaluationError, match=r"blob 'double' of shape \(2, 2\), expected \(3, ...\)"):
         Evaluator(short)(POINTS)
+
+
+@pytest.mark.parametrize("returned", [np.array([-1.5]), [-1.5], np.array([-1.5], dtype=np.float32), np.array(-1.5)])
+def test_an_array_of_one_number_is_a_number(returned):
+    assert Evaluator(Model(lambda x: returned, dim=2))(POINTS).tolist() == [-1.5] * 3
+    assert Evaluator(Model(lambda x: (returned, {"twice": 2}), dim=2))(POINTS[:1]).tolist() == [-1.5]

@@ -30,10 +30,10 @@ def test_a_dimension_must_be_positive(dim):
         Model(normal, dim)
 
 
-@pytest.mark.parametrize("nonfinite", ["ignore", None, True])
-def test_an_unknown_treatment_of_nan_is_refused(nonfinite):
-    with pytest.raises(ValueError, match=r'^nonfinite=.* is unknown: pass "raise"'):
-        Model(normal, 2, nonfinite=nonfinite)
+@pytest.mark.parametrize("on_error", ["ignore", None, True])
+def test_an_unknown_treatment_of_failed_calls_is_refused(on_error):
+    with pytest.raises(ValueError, match=r"^on_error=.*: expected 'raise' or 'reject' or 'retry'"):
+        Model(normal, 2, on_error=on_error)
 
 
 @pytest.mark.parametrize("noisy", [1, None, "yes", 0.5])

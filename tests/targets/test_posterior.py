@@ -84,7 +84,7 @@ def test_many_points_at_once():
 def test_a_model_of_parts_can_be_copied_and_pickled():
     model = kmc.Model(log_likelihood=pointwise, log_prior=log_prior, dim=1)
     x = np.ones(1)
-    for copy in (dataclasses.replace(model, nonfinite="reject"), cloudpickle.loads(cloudpickle.dumps(model))):
+    for copy in (dataclasses.replace(model, on_error="reject"), cloudpickle.loads(cloudpickle.dumps(model))):
         assert copy.call(x)[0] == model.call(x)[0]
 
 

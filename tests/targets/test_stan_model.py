@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kmc
-from kmc.targets.evaluate import evaluate_point
+from kmc.targets.evaluate import Evaluator, evaluate_point
 
 DATA = {"y": [1.0, 3.0]}
 
@@ -113,16 +113,17 @@ def test_where_stan_gives_up_the_density_is_zero(model):
     assert model.call(x) == -np.inf  # and says so once: a second warning would be an error
 
 
-def test_nonfinite_values_are_rejected_unless_they_raise(model):
+def test_nonfinite_values_and_failures_are_rejected(model):
     class Failing(StandIn):
         def log_density(self, theta_unc, *, propto=True, jacobian=True):
             return np.nan
 
-    assert model.nonfinite == "reject"
     failing = Failing("schools.so", json.dumps(DATA))
     assert math.isnan(evaluate_point(kmc.from_stan(failing), np.zeros(8)).value)
-    with pytest.raises(kmc.EvaluationError, match=r'sample kmc.from_stan\(model, nonfinite="reject"\)'):
-        evaluate_point(kmc.from_stan(failing, nonfinite="raise"), np.zeros(8))
+    failing.log_density = None
+    with pytest.raises(kmc.EvaluationError, match=r'sample kmc.from_stan\(model, on_error="reject"\)'):
+        evaluate_point(kmc.from_stan(failing), np.zeros(8))
+    assert Evaluator(kmc.from_stan(failing, on_error="reject"))(np.zeros((1, 8))) == -np.inf
 
 
 def test_generated_quantities_that_fail_are_missing(model):

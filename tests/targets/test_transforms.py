@@ -8,10 +8,12 @@ from kmc.targets.transforms import (
     Above,
     Below,
     Between,
+    CholeskySquare,
     Identity,
     Increasing,
     IsometricLogRatio,
     PartialCorrelations,
+    Vector,
 )
 from tests.oracles import transforms as oracles
 
@@ -32,8 +34,16 @@ CASES = {
         lambda x: oracles.cholesky_correlation(x, 4),
         lambda y: y[np.tril_indices(4, -1)],
     ),
+    "vector": (Vector(3), lambda x: x, np.ravel),
+    "positive definite 1": (CholeskySquare(1), lambda x: oracles.positive_definite(x, 1), np.ravel),
+    "positive definite 3": (
+        CholeskySquare(3),
+        lambda x: oracles.positive_definite(x, 3),
+        lambda y: y[np.tril_indices(3)],
+    ),
 }
 EACH = pytest.mark.parametrize(("transform", "oracle", "free"), CASES.values(), ids=CASES)
+NUMBERS = [case[0] for case in CASES.values() if not isinstance(case[0], CholeskySquare)]  # not squared
 ALONE = pytest.mark.parametrize("transform", [case[0] for case in CASES.values()], ids=CASES)
 
 
@@ -82,11 +92,12 @@ def test_leading_axes_are_for_many_values(transform, rng):
 @ALONE
 @pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
 def test_there_and_back(transform, rng, scale):
-    x = np.clip(points(transform, rng, (200,), scale), -9, 9)  # where float64 still resolves values near an end
+    most = 3 if isinstance(transform, CholeskySquare) else 9  # where float64 still resolves values near an end
+    x = np.clip(points(transform, rng, (200,), scale), -most, most)
     np.testing.assert_allclose(transform.unconstrain(transform.constrain(x)), x, atol=1e-6, rtol=1e-6)
 
 
-@ALONE
+@pytest.mark.parametrize("transform", NUMBERS, ids=lambda transform: type(transform).__name__)
 @pytest.mark.parametrize("value", [-700.0, -40.0, 40.0, 700.0])
 def test_the_tails_are_finite_and_inside(transform, value):
     x = everywhere(transform, value)
@@ -103,6 +114,17 @@ def test_numbers_never_reach_a_bound(transform, value):
         y, jacobian = transform.constrain(np.array([value])), transform.log_jacobian(np.array([value]))
     assert transform.contains(y).all()
     assert jacobian[0] == -np.inf or jacobian[0] < 0  # what cannot be represented has no density
+
+
+@pytest.mark.parametrize("value", [-700.0, -40.0, 40.0, 700.0])
+def test_matrices_are_finite_far_out(value):
+    with np.errstate(all="raise", under="ignore"):
+        y = CholeskySquare(3).constrain(np.full(6, value))
+        jacobian = CholeskySquare(3).log_jacobian(np.full(6, value))
+    assert np.isfinite(y).all() and (np.isfinite(jacobian) or value == 700.0)
+    asymmetric = np.array([[1.0, 0.5], [0.4, 1.0]])
+    for wrong in (asymmetric, np.ones((2, 2)), np.full((2, 2), np.nan), -np.eye(2)):
+        assert not CholeskySquare(2).contains(wrong)
 
 
 def test_the_tails_of_the_jacobians():

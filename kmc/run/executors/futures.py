@@ -102,14 +102,14 @@ class Futures:
             return found
 
     def _outcomes(self, answer: Any, points: np.ndarray) -> list[Evaluation | Failure]:
-        """One for each point; a failure at the end stands for all that follow."""
+        """Return one for each point."""
         if isinstance(answer, BaseException):
             return [self._failed(answer, points)] * len(points)
         if not isinstance(answer, Answer):
             what = f"something other than the function's results: {answer!r}"
             raise EvaluationError(f"the executor returned {what}", position=points[0])
         self.note(answer, points)
-        return answer.outcomes + answer.outcomes[-1:] * (len(points) - len(answer.outcomes))
+        return answer.outcomes
 
 
 def sender(pool: Any) -> Send | None:

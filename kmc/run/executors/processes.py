@@ -18,12 +18,12 @@ import numpy as np
 from kmc.checks import check_count
 from kmc.errors import EvaluationError
 from kmc.interrupts import children_uninterrupted, uninterrupted
-from kmc.run.executors.task import Outcomes, blocks, check_timeout, packed, rejected, too_late
+from kmc.run.executors.task import Outcomes, blocks, check_timeout, packed, too_late
 from kmc.run.executors.usage import Usage
 from kmc.run.executors.worker import killed_with, serve
 from kmc.targets.evaluate import Evaluation, Mapper
 from kmc.targets.model import Model
-from kmc.targets.returned import Failure, failed_value
+from kmc.targets.returned import Failure, failed_call
 
 _NAME = "kmc-worker"
 _UNGUARDED = 78  # exit code of a worker that tried to start workers itself
@@ -41,22 +41,15 @@ class ProcessExecutor:
         Number of processes. Each starts clean ("spawn"), imports what it needs and uses one BLAS thread.
     timeout : float, optional
         Seconds that one call of the log-density may take. The process of a call that takes longer is ended and
-        replaced.
-    on_timeout : {"raise", "reject", "retry"}
-        What then becomes of the call. "raise": the run ends with an :class:`kmc.EvaluationError` that holds its
-        parameters. "reject": its density counts as zero, see the notes. "retry": it is made once more, and the run ends
-        if that takes too long again.
+        replaced, and ``kmc.Model(on_error=...)`` says what becomes of the call.
 
     Notes
     -----
-    If a process dies, it is replaced and its evaluation is repeated once. If that process dies too, the run ends with
-    an EvaluationError that holds the parameters and the draws so far. However the run ends, no process is left,
+    If a process dies, it is replaced and its evaluation is repeated once. If that process dies too, the call has
+    failed, and ``kmc.Model(on_error=...)`` says what becomes of it: by default the run ends with an EvaluationError
+    that holds the parameters and the draws so far. However the run ends, no process is left,
     including processes that the log-density had started in a busy worker. This holds also where this process is killed:
     on Linux the kernel then ends the others at once, and elsewhere they do so within a second.
-
-    Rejected points are a cut of the posterior, so that "reject" suits functions that are slow only where the density is
-    negligible. They are counted in the attributes "n_timeouts" and "n_nonfinite" of the result. Which calls are
-    rejected depends on the machine's speed, and then so do the draws; a resumed run uses the values of its store.
 
     A script that uses processes must be guarded by ``if __name__ == "__main__":``, because each process imports the
     script.
@@ -69,7 +62,6 @@ class ProcessExecutor:
 
     workers: int
     timeout: float | None = None
-    on_timeout: str = "raise"
 
     def __post_init__(self):
         check_count(self, "workers", 1)
@@ -159,7 +151,6 @@ class _Pool:
 
     def __init__(self, model: Model, options: ProcessExecutor):
         self._model, self._size, self._timeout = model, options.workers, options.timeout
-        self._on_timeout = options.on_timeout
         self.usage = Usage(options.workers)
         self._payload = packed(model)
         self._workers: list[_Worker] = []
@@ -178,7 +169,7 @@ class _Pool:
         while any(job.outcomes is None for job in jobs):
             self._work()
             for job in jobs:
-                if job.failure is not None:
+                if job.failure is not None and self._model.on_error == "raise":
                     job.failure.throw()  # without waiting for the others
         return [outcome for job in jobs for outcome in job.outcomes or ()]
 
@@ -223,7 +214,7 @@ class _Pool:
 
     def _give_up(self, job: _Job, error: EvaluationError) -> None:
         job.failure = Failure(error)
-        self._end(job, [job.failure])
+        self._end(job, [job.failure] * len(job.points))
 
     def _hand_out(self) -> None:
         for worker in list(self._workers):
@@ -256,13 +247,7 @@ class _Pool:
         assert self._timeout is not None
         self.usage.n_timeouts += 1
         self.usage.note(self._timeout, job.points)
-        job.tries += 1
-        if self._on_timeout == "reject":
-            self._end(job, rejected(job.points))
-        elif self._on_timeout == "retry" and job.tries < _TRIES:
-            self._jobs.appendleft(job)
-        else:
-            self._give_up(job, too_late(self._model, job.points, self._timeout))
+        self._give_up(job, too_late(self._model, job.points, self._timeout))
 
     def _replace_dead(self, worker: _Worker) -> None:
         """Replace a dead process, and repeat its job once."""
@@ -279,9 +264,9 @@ class _Pool:
             self._jobs.appendleft(job)
             return
         x = job.points if self._model.vectorized else job.points[0]
-        what = f"log_density ended its process {_TRIES} times, the last time with exit code {code}"
+        died = f"ended its process {_TRIES} times, the last time with exit code {code}"
         remedy = "look for a crash in compiled code, or for lack of memory"
-        self._give_up(job, failed_value(self._model, x, what, remedy))
+        self._give_up(job, failed_call(self._model, x, f"log_density {died}", remedy, reason=died))
 
     def _replace(self, worker: _Worker) -> None:
         worker.kill()

@@ -6,7 +6,6 @@ worker that replaced a dead one. Threads of this process share the model without
 
 from __future__ import annotations
 
-import math
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -18,12 +17,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kmc.checks import check_choice, check_number
+from kmc.checks import check_number
 from kmc.errors import EvaluationError
 from kmc.pickles import load_pickle
 from kmc.targets.evaluate import Evaluation, Mapper, evaluate_block
 from kmc.targets.model import Model
-from kmc.targets.returned import Failure, failed_value
+from kmc.targets.returned import Failure, failed_call
 
 _REMEMBERED = 8
 _models: dict[str, Model] = {}  # models of this process, by name; the oldest first
@@ -31,7 +30,7 @@ Outcomes = list[Evaluation | Failure]
 
 
 class Answer(NamedTuple):
-    """Results for a block of points, in order; one failure may stand for all that follow."""
+    """Results for a block of points, in order."""
 
     outcomes: Outcomes
     seconds: float
@@ -45,7 +44,6 @@ class Task:
     name: str
     timeout: float | None = None
     payload: bytes | None = None
-    on_timeout: str = "raise"
 
     def __call__(self, points: np.ndarray) -> Answer | None:
         if self.name not in _models:
@@ -55,12 +53,12 @@ class Task:
                 model = unpacked(self.payload)
             except EvaluationError as error:
                 error.position = points[0]
-                return Answer([Failure.of(error)], 0.0)
+                return Answer([Failure.of(error)] * len(points), 0.0)
             while len(_models) >= _REMEMBERED:
                 del _models[next(iter(_models))]
             _models[self.name] = model
         start = perf_counter()
-        outcomes, n_timeouts = evaluate_in_time(_models[self.name], points, self.timeout, self.on_timeout)
+        outcomes, n_timeouts = evaluate_in_time(_models[self.name], points, self.timeout)
         return Answer(outcomes, perf_counter() - start, n_timeouts)
 
 
@@ -74,9 +72,9 @@ class Package:
         For workers that have the model.
     """
 
-    def __init__(self, model: Model, timeout: float | None = None, on_timeout: str = "raise"):
+    def __init__(self, model: Model, timeout: float | None = None):
         self.model = model
-        self.known = Task(uuid.uuid4().hex, timeout, on_timeout=on_timeout)
+        self.known = Task(uuid.uuid4().hex, timeout)
 
     @cached_property
     def whole(self) -> Task:
@@ -85,9 +83,9 @@ class Package:
 
 
 @contextmanager
-def package(model: Model, timeout: float | None = None, on_timeout: str = "raise") -> Iterator[Package]:
+def package(model: Model, timeout: float | None = None) -> Iterator[Package]:
     """A package whose model threads of this process can find."""
-    made = Package(model, timeout, on_timeout)
+    made = Package(model, timeout)
     _models[made.known.name] = model
     try:
         yield made
@@ -131,12 +129,10 @@ def unpacked(payload: bytes) -> Model:
         ) from error
 
 
-def evaluate_in_time(
-    model: Model, points: np.ndarray, timeout: float | None, on_timeout: str = "raise"
-) -> tuple[Outcomes, int]:
-    """Outcomes of the points, and the number of calls that took too long and were abandoned.
+def evaluate_in_time(model: Model, points: np.ndarray, timeout: float | None) -> tuple[Outcomes, int]:
+    """Return outcomes of the points, and the number of calls that took too long and were abandoned.
 
-    ``on_timeout`` is that of :class:`kmc.ProcessExecutor`; a failure ends the outcomes.
+    A run that a late call ends does not wait for further ones.
     """
     if timeout is None:
         return evaluate_block(model, points), 0
@@ -145,14 +141,9 @@ def evaluate_in_time(
     for call in calls(model, points):
         made = _within(timeout, model, call)
         late += made is None
-        if made is None and on_timeout == "retry":
-            made = _within(timeout, model, call)
-            late += made is None
-        if made is None and on_timeout == "reject":
-            made = rejected(call)
-        if made is None:
-            return [*outcomes, Failure(too_late(model, call, timeout))], late
-        outcomes += made
+        outcomes += [Failure(too_late(model, call, timeout))] * len(call) if made is None else made
+        if made is None and model.on_error == "raise":
+            return outcomes + outcomes[-1:] * (len(points) - len(outcomes)), late
     return outcomes, late
 
 
@@ -164,11 +155,6 @@ def _within(timeout: float, model: Model, call: np.ndarray) -> Outcomes | None:
     return made[0] if made else None
 
 
-def rejected(points: np.ndarray) -> Outcomes:
-    """Outcomes of points (k, d) that are taken as having zero density."""
-    return [Evaluation(math.nan) for _ in points]
-
-
 def calls(model: Model, points: np.ndarray) -> list[np.ndarray]:
     """The points (k, d) of each call: all of them at once if the model is vectorized."""
     return [points] if model.vectorized else list(points[:, None])
@@ -177,8 +163,8 @@ def calls(model: Model, points: np.ndarray) -> list[np.ndarray]:
 def too_late(model: Model, points: np.ndarray, timeout: float) -> EvaluationError:
     """The error for a call at points (k, d) that takes longer than allowed."""
     x = points if model.vectorized else points[0]
-    what = f"log_density took longer than timeout={timeout:g} seconds"
-    return failed_value(model, x, what, "raise timeout, or make log_density faster")
+    late = f"took longer than timeout={timeout:g} seconds"
+    return failed_call(model, x, f"log_density {late}", "raise timeout, make log_density faster", reason=late)
 
 
 class Executor(Protocol):
@@ -203,9 +189,6 @@ def blocks(points: np.ndarray, count: int) -> list[np.ndarray]:
 
 
 def check_timeout(options: Any) -> None:
-    """Check the attributes ``timeout``, None or a positive number of seconds, and ``on_timeout``."""
+    """Check the attribute ``timeout``, None or a positive number of seconds."""
     if options.timeout is not None:
         check_number(options, "timeout", 0, np.inf)
-    check_choice(options, "on_timeout", ("raise", "reject", "retry"))
-    if options.timeout is None and options.on_timeout != "raise":
-        raise ValueError(f"on_timeout={options.on_timeout!r} without a timeout: give timeout=, in seconds")

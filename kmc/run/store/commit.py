@@ -382,7 +382,7 @@ def _tables(settings: dict[str, Any], named: bool, n_evaluations: int, n_sweeps:
     Of a column the shape of a row, the type (None for any) and whether it has to be there.
     """
     chains, runs, dim = settings["chains"], settings["independent_runs"], settings["dim"]
-    history = {"point": ([dim], "float64", True), "value": ([], "float64", True)}
+    history = {"point": ([dim], "float64", True), "value": ([], "float64", True), "failed": ([], "bool", True)}
     tables: dict[str, Any] = {"history": (n_evaluations, [], history), "history/blobs": (n_evaluations, [], {})}
     for i, n in enumerate(n_sweeps):
         phase, own = (f"warmup/{i - 1}", chains // runs) if i else ("draws", chains)

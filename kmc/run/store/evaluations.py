@@ -97,13 +97,14 @@ class Past:
     Parameters
     ----------
     columns, blobs : mapping of str to ndarray
-        The whole history: "point" (n, d) and "value" (n,), and the blobs (n, ...).
+        The whole history: "point" (n, d), "value" (n,) and "failed" (n,), and the blobs (n, ...).
     first : int
         The first row that will be requested; earlier rows will not.
     """
 
     def __init__(self, columns: Mapping[str, np.ndarray], blobs: Mapping[str, np.ndarray], first: int):
         self._points, self._values, self._blobs = columns["point"], columns["value"], blobs
+        self._failed = columns["failed"]
         self._next = first
 
     def __bool__(self) -> bool:
@@ -132,7 +133,7 @@ class Past:
 
     def _evaluations(self, start: int, end: int) -> list[Evaluation]:
         return [
-            Evaluation(float(value), self._blobs_of(row, value))
+            Evaluation(float(value), self._blobs_of(row, value), _failure(self._failed[row]))
             for row, value in enumerate(self._values[start:end], start)
         ]
 
@@ -155,6 +156,7 @@ def columns_of(batches: Sequence[Batch]) -> tuple[Columns, Columns]:
     columns = {
         "point": np.concatenate([batch.points for batch in batches]),
         "value": np.array([evaluation.value for evaluation in made]),
+        "failed": np.array([bool(evaluation.failure) for evaluation in made]),
     }
     blobs = [evaluation.blobs for evaluation in made if evaluation.blobs]
     rows = [i for i, evaluation in enumerate(made) if evaluation.blobs]
@@ -195,6 +197,7 @@ def write_ahead(folder: Folder, rows: Sequence[Row], last: Record | None) -> Rec
         "chains": np.array([chain for chain, _, _ in rows]),
         "x": np.array([x for _, x, _ in rows]),
         "values": np.array([evaluation.value for _, _, evaluation in rows]),
+        "failed": np.array([bool(evaluation.failure) for _, _, evaluation in rows]),
         "blobs": [evaluation.blobs for _, _, evaluation in rows],
     }
     return write_plain(folder, name, content)
@@ -207,10 +210,15 @@ def read_ahead(folder: Folder, record: Record | None, dim: int) -> Found:
     try:
         content = read_plain(folder, record["name"], record)
         x, values = as_points(folder, content, record["name"], dim)
-        rows = zip(content["chains"].tolist(), x, values.tolist(), map(_as_blobs, content["blobs"]), strict=True)
-        return Found([(chain, point, Evaluation(value, blobs)) for chain, point, value, blobs in rows])
+        made = map(Evaluation, values.tolist(), map(_as_blobs, content["blobs"]), map(_failure, content["failed"]))
+        return Found(list(zip(content["chains"].tolist(), x, made, strict=True)))
     except (Damaged, KeyError, TypeError, ValueError, AttributeError):
         return Found()
+
+
+def _failure(failed: Any) -> str:
+    """Return the reason of an evaluation: a store only tells whether there was one."""
+    return "failed before the run was resumed" if failed else ""
 
 
 def _as_blobs(blobs):

@@ -7,10 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Never
 
+import numpy as np
+
 from kmc.checks import as_count, as_flag, as_seconds
 from kmc.run import arguments
 from kmc.run.arguments import Request
-from kmc.run.executors import as_executor
+from kmc.run.continued import Continued
+from kmc.run.executors import Executor, as_executor
+from kmc.run.given import Given
 from kmc.run.meter import Progress
 from kmc.run.prepare import refuse_unknown
 from kmc.run.run import Run
@@ -26,13 +30,12 @@ from kmc.run.store.open import (
     stored_given,
     stored_model,
     stored_sampler,
-    stored_seed,
 )
 from kmc.targets.model import Model
 
 
 def extend(
-    path: str | os.PathLike[str],
+    result: Any,
     *,
     draws: int | None = None,
     max_evaluations: int | None = None,
@@ -48,20 +51,21 @@ def extend(
 
     Parameters
     ----------
-    path : str or path-like
-        The path given to ``kmc.sample(store=...)``.
+    result : InferenceData, DataTree or path
+        What :func:`kmc.sample` returned, also from a netCDF file; or the path given to ``kmc.sample(store=...)``.
     draws : int, optional
         Further draws per chain.
     max_evaluations : int, optional
         Further true evaluations.
     target : callable or Model, optional
         The log-density. By default the pickled one in the store is used, if it could be pickled; that needs
-        ``trust=True``.
+        ``trust=True``. A result has none.
     executor, progress, callback, max_time
         As in :func:`kmc.sample`.
     trust : bool
         Whether pickles in the store may be loaded: the log-density, if ``target`` is not given, and an estimator of
-        your own in ``ScoreHMC``. Loading a pickle can run any code; nothing else in a store can.
+        your own in ``ScoreHMC``. Loading a pickle can run any code; nothing else in a store can. Of a result, whether
+        it may be one that was not made by this user on this machine.
     **unknown : Never
         Not accepted. Names of other samplers' arguments, such as ``tune`` or ``nwalkers``, raise an error that gives
         the name used here.
@@ -69,23 +73,37 @@ def extend(
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
-        All draws, including the earlier ones; counts of evaluations are totals, too.
+        All draws, including the earlier ones; counts of evaluations are totals, too. If ``result`` is not a path, it is
+        left unchanged, and the groups of the warm-up are missing.
 
     Raises
     ------
     StoreError
         A ValueError: the run is not finished, the store lacks something that is needed, or has it as a pickle and
         ``trust`` is False.
+    ValueError
+        The result is not one of this version of kmc with all of its draws, or has no final state, see the notes.
     TypeError, ValueError, EvaluationError
         As from :func:`kmc.sample`.
 
     Notes
     -----
+    The group ``final_state`` of a result has what the chains continue from. It is missing if the run was interrupted or
+    raised an error, with ``save_surrogate=False``, with a sampler or estimator of your own, and for a run with a store,
+    which is continued by its path.
+
     If the call is interrupted, ``kmc.sample(..., resume=True)`` with the arguments of the run continues to the new
-    number of draws or evaluations.
+    number of draws or evaluations of a store.
 
     Examples
     --------
+    >>> import kmc
+    >>> idata = kmc.sample(lambda x: -0.5 * x @ x, dim=2, draws=50, sampler="random-walk", seed=1, progress=False)
+    >>> kmc.extend(idata, draws=30, target=lambda x: -0.5 * x @ x, progress=False).posterior.sizes["draw"]
+    80
+
+    With a store:
+
     >>> import tempfile
     >>> import kmc
     >>> path, settings = tempfile.mkdtemp() + "/run.zarr", {"sampler": "random-walk", "progress": False}
@@ -95,19 +113,47 @@ def extend(
     """
     __tracebackhide__ = True
     refuse_unknown(extend, unknown)
-    folder = as_path("path", path)
     further, budget = as_count("draws", draws, 1), as_count("max_evaluations", max_evaluations, 1)
     if further is None and budget is None:
         raise ValueError("draws=None and max_evaluations=None: give at least one of them")
     arguments.as_callback(callback)
     seconds = as_seconds("max_time", max_time)
     trust = as_flag("trust", trust)
+    where = as_executor(executor)
+    if not isinstance(result, (str, os.PathLike)):
+        run = _continued(result, further, budget, target, where, seconds, trust)
+        return drive(run, progress, callback, save_warmup=False)
+    folder = as_path("result", result)
     header, commit = read_commit(folder)
     check_finished(folder, commit)
-    request, where = _request(folder, header, target, trust), as_executor(executor)
+    request = _request(folder, header, target, trust)
     recorder = reopen(folder, trust, further, budget)
     run = Run(request, where, seconds, recorder, header["save_surrogate"])
     return drive(run, progress, callback, header["save_warmup"])
+
+
+def _continued(
+    result: Any,
+    draws: int | None,
+    max_evaluations: int | None,
+    target: Any,
+    where: Executor,
+    seconds: float | None,
+    trust: bool,
+) -> Run:
+    """Return a run that continues a result."""
+    if not hasattr(result, "attrs") or not hasattr(result, "groups"):
+        raise TypeError(f"result={type(result).__name__}: expected what kmc.sample returned, or the path of its store")
+    if target is None:
+        raise ValueError("target=None: a result does not hold the log-density, pass it")
+    groups = set(result.groups()) if callable(result.groups) else {path.strip("/") for path in result.groups}
+    recorder = Continued(result, groups, draws, max_evaluations, trust)
+    asked = recorder.settings
+    model = arguments.as_model(target, None if isinstance(target, Model) else asked["dim"])
+    request = _of_settings(asked, model, recorder.sampler, None)
+    now = {name: value for name, value in settings(request).items() if name != "history"}
+    check_settings("result", asked, now)
+    return Run(request, where, seconds, recorder)
 
 
 def _request(folder: Path, header: dict[str, Any], target: Any, trust: bool) -> Request:
@@ -115,20 +161,24 @@ def _request(folder: Path, header: dict[str, Any], target: Any, trust: bool) -> 
     asked = header["settings"]
     stored = stored_model(folder, header, trust) if target is None else target
     if stored is None:
-        raise StoreError(f"path={str(folder)!r} holds no target that can be loaded here: pass target=...")
+        raise StoreError(f"result={str(folder)!r} holds no target that can be loaded here: pass target=...")
     model = arguments.as_model(stored, None if isinstance(stored, Model) else asked["dim"])
     sampler = stored_sampler(folder, header, trust)
     if sampler is None:
-        raise StoreError(f"path={str(folder)!r} holds no sampler that can be loaded here, so it cannot be extended")
+        raise StoreError(f"result={str(folder)!r} holds no sampler that can be loaded here, so it cannot be extended")
     try:
-        initial = None if asked["initial"] is None else model.start_points(asked["initial"], 1)
-        sampler = arguments.as_sampler(sampler)
+        request = _of_settings(asked, model, sampler, stored_given(folder))
     except (TypeError, ValueError) as error:
-        raise StoreError(f"path={str(folder)!r} holds records that no run makes: {error}") from error
-    seed = stored_seed(folder)
-    assert seed is not None
-    counts = {name: asked[name] for name in ("chains", "independent_runs", "draws", "warmup", "max_evaluations")}
-    given = stored_given(folder)
-    request = Request(model=model, sampler=sampler, seed=seed, initial=initial, history=given, **counts)
-    check_settings(folder, asked, settings(request))
+        raise StoreError(f"result={str(folder)!r} holds records that no run makes: {error}") from error
+    check_settings(f"store={str(folder)!r}", asked, settings(request))
     return request
+
+
+def _of_settings(asked: dict[str, Any], model: Model, sampler: Any, given: Given | None) -> Request:
+    """Return the settings of a run as a Request."""
+    initial = None if asked["initial"] is None else model.start_points(asked["initial"], 1)
+    seed = np.random.SeedSequence(asked["seed"]["entropy"], spawn_key=tuple(asked["seed"]["spawn_key"]))
+    counts = {name: asked[name] for name in ("chains", "independent_runs", "draws", "warmup", "max_evaluations")}
+    return Request(
+        model=model, sampler=arguments.as_sampler(sampler), seed=seed, initial=initial, history=given, **counts
+    )

@@ -87,8 +87,27 @@ def stored_given(path: Path | None) -> Given | None:
     return None if found is None else Given(*found)
 
 
-def open_recorder(request: Request, path: Path, save_warmup: bool, save_surrogate: bool, trust: bool) -> Recorder:
-    """Return the recorder of a run: into a new store, or into an existing one, whose run it continues.
+Limits = tuple[int | None, int | None]
+"""Draws and evaluations at which a run ends; None: no limit."""
+
+
+def planned_limits(path: Path | None, limits: Limits) -> Limits:
+    """Return the limits with which the run in a store was begun, if none of those given is lower; else the given ones.
+
+    Warm-up was planned with them, so that a run with larger limits has the same first draws.
+    """
+    if path is None or _empty(path):
+        return limits
+    asked = read_commit(path)[0]["settings"]
+    before = asked["draws"], asked["max_evaluations"]
+    larger = [new is None or (old is not None and new >= old) for old, new in zip(before, limits, strict=True)]
+    return before if all(larger) else limits
+
+
+def open_recorder(
+    request: Request, path: Path, save_warmup: bool, save_surrogate: bool, trust: bool, limits: Limits
+) -> Recorder:
+    """Return the recorder of a run: into a new store, or into an existing one, whose run it continues to its limits.
 
     Raises
     ------
@@ -98,8 +117,8 @@ def open_recorder(request: Request, path: Path, save_warmup: bool, save_surrogat
         Another process is writing to it.
     """
     if not _empty(path):
-        check_settings(path, read_commit(path)[0]["settings"], settings(request))
-        return reopen(path, trust)
+        check_settings(f"store={str(path)!r}", read_commit(path)[0]["settings"], settings(request))
+        return reopen(path, trust, limits=None if limits == (request.draws, request.max_evaluations) else limits)
     path.mkdir(parents=True, exist_ok=True)
     with _closed_after_errors(Lock(path)) as lock:
         if not _empty(path):
@@ -107,8 +126,14 @@ def open_recorder(request: Request, path: Path, save_warmup: bool, save_surrogat
         return _created(request, path, save_warmup, save_surrogate, lock)
 
 
-def reopen(path: Path, trust: bool, draws: int | None = None, max_evaluations: int | None = None) -> Recorder:
-    """Return the recorder of a run that continues a store until it reaches its last limits.
+def reopen(
+    path: Path,
+    trust: bool,
+    draws: int | None = None,
+    max_evaluations: int | None = None,
+    limits: Limits | None = None,
+) -> Recorder:
+    """Return the recorder of a run that continues a store until it reaches its last limits, or new ``limits``.
 
     If it is finished, it continues for so many further draws or evaluations.
     """
@@ -122,6 +147,8 @@ def reopen(path: Path, trust: bool, draws: int | None = None, max_evaluations: i
                 draws=None if draws is None else commit.n_draws + draws,
                 max_evaluations=None if max_evaluations is None else commit.n_evaluations + max_evaluations,
             )
+        if limits is not None:
+            commit = replace(commit, finished=False, draws=limits[0], max_evaluations=limits[1])
         return Recorder(Folder(path), header, commit, lock, trust)
 
 
@@ -129,7 +156,7 @@ def check_finished(path: Path, commit: Commit) -> None:
     """Raise a StoreError if the run is not finished."""
     if not commit.finished:
         raise StoreError(
-            f"path={str(path)!r}: its run is not finished; resume it by kmc.sample(..., store=path, resume=True)"
+            f"result={str(path)!r}: its run is not finished; resume it by kmc.sample(..., store=path, resume=True)"
         )
 
 
@@ -177,13 +204,13 @@ def settings(request: Request) -> dict[str, Any]:
     return json.loads(json.dumps(asked, default=np.ndarray.tolist))
 
 
-def check_settings(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+def check_settings(what: str, before: dict[str, Any], now: dict[str, Any]) -> None:
     """Raise a StoreError that names the first setting that differs."""
     for name, value in now.items():
         if before.get(name) != value:
             raise StoreError(
-                f"store={str(path)!r} is of a run with {name}={_short(before.get(name))}, and this one has "
-                f"{_short(value)}: resume it with the same arguments, or use another path"
+                f"{what} is of a run with {name}={_short(before.get(name))}, and this one has {_short(value)}: resume "
+                "it with the same arguments, or use another path"
             )
 
 

@@ -72,14 +72,14 @@ def write_snapshot(folder: Folder, name: str, content: Any, context: str) -> Rec
     if parts.foreign:
         return None
     packed = parts.packed()
-    return {**write_bytes(folder, name, packed), "signature": _signature(packed, context)}
+    return {**write_bytes(folder, name, packed), "signature": signature(packed, context)}
 
 
 def read_snapshot(folder: Folder, name: str, record: Record, context: str, trust: bool) -> Any:
     """Return a snapshot; None if it is missing, damaged, of other code, or neither signed by this user nor trusted."""
     try:
         content = folder.read_checked(name, record["size"], record["crc"])
-        if not (trust or hmac.compare_digest(_signature(content, context), record["signature"])):
+        if not (trust or hmac.compare_digest(signature(content, context), record["signature"])):
             return None
         return restore(Plain.unpacked(content))
     except Exception:  # the run is repeated from its history
@@ -151,7 +151,8 @@ def _write_pickle(folder, name, content):
     return write_bytes(folder, name, pickled, PRIVATE)
 
 
-def _signature(content: bytes, context: str) -> str:
+def signature(content: bytes, context: str) -> str:
+    """Return the signature of bytes, with the key of this user, and of text on which their meaning depends."""
     return hmac.new(_key(), context.encode() + b"\0" + content, "sha256").hexdigest()
 
 

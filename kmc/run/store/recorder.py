@@ -114,13 +114,10 @@ class Recorder:
         if model.noisy or not len(rows):
             return
         rows = rows[[0, -1]]
-        now = Evaluator(model, self.run.evaluate.mapper)(points[rows])
-        differ = ~np.isclose(now, values[rows], rtol=SAME, atol=SAME)
-        if differ.any():
-            i = int(np.argmax(differ))
+        if what := difference(Evaluator(model, self.run.evaluate.mapper), points[rows], values[rows]):
             raise StoreError(
-                f"store={str(self.folder.path)!r} is of a run of another function: at x = {points[rows[i]].tolist()} "
-                f"the log-density was {values[rows[i]]:.8g} and is {now[i]:.8g} now; use another path for the new one"
+                f"store={str(self.folder.path)!r} is of a run of another function: {what}; use another path for the "
+                "new one"
             )
 
     def _state(self) -> Any:
@@ -300,6 +297,16 @@ class Recorder:
             raise StoreError(
                 f"store={str(self.folder.path)!r} is damaged, and the run cannot be resumed: {error}"
             ) from error
+
+
+def difference(evaluate: Evaluator, points: np.ndarray, values: np.ndarray) -> str:
+    """Evaluate points (k, d) again, and return in words how a value differs; empty if none does."""
+    now = evaluate(points)
+    differ = ~np.isclose(now, values, rtol=SAME, atol=SAME)
+    if not differ.any():
+        return ""
+    i = int(np.argmax(differ))
+    return f"at x = {points[i].tolist()} the log-density was {values[i]:.8g} and is {now[i]:.8g} now"
 
 
 def _rows_counted(name: str, commit: Commit) -> int:

@@ -32,9 +32,10 @@ def raising(x):
 
 
 def dying(x):
-    if x[0] == 0.4:
+    """Ends its process at one point; vectorized, too."""
+    if np.any(x[..., 0] == 0.4):
         os._exit(7)
-    return 0.0
+    return np.zeros(x.shape[:-1])
 
 
 def slow(x):

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info
 import kmc
 from kmc.errors import EvaluationError
 from kmc.run.executors import ProcessExecutor
-from kmc.targets.evaluate import Evaluator
+from kmc.targets.evaluate import Evaluator, settled
 from kmc.targets.model import Model
 from tests.run.executors import models
 from tests.run.executors.models import POINTS
@@ -108,19 +108,32 @@ def test_one_that_takes_too_long_is_ended():
 
 def test_one_that_takes_too_long_is_rejected():
     """One by one and together; the process is replaced."""
-    with ProcessExecutor(1, timeout=1.0, on_timeout="reject").open(Model(models.slow, dim=2)) as mapper:
+    model = Model(models.slow, dim=2, on_error="reject")
+    with ProcessExecutor(1, timeout=1.0).open(model) as mapper:
         outcomes = one_by_one(mapper, POINTS)
-        assert [outcomes[i].value for i in range(6)] == [0.0, 0.0, pytest.approx(np.nan, nan_ok=True), 0.0, 0.0, 0.0]
-        assert np.isnan([outcome.value for outcome in mapper(POINTS[2:4])]).tolist() == [True, False]
+        found = [settled(model, outcomes[i]) for i in range(6)]
+        assert [one.log_density for one in found] == [0.0, 0.0, -np.inf, 0.0, 0.0, 0.0]
+        assert found[2].failure == "took longer than timeout=1 seconds"
+        assert Evaluator(model, mapper)(POINTS[2:4]).tolist() == [-np.inf, 0.0]
         assert mapper.usage.n_timeouts == 2 and mapper.usage.count == 8
         assert mapper.usage.longest >= 1.0
 
 
+def test_one_that_ends_its_process_is_rejected():
+    """Alone, and in a call of several points, of which the good ones are kept."""
+    for vectorized in (False, True):
+        kept, model = [], Model(models.dying, dim=2, vectorized=vectorized, on_error="reject")
+        with ProcessExecutor(1).open(model) as mapper:
+            values = Evaluator(model, mapper, lambda _, made, kept=kept: kept.extend(made))(POINTS[1:4])
+        assert values.tolist() == [0.0, -np.inf, 0.0]
+        assert kept[1].failure == "ended its process 2 times, the last time with exit code 7"
+
+
 @pytest.mark.slow
 def test_one_that_takes_too_long_is_tried_again(tmp_path):
-    model = Model(models.SlowOnce(tmp_path), dim=2)
-    with ProcessExecutor(1, timeout=1.0, on_timeout="retry").open(model) as mapper:
-        assert [outcome.value for outcome in mapper(POINTS[1:3])] == [0.2, 0.4]
+    model = Model(models.SlowOnce(tmp_path), dim=2, on_error="retry")
+    with ProcessExecutor(1, timeout=1.0).open(model) as mapper:
+        assert Evaluator(model, mapper)(POINTS[1:3]).tolist() == [0.2, 0.4]
         assert mapper.usage.n_timeouts == 1
 
 

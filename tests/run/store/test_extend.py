@@ -111,3 +111,31 @@ def test_bad_arguments(tmp_path):
         kmc.extend(tmp_path / "nowhere.zarr", draws=10)
     with pytest.raises(ValueError, match="dim=2, and this one has 3"):
         kmc.extend(tmp_path / "run.zarr", draws=10, target=kmc.Model(log_density, dim=3))
+
+
+@pytest.mark.parametrize("cut", [None, 150])
+def test_larger_limits_of_a_resumed_run_extend_it(tmp_path, cut):
+    """Finished or not, its first draws are those of the first plan."""
+    asked = settings("kernel-hmc", max_evaluations=None)
+    first = kmc.sample(log_density, **asked)
+    path = tmp_path / "run.zarr"
+    stop = None if cut is None else lambda progress: progress.n_evaluations > cut
+    kmc.sample(log_density, store=path, callback=stop, **asked)
+    larger = {**asked, "draws": 65}
+    longer = kmc.sample(log_density, store=path, resume=True, **larger)
+    assert_same(longer, kmc.load(path))
+    np.testing.assert_array_equal(longer.posterior["x"][:, :40], first.posterior["x"])
+    assert longer.posterior.sizes["draw"] == 65
+    again = kmc.sample(log_density, store=path, resume=True, **larger)
+    assert_same(again, longer)
+    assert kmc.sample(log_density, store=path, resume=True, **asked).posterior.sizes["draw"] == 65
+    with pytest.raises(ValueError, match="is of a run with draws=40, and this one has 39"):
+        kmc.sample(log_density, store=path, resume=True, **{**asked, "draws": 39})
+
+
+def test_a_larger_budget_of_a_resumed_run(tmp_path):
+    asked = settings("random-walk", warmup=10, draws=None)
+    whole = kmc.sample(log_density, **{**asked, "max_evaluations": 161})
+    kmc.sample(log_density, store=tmp_path / "run.zarr", **{**asked, "max_evaluations": 101})
+    longer = kmc.sample(log_density, store=tmp_path / "run.zarr", resume=True, **{**asked, "max_evaluations": 161})
+    np.testing.assert_array_equal(longer.posterior["x"], whole.posterior["x"])

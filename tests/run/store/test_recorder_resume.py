@@ -73,7 +73,7 @@ def test_values_that_were_rejected_are_counted_once(tmp_path, request, snapshots
     def holes(x):
         return np.nan if x[0] > 1 else log_density(x)
 
-    options = {"dim": 2, "nonfinite": "reject"}
+    options = {"dim": 2}
     expected = kmc.sample(kmc.Model(holes, **options), **settings("random-walk", dim=None))
     path = tmp_path / "run.zarr"
     with pytest.raises(kmc.EvaluationError) as caught:
