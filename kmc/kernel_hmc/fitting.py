@@ -124,7 +124,7 @@ def fit_shapes(seen: Seen, last: Surrogate | None, rng: np.random.Generator, *, 
         transport = find_transport(x, values, seen.draws, current=transport, noise_sd=noise_sd, noisy=noisy)
         with warnings.catch_warnings():  # leave-one-out decides about ill-conditioned candidates
             warnings.simplefilter("ignore", LinAlgWarning)
-            return fit_surrogate(
+            found = fit_surrogate(
                 seen.points,
                 seen.values,
                 seen.draws,
@@ -136,6 +136,15 @@ def fit_shapes(seen: Seen, last: Surrogate | None, rng: np.random.Generator, *, 
             )
     except np.linalg.LinAlgError:
         return last
+    state = found.jit_state
+    if isinstance(state, WalledState):
+        return replace(found, jit_state=state._replace(smooth=_further(state.smooth)))
+    return replace(found, jit_state=_further(state))
+
+
+def _further(state: SurrogateJitState) -> SurrogateJitState:
+    """Return the state with a bound that begins further out: points in the tails are few."""
+    return state._replace(reach=REACH * state.reach)
 
 
 def condition_again(seen: Seen, last: Process, rng: np.random.Generator) -> Process:

@@ -17,7 +17,7 @@ import numpy as np
 from kmc.kernel_hmc.batch import SETTINGS as BATCH
 from kmc.kernel_hmc.batch import Batch, candidates, choose, predicted
 from kmc.kernel_hmc.fitting import Process, Seen, condition_again, first_fit, fit_again, fit_shapes
-from kmc.kernel_hmc.stopping import Prediction, prediction_error
+from kmc.kernel_hmc.stopping import MOST, Prediction, prediction_error
 from kmc.kernel_hmc.surrogate_chains import Chains, sample, tuned
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogate.regression import STARTS
@@ -47,6 +47,9 @@ class Settings:
 
 
 SETTINGS = Settings()
+
+TESTED = 3.0
+"""Factor on this error at the test before the main phase, of few points."""
 
 _MOVES = InnerChainOptions(step_size=0.3, trajectory_length=2.5, jump_probability=0.15, small_step_probability=0.4)
 
@@ -123,8 +126,10 @@ class Learning:
 
     @property
     def precise(self) -> bool:
-        """Whether the last predictions are good enough to end learning."""
-        return bool(self.n_fits) and self.error() <= self._settings.precision and self.process.temperature == 1.0
+        """Whether the last predictions are good enough to end learning, and both kinds of fits were tested."""
+        tested = self._shapes is None or np.isfinite(prediction_error(self._records[1], self._enough))
+        good = bool(self.n_fits) and self.error() <= self._settings.precision
+        return bool(tested and good and self.process.temperature == 1.0)
 
     def propose(self, most: int) -> np.ndarray:
         """Return the next batch (b, d) of at most so many points, the same until it is told."""
@@ -170,8 +175,10 @@ class Learning:
                 self._shapes = fit_shapes(seen, self._shapes, rng, noisy=self._noisy)
         self.n_fits += 1
         process, shapes = self._records
-        errors = prediction_error(shapes, self._enough), prediction_error(process, self._enough)
-        self._by_shapes = self._shapes is not None and errors[0] < errors[1]
+        # Errors below the precision are equal; far from all values, shapes are the better guess.
+        errors = [max(prediction_error(one, self._enough), settings.precision) for one in (shapes, process)]
+        known = bool(shapes) and np.isfinite(errors[0])
+        self._by_shapes = self._shapes is not None and known and errors[0] <= errors[1]
         self.surrogate = self._shapes if self._by_shapes and self._shapes else self.process
         chains = self._restarted()
         if search:
@@ -183,11 +190,22 @@ class Learning:
         self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
         self._typical = float(np.median(self._heights(self.surrogate, self.draws)))
 
-    def sample(self, blocks: int, rng: np.random.Generator) -> np.ndarray:
-        """Return draws (m, d) of the surrogate at power 1, after as many blocks that are dropped."""
+    def sample(self, blocks: int, rng: np.random.Generator, *, moves: int = 2, reach: float = 1.0) -> np.ndarray:
+        """Return draws (m, d) of the surrogate at power 1, after as many blocks of moves that are dropped.
+
+        Chains stay in the box of learning, ``reach`` times as large.
+        """
         assert self._chains is not None
-        positions, _ = sample(self.surrogate, self.process, self._chains, rng, blocks=2 * blocks)
+        positions, _ = sample(
+            self.surrogate, self.process, self._chains, rng, blocks=2 * blocks, moves=moves, reach=reach
+        )
         return positions[blocks:, self._chains.powers == 1.0].reshape(-1, self.points.shape[1])
+
+    def passes(self, points: np.ndarray, values: np.ndarray) -> bool:
+        """Keep the values (k,) at points (k, d) drawn from the surrogate, and return whether it predicted them well."""
+        errors = np.clip(values - self._heights(self.surrogate, points), -MOST, MOST)
+        self.points, self.values = np.vstack([self.points, points]), np.append(self.values, values)
+        return bool(np.sqrt(np.mean(errors**2)) <= TESTED * self._settings.precision)
 
     def _heights(self, fit, points):
         return fit.temperature * fit.log_density(points) if fit is self.process else fit.log_density(points)

@@ -31,7 +31,8 @@ _FURTHER = 2.0
 _LEAST_PLANNED = 1500
 """Evaluations that are planned at least, if nothing limits them."""
 
-_ARCHIVED = 40  # blocks of the chains at power 1: the archive of the moves, before repeated draws are dropped
+_ARCHIVED, _REACHING = 40, 15  # blocks of the chains at power 1, short and long: for trials, and for the archive
+_TESTS = 10  # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main phase
 _TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
 
 
@@ -164,7 +165,7 @@ class KernelHMCState:
             self._freeze()
 
     def _freeze(self):
-        """Fix the moves, and ask for the values at draws of the surrogate, where the chains start."""
+        """Fix the moves, and ask for the values at draws of the surrogate: a test, and where the chains start."""
         options, learning, rng = self.options, self._learning, self._rng
         assert learning is not None
         learning.fit(last=True)
@@ -174,6 +175,10 @@ class KernelHMCState:
         trials = Trials(surrogate.jit_state, z[:_TRIALS], z)
         inner = options.inner._replace(step_size=choose_step_size(trials, options.inner, rng))
         longest = choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
+        # The chains of learning move little at a time: further draws reach the ends of ridges.
+        further = learning.sample(_REACHING, rng, moves=longest // 2, reach=_FURTHER)
+        archive = distinct(further, options.max_archive, rng)
+        z = surrogate.coordinates(archive)
         self.mixture = ProposalMixture(
             surrogate=surrogate,  # type: ignore[arg-type]  # until the old learner is gone
             archive=archive,
@@ -186,18 +191,28 @@ class KernelHMCState:
             single_move_probability=options.single_move_probability,
             tempered_probability=options.tempered_probability,
         )
-        self._starts = self._asked = archive[rng.choice(len(archive), self.setup.chains, replace=False)]
+        count = min(max(self.setup.chains, _TESTS + self.setup.dim), len(archive))
+        self._starts = self._asked = archive[rng.choice(len(archive), count, replace=False)]
 
     def _begin(self, values):
-        """Start the chains; those at a point without density start at the highest own evaluation."""
-        assert self._learning is not None
-        starts = self._starts.copy()
-        own = slice(len(self._first[0]) - len(self.setup.initial), None)
-        x, known = self._learning.points[own], self._learning.values[own]
-        highest = int(np.nanargmax(np.where(np.isfinite(known), known, -np.inf)))
-        lost = ~np.isfinite(values)
-        starts[lost], values[lost] = x[highest], known[highest]
-        self.walkers = Walkers(self._rngs, starts, values)
+        """Start the chains at some of the draws that were just evaluated, if the surrogate has predicted these well.
+
+        Otherwise go on learning, as long as there are evaluations for it.
+        """
+        learning, starts, chains = self._learning, self._starts, self.setup.chains
+        assert learning is not None
+        left = self._last - self._n_own
+        if not learning.passes(starts, values) and left > 0:
+            self._starts, self.mixture = starts[:0], None
+            self._asked = learning.propose(left)
+            return
+        usable = np.flatnonzero(np.isfinite(values))
+        if not len(usable):  # the highest of the run's own evaluations
+            own = slice(len(self._first[0]) - len(self.setup.initial), None)
+            starts, values = learning.points[own], learning.values[own]
+            usable = np.array([np.argmax(np.where(np.isfinite(values), values, -np.inf))])
+        rows = np.resize(usable, chains)
+        self.walkers = Walkers(self._rngs, starts[rows], values[rows])
         self.warming_up = self.options.burn_in > 0
 
     # The main phase
@@ -215,7 +230,7 @@ class KernelHMCState:
         return proposal
 
     def _leaves_box(self, x, position):
-        """Return whether a proposal crosses the border of what a Gaussian process knows; other surrogates have bounds."""
+        """Return whether a proposal crosses the border of what a process knows; other surrogates have bounds."""
         assert self._learning is not None
         if self._learning.surrogate is not self._learning.process:
             return False

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-_MOST = 3.0  # nats: a proposal is lost by this error, and greater ones lose no more
+MOST = 3.0
+"""Nats: a proposal is lost by this error, and greater ones lose no more."""
 
 
 class Prediction(NamedTuple):
@@ -26,7 +27,7 @@ def prediction_error(predictions: Sequence[Prediction], least: int) -> float:
     """
     errors, weights = np.empty(0), np.empty(0)
     for batch in reversed(predictions):
-        error = np.clip(batch.value - batch.mean, -_MOST, _MOST)
+        error = np.clip(batch.value - batch.mean, -MOST, MOST)
         errors, weights = np.append(errors, error), np.append(weights, batch.weight)
         if weights.sum() >= least:
             return float(np.sqrt(np.average(errors**2, weights=weights)))

@@ -51,12 +51,13 @@ def sample(
     *,
     blocks: int,
     moves: int = 2,
+    reach: float = 1.0,
 ) -> tuple[np.ndarray, Chains]:
     """Return the states (blocks, k, d) after each block of so many moves, in x, and the chains at their end.
 
-    Chains stay in the box of the process. Starts outside it are moved to its edge.
+    Chains stay in the box of the process, ``reach`` times as large. Starts outside it are moved to its edge.
     """
-    box = process.box
+    box = process.box.enlarged(reach)
     inner = process.transport.back(np.clip(process.transport(chains.positions), box.lower, box.upper))
     z = surrogate.coordinates(inner)
     archive = surrogate.coordinates(chains.archive)
