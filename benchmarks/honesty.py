@@ -147,12 +147,15 @@ def silent(row: dict) -> list[str]:
 
 
 def table(rows: list[dict]) -> str:
-    """Markdown: coverage and counts of each target, then what is wrong without a warning."""
+    """Markdown: coverage and counts of each target and version of kmc, then what is wrong without a warning."""
     heads = ["target", "runs", *KINDS, "beyond 3.5", "expectations warned", "evidence warned or NaN"]
     heads += ["wrong", "of these silently", "right, warned", "seconds"]
     lines = ["| " + " | ".join(heads) + " |", "| --- |" + " ---: |" * (len(heads) - 1)]
     names = dict.fromkeys(row["target"] for row in rows)
     groups = {name: [row for row in rows if row["target"] == name] for name in names}
+    labels = dict.fromkeys(row["label"] for row in rows)
+    if len(labels) > 1:
+        groups |= {f"all of kmc {label}": [row for row in rows if row["label"] == label] for label in labels}
     for name, group in (groups | {"all": rows}).items():
         cells: list[Any] = [name, len(group)]
         beyond = 0
@@ -168,7 +171,7 @@ def table(rows: list[dict]) -> str:
         cells.append(sum(w and not b for b, w in zip(bad, warned, strict=True)))
         cells.append(f"{np.median([row['seconds'] for row in group]):.0f}")
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    faults = [f"- {r['target']}, seed {r['seed']}: {', '.join(silent(r))}" for r in rows if silent(r)]
+    faults = [f"- {r['target']}, seed {r['seed']}, kmc {r['label']}: {', '.join(silent(r))}" for r in rows if silent(r)]
     ends = "Wrong without a warning:" if faults else "Nothing is wrong without a warning."
     return "\n".join([*lines, "", ends, "", *faults]).rstrip()
 

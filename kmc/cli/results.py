@@ -268,7 +268,7 @@ def _write(idata, path):
 
 
 def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | None = MOST_ROWS) -> None:
-    """Print the summary of the draws, their cost and the warnings; of many parameters, the first ``most``."""
+    """Print the summary, the cost, the warnings and what was not checked; of many parameters, the first ``most``."""
     if idata["posterior"].sizes["draw"] >= 4:
         from kmc.diagnostics.summary import summary
         from kmc.diagnostics.table import text_of
@@ -289,3 +289,5 @@ def describe(idata: Any, var_names: Sequence[str] | None = None, most: int | Non
         say(f"highest log-density evaluated: {best(idata).evaluation}")
     for warning in sentences_of(attrs):
         say(f"warning: {warning}")
+    for sentence in sentences_of(attrs, "not_checked"):
+        say(f"not checked: {sentence}")

@@ -340,14 +340,17 @@ def _base_value(base, z, gradient):
 def _move(state, base, region, rng, particles, beta, n_moves, n_steps, step_size, n_jumps, pool):
     """Moves of the particles (n, d) in place, on log q + b (log s - log q) in a region.
 
-    Trajectories, and after each of them jumps to particles of the pool. Returns log s - log q at the particles.
+    Trajectories, and after each of them jumps to particles of the pool that belong to the same island: so errors of
+    islands are independent. Returns log s - log q at the particles.
     """
     n, d = particles.shape
     work = workspace(state)
     gradient, of_base, normal = np.empty(d), np.empty(d), np.empty(d)
     z, momentum, force, start_force = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     out = np.empty(n)
+    n_pool = len(pool.log_ratios) // ISLANDS
     for i in range(n):
+        first = n_pool * (i * ISLANDS // n)
         copy_to(z, particles[i])
         smooth = value_and_gradient(state, z, gradient, work)
         barrier, _ = wall(state, z, normal, work)
@@ -386,7 +389,7 @@ def _move(state, base, region, rng, particles, beta, n_moves, n_steps, step_size
                 copy_to(force, start_force)
             jumped = False
             for _ in range(n_jumps):
-                j = int(rng.random() * len(pool.log_ratios))
+                j = first + int(rng.random() * n_pool)
                 if np.log(rng.random()) < (beta - pool.beta) * (pool.log_ratios[j] - ratio):
                     copy_to(particles[i], pool.particles[j])
                     ratio = pool.log_ratios[j]

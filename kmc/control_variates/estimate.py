@@ -25,8 +25,6 @@ from kmc.control_variates.transitions import Transitions
 from kmc.surrogates import Density
 from kmc.surrogates.tails import HeavyTails
 
-ENOUGH_DRAWS = 100
-"""With fewer, stated errors are rough."""
 _FEWEST_DRAWS = 40  # to check the surrogate (tried: small budgets)
 _FIRST = 250  # draws of each chain on the surrogate
 _WANTED = 0.1  # error of the surrogate's means relative to the other errors
@@ -94,7 +92,7 @@ class ReplicateEstimate:
         self._center = self._all.mean(axis=(0, 1))
         self.n_draws = self._all.shape[0] * self._all.shape[1]
         self._pairs, self._far = replicate.transitions(), False
-        self._least_dof = least_dof(replicate.density)
+        self._least_dof, self._general = least_dof(replicate.density), replicate.cautions
         self._means: SurrogateMeans | None = None
         self.contradicted = False
         self.doubts = self._few() or self._lacking(replicate)
@@ -134,9 +132,7 @@ class ReplicateEstimate:
     @property
     def cautions(self) -> list[str]:
         """What has to be said although estimates are returned, without periods."""
-        said = []
-        if not self.doubts and self.n_draws < ENOUGH_DRAWS:
-            said.append(f"There are {self.n_draws} draws: the stated errors are rough with fewer than {ENOUGH_DRAWS}")
+        said = [] if self.doubts else list(self._general)
         if self.restricted:
             said.append(
                 "The surrogate has mass far from all draws, where it is not used: a region that only the surrogate "

@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from kmc.control_variates.domain import Domain
 from kmc.control_variates.transitions import Transitions
+from kmc.ess import worst_bulk_ess
 from kmc.mcmc.base import MOVES
 from kmc.surrogates import Density
 
+ENOUGH_DRAWS = 100
+"""With fewer effective draws, stated errors are rough."""
 _RUN = MOVES.index("surrogate")
+_CHANCE = 0.001  # that noise of the same size everywhere counts as growing
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,8 @@ class Replicate:
     log_density, proposal_log_density : ndarray, shape (chains, n)
     move : ndarray, shape (chains, n)
     density : Density
+    noisy : bool
+        Whether the values are noisy.
     """
 
     draws: np.ndarray
@@ -33,6 +40,7 @@ class Replicate:
     proposal_log_density: np.ndarray
     move: np.ndarray
     density: Density
+    noisy: bool = False
 
     @property
     def starts(self) -> np.ndarray:
@@ -87,6 +95,38 @@ class Replicate:
             return 0.0
         draws = self.draws.reshape(-1, self.draws.shape[2])
         return float(Domain(self.density, draws, dead).beside(dead).sum() / self.ends[..., 0].size)
+
+    @property
+    def cautions(self) -> list[str]:
+        """Sentences, without periods, about errors that are larger than the stated ones, whatever is estimated."""
+        n = self.log_density.size
+        effective = min(n, np.nan_to_num(worst_bulk_ess(self.draws), nan=n))
+        said = []
+        if effective < ENOUGH_DRAWS:
+            said.append(
+                f"The draws count as {effective:.0f} independent ones in the worst parameter: the stated errors are "
+                f"rough with fewer than {ENOUGH_DRAWS}"
+            )
+        if self.noisy and (sds := self._noise_that_grows()):
+            said.append(
+                "The noise of the log-density grows towards the tails: around the surrogate the values have a sd of "
+                f"{sds[0]:.1f} nats at the higher half of the proposals and of {sds[1]:.1f} at the lowest quarter; "
+                "true errors of sds, quantiles and the evidence may be larger than the stated ones; average more "
+                "simulations in each estimate there"
+            )
+        return said
+
+    def _noise_that_grows(self) -> tuple[float, float] | None:
+        """Return the sds of log p/s where s is high and where it is low, if the second is larger (Levene's test)."""
+        pairs = self.transitions()
+        used = pairs.run & ~pairs.dead
+        off, depth = pairs.end[used], self.density.log_density(self.ends[used])
+        if len(off) < ENOUGH_DRAWS:
+            return None
+        lowest, middle = np.quantile(depth, [0.25, 0.5])
+        high, low = off[depth >= middle], off[depth <= lowest]
+        grows = low.std() > high.std() and stats.levene(high, low).pvalue < _CHANCE
+        return (float(high.std()), float(low.std())) if grows else None
 
     def _log_surrogate(self, x):
         return self.density.log_density(x.reshape(-1, x.shape[2])).reshape(x.shape[:2])

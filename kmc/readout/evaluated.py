@@ -83,6 +83,7 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
     if {density.dim for part in parts for density in part.densities} != {dim}:
         raise ValueError(f"{name} has a surrogate of another number of parameters than {dim}")
     replicates: list[Replicate] = []
+    noisy = any(flag in str(idata.attrs.get("noisy", 0)) for flag in ("1", "true"))  # of several runs, a JSON list
     first = 0
     for part in parts:
         chains = slice(first, first + part.chains)
@@ -91,7 +92,7 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
         for i, density in enumerate(part.densities):
             rows = slice(first + i * each, first + (i + 1) * each)
             x, lp, y, proposed, move = (column[rows, kept] for column in columns)
-            replicates.append(Replicate(x, lp, y, proposed, move, density))
+            replicates.append(Replicate(x, lp, y, proposed, move, density, noisy))
         first = chains.stop
     if (fewest := min(replicate.draws.shape[1] for replicate in replicates)) < 2:
         raise ValueError(f"{name} has {fewest} draws per chain: expected at least 2; sample for longer")

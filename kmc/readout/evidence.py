@@ -16,9 +16,9 @@ from kmc.checks import Seed, as_flag, as_number
 from kmc.control_variates.annealing import GAP, LEAST_GAP
 from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
-from kmc.control_variates.estimate import ENOUGH_DRAWS, MOST_AT_EDGE, ReplicateEstimate
+from kmc.control_variates.estimate import MOST_AT_EDGE, ReplicateEstimate
 from kmc.control_variates.means import chains_of, mass_by
-from kmc.control_variates.replicate import Replicate
+from kmc.control_variates.replicate import ENOUGH_DRAWS, Replicate
 from kmc.control_variates.transitions import bennett
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
@@ -104,7 +104,8 @@ def evidence(
     -----
     KmcWarning
         So much of the surrogate is where the density is zero that the evidence is not known: it is NaN. A part of it
-        is there: the true error may be larger than the stated one.
+        is there: the true error may be larger than the stated one. The draws count as fewer than 100 independent ones,
+        or noise grows towards the tails: the stated error is rough.
         Two estimates disagree: the surrogate has a mode without draws, or its proposals do not reach all of its mass.
         Temperatures of a ladder hardly overlap, or do not reach the prior.
 
@@ -244,6 +245,7 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
             "true error may be several times the stated one; declare the bounds of the parameters as their supports, "
             "or pass max_evaluations="
         )
+    said = said or "; ".join(replicate.cautions)
     return Part(log_mass - log_ratio, float(np.hypot(mass_se, ratio_se)), log_mass, said, path)
 
 

@@ -85,9 +85,9 @@ def expectations(
         The density is zero at proposals of the surrogate: true errors near the edge may be larger than the stated ones.
         There are fewer than 40 draws, or the surrogate has mass where there are no draws: plain averages are returned.
         It has mass far from all draws, 1,000 or more, and is used near them alone: a region that the draws have not
-        found is not included. There are fewer than 100 draws: the stated errors are rough. The tails of the parameters,
-        or of `f`, are so heavy that averages of squares, or of the numbers themselves, have no finite variance: their
-        true errors are larger than the stated ones.
+        found is not included. The draws count as fewer than 100 independent ones, or noise grows towards the tails: the
+        stated errors are rough. The tails of the parameters, or of `f`, are so heavy that averages of squares, or of
+        the numbers themselves, have no finite variance: their true errors are larger than the stated ones.
 
     Notes
     -----
@@ -101,8 +101,10 @@ def expectations(
     reduces the error; without any, the result is the plain average. With fewer than 400 draws the mean under s plus the
     difference of the averages for p and s is tried, too, as it needs no coefficients, and stated errors are widened for
     their own uncertainty. Errors are the larger ones of those of autocorrelated series (Geyer's) and of the chains' own
-    means, and include that of the surrogate's draws. A quantile is where the corrected distribution function has its
-    level; where it has none, as the surrogate lacks mass there, it is that of the draws alone.
+    means, and include that of the surrogate's draws. They also include what a region may add that the draws have missed
+    by chance: one with the probability 3 / n, for n effective draws, where p/s is as far from constant as at the draws.
+    A quantile is where the corrected distribution function has its level; where it has none, as the surrogate lacks
+    mass there, it is that of the draws alone.
 
     If the means under s differ from those of the draws by more than chance, s is tried again in a region near the
     draws, as these identities hold for functions that vanish elsewhere, too: s may be precise there and have a false

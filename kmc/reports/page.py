@@ -74,7 +74,7 @@ class Page:
 
 
 def told(facts: Facts) -> list[str]:
-    """The verdict, and the warnings with their codes."""
+    """The verdict, the warnings with their codes, and what was not checked."""
     problems = facts.warnings
     if facts.table is None:
         few = f"The run made {facts.draws} draws in each chain: there is nothing to judge."
@@ -87,6 +87,7 @@ def told(facts: Facts) -> list[str]:
         )
     elif problems:
         parts.append(f"<ul>{''.join(_warning(code, sentence) for code, sentence in problems)}</ul>")
+    parts += [f"<p>Not checked: {escape(sentence)}</p>" for sentence in sentences_of(facts.attrs, "not_checked")]
     parts.append(
         "<p>No set of checks is complete. A second run with another seed and twice the budget is a better one.</p>"
     )
@@ -155,7 +156,6 @@ def costs(facts: Facts) -> str:
     rows["fits of the surrogate"] = _listed(attrs.get("n_refits"))
     rows["error of the surrogate at left-out points"] = _listed(attrs.get("surrogate_loo_sd"), "nats")
     rows["modes"] = _listed(attrs.get("n_modes"))
-    rows["not checked"] = " ".join(json.loads(attrs.get("not_checked", "[]"))) or None
     cells = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(value))}</td></tr>'
         for name, value in rows.items()

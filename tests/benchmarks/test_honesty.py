@@ -76,6 +76,13 @@ def test_the_table_counts():
     counts = "6 | 100% of 10 | 50% of 10 | 88% of 16 | 80% of 5 | 3 | 1 | 1 | 2 | 1 | 1 | 9 |"
     assert lines[2] == f"| wedge | {counts}" and lines[3] == f"| all | {counts}"
     assert lines[5] == "Wrong without a warning:" and len(lines) == 9
+    two = honesty.table([RIGHT, FAR | {"label": "89abcde"}]).splitlines()
+    assert [line.split(" | ")[:2] for line in two[3:6]] == [
+        ["| all of kmc 0123456", "1"],
+        ["| all of kmc 89abcde", "1"],
+        ["| all", "2"],
+    ]
+    assert two[-1].startswith("- wedge, seed 1, kmc 89abcde: ")
     assert honesty.table([RIGHT]).endswith("Nothing is wrong without a warning.")
 
 

@@ -70,6 +70,21 @@ def test_a_file_cannot_control_the_terminal(command, tmp_path, capsys, monkeypat
 
 
 @pytest.mark.parametrize("command", ["summary", "report"])
+def test_what_was_not_checked_is_said(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    draws = {"x": (("chain", "draw"), np.random.default_rng(0).standard_normal((4, 50)))}
+    xarray.Dataset(draws).to_netcdf("draws.nc", group="posterior", engine="h5netcdf")
+    attrs = {"warnings": "[]", "not_checked": '["Further modes: no search."]'}
+    xarray.Dataset(attrs=attrs).to_netcdf("draws.nc", mode="a", engine="h5netcdf")
+    cli.main([command, "draws.nc"])
+    if command == "summary":
+        assert "not checked: Further modes: no search.\n" in capsys.readouterr().out
+    else:
+        page = Path("draws.html").read_text()
+        assert page.index("Not checked: Further modes: no search.") < page.index("No set of checks is complete")
+
+
+@pytest.mark.parametrize("command", ["summary", "report"])
 def test_nothing_to_read(command, tmp_path, capsys):
     assert cli.main([command, str(tmp_path / "no.nc")]) == 1
     assert "there is no such file or store" in capsys.readouterr().err
