@@ -3,12 +3,14 @@
 They move by the inner chains of the main phase, in blocks. Between two blocks, pairs of chains at
 different powers β exchange their states with probability min(1, exp((β - β')(log s' - log s))):
 those at small powers pass from mode to mode, and hand on what they find (Geyer 1991, Markov chain
-Monte Carlo maximum likelihood). A block that ends outside the box is rejected as a whole.
+Monte Carlo maximum likelihood). These sample the Gaussian process, which does not end where the
+data end; those at power 1 sample the surrogate. A block that ends outside the box is rejected as a whole.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,27 +59,47 @@ def sample(
 
     Chains stay in the box of the process, ``reach`` times as large. Starts outside it are moved to its edge.
     """
-    box = process.box.enlarged(reach)
-    inner = process.transport.back(np.clip(process.transport(chains.positions), box.lower, box.upper))
-    z = surrogate.coordinates(inner)
-    archive = surrogate.coordinates(chains.archive)
-    rngs = rng.spawn(len(z))
-    heat = np.array([flattened(power) for power in chains.powers])
-    lengths = [moves] * len(z)
-    doubt = _doubt(process, inner)
+    box, powers = process.box.enlarged(reach), chains.powers
+    x = process.transport.back(np.clip(process.transport(chains.positions), box.lower, box.upper))
+    cold = powers == 1.0
+    groups = [_Group.of(one, rows, chains, rng) for one, rows in ((surrogate, cold), (process, ~cold))]
+    doubt = _doubt(process, x)
     visited = []
     for _ in range(blocks):
+        ends = x.copy()
+        for group in groups:
+            ends[group.rows] = group.moved(x[group.rows], moves, chains.options)
+        more = _doubt(process, ends)
+        taken = box.contains(process.transport(ends)) & (np.log(rng.random(len(x))) < powers * (doubt - more))
+        x, doubt = np.where(taken[:, None], ends, x), np.where(taken, more, doubt)
+        after = _exchanged(np.array([group.density.log_density(x) for group in groups]) - doubt, powers, rng)
+        x, doubt = x[after], doubt[after]
+        visited.append(x)
+    return np.array(visited), replace(chains, positions=x)
+
+
+class _Group(NamedTuple):
+    """Chains that sample the same density."""
+
+    density: Process | Surrogate
+    rows: np.ndarray  # (k,), indices
+    heat: np.ndarray  # (k, 3), temperings
+    archive: np.ndarray  # (n, d), in the coordinates of the density
+    rngs: list[np.random.Generator]
+
+    @classmethod
+    def of(cls, density: Process | Surrogate, which: np.ndarray, chains: Chains, rng: np.random.Generator) -> _Group:
+        rows = np.flatnonzero(which)
+        heat = np.array([flattened(power) for power in chains.powers[rows]])
+        return cls(density, rows, heat, density.coordinates(chains.archive), rng.spawn(len(rows)))
+
+    def moved(self, x: np.ndarray, moves: int, options: InnerChainOptions) -> np.ndarray:
+        """Return where a block of moves ends."""
+        state, start, lengths = self.density.jit_state, self.density.coordinates(x), [moves] * len(x)
         found = inner_chains(
-            surrogate.jit_state, z, lengths, temperings=heat, rngs=rngs, options=chains.options, archive=archive
-        ).position
-        x = surrogate.back(found)
-        more = _doubt(process, x)
-        taken = box.contains(process.transport(x)) & (np.log(rng.random(len(z))) < chains.powers * (doubt - more))
-        z, doubt = np.where(taken[:, None], found, z), np.where(taken, more, doubt)
-        z, doubt = _exchanged(surrogate, z, doubt, chains.powers, rng)
-        visited.append(z)
-    x = surrogate.back(np.concatenate(visited)).reshape(blocks, *z.shape)
-    return x, replace(chains, positions=x[-1])
+            state, start, lengths, temperings=self.heat, rngs=self.rngs, options=options, archive=self.archive
+        )
+        return self.density.back(found.position)
 
 
 def _doubt(process, x):
@@ -86,14 +108,18 @@ def _doubt(process, x):
     return np.minimum(CAUTION * np.maximum(sd - TRUSTED, 0.0), MOST_DOUBT)
 
 
-def _exchanged(surrogate, z, doubt, powers, rng):
-    """Return the states (k, d) and their doubt after an exchange in random pairs."""
-    values = surrogate.parts(z)[0] - doubt
-    order = rng.permutation(len(z))
-    half = len(z) // 2
+def _exchanged(heights, powers, rng):
+    """Return which state each chain has after exchanges in random pairs.
+
+    ``heights`` (2, k) are the log-densities of all states, the first those of chains at power 1.
+    """
+    k = len(powers)
+    order = rng.permutation(k)
+    half = k // 2
     a, b = order[:half], order[half : 2 * half]
-    gain = (powers[a] - powers[b]) * (values[b] - values[a])
+    of_a, of_b = np.where(powers[a] == 1.0, 0, 1), np.where(powers[b] == 1.0, 0, 1)
+    gain = powers[a] * (heights[of_a, b] - heights[of_a, a]) + powers[b] * (heights[of_b, a] - heights[of_b, b])
     swap = np.log(rng.random(half)) < gain
-    after = np.arange(len(z))
+    after = np.arange(k)
     after[a[swap]], after[b[swap]] = b[swap], a[swap]
-    return z[after], doubt[after]
+    return after
