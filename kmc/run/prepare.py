@@ -41,7 +41,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("args", "kwargs", "logl_args", "logl_kwargs"), _DENSITY),
     **dict.fromkeys(("bounds", "prior_transform", "lower", "upper"), _BOUNDS),
     **dict.fromkeys(("vectorize", "vectorized"), "kmc.Model(f, dim=..., vectorized=True), which is passed as target"),
-    **dict.fromkeys(("parameters", "dims", "coords", "noisy", "on_error", "prior"), _OF_MODEL),
+    **dict.fromkeys(("parameters", "dims", "coords", "noisy", "on_error", "nonfinite", "prior"), _OF_MODEL),
     **dict.fromkeys(("parameter_names", "names", "var_names"), _OF_MODEL + ": parameters={name: kmc.Real(), ...}"),
     **dict.fromkeys(("thin", "thin_by"), "idata.sel(draw=slice(None, None, 10)), after the run"),
 }

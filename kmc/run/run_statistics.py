@@ -243,8 +243,8 @@ class Ascent:
 
 
 def overflowed(error: EvaluationError) -> bool:
-    """Whether the log-density was beyond the range of Python's own floats."""
-    return isinstance(error.__cause__, OverflowError)
+    """Whether the log-density was beyond the range of floats: infinite, or an OverflowError of Python's own floats."""
+    return str(error).startswith("log_density returned +inf") or isinstance(error.__cause__, OverflowError)
 
 
 def _value(evaluate: Callable[[np.ndarray], Sequence[float]], x: np.ndarray) -> float:

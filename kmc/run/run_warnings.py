@@ -214,7 +214,7 @@ def _about_rejected(rejected: Rejections) -> dict[str, str]:
     if rejected.n_nonfinite and (near or rejected.n_nonfinite > MANY_NONFINITE * n):
         said["nonfinite-values"] = (
             f"The log-density was NaN or +inf at {rejected.n_nonfinite} of {n} evaluations{near}, and taken as -inf"
-            f"{common}: {cut} some of these points."
+            f'{common}: {cut} some of these points, and nonfinite="raise" ends the run at the first.'
         )
     return said
 

@@ -11,7 +11,17 @@ import numpy as np
 from kmc.errors import EvaluationError
 from kmc.targets.model import Model
 from kmc.targets.posterior import Posterior, with_declared
-from kmc.targets.returned import Blobs, Failure, as_blobs, describe, failed_value, number_of, numbers_of, raised
+from kmc.targets.returned import (
+    Blobs,
+    Failure,
+    as_blobs,
+    describe,
+    failed_value,
+    not_finite,
+    number_of,
+    numbers_of,
+    raised,
+)
 
 
 class Evaluation(NamedTuple):
@@ -100,7 +110,7 @@ class Evaluator:
         ------
         EvaluationError
             The log-density raised an exception, or returned something other than a real number; the error is that
-            of the first such point. NaN, ``+inf`` and calls that the model lets fail count as ``-inf``.
+            of the first such point. NaN, ``+inf`` and failed calls count as ``-inf`` if the model rejects them.
         """
         points = np.asarray(points, dtype=np.float64)
         return self._kept(points, self.evaluations(points) if len(points) else [])
@@ -261,9 +271,9 @@ def _split(returned):
 
 
 def _check_point(model: Model, x: np.ndarray, value: float) -> None:
-    """Raise an error if the value at x (d,) is none because x is none: the function is not to blame."""
-    if not value < math.inf and not np.all(np.isfinite(x)):
-        raise failed_value(model, x, f"log_density returned {value}", "rescale the parameters")
+    """Raise an error if the value at x (d,) is NaN or +inf and is not rejected: by the model, or as x is not finite."""
+    if not value < math.inf and (model.nonfinite == "raise" or not np.all(np.isfinite(x))):
+        raise not_finite(model, x, value)
 
 
 def _checked(outcome: Evaluation | Failure) -> Evaluation:

@@ -93,6 +93,9 @@ class Model:
         ends its process twice. "raise": the run ends with an :class:`kmc.EvaluationError` that holds the parameters.
         "reject": the density is taken as zero there, see the notes. "retry": the call is made once more, which does
         not count as an evaluation, and the run ends if it fails again.
+    nonfinite : {"reject", "raise"}
+        What becomes of NaN and ``+inf``. "reject": the density is taken as zero there, see the notes. "raise": the run
+        ends with an :class:`kmc.EvaluationError` that holds the parameters.
     args : tuple
         Further positional arguments of `log_density`.
     kwargs : mapping of str to object, optional
@@ -133,12 +136,12 @@ class Model:
 
     Notes
     -----
-    A function that returns NaN or ``+inf`` has failed there: the density is taken as zero. This cuts the posterior off
-    if it extends to where the function fails. The result therefore counts such points ("n_nonfinite") and rejected
-    calls ("n_failed"), holds some of them ("rejected", the nearest to the draws first), and has a warning that names
-    the parameter that they have in common: of any rejected call, and of NaN and ``+inf`` if they are many or near the
-    draws. A failed call of several points, as of a vectorized model, is repeated point by point, so that the good ones
-    are kept. Which calls exceed a time limit depends on the machine's speed, and then so do the draws.
+    A function that returns NaN or ``+inf`` has failed there: by default the density is taken as zero. This cuts the
+    posterior off if it extends to where the function fails. The result therefore counts such points ("n_nonfinite")
+    and rejected calls ("n_failed"), holds some of them ("rejected", the nearest to the draws first), and has a warning
+    that names the parameter that they have in common: of any rejected call, and of NaN and ``+inf`` if they are many
+    or near the draws. A failed call of several points, as of a vectorized model, is repeated point by point, so that
+    the good ones are kept. Which calls exceed a time limit depends on the machine's speed, and then so do the draws.
 
     An estimate is kept with its state and never recomputed: the chain of states and estimates then has the target as
     its marginal, whatever the noise [1]_. The estimate must be unbiased for the density, not for its log: Gaussian
@@ -205,6 +208,7 @@ class Model:
     vectorized: bool = False
     noisy: bool = False
     on_error: str = "raise"
+    nonfinite: str = "reject"
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = None  # type: ignore[assignment]
     space: Space | None = None
@@ -222,6 +226,7 @@ class Model:
                 "pass a function of an array of shape (dim,), or of a dict of parameters, that returns a float"
             )
         check_choice(self, "on_error", ("raise", "reject", "retry"))
+        check_choice(self, "nonfinite", ("reject", "raise"))
         _check_flag(self, "noisy", "log_density returns the log of an unbiased estimate")
         _check_flag(self, "vectorized", "log_density takes many points at once")
         self._set("args", _tuple(self.args))

@@ -12,7 +12,9 @@ from kmc._names import install
 from kmc.targets.model import Model
 
 
-def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, on_error: str = "raise") -> Model:
+def from_pymc(
+    model: Any, mode: Any = None, *, noisy: bool = False, on_error: str = "raise", nonfinite: str = "reject"
+) -> Model:
     """A PyMC model as a target of :func:`kmc.sample`.
 
     Only the log-density is compiled, never its gradient, so that the model may contain black-box Ops without gradients,
@@ -28,8 +30,10 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, on_error: st
     noisy : bool
         As in :class:`kmc.Model`, for an Op that returns an unbiased estimate of a likelihood.
     on_error : {"raise", "reject", "retry"}
-        As in :class:`kmc.Model`, for exceptions of an Op. NaN and ``+inf`` are rejected, as by PyMC's own samplers: far
-        from the bulk, transforms overflow.
+        As in :class:`kmc.Model`, for exceptions of an Op.
+    nonfinite : {"reject", "raise"}
+        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected, as by PyMC's own samplers: far from the
+        bulk, transforms overflow.
 
     Returns
     -------
@@ -108,7 +112,8 @@ def from_pymc(model: Any, mode: Any = None, *, noisy: bool = False, on_error: st
         data=_data(model),
         bounded=_bounded(model, start),
     )
-    return Model(PyMCLogDensity(compiled(log_density)), noisy=noisy, on_error=on_error, space=space)
+    function = PyMCLogDensity(compiled(log_density))
+    return Model(function, noisy=noisy, on_error=on_error, nonfinite=nonfinite, space=space)
 
 
 class Bounded(NamedTuple):

@@ -129,17 +129,27 @@ def raised(model: Model, x: np.ndarray, error: BaseException) -> EvaluationError
 
 def failed_call(model: Model, x: np.ndarray, what: str, remedy: str, *, reason: str) -> EvaluationError:
     """Return the error for a call at x, (d,) or (k, d), that gave no result."""
-    skip = f'or treat such points as having zero density: sample {_made(model)}, on_error="reject")'
-    failed = failed_value(model, x, what, f"{remedy}, {skip}")
+    failed = failed_value(model, x, what, f"{remedy}, {_skipping(model, 'on_error')}")
     failed.reason = reason
     return failed
 
 
-def _made(model: Model) -> str:
-    """Return the beginning of the call that made the model."""
+def not_finite(model: Model, x: np.ndarray, value: float) -> EvaluationError:
+    """Return the error for NaN or +inf at x (d,)."""
+    if np.isnan(value):
+        name, remedy = "NaN", "return -inf where the density is zero"
+    else:
+        name, remedy = "+inf", "a density is finite, so check for an overflow or a division by zero"
+    what = f"log_density returned {name}, expected a finite number or -inf"
+    return failed_value(model, x, what, f"{remedy}, {_skipping(model, 'nonfinite')}")
+
+
+def _skipping(model: Model, option: str) -> str:
+    """Return the advice to make the model once more, so that it rejects such points."""
     made: str | None = getattr(model.space, "made_by", None)
     given = "parameters=..." if model.named else f"dim={model.dim}"
-    return made or f"kmc.Model(log_density, {given}"
+    made = made or f"kmc.Model(log_density, {given}"
+    return f'or treat such points as having zero density: sample {made}, {option}="reject")'
 
 
 def failed_value(model: Model, x: np.ndarray, what: str, remedy: str) -> EvaluationError:

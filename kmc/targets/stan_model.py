@@ -18,7 +18,7 @@ from kmc.errors import KmcWarning
 from kmc.targets.model import Model
 
 
-def from_stan(model: Any, data: Any = None, *, on_error: str = "raise") -> Model:
+def from_stan(model: Any, data: Any = None, *, on_error: str = "raise", nonfinite: str = "reject") -> Model:
     """A Stan model as a target of :func:`kmc.sample`.
 
     Parameters
@@ -29,7 +29,9 @@ def from_stan(model: Any, data: Any = None, *, on_error: str = "raise") -> Model
     data : dict, str or path, optional
         Only with a path: the data, as a dict, as JSON or as the path of a JSON file.
     on_error : {"raise", "reject", "retry"}
-        As in :class:`kmc.Model`. NaN and ``+inf`` are rejected, as by Stan's own samplers.
+        As in :class:`kmc.Model`.
+    nonfinite : {"reject", "raise"}
+        As in :class:`kmc.Model`. By default NaN and ``+inf`` are rejected, as by Stan's own samplers.
 
     Returns
     -------
@@ -71,7 +73,7 @@ def from_stan(model: Any, data: Any = None, *, on_error: str = "raise") -> Model
     if model.param_unc_num() < 1:
         raise ValueError("model has no parameters: expected at least one")
     space = StanSpace(model)
-    return Model(space.log_density, on_error=on_error, space=space)
+    return Model(space.log_density, on_error=on_error, nonfinite=nonfinite, space=space)
 
 
 class StanSpace:

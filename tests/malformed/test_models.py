@@ -38,7 +38,14 @@ def draws_of_a_sampler(sampler, arguments):
 
 
 OPTIONS = {
-    "model": {"on_error": "raise", "vectorized": False, "noisy": False, "initial": X[:3], "kwargs": {}},
+    "model": {
+        "on_error": "raise",
+        "nonfinite": "reject",
+        "vectorized": False,
+        "noisy": False,
+        "initial": X[:3],
+        "kwargs": {},
+    },
     **{
         sampler.name: {option.name: getattr(sampler, option.name) for option in fields(sampler)}
         for sampler in (kmc.KernelHMC(), kmc.ScoreHMC(kmc.scores.LiteKEF()))

@@ -60,9 +60,9 @@ TARGETS = st.builds(Odd, RETURNED, good=st.integers(0, 9), once=st.booleans(), v
 
 
 @the("returned")
-@given(TARGETS, st.sampled_from(["raise", "reject", "retry"]))
-def test_what_a_target_returns(target, on_error):
-    model = kmc.Model(target, dim=2, vectorized=target.vectorized, on_error=on_error)
+@given(TARGETS, st.sampled_from(["raise", "reject", "retry"]), st.sampled_from(["reject", "raise"]))
+def test_what_a_target_returns(target, on_error, nonfinite):
+    model = kmc.Model(target, dim=2, vectorized=target.vectorized, on_error=on_error, nonfinite=nonfinite)
     try:
         with in_time():
             idata = kmc.sample(

@@ -62,10 +62,12 @@ def test_a_positive_parameter_that_overflows():
         run(kmc.Model(log_density, parameters={"a": kmc.Real(), "s": kmc.Positive()}), max_evaluations=3000)
 
 
-def test_a_log_density_whose_own_arithmetic_overflows():
+@pytest.mark.parametrize("exp", [math.exp, np.exp])
+def test_a_log_density_whose_own_arithmetic_overflows(exp):
     """Python's floats raise OverflowError where numpy's are infinite."""
+    model = kmc.Model(lambda x: exp(x[0]), dim=1, nonfinite="raise")
     with pytest.raises(kmc.EvaluationError, match=WRONG):
-        run(lambda x: math.exp(x[0]), "adaptive-metropolis", dim=1, max_evaluations=20_000)
+        run(model, "adaptive-metropolis", max_evaluations=20_000)
 
 
 @pytest.mark.slow

@@ -416,7 +416,7 @@ def test_an_interruption_returns_the_draws_so_far(sampler):
     assert kept[:2] == [0, 0] and kept == sorted(kept) and kept[-1] == reference.attrs["tuning_steps"] + 39
 
 
-@pytest.mark.parametrize("returned", [None, "a", np.zeros(2), 1j])
+@pytest.mark.parametrize("returned", [None, "a", np.zeros(2), 1j, np.nan, np.inf])
 def test_a_value_that_is_no_density_keeps_the_draws_so_far(returned):
     target, reference = Failing(10**9, None), run(sampler="random-walk", save_warmup=True)
 
@@ -425,13 +425,13 @@ def test_a_value_that_is_no_density_keeps_the_draws_so_far(returned):
         return returned if target.calls == 250 else value
 
     with pytest.raises(kmc.EvaluationError, match="log_density returned") as caught:
-        run(broken, "random-walk")
+        run(kmc.Model(broken, dim=2, nonfinite="raise"), "random-walk")
     assert caught.value.position.shape == (2,) and caught.value.__cause__ is None
     assert check_prefix(caught.value.idata, reference) == (250 - 1 - 4) // 4
 
 
 @FEW
-def test_nan_is_rejected(sampler):
+def test_nan_is_rejected_unless_it_raises(sampler):
     n_holes = 0
 
     def holes(x):
@@ -443,6 +443,8 @@ def test_nan_is_rejected(sampler):
     assert np.all(positions(idata)[..., 0] < 1)
     assert idata.attrs["n_nonfinite"] == n_holes > 0.01 * idata.attrs["n_evaluations"]
     assert f"NaN or +inf at {n_holes} of " in idata.attrs["warnings"]
+    with pytest.raises(kmc.EvaluationError, match=r"log_density returned NaN.* at x = \[ ?[1-9]"):
+        run(kmc.Model(holes, dim=2, nonfinite="raise"), sampler)
 
 
 @FEW

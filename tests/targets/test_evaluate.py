@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from kmc.errors import EvaluationError
-from kmc.targets.evaluate import Evaluator
+from kmc.targets.evaluate import Evaluator, evaluate_block
 from kmc.targets.model import Model
 from kmc.targets.parameters import Positive, Real
 from kmc.targets.space import ParameterSpace
@@ -124,6 +124,36 @@ def test_nonfinite_values_are_rejected(value, on_error):
     np.testing.assert_array_equal(evaluate(POINTS), np.full(3, -math.inf))
     assert (evaluate.n_evaluations, evaluate.n_retried) == (3, 0)
     np.testing.assert_array_equal([one.value for one in kept], [-math.inf, value, value])  # a store tells them apart
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+@pytest.mark.parametrize("on_error", ["raise", "reject", "retry"])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (math.nan, "NaN, expected a finite number or -inf, at x = [3., 4.]; return -inf where the density is zero"),
+        (math.inf, "+inf, expected a finite number or -inf, at x = [3., 4.]; a density is finite, so check for an ov"),
+    ],
+)
+def test_nonfinite_values_raise_if_the_model_asks_for_it(value, said, on_error, vectorized):
+    calls = []
+
+    def log_density(x):
+        calls.append(x)
+        return np.where(x[:, 0] == 3, value, 0.0) if vectorized else value if x[0] == 3 else 0.0
+
+    model = Model(log_density, dim=2, vectorized=vectorized, on_error=on_error, nonfinite="raise")
+    evaluate = Evaluator(model)
+    with pytest.raises(EvaluationError, match=re.escape(said)) as caught:
+        evaluate(POINTS)
+    assert str(caught.value).endswith('sample kmc.Model(log_density, dim=2, nonfinite="reject")')
+    np.testing.assert_array_equal(caught.value.position, [3, 4])
+    assert caught.value.__cause__ is None and caught.value.reason == ""
+    assert (evaluate.n_evaluations, evaluate.n_retried) == (3 if vectorized else 2, 0)
+    assert len(calls) == (1 if vectorized else 2)
+    (outcome,) = evaluate_block(model, POINTS[1:2])  # in another process
+    with pytest.raises(EvaluationError, match=re.escape(said)):
+        outcome.throw()
 
 
 @pytest.mark.parametrize(

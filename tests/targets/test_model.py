@@ -36,6 +36,12 @@ def test_an_unknown_treatment_of_failed_calls_is_refused(on_error):
         Model(normal, 2, on_error=on_error)
 
 
+@pytest.mark.parametrize("nonfinite", ["ignore", "retry", None, True])
+def test_an_unknown_treatment_of_nan_is_refused(nonfinite):
+    with pytest.raises(ValueError, match=r"^nonfinite=.*: expected 'reject' or 'raise'"):
+        Model(normal, 2, nonfinite=nonfinite)
+
+
 @pytest.mark.parametrize("noisy", [1, None, "yes", 0.5])
 def test_noisy_is_a_bool(noisy):
     with pytest.raises(TypeError, match=r"^noisy=.*: pass True if"):

@@ -305,7 +305,7 @@ def test_noisy_is_handed_on():
 
 
 @pytest.mark.filterwarnings("ignore::kmc.KmcWarning")
-def test_nonfinite_values_are_rejected():
+def test_nonfinite_values_are_rejected_unless_they_raise():
     with pm.Model() as theirs:
         x = pm.Normal("x")
         pm.Potential("hole", pt.switch(x > 0.5, np.nan, 0.0))
@@ -313,6 +313,10 @@ def test_nonfinite_values_are_rejected():
     with pytest.warns(kmc.KmcWarning, match=r"NaN or \+inf at \d+ of 804 evaluations"):
         idata = kmc.sample(theirs, seed=1, **settings)
     assert np.all(idata.posterior["x"] <= 0.5) and idata.attrs["n_nonfinite"] > 50
+    with pytest.raises(
+        kmc.EvaluationError, match=r'NaN.* at x = 0\..*sample kmc.from_pymc\(model, nonfinite="reject"\)'
+    ):
+        kmc.sample(kmc.from_pymc(theirs, mode=QUICK, nonfinite="raise"), seed=1, **settings)
     assert kmc.from_pymc(theirs, mode=QUICK, on_error="reject").on_error == "reject"
 
 

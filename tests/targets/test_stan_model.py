@@ -120,6 +120,8 @@ def test_nonfinite_values_and_failures_are_rejected(model):
 
     failing = Failing("schools.so", json.dumps(DATA))
     assert math.isnan(evaluate_point(kmc.from_stan(failing), np.zeros(8)).value)
+    with pytest.raises(kmc.EvaluationError, match=r'NaN.*sample kmc.from_stan\(model, nonfinite="reject"\)'):
+        evaluate_point(kmc.from_stan(failing, nonfinite="raise"), np.zeros(8))
     failing.log_density = None
     with pytest.raises(kmc.EvaluationError, match=r'sample kmc.from_stan\(model, on_error="reject"\)'):
         evaluate_point(kmc.from_stan(failing), np.zeros(8))

@@ -28,7 +28,7 @@ def stop(progress: kmc.Progress) -> bool:
 
 # Models
 
-vector = kmc.Model(log_density, dim=2, vectorized=False, noisy=False)
+vector = kmc.Model(log_density, dim=2, nonfinite="reject", vectorized=False, noisy=False)
 model = kmc.Model(
     named,
     parameters={
