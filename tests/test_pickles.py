@@ -269,8 +269,9 @@ def test_an_error_keeps_what_it_knows():
     def fails(x):
         return np.nan if x[0] > 1.0 else normal(x)
 
+    model = kmc.Model(fails, dim=2, nonfinite="raise")
     with pytest.raises(kmc.EvaluationError) as caught:
-        kmc.sample(fails, dim=2, initial=X[X[:, 0] < 0.9][:4], sampler="random-walk", seed=0, progress=False)
+        kmc.sample(model, initial=X[X[:, 0] < 0.9][:4], sampler="random-walk", seed=0, progress=False)
     again = pickle.loads(pickle.dumps(caught.value))
     np.testing.assert_array_equal(again.position, caught.value.position)
     assert again.position[0] > 1.0 and str(again) == str(caught.value)

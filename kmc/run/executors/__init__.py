@@ -26,7 +26,7 @@ def as_executor(executor: Any) -> Executor:
     --------
     >>> from kmc.run.executors import as_executor
     >>> as_executor(4)
-    ProcessExecutor(workers=4, timeout=None, on_timeout='raise')
+    ProcessExecutor(workers=4, timeout=None)
     """
     if executor is None:
         return InProcess()
