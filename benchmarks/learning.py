@@ -4,19 +4,27 @@ For each target and seed, learning starts from 12 or 2 d over-dispersed points a
 surrogate. Printed are the largest error of a mean, in true standard deviations, and of the log of a standard deviation,
 after each number of evaluations; the error in nats of the last predictions; and the processor time of the whole run,
 nearly all of it kmc's own. Where there is no variance, the mean is a median and the standard deviation a width.
+
+With ``--budget``, whole runs of the next sampler and of today's are compared: evaluations before the first draw,
+effective draws (in the worst coordinate) per 1,000 evaluations, the same errors of the draws, and warnings.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
+import warnings
 from collections.abc import Callable
 
+import arviz
 import numpy as np
 from shape_targets import SHAPES, shape
 from targets import DENSITIES, problem
 
+import kmc
 from kmc.kernel_hmc.learning import Learning
+from kmc.kernel_hmc.sampler import LearnedHMC
 
 TARGETS = (
     "correlated-regression", "gaussian-10d", "logistic", "banana-2d", "banana-8d", "student-t-5d", "bimodal-5d",
@@ -106,21 +114,59 @@ def cell(name: str, seed: int, counts: list[int]) -> tuple[dict[int, tuple[float
     return found, learning.error(), time.process_time() - began
 
 
+def run(name: str, seed: int, budget: int, sampler: object) -> str:
+    """Return the description of a whole run from eight start points."""
+    density, mean, sd, initial, heavy = target(name)
+    began = time.process_time()
+    idata = kmc.sample(
+        lambda x: float(density(x)),
+        dim=len(mean),
+        initial=initial(np.random.default_rng([seed, 77]), 8),
+        sampler=sampler,
+        draws=None,
+        max_evaluations=budget,
+        seed=seed,
+        progress=False,
+    )
+    seconds = time.process_time() - began
+    x, attrs = idata["posterior"]["x"].values, idata.attrs
+    ess = float(arviz.ess(arviz.convert_to_dataset(x))["x"].min()) * 1000 / attrs["n_evaluations"]
+    center, scale = errors(x.reshape(-1, len(mean)), mean, sd, heavy)
+    said = " ".join(json.loads(attrs["warning_codes"]))
+    return f"{attrs['n_evaluations_warmup']:>8}{ess:>6.0f}{center:>8.2f} /{scale:4.2f}{seconds:>9.1f}  {said}"
+
+
+def compare(names: list[str], seeds: range, budget: int) -> None:
+    """Print a row for each target, seed and sampler."""
+    warnings.simplefilter("ignore")  # they are printed
+    print(f"{'target':24}{'seed':>4} {'sampler':8}{'learned':>8}{'ESS':>6}{'errors':>14}{'seconds':>9}  warnings")
+    for name in names:
+        for seed in seeds:
+            for label, sampler in (("next", LearnedHMC()), ("today", kmc.KernelHMC())):
+                print(f"{name:24}{seed:>4} {label:8}{run(name, seed, budget, sampler)}", flush=True)
+
+
 def main() -> None:
     """Print a row for each target and seed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--targets", default=",".join(TARGETS), help="comma-separated")
     parser.add_argument("--evaluations", default="100,200,400", help="comma-separated, ascending")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--budget", type=int, help="evaluations of whole runs")
     options = parser.parse_args()
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
     counts = [int(count) for count in options.evaluations.split(",")]
     unknown = set(options.targets.split(",")) - {*DENSITIES, *SHAPES, "correlated-regression"}
     if unknown:
         parser.error(f"--targets: unknown {', '.join(sorted(unknown))}")
+    if options.budget:
+        compare(options.targets.split(","), seeds, options.budget)
+        return
     columns = "".join(f"{count:>14}" for count in counts)
     print(f"{'target':24}{'seed':>4}{columns}{'nats':>8}{'seconds':>9}")
     for name in options.targets.split(","):
-        for seed in range(1, options.seeds + 1):
+        for seed in seeds:
             found, nats, seconds = cell(name, seed, counts)
             columns = "".join(f"{found[count][0]:>8.2f} /{found[count][1]:4.2f}" for count in counts)
             print(f"{name:24}{seed:>4}{columns}{nats:>8.2f}{seconds:>9.1f}", flush=True)
