@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from kmc.kernel_hmc.batch import SETTINGS as BATCH
 from kmc.kernel_hmc.batch import Batch, candidates, choose, predicted
@@ -50,6 +51,8 @@ SETTINGS = Settings()
 
 TESTED = 3.0
 """Factor on this error at the test before the main phase, of few points."""
+
+_SAME = 1e-3  # standard deviations between points that are one
 
 _MOVES = InnerChainOptions(step_size=0.3, trajectory_length=2.5, jump_probability=0.15, small_step_probability=0.4)
 
@@ -216,11 +219,20 @@ class Learning:
         size = min(max(self._least, dim // 2, int(self._settings.growth * n)), most)
         typical = max(int(BATCH.typical * size), 1) if size > 1 else 0
         pool, powers = candidates(self._positions, self._chains.powers, self._rng)
+        new = self._is_new(pool)
+        pool, powers = pool[new], powers[new]
         best = choose(self.process, pool, powers, size - typical)
         draws = np.unique(self.draws, axis=0)
+        draws = draws[self._is_new(draws)]
         typical = min(typical, len(draws))
         plain = predicted(self.process, draws[self._rng.choice(len(draws), typical, replace=False)])
         return Batch(*map(np.concatenate, zip(best, plain)))
+
+    def _is_new(self, points):
+        """Return which points (k, d) are none of the evaluated ones: chains that stand still are there."""
+        z = self.process.coordinates
+        distances, _ = cKDTree(z(self.points)).query(z(points))
+        return distances > _SAME
 
     def _restarted(self):
         """Return chains of which some, or all that there are not yet, start from the best points."""
