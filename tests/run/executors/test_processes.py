@@ -357,7 +357,7 @@ def gone(pid):
     return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
 
 
-def wait_until(condition, seconds=60):
+def wait_until(condition, seconds=240):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
