@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,14 +25,6 @@ class BatchSettings:
 SETTINGS = BatchSettings()
 
 
-class Batch(NamedTuple):
-    """Points to be evaluated, and what the regression predicts there."""
-
-    points: np.ndarray  # (b, d)
-    mean: np.ndarray  # (b,)
-    sd: np.ndarray  # (b,)
-
-
 def candidates(
     positions: np.ndarray, powers: np.ndarray, rng: np.random.Generator, settings: BatchSettings = SETTINGS
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -46,10 +37,8 @@ def candidates(
     return np.concatenate(pool), np.concatenate(kept)
 
 
-def choose(
-    process: Process, candidates: np.ndarray, powers: np.ndarray, count: int, settings: BatchSettings = SETTINGS
-) -> Batch:
-    """Choose among candidates (n, d), draws at powers (n,).
+def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: int) -> np.ndarray:
+    """Return at most ``count`` of the candidates (n, d), which are draws at powers (n,).
 
     The first has the largest predicted log-density plus one standard deviation. The others, one
     after the other, decrease the expected loss most: the sum over the candidates of
@@ -82,9 +71,4 @@ def choose(
         # Conditional on a value at j.
         column = covariances[j] / np.sqrt(variances[j] + noise)
         covariances = covariances - np.outer(column, column)
-    return predicted(process, candidates[chosen])
-
-
-def predicted(process: Process, points: np.ndarray) -> Batch:
-    """Return points (n, d) with their predictions."""
-    return Batch(points, process.values(points), process.standard_deviations(points))
+    return candidates[chosen]

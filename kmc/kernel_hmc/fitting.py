@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
 
-from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates
+from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates, values_at
 from kmc.surrogate.density import DENSITY, DEPTH, by_depth, without_spurious_mass
-from kmc.surrogate.mean import Mean, bump_gradients, mean_values
+from kmc.surrogate.mean import Mean, bump_gradients, mean_values, polynomial_at
 from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
 from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
 from kmc.surrogates.in_coordinates import InCoordinates
@@ -73,15 +73,17 @@ class Process(InCoordinates):
 
     scale_groups: ClassVar[tuple[()]] = ()
 
-    def values(self, x: np.ndarray) -> np.ndarray:
-        """Return log-densities at the rows of x (n, d), without bound and wall."""
-        u = self.transport(x)
-        mean = mean_values(self.mean, self.regression.coordinates, u)[:, 0]
-        return self.highest + self.temperature * mean + self.transport.log_jacobian(x)
-
-    def standard_deviations(self, x: np.ndarray) -> np.ndarray:
-        """Return those of the log-densities at the rows of x (n, d), (n,)."""
-        return self.temperature * self.regression.standard_deviations(self.transport(x))
+    def facts(self, draws: np.ndarray) -> dict[str, Any]:
+        """Return facts for the results' attributes; ``draws`` (n, d) are of the density."""
+        coordinates = self.regression.coordinates
+        u = self.transport(draws)
+        places = values_at(coordinates.map(u), coordinates.metric)
+        bumps = mean_values(self.mean, coordinates, u) - polynomial_at(places, self.mean.linear, self.mean.quadratic)
+        return {
+            "surrogate_trend_sd": self.temperature * float(np.std(bumps)),
+            "surrogate_metric_spread": float(np.linalg.cond(coordinates.metric) ** 2),
+            "surrogate_driver": self.transport.driver,
+        }
 
 
 class Seen(NamedTuple):
@@ -161,7 +163,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None) -> Process:
     wall = learn_wall(u, values, transport(seen.draws), rng=rng)
     if wall is not None:
         u, values = u[finite], values[finite]
-    highest = float(seen_max(values))
+    highest = float(values[np.isfinite(values)].max())
     known = np.where(np.isfinite(values), values, values[np.isfinite(values)].min() - _WITHOUT) - highest
     temperature = temperature_of(known, dim)
     known = known / temperature
@@ -186,11 +188,6 @@ def _fit(seen, transport, coordinates, starts, rng, last=None) -> Process:
     state = walled(state, wall, whitening)
     box = _box(u, known)
     return Process(transport, whitening, state, regression, mean, highest, temperature, box, wall)
-
-
-def seen_max(values: np.ndarray) -> float:
-    """Return the highest finite value."""
-    return values[np.isfinite(values)].max()
 
 
 def temperature_of(depths: np.ndarray, dim: int) -> float:

@@ -11,12 +11,13 @@ predictions are good or the budget is used.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from kmc.kernel_hmc.batch import SETTINGS as BATCH
-from kmc.kernel_hmc.batch import Batch, candidates, choose, predicted
+from kmc.kernel_hmc.batch import candidates, choose
 from kmc.kernel_hmc.fitting import Process, Seen, condition_again, first_fit, fit_again, fit_shapes
 from kmc.kernel_hmc.stopping import MOST, Prediction, prediction_error
 from kmc.kernel_hmc.surrogate_chains import Chains, sample, tuned
@@ -107,7 +108,7 @@ class Learning:
         self._rng, self._least, self._settings = rng, least, settings
         self._noisy = noisy
         self._chains: Chains | None = None
-        self._batch: Batch | None = None
+        self._batch: np.ndarray | None = None
         self._forecasts: tuple[np.ndarray, ...] = ()
         self._typical = 0.0
         self.n_fits = self._searches = 0
@@ -140,8 +141,8 @@ class Learning:
             self.fit()
             self._batch = self._chosen(most)
             both = [self.process] if self._shapes is None else [self.process, self._shapes]
-            self._forecasts = tuple(self._heights(one, self._batch.points) for one in both)
-        return self._batch.points
+            self._forecasts = tuple(self._heights(one, self._batch) for one in both)
+        return self._batch
 
     def tell(self, values: np.ndarray) -> None:
         """Compare the values (b,) of the batch with their predictions, and keep them."""
@@ -152,7 +153,7 @@ class Learning:
             height = np.fmax(forecast[1:], np.where(np.isfinite(known), known, -np.inf))
             weight = np.exp(0.5 * np.minimum(height - self._typical, 0.0))
             record.append(Prediction(forecast[1:], known, weight))
-        self.points = np.vstack([self.points, self._batch.points])
+        self.points = np.vstack([self.points, self._batch])
         self.values = np.append(self.values, values)
         self._batch = None
 
@@ -210,6 +211,11 @@ class Learning:
         self.points, self.values = np.vstack([self.points, points]), np.append(self.values, values)
         return bool(np.sqrt(np.mean(errors**2)) <= TESTED * self._settings.precision)
 
+    def facts(self) -> dict[str, Any]:
+        """Return facts of the surrogate for the results' attributes."""
+        facts = self._shapes.facts() if self._by_shapes and self._shapes else self.process.facts(self.draws)
+        return facts | {"surrogate_loo_sd": self.error(least=1), "surrogate_n_values": len(self.values)}
+
     def _heights(self, fit, points):
         return fit.temperature * fit.log_density(points) if fit is self.process else fit.log_density(points)
 
@@ -219,19 +225,19 @@ class Learning:
         size = min(max(self._least, dim // 2, int(self._settings.growth * n)), most)
         typical = max(int(BATCH.typical * size), 1) if size > 1 else 0
         pool, powers = candidates(self._positions, self._chains.powers, self._rng)
-        new = self._is_new(pool)
-        pool, powers = pool[new], powers[new]
+        new = self._is_new(pool, self.points)
+        if new.any():
+            pool, powers = pool[new], powers[new]
         best = choose(self.process, pool, powers, size - typical)
         draws = np.unique(self.draws, axis=0)
-        draws = draws[self._is_new(draws)]
+        draws = draws[self._is_new(draws, np.vstack([self.points, best]))]
         typical = min(typical, len(draws))
-        plain = predicted(self.process, draws[self._rng.choice(len(draws), typical, replace=False)])
-        return Batch(*map(np.concatenate, zip(best, plain)))
+        return np.vstack([best, draws[self._rng.choice(len(draws), typical, replace=False)]])
 
-    def _is_new(self, points):
-        """Return which points (k, d) are none of the evaluated ones: chains that stand still are there."""
+    def _is_new(self, points, known):
+        """Return which points (k, d) are none of the known ones (n, d): chains that stand still are there."""
         z = self.process.coordinates
-        distances, _ = cKDTree(z(self.points)).query(z(points))
+        distances, _ = cKDTree(z(known)).query(z(points))
         return distances > _SAME
 
     def _restarted(self):

@@ -24,13 +24,8 @@ from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size
 from kmc.mcmc.walkers import Walkers, cloud_around, requested
 from kmc.surrogates import Density
 
-_UNLIMITED = 2
-"""Evaluations per draw that are planned if nothing limits them."""
-_FURTHER = 2.0
-"""Factor on the box of learning in the main phase, where it holds what is not known out of reach."""
-_LEAST_PLANNED = 1500
-"""Evaluations that are planned at least, if nothing limits them."""
-
+_UNLIMITED, _LEAST_PLANNED = 2, 1500  # evaluations per draw, and at least, that are planned if nothing limits them
+_FURTHER = 2.0  # factor on the box of learning in the main phase
 _ARCHIVED, _REACHING = 40, 15  # blocks of the chains at power 1, short and long: for trials, and for the archive
 _TESTS = 10  # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main phase
 _TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
@@ -124,13 +119,8 @@ class KernelHMCState:
         if self.mixture is None:
             return facts
         assert self._learning is not None
-        surrogate = self._learning.surrogate
         return facts | {
-            "surrogate_loo_sd": self._learning.error(least=1),
-            "surrogate_n_values": len(self._learning.values),
-            "surrogate_trend_sd": 0.0,
-            "surrogate_metric_spread": 1.0,
-            "surrogate_driver": surrogate.transport.driver,
+            **self._learning.facts(),
             "inner_chain_length": self.mixture.longest_chain,
             "leapfrog_step_size": self.mixture.inner.step_size,
         }

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from kmc.kernel_hmc.batch import choose, predicted
+from kmc.kernel_hmc.batch import choose
 from kmc.kernel_hmc.fitting import Seen, first_fit, learned_coordinates, temperature_of
 from kmc.kernel_hmc.learning import Learning
 from kmc.kernel_hmc.stopping import Prediction, prediction_error
+from kmc.surrogate.mean import mean_values
 from kmc.targets.toys import Banana, Bimodal, Gaussian
 
 
@@ -78,6 +79,22 @@ def test_a_batch_stays_the_same_until_it_is_told():
     assert len(learning.values) == 12
 
 
+def test_points_are_not_evaluated_twice():
+    """Chains that stand still at an evaluated point are no reason to ask for its value again."""
+    learning = learned(Gaussian(8, 0.9, 10.0), np.random.default_rng(16).standard_normal((20, 8)), 120, 17)
+    z = learning.process.coordinates(learning.points)
+    distances = np.linalg.norm(z[:, None] - z[None], axis=2) + np.eye(len(z))
+    assert distances.min() > 1e-4
+
+
+def test_chains_that_all_stand_still_end_nothing():
+    learning = Learning(np.eye(2), np.zeros(2), rng=np.random.default_rng(0))
+    learning.propose(10)
+    learning._positions[:] = learning.points[0]
+    learning.draws[:] = learning.points[0]
+    assert len(learning._chosen(10)) > 0
+
+
 def test_a_batch_begins_with_the_most_promising_point_and_reduces_what_is_uncertain():
     rng = np.random.default_rng(9)
     points = rng.uniform(-1, 1, (15, 2))
@@ -85,11 +102,12 @@ def test_a_batch_begins_with_the_most_promising_point_and_reduces_what_is_uncert
     candidates = rng.uniform(-2, 2, (50, 2))
     candidates = np.vstack([candidates, candidates + 1e-6])  # each of them twice
     batch = choose(process, candidates, np.ones(100), 6)
-    distances = np.linalg.norm(batch.points[:, None] - batch.points[None], axis=2)
+    distances = np.linalg.norm(batch[:, None] - batch[None], axis=2)
     assert distances[np.triu_indices(6, 1)].min() > 0.01
-    forecast = predicted(process, candidates)
-    upper = np.minimum(forecast.mean, process.highest) + forecast.sd
-    first = np.flatnonzero((candidates == batch.points[0]).all(axis=1))[0]
+    regression = process.regression
+    upper = np.minimum(mean_values(process.mean, regression.coordinates, candidates)[:, 0], 0.0)
+    upper += regression.standard_deviations(candidates)
+    first = np.flatnonzero((candidates == batch[0]).all(axis=1))[0]
     assert upper[first] == pytest.approx(upper.max())
 
     # The expected loss after the choice, by conditioning on the chosen points, is less than after any random batch.
@@ -102,7 +120,7 @@ def test_a_batch_begins_with_the_most_promising_point_and_reduces_what_is_uncert
         return np.sum(variance / (1 + variance))
 
     others = [candidates[rng.choice(50, 6, replace=False)] for _ in range(20)]
-    assert loss(batch.points) < min(map(loss, others))
+    assert loss(batch) < min(map(loss, others))
 
 
 def test_the_compiled_process_is_its_mean_below_the_bound():
@@ -110,8 +128,9 @@ def test_the_compiled_process_is_its_mean_below_the_bound():
     points = rng.standard_normal((30, 3))
     process = fitted(points, np.sin(points[:, 0]) - 0.5 * np.sum(points**2, axis=1))
     x = rng.standard_normal((20, 3))
-    assert process.values(x).max() < process.highest + 2
-    np.testing.assert_allclose(process.log_density(x), process.values(x), atol=1e-6)
+    values = process.highest + mean_values(process.mean, process.regression.coordinates, x)[:, 0]
+    assert values.max() < process.highest + 2
+    np.testing.assert_allclose(process.log_density(x), values, atol=1e-6)
     far = 1e3 * rng.standard_normal((50, 3))
     assert process.log_density(far).max() <= process.jit_state.ceiling
 
