@@ -372,7 +372,7 @@ class Run:
             self._ascent.n_probes = 0
 
     def _probe(self, points: np.ndarray) -> list[float]:
-        """What the function returns at points (k, d), not recorded; inf if it overflows."""
+        """Return what the function returns at points (k, d), not recorded; inf if it overflows."""
         found = Evaluator(self.request.model, self.evaluate.mapper).evaluations(points)
         return [np.inf if one.failure.startswith("OverflowError") else one.value for one in found]
 

@@ -33,7 +33,7 @@ class Evaluation(NamedTuple):
 
     @property
     def log_density(self) -> float:
-        """The value, with -inf for points that are rejected."""
+        """Return the value, with -inf for points that are rejected."""
         return self.value if self.value < math.inf else -math.inf
 
 
@@ -135,7 +135,7 @@ class Evaluator:
         return self.values(evaluations)
 
     def values(self, evaluations: Sequence[Evaluation]) -> np.ndarray:
-        """The log-densities (k,) of evaluations; rejected ones become ``-inf``."""
+        """Return the log-densities (k,) of evaluations; rejected ones become ``-inf``."""
         return np.array([evaluation.log_density for evaluation in evaluations], dtype=np.float64)
 
     def _outcomes(self, points: np.ndarray) -> list[Evaluation | Failure]:
@@ -162,7 +162,7 @@ class Evaluator:
 
 
 def is_repeated(model: Model, outcome: Evaluation | Failure) -> bool:
-    """Whether a call is made once more: it failed, and is to be retried, or had several points that may be good."""
+    """Return whether a call is made once more: it failed, and is to be retried, or had several points that may be good."""
     if not isinstance(outcome, Failure) or not outcome.error.reason:
         return False
     several = outcome.error.position is not None and outcome.error.position.ndim > 1
@@ -170,7 +170,7 @@ def is_repeated(model: Model, outcome: Evaluation | Failure) -> bool:
 
 
 def settled(model: Model, outcome: Evaluation | Failure) -> Evaluation | Failure:
-    """The outcome; a density of zero if the call failed and the model rejects such points."""
+    """Return the outcome; a density of zero if the call failed and the model rejects such points."""
     if model.on_error == "reject" and isinstance(outcome, Failure) and outcome.error.reason:
         return Evaluation(math.nan, failure=outcome.error.reason)
     return outcome
