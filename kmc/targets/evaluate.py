@@ -162,7 +162,7 @@ class Evaluator:
 
 
 def is_repeated(model: Model, outcome: Evaluation | Failure) -> bool:
-    """Return whether a call is made once more: it failed, and is to be retried, or had several points that may be good."""
+    """Return whether a call is made once more: it failed and is retried, or had several points that may be good."""
     if not isinstance(outcome, Failure) or not outcome.error.reason:
         return False
     several = outcome.error.position is not None and outcome.error.position.ndim > 1
