@@ -129,6 +129,11 @@ class Learning:
         return 10 + self.points.shape[1]
 
     @property
+    def _surprised(self) -> bool:
+        """Whether the last batch was predicted badly."""
+        return prediction_error(self._records[int(self._by_shapes)][-1:], 0) > TESTED * self._settings.precision
+
+    @property
     def precise(self) -> bool:
         """Whether the last predictions are good enough to end learning, and both kinds of fits were tested."""
         tested = self._shapes is None or np.isfinite(prediction_error(self._records[1], self._enough))
@@ -175,7 +180,7 @@ class Learning:
                 self._shapes = fit_shapes(seen, self._shapes, rng, noisy=self._noisy)
         else:
             self.process = condition_again(seen, self.process, rng)
-            if last and self._by_shapes:
+            if self._by_shapes and (last or self._surprised):
                 self._shapes = fit_shapes(seen, self._shapes, rng, noisy=self._noisy)
         self.n_fits += 1
         process, shapes = self._records

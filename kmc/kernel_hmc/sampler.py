@@ -25,7 +25,7 @@ class LearnedHMC(Startable):
         Largest share of the evaluations for learning.
     """
 
-    learning_share: float = 1 / 3
+    learning_share: float = 0.6
     burn_in: int = 5
     archive_probability: float = 0.06
     tempered_probability: float = 0.1
