@@ -37,10 +37,10 @@ def candidates(
     return np.concatenate(pool), np.concatenate(kept)
 
 
-def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: int) -> np.ndarray:
-    """Return at most ``count`` of the candidates (n, d), which are draws at powers (n,).
+def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: int, first: np.ndarray) -> np.ndarray:
+    """Return at most ``count`` of the candidates (n, d), which are draws at powers (n,), behind ``first`` (0 or 1, d).
 
-    The first has the largest predicted log-density plus one standard deviation. The others, one
+    Without ``first``, it is that with the largest predicted log-density plus one standard deviation. The others, one
     after the other, decrease the expected loss most: the sum over the candidates of
     σ² / (1 + σ²) times their power, with σ² the variance of the log-density given the values
     chosen so far. It is a design by the variance that is left (Cohn 1996), of a loss that
@@ -51,6 +51,9 @@ def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: 
     ----------
     Cohn (1996), Neural network exploration using optimal experiment design, Neural Networks 9.
     """
+    given = len(first) > 0
+    if given:
+        candidates, powers = np.vstack([first, candidates]), np.append(1.0, powers)
     u = process.transport(candidates)
     scale = process.temperature
     mean = np.minimum(mean_values(process.mean, process.regression.coordinates, u)[:, 0], 0.0)
@@ -60,7 +63,7 @@ def choose(process: Process, candidates: np.ndarray, powers: np.ndarray, count: 
     for k in range(min(count, len(candidates))):
         variances = np.maximum(np.diag(covariances), 0.0)
         if k == 0:
-            score = mean + np.sqrt(variances)
+            score = np.arange(len(u)) == 0 if given else mean + np.sqrt(variances)
         else:
             left = variances[None, :] - covariances**2 / (variances + noise)[:, None]
             left = scale**2 * np.maximum(left, 0.0)

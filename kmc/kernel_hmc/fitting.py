@@ -9,7 +9,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgWarning
 
-from kmc.surrogate.covariance import Coordinates, Hyperparameters, scaled_coordinates, values_at
+from kmc.surrogate.covariance import (
+    Coordinates,
+    Hyperparameters,
+    scaled_coordinates,
+    values_at,
+    whitened_coordinates,
+)
 from kmc.surrogate.density import DENSITY, DEPTH, by_depth, without_spurious_mass
 from kmc.surrogate.mean import Mean, bump_gradients, mean_values, polynomial_at
 from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
@@ -34,6 +40,7 @@ PRIOR = 0.5
 density falls like a normal 1.4 times as wide.
 """
 
+_ROUNDS = 5  # of a search for the deep values that count
 _WITHOUT = 10.0  # nats below the lowest value: points without density where no wall is known
 
 
@@ -72,6 +79,10 @@ class Process(InCoordinates):
     wall: Wall | None
 
     scale_groups: ClassVar[tuple[()]] = ()
+
+    def heights(self, x: np.ndarray) -> np.ndarray:
+        """Return the mean at the rows of x (n, d), relative to the highest value and divided by the temperature."""
+        return mean_values(self.mean, self.regression.coordinates, self.transport(x))[:, 0]
 
     def facts(self, draws: np.ndarray) -> dict[str, Any]:
         """Return facts for the results' attributes; ``draws`` (n, d) are of the density."""
@@ -113,6 +124,20 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     return min(fits, key=lambda found: found.regression.negative_log_likelihood)
 
 
+def fit_widely(seen: Seen, rng: np.random.Generator) -> Process:
+    """Fit at the temperature at which more values count than a quadratic has coefficients.
+
+    It is wrong in detail, but shows from afar where the density rises: the fit of :func:`fit_again`
+    knows only a few values on the flank of a needle.
+    """
+    dim = seen.points.shape[1]
+    counted = (dim + 1) * (dim + 2) // 2 + dim
+    best = seen.points[np.argsort(-seen.values, kind="stable")[:counted]]
+    whitened = whitened_coordinates(best)
+    fits = [_fit(seen, IDENTITY, one, STARTS, rng, counted=counted) for one in (whitened, scaled_coordinates(best))]
+    return min(fits, key=lambda found: found.regression.negative_log_likelihood)
+
+
 def fit_shapes(seen: Seen, last: Surrogate | None, rng: np.random.Generator, *, noisy: bool) -> Surrogate | None:
     """Fit polynomials, kernel sections and few terms in coordinates without funnels and heavy tails.
 
@@ -151,37 +176,53 @@ def _further(state: SurrogateJitState) -> SurrogateJitState:
 
 def condition_again(seen: Seen, last: Process, rng: np.random.Generator) -> Process:
     """Fit with the last hyperparameters, in coordinates learned from the draws."""
-    return _fit(seen, last.transport, learned_coordinates(last, seen), (last.regression.hyperparameters,), rng, last)
+    coordinates, theta = learned_coordinates(last, seen), last.regression.hyperparameters
+    return _fit(seen, last.transport, coordinates, (theta,), rng, last)
 
 
-def _fit(seen, transport, coordinates, starts, rng, last=None) -> Process:
-    """Fit in given coordinates; with a last fit its hyperparameters are kept."""
+def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None) -> Process:
+    """Fit in given coordinates, at the temperature at which so many values count (d + 2 by default).
+
+    With a last fit its hyperparameters are kept.
+
+    Deeper values than a limit say "below it", and nothing else: they count, as this limit, where
+    the mean would be higher.
+    """
     values = seen.values - transport.log_jacobian(seen.points)
     u = transport(seen.points)
     dim = u.shape[1]
     finite = np.isfinite(values)
     wall = learn_wall(u, values, transport(seen.draws), rng=rng)
-    if wall is not None:
-        u, values = u[finite], values[finite]
-    highest = float(values[np.isfinite(values)].max())
-    known = np.where(np.isfinite(values), values, values[np.isfinite(values)].min() - _WITHOUT) - highest
-    temperature = temperature_of(known, dim)
+    rows = finite if wall is not None else np.full(len(u), True)
+    u, values, finite = u[rows], values[rows], finite[rows]
+    highest = float(values[finite].max())
+    known = np.where(finite, values, values[finite].min() - _WITHOUT) - highest
+    temperature = temperature_of(known, counted or dim + 2, dim)
     known = known / temperature
-    compressed, noise = by_depth(known, dim)
-    prior = 0.5 * PRIOR * np.sum(coordinates.map(u) ** 2, axis=1)
-    deep = known < -DEPTH.compressed * (DEPTH.base + DEPTH.slope * dim)  # deep, and nothing else
-    compressed = np.where(deep, np.minimum(compressed + prior, 0.0), compressed + prior)
-    observations = Observations(u, compressed, noise)
-    if last is not None:
-        shift = np.log(last.temperature / temperature)
-        regression = condition(observations, coordinates, _shifted(starts[0], shift))
+    full = DEPTH.base + DEPTH.slope * dim
+    lowest = -DEPTH.limit * full
+    limited, noise = by_depth(known, dim)
+    limited = limited + 0.5 * PRIOR * np.sum(coordinates.map(u) ** 2, axis=1)
+
+    def observed(rows):
+        return Observations(u[rows], limited[rows], noise[rows])
+
+    near = counts = known > lowest
+    likelihood = np.nan
+    if last is None:
+        rows = np.flatnonzero(near)
+        rows = rows[_representative(known[rows])]
+        found = fit(observed(rows), coordinates, starts)
+        theta, likelihood = found.hyperparameters, found.negative_log_likelihood
     else:
-        rows = _representative(known)
-        some = Observations(u[rows], compressed[rows], noise[rows])
-        found = fit(some, coordinates, starts)
-        regression = condition(observations, coordinates, found.hyperparameters)
-        regression = replace(regression, negative_log_likelihood=found.negative_log_likelihood)
-    mean = without_spurious_mass(regression, PRIOR)
+        theta = _shifted(starts[0], np.log(last.temperature / temperature))
+    for _ in range(_ROUNDS):
+        regression = condition(observed(counts), coordinates, theta)
+        mean = without_spurious_mass(regression, PRIOR)
+        last_counts, counts = counts, near | (mean_values(mean, coordinates, u)[:, 0] > lowest)
+        if np.array_equal(counts, last_counts):
+            break
+    regression = replace(regression, negative_log_likelihood=likelihood)
     ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
     state = _jit_state(mean, coordinates.metric, highest / temperature, ceiling)
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
@@ -190,15 +231,15 @@ def _fit(seen, transport, coordinates, starts, rng, last=None) -> Process:
     return Process(transport, whitening, state, regression, mean, highest, temperature, box, wall)
 
 
-def temperature_of(depths: np.ndarray, dim: int) -> float:
-    """Return the temperature at which d + 2 values count fully, at least 1: minus ``depths`` are
+def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
+    """Return the temperature at which so many values count fully, at least 1: minus ``depths`` are
     nats below the highest.
 
     When all first values are thousands of nats deep, the posterior is a needle that no chain finds.
     The tempered one is as wide as what is known, and the temperature falls as higher values are
     found.
     """
-    return max(1.0, float(np.sort(-depths)[: dim + 2][-1]) / (DEPTH.base + DEPTH.slope * dim))
+    return max(1.0, float(np.sort(-depths)[:counted][-1]) / (DEPTH.base + DEPTH.slope * dim))
 
 
 def learned_coordinates(last: Process, seen: Seen) -> Coordinates:

@@ -18,8 +18,9 @@ from scipy.spatial import cKDTree
 
 from kmc.kernel_hmc.batch import SETTINGS as BATCH
 from kmc.kernel_hmc.batch import candidates, choose
+from kmc.kernel_hmc.climb import climb
 from kmc.kernel_hmc.fitting import Process, Seen, condition_again, first_fit, fit_again, fit_shapes
-from kmc.kernel_hmc.stopping import MOST, Prediction, prediction_error
+from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned
 from kmc.kernel_hmc.surrogate_chains import Chains, sample, tuned
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.surrogate.regression import STARTS
@@ -45,13 +46,12 @@ class Settings:
     refit: float = 0.15
     """Growth of the number of evaluations after which hyperparameters are searched for again."""
     precision: float = 0.1
-    """Error in nats of the last predictions at which learning ends."""
+    """Nats: smaller errors are as good."""
+    surprise: float = 0.3
+    """Error in nats of the last batch after which shapes are fitted again at once."""
 
 
 SETTINGS = Settings()
-
-TESTED = 3.0
-"""Factor on this error at the test before the main phase, of few points."""
 
 _SAME = 1e-3  # standard deviations between points that are one
 
@@ -110,35 +110,52 @@ class Learning:
         self._chains: Chains | None = None
         self._batch: np.ndarray | None = None
         self._forecasts: tuple[np.ndarray, ...] = ()
-        self._typical = 0.0
+        self._sds = np.empty(0)
+        self._typical, self._doubt = 0.0, MOST
         self.n_fits = self._searches = 0
         self._due = 0.0
         self.process: Process
         self.surrogate: Process | Surrogate
         self._shapes: Surrogate | None = None
         self._by_shapes = False  # whether these are the surrogate
+        self._climbing, self._searched = True, False
         self._records: tuple[list[Prediction], list[Prediction]] = ([], [])
         self.draws = self.points
 
-    def error(self, least: int | None = None) -> float:
-        """Return the error of the surrogate's last predictions in nats, see :func:`prediction_error`."""
-        return prediction_error(self._records[int(self._by_shapes)], self._enough if least is None else least)
-
     @property
-    def _enough(self) -> int:
-        return 10 + self.points.shape[1]
+    def error(self) -> float:
+        """The surrogate's error at its draws in nats: the process's standard deviation there, as calibrated by the
+        last batches.
+        """
+        return self._error(int(self._by_shapes))
+
+    def _error(self, which, least=None):
+        found = self._ratio(which, least)
+        return min(found * self._doubt, MOST) if np.isfinite(found) else np.inf
+
+    def _ratio(self, which, least=None):
+        return calibration(self._records[which], 10 + self.points.shape[1] if least is None else least)
+
+    def _calibrated(self, which):
+        """Return the ratio of errors to standard deviations, 1 as long as it is not known."""
+        ratio = self._ratio(which)
+        return ratio if np.isfinite(ratio) else 1.0
 
     @property
     def _surprised(self) -> bool:
         """Whether the last batch was predicted badly."""
-        return prediction_error(self._records[int(self._by_shapes)][-1:], 0) > TESTED * self._settings.precision
+        record = self._records[int(self._by_shapes)][-1]
+        errors = np.clip(record.value - record.mean, -MOST, MOST)
+        return bool(record.weight @ errors**2 > record.weight.sum() * self._settings.surprise**2)
 
-    @property
-    def precise(self) -> bool:
-        """Whether the last predictions are good enough to end learning, and both kinds of fits were tested."""
-        tested = self._shapes is None or np.isfinite(prediction_error(self._records[1], self._enough))
-        good = bool(self.n_fits) and self.error() <= self._settings.precision
-        return bool(tested and good and self.process.temperature == 1.0)
+    def is_done(self, left: int) -> bool:
+        """Return whether learning should end, with so many evaluations left for it and for draws.
+
+        Both kinds of fits must have been tested.
+        """
+        tested = self._shapes is None or np.isfinite(self._error(1))
+        known = bool(self.n_fits) and tested and self.process.temperature == 1.0
+        return known and is_learned(self.error, len(self.values), left)
 
     def propose(self, most: int) -> np.ndarray:
         """Return the next batch (b, d) of at most so many points, the same until it is told."""
@@ -147,6 +164,7 @@ class Learning:
             self._batch = self._chosen(most)
             both = [self.process] if self._shapes is None else [self.process, self._shapes]
             self._forecasts = tuple(self._heights(one, self._batch) for one in both)
+            self._sds = self._deviations(self._batch)
         return self._batch
 
     def tell(self, values: np.ndarray) -> None:
@@ -157,7 +175,7 @@ class Learning:
         for record, forecast in zip(self._records, self._forecasts):
             height = np.fmax(forecast[1:], np.where(np.isfinite(known), known, -np.inf))
             weight = np.exp(0.5 * np.minimum(height - self._typical, 0.0))
-            record.append(Prediction(forecast[1:], known, weight))
+            record.append(Prediction(forecast[1:], known, self._sds[1:], weight))
         self.points = np.vstack([self.points, self._batch])
         self.values = np.append(self.values, values)
         self._batch = None
@@ -170,7 +188,7 @@ class Learning:
         """
         settings, rng = self._settings, self._rng
         seen = Seen(self.points, self.values, self.draws)
-        search = len(self.values) >= self._due and not last
+        search = self._searched = len(self.values) >= self._due and not last
         if self._chains is None:
             self.process = first_fit(seen, rng)
         elif search:
@@ -183,21 +201,23 @@ class Learning:
             if self._by_shapes and (last or self._surprised):
                 self._shapes = fit_shapes(seen, self._shapes, rng, noisy=self._noisy)
         self.n_fits += 1
-        process, shapes = self._records
         # Errors below the precision are equal; far from all values, shapes are the better guess.
-        errors = [max(prediction_error(one, self._enough), settings.precision) for one in (shapes, process)]
-        known = bool(shapes) and np.isfinite(errors[0])
-        self._by_shapes = self._shapes is not None and known and errors[0] <= errors[1]
+        process, shapes = (max(self._error(which), settings.precision) for which in (0, 1))
+        self._by_shapes = self._shapes is not None and np.isfinite(shapes) and shapes <= process
         self.surrogate = self._shapes if self._by_shapes and self._shapes else self.process
         chains = self._restarted()
         if search:
             self._searches += 1
             self._due = len(self.values) * (1.0 + settings.refit)
             chains = tuned(self.surrogate, chains, rng)
-        positions, self._chains = sample(self.surrogate, self.process, chains, rng, blocks=settings.blocks)
+        self._ratios = self._calibrated(int(self._by_shapes)), self._calibrated(0)
+        positions, self._chains = sample(
+            self.surrogate, self.process, chains, rng, blocks=settings.blocks, ratios=self._ratios
+        )
         self._positions = positions[settings.blocks // 3 :]
         self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
         self._typical = float(np.median(self._heights(self.surrogate, self.draws)))
+        self._doubt = float(np.sqrt(np.mean(np.minimum(self._deviations(self.draws[::8]), MOST) ** 2)))
 
     def sample(self, blocks: int, rng: np.random.Generator, *, moves: int = 2, reach: float = 1.0) -> np.ndarray:
         """Return draws (m, d) of the surrogate at power 1, after as many blocks of moves that are dropped.
@@ -206,23 +226,41 @@ class Learning:
         """
         assert self._chains is not None
         positions, _ = sample(
-            self.surrogate, self.process, self._chains, rng, blocks=2 * blocks, moves=moves, reach=reach
+            self.surrogate,
+            self.process,
+            self._chains,
+            rng,
+            blocks=2 * blocks,
+            moves=moves,
+            reach=reach,
+            ratios=self._ratios,
         )
         return positions[blocks:, self._chains.powers == 1.0].reshape(-1, self.points.shape[1])
 
-    def passes(self, points: np.ndarray, values: np.ndarray) -> bool:
-        """Keep the values (k,) at points (k, d) drawn from the surrogate, and return whether it predicted them well."""
+    def passes(self, points: np.ndarray, values: np.ndarray, left: int) -> bool:
+        """Keep the values (k,) at points (k, d) drawn from the surrogate, and return whether learning should end,
+        with so many evaluations left.
+        """
         errors = np.clip(values - self._heights(self.surrogate, points), -MOST, MOST)
         self.points, self.values = np.vstack([self.points, points]), np.append(self.values, values)
-        return bool(np.sqrt(np.mean(errors**2)) <= TESTED * self._settings.precision)
+        return is_learned(float(np.sqrt(np.mean(errors**2))), len(self.values), left)
 
     def facts(self) -> dict[str, Any]:
         """Return facts of the surrogate for the results' attributes."""
         facts = self._shapes.facts() if self._by_shapes and self._shapes else self.process.facts(self.draws)
-        return facts | {"surrogate_loo_sd": self.error(least=1), "surrogate_n_values": len(self.values)}
+        return facts | {
+            "surrogate_loo_sd": self._error(int(self._by_shapes), least=1),
+            "surrogate_n_values": len(self.values),
+        }
 
     def _heights(self, fit, points):
         return fit.temperature * fit.log_density(points) if fit is self.process else fit.log_density(points)
+
+    def _deviations(self, points):
+        """Return the process's standard deviations at points (k, d) in nats, (k,), at least that of its noise."""
+        regression = self.process.regression
+        sd = regression.standard_deviations(self.process.transport(points))
+        return self.process.temperature * np.hypot(sd, np.exp(regression.hyperparameters.noise))
 
     def _chosen(self, most):
         assert self._chains is not None
@@ -233,11 +271,20 @@ class Learning:
         new = self._is_new(pool, self.points)
         if new.any():
             pool, powers = pool[new], powers[new]
-        best = choose(self.process, pool, powers, size - typical)
+        best = choose(self.process, pool, powers, size - typical, self._climbed())
         draws = np.unique(self.draws, axis=0)
         draws = draws[self._is_new(draws, np.vstack([self.points, best]))]
         typical = min(typical, len(draws))
         return np.vstack([best, draws[self._rng.choice(len(draws), typical, replace=False)]])
+
+    def _climbed(self):
+        """Return a step of the climb (1, d), or none (0, d): after one that is not worth it, at searches only."""
+        if not (self._climbing or self._searched):
+            return self.points[:0]
+        step = climb(Seen(self.points, self.values, self.draws), self._rng)
+        step = step[self._is_new(step, self.points)] if len(step) else step
+        self._climbing = len(step) > 0
+        return step
 
     def _is_new(self, points, known):
         """Return which points (k, d) are none of the known ones (n, d): chains that stand still are there."""

@@ -63,7 +63,7 @@ class KernelHMCState:
         missing = max(3 * setup.chains, 2 * setup.dim) - len(points)
         self._asked = cloud_around(setup.initial, max(missing, 0), self._rng)
         self._learning: Learning | None = None
-        self._last = self._limit()
+        self._budget, self._last = self._planned()
         self._starts = np.empty((0, setup.dim))
         self.mixture: ProposalMixture | None = None
         self.walkers: Walkers | None = None
@@ -125,15 +125,14 @@ class KernelHMCState:
             "leapfrog_step_size": self.mixture.inner.step_size,
         }
 
-    def _limit(self) -> int:
-        """Return the number of evaluations at which learning ends."""
+    def _planned(self) -> tuple[int, int]:
+        """Return the number of evaluations that are planned, and that at which learning ends at the latest."""
         setup = self.setup
-        if setup.warmup is not None:
-            return setup.warmup * setup.chains
         budget = setup.max_evaluations
         if budget is None:
             budget = max(_UNLIMITED * (setup.draws or 0) * setup.chains, _LEAST_PLANNED)
-        return int(self.options.learning_share * budget)
+        last = self.options.learning_share * budget if setup.warmup is None else setup.warmup * setup.chains
+        return budget, int(last)
 
     # Learning
 
@@ -149,7 +148,7 @@ class KernelHMCState:
         else:
             self._learning.tell(values)
         left = self._last - self._n_own
-        if left > 0 and not self._learning.precise:
+        if left > 0 and not self._learning.is_done(self._budget - self._n_own):
             self._asked = self._learning.propose(left)
         else:
             self._freeze()
@@ -192,7 +191,7 @@ class KernelHMCState:
         learning, starts, chains = self._learning, self._starts, self.setup.chains
         assert learning is not None
         left = self._last - self._n_own
-        if not learning.passes(starts, values) and left > 0:
+        if not learning.passes(starts, values, self._budget - self._n_own) and left > 0:
             self._starts, self.mixture = starts[:0], None
             self._asked = learning.propose(left)
             return

@@ -1,7 +1,8 @@
-"""The end of learning: predictions of the last batches against their values."""
+"""The end of learning: predictions of the last batches against their values, and what more learning is worth."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,25 +11,54 @@ import numpy as np
 MOST = 3.0
 """Nats: a proposal is lost by this error, and greater ones lose no more."""
 
+_STEP = 1.02  # growth of the number of values by which the worth of learning is judged
+
 
 class Prediction(NamedTuple):
     """Compare predicted and evaluated log-densities of one batch."""
 
     mean: np.ndarray  # (b,)
     value: np.ndarray  # (b,)
+    sd: np.ndarray  # (b,), the Gaussian process's standard deviation
     weight: np.ndarray  # (b,), root of the density relative to typical draws, predicted or not, at most 1
 
 
-def prediction_error(predictions: Sequence[Prediction], least: int) -> float:
-    """Return the root mean square error in nats of the last batches, weighted by density; at least
-    ``least`` values.
+def calibration(predictions: Sequence[Prediction], least: int) -> float:
+    """Return the ratio of errors of the last batches to their standard deviations, both root mean squares weighted by
+    density, of at least ``least`` values.
 
-    Infinite if there are fewer.
+    Batches are chosen where standard deviations are large; the ratio holds elsewhere, too. It is infinite if there
+    are fewer values.
     """
-    errors, weights = np.empty(0), np.empty(0)
+    error = expected = count = 0.0
     for batch in reversed(predictions):
-        error = np.clip(batch.value - batch.mean, -MOST, MOST)
-        errors, weights = np.append(errors, error), np.append(weights, batch.weight)
-        if weights.sum() >= least:
-            return float(np.sqrt(np.average(errors**2, weights=weights)))
-    return float("inf")
+        error += batch.weight @ np.clip(batch.value - batch.mean, -MOST, MOST) ** 2
+        expected += batch.weight @ np.minimum(batch.sd, MOST) ** 2
+        count += batch.weight.sum()
+        if count >= least:
+            return math.sqrt(error / expected)
+    return math.inf
+
+
+def is_learned(error: float, values: int, left: int) -> bool:
+    """Return whether more evaluations for learning would cost more effective draws than they gain.
+
+    A surrogate whose log-density has this error in nats, as a standard deviation, has its proposals accepted with
+    probability a = erfc(error / 2), and independent proposals give a / (2 - a) effective draws each. The error of a
+    smooth regression is taken to fall like 1 / ``values``.
+
+    Parameters
+    ----------
+    error : float
+    values : int
+        Number of values that the surrogate is learned from.
+    left : int
+        Evaluations left for learning and draws.
+    """
+    more = (_STEP - 1.0) * values
+    return bool((left - more) * _efficiency(error / _STEP) <= left * _efficiency(error))
+
+
+def _efficiency(error):
+    accepted = math.erfc(min(error, MOST) / 2.0)
+    return accepted / (2.0 - accepted)

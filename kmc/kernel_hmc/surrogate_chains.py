@@ -22,11 +22,9 @@ from kmc.mcmc.tuning import Trials, choose_step_size
 from kmc.surrogates import Surrogate
 
 CAUTION = 0.3
-"""Nats subtracted from the log-density for each nat of its standard deviation ..."""
+"""Nats subtracted from the log-density for each nat of its error ..."""
 TRUSTED = 2.0
-"""... above so many: a mean without knowledge is often high, and would be taken for mass ..."""
-MOST_DOUBT = 3.0
-"""... at most so many: chains must be able to leave the points that are known."""
+"""... above so many: a mean without knowledge is often high, and would be taken for mass."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,26 +52,30 @@ def sample(
     blocks: int,
     moves: int = 2,
     reach: float = 1.0,
+    ratios: tuple[float, float] = (1.0, 1.0),
 ) -> tuple[np.ndarray, Chains]:
     """Return the states (blocks, k, d) after each block of so many moves, in x, and the chains at their end.
 
-    Chains stay in the box of the process, ``reach`` times as large. Starts outside it are moved to its edge.
+    Chains stay in the box of the process, ``reach`` times as large. Starts outside it are moved to its edge. The
+    errors of surrogate and process are ``ratios`` times the process's standard deviation.
     """
     box, powers = process.box.enlarged(reach), chains.powers
     x = process.transport.back(np.clip(process.transport(chains.positions), box.lower, box.upper))
     cold = powers == 1.0
     groups = [_Group.of(one, rows, chains, rng) for one, rows in ((surrogate, cold), (process, ~cold))]
-    doubt = _doubt(process, x)
+    doubts, own = _doubts(process, x, ratios), np.where(cold, 0, 1)
+    every = np.arange(len(x))
     visited = []
     for _ in range(blocks):
         ends = x.copy()
         for group in groups:
             ends[group.rows] = group.moved(x[group.rows], moves, chains.options)
-        more = _doubt(process, ends)
-        taken = box.contains(process.transport(ends)) & (np.log(rng.random(len(x))) < powers * (doubt - more))
-        x, doubt = np.where(taken[:, None], ends, x), np.where(taken, more, doubt)
-        after = _exchanged(np.array([group.density.log_density(x) for group in groups]) - doubt, powers, rng)
-        x, doubt = x[after], doubt[after]
+        more = _doubts(process, ends, ratios)
+        kept = np.log(rng.random(len(x))) < powers * (doubts - more)[own, every]
+        taken = box.contains(process.transport(ends)) & kept
+        x, doubts = np.where(taken[:, None], ends, x), np.where(taken, more, doubts)
+        after = _exchanged(np.array([group.density.log_density(x) for group in groups]) - doubts, powers, rng)
+        x, doubts = x[after], doubts[:, after]
         visited.append(x)
     return np.array(visited), replace(chains, positions=x)
 
@@ -102,10 +104,10 @@ class _Group(NamedTuple):
         return self.density.back(found.position)
 
 
-def _doubt(process, x):
-    """Return what is subtracted from the log-density at the rows of x (k, d), (k,)."""
+def _doubts(process, x, ratios):
+    """Return what is subtracted from the log-densities of surrogate and process at the rows of x (k, d), (2, k)."""
     sd = process.regression.standard_deviations(process.transport(x))
-    return np.minimum(CAUTION * np.maximum(sd - TRUSTED, 0.0), MOST_DOUBT)
+    return CAUTION * np.maximum(np.multiply.outer(ratios, sd) - TRUSTED, 0.0)
 
 
 def _exchanged(heights, powers, rng):

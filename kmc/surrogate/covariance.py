@@ -53,6 +53,15 @@ def scaled_coordinates(points: np.ndarray) -> Coordinates:
     return Coordinates(points.mean(axis=0), np.diag(1.0 / scale), np.eye(points.shape[1]))
 
 
+def whitened_coordinates(points: np.ndarray) -> Coordinates:
+    """Return coordinates in which points (n, d) are white."""
+    dim = points.shape[1]
+    variances = points.var(axis=0)
+    covariance = np.cov(points.T).reshape(dim, dim) + 1e-9 * np.diag(np.where(variances > 0, variances, 1.0))
+    root = np.linalg.cholesky(covariance)
+    return Coordinates(points.mean(axis=0), np.linalg.inv(root).T, np.eye(dim))
+
+
 class Hyperparameters(NamedTuple):
     """Natural logarithms, in the units of y and of z."""
 

@@ -25,10 +25,8 @@ class DepthSettings:
     Learning this share by marginal likelihood was tried, and was worse: there are more deep values
     than others, and these decide.
     """
-    compressed: float = 4.0
-    """Multiples of that depth beyond which values are compressed logarithmically: they say deep,
-    and nothing else.
-    """
+    limit: float = 4.0
+    """Multiples of that depth below which values say "deep", and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +47,14 @@ DEPTH, DENSITY = DepthSettings(), DensitySettings()
 
 
 def by_depth(values: np.ndarray, dim: int, settings: DepthSettings = DEPTH) -> tuple[np.ndarray, np.ndarray]:
-    """Return values (n,), deep ones compressed, and their noise (n,), zero for those that count
-    fully.
+    """Return values (n,), those below the limit replaced by it, and their noise (n,).
 
-    With the depth D below the highest value, D_0 of what counts fully and D_1 where compression
-    begins, D > D_1 becomes D_1 (1 + log(D / D_1)).
+    The noise is zero for those that count fully.
     """
     highest = values.max()
-    depth = highest - values
     full = settings.base + settings.slope * dim
-    deep = settings.compressed * full
-    compressed = np.minimum(depth, deep) + deep * np.log(np.maximum(depth, deep) / deep)
-    return highest - compressed, settings.noise * np.maximum(np.minimum(depth, deep) - full, 0.0)
+    depth = np.minimum(highest - values, settings.limit * full)
+    return highest - depth, settings.noise * np.maximum(depth - full, 0.0)
 
 
 def without_spurious_mass(regression: Regression, prior: float = 0.0, curvature: float = DENSITY.curvature) -> Mean:

@@ -1,0 +1,49 @@
+"""The climb to the posterior, when the first points are far below it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from kmc.kernel_hmc.fitting import Process, Seen, fit_widely
+from kmc.surrogate.mean import mean_gradients, mean_values
+
+RADII = tuple(0.25 * 2.0**k for k in range(6))
+"""Half the widths of the cubes around the best point in which a step may end, in standard deviations of the points
+that count.
+"""
+
+WORTH = 1.0
+"""Nats that a step must promise."""
+
+
+def climb(seen: Seen, rng: np.random.Generator) -> np.ndarray:
+    """Return the point (1, d) that promises most, or none, (0, d).
+
+    It is the maximum of a wide fit's mean in one of several cubes around the best point, that with
+    the largest mean minus standard deviation: a step is as long as the fit is sure of.
+    """
+    fit = fit_widely(seen, rng)
+    steps = _maxima(fit, seen.points[np.argmax(np.where(np.isfinite(seen.values), seen.values, -np.inf))])
+    gains = fit.temperature * fit.heights(steps)
+    errors = fit.temperature * fit.regression.standard_deviations(steps)
+    best = int(np.argmax(gains - errors))
+    return steps[[best]] if gains[best] > WORTH else steps[:0]
+
+
+def _maxima(fit: Process, start: np.ndarray) -> np.ndarray:
+    """Return the maximum of the mean in each cube around the start (d,), (k, d)."""
+    coordinates = fit.regression.coordinates
+    origin = z = coordinates.map(start[None, :])[0]
+
+    def depth(z):
+        x = coordinates.back(z[None, :])
+        gradient = coordinates.inverse @ mean_gradients(fit.mean, coordinates, x)[0, :, 0]
+        return -float(mean_values(fit.mean, coordinates, x)[0, 0]), -gradient
+
+    maxima = []
+    for radius in RADII:
+        bounds = list(zip(origin - radius, origin + radius, strict=True))
+        z = minimize(depth, z, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50}).x
+        maxima.append(coordinates.back(z[None, :])[0])
+    return np.array(maxima)
