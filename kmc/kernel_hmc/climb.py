@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 from kmc.kernel_hmc.fitting import Process, Seen, fit_widely
-from kmc.surrogate.mean import mean_gradients, mean_values
+from kmc.kernel_hmc.modes import maximum
 
 RADII = tuple(0.25 * 2.0**k for k in range(6))
 """Half the widths of the cubes around the best point in which a step may end, in standard deviations of the points
@@ -33,17 +32,9 @@ def climb(seen: Seen, rng: np.random.Generator) -> np.ndarray:
 
 def _maxima(fit: Process, start: np.ndarray) -> np.ndarray:
     """Return the maximum of the mean in each cube around the start (d,), (k, d)."""
-    coordinates = fit.regression.coordinates
-    origin = z = coordinates.map(start[None, :])[0]
-
-    def depth(z):
-        x = coordinates.back(z[None, :])
-        gradient = coordinates.inverse @ mean_gradients(fit.mean, coordinates, x)[0, :, 0]
-        return -float(mean_values(fit.mean, coordinates, x)[0, 0]), -gradient
-
+    origin = z = fit.coordinates(start[None, :])[0]
     maxima = []
     for radius in RADII:
-        bounds = list(zip(origin - radius, origin + radius, strict=True))
-        z = minimize(depth, z, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50}).x
-        maxima.append(coordinates.back(z[None, :])[0])
-    return np.array(maxima)
+        z = maximum(fit, z, np.stack([origin - radius, origin + radius]))
+        maxima.append(z)
+    return fit.back(np.array(maxima))

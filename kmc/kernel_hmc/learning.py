@@ -20,6 +20,7 @@ from kmc.kernel_hmc.batch import SETTINGS as BATCH
 from kmc.kernel_hmc.batch import candidates, choose
 from kmc.kernel_hmc.climb import climb
 from kmc.kernel_hmc.fitting import Process, Seen, condition_again, first_fit, fit_again, fit_shapes
+from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned
 from kmc.kernel_hmc.surrogate_chains import Chains, sample, tuned
 from kmc.mcmc.surrogate_transition import InnerChainOptions
@@ -119,6 +120,7 @@ class Learning:
         self._shapes: Surrogate | None = None
         self._by_shapes = False  # whether these are the surrogate
         self._climbing, self._searched = True, False
+        self.modes: Modes | None = None
         self._records: tuple[list[Prediction], list[Prediction]] = ([], [])
         self.draws = self.points
 
@@ -211,8 +213,17 @@ class Learning:
             self._due = len(self.values) * (1.0 + settings.refit)
             chains = tuned(self.surrogate, chains, rng)
         self._ratios = self._calibrated(int(self._by_shapes)), self._calibrated(0)
+        if search:
+            best = self.points[np.argsort(-self.values, kind="stable")[: len(self.values) // 4]]
+            self.modes = find_modes(self.process, np.vstack([best, chains.positions]))
         positions, self._chains = sample(
-            self.surrogate, self.process, chains, rng, blocks=settings.blocks, ratios=self._ratios
+            self.surrogate,
+            self.process,
+            chains,
+            rng,
+            blocks=settings.blocks,
+            ratios=self._ratios,
+            modes=self.modes,
         )
         self._positions = positions[settings.blocks // 3 :]
         self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
@@ -234,6 +245,7 @@ class Learning:
             moves=moves,
             reach=reach,
             ratios=self._ratios,
+            modes=self.modes,
         )
         return positions[blocks:, self._chains.powers == 1.0].reshape(-1, self.points.shape[1])
 

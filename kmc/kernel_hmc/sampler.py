@@ -30,6 +30,7 @@ class LearnedHMC(Startable):
     archive_probability: float = 0.06
     tempered_probability: float = 0.1
     single_move_probability: float = 0.1
+    mode_jump_probability: float = 0.1
     jump_probability: float = 0.15
     small_step_probability: float = 0.4
     trajectory_length: float = 2.5
@@ -51,6 +52,7 @@ class LearnedHMC(Startable):
                 self.archive_probability,
                 self.single_move_probability,
                 self.tempered_probability,
+                self.mode_jump_probability,
                 self.moves,
             ),
             setup,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.kernel_hmc.learning import Learning
-from kmc.mcmc.base import SamplerSetup, Step
+from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moves import Move, propose_one_of
@@ -24,6 +24,7 @@ from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size
 from kmc.mcmc.walkers import Walkers, cloud_around, requested
 from kmc.surrogates import Density
 
+_JUMP = MOVES.index("mode-jump")
 _UNLIMITED, _LEAST_PLANNED = 2, 1500  # evaluations per draw, and at least, that are planned if nothing limits them
 _FURTHER = 2.0  # factor on the box of learning in the main phase
 _ARCHIVED, _REACHING = 40, 15  # blocks of the chains at power 1, short and long: for trials, and for the archive
@@ -41,6 +42,7 @@ class PhaseOptions(NamedTuple):
     archive_probability: float
     single_move_probability: float
     tempered_probability: float
+    jump_probability: float
     moves: Sequence[tuple[Move, float]]
 
 
@@ -212,6 +214,12 @@ class KernelHMCState:
             proposal = propose_one_of(self.options.moves, rng, x, archive=self.mixture.archive)
             if proposal is not None:
                 return proposal
+        modes = self._learning.modes if self._learning is not None else None
+        if modes is not None and rng.random() < self.options.jump_probability:
+            position, log_ratio = modes.jump(rng, x[None, :])
+            if not np.isfinite(log_ratio[0]):
+                return Proposal(x, 0.0, _JUMP, moved=False)
+            return Proposal(position[0], float(log_ratio[0]), _JUMP)
         proposal = self.mixture.propose(rng, x, COLD)
         if proposal.move in SURROGATE_MOVES and proposal.moved and self._leaves_box(x, proposal.position):
             # Only archive moves leave the box, or return to it: on each side the chain is reversible.

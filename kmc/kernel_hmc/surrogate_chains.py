@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kmc.kernel_hmc.fitting import Process
+from kmc.kernel_hmc.modes import Modes
 from kmc.mcmc.inner_chains import inner_chains
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import flattened
@@ -53,11 +54,13 @@ def sample(
     moves: int = 2,
     reach: float = 1.0,
     ratios: tuple[float, float] = (1.0, 1.0),
+    modes: Modes | None = None,
 ) -> tuple[np.ndarray, Chains]:
     """Return the states (blocks, k, d) after each block of so many moves, in x, and the chains at their end.
 
     Chains stay in the box of the process, ``reach`` times as large. Starts outside it are moved to its edge. The
-    errors of surrogate and process are ``ratios`` times the process's standard deviation.
+    errors of surrogate and process are ``ratios`` times the process's standard deviation. With modes, they jump
+    between these after each block.
     """
     box, powers = process.box.enlarged(reach), chains.powers
     x = process.transport.back(np.clip(process.transport(chains.positions), box.lower, box.upper))
@@ -65,6 +68,10 @@ def sample(
     groups = [_Group.of(one, rows, chains, rng) for one, rows in ((surrogate, cold), (process, ~cold))]
     doubts, own = _doubts(process, x, ratios), np.where(cold, 0, 1)
     every = np.arange(len(x))
+
+    def heights(x, doubts):
+        return np.array([group.density.log_density(x) for group in groups]) - doubts
+
     visited = []
     for _ in range(blocks):
         ends = x.copy()
@@ -74,7 +81,19 @@ def sample(
         kept = np.log(rng.random(len(x))) < powers * (doubts - more)[own, every]
         taken = box.contains(process.transport(ends)) & kept
         x, doubts = np.where(taken[:, None], ends, x), np.where(taken, more, doubts)
-        after = _exchanged(np.array([group.density.log_density(x) for group in groups]) - doubts, powers, rng)
+        now = heights(x, doubts)
+        if modes is not None:
+            ends, change = modes.jump(rng, x)
+            more = _doubts(process, ends, ratios)
+            then = heights(ends, more)
+            gain = powers * (then - now)[own, every] + change
+            taken = box.contains(process.transport(ends)) & (np.log(rng.random(len(x))) < gain)
+            x, doubts, now = (
+                np.where(taken[:, None], ends, x),
+                np.where(taken, more, doubts),
+                np.where(taken, then, now),
+            )
+        after = _exchanged(now, powers, rng)
         x, doubts = x[after], doubts[:, after]
         visited.append(x)
     return np.array(visited), replace(chains, positions=x)

@@ -22,6 +22,7 @@ MOVES = (
     "kameleon",
     "langevin",
     "scaling",
+    "mode-jump",
 )
 """Names of the kinds of move; a draw's ``move`` statistic is an index into this tuple."""
 

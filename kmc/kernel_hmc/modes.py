@@ -1,0 +1,115 @@
+"""Modes of the regression, and jumps between them.
+
+Hamiltonian trajectories stay in a mode. A jump maps one mode to another: x' = m_j + L_j L_i⁻¹ (x - m_i), with the
+center m and a square root L of the covariance of each. Its Jacobian is |L_j| / |L_i|, and the way back is the same.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from kmc.kernel_hmc.fitting import Process
+from kmc.surrogate.mean import mean_gradients, mean_values
+
+MOST = 8
+"""Most modes, and ascents of a search for them."""
+
+BARRIER = 2.0
+"""Nats: maxima are two modes if the mean between them is lower than both by so much."""
+
+_FLATTEST = 0.05  # smallest curvature, in nats per squared standard deviation of the draws
+_STEP = 0.05  # of finite differences, in the same unit
+
+
+class Modes(NamedTuple):
+    """Where modes are, and how wide."""
+
+    centers: np.ndarray  # (k, d)
+    roots: np.ndarray  # (k, d, d), lower Cholesky factors of covariances
+    log_volumes: np.ndarray  # (k,), log |L|
+
+    def jump(self, rng: np.random.Generator, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return x (n, d) mapped to another mode, drawn for each, and log |L_j| - log |L_i|, (n,).
+
+        A point that the map back would not bring home has -inf there.
+        """
+        k, n = len(self.centers), len(x)
+        source = self._nearest(x)
+        to = (source + 1 + rng.integers(k - 1, size=n)) % k
+        white = np.array([self._white(row, i) for row, i in zip(x, source, strict=True)])
+        moved = self.centers[to] + np.einsum("nij,nj->ni", self.roots[to], white)
+        change = np.where(self._nearest(moved) == to, self.log_volumes[to] - self.log_volumes[source], -np.inf)
+        return moved, change
+
+    def _white(self, x, mode):
+        return np.linalg.solve(self.roots[mode], x - self.centers[mode])
+
+    def _nearest(self, x):
+        white = np.linalg.solve(self.roots[:, None], (x - self.centers[:, None])[..., None])[..., 0]
+        return np.argmin(0.5 * np.sum(white**2, axis=2) + self.log_volumes[:, None], axis=0)
+
+
+def find_modes(process: Process, points: np.ndarray) -> Modes | None:
+    """Return the modes of the process's mean that are found from some of the points (n, d), None if there is one."""
+    z = process.coordinates(points)
+    heights = process.heights(points)
+    corners = np.stack([z.min(axis=0), z.max(axis=0)])
+    maxima: list[np.ndarray] = []
+    for start in _far_apart(z, heights):
+        top = maximum(process, start, corners)
+        if all(_separate(process, top, other) for other in maxima):
+            maxima.append(top)
+    if len(maxima) < 2:
+        return None
+    roots = np.array([_root(process, top) for top in maxima])
+    volumes = np.log(np.abs(np.diagonal(roots, axis1=1, axis2=2))).sum(axis=1)
+    return Modes(process.back(np.array(maxima)), roots, volumes)
+
+
+def maximum(process: Process, start: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """Return a maximum of the mean in z, from a start (d,), between two corners (2, d)."""
+    coordinates = process.regression.coordinates
+
+    def depth(z):
+        u = coordinates.back(z[None, :])
+        gradient = coordinates.inverse @ mean_gradients(process.mean, coordinates, u)[0, :, 0]
+        return -float(mean_values(process.mean, coordinates, u)[0, 0]), -gradient
+
+    bounds = list(zip(corners.min(axis=0), corners.max(axis=0), strict=True))
+    start = np.clip(start, corners.min(axis=0), corners.max(axis=0))
+    return minimize(depth, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 50}).x
+
+
+def _far_apart(z, heights):
+    """Return the highest point, and then always that which is farthest from those returned."""
+    chosen = int(np.argmax(heights))
+    distances = np.full(len(z), np.inf)
+    for _ in range(min(MOST, len(z))):
+        yield z[chosen]
+        distances = np.minimum(distances, np.sum((z - z[chosen]) ** 2, axis=1))
+        chosen = int(np.argmax(distances))
+
+
+def _separate(process, one, other):
+    """Return whether the mean is low somewhere between two points in z."""
+    way = other + np.linspace(0.0, 1.0, 22)[:, None] * (one - other)
+    heights = process.temperature * process.heights(process.back(way))
+    return heights.min() < min(heights[0], heights[-1]) - BARRIER
+
+
+def _root(process, top):
+    """Return the root, in x, of the inverse curvature at a maximum in z."""
+    dim, coordinates = len(top), process.regression.coordinates
+    steps = _STEP * np.vstack([np.eye(dim), -np.eye(dim)])
+    u = coordinates.back(top + steps)
+    slopes = mean_gradients(process.mean, coordinates, u)[:, :, 0] @ coordinates.inverse.T
+    curvature = -(slopes[:dim] - slopes[dim:]) / (2.0 * _STEP)
+    values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
+    root = vectors / np.sqrt(np.maximum(values, _FLATTEST))
+    x = process.back(top + steps)
+    jacobian = (x[:dim] - x[dim:]).T / (2.0 * _STEP)
+    covariance = jacobian @ root @ root.T @ jacobian.T
+    return np.linalg.cholesky(covariance)
