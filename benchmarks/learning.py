@@ -111,7 +111,7 @@ def cell(name: str, seed: int, counts: list[int]) -> tuple[dict[int, tuple[float
         if not left:
             break
         learning.tell(evaluate(points))
-    return found, learning.error(), time.process_time() - began
+    return found, learning.error, time.process_time() - began
 
 
 def run(name: str, seed: int, budget: int, sampler: object) -> str:

@@ -40,7 +40,6 @@ PRIOR = 0.5
 density falls like a normal 1.4 times as wide.
 """
 
-_ROUNDS = 5  # of a search for the deep values that count
 _WITHOUT = 10.0  # nats below the lowest value: points without density where no wall is known
 
 
@@ -128,7 +127,7 @@ def fit_widely(seen: Seen, rng: np.random.Generator) -> Process:
     """Fit at the temperature at which more values count than a quadratic has coefficients.
 
     It is wrong in detail, but shows from afar where the density rises: the fit of :func:`fit_again`
-    knows only a few values on the flank of a needle.
+    knows only a few values on the flank of a needle. Its mean may rise without bound.
     """
     dim = seen.points.shape[1]
     counted = (dim + 1) * (dim + 2) // 2 + dim
@@ -186,7 +185,7 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None) 
     With a last fit its hyperparameters are kept.
 
     Deeper values than a limit say "below it", and nothing else: they count, as this limit, where
-    the mean would be higher.
+    the mean would be higher. With ``counted``, spurious mass is left.
     """
     values = seen.values - transport.log_jacobian(seen.points)
     u = transport(seen.points)
@@ -216,12 +215,12 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None) 
         theta, likelihood = found.hyperparameters, found.negative_log_likelihood
     else:
         theta = _shifted(starts[0], np.log(last.temperature / temperature))
-    for _ in range(_ROUNDS):
+    high = near
+    while high.any():
         regression = condition(observed(counts), coordinates, theta)
-        mean = without_spurious_mass(regression, PRIOR)
-        last_counts, counts = counts, near | (mean_values(mean, coordinates, u)[:, 0] > lowest)
-        if np.array_equal(counts, last_counts):
-            break
+        mean = without_spurious_mass(regression, PRIOR, DENSITY.curvature if counted is None else np.inf)
+        high = ~counts & (mean_values(mean, coordinates, u)[:, 0] > lowest)
+        counts = counts | high
     regression = replace(regression, negative_log_likelihood=likelihood)
     ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
     state = _jit_state(mean, coordinates.metric, highest / temperature, ceiling)

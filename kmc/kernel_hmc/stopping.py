@@ -41,7 +41,7 @@ def calibration(predictions: Sequence[Prediction], least: int) -> float:
 
 
 def is_learned(error: float, values: int, left: int) -> bool:
-    """Return whether more evaluations for learning would cost more effective draws than they gain.
+    """Return whether more evaluations for learning would cost more effective draws than they gain, and there are some.
 
     A surrogate whose log-density has this error in nats, as a standard deviation, has its proposals accepted with
     probability a = erfc(error / 2), and independent proposals give a / (2 - a) effective draws each. The error of a
@@ -56,7 +56,7 @@ def is_learned(error: float, values: int, left: int) -> bool:
         Evaluations left for learning and draws.
     """
     more = (_STEP - 1.0) * values
-    return bool((left - more) * _efficiency(error / _STEP) <= left * _efficiency(error))
+    return bool(error < MOST and (left - more) * _efficiency(error / _STEP) <= left * _efficiency(error))
 
 
 def _efficiency(error):

@@ -1,12 +1,16 @@
 """Rounds of learning: which points are chosen, what is predicted, and what is found."""
 
+from math import erfc
+
 import numpy as np
 import pytest
 
 from kmc.kernel_hmc.batch import choose
+from kmc.kernel_hmc.climb import climb
 from kmc.kernel_hmc.fitting import Seen, first_fit, learned_coordinates, temperature_of
 from kmc.kernel_hmc.learning import Learning
-from kmc.kernel_hmc.stopping import Prediction, prediction_error
+from kmc.kernel_hmc.modes import Modes, find_modes
+from kmc.kernel_hmc.stopping import Prediction, calibration, is_learned
 from kmc.surrogate.mean import mean_values
 from kmc.targets.toys import Banana, Bimodal, Gaussian
 
@@ -16,10 +20,11 @@ def rows(target):
 
 
 def learned(target, initial, budget, seed):
+    """Learn as for a run of a thousand evaluations, until that is not worth it or the budget is used."""
     learning = Learning(initial, rows(target)(initial), rng=np.random.default_rng(seed))
     while len(learning.values) < budget:
         points = learning.propose(budget - len(learning.values))
-        if learning.precise:
+        if learning.is_done(1000 - len(learning.values)):
             break
         learning.tell(rows(target)(points))
     learning.fit(last=True)
@@ -35,7 +40,7 @@ def test_a_correlated_normal_of_unequal_scales_is_learned_from_sixty_values():
     rng = np.random.default_rng(0)
     sd = np.sqrt(np.diag(target.covariance))
     found = learned(target, 2 * sd * rng.standard_normal((12, 4)), 80, 1)
-    assert found.error() <= 0.1
+    assert found.error <= 0.1
     assert len(found.values) < 80
     x = target.sample(rng, 500)
     truth = rows(target)(x)
@@ -101,7 +106,7 @@ def test_a_batch_begins_with_the_most_promising_point_and_reduces_what_is_uncert
     process = fitted(points, -np.sum(points**2, axis=1) + np.sin(4 * points[:, 0]))
     candidates = rng.uniform(-2, 2, (50, 2))
     candidates = np.vstack([candidates, candidates + 1e-6])  # each of them twice
-    batch = choose(process, candidates, np.ones(100), 6)
+    batch = choose(process, candidates, np.ones(100), 6, points[:0])
     distances = np.linalg.norm(batch[:, None] - batch[None], axis=2)
     assert distances[np.triu_indices(6, 1)].min() > 0.01
     regression = process.regression
@@ -109,6 +114,11 @@ def test_a_batch_begins_with_the_most_promising_point_and_reduces_what_is_uncert
     upper += regression.standard_deviations(candidates)
     first = np.flatnonzero((candidates == batch[0]).all(axis=1))[0]
     assert upper[first] == pytest.approx(upper.max())
+
+    # A point that is given comes first, and the others are chosen around it.
+    given = choose(process, candidates, np.ones(100), 6, candidates[[3]] + 0.3)
+    np.testing.assert_array_equal(given[0], candidates[3] + 0.3)
+    assert len(given) == 6
 
     # The expected loss after the choice, by conditioning on the chosen points, is less than after any random batch.
     def loss(chosen):
@@ -154,20 +164,101 @@ def test_a_known_quadratic_is_narrower_than_draws_that_are_not():
 
 
 def test_the_temperature_falls_to_one_when_enough_values_count():
-    # In two dimensions four values have to be within 6 nats.
-    assert temperature_of(-np.array([0.0, 1.0, 2.0, 5.0, 1e4]), 2) == 1.0
-    assert temperature_of(-np.array([0.0, 1.0, 2.0, 600.0, 1e4]), 2) == pytest.approx(100.0)
+    # In two dimensions values count within 6 nats.
+    assert temperature_of(-np.array([0.0, 1.0, 2.0, 5.0, 1e4]), 4, 2) == 1.0
+    assert temperature_of(-np.array([0.0, 1.0, 2.0, 600.0, 1e4]), 4, 2) == pytest.approx(100.0)
 
 
-def test_the_error_is_that_of_the_last_batches_weighted_by_density():
-    old = Prediction(np.zeros(20), np.full(20, 50.0), np.ones(20))
-    new = Prediction(np.zeros(20), np.tile([0.3, 9.0], 10), np.tile([1.0, 0.0], 10))
-    assert prediction_error((old, new), 10) == pytest.approx(0.3)
-    assert prediction_error((), 10) == np.inf
-    assert prediction_error((new._replace(weight=np.full(20, 0.01)),), 10) == np.inf
+def test_deep_values_that_are_predicted_deep_change_nothing():
+    """A quadratic is found, however deep and far some values are; these count where the fit would be high."""
+    rng = np.random.default_rng(18)
+    near = rng.standard_normal((20, 2))
+    far = 300.0 * rng.standard_normal((10, 2))
+    points = np.vstack([near, far])
+    process = fitted(points, -np.sum(points**2, axis=1))
+    x = rng.standard_normal((50, 2))
+    np.testing.assert_allclose(process.log_density(x), -np.sum(x**2, axis=1), atol=0.2)
+
+    # Here the near values say that the density rises to the right, and deep ones that it does not.
+    right = np.column_stack([np.linspace(3.0, 6.0, 10), rng.standard_normal(10)])
+    points = np.vstack([near, right])
+    values = np.append(2.0 * near[:, 0] - np.sum(near[:, 1:] ** 2, axis=1), np.full(10, -1e5))
+    assert fitted(near, values[:20]).log_density(right).max() > 4.0
+    assert fitted(points, values).log_density(right).max() < -12.0
+
+
+def test_a_climb_reaches_a_needle_from_far_away():
+    """First values are 1e4 to 1e6 nats deep, in a needle with a correlation of 0.999."""
+    target = Gaussian(3, 0.999, 10.0)
+    sd = np.sqrt(np.diag(target.covariance))
+    rng = np.random.default_rng(19)
+    points = sd * (40.0 + 20.0 * rng.standard_normal((12, 3)))
+    values = rows(target)(points)
+    for _ in range(25):
+        step = climb(Seen(points, values, points), rng)
+        if not len(step):
+            break
+        points, values = np.vstack([points, step]), np.append(values, rows(target)(step))
+    assert values[:12].max() < -1e4
+    assert values.max() > rows(target)(np.zeros((1, 3)))[0] - 1.5  # less than a nat is not worth a step
+
+
+def mixture(x):
+    """Return the log-density of 0.3 N(3, 1) + 0.7 N(-3, 0.2²) in three dimensions."""
+    wide = np.log(0.3) - 0.5 * np.sum((x - 3.0) ** 2)
+    return np.logaddexp(wide, np.log(0.7) - 3 * np.log(0.2) - 0.5 * np.sum((x + 3.0) ** 2) / 0.04)
+
+
+def test_modes_of_unequal_width_are_found_and_jumped_between():
+    rng = np.random.default_rng(20)
+    points = np.vstack([3.0 + rng.standard_normal((40, 3)), -3.0 + 0.2 * rng.standard_normal((40, 3))])
+    process = fitted(points, rows(mixture)(points))
+    modes = find_modes(process, points)
+    order = np.argsort(modes.centers[:, 0])
+    np.testing.assert_allclose(modes.centers[order], [[-3.0] * 3, [3.0] * 3], atol=0.2)
+    np.testing.assert_allclose(np.exp(modes.log_volumes[order]), [0.2**3, 1.0], rtol=0.5)
+    one = np.vstack([rng.standard_normal((40, 3))])
+    assert find_modes(fitted(one, -np.sum(one**2, axis=1)), one) is None
+
+
+def test_jumps_between_modes_are_reversible():
+    roots = np.array([[[1.0, 0.0], [0.3, 0.5]], [[0.1, 0.0], [0.0, 0.4]], [[2.0, 0.0], [-1.0, 0.2]]])
+    volumes = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+    modes = Modes(np.array([[0.0, 0.0], [6.0, 1.0], [-7.0, 4.0]]), roots, volumes)
+    rng = np.random.default_rng(21)
+    x = modes.centers[rng.integers(3, size=300)] + rng.standard_normal((300, 2))
+    moved, change = modes.jump(rng, x)
+    possible = np.isfinite(change)
+    assert possible.mean() > 0.9
+    # Among several tries one leads back, with the opposite change.
+    for start, end, log_ratio in zip(x[possible][:50], moved[possible][:50], change[possible][:50]):
+        back, reverse = modes.jump(rng, np.tile(end, (40, 1)))
+        home = np.linalg.norm(back - start, axis=1) < 1e-9
+        assert home.any()
+        np.testing.assert_allclose(reverse[home], -log_ratio, atol=1e-12)
+
+
+def test_errors_are_calibrated_by_the_last_batches_weighted_by_density():
+    old = Prediction(np.zeros(20), np.full(20, 50.0), np.ones(20), np.ones(20))
+    new = Prediction(np.zeros(20), np.tile([0.3, 9.0], 10), np.full(20, 0.1), np.tile([1.0, 0.0], 10))
+    assert calibration((old, new), 10) == pytest.approx(3.0)
+    assert calibration((), 10) == np.inf
+    assert calibration((new._replace(weight=np.full(20, 0.01)),), 10) == np.inf
     # More than three nats are as bad as three.
     lost = old._replace(value=np.full(20, -np.inf))
-    assert prediction_error((old,), 10) == prediction_error((lost,), 10) == 3.0
+    assert calibration((old,), 10) == calibration((lost,), 10) == 3.0
+
+
+def test_learning_ends_when_it_costs_more_draws_than_it_gains():
+    """Held to the number of effective draws that an error of c / n gives, on a grid of ends."""
+    for c in 10.0, 40.0:
+        n = np.arange(20, 980)
+        accepted = np.array([erfc(min(c / k, 3.0) / 2) for k in n])
+        best = n[np.argmax((1000 - n) * accepted / (2 - accepted))]
+        first = next(k for k in n if c / k < 3.0 and is_learned(c / k, k, 1000 - k))
+        assert abs(first - best) <= 0.05 * best
+    assert not is_learned(0.1, 200, 10_000)
+    assert is_learned(0.0, 200, 10_000)
 
 
 def test_points_without_density_are_deep():

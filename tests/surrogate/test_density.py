@@ -40,9 +40,9 @@ def test_where_nothing_is_known_the_prior_mean_holds():
     np.testing.assert_allclose(mean_values(mean, regression.coordinates, points)[:, 0], values, atol=0.05)
 
 
-def test_values_are_compressed_and_noisy_by_their_depth():
-    # In two dimensions 6 nats count fully, and compression begins at 24.
-    values = 5.0 - np.array([0.0, 6.0, 16.0, 24.0, 24.0 * np.e])
-    compressed, noise = by_depth(values, 2)
-    np.testing.assert_allclose(5.0 - compressed, [0.0, 6.0, 16.0, 24.0, 48.0])
+def test_values_are_limited_and_noisy_by_their_depth():
+    # In two dimensions 6 nats count fully, and 24 are the limit.
+    values = 5.0 - np.array([0.0, 6.0, 16.0, 24.0, 1e6])
+    limited, noise = by_depth(values, 2)
+    np.testing.assert_allclose(5.0 - limited, [0.0, 6.0, 16.0, 24.0, 24.0])
     np.testing.assert_allclose(noise, [0.0, 0.0, 1.0, 1.8, 1.8])
