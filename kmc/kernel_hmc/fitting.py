@@ -76,6 +76,7 @@ class Process(InCoordinates):
     temperature: float  # 1 as soon as enough values count
     box: Box
     wall: Wall | None
+    counting: np.ndarray  # (n,), which values count
 
     scale_groups: ClassVar[tuple[()]] = ()
 
@@ -114,12 +115,15 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     coordinates = learned_coordinates(last, seen)
     starts = (last.regression.hyperparameters, start)
     plain = replace(coordinates, metric=np.eye(len(coordinates.center)))
-    metrics = [coordinates] if np.allclose(coordinates.metric, plain.metric) else [coordinates, plain]
-    fits = [_fit(seen, last.transport, metric, starts, rng) for metric in metrics]
+    fits = [_fit(seen, last.transport, coordinates, starts, rng)]
+    counting = fits[0].counting  # likelihoods of other values cannot be compared
+    if not np.allclose(coordinates.metric, plain.metric):
+        fits.append(_fit(seen, last.transport, plain, starts, rng, counting=counting))
     finite = np.isfinite(seen.values)
     transport = find_transport(seen.points[finite], seen.values[finite], seen.draws, current=last.transport)
     if transport is not last.transport:
-        fits.append(_fit(seen, transport, scaled_coordinates(transport(seen.draws)), STARTS, rng))
+        scaled = scaled_coordinates(transport(seen.draws))
+        fits.append(_fit(seen, transport, scaled, STARTS, rng, counting=counting))
     return min(fits, key=lambda found: found.regression.negative_log_likelihood)
 
 
@@ -132,8 +136,9 @@ def fit_widely(seen: Seen, rng: np.random.Generator) -> Process:
     dim = seen.points.shape[1]
     counted = (dim + 1) * (dim + 2) // 2 + dim
     best = seen.points[np.argsort(-seen.values, kind="stable")[:counted]]
-    whitened = whitened_coordinates(best)
-    fits = [_fit(seen, IDENTITY, one, STARTS, rng, counted=counted) for one in (whitened, scaled_coordinates(best))]
+    first = _fit(seen, IDENTITY, whitened_coordinates(best), STARTS, rng, counted=counted)
+    scaled = scaled_coordinates(best)
+    fits = [first, _fit(seen, IDENTITY, scaled, STARTS, rng, counted=counted, counting=first.counting)]
     return min(fits, key=lambda found: found.regression.negative_log_likelihood)
 
 
@@ -179,13 +184,13 @@ def condition_again(seen: Seen, last: Process, rng: np.random.Generator) -> Proc
     return _fit(seen, last.transport, coordinates, (theta,), rng, last)
 
 
-def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None) -> Process:
+def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, counting=None) -> Process:
     """Fit in given coordinates, at the temperature at which so many values count (d + 2 by default).
 
     With a last fit its hyperparameters are kept.
 
     Deeper values than a limit say "below it", and nothing else: they count, as this limit, where
-    the mean would be higher. With ``counted``, spurious mass is left.
+    the mean would be higher, or where ``counting`` (n,) says so. With ``counted``, spurious mass is left.
     """
     values = seen.values - transport.log_jacobian(seen.points)
     u = transport(seen.points)
@@ -206,20 +211,24 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None) 
     def observed(rows):
         return Observations(u[rows], limited[rows], noise[rows])
 
-    near = counts = known > lowest
-    likelihood = np.nan
-    if last is None:
-        rows = np.flatnonzero(near)
-        rows = rows[_representative(known[rows])]
-        found = fit(observed(rows), coordinates, starts)
-        theta, likelihood = found.hyperparameters, found.negative_log_likelihood
-    else:
-        theta = _shifted(starts[0], np.log(last.temperature / temperature))
-    high = near
-    while high.any():
+    counts = known > lowest
+    if counting is not None:
+        counts = counts | counting[rows]
+    theta, likelihood = starts[0], np.nan
+    if last is not None:
+        theta = _shifted(theta, np.log(last.temperature / temperature))
+    searches = 0 if last is not None else 2 if counting is None else 1
+    while True:
+        if searches:
+            some = np.flatnonzero(counts)
+            some = some[_representative(known[some])]
+            found = fit(observed(some), coordinates, starts)
+            theta, likelihood, searches = found.hyperparameters, found.negative_log_likelihood, searches - 1
         regression = condition(observed(counts), coordinates, theta)
         mean = without_spurious_mass(regression, PRIOR, DENSITY.curvature if counted is None else np.inf)
         high = ~counts & (mean_values(mean, coordinates, u)[:, 0] > lowest)
+        if not high.any():
+            break
         counts = counts | high
     regression = replace(regression, negative_log_likelihood=likelihood)
     ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
@@ -227,7 +236,9 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None) 
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
     state = walled(state, wall, whitening)
     box = _box(u, known)
-    return Process(transport, whitening, state, regression, mean, highest, temperature, box, wall)
+    counting = np.zeros(len(rows), bool)
+    counting[rows] = counts
+    return Process(transport, whitening, state, regression, mean, highest, temperature, box, wall, counting)
 
 
 def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:

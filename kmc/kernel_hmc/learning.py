@@ -10,7 +10,7 @@ predictions are good or the budget is used.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -164,8 +164,7 @@ class Learning:
         if self._batch is None:
             self.fit()
             self._batch = self._chosen(most)
-            both = [self.process] if self._shapes is None else [self.process, self._shapes]
-            self._forecasts = tuple(self._heights(one, self._batch) for one in both)
+            self._forecasts = tuple(self._heights(fit, self._batch) for fit in self._fits())
             self._sds = self._deviations(self._batch)
         return self._batch
 
@@ -212,23 +211,24 @@ class Learning:
             self._searches += 1
             self._due = len(self.values) * (1.0 + settings.refit)
             chains = tuned(self.surrogate, chains, rng)
-        self._ratios = self._calibrated(int(self._by_shapes)), self._calibrated(0)
+        fits = self._fits()
+        self._ratios = [self._calibrated(which) for which in range(len(fits))]
         if search:
             best = self.points[np.argsort(-self.values, kind="stable")[: len(self.values) // 4]]
             self.modes = find_modes(self.process, np.vstack([best, chains.positions]))
+        # Each fit is tested at draws of its own.
+        chains = replace(chains, fits=np.where(chains.powers == 1.0, np.arange(len(chains.powers)) % len(fits), 0))
         positions, self._chains = sample(
-            self.surrogate,
-            self.process,
-            chains,
-            rng,
-            blocks=settings.blocks,
-            ratios=self._ratios,
-            modes=self.modes,
+            fits, self.process, chains, rng, blocks=settings.blocks, ratios=self._ratios, modes=self.modes
         )
         self._positions = positions[settings.blocks // 3 :]
-        self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
+        drawn = (chains.powers == 1.0) & (chains.fits == int(self._by_shapes))
+        self.draws = self._positions[:, drawn].reshape(-1, self.points.shape[1])
         self._typical = float(np.median(self._heights(self.surrogate, self.draws)))
         self._doubt = float(np.sqrt(np.mean(np.minimum(self._deviations(self.draws[::8]), MOST) ** 2)))
+
+    def _fits(self):
+        return [self.process] if self._shapes is None else [self.process, self._shapes]
 
     def sample(self, blocks: int, rng: np.random.Generator, *, moves: int = 2, reach: float = 1.0) -> np.ndarray:
         """Return draws (m, d) of the surrogate at power 1, after as many blocks of moves that are dropped.
@@ -236,10 +236,11 @@ class Learning:
         Chains stay in the box of learning, ``reach`` times as large.
         """
         assert self._chains is not None
+        cold = np.where(self._chains.powers == 1.0, int(self._by_shapes), 0)
         positions, _ = sample(
-            self.surrogate,
+            self._fits(),
             self.process,
-            self._chains,
+            replace(self._chains, fits=cold),
             rng,
             blocks=2 * blocks,
             moves=moves,
@@ -284,7 +285,8 @@ class Learning:
         if new.any():
             pool, powers = pool[new], powers[new]
         best = choose(self.process, pool, powers, size - typical, self._climbed())
-        draws = np.unique(self.draws, axis=0)
+        draws = self._positions[:, self._chains.powers == 1.0].reshape(-1, dim)
+        draws = np.unique(draws, axis=0)
         draws = draws[self._is_new(draws, np.vstack([self.points, best]))]
         typical = min(typical, len(draws))
         return np.vstack([best, draws[self._rng.choice(len(draws), typical, replace=False)]])
@@ -310,8 +312,10 @@ class Learning:
         best = np.argsort(-self.values, kind="stable")[: max(5, len(self.values) // 4)]
         if last is None:
             powers = np.repeat(settings.powers, settings.chains)
-            return Chains(self.points[rng.choice(best, len(powers))], powers, self.points, _MOVES)
+            return Chains(
+                self.points[rng.choice(best, len(powers))], powers, np.zeros_like(powers, int), self.points, _MOVES
+            )
         again = rng.random(len(last.positions)) < settings.restarted
         positions = last.positions.copy()
         positions[again] = self.points[rng.choice(best, int(again.sum()))]
-        return Chains(positions, last.powers, self.draws, last.options)
+        return replace(last, positions=positions, archive=self.draws)

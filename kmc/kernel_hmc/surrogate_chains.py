@@ -9,6 +9,7 @@ data end; those at power 1 sample the surrogate. A block that ends outside the b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -34,6 +35,7 @@ class Chains:
 
     positions: np.ndarray  # (k, d), in x
     powers: np.ndarray  # (k,)
+    fits: np.ndarray  # (k,), index of the fit that each samples
     archive: np.ndarray  # (n, d), in x: differences of its points are jumps
     options: InnerChainOptions
 
@@ -45,7 +47,7 @@ def tuned(surrogate: Process | Surrogate, chains: Chains, rng: np.random.Generat
 
 
 def sample(
-    surrogate: Process | Surrogate,
+    fits: Sequence[Process | Surrogate],
     process: Process,
     chains: Chains,
     rng: np.random.Generator,
@@ -53,21 +55,20 @@ def sample(
     blocks: int,
     moves: int = 2,
     reach: float = 1.0,
-    ratios: tuple[float, float] = (1.0, 1.0),
+    ratios: Sequence[float] = (1.0, 1.0),
     modes: Modes | None = None,
 ) -> tuple[np.ndarray, Chains]:
     """Return the states (blocks, k, d) after each block of so many moves, in x, and the chains at their end.
 
     Chains stay in the box of the process, ``reach`` times as large. Starts outside it are moved to its edge. The
-    errors of surrogate and process are ``ratios`` times the process's standard deviation. With modes, they jump
+    errors of the fits are ``ratios`` times the process's standard deviation. With modes, they jump
     between these after each block.
     """
     box, powers = process.box.enlarged(reach), chains.powers
     x = process.transport.back(np.clip(process.transport(chains.positions), box.lower, box.upper))
-    cold = powers == 1.0
-    groups = [_Group.of(one, rows, chains, rng) for one, rows in ((surrogate, cold), (process, ~cold))]
-    doubts, own = _doubts(process, x, ratios), np.where(cold, 0, 1)
-    every = np.arange(len(x))
+    own, every = chains.fits, np.arange(len(x))
+    groups = [_Group.of(fit, own == k, chains, rng) for k, fit in enumerate(fits)]
+    doubts = _doubts(process, x, ratios)
 
     def heights(x, doubts):
         return np.array([group.density.log_density(x) for group in groups]) - doubts
@@ -76,7 +77,8 @@ def sample(
     for _ in range(blocks):
         ends = x.copy()
         for group in groups:
-            ends[group.rows] = group.moved(x[group.rows], moves, chains.options)
+            if len(group.rows):
+                ends[group.rows] = group.moved(x[group.rows], moves, chains.options)
         more = _doubts(process, ends, ratios)
         kept = np.log(rng.random(len(x))) < powers * (doubts - more)[own, every]
         taken = box.contains(process.transport(ends)) & kept
@@ -93,7 +95,7 @@ def sample(
                 np.where(taken, more, doubts),
                 np.where(taken, then, now),
             )
-        after = _exchanged(now, powers, rng)
+        after = _exchanged(now, own, powers, rng)
         x, doubts = x[after], doubts[:, after]
         visited.append(x)
     return np.array(visited), replace(chains, positions=x)
@@ -124,21 +126,21 @@ class _Group(NamedTuple):
 
 
 def _doubts(process, x, ratios):
-    """Return what is subtracted from the log-densities of surrogate and process at the rows of x (k, d), (2, k)."""
+    """Return what is subtracted from the log-densities of all fits at the rows of x (k, d), (fits, k)."""
     sd = process.regression.standard_deviations(process.transport(x))
     return CAUTION * np.maximum(np.multiply.outer(ratios, sd) - TRUSTED, 0.0)
 
 
-def _exchanged(heights, powers, rng):
+def _exchanged(heights, own, powers, rng):
     """Return which state each chain has after exchanges in random pairs.
 
-    ``heights`` (2, k) are the log-densities of all states, the first those of chains at power 1.
+    ``heights`` (fits, k) are the log-densities of all states by each fit, and ``own`` (k,) the fit of each chain.
     """
     k = len(powers)
     order = rng.permutation(k)
     half = k // 2
     a, b = order[:half], order[half : 2 * half]
-    of_a, of_b = np.where(powers[a] == 1.0, 0, 1), np.where(powers[b] == 1.0, 0, 1)
+    of_a, of_b = own[a], own[b]
     gain = powers[a] * (heights[of_a, b] - heights[of_a, a]) + powers[b] * (heights[of_b, a] - heights[of_b, b])
     swap = np.log(rng.random(half)) < gain
     after = np.arange(k)
