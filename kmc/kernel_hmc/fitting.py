@@ -152,21 +152,26 @@ def fit_shapes(seen: Seen, last: Surrogate | None, rng: np.random.Generator, *, 
     x, values = seen.points[finite], seen.values[finite]
     noise_sd = 0.0 if last is None else last.noise_sd
     try:
-        transport = find_transport(x, values, seen.draws, current=transport, noise_sd=noise_sd, noisy=noisy)
+        new = find_transport(x, values, seen.draws, current=transport, noise_sd=noise_sd, noisy=noisy)
+        transports = [transport] if new is transport else [transport, new]
         with warnings.catch_warnings():  # leave-one-out decides about ill-conditioned candidates
             warnings.simplefilter("ignore", LinAlgWarning)
-            found = fit_surrogate(
-                seen.points,
-                seen.values,
-                seen.draws,
-                rng=rng,
-                options=FitOptions(),
-                previous=last,
-                noisy=noisy,
-                transport=transport,
-            )
+            fits = [
+                fit_surrogate(
+                    seen.points,
+                    seen.values,
+                    seen.draws,
+                    rng=rng,
+                    options=FitOptions(),
+                    previous=last,
+                    noisy=noisy,
+                    transport=one,
+                )
+                for one in transports
+            ]
     except np.linalg.LinAlgError:
         return last
+    found = min(fits, key=lambda fit: fit.loo_sd)
     state = found.jit_state
     if isinstance(state, WalledState):
         return replace(found, jit_state=state._replace(smooth=_further(state.smooth)))
