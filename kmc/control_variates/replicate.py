@@ -33,7 +33,7 @@ class Replicate:
     noisy : bool
         Whether the values are noisy.
     missed : str
-        What the run says about modes that its draws miss, in sentences without the last period.
+        The run's warnings that its draws are not those of the posterior, without the last period.
     """
 
     draws: np.ndarray

@@ -15,7 +15,7 @@ from kmc.control_variates.replicate import Replicate
 from kmc.run.arguments import as_model, as_seed
 from kmc.run.frozen import decoded
 from kmc.run.store.load import load
-from kmc.run.warning_codes import OF_MODES, warnings
+from kmc.run.warning_codes import OF_DRAWS, warnings
 
 _STREAM = 2**31 + 2  # a key that no SeedSequence of a run spawns
 
@@ -85,7 +85,7 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
         raise ValueError(f"{name} has a surrogate of another number of parameters than {dim}")
     replicates: list[Replicate] = []
     noisy = any(flag in str(idata.attrs.get("noisy", 0)) for flag in ("1", "true"))  # of several runs, a JSON list
-    missed = " ".join(sentence for code, sentence in warnings(idata).items() if code in OF_MODES).rstrip(".")
+    missed = " ".join(sentence for code, sentence in warnings(idata).items() if code in OF_DRAWS).rstrip(".")
     first = 0
     for part in parts:
         chains = slice(first, first + part.chains)

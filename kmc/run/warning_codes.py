@@ -44,8 +44,11 @@ CODES: dict[str, str] = {
 }
 """Meaning of each code."""
 
-OF_MODES = "unvisited-mode", "mode-weights"
-"""Those that say that draws miss a mode, so that no number made of them is right."""
+OF_DRAWS = (
+    "chains-disagree", "runs-disagree", "burn-in", "drift", "stuck-chain", "surrogate-disagrees", "unvisited-mode",
+    "mode-weights",
+)  # fmt: skip
+"""Those that say that the draws are not those of the posterior, so that no number made of them is right."""
 
 
 def warnings(idata: Any) -> dict[str, str]:
