@@ -8,6 +8,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import digamma, expit, gammaln
 
+from kmc.control_variates.domain import thinned
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.tuning import Trials, choose_step_size, ends_of
@@ -62,7 +63,7 @@ def unvisited(
     at_points, at_draws = (np.argmax([one.log_density(p) for one in density.components], axis=0) for p in (x, draws))
     found = []
     for k, component in enumerate(density.components):
-        states = np.unique(draws[at_draws == k], axis=0)
+        states = thinned(np.unique(draws[at_draws == k], axis=0))
         if len(states) < fewest_states(density.dim):
             continue
         z = component.coordinates(states)
