@@ -142,7 +142,7 @@ def expectations(
     runs = [read(one, model, "result" if len(given) == 1 else f"result[{i}]") for i, one in enumerate(given)]
     functions = [Quantities(f, vectorized, run) for run in runs]
     replicates = [(own, replicate) for own, run in zip(functions, runs, strict=True) for replicate in run.replicates]
-    seeds = [own for run, each in zip(runs, seed_of(seed).spawn(len(runs))) for own in each.spawn(len(run.replicates))]
+    seeds = [each.spawn(1)[0] for each in seed_of(seed).spawn(len(replicates))]  # of one replicate, as for its evidence
     deadline = time.perf_counter() + (np.inf if limit is None else limit)
     parts = []
     jobs = list(enumerate(zip(replicates, seeds, strict=True)))
