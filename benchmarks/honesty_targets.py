@@ -164,7 +164,7 @@ def _targets() -> Iterator[Target]:
         density = DENSITIES[name]()
         yield own(name, "smooth", density, 0.0 if name == "banana-2d-b.1" else exact(name), "spread")
     yield Target(SHAPES["laplace-2d"], math.log(4), "spread")
-    for name in ("apart-2d-0.5", "apart-5d-0.3", "three-2d", "permuted-3d"):
+    for name in ("apart-2d-0.5", "apart-5d-0.3", "unequal-5d", "three-2d", "permuted-3d"):
         yield Target(SHAPES[name], 0.0, "cover")
     schools, mass = problem("eight-schools"), _mass_of_schools()
     yield Target(SHAPES["eight-schools-centred"], mass, "spread")

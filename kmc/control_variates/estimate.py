@@ -67,6 +67,8 @@ class ReplicateEstimate:
         As of ``time.perf_counter``: no more surrogate draws are made after it.
     nearby : bool
         Whether a surrogate that contradicts the draws is tried in the region near them, without its mass elsewhere.
+    judge : callable
+        Returns further doubts, or an empty string; it is called only if there are no others without draws.
 
     Attributes
     ----------
@@ -86,6 +88,7 @@ class ReplicateEstimate:
         deadline: float,
         *,
         nearby: bool = False,
+        judge: Callable[[], str] = str,
     ):
         self._all = functions(replicate.draws)
         self._x, self._y = self._all[:, :-1], functions(replicate.ends)
@@ -95,7 +98,7 @@ class ReplicateEstimate:
         self._least_dof, self._general = least_dof(replicate.density), replicate.cautions
         self._means: SurrogateMeans | None = None
         self.contradicted = False
-        self.doubts = self._few() or self._lacking(replicate)
+        self.doubts = self._few() or self._lacking(replicate) or judge()
         if self.doubts:
             return
         rng = np.random.default_rng(seed)
@@ -105,7 +108,7 @@ class ReplicateEstimate:
             if nearby and (share := replicate.at_edge()) > MOST_AT_EDGE:
                 self.doubts = (
                     f"it has mass at {share:.1%} of the proposals where the density is zero, next to the draws: "
-                    "declare the bounds of the parameters as their supports, so that it can be used"
+                    "declare the bounds of the parameters as their supports"
                 )
                 return
             self._means = SurrogateMeans(replicate, functions, rng, domain)

@@ -32,6 +32,8 @@ class Replicate:
     density : Density
     noisy : bool
         Whether the values are noisy.
+    missed : str
+        The run's warnings that its draws are not those of the posterior, without the last period.
     """
 
     draws: np.ndarray
@@ -41,6 +43,7 @@ class Replicate:
     move: np.ndarray
     density: Density
     noisy: bool = False
+    missed: str = ""
 
     @property
     def starts(self) -> np.ndarray:
@@ -101,7 +104,7 @@ class Replicate:
         """Sentences, without periods, about errors that are larger than the stated ones, whatever is estimated."""
         n = self.log_density.size
         effective = min(n, np.nan_to_num(worst_bulk_ess(self.draws), nan=n))
-        said = []
+        said = [self.missed] if self.missed else []
         if effective < ENOUGH_DRAWS:
             said.append(
                 f"The draws count as {effective:.0f} independent ones in the worst parameter: the stated errors are "

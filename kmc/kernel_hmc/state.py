@@ -113,6 +113,11 @@ class KernelHMCState:
             return None
         return Density.of([self.mixture.surrogate])
 
+    @property
+    def evaluated(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points (n, d) and values (n,) to which the surrogate was fitted."""
+        return (self._learning.points, self._learning.values) if self._learning else self._first
+
     def report(self) -> dict[str, Any]:
         """Return facts for the results' attributes."""
         facts: dict[str, Any] = {"noisy": self.setup.noisy, "noise_sd": None, "roughness_sd": 0.0}

@@ -26,7 +26,7 @@ from kmc.mcmc.small_budget import burn_in, first_fit, long_warmup, start_search
 from kmc.mcmc.surrogate_trainer import SurrogateTrainer
 from kmc.mcmc.tempering import COLD, Tempering, ladder
 from kmc.mcmc.two_gaussians import two_gaussians_instead
-from kmc.mcmc.unvisited import BulkPoints, exchanges
+from kmc.mcmc.unvisited import exchanges
 from kmc.mcmc.user_gradient import OccasionalGradient
 from kmc.mcmc.walkers import Walkers, best_starts, cloud_around, requested
 from kmc.surrogates import Density
@@ -59,8 +59,6 @@ class PhaseOptions(NamedTuple):
 
 class KernelHMCState:
     """The state of kernel HMC; see :class:`kmc.mcmc.base.SamplerState`."""
-
-    _bulk: BulkPoints | None = None  # not visited since the freeze, if there was no search for modes
 
     def __init__(
         self,
@@ -183,8 +181,6 @@ class KernelHMCState:
         self._sweep += 1
         if self._joined and not self.warming_up:
             self._joined.visit(self.walkers.x)
-        if self._bulk and not self.warming_up:
-            self._bulk = self._bulk.without_neighbors(self.walkers.x)
         if not self._frozen:
             self._learner.tally(self._proposals, self._betas, stats["acceptance_rate"])
             self.walkers.swap_neighbors(self._temperings, self._rng, self.trainer.transport)
@@ -206,6 +202,11 @@ class KernelHMCState:
         mixtures = (self.mixture,) if self._joined is None else self._joined.mixture.plans
         return Density.of([mixture.surrogate for mixture in mixtures if mixture.surrogate is not None])
 
+    @property
+    def evaluated(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points (n, d) and values (n,) to which the surrogate was fitted."""
+        return self.trainer.history.x, self.trainer.history.log_density
+
     def report(self) -> dict[str, Any]:
         """Facts for the results' attributes."""
         facts: dict[str, Any] = {"noisy": self.setup.noisy, **self._learner.facts()}
@@ -213,8 +214,6 @@ class KernelHMCState:
             facts |= self._modes.facts()
         if self._joined is not None:
             facts |= self._joined.facts()
-        if self._bulk and not self.warming_up and (found := self._bulk.unvisited(self._sweep * self.setup.chains)):
-            facts["modes_left"] = [[*found[0].tolist(), found[1]]]
         surrogate = self._moves.surrogate
         if surrogate is None:
             return facts
@@ -355,7 +354,6 @@ class KernelHMCState:
         self._frozen, self._sweep = True, 0
         self.warming_up = self._settle > 0
         self._learner.finish()
-        self._note_bulk()
         chains = self.setup.chains
         x, values = self.trainer.cold_visits(_RECENT)
         if not len(x):
@@ -388,12 +386,6 @@ class KernelHMCState:
         return x, values
 
     # Several modes
-
-    def _note_bulk(self) -> None:
-        """Without a search for modes, remember points of the bulk, to see whether the chains come near."""
-        surrogate = self.mixture.surrogate
-        if self._modes is None and self._given_cloud is None and surrogate is not None and not self.setup.noisy:
-            self._bulk = BulkPoints.of(surrogate, self.trainer.history, self.trainer.cold_visits(_RECENT)[0])
 
     @property
     def _may_seek_modes(self) -> bool:

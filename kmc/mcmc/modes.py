@@ -16,7 +16,6 @@ from kmc.mcmc.explorer import Explorer, error_tolerance, log_mass, unexplained
 from kmc.mcmc.history import ASSUMED, History
 from kmc.mcmc.local_searches import LocalSearches, Summit
 from kmc.mcmc.mode_shapes import MOST, NEGLIGIBLE, Shape, bulk_below_top, labels, overlapping_shapes, separate_shapes
-from kmc.mcmc.unvisited import BulkPoints
 from kmc.surrogates import Surrogate
 
 # "Tried" is docs/what-was-tried.md, modes; the others were set by hand.
@@ -213,7 +212,6 @@ class ModeSearch:
                 self._next()
             return
         if not self._searches.look(self.explorers) and not self._searches.start(self.explorers):
-            self._note_unvisited()
             self.done = True
 
     def _sort_out(self) -> None:
@@ -225,13 +223,6 @@ class ModeSearch:
             found = [summit for summit, new in zip(found, news, strict=True) if new]
         masses = [log_mass(explorer.mixture, self._rng) for explorer in self.explorers]
         self._searches.found = [summit for summit in found if summit.log_mass > max(masses) + NEGLIGIBLE]
-
-    def _note_unvisited(self) -> None:
-        """Record a point in the bulk that is far from all states: surrogates know it, but no walker reached it."""
-        states = np.vstack([explorer.trainer.states() for explorer in self.explorers])
-        points = BulkPoints.of(self._frame, self._main.trainer.history, states)
-        if points is not None and (found := points.unvisited()):
-            self.left.append(Summit(*found, np.zeros(self._setup.dim), 0.0))
 
     def _used(self) -> int:
         return self._start + self.n_evaluations

@@ -40,7 +40,7 @@ def free_draws(
     careful = options._replace(step_size=_FREE_STEP, small_step_probability=0.0)
     z, kept = trials.starts, []
     for drawn in range(_FREE_DRAWS + 1):
-        z = _ends(trials, z, _FREE_MOVES, options=careful, rng=rng, tempering=tempering)
+        z = ends_of(trials, z, _FREE_MOVES, options=careful, rng=rng, tempering=tempering)
         if drawn:
             kept.append(z)
     return np.vstack(kept)
@@ -73,14 +73,14 @@ def choose_inner_chain_length(trials: Trials, options: InnerChainOptions, rng: n
     limit = _FORGOTTEN + np.sqrt(2 * np.log(2 * dim) / len(starts))
     done = 0
     for length in INNER_CHAIN_LENGTHS:
-        z = _ends(trials, z, length // 2 - done, options=options, rng=rng, tempering=COLD)
+        z = ends_of(trials, z, length // 2 - done, options=options, rng=rng, tempering=COLD)
         done = length // 2
         if max(abs(_correlation(starts[:, j], z[:, j])) for j in range(dim)) < limit:
             return length
     return INNER_CHAIN_LENGTHS[-1]
 
 
-def _ends(
+def ends_of(
     trials: Trials,
     z: np.ndarray,
     n_moves: int,

@@ -1,22 +1,18 @@
-"""Evaluated points in the bulk that are far from all states: a mode that the chains have left, or never entered."""
+"""Points of warm-up that may be in another mode: those that the states have left, and exchanges of labels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from kmc.mcmc.history import History
-from kmc.surrogates import Surrogate
 from kmc.surrogates.whitening import whiten_states
 
 # Set by hand.
 _MORE = 2.0  # nats, plus half the dimension: points less deep than that are in the bulk
 _USUAL = 0.95  # quantile of distances between neighboring states: the usual distance
-_FAR = 6.0  # times that distance is far from all states
-_ENOUGH = 0.5  # times as many states as were known: with fewer, these count as well
 _FEWEST_PER_DIM, _FEWEST_MORE = 2, 2  # states that show what is far, at least
 _LEFT = 4.0  # times the usual distance: such points join the states ...
 _MOST = 0.5  # ... at most half as many as there are
@@ -28,67 +24,25 @@ def left_behind(history: History, states: np.ndarray, rng: np.random.Generator) 
     Distances are relative to the states' covariance. With few states there are none, as nothing is far from them then.
     """
     dim = states.shape[1]
-    if len(states) < _FEWEST_PER_DIM * dim + _FEWEST_MORE:
+    if len(states) < fewest_states(dim):
         return states[:0]
-    x, white = history.x[_in_bulk(history.log_density, dim)], whiten_states(states)
+    x, white = history.x[in_bulk(history.log_density, dim)], whiten_states(states)
     tree = cKDTree(white(states))
-    far = np.flatnonzero(tree.query(white(x))[0] > _LEFT * _usual(tree))
+    far = np.flatnonzero(tree.query(white(x))[0] > _LEFT * usual_distance(tree))
     return x[rng.permutation(far)[: int(_MOST * len(states))]]
 
 
-class BulkPoints(NamedTuple):
-    """Points of the bulk, and how far they are from the states of warm-up; those that chains come near are dropped."""
-
-    x: np.ndarray  # (n, d)
-    values: np.ndarray  # (n,)
-    z: np.ndarray  # (n, d): coordinates x has in the frame
-    distances: np.ndarray  # (n,) from the nearest state of warm-up, in z
-    radius: float  # distance that is far
-    n_states: int  # distinct ones of warm-up
-    frame: Surrogate
-
-    @classmethod
-    def of(cls, frame: Surrogate, history: History, states: np.ndarray) -> BulkPoints | None:
-        """The points of a history, with states (n, d), in a surrogate's coordinates; None for too few states."""
-        states = np.unique(states, axis=0)
-        if len(states) < 2:
-            return None
-        bulk = _in_bulk(history.log_density, states.shape[1])
-        x, tree = history.x[bulk], cKDTree(frame.coordinates(states))
-        z = frame.coordinates(x)
-        return cls(x, history.log_density[bulk], z, tree.query(z)[0], _FAR * _usual(tree), len(states), frame)
-
-    def without_neighbors(self, x: np.ndarray) -> BulkPoints:
-        """Those that are far from the states x (k, d), too."""
-        if not len(self.z):
-            return self
-        near = np.linalg.norm(self.z[:, None] - self.frame.coordinates(x), axis=2).min(axis=1) <= self.radius
-        if not near.any():
-            return self
-        far = ~near
-        kept = {name: getattr(self, name)[far] for name in ("x", "values", "z", "distances")}
-        return self._replace(**kept)
-
-    def unvisited(self, n_states: int = 0) -> tuple[np.ndarray, float] | None:
-        """The farthest point (d,) and its value, None if there is none: after so many states of chains that came near.
-
-        With few of them, points near the states of warm-up do not count.
-        """
-        far = self.distances > self.radius
-        if n_states >= _ENOUGH * self.n_states:
-            far[:] = True
-        if not far.any():
-            return None
-        i = int(np.argmax(np.where(far, self.distances, -np.inf)))
-        return self.x[i].copy(), float(self.values[i])
+def fewest_states(dim: int) -> int:
+    """States that show what is far, at least."""
+    return _FEWEST_PER_DIM * dim + _FEWEST_MORE
 
 
-def _in_bulk(values: np.ndarray, dim: int) -> np.ndarray:
+def in_bulk(values: np.ndarray, dim: int) -> np.ndarray:
     """Which of the log-densities (n,) are those of points in the bulk."""
     return values > values.max() - 0.5 * dim - _MORE
 
 
-def _usual(tree: cKDTree) -> float:
+def usual_distance(tree: cKDTree) -> float:
     """The usual distance between neighboring states, of which the tree is made."""
     return float(np.quantile(tree.query(tree.data, k=2)[0][:, 1], _USUAL))
 

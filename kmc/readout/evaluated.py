@@ -15,6 +15,7 @@ from kmc.control_variates.replicate import Replicate
 from kmc.run.arguments import as_model, as_seed
 from kmc.run.frozen import decoded
 from kmc.run.store.load import load
+from kmc.run.warning_codes import OF_DRAWS, warnings
 
 _STREAM = 2**31 + 2  # a key that no SeedSequence of a run spawns
 
@@ -84,6 +85,7 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
         raise ValueError(f"{name} has a surrogate of another number of parameters than {dim}")
     replicates: list[Replicate] = []
     noisy = any(flag in str(idata.attrs.get("noisy", 0)) for flag in ("1", "true"))  # of several runs, a JSON list
+    missed = " ".join(sentence for code, sentence in warnings(idata).items() if code in OF_DRAWS).rstrip(".")
     first = 0
     for part in parts:
         chains = slice(first, first + part.chains)
@@ -92,7 +94,7 @@ def read(result: Any, model: Any, name: str = "result") -> Result:
         for i, density in enumerate(part.densities):
             rows = slice(first + i * each, first + (i + 1) * each)
             x, lp, y, proposed, move = (column[rows, kept] for column in columns)
-            replicates.append(Replicate(x, lp, y, proposed, move, density, noisy))
+            replicates.append(Replicate(x, lp, y, proposed, move, density, noisy, missed))
         first = chains.stop
     if (fewest := min(replicate.draws.shape[1] for replicate in replicates)) < 2:
         raise ValueError(f"{name} has {fewest} draws per chain: expected at least 2; sample for longer")

@@ -13,13 +13,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kmc.checks import Seed, as_flag, as_number
-from kmc.control_variates.annealing import GAP, LEAST_GAP
 from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
-from kmc.control_variates.estimate import MOST_AT_EDGE, ReplicateEstimate
-from kmc.control_variates.means import chains_of, mass_by
 from kmc.control_variates.replicate import ENOUGH_DRAWS, Replicate
 from kmc.control_variates.transitions import bennett
+from kmc.control_variates.verdict import judge
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
 from kmc.readout.evaluated import as_list, groups_of, opened, read, seed_of
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     import xarray
 
 _UNKNOWN = 0.5  # of the surrogate's mass near the draws, where the density may be zero, for the evidence to be so
-_CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
 _SURROGATE = (
     "annealing between the surrogate and a Student-t density in both directions, then a bridge to the target by states "
     "and their proposals"
@@ -103,10 +100,11 @@ def evidence(
     Warns
     -----
     KmcWarning
-        So much of the surrogate is where the density is zero that the evidence is not known: it is NaN. A part of it
-        is there: the true error may be larger than the stated one. The draws count as fewer than 100 independent ones,
-        or noise grows towards the tails: the stated error is rough.
-        Two estimates disagree: the surrogate has a mode without draws, or its proposals do not reach all of its mass.
+        So much of the surrogate is where the density is zero that the evidence is not known: it is NaN. The surrogate
+        is in doubt: a part of it is there, it has a mode without draws, or its proposals do not reach all of its mass;
+        :func:`kmc.expectations` does without it then. The draws count as fewer than 100 independent ones, or noise
+        grows towards the tails: the stated error is rough. The run warned that its draws are not those of the
+        posterior.
         Temperatures of a ladder hardly overlap, or do not reach the prior.
 
     Notes
@@ -202,63 +200,42 @@ def _check_draws(n_draws: int, name: str = "result") -> None:
 
 
 def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: Evaluator | None, further: int) -> Part:
-    check, anneal = seed.spawn(2)
-    rng = np.random.default_rng(anneal)
     _check_draws(replicate.log_density.size)
     try:
-        domain = replicate.domain()
-        chains = chains_of(replicate, rng, domain)
+        verdict = judge(replicate, seed)
     except UnknownMode as error:
         raise ValueError(f"result: {error}; sample for longer") from error
-    masses = [mass_by(own, rng) for own in chains]
-    doubts = [
-        f"annealed from draws the surrogate has a log-mass of {mass.down:.2f}, and from above one of {mass.up:.2f}: it "
-        "has a mode that the draws do not have, or none where they have one"
-        for mass in masses
-        if abs(mass.gap) > GAP and abs(mass.up - mass.down) > LEAST_GAP
-    ]
+    domain, masses = verdict.domain, verdict.masses
     transitions = replicate.transitions_in(domain)
     mean, series = transitions.ratio()
     unseen = 0.5 * transitions.unseen_share
     log_ratio = float(np.log(mean)) - transitions.shift - float(np.log1p(-unseen))
     ratio_se = float(np.hypot(np.sqrt(stated(series[..., None])[0]) / mean, unseen / (1.0 - unseen)))
     log_mass, mass_se = _sum([mass.log_mass for mass in masses], [mass.se for mass in masses])
+    path = max(masses, key=lambda mass: mass.log_mass).path
+    doubts = verdict.doubts or verdict.far
     if evaluate is not None and further:
         log_mass, mass_se = _sum([mass.up for mass in masses], [mass.up_se for mass in masses])
         weights = np.exp(np.array([mass.up for mass in masses]) - log_mass)
-        log_ratio, ratio_se = _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng, domain)
-        doubts = []
+        rng = np.random.default_rng(seed)
+        log_ratio, ratio_se = _by_evaluations(
+            replicate, verdict.chains, masses, weights, evaluate, further, rng, domain
+        )
+        doubts = ""
     elif unseen > 0.5 * _UNKNOWN:
         said = (
             f"The evidence is not known: near the draws up to {2 * unseen:.0%} of the surrogate's mass is where the "
             "density is zero; sample for longer, declare the bounds of the parameters, or pass max_evaluations="
         )
-        path = max(masses, key=lambda mass: mass.log_mass).path
         return Part(np.nan, np.nan, log_mass, said, path)
-    else:
-        doubts += _checks(replicate, check)
-    path = max(masses, key=lambda mass: mass.log_mass).path
-    said = f"The two estimates disagree: {'; '.join(doubts)}" if doubts else ""
-    if not said and evaluate is None and replicate.at_edge() > MOST_AT_EDGE:
+    if doubts:
         said = (
-            "The density is zero next to the draws, where no pair of a state and its proposal shows the surrogate: the "
-            "true error may be several times the stated one; declare the bounds of the parameters as their supports, "
-            "or pass max_evaluations="
+            f"The surrogate is in doubt, and the true error may be several times the stated one: {doubts}; "
+            "max_evaluations= corrects the estimate by true values"
         )
-    said = said or "; ".join(replicate.cautions)
+    else:
+        said = "; ".join(replicate.cautions)
     return Part(log_mass - log_ratio, float(np.hypot(mass_se, ratio_se)), log_mass, said, path)
-
-
-def _checks(replicate, seed):
-    """Whether the surrogate's draws, and its proposals, agree with the target's draws."""
-
-    def quantities(points):
-        rows = points.reshape(-1, points.shape[-1])
-        found = np.column_stack([rows, replicate.density.log_density(rows)])
-        return found.reshape(*points.shape[:-1], found.shape[1])
-
-    estimate = ReplicateEstimate(replicate, quantities, seed, _CHECKED, np.inf)
-    return [estimate.doubts] if estimate.doubts else []
 
 
 def _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng, domain):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kmc.checks import Seed, as_flag, as_number, as_seconds, is_number
 from kmc.control_variates.correction import stated
+from kmc.control_variates.domain import UnknownMode
 from kmc.control_variates.estimate import Estimate, ReplicateEstimate
+from kmc.control_variates.replicate import Replicate
+from kmc.control_variates.verdict import judge
 from kmc.errors import KmcWarning
 from kmc.readout.evaluated import as_list, read, seed_of
 from kmc.readout.quantities import Quantities
@@ -83,7 +87,8 @@ def expectations(
     -----
     KmcWarning
         The density is zero at proposals of the surrogate: true errors near the edge may be larger than the stated ones.
-        There are fewer than 40 draws, or the surrogate has mass where there are no draws: plain averages are returned.
+        There are fewer than 40 draws, or the surrogate is in doubt, as for :func:`kmc.evidence`: plain averages are
+        returned. The run warned that its draws are not those of the posterior.
         It has mass far from all draws, 1,000 or more, and is used near them alone: a region that the draws have not
         found is not included. The draws count as fewer than 100 independent ones, or noise grows towards the tails: the
         stated errors are rough. The tails of the parameters, or of `f`, are so heavy that averages of squares, or of
@@ -106,9 +111,10 @@ def expectations(
     A quantile is where the corrected distribution function has its level; where it has none, as the surrogate lacks
     mass there, it is that of the draws alone.
 
-    If the means under s differ from those of the draws by more than chance, s is tried again in a region near the
-    draws, as these identities hold for functions that vanish elsewhere, too: s may be precise there and have a false
-    mode far away. If the means there differ as well, by more than those of as many draws from s do, s is not used.
+    The surrogate is judged first, as by :func:`kmc.evidence`. If the means under s differ from those of the draws by
+    more than chance, s is tried again in a region near the draws, as these identities hold for functions that vanish
+    elsewhere, too: s may be precise there and have a false mode far away. If the means there differ as well, by more
+    than those of as many draws from s do, s is not used.
 
     Regions that neither the draws nor the proposals have found, such as a second mode, are not included.
 
@@ -136,13 +142,15 @@ def expectations(
     runs = [read(one, model, "result" if len(given) == 1 else f"result[{i}]") for i, one in enumerate(given)]
     functions = [Quantities(f, vectorized, run) for run in runs]
     replicates = [(own, replicate) for own, run in zip(functions, runs, strict=True) for replicate in run.replicates]
-    seeds = seed_of(seed).spawn(len(replicates))
+    seeds = [each.spawn(1)[0] for each in seed_of(seed).spawn(len(replicates))]  # of one replicate, as for its evidence
     deadline = time.perf_counter() + (np.inf if limit is None else limit)
     parts = []
     jobs = list(enumerate(zip(replicates, seeds, strict=True)))
     for i, ((own, replicate), own_seed) in steps(jobs, "kmc.expectations", as_flag("progress", progress)):
         share = (deadline - time.perf_counter()) / (len(replicates) - i)
-        parts.append(ReplicateEstimate(replicate, own, own_seed, most, time.perf_counter() + share, nearby=True))
+        end = time.perf_counter() + share
+        doubts = partial(_doubts, replicate, own_seed)
+        parts.append(ReplicateEstimate(replicate, own, own_seed, most, end, nearby=True, judge=doubts))
     if len({tuple(own.labels) for own in functions}) > 1:
         raise ValueError(f"result: the runs have different quantities: {[own.labels for own in functions]}")
     said = [f"The surrogate is not used: {part.doubts}." for part in parts if part.doubts]
@@ -150,6 +158,14 @@ def expectations(
     for sentence in dict.fromkeys(said):
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     return _dataset(parts, levels, functions[0].labels, list(dict.fromkeys(said)))
+
+
+def _doubts(replicate: Replicate, seed: np.random.SeedSequence) -> str:
+    """Return what speaks against the surrogate, as :func:`kmc.evidence` of the same seed says it."""
+    try:
+        return judge(replicate, seed).doubts
+    except UnknownMode as error:
+        return str(error)
 
 
 def _dataset(parts: list[ReplicateEstimate], levels: np.ndarray, labels: list[str], said: list[str]) -> Any:

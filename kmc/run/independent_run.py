@@ -15,6 +15,7 @@ from kmc.run.arguments import Request
 from kmc.run.blobs import BlobStore
 from kmc.run.highest import constrained
 from kmc.run.trace import Trace
+from kmc.run.unvisited import unvisited
 from kmc.surrogates import Density
 from kmc.targets.model import Model
 from kmc.targets.starts import TRIED, near, wide_batches
@@ -246,6 +247,25 @@ class IndependentRun:
     def density(self) -> Density | None:
         """The frozen surrogate that proposals are drawn from, or None."""
         return getattr(self._process, "density", None)
+
+    def checked(self) -> dict[str, Any]:
+        """The sampler's facts, and those about evaluated places where no draw is."""
+        report, density = self.report(), self.density()
+        evaluated: Any = getattr(self._process, "evaluated", None)
+        if density is None or evaluated is None or self.request.model.noisy:
+            return report
+        x, values = evaluated
+        draws = self.trace.positions.reshape(-1, density.dim)
+        try:  # a generator of its own: the check does not change the draws
+            found = unvisited(density, x, values, draws, np.random.default_rng(len(draws)))
+        except (ValueError, ArithmeticError, KeyboardInterrupt):  # the draws are made: a check must not lose them
+            return report
+        if found:
+            places = [[*place.x.tolist(), place.value] for place in found]
+            report = report | {"modes_left": report.get("modes_left", []) + places}
+            if "mode_masses" not in report and found[0].share > 0.0:
+                report |= {"mode_masses": [1.0 - found[0].share, found[0].share], "mode_shares": [1.0, 0.0]}
+        return report
 
     def state(self) -> dict[str, Any]:
         """All that determines the continuation, and the number of sweeps made."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -209,7 +209,8 @@ class Run:
         """The draws so far, as ArviZ holds them, and their warnings, each with its code in brackets at the end."""
         trace = joined([one.trace for one in self.independent_runs])
         warmup_trace = joined([one.warmup_trace for one in self.independent_runs])
-        reports = [one.report() for one in self.independent_runs]
+        whole = len(trace) and (self.ended or self.stopped_by is not None)  # otherwise a check would be in the way
+        reports = [one.checked() if whole else one.report() for one in self.independent_runs]
         cut = "interrupted" if self.interrupted else "" if self.ended else self.stopped_by or "stopped"
         found = self._statistics(trace) if len(trace) else {}
         model, sampler = self.request.model, self.request.sampler
@@ -231,13 +232,14 @@ class Run:
             density_range=(self._range.low, self._range.high) if self._range.is_of_a_density else None,
             spent=spent,
             ends=self._at_both_ends(trace),
-            contradiction=self._contradiction(densities, reports),
+            contradiction=self._contradiction(densities),
             against_prior=self._against_prior(trace),
         )
         warned = run_warnings(finished)
         said = {"warnings": list(warned.values()), "warning_codes": list(warned)}
         attrs = {
             **self.facts(),
+            **_together(reports),
             **self._rejected.facts(self._flat(trace)),
             **said,
             "not_checked": not_checked(finished),
@@ -260,11 +262,9 @@ class Run:
         group = as_group(self)
         return {} if group is None else {GROUP: group}
 
-    def _contradiction(self, densities: Sequence[Density | None], reports: Sequence[Mapping[str, Any]]) -> str:
+    def _contradiction(self, densities: Sequence[Density | None]) -> str:
         """Whether draws and surrogates differ, of a complete run with exact values."""
-        exact = not any(report.get("noisy") for report in reports)
-        known = any(density is not None for density in densities)
-        if not (self.ended and exact and known):
+        if not self.ended or self.request.model.noisy or all(density is None for density in densities):
             return ""
         try:
             return contradiction([one.trace for one in self.independent_runs], densities, self.request.seed)

@@ -403,7 +403,7 @@ def _about_modes(facts: Mapping[str, Any]) -> dict[str, str]:
         *position, value = max(left, key=lambda mode: mode[-1])
         place = ", ".join(f"{x:.3g}" for x in position[:_SHOWN]) + (", ..." if len(position) > _SHOWN else "")
         said["unvisited-mode"] = (
-            f"The log-density is high, {value:.1f}, near ({place}), where no chain has been: possibly another mode; "
+            f"The log-density is {value:.1f} near ({place}), where no chain has been: possibly another mode; "
             "start chains there, or allow several times as many evaluations."
         )
     masses, shares = (np.array(facts.get(name, [])) for name in ("mode_masses", "mode_shares"))

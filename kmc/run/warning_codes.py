@@ -39,10 +39,16 @@ CODES: dict[str, str] = {
     "curved-ridge": "too few evaluations for so curved a ridge: tails may be cut short",
     "funnel-neck": "proposals hardly reach the neck of a funnel",
     "poor-tails": "few proposals from a tail were accepted: it may be cut short",
-    "unvisited-mode": "the log-density is high where no chain has been",
+    "unvisited-mode": "evaluations show a mode where no chain has been",
     "mode-weights": "the draws in a mode do not match its mass by the surrogate",
 }
 """Meaning of each code."""
+
+OF_DRAWS = (
+    "chains-disagree", "runs-disagree", "burn-in", "drift", "stuck-chain", "surrogate-disagrees", "unvisited-mode",
+    "mode-weights",
+)  # fmt: skip
+"""Those that say that the draws are not those of the posterior, so that no number made of them is right."""
 
 
 def warnings(idata: Any) -> dict[str, str]:

@@ -88,7 +88,7 @@ def wedge(x):
 def test_the_evidence_behind_an_edge_that_is_not_declared(seed):
     """Without a region it is too large by 0.4 to 0.6 nats."""
     idata = kmc.sample(wedge, dim=2, draws=None, max_evaluations=1000, seed=seed, progress=False)
-    with pytest.warns(kmc.KmcWarning, match="The density is zero next to the draws"):
+    with pytest.warns(kmc.KmcWarning, match=r"The surrogate is in doubt.*it has mass at .* of the proposals where the"):
         found = kmc.evidence(idata)
     assert abs(float(found["log_evidence"][0]) - np.log(0.5)) < 4 * float(found["se"][0]) < 0.2
     with pytest.warns(kmc.KmcWarning, match=r"The surrogate is not used: it has mass at .* of the proposals where the"):
@@ -220,7 +220,7 @@ def test_constants_jacobians_and_bayes_factors():
 def test_a_surrogate_with_another_mass_than_its_draws_say_warns(idata, monkeypatch):
     monkeypatch.setattr(annealing, "_POOL", 2**15)
     wrong = tampered(idata, None, lambda point: point._replace(location=point.location + 1.5))
-    with pytest.warns(kmc.KmcWarning, match="The two estimates disagree"):
+    with pytest.warns(kmc.KmcWarning, match="The surrogate is in doubt"):
         kmc.evidence(wrong, model=kmc.Model(log_density, dim=2))
 
 

@@ -1,0 +1,129 @@
+"""Evaluated places where no draw is: a mode that the chains have left, or never entered."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.special import digamma, expit, gammaln
+
+from kmc.control_variates.domain import thinned
+from kmc.mcmc.surrogate_transition import InnerChainOptions
+from kmc.mcmc.tempering import COLD
+from kmc.mcmc.tuning import Trials, choose_step_size, ends_of
+from kmc.mcmc.unvisited import fewest_states, in_bulk, usual_distance
+from kmc.surrogates import Component, Density
+from kmc.surrogates.depth import bulk_depth
+from kmc.surrogates.whitening import whiten_states
+
+# Set by hand; benchmarks/honesty.py shows how many runs are warned of, and how many should be.
+_FAR = 6.0  # times the usual distance between draws is far from all of them
+_LEAST_SHARE = 0.05  # of the mass of draws and mode together
+_STARTS = 64  # chains on the surrogate that begin at draws, and at the highest points that are far from them
+_MOVES = InnerChainOptions(step_size=0.1, trajectory_length=2.5, jump_probability=0.15, small_step_probability=0.4)
+_DRAWS, _BETWEEN = 8, 10  # of each of these chains, and moves between them
+_STAYING = 0.9  # of the chains that are far from the draws at first, in another mode: along a ridge they come back
+_ON_WAY, _DIP = 50, 2.0  # points between a mode and the draws; nats that s is lower there: a tail only rises
+_NEIGHBOR = 3  # the nearest one by which an entropy is estimated
+
+
+class Unvisited(NamedTuple):
+    """An evaluated place where no draw is."""
+
+    x: np.ndarray  # (d,)
+    value: float
+    share: float  # of the mass
+
+
+def unvisited(
+    density: Density, x: np.ndarray, values: np.ndarray, draws: np.ndarray, rng: np.random.Generator
+) -> list[Unvisited]:
+    """Places that are far from all draws, and as high as the bulk or in a mode of some mass; one for each surrogate.
+
+    Parameters
+    ----------
+    density : Density
+        The frozen surrogate s.
+    x, values : ndarray, shape (n, d) and (n,)
+        Evaluated points.
+    draws : ndarray, shape (k, d)
+    rng : Generator
+
+    Notes
+    -----
+    A point is far if it is near neither the draws nor draws of s by chains that begin at these. A point of a wide mode
+    may be deep and stand for much mass all the same. So chains on s begin at the points that are far. If they stay
+    far, and s is lower on the way to the draws, they are in another mode, with the mass exp(E log s + H), where the
+    entropy H is estimated by nearest neighbors. As s may be anything where few values are known, it counts as at most
+    the highest value there.
+    """
+    finite = np.isfinite(values)
+    x, values = x[finite], values[finite]
+    at_points, at_draws = (np.argmax([one.log_density(p) for one in density.components], axis=0) for p in (x, draws))
+    found = []
+    for k, component in enumerate(density.components):
+        states = thinned(np.unique(draws[at_draws == k], axis=0))
+        if len(states) < fewest_states(density.dim):
+            continue
+        z = component.coordinates(states)
+        z = np.vstack([z, _drawn(component, z[rng.integers(len(z), size=_STARTS)], z, rng)])
+        white = whiten_states(z[: len(states)])
+        tree = cKDTree(white(z))
+        limit = _FAR * usual_distance(tree)
+        places = component.coordinates(x)
+        far = np.flatnonzero((at_points == k) & (tree.query(white(places))[0] > limit))
+        if not len(far):
+            continue
+        far = far[np.argsort(-values[far], kind="stable")][:_STARTS]
+        ends = _drawn(component, places[far], z[: len(states)], rng)[_DRAWS // 2 * len(far) :]
+        away = tree.query(white(ends))[0] > limit
+        best, share = far[0], 0.0
+        first, *_, last = away.reshape(-1, len(far)).sum(axis=1)
+        if last > _STAYING * first:
+            beside = far[cKDTree(white(places[far])).query(white(ends[away]))[1]]
+            highest = beside[np.argmax(values[beside])]
+            most = float(values[highest] - component.transport.log_jacobian(x[[highest]])[0])
+            way = np.linspace(places[highest], z[tree.query(white(places[[highest]]))[1][0]], _ON_WAY)
+            if _levels(component, way).min() < most - _DIP:
+                share = float(expit(_log_mass(component, ends[away], most) - _log_mass(component, z[len(states) :])))
+            best = highest if share > _LEAST_SHARE else best
+        if share > _LEAST_SHARE or in_bulk(values, density.dim)[best]:
+            found.append(Unvisited(x[best], float(values[best]), share))
+    return found
+
+
+def _drawn(component: Component, starts: np.ndarray, archive: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draws (8 n, d) of a surrogate by short chains from points (n, d), all in its coordinates."""
+    trials = Trials(component.jit_state, starts, archive)
+    some = trials._replace(starts=archive[rng.integers(len(archive), size=_STARTS)])
+    options = _MOVES._replace(step_size=choose_step_size(some, _MOVES, rng))
+    z, kept = trials.starts, []
+    for _ in range(_DRAWS):
+        z = ends_of(trials, z, _BETWEEN, options=options, rng=rng, tempering=COLD)
+        kept.append(z)
+    return np.vstack(kept)
+
+
+def _levels(component: Component, z: np.ndarray) -> np.ndarray:
+    """The log-density of a surrogate in its coordinates z (n, d), (n,)."""
+    smooth, wall = component.parts(np.ascontiguousarray(z))
+    return smooth + wall
+
+
+def _log_mass(component: Component, z: np.ndarray, most: float = np.inf) -> float:
+    """The log-mass of a mode, from draws z (n, d) of a surrogate, which counts as at most so much.
+
+    With the entropy of Kozachenko and Leonenko (1987), "Sample estimate of the entropy of a random vector", Problems
+    of Information Transmission 23. Draws that are too deep for the mode are on their way to it.
+    """
+    z = np.unique(z, axis=0)
+    levels = np.minimum(_levels(component, z), most)
+    bulk = levels > levels.max() - bulk_depth(z.shape[1])
+    z, levels = z[bulk], levels[bulk]
+    n, dim = z.shape
+    if n <= _NEIGHBOR:
+        return -np.inf
+    distances = cKDTree(z).query(z, k=_NEIGHBOR + 1)[0][:, -1]
+    ball = 0.5 * dim * np.log(np.pi) - gammaln(0.5 * dim + 1.0)
+    return float(levels.mean() + dim * np.log(distances).mean() + ball + digamma(n) - digamma(_NEIGHBOR))
