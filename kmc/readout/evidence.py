@@ -20,18 +20,21 @@ from kmc.control_variates.estimate import MOST_AT_EDGE, ReplicateEstimate
 from kmc.control_variates.means import chains_of, mass_by
 from kmc.control_variates.replicate import ENOUGH_DRAWS, Replicate
 from kmc.control_variates.transitions import bennett
+from kmc.convergence import worst_rhat
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
 from kmc.readout.evaluated import as_list, groups_of, opened, read, seed_of
 from kmc.readout.ladder import is_tempered, ladder_estimates
 from kmc.run.arguments import as_model
 from kmc.run.display import steps
+from kmc.run.warning_codes import sentences_of
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.posterior import TOTAL
 
 if TYPE_CHECKING:
     import xarray
 
+_LARGEST_RHAT = 1.5  # with more than that, errors were of several nats (tried: benchmarks/honesty.py)
 _UNKNOWN = 0.5  # of the surrogate's mass near the draws, where the density may be zero, for the evidence to be so
 _CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
 _SURROGATE = (
@@ -103,11 +106,12 @@ def evidence(
     Warns
     -----
     KmcWarning
-        So much of the surrogate is where the density is zero that the evidence is not known: it is NaN. A part of it
-        is there: the true error may be larger than the stated one. The draws count as fewer than 100 independent ones,
-        or noise grows towards the tails: the stated error is rough.
-        Two estimates disagree: the surrogate has a mode without draws, or its proposals do not reach all of its mass.
-        Temperatures of a ladder hardly overlap, or do not reach the prior.
+        The evidence is not known, and is NaN: parameters have no prior; the chains have not converged (R-hat above
+        1.5); two estimates disagree, as the surrogate has a mode without draws, or its proposals do not reach all of
+        its mass; so do independent runs; or much of the surrogate is where the density is zero.
+        The evidence is a number, but its true error may be larger than the stated one: a small part of the surrogate is
+        where the density is zero; the draws count as fewer than 100 independent ones; noise grows towards the tails;
+        temperatures of a ladder hardly overlap, or do not reach the prior.
 
     Notes
     -----
@@ -165,20 +169,45 @@ def evidence(
             parts = _of_ladders(idata, call, prior_normalized, further)
         else:
             parts = _of_surrogates(idata, call, model, own, further)
-        found.append(_together(parts))
+        whole, doubts = _together(parts), [part.doubts for part in parts]
+        if unknown := _unknown(idata, parts, prior_normalized):
+            whole, doubts = whole._replace(log_evidence=np.nan, se=np.nan), [unknown, *doubts]
+        found.append(whole)
         where = "" if len(results) == 1 else f"{name}: "
-        said += [f"{where}{part.doubts}." for part in parts if part.doubts]
+        said += [f"{where}{doubt}." for doubt in doubts if doubt]
     said = list(dict.fromkeys(said))
     for sentence in said:
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     return _dataset(names, results, found, prior_normalized, said)
 
 
+def _unknown(idata: Any, parts: list[Part], prior_normalized: bool) -> str:
+    """Why the evidence of the runs together is not known; empty if it is."""
+    if (names := sentences_of(idata.attrs, "without_prior")) and prior_normalized:
+        return (
+            f"The evidence is not known, as the density has no prior of {', '.join(names)}: declare one, such as "
+            "kmc.Normal(0, 1), or pass log_prior= to kmc.Model; prior_normalized=False gives the density's integral"
+        )
+    high, low = (choose(parts, key=lambda part: part.log_evidence) for choose in (max, min))
+    gap = high.log_evidence - low.log_evidence
+    if gap > max(GAP * np.hypot(high.se, low.se), LEAST_GAP):
+        return f"The evidence is not known, as independent runs differ by {gap:.2f} nats: sample for longer"
+    return ""
+
+
+def _converged(part: Part, draws: np.ndarray) -> Part:
+    """The part, without a number if its chains (chains, n, d) have not converged."""
+    if not (rhat := worst_rhat(draws)) > _LARGEST_RHAT:
+        return part
+    why = f"The evidence is not known, as the chains disagree (R-hat {rhat:.1f}): sample for longer"
+    return part._replace(log_evidence=np.nan, se=np.nan, doubts=why)
+
+
 def _of_surrogates(idata: Any, name: str, model: Any, seed: np.random.SeedSequence, further: int) -> list[Part]:
     replicates = read(idata, model, name).replicates
     evaluate = Evaluator(as_model(model, replicates[0].draws.shape[2], "model")) if further else None
     return [
-        _of_replicate(replicate, own, evaluate, further // len(replicates))
+        _converged(_of_replicate(replicate, own, evaluate, further // len(replicates)), replicate.draws)
         for replicate, own in zip(replicates, seed.spawn(len(replicates)), strict=True)
     ]
 
@@ -193,7 +222,12 @@ def _of_ladders(idata: Any, name: str, prior_normalized: bool, further: int) -> 
         raise ValueError(f"max_evaluations={further}: {name} is of sampler='tempered', which has no surrogate")
     _check_draws(idata["sample_stats"]["lp"].size, name)
     found = ladder_estimates(idata, name)
-    return [Part(one.log_evidence, one.se, np.nan, one.doubts[:1].upper() + one.doubts[1:], one.path) for one in found]
+    group = "unconstrained_posterior" if "unconstrained_posterior" in groups_of(idata) else "posterior"
+    draws = np.split(idata[group]["x"].values, len(found))
+    return [
+        _converged(Part(one.log_evidence, one.se, np.nan, one.doubts[:1].upper() + one.doubts[1:], one.path), own)
+        for one, own in zip(found, draws, strict=True)
+    ]
 
 
 def _check_draws(n_draws: int, name: str = "result") -> None:
@@ -238,8 +272,14 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
     else:
         doubts += _checks(replicate, check)
     path = max(masses, key=lambda mass: mass.log_mass).path
-    said = f"The two estimates disagree: {'; '.join(doubts)}" if doubts else ""
-    if not said and evaluate is None and replicate.at_edge() > MOST_AT_EDGE:
+    if doubts:
+        said = (
+            f"The evidence is not known, as two estimates disagree: {'; '.join(doubts)}; sample for longer, or pass "
+            "max_evaluations="
+        )
+        return Part(np.nan, np.nan, log_mass, said, path)
+    said = ""
+    if evaluate is None and replicate.at_edge() > MOST_AT_EDGE:
         said = (
             "The density is zero next to the draws, where no pair of a state and its proposal shows the surrogate: the "
             "true error may be several times the stated one; declare the bounds of the parameters as their supports, "

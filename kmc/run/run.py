@@ -285,6 +285,7 @@ class Run:
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "n_evaluations_ahead": 0 if self._ahead is None else self._ahead.n_evaluations,
             "n_retried": self.evaluate.n_retried,
+            "without_prior": self.request.model.without_prior or None,
             "sampling_time": self.meter.elapsed,
             "tuning_steps": min(one.tuning_steps for one in self.independent_runs),
             "interrupted": self.interrupted,

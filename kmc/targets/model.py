@@ -291,6 +291,20 @@ class Model:
         """Whether evaluations have the total log-likelihood, as a blob of that name."""
         return isinstance(self.log_density, Posterior) or self._declared_prior is not None
 
+    @property
+    def without_prior(self) -> list[str]:
+        """Names of parameters that have no prior, where the function returns the log-likelihood.
+
+        A function that returns the whole log-density may contain a prior that is not known apart.
+        """
+        declared = self._declared_prior
+        likelihood = declared is not None
+        if isinstance(self.log_density, Posterior):
+            likelihood = self.log_density.log_prior is None
+        if self.space is not None or not likelihood:
+            return []
+        return [name for name in self.dims if declared is None or name not in declared.names]
+
     def declared_log_prior(self, x: np.ndarray) -> Any:
         """The log-density of the priors that parameters were declared with: (d,) -> float, (k, d) -> (k,).
 
