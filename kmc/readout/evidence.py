@@ -34,7 +34,8 @@ from kmc.targets.posterior import TOTAL
 if TYPE_CHECKING:
     import xarray
 
-_LARGEST_RHAT = 1.5  # with more than that, errors were of several nats (tried: benchmarks/honesty.py)
+_LARGEST_RHAT, _LARGEST_SE = 1.5, 0.5  # beyond these, errors were of several nats (tried: benchmarks/honesty.py)
+_MOST_APART = 2.0  # nats of two estimates that further evaluations can reconcile (tried: eight schools, a funnel)
 _UNKNOWN = 0.5  # of the surrogate's mass near the draws, where the density may be zero, for the evidence to be so
 _CHECKED = 30_000  # draws from the surrogate that are compared with those of the target
 _SURROGATE = (
@@ -78,7 +79,7 @@ def evidence(
         The model of a single result; only needed with `max_evaluations`.
     max_evaluations : int
         Number of true evaluations at draws from the surrogate. They reveal mass of the surrogate where there are no
-        draws, and correct the estimate for it. Not for "tempered".
+        draws, and correct the estimate for it if it is not most of the mass. Not for "tempered".
     seed : int, SeedSequence or Generator
         For the draws from the surrogate.
     progress : bool
@@ -108,7 +109,8 @@ def evidence(
     KmcWarning
         The evidence is not known, and is NaN: parameters have no prior; the chains have not converged (R-hat above
         1.5); two estimates disagree, as the surrogate has a mode without draws, or its proposals do not reach all of
-        its mass; so do independent runs; or much of the surrogate is where the density is zero.
+        its mass; so do independent runs; much of the surrogate is where the density is zero; or the standard error
+        would be above 0.5 nats.
         The evidence is a number, but its true error may be larger than the stated one: a small part of the surrogate is
         where the density is zero; the draws count as fewer than 100 independent ones; noise grows towards the tails;
         temperatures of a ladder hardly overlap, or do not reach the prior.
@@ -195,19 +197,23 @@ def _unknown(idata: Any, parts: list[Part], prior_normalized: bool) -> str:
     return ""
 
 
-def _converged(part: Part, draws: np.ndarray) -> Part:
-    """The part, without a number if its chains (chains, n, d) have not converged."""
-    if not (rhat := worst_rhat(draws)) > _LARGEST_RHAT:
+def _checked(part: Part, draws: np.ndarray) -> Part:
+    """The part, without a number if its chains (chains, n, d) have not converged, or if its error is too large."""
+    if (rhat := worst_rhat(draws)) > _LARGEST_RHAT:
+        why = f"the chains disagree (R-hat {rhat:.1f})"
+    elif part.se > _LARGEST_SE:
+        why = f"its standard error would be {part.se:.1f} nats, which is too large to be right itself"
+    else:
         return part
-    why = f"The evidence is not known, as the chains disagree (R-hat {rhat:.1f}): sample for longer"
-    return part._replace(log_evidence=np.nan, se=np.nan, doubts=why)
+    said = f"The evidence is not known, as {why}: sample for longer"
+    return part._replace(log_evidence=np.nan, se=np.nan, doubts=". ".join(filter(None, [said, part.doubts])))
 
 
 def _of_surrogates(idata: Any, name: str, model: Any, seed: np.random.SeedSequence, further: int) -> list[Part]:
     replicates = read(idata, model, name).replicates
     evaluate = Evaluator(as_model(model, replicates[0].draws.shape[2], "model")) if further else None
     return [
-        _converged(_of_replicate(replicate, own, evaluate, further // len(replicates)), replicate.draws)
+        _checked(_of_replicate(replicate, own, evaluate, further // len(replicates)), replicate.draws)
         for replicate, own in zip(replicates, seed.spawn(len(replicates)), strict=True)
     ]
 
@@ -225,7 +231,7 @@ def _of_ladders(idata: Any, name: str, prior_normalized: bool, further: int) -> 
     group = "unconstrained_posterior" if "unconstrained_posterior" in groups_of(idata) else "posterior"
     draws = np.split(idata[group]["x"].values, len(found))
     return [
-        _converged(Part(one.log_evidence, one.se, np.nan, one.doubts[:1].upper() + one.doubts[1:], one.path), own)
+        _checked(Part(one.log_evidence, one.se, np.nan, one.doubts[:1].upper() + one.doubts[1:], one.path), own)
         for one, own in zip(found, draws, strict=True)
     ]
 
@@ -261,7 +267,8 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
         log_mass, mass_se = _sum([mass.up for mass in masses], [mass.up_se for mass in masses])
         weights = np.exp(np.array([mass.up for mass in masses]) - log_mass)
         log_ratio, ratio_se = _by_evaluations(replicate, chains, masses, weights, evaluate, further, rng, domain)
-        doubts = []
+        if all(abs(mass.up - mass.down) < _MOST_APART for mass in masses):
+            doubts = []
     elif unseen > 0.5 * _UNKNOWN:
         said = (
             f"The evidence is not known: near the draws up to {2 * unseen:.0%} of the surrogate's mass is where the "
