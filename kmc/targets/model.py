@@ -13,6 +13,7 @@ import numpy as np
 
 from kmc.checks import check_choice
 from kmc.targets.dimensions import MOST_NUMBERS, as_parameters
+from kmc.targets.fits import OfLmfit, from_lmfit, is_lmfit, residual_of
 from kmc.targets.parameters import Fixed, Parameter, Real
 from kmc.targets.posterior import Posterior
 from kmc.targets.priors import Distribution, JointPrior
@@ -69,7 +70,9 @@ class Model:
         :class:`kmc.Exponential`, :class:`kmc.Gamma`, :class:`kmc.InverseGamma`, :class:`kmc.Beta`,
         :class:`kmc.StudentT`, :class:`kmc.Cauchy`, :class:`kmc.TruncatedNormal`, :class:`kmc.VonMises`,
         :class:`kmc.CircularUniform`, :class:`kmc.Dirichlet`, :class:`kmc.LKJ` or any continuous distribution of
-        scipy.stats, see :class:`kmc.Prior`; or known numbers, see :class:`kmc.Fixed`. The log-density of a prior is
+        scipy.stats, see :class:`kmc.Prior`; or known numbers, see :class:`kmc.Fixed`. Or an ``lmfit.Parameters``: its
+        bounds become supports, chains start around its values, the functions get a copy of it with the values of each
+        point, and values of expressions become blobs. The log-density of a prior is
         added to what the function returns, which is then the log-likelihood. The density is with respect to these
         parameters: the log-Jacobian of the transformation from R^d is added automatically. Draws have these names and
         supports.
@@ -218,6 +221,8 @@ class Model:
     _space: Space = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if is_lmfit(self.parameters):
+            self._of_lmfit()
         if self.log_likelihood is not None or self.log_prior is not None:
             self._set("log_density", self._posterior())
         if not callable(self.log_density):
@@ -303,7 +308,9 @@ class Model:
             likelihood = self.log_density.log_prior is None
         if self.space is not None or not likelihood:
             return []
-        return [name for name in self.dims if declared is None or name not in declared.names]
+        residual = residual_of(self.log_likelihood)
+        unknown = ["sigma"] if residual is not None and residual.sigma is None else []
+        return [name for name in self.dims if declared is None or name not in declared.names] + unknown
 
     def declared_log_prior(self, x: np.ndarray) -> Any:
         """The log-density of the priors that parameters were declared with: (d,) -> float, (k, d) -> (k,).
@@ -420,6 +427,18 @@ class Model:
         if len(points) != n:
             raise ValueError(f"{name} returned {len(points)} draws: expected {n}")
         return points
+
+    def _of_lmfit(self) -> None:
+        """Let functions have a ``lmfit.Parameters``, and take its supports."""
+        given: Any = self.parameters
+        if self.vectorized:
+            raise TypeError("vectorized=True: an lmfit.Parameters holds one point; use kmc.Real() and alike")
+        derived = tuple(name for name, one in given.items() if one.expr)
+        for name in ("log_density", "log_likelihood", "log_prior"):
+            function = getattr(self, name)
+            if callable(function) and not isinstance(function, Posterior):
+                self._set(name, OfLmfit(function, given, () if name == "log_prior" else derived))
+        self._set("parameters", from_lmfit(given))
 
     def _posterior(self) -> Posterior:
         given: Any = self.log_density  # after dataclasses.replace it is the sum that was made before
