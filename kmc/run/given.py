@@ -94,6 +94,10 @@ def _of_arrays(history, model):
 
 def _of_record(history, model):
     """Calls of the log-density, the log-likelihood, or of residuals; those on a bound or outside are left out."""
+    if model.space is not None:
+        raise TypeError(
+            "history is a record, and the model has a space of its own: pass unconstrained points, (x, values)"
+        )
     residual = residual_of(model.log_likelihood)
     x, values, refused = [], [], None
     for point, value in zip(history.points, history.values, strict=True):
