@@ -91,7 +91,8 @@ class Model:
     noisy : bool
         Whether `log_density` returns the log of an unbiased estimate of the density, drawn anew at every call, instead
         of the density itself: for example the average over simulations. The draws are exact nevertheless, see the
-        notes.
+        notes. If False, :func:`kmc.sample` evaluates the best start point twice, and ends with an
+        :class:`kmc.EvaluationError` if the values differ by more than 0.01 nats.
     on_error : {"raise", "reject", "retry"}
         What becomes of a call that raises an exception, that takes longer than the executor's ``timeout``, or that
         ends its process twice. "raise": the run ends with an :class:`kmc.EvaluationError` that holds the parameters.
