@@ -130,14 +130,15 @@ def near_fit(fit: Any, count: int, shapes: Mapping[str, tuple[int, ...]], inside
     """
     sizes = [int(np.prod(shape)) for shape in shapes.values()]
     if hasattr(fit, "var_names"):
-        if set(fit.var_names) != set(shapes) or getattr(fit, "covar", None) is None:
+        covar = getattr(fit, "covar", None)
+        if set(fit.var_names) != set(shapes) or covar is None:
             raise ValueError(
-                f"initial is a fit of {', '.join(fit.var_names)}, {_without(getattr(fit, 'covar', None))}: expected "
-                f"one with a covariance of {', '.join(shapes)}; or pass start points"
+                f"initial is a fit of {', '.join(fit.var_names)} with covar={covar}: expected one of "
+                f"{', '.join(shapes)} with their covariance; or pass start points"
             )
         order = [list(fit.var_names).index(name) for name in shapes]
         x = np.array([fit.params[name].value for name in shapes])
-        covariance = np.asarray(fit.covar)[np.ix_(order, order)]
+        covariance = np.asarray(covar)[np.ix_(order, order)]
     else:
         x, jacobian, residual = (as_array("initial", getattr(fit, name)) for name in ("x", "jac", "fun"))
         if x.shape != (sum(sizes),) or jacobian.ndim != 2 or np.linalg.matrix_rank(jacobian) < x.size:
@@ -158,7 +159,3 @@ def near_fit(fit: Any, count: int, shapes: Mapping[str, tuple[int, ...]], inside
         if len(found) == count:
             return {name: np.concatenate([point[name] for point in found]) for name in shapes}
     raise ValueError("initial is a fit whose Gaussian is outside of the parameters' supports; pass start points")
-
-
-def _without(covariance: Any) -> str:
-    return "without a covariance" if covariance is None else "with a covariance"

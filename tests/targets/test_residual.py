@@ -108,6 +108,13 @@ def test_a_fit_by_lmfit_is_continued(lmfit, parameters):
     np.testing.assert_allclose(idata.blobs["half"], np.log(2) / idata.posterior["k"])
 
 
+def test_a_fit_without_a_covariance(lmfit, parameters):
+    fit = lmfit.minimize(decay, parameters, method="nelder")
+    fit.covar = None
+    with pytest.raises(ValueError, match="initial is a fit of a, k, c with covar=None: expected one of a, k, c with"):
+        kmc.sample(kmc.from_residual(decay, parameters), initial=fit, max_evaluations=99, **QUIET)
+
+
 def test_start_points_have_the_covariance_of_the_fit():
     fit = optimize.least_squares(curve, [1.0, 1.0, 1.0])
     covariance = np.linalg.inv(fit.jac.T @ fit.jac) * 2 * fit.cost / (T.size - 3)
