@@ -291,7 +291,9 @@ def main() -> None:
     missing = [one for one in dict.fromkeys(cells) if tuple(map(str, one)) not in done]
     failures = run_cells(cell, missing, options.jobs, partial(finish, options.results), max_time=options.max_time)
     rows = sorted(read_rows(options.results), key=lambda row: (row["target"], int(row["budget"]), row["method"]))
-    report = f"{coverage(rows)}\n{table(rows)}"
+    known = [row for row in rows if np.isfinite(float(row["error"]))]
+    unknown = f"Left out, as the evidence is NaN: {len(rows) - len(known)} runs.\n"
+    report = f"{coverage(known)}\n{unknown if len(known) < len(rows) else ''}\n{table(known)}"
     title = head(
         "How exact is the evidence, and what do peers need?", "python benchmarks/evidence.py", ("evidence.csv",)
     )

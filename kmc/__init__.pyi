@@ -42,6 +42,7 @@ from kmc.run.executors import ProcessExecutor as ProcessExecutor
 from kmc.run.find_start import find_start as find_start
 from kmc.run.iterate import iterate as iterate
 from kmc.run.meter import Progress as Progress
+from kmc.run.record import record as record
 from kmc.run.sample import sample as sample
 from kmc.run.store.extend import extend as extend
 from kmc.run.store.load import load as load
@@ -76,4 +77,5 @@ from kmc.targets.parameters import Simplex as Simplex
 from kmc.targets.parameters import UpperBound as UpperBound
 from kmc.targets.priors import Prior as Prior
 from kmc.targets.pymc_model import from_pymc as from_pymc
+from kmc.targets.residual import from_residual as from_residual
 from kmc.targets.stan_model import from_stan as from_stan

@@ -57,7 +57,7 @@ MAY_IMPORT = {
     "mcmc": {"jitted", "landmarks", "surrogates"},
     "control_variates": {"ess", "jitted", "kernels", "bases", "surrogates", "mcmc"},
     "run": {"ess", "convergence", "surrogates", "targets", "mcmc", "control_variates"},
-    "readout": {"ess", "targets", "control_variates", "run"},
+    "readout": {"ess", "convergence", "targets", "control_variates", "run"},
     "diagnostics": {"convergence", "kernels", "linalg", "bases", "forms", "spectral", "run"},
     "plots": {"diagnostics", "readout", "run", "targets"},
     "testing": {"mcmc", "targets"},

@@ -8,7 +8,7 @@ import numpy as np
 
 from kmc.control_variates.annealing import GAP, LEAST_GAP, Mass
 from kmc.control_variates.domain import Domain
-from kmc.control_variates.estimate import ReplicateEstimate
+from kmc.control_variates.estimate import MOST_AT_EDGE, ReplicateEstimate
 from kmc.control_variates.means import SurrogateChains, chains_of, mass_by
 from kmc.control_variates.replicate import Replicate
 
@@ -19,7 +19,7 @@ class Verdict(NamedTuple):
     """What speaks against a surrogate, and what the verdict is based on."""
 
     doubts: str  # sentences about "it", without the last period; empty if there are none
-    far: str  # the same of mass far from all draws, where expectations do without it
+    caution: str  # the same of mass where it is not used: far from all draws, or where the density is zero
     domain: Domain | None
     chains: list[SurrogateChains]  # of each mode
     masses: list[Mass]  # of each mode
@@ -51,6 +51,9 @@ def judge(replicate: Replicate, seed: np.random.SeedSequence) -> Verdict:
         return found.reshape(*points.shape[:-1], found.shape[1])
 
     estimate = ReplicateEstimate(replicate, quantities, check, _CHECKED, np.inf, nearby=True)
-    doubts += [estimate.doubts] if estimate.doubts else []
-    far = "it has mass far from all draws" if estimate.restricted else ""
-    return Verdict("; ".join(doubts), far, domain, chains, masses)
+    caution = "it has mass far from all draws" if estimate.restricted else ""
+    if estimate.doubts and replicate.at_edge() > MOST_AT_EDGE:
+        caution = estimate.doubts
+    elif estimate.doubts:
+        doubts.append(estimate.doubts)
+    return Verdict("; ".join(doubts), caution, domain, chains, masses)

@@ -13,23 +13,28 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kmc.checks import Seed, as_flag, as_number
+from kmc.control_variates.annealing import GAP, LEAST_GAP
 from kmc.control_variates.correction import stated
 from kmc.control_variates.domain import UnknownMode
 from kmc.control_variates.replicate import ENOUGH_DRAWS, Replicate
 from kmc.control_variates.transitions import bennett
 from kmc.control_variates.verdict import judge
+from kmc.convergence import worst_rhat
 from kmc.errors import KmcWarning
 from kmc.ess import squared_error
 from kmc.readout.evaluated import as_list, groups_of, opened, read, seed_of
 from kmc.readout.ladder import is_tempered, ladder_estimates
 from kmc.run.arguments import as_model
 from kmc.run.display import steps
+from kmc.run.warning_codes import sentences_of
 from kmc.targets.evaluate import Evaluator
 from kmc.targets.posterior import TOTAL
 
 if TYPE_CHECKING:
     import xarray
 
+_LARGEST_RHAT, _LARGEST_SE = 1.5, 0.5  # beyond these, errors were of several nats (tried: benchmarks/honesty.py)
+_MOST_APART = 2.0  # nats of two estimates that further evaluations can reconcile (tried: eight schools, a funnel)
 _UNKNOWN = 0.5  # of the surrogate's mass near the draws, where the density may be zero, for the evidence to be so
 _SURROGATE = (
     "annealing between the surrogate and a Student-t density in both directions, then a bridge to the target by states "
@@ -72,7 +77,7 @@ def evidence(
         The model of a single result; only needed with `max_evaluations`.
     max_evaluations : int
         Number of true evaluations at draws from the surrogate. They reveal mass of the surrogate where there are no
-        draws, and correct the estimate for it. Not for "tempered".
+        draws, and correct the estimate for it if it is not most of the mass. Not for "tempered".
     seed : int, SeedSequence or Generator
         For the draws from the surrogate.
     progress : bool
@@ -100,12 +105,14 @@ def evidence(
     Warns
     -----
     KmcWarning
-        So much of the surrogate is where the density is zero that the evidence is not known: it is NaN. The surrogate
-        is in doubt: a part of it is there, it has a mode without draws, or its proposals do not reach all of its mass;
-        :func:`kmc.expectations` does without it then. The draws count as fewer than 100 independent ones, or noise
-        grows towards the tails: the stated error is rough. The run warned that its draws are not those of the
-        posterior.
-        Temperatures of a ladder hardly overlap, or do not reach the prior.
+        The evidence is not known, and is NaN: parameters have no prior; the chains have not converged (R-hat above
+        1.5); the surrogate is in doubt, as it has a mode without draws, its proposals do not reach all of its mass, or
+        much of it is where the density is zero, and :func:`kmc.expectations` does without it then; independent runs
+        disagree; or the standard error would be above 0.5 nats.
+        The evidence is a number, but its true error may be larger than the stated one: the surrogate has mass far from
+        all draws, or a small part of it is where the density is zero; the draws count as fewer than 100 independent ones; noise grows towards the tails; the run warned
+        that its draws are not those of the posterior; temperatures of a ladder hardly overlap, or do not reach the
+        prior.
 
     Notes
     -----
@@ -163,20 +170,49 @@ def evidence(
             parts = _of_ladders(idata, call, prior_normalized, further)
         else:
             parts = _of_surrogates(idata, call, model, own, further)
-        found.append(_together(parts))
+        whole, doubts = _together(parts), [part.doubts for part in parts]
+        if unknown := _unknown(idata, parts, prior_normalized):
+            whole, doubts = whole._replace(log_evidence=np.nan, se=np.nan), [unknown, *doubts]
+        found.append(whole)
         where = "" if len(results) == 1 else f"{name}: "
-        said += [f"{where}{part.doubts}." for part in parts if part.doubts]
+        said += [f"{where}{doubt}." for doubt in doubts if doubt]
     said = list(dict.fromkeys(said))
     for sentence in said:
         warnings.warn(sentence, KmcWarning, stacklevel=2)
     return _dataset(names, results, found, prior_normalized, said)
 
 
+def _unknown(idata: Any, parts: list[Part], prior_normalized: bool) -> str:
+    """Why the evidence of the runs together is not known; empty if it is."""
+    if (names := sentences_of(idata.attrs, "without_prior")) and prior_normalized:
+        return (
+            f"The evidence is not known, as the density has no prior of {', '.join(names)}: declare one, such as "
+            "kmc.Normal(0, 1), or pass log_prior= to kmc.Model; prior_normalized=False gives the density's integral"
+        )
+    high, low = (choose(parts, key=lambda part: part.log_evidence) for choose in (max, min))
+    gap = high.log_evidence - low.log_evidence
+    if gap > max(GAP * np.hypot(high.se, low.se), LEAST_GAP):
+        return f"The evidence is not known, as independent runs differ by {gap:.2f} nats: sample for longer"
+    return ""
+
+
+def _checked(part: Part, draws: np.ndarray) -> Part:
+    """The part, without a number if its chains (chains, n, d) have not converged, or if its error is too large."""
+    if (rhat := worst_rhat(draws)) > _LARGEST_RHAT:
+        why = f"the chains disagree (R-hat {rhat:.1f})"
+    elif part.se > _LARGEST_SE:
+        why = f"its standard error would be {part.se:.1f} nats, which is too large to be right itself"
+    else:
+        return part
+    said = f"The evidence is not known, as {why}: sample for longer"
+    return part._replace(log_evidence=np.nan, se=np.nan, doubts=". ".join(filter(None, [said, part.doubts])))
+
+
 def _of_surrogates(idata: Any, name: str, model: Any, seed: np.random.SeedSequence, further: int) -> list[Part]:
     replicates = read(idata, model, name).replicates
     evaluate = Evaluator(as_model(model, replicates[0].draws.shape[2], "model")) if further else None
     return [
-        _of_replicate(replicate, own, evaluate, further // len(replicates))
+        _checked(_of_replicate(replicate, own, evaluate, further // len(replicates)), replicate.draws)
         for replicate, own in zip(replicates, seed.spawn(len(replicates)), strict=True)
     ]
 
@@ -191,7 +227,12 @@ def _of_ladders(idata: Any, name: str, prior_normalized: bool, further: int) -> 
         raise ValueError(f"max_evaluations={further}: {name} is of sampler='tempered', which has no surrogate")
     _check_draws(idata["sample_stats"]["lp"].size, name)
     found = ladder_estimates(idata, name)
-    return [Part(one.log_evidence, one.se, np.nan, one.doubts[:1].upper() + one.doubts[1:], one.path) for one in found]
+    group = "unconstrained_posterior" if "unconstrained_posterior" in groups_of(idata) else "posterior"
+    draws = np.split(idata[group]["x"].values, len(found))
+    return [
+        _checked(Part(one.log_evidence, one.se, np.nan, one.doubts[:1].upper() + one.doubts[1:], one.path), own)
+        for one, own in zip(found, draws, strict=True)
+    ]
 
 
 def _check_draws(n_draws: int, name: str = "result") -> None:
@@ -213,7 +254,7 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
     ratio_se = float(np.hypot(np.sqrt(stated(series[..., None])[0]) / mean, unseen / (1.0 - unseen)))
     log_mass, mass_se = _sum([mass.log_mass for mass in masses], [mass.se for mass in masses])
     path = max(masses, key=lambda mass: mass.log_mass).path
-    doubts = verdict.doubts or verdict.far
+    doubts, caution = verdict.doubts, verdict.caution
     if evaluate is not None and further:
         log_mass, mass_se = _sum([mass.up for mass in masses], [mass.up_se for mass in masses])
         weights = np.exp(np.array([mass.up for mass in masses]) - log_mass)
@@ -221,7 +262,9 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
         log_ratio, ratio_se = _by_evaluations(
             replicate, verdict.chains, masses, weights, evaluate, further, rng, domain
         )
-        doubts = ""
+        caution = ""
+        if all(abs(mass.up - mass.down) < _MOST_APART for mass in masses):
+            doubts = ""
     elif unseen > 0.5 * _UNKNOWN:
         said = (
             f"The evidence is not known: near the draws up to {2 * unseen:.0%} of the surrogate's mass is where the "
@@ -230,7 +273,13 @@ def _of_replicate(replicate: Replicate, seed: np.random.SeedSequence, evaluate: 
         return Part(np.nan, np.nan, log_mass, said, path)
     if doubts:
         said = (
-            f"The surrogate is in doubt, and the true error may be several times the stated one: {doubts}; "
+            f"The evidence is not known, as the surrogate is in doubt: {doubts}; sample for longer, or pass "
+            "max_evaluations="
+        )
+        return Part(np.nan, np.nan, log_mass, said, path)
+    if caution:
+        said = (
+            f"The surrogate is in doubt, and the true error may be several times the stated one: {caution}; "
             "max_evaluations= corrects the estimate by true values"
         )
     else:

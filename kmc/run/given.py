@@ -10,9 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kmc.checks import as_array
+from kmc.run.record import Record
 from kmc.run.store.evaluations import stored_evaluations
 from kmc.surrogates.depth import bulk_depth
+from kmc.targets.fits import residual_of
 from kmc.targets.model import Model
+from kmc.targets.returned import number_of
 
 MOST = 20_000  # points that are kept; a fit selects among them
 _EXPECTED = (
@@ -59,6 +62,8 @@ def as_given(history: Any, model: Model) -> Given | None:
         return None
     if isinstance(history, (str, os.PathLike)):
         given = _of_store(history, model)
+    elif isinstance(history, Record):
+        given = _of_record(history, model)
     elif hasattr(history, "groups"):
         given = _of_result(history, model)
     else:
@@ -85,6 +90,37 @@ def _of_arrays(history, model):
             "density is zero"
         )
     return Given(x, values + model.log_added(x) if model.named else values)
+
+
+def _of_record(history, model):
+    """Calls of the log-density, the log-likelihood, or of residuals; those on a bound or outside are left out."""
+    if model.space is not None:
+        raise TypeError(
+            "history is a record, and the model has a space of its own: pass unconstrained points, (x, values)"
+        )
+    residual = residual_of(model.log_likelihood)
+    x, values, refused = [], [], None
+    for point, value in zip(history.points, history.values, strict=True):
+        named = isinstance(point, Mapping)
+        row = {name: each[None] for name, each in point.items() if name in model.dims} if named else point[None]
+        try:
+            row = model.start_points(row, 1, "history")
+        except ValueError as error:
+            refused = refused or error
+            continue
+        if residual is not None:
+            value = residual.of(value, {name: each[0] for name, each in model.constrain(row).items()})
+        number = number_of(value[0] if isinstance(value, tuple) else value)
+        if number is None:
+            raise TypeError(f"history has the value {_short(value)}: expected what the model's function returns")
+        x.append(row[0])
+        values.append(number)
+    if refused is not None and not x:
+        raise refused
+    points, found = np.array(x).reshape(-1, model.dim), np.array(values)
+    apart = model.log_prior_apart(points)
+    found = found + (model.log_added(points) if apart is None else apart)
+    return Given(points, np.where(found < np.inf, found, -np.inf))
 
 
 def _of_store(path, model):

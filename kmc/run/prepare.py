@@ -39,7 +39,8 @@ _HERE = {
 
 _ELSEWHERE = {
     **dict.fromkeys(("args", "kwargs", "logl_args", "logl_kwargs"), _DENSITY),
-    **dict.fromkeys(("bounds", "prior_transform", "lower", "upper"), _BOUNDS),
+    **dict.fromkeys(("bounds", "lower", "upper"), _BOUNDS),
+    "prior_transform": "kmc.Model(log_likelihood=..., prior_transform=..., dim=...), which is passed as target",
     **dict.fromkeys(("vectorize", "vectorized"), "kmc.Model(f, dim=..., vectorized=True), which is passed as target"),
     **dict.fromkeys(("parameters", "dims", "coords", "noisy", "on_error", "nonfinite", "prior"), _OF_MODEL),
     **dict.fromkeys(("parameter_names", "names", "var_names"), _OF_MODEL + ": parameters={name: kmc.Real(), ...}"),

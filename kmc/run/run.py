@@ -32,7 +32,9 @@ from kmc.run.trace import Trace, joined
 from kmc.surrogates import Density
 from kmc.targets.evaluate import Evaluation, Evaluator, stream_of
 from kmc.targets.priors import JointPrior
+from kmc.targets.returned import failed_value
 
+_LEAST_NOISE, _ROUNDING = 0.01, 1e-6  # nats, and of the value: smaller differences at one point are no noise
 _PROBES = 100  # evaluations that a look at values without bound may cost, at the end of warm-up
 
 
@@ -285,6 +287,7 @@ class Run:
             "n_evaluations_warmup": self.n_evaluations_warmup,
             "n_evaluations_ahead": 0 if self._ahead is None else self._ahead.n_evaluations,
             "n_retried": self.evaluate.n_retried,
+            "without_prior": self.request.model.without_prior or None,
             "sampling_time": self.meter.elapsed,
             "tuning_steps": min(one.tuning_steps for one in self.independent_runs),
             "interrupted": self.interrupted,
@@ -340,6 +343,7 @@ class Run:
                     starts.append(one.random_start(self._values))
             else:
                 starts = dealt(initial, self._values(initial), len(self.independent_runs))
+            self._check_noise(*(np.concatenate(parts) for parts in zip(*starts, strict=True)))
             for one, (points, values) in zip(self.independent_runs, starts, strict=True):
                 one.start(points, values)
         except ValueError as error:
@@ -347,6 +351,25 @@ class Run:
                 raise ValueError(f"{error}; the log-density was taken as -inf where it failed: {reasons}") from error
             raise
         self._n_warmup = self.evaluate.n_evaluations
+
+    def _check_noise(self, points: np.ndarray, values: np.ndarray) -> None:
+        """Evaluate the best start point (of k, d) again; EvaluationError if the value is another one.
+
+        It changes no draws, and the run ends at the same budget.
+        """
+        __tracebackhide__ = True
+        if self.request.model.noisy or not np.any(np.isfinite(values)) or not self._affords(1 + 2 * len(points)):
+            return
+        best = int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))
+        again = self._values(points[best][None])[0]
+        if np.isfinite(again) and abs(again - values[best]) > _LEAST_NOISE + _ROUNDING * abs(values[best]):
+            raise failed_value(
+                self.request.model,
+                points[best],
+                f"log_density returned {values[best]:.8g} and then {again:.8g}, log-Jacobian included",
+                "if it is the log of an unbiased estimate of the density, pass kmc.Model(..., noisy=True); otherwise "
+                "let it return the same value again, for instance by a fixed seed",
+            )
 
     def _values(self, points: np.ndarray) -> np.ndarray:
         """Log-densities of the points (k, d): from the store if present, otherwise evaluated."""

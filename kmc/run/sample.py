@@ -57,7 +57,8 @@ def sample(
         Number of parameters d, for a bare callable.
     initial : array_like, shape (k, d), k >= chains, or mapping or list of mappings, optional
         Start points, over-dispersed if possible. For a model with named parameters they are unconstrained vectors, or
-        given by name: arrays (k, ...), or a mapping for each point. By default the model's own start points are used,
+        given by name: arrays (k, ...), or a mapping for each point. A result of ``scipy.optimize.least_squares`` or
+        lmfit stands for draws from its Gaussian, with its covariance. By default the model's own start points are used,
         or else random ones: uniform on [-2, 2]^d (of the unconstrained parameters), or as PyMC draws them, and redrawn
         where the density is zero.
     sampler : str or options, default "kernel-hmc"
@@ -118,11 +119,12 @@ def sample(
     trust : bool
         Whether a snapshot in the store may be used that was not written by this user on this machine. Without it the
         run is repeated from the store's evaluations, which gives the same draws and takes the sampler's own time.
-    history : tuple (x, values), path, or result, optional
+    history : tuple (x, values), record, path, or result, optional
         Existing evaluations of the same log-density: the trace of an optimizer, an emcee chain, an older run. The
         surrogate of "kernel-hmc" learns from them, and warm-up ends sooner. They are not counted and never appear among
         the draws, see the notes. ``x`` holds n points in any form that `initial` takes; ``values`` (n,) are the values
-        of `target` there: for named parameters, kmc adds the Jacobians. The path of a store stands for all evaluations
+        of `target` there: for named parameters, kmc adds the Jacobians. :func:`kmc.record` makes one of an optimizer's
+        calls. The path of a store stands for all evaluations
         in it, a result of :func:`kmc.sample` for its draws.
     save_surrogate : bool
         Keep what :func:`kmc.expectations` and :func:`kmc.evidence` need: the group ``proposals``, with every point

@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kmc.checks import check_choice
+from kmc.targets.cube import Cube, OfCube
 from kmc.targets.dimensions import MOST_NUMBERS, as_parameters
+from kmc.targets.fits import OfLmfit, from_lmfit, is_lmfit, residual_of
 from kmc.targets.parameters import Fixed, Parameter, Real
 from kmc.targets.posterior import Posterior
 from kmc.targets.priors import Distribution, JointPrior
@@ -25,7 +27,7 @@ _Class = TypeVar("_Class")
 _ELSEWHERE = {
     ("bounds", "limits", "lower", "upper"): 'use parameters={"a": kmc.Interval(0, 1), ...}, or kmc.Uniform(0, 1)',
     ("names", "param_names", "parameter_names"): 'use parameters={"a": kmc.Real(), ...}',
-    ("priors", "prior_transform"): 'use parameters={"a": kmc.Normal(0, 1), ...}, or log_prior=',
+    ("priors",): 'use parameters={"a": kmc.Normal(0, 1), ...}, or log_prior=',
     ("ndim", "n_dim", "n_params"): "use dim=",
     ("loglike", "log_like", "logl", "likelihood"): "use log_likelihood=",
     ("log_prob", "logp", "log_prob_fn", "log_posterior"): "use log_density=",
@@ -69,7 +71,9 @@ class Model:
         :class:`kmc.Exponential`, :class:`kmc.Gamma`, :class:`kmc.InverseGamma`, :class:`kmc.Beta`,
         :class:`kmc.StudentT`, :class:`kmc.Cauchy`, :class:`kmc.TruncatedNormal`, :class:`kmc.VonMises`,
         :class:`kmc.CircularUniform`, :class:`kmc.Dirichlet`, :class:`kmc.LKJ` or any continuous distribution of
-        scipy.stats, see :class:`kmc.Prior`; or known numbers, see :class:`kmc.Fixed`. The log-density of a prior is
+        scipy.stats, see :class:`kmc.Prior`; or known numbers, see :class:`kmc.Fixed`. Or an ``lmfit.Parameters``: its
+        bounds become supports, chains start around its values, the functions get a copy of it with the values of each
+        point, and values of expressions become blobs. The log-density of a prior is
         added to what the function returns, which is then the log-likelihood. The density is with respect to these
         parameters: the log-Jacobian of the transformation from R^d is added automatically. Draws have these names and
         supports.
@@ -87,7 +91,8 @@ class Model:
     noisy : bool
         Whether `log_density` returns the log of an unbiased estimate of the density, drawn anew at every call, instead
         of the density itself: for example the average over simulations. The draws are exact nevertheless, see the
-        notes.
+        notes. If False, :func:`kmc.sample` evaluates the best start point twice, and ends with an
+        :class:`kmc.EvaluationError` if the values differ by more than 0.01 nats.
     on_error : {"raise", "reject", "retry"}
         What becomes of a call that raises an exception, that takes longer than the executor's ``timeout``, or that
         ends its process twice. "raise": the run ends with an :class:`kmc.EvaluationError` that holds the parameters.
@@ -117,6 +122,11 @@ class Model:
         (n, d) if the parameters have no names. Chains start at such draws, and the group ``prior`` of the results holds
         some, for :func:`kmc.predictive`. It does not change the density: `log_prior` has to agree with it. Not needed
         where parameters are declared with priors.
+    prior_transform : callable, optional
+        With `log_likelihood` and `dim`, the prior as nested samplers take it: it maps numbers (d,) that are uniform on
+        (0, 1) to parameters (d,) with their prior (of a vectorized model, (k, d)). The likelihood takes the parameters,
+        and draws are of them. Unconstrained vectors, as in `initial`, are z with u = Φ(z), standard normal under the
+        prior.
 
     Attributes
     ----------
@@ -182,6 +192,14 @@ class Model:
     >>> model.call(np.zeros(3))  # sigma = 1, theta = (0, 0)
     -2.0
 
+    The functions of a nested sampler, with a prior that is uniform between -5 and 5:
+
+    >>> nested = kmc.Model(log_likelihood=lambda x: -0.5 * x @ x, prior_transform=lambda u: 10 * u - 5, dim=2)
+    >>> idata = kmc.sample(nested, draws=None, max_evaluations=600, seed=1, progress=False)
+    >>> found = kmc.evidence(idata, progress=False)
+    >>> bool(abs(found["log_evidence"][0] - np.log(2 * np.pi / 100)) < 0.1)
+    True
+
     A solver that fails here and there does not end the run:
 
     >>> def solver(p):
@@ -215,9 +233,14 @@ class Model:
     log_likelihood: Callable[..., Any] | None = None
     log_prior: Callable[..., Any] | None = None
     prior: Callable[[np.random.Generator, int], Any] | None = None
+    prior_transform: Callable[[np.ndarray], Any] | None = None
     _space: Space = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if is_lmfit(self.parameters):
+            self._of_lmfit()
+        if self.prior_transform is not None:
+            self._of_cube()
         if self.log_likelihood is not None or self.log_prior is not None:
             self._set("log_density", self._posterior())
         if not callable(self.log_density):
@@ -290,6 +313,22 @@ class Model:
     def has_likelihood_apart(self) -> bool:
         """Whether evaluations have the total log-likelihood, as a blob of that name."""
         return isinstance(self.log_density, Posterior) or self._declared_prior is not None
+
+    @property
+    def without_prior(self) -> list[str]:
+        """Names of parameters that have no prior, where the function returns the log-likelihood.
+
+        A function that returns the whole log-density may contain a prior that is not known apart.
+        """
+        declared = self._declared_prior
+        likelihood = declared is not None
+        if isinstance(self.log_density, Posterior):
+            likelihood = self.log_density.log_prior is None
+        if self.space is not None or not likelihood:
+            return []
+        residual = residual_of(self.log_likelihood)
+        unknown = ["sigma"] if residual is not None and residual.sigma is None else []
+        return [name for name in self.dims if declared is None or name not in declared.names] + unknown
 
     def declared_log_prior(self, x: np.ndarray) -> Any:
         """The log-density of the priors that parameters were declared with: (d,) -> float, (k, d) -> (k,).
@@ -406,6 +445,37 @@ class Model:
         if len(points) != n:
             raise ValueError(f"{name} returned {len(points)} draws: expected {n}")
         return points
+
+    def _of_lmfit(self) -> None:
+        """Let functions have a ``lmfit.Parameters``, and take its supports."""
+        given: Any = self.parameters
+        if self.vectorized:
+            raise TypeError("vectorized=True: an lmfit.Parameters holds one point; use kmc.Real() and alike")
+        derived = tuple(name for name, one in given.items() if one.expr)
+        for name in ("log_density", "log_likelihood", "log_prior"):
+            function = getattr(self, name)
+            if callable(function) and not isinstance(function, Posterior):
+                self._set(name, OfLmfit(function, given, () if name == "log_prior" else derived))
+        self._set("parameters", from_lmfit(given))
+
+    def _of_cube(self) -> None:
+        """Replace the prior transform by a space and a prior."""
+        others = ("log_density", "log_prior", "parameters", "space", "prior")
+        if given := [name for name in others if getattr(self, name) is not None]:
+            raise TypeError(f"prior_transform and {given[0]}: expected prior_transform=, log_likelihood= and dim= only")
+        if not callable(self.prior_transform) or not callable(self.log_likelihood):
+            raise TypeError(
+                f"prior_transform={self.prior_transform!r} and log_likelihood={self.log_likelihood!r}: expected two "
+                "functions"
+            )
+        cube = Cube(self.prior_transform, _positive_integer(self.dim), self.vectorized)
+        new = {
+            "log_likelihood": OfCube(self.log_likelihood, cube),
+            "log_prior": cube.log_prior,
+            "prior": cube.initial_points,
+        }
+        for name, value in {**new, "space": cube, "dim": None, "prior_transform": None}.items():
+            self._set(name, value)
 
     def _posterior(self) -> Posterior:
         given: Any = self.log_density  # after dataclasses.replace it is the sum that was made before

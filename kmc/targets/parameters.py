@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,9 +21,12 @@ class Parameter(ABC):
     shape : tuple of int or None
         Shape of the array of values, each of which may have a shape of its own; None: a single value, unless the
         model's `dims` say otherwise.
+    start : float or None
+        A plausible value, around which chains start; of parameters from other packages.
     """
 
     shape: Any
+    start: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", _as_shape(self.shape))

@@ -11,7 +11,9 @@ from kmc.checks import as_array
 from kmc.targets.dimensions import Dimensions
 from kmc.targets.parameters import Fixed
 from kmc.targets.priors import JointPrior, WithPrior
-from kmc.targets.transforms import Between, Transform
+from kmc.targets.transforms import Between, Identity, Transform
+
+_AROUND = 0.3  # sd of start points around a value, relative to it or, of constrained parameters, unconstrained
 
 
 @runtime_checkable
@@ -135,6 +137,7 @@ class ParameterSpace:
             start = self.dim
             self.dim += int(np.prod(batch + transform.unconstrained_shape))
             self._blocks[name] = Block(transform, batch, slice(start, self.dim))
+        self._starts = {name: one.start for name, one in parameters.items() if one.start is not None}
         priors = {name: parameter for name, parameter in parameters.items() if isinstance(parameter, WithPrior)}
         self.prior = JointPrior(priors, found.batches) if priors else None
 
@@ -160,12 +163,19 @@ class ParameterSpace:
     def initial_points(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
         """Points (n, d): drawn from the prior; parameters without one uniform on [-2, 2] on the unconstrained scale.
 
-        None, for the sampler's default, if no parameter has a prior.
+        Those from lmfit lie around their values. None, for the sampler's default, if no parameter has either.
         """
-        if self.prior is None:
+        starts = {name: np.array([value]) for name, value in self._starts.items()}
+        if self.prior is None and not starts:
             return None
         points = rng.uniform(-2.0, 2.0, (n, self.dim))
-        for name, values in self.prior.draw(rng, n).items():
+        for name, value in starts.items():
+            block = self._blocks[name]
+            if np.all(block.transform.contains(value)):
+                start = block.transform.unconstrain(value)
+                relative = isinstance(block.transform, Identity) and start.any()
+                points[:, block.columns] = start + _AROUND * (start if relative else 1.0) * rng.standard_normal((n, 1))
+        for name, values in self.prior.draw(rng, n).items() if self.prior else ():
             block = self._blocks[name]
             points[:, block.columns] = block.transform.unconstrain(values).reshape(n, -1)
         return points

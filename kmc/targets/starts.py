@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kmc.checks import as_array
+from kmc.targets.fits import is_fit, near_fit
 from kmc.targets.space import Space
 
 _LARGEST = 6  # scales from 1e-6 to 1e6
@@ -22,9 +23,9 @@ def start_points(initial: Any, least: int, space: Space, name: str = "initial") 
 
     Parameters
     ----------
-    initial : array_like, mapping or list of mappings
+    initial : array_like, mapping, list of mappings, or fit
         Unconstrained points (k, d); or arrays (k, *shape) of each parameter's values, by name; or k mappings, each with
-        all parameters by name.
+        all parameters by name; or a result of ``scipy.optimize.least_squares`` or lmfit.
     least : int
         The smallest k.
     space : Space
@@ -42,6 +43,8 @@ def start_points(initial: Any, least: int, space: Space, name: str = "initial") 
         Too few points, the wrong shape, or values that are not finite real numbers in the parameters' supports.
     """
     expected = f"expected real numbers of shape ({least}, {space.dim})"
+    if is_fit(initial):
+        initial = near_fit(initial, least, _shapes(space, name), lambda point: _is_inside(point, space))
     if _is_list_of_mappings(initial):
         initial = _stacked(initial, name)
     if isinstance(initial, Mapping):
@@ -83,6 +86,20 @@ def near(rng: np.random.Generator, size: int, point: np.ndarray, spread: float) 
 
 def _is_list_of_mappings(initial: Any) -> bool:
     return isinstance(initial, (list, tuple)) and bool(initial) and isinstance(initial[0], Mapping)
+
+
+def _shapes(space: Space, name: str) -> dict[str, tuple[int, ...]]:
+    blocks = getattr(space, "blocks", None)
+    if blocks is None:
+        raise TypeError(f"{name} is a fit: expected an array (k, {space.dim}) of unconstrained points")
+    return {key: block.shape for key, block in blocks.items()}
+
+
+def _is_inside(point: Mapping[str, np.ndarray], space: Any) -> bool:
+    try:
+        return bool(np.isfinite(space.unconstrain(point)).all())
+    except ValueError:
+        return False
 
 
 def _stacked(initial: Any, name: str) -> dict[str, list[Any]]:

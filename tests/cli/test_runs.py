@@ -76,7 +76,7 @@ def test_a_function_in_a_file(source, tmp_path, capsys):
     assert kmc_sample(f"{source}:log_density", *options, "--output", out) == 0
     text = capsys.readouterr().out
     assert re.search(r"^x\[1\] ", text, re.MULTILINE)
-    assert "2 chains of 60 draws, 162 evaluations" in text and "warning: " in text
+    assert "2 chains of 60 draws, 163 evaluations" in text and "warning: " in text
     expected = kmc.sample(
         lambda x: -0.5 * float(x @ x), 2, None, "random-walk", draws=60, warmup=20, chains=2, seed=1, progress=False
     )

@@ -53,7 +53,7 @@ def test_an_interrupted_run_is_resumed(function, given, source, store, tmp_path,
     model = ["--model", f"{source}:log_density"] if given else ["--trust"]
     assert run("resume", store, *model, "--output", tmp_path / "draws.nc", "--quiet") == 0
     np.testing.assert_array_equal(draws(tmp_path / "draws.nc"), whole)
-    assert "4 chains of 60 draws, 324 evaluations" in capsys.readouterr().out
+    assert "4 chains of 60 draws, 325 evaluations" in capsys.readouterr().out
 
 
 def test_a_finished_run(source, store, tmp_path, whole, capsys):  # noqa: F811
@@ -67,7 +67,7 @@ def test_a_finished_run(source, store, tmp_path, whole, capsys):  # noqa: F811
     for row in (
         r"phase +finished",
         r"draws +60 of 60 per chain",
-        r"evaluations +324",
+        r"evaluations +325",
         r"least ESS +\d+",
         r"warm-up +20",
     ):

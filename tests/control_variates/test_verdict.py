@@ -10,7 +10,7 @@ from tests.readout.curved import log_density
 def test_mass_far_from_all_draws_is_told():
     """There is no state in the surrogate's second mode, and few proposals."""
     verdict = judge(made(20, 60), np.random.SeedSequence(1))
-    assert "mass" in (verdict.doubts or verdict.far)
+    assert "mass" in (verdict.doubts or verdict.caution)
 
 
 @pytest.fixture(scope="module")

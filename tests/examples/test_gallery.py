@@ -37,6 +37,7 @@ def pictures():
     [
         ("epidemic", ["pints"], 600, "One ill person infects"),
         ("ion_channel", ["pints"], 600, "closing_slope  truth"),
+        ("program_with_files", [], 400, "calls were rejected, such as"),
         ("line_fit", ["emcee"], 600, "effective samples, emcee"),
         ("synthetic_likelihood", [], 400, "The noise of the estimates has a sd of about"),
         ("butane", [], 1500, "set 3:"),

@@ -70,10 +70,11 @@ def test_what_a_target_returns(target, on_error, nonfinite):
             )
     except EvaluationError as error:
         assert "log_density" in str(error)
-        finite(error.position, (2,) if error.position.ndim == 1 else (2, 2))
+        batch = len(np.atleast_2d(error.position))  # one row: the best start point again
+        finite(error.position, (2,) if error.position.ndim == 1 else (min(batch, 2), 2))
         assert np.all(np.isfinite(error.idata.posterior["x"].values))
     except ValueError as error:
-        assert "initial" in str(error)  # the density is zero at every one of them
+        assert "initial" in str(error) or "start point" in str(error)  # the density is zero at each, or tiny
     else:
         finite(idata.posterior["x"].values, (2, 6, 2))
         finite(idata.sample_stats["lp"].values, (2, 6))

@@ -1,7 +1,9 @@
 """``kmc.evidence`` on runs with known normalizing constants."""
 
+import arviz
 import numpy as np
 import pytest
+import xarray
 from scipy.linalg import inv
 from scipy.special import logsumexp
 from scipy.stats import multivariate_t, norm
@@ -220,8 +222,46 @@ def test_constants_jacobians_and_bayes_factors():
 def test_a_surrogate_with_another_mass_than_its_draws_say_warns(idata, monkeypatch):
     monkeypatch.setattr(annealing, "_POOL", 2**15)
     wrong = tampered(idata, None, lambda point: point._replace(location=point.location + 1.5))
-    with pytest.warns(kmc.KmcWarning, match="The surrogate is in doubt"):
-        kmc.evidence(wrong, model=kmc.Model(log_density, dim=2))
+    with pytest.warns(kmc.KmcWarning, match="The evidence is not known, as the surrogate is in doubt"):
+        found = kmc.evidence(wrong)
+    assert np.isnan(found["log_evidence"][0]) and np.isnan(found["se"][0])
+
+
+@pytest.mark.slow
+def test_an_estimate_with_an_error_of_nats_is_no_number():
+    """Most draws from the surrogate are where the density is nearly zero: the estimate was off by 192 nats."""
+
+    def neck(x):
+        return -0.5 * x[0] ** 2 / 9 - 0.5 * np.sum(x[1:] ** 2) * np.exp(-x[0]) - 5.5 * x[0]
+
+    idata = kmc.sample(neck, dim=12, draws=None, max_evaluations=800, seed=3, progress=False)
+    with pytest.warns(kmc.KmcWarning, match="The evidence is not known, as"):
+        assert np.isnan(kmc.evidence(idata)["log_evidence"][0])  # was off by 14.5 nats, at a standard error of 0.05
+    with pytest.warns(kmc.KmcWarning, match="not known, as its standard error would be [0-9.]+ nats"):
+        assert np.isnan(kmc.evidence(idata, model=kmc.Model(neck, 12), max_evaluations=300)["log_evidence"][0])
+
+
+def test_a_parameter_without_a_prior_has_no_evidence():
+    flat = kmc.Model(
+        log_likelihood=lambda p: -0.5 * (p["a"] ** 2 + (p["b"] - 1) ** 2),
+        parameters={"a": kmc.Normal(0, 1), "b": kmc.Real()},
+    )
+    idata = kmc.sample(flat, draws=None, max_evaluations=600, seed=1, progress=False)
+    with pytest.warns(kmc.KmcWarning, match=r"not known, as the density has no prior of b: .* prior_normalized=False"):
+        assert np.isnan(kmc.evidence(idata)["log_evidence"][0])
+    integral = kmc.evidence(idata, prior_normalized=False)
+    assert abs(float(integral["log_evidence"][0]) - 0.5 * np.log(np.pi)) < 4 * float(integral["se"][0]) < 0.1
+
+
+def test_independent_runs_that_differ_have_no_evidence():
+    """One has another constant, as of another version of the model."""
+    runs = [
+        kmc.sample(lambda x, c=c: c - 0.5 * x @ x, dim=2, draws=None, max_evaluations=600, seed=1, progress=False)
+        for c in (0.0, 1.0)
+    ]
+    joined = arviz.concat(runs, dim="chain") if hasattr(arviz, "concat") else xarray.concat(runs, "chain", join="outer")
+    with pytest.warns(kmc.KmcWarning, match=r"not known, as independent runs differ by 1\.0. nats"):
+        assert np.isnan(kmc.evidence(joined)["log_evidence"][0])
 
 
 def test_further_evaluations_at_draws_from_the_surrogate(idata):

@@ -116,3 +116,18 @@ def test_what_a_ladder_cannot_tell():
             kmc.evidence(idata, **arguments)
     with pytest.raises(ValueError, match="an infinite temperature is the prior, which this model does not have apart"):
         kmc.sample(lambda x: -0.5 * x @ x, dim=1, **{**options, "sampler": kmc.Tempered(temperatures=(1, math.inf))})
+
+
+def test_chains_that_have_not_converged_have_no_evidence():
+    def two_needles(p):
+        return float(np.logaddexp(*(-0.5 * ((p["x"] + np.array([-40.0, 40.0])) / 0.3) ** 2)))
+
+    model = kmc.Model(two_needles, parameters={"x": kmc.Normal(0, 30)})
+    start = {"x": np.array([-40.0, -40.0, 40.0, 40.0])}
+    with pytest.warns(kmc.KmcWarning, match="The chains disagree"):
+        idata = kmc.sample(
+            model, sampler=kmc.Tempered(temperatures=(1, 1.1)), draws=60, warmup=40, initial=start, **QUIET
+        )
+    with pytest.warns(kmc.KmcWarning, match=r"The evidence is not known, as the chains disagree \(R-hat 1.9\)"):
+        found = kmc.evidence(idata)
+    assert np.isnan(found["log_evidence"][0]) and np.isnan(found["se"][0])

@@ -125,7 +125,7 @@ def test_stores_and_results_are_histories(tmp_path):
     options = {"dim": None, "sampler": "random-walk", "draws": 30, "warmup": 20, "max_evaluations": None}
     idata = sampled(model, store=tmp_path / "old.zarr", **options)
     of_store, of_result = as_given(tmp_path / "old.zarr", model), as_given(idata, model)
-    assert len(of_store.x) == idata.attrs["n_evaluations"] > len(of_result.x)
+    assert len(of_store.x) == idata.attrs["n_evaluations"] - 1 > len(of_result.x)  # one point was evaluated twice
     for given in (of_store, of_result):
         expected = [named({"rate": np.exp(x[0]), "mean": x[1]}) + x[0] for x in given.x]
         np.testing.assert_allclose(given.values, expected)

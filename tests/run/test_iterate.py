@@ -65,7 +65,7 @@ def test_nothing_is_evaluated_before_the_loop():
     assert target.calls == 0
     assert next(run).phase == "start" and target.calls == 0
     next(run)
-    assert target.calls == 8  # the start, and the first sweep
+    assert target.calls == 9  # the start, its best point again, and the first sweep
 
 
 def test_a_bad_argument_is_named_at_once():
@@ -138,17 +138,17 @@ def test_an_exception_keeps_the_draws_so_far():
     assert list(run) == []
 
 
-@pytest.mark.parametrize("call", [2, 4 + 4 * 9 + 3, 4 + 4 * 30 + 4 * 12 + 2], ids=["start", "warm-up", "draws"])
+@pytest.mark.parametrize("call", [2, 5 + 4 * 9 + 3, 5 + 4 * 30 + 4 * 12 + 2], ids=["start", "warm-up", "draws"])
 def test_an_interruption_in_the_function_keeps_the_draws_so_far(call):
     run = iterate(Failing(KeyboardInterrupt(), call))
     with pytest.raises(KeyboardInterrupt):
         list(run)
-    draws = max(call - 4 - 4 * 30, 0) // 4
+    draws = max(call - 5 - 4 * 30, 0) // 4
     with pytest.warns(kmc.KmcWarning, match=f"interrupted after {draws} draws"):
         idata = run.result()
     check_prefix(idata, draws)
     assert idata.attrs["n_evaluations"] == call
-    assert idata.attrs["n_evaluations_warmup"] == min(call, 4 + 4 * 30)
+    assert idata.attrs["n_evaluations_warmup"] == min(call, 5 + 4 * 30)
     assert "warmup_posterior" in idata
 
 
