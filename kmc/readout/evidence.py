@@ -110,9 +110,9 @@ def evidence(
         much of it is where the density is zero, and :func:`kmc.expectations` does without it then; independent runs
         disagree; or the standard error would be above 0.5 nats.
         The evidence is a number, but its true error may be larger than the stated one: the surrogate has mass far from
-        all draws, or a small part of it is where the density is zero; the draws count as fewer than 100 independent ones; noise grows towards the tails; the run warned
-        that its draws are not those of the posterior; temperatures of a ladder hardly overlap, or do not reach the
-        prior.
+        all draws, or a small part of it is where the density is zero; the draws count as fewer than 100 independent
+        ones; noise grows towards the tails; the run warned that its draws are not those of the posterior; temperatures
+        of a ladder hardly overlap, or do not reach the prior.
 
     Notes
     -----
