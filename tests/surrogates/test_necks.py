@@ -80,5 +80,5 @@ def test_the_bounds_gradient_is_that_of_the_value(fitted):
         slopes = [differences.gradient(lambda p, one=one: jit_state.values(one, p[None])[0], p, 1e-5) for p in z]
         np.testing.assert_allclose(jit_state.gradients(one, z), slopes, rtol=1e-3, atol=1e-3)
     x = fitted.back(z)
-    assert (jit_state.values(low, z) + fitted.necks.correction(x)).max() <= low.ceiling
+    assert (jit_state.values(low, z) + fitted.necks.correction(x)).max() <= low.ceiling + 1e-9  # rounding
     assert (jit_state.values(low, z) < jit_state.values(state, z) - 1.0).any()
