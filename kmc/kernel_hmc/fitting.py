@@ -237,7 +237,8 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
         counts = counts | high
     regression = replace(regression, negative_log_likelihood=likelihood)
     ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
-    state = _jit_state(mean, coordinates.metric, highest / temperature, ceiling)
+    near = np.sum(coordinates.map(u[known > -full]) ** 2, axis=1)
+    state = _jit_state(mean, coordinates.metric, highest / temperature, ceiling, np.sqrt(near.max()))
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
     state = walled(state, wall, whitening)
     box = _box(u, known)
@@ -296,8 +297,11 @@ def _representative(values):
     return order[np.append(np.arange(half), others)]
 
 
-def _jit_state(mean, metric, highest, ceiling):
-    """Return the state for jitted loops in z, bounded by ``ceiling`` nats above the highest value."""
+def _jit_state(mean, metric, highest, ceiling, reach):
+    """Return the state for jitted loops in z, bounded by ``ceiling`` nats above the highest value.
+
+    Beyond ``reach``, the bound falls as the prior mean does.
+    """
     linear = mean.linear[:, 0]
     precision = -2.0 * mean.quadratic[:, :, 0]
     location = np.linalg.solve(precision, linear)
@@ -311,16 +315,19 @@ def _jit_state(mean, metric, highest, ceiling):
         metric=np.ascontiguousarray(metric.T),
         shift=np.zeros(len(location)),
         centers=np.ascontiguousarray(mean.centers.T),
-        coefficients=np.ascontiguousarray(mean.weights[:, 0]),
+        coefficients=mean.gaussian * mean.weights[:, 0],
         rate=0.5 / mean.length**2,
+        both=mean.quartic / mean.gaussian,
+        spread=mean.spread,
         ceiling=float(highest + ceiling),
-        reach=1e300,
+        reach=float(reach),
+        fall=0.5 * PRIOR,
     )
 
 
 def _shifted(theta, shift):
     """Return hyperparameters in units of another temperature."""
-    return theta._replace(quadratic=theta.quadratic + shift, gaussian=theta.gaussian + shift, noise=theta.noise + shift)
+    return Hyperparameters(*(value if name == "length" else value + shift for name, value in theta._asdict().items()))
 
 
 def _box(u, known):

@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 
 from kmc.kernel_hmc.batch import SETTINGS as BATCH
 from kmc.kernel_hmc.batch import candidates, choose
-from kmc.kernel_hmc.climb import climb
+from kmc.kernel_hmc.climb import LOST, RADII, climb
 from kmc.kernel_hmc.fitting import Process, Seen, condition_again, first_fit, fit_again, fit_shapes
 from kmc.kernel_hmc.modes import Modes, find_modes
 from kmc.kernel_hmc.stopping import MOST, Prediction, calibration, is_learned
@@ -119,7 +119,8 @@ class Learning:
         self.surrogate: Process | Surrogate
         self._shapes: Surrogate | None = None
         self._by_shapes = False  # whether these are the surrogate
-        self._climbing, self._searched = True, False
+        self._cubes, self._searched = len(RADII), False
+        self._step = points[:0]
         self.modes: Modes | None = None
         self._records: tuple[list[Prediction], list[Prediction]] = ([], [])
         self.draws = self.points
@@ -177,6 +178,8 @@ class Learning:
             height = np.fmax(forecast[1:], np.where(np.isfinite(known), known, -np.inf))
             weight = np.exp(0.5 * np.minimum(height - self._typical, 0.0))
             record.append(Prediction(forecast[1:], known, self._sds[1:], weight))
+        if len(self._step):
+            self._cubes = min(self._cubes + 1, len(RADII)) if values[0] > self.values.max() else max(self._cubes - LOST, 0)
         self.points = np.vstack([self.points, self._batch])
         self.values = np.append(self.values, values)
         self._batch = None
@@ -284,7 +287,8 @@ class Learning:
         new = self._is_new(pool, self.points)
         if new.any():
             pool, powers = pool[new], powers[new]
-        best = choose(self.process, pool, powers, size - typical, self._climbed())
+        self._step = self._climbed()
+        best = choose(self.process, pool, powers, size - typical, self._step)
         draws = self._positions[:, self._chains.powers == 1.0].reshape(-1, dim)
         draws = np.unique(draws, axis=0)
         draws = draws[self._is_new(draws, np.vstack([self.points, best]))]
@@ -292,12 +296,15 @@ class Learning:
         return np.vstack([best, draws[self._rng.choice(len(draws), typical, replace=False)]])
 
     def _climbed(self):
-        """Return a step of the climb (1, d), or none (0, d): after one that is not worth it, at searches only."""
-        if not (self._climbing or self._searched):
+        """Return a step of the climb (1, d), or none (0, d): if the last ones were in vain, at searches only."""
+        if self._searched:
+            self._cubes = max(self._cubes, LOST)
+        if not self._cubes:
             return self.points[:0]
-        step = climb(Seen(self.points, self.values, self.draws), self._rng)
+        step = climb(Seen(self.points, self.values, self.draws), self._rng, self._cubes)
         step = step[self._is_new(step, self.points)] if len(step) else step
-        self._climbing = len(step) > 0
+        if not len(step):
+            self._cubes = 0
         return step
 
     def _is_new(self, points, known):

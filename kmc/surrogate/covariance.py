@@ -1,10 +1,11 @@
-r"""Prior covariances of values and gradients: a quadratic polynomial and a Gaussian kernel.
+r"""Prior covariances of values and gradients: a quadratic polynomial, one of degree four and a Gaussian kernel.
 
-In coordinates z, and with u = zM in the metric of the Gaussian kernel,
+In coordinates z, and with u = zM in a learned metric whose mean square tr(MMᵀ)/d is m²,
 
-.. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + b^2 \exp(-|u - u'|^2 / (2 l^2)).
+.. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + c^2 (1 + u \cdot u' / 3m^2)^4 + b^2 \exp(-|u - u'|^2 / (2 l^2)).
 
-The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. Derivatives of a
+The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. The second one is for bent ridges, which are
+polynomials of degree four in a few directions: those that the metric stretches. Derivatives of a
 Gaussian process are Gaussian, with covariances that are derivatives of the kernel (Rasmussen and
 Williams 2006, section 9.4).
 """
@@ -21,12 +22,12 @@ from scipy import linalg
 from kmc.kernels.metric import squared_distances
 
 SHRINK = 3.0
-"""Divisor of z·z' in the quadratic kernel: typical draws of a posterior have |z|² of some units."""
+"""Divisor of z·z' in the polynomial kernels: typical draws of a posterior have |z|² of some units."""
 
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """The affine map z = (x - center) W, and the metric M of the Gaussian kernel."""
+    """The affine map z = (x - center) W, and the metric M."""
 
     center: np.ndarray  # (d,)
     whitening: np.ndarray  # (d, d), W
@@ -66,6 +67,7 @@ class Hyperparameters(NamedTuple):
     """Natural logarithms, in the units of y and of z."""
 
     quadratic: float  # a
+    quartic: float  # c
     gaussian: float  # b
     length: float  # l
     noise: float  # s
@@ -83,8 +85,13 @@ class Places(NamedTuple):
 
     @property
     def u(self) -> np.ndarray:
-        """The points in the metric of the Gaussian kernel."""
+        """The points in the metric."""
         return self.z @ self.metric
+
+    @property
+    def spread(self) -> float:
+        """Divisor of u·u' in the quartic kernel, 3 m²."""
+        return SHRINK * float(np.mean(np.sum(self.metric**2, axis=0)))
 
     @property
     def size(self) -> int:
@@ -121,6 +128,25 @@ def quadratic_covariance(a: Places, b: Places) -> np.ndarray:
     left = 2.0 / SHRINK * t[n:, :m, None] * b.z[None, :m, :]
     both = 2.0 / SHRINK**2 * a.z[n:, None, None, :] * b.z[None, m:, :, None]
     both = both + 2.0 / SHRINK * t[n:, m:, None, None] * np.eye(dim)
+    return _joined(values, right, left, both)
+
+
+def quartic_covariance(a: Places, b: Places) -> np.ndarray:
+    """Return the covariances by t⁴, t = 1 + u·u'/s, shape (a.size, b.size).
+
+    ∂t⁴/∂z'_j = 4 t³ (Mu)_j/s and ∂²t⁴/∂z_i∂z'_j = 12 t² (Mu')_i (Mu)_j/s² + 4 t³ (MMᵀ)_ij/s.
+    """
+    s = a.spread
+    t = 1.0 + a.u @ b.u.T / s
+    n, m = a.values, b.values
+    values = t[:n, :m] ** 4
+    if n == len(a.z) and m == len(b.z):
+        return values
+    of_a, of_b = a.u @ a.metric.T / s, b.u @ b.metric.T / s
+    right = 4.0 * t[:n, m:, None] ** 3 * of_a[:n, None, :]
+    left = 4.0 * t[n:, :m, None] ** 3 * of_b[None, :m, :]
+    both = 12.0 * t[n:, m:, None, None] ** 2 * of_b[None, m:, :, None] * of_a[n:, None, None, :]
+    both = both + 4.0 * t[n:, m:, None, None] ** 3 * (a.metric @ a.metric.T / s)
     return _joined(values, right, left, both)
 
 
@@ -165,15 +191,21 @@ def gaussian_covariance(a: Places, b: Places, length: float, distances: np.ndarr
 def covariance(theta: Hyperparameters, a: Places, b: Places) -> np.ndarray:
     """Return the prior covariances, shape (a.size, b.size)."""
     gaussian, _ = gaussian_covariance(a, b, np.exp(theta.length), distances_between(a, b))
-    quadratic = quadratic_covariance(a, b)
-    return np.exp(2.0 * theta.quadratic) * quadratic + np.exp(2.0 * theta.gaussian) * gaussian
+    return (
+        np.exp(2.0 * theta.quadratic) * quadratic_covariance(a, b)
+        + np.exp(2.0 * theta.quartic) * quartic_covariance(a, b)
+        + np.exp(2.0 * theta.gaussian) * gaussian
+    )
 
 
 def variances(theta: Hyperparameters, a: Places) -> np.ndarray:
     """Return the diagonal of :func:`covariance` of places with themselves."""
     gaussian, _ = gaussian_variances(a, np.exp(theta.length))
-    quadratic = quadratic_variances(a)
-    return np.exp(2.0 * theta.quadratic) * quadratic + np.exp(2.0 * theta.gaussian) * gaussian
+    return (
+        np.exp(2.0 * theta.quadratic) * quadratic_variances(a)
+        + np.exp(2.0 * theta.quartic) * quartic_variances(a)
+        + np.exp(2.0 * theta.gaussian) * gaussian
+    )
 
 
 def quadratic_variances(a: Places) -> np.ndarray:
@@ -183,6 +215,15 @@ def quadratic_variances(a: Places) -> np.ndarray:
     t = 1.0 + norms[n:, None] / SHRINK
     slopes = 2.0 / SHRINK**2 * a.z[n:] ** 2 + 2.0 / SHRINK * t
     return np.concatenate([(1.0 + norms[:n] / SHRINK) ** 2, slopes.ravel()])
+
+
+def quartic_variances(a: Places) -> np.ndarray:
+    """Return the diagonal of :func:`quartic_covariance` of places with themselves."""
+    n, s = a.values, a.spread
+    t = 1.0 + np.einsum("ij,ij->i", a.u, a.u) / s
+    along = a.u[n:] @ a.metric.T / s
+    slopes = 12.0 * t[n:, None] ** 2 * along**2 + 4.0 * t[n:, None] ** 3 * np.sum(a.metric**2, axis=1) / s
+    return np.concatenate([t[:n] ** 4, slopes.ravel()])
 
 
 def gaussian_variances(a: Places, length: float) -> tuple[np.ndarray, np.ndarray]:
