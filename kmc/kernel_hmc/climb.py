@@ -11,8 +11,8 @@ from kmc.kernel_hmc.modes import maximum
 
 RADII = tuple(0.25 * 2.0**k for k in range(6))
 """Half the widths of the cubes around the best point in which a step may end, in standard deviations of the points
-that count: as many of them are allowed as earlier steps were good for, as in trust-region methods (Conn, Gould and Toint
-2000, Trust-Region Methods, SIAM).
+that count: as many of them are allowed as earlier steps were good for, as in trust-region methods (Conn, Gould and
+Toint 2000, Trust-Region Methods, SIAM).
 """
 
 LOST = 2
@@ -29,7 +29,9 @@ def climb(seen: Seen, rng: np.random.Generator, cubes: int) -> np.ndarray:
     the largest mean minus standard deviation: a step is as long as the fit is sure of.
     """
     fit = fit_widely(seen, rng)
-    steps = _maxima(fit, RADII[:cubes], seen.points[np.argmax(np.where(np.isfinite(seen.values), seen.values, -np.inf))])
+    steps = _maxima(
+        fit, RADII[:cubes], seen.points[np.argmax(np.where(np.isfinite(seen.values), seen.values, -np.inf))]
+    )
     gains = fit.temperature * fit.heights(steps)
     errors = fit.temperature * fit.regression.standard_deviations(steps)
     best = int(np.argmax(gains - errors))

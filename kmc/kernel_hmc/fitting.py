@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgWarning
 
 from kmc.surrogate.covariance import (
     Coordinates,
@@ -19,7 +17,6 @@ from kmc.surrogate.covariance import (
 from kmc.surrogate.density import DENSITY, DEPTH, by_depth, without_spurious_mass
 from kmc.surrogate.mean import Mean, bump_gradients, mean_values, polynomial_at
 from kmc.surrogate.regression import STARTS, Observations, Regression, condition, fit
-from kmc.surrogates import FitOptions, Surrogate, fit_surrogate
 from kmc.surrogates.in_coordinates import InCoordinates
 from kmc.surrogates.jit_state import SurrogateJitState
 from kmc.surrogates.transport import IDENTITY, Transport, find_transport
@@ -140,47 +137,6 @@ def fit_widely(seen: Seen, rng: np.random.Generator) -> Process:
     scaled = scaled_coordinates(best)
     fits = [first, _fit(seen, IDENTITY, scaled, STARTS, rng, counted=counted, counting=first.counting)]
     return min(fits, key=lambda found: found.regression.negative_log_likelihood)
-
-
-def fit_shapes(seen: Seen, last: Surrogate | None, rng: np.random.Generator, *, noisy: bool) -> Surrogate | None:
-    """Fit polynomials, kernel sections and few terms in coordinates without funnels and heavy tails.
-
-    The last fit if there are too few values.
-    """
-    finite = np.isfinite(seen.values)
-    transport = IDENTITY if last is None else last.transport
-    x, values = seen.points[finite], seen.values[finite]
-    noise_sd = 0.0 if last is None else last.noise_sd
-    try:
-        new = find_transport(x, values, seen.draws, current=transport, noise_sd=noise_sd, noisy=noisy)
-        transports = [transport] if new is transport else [transport, new]
-        with warnings.catch_warnings():  # leave-one-out decides about ill-conditioned candidates
-            warnings.simplefilter("ignore", LinAlgWarning)
-            fits = [
-                fit_surrogate(
-                    seen.points,
-                    seen.values,
-                    seen.draws,
-                    rng=rng,
-                    options=FitOptions(),
-                    previous=last,
-                    noisy=noisy,
-                    transport=one,
-                )
-                for one in transports
-            ]
-    except np.linalg.LinAlgError:
-        return last
-    found = min(fits, key=lambda fit: fit.loo_sd)
-    state = found.jit_state
-    if isinstance(state, WalledState):
-        return replace(found, jit_state=state._replace(smooth=_further(state.smooth)))
-    return replace(found, jit_state=_further(state))
-
-
-def _further(state: SurrogateJitState) -> SurrogateJitState:
-    """Return the state with a bound that begins further out: points in the tails are few."""
-    return state._replace(reach=REACH * state.reach)
 
 
 def condition_again(seen: Seen, last: Process, rng: np.random.Generator) -> Process:

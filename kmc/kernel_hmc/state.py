@@ -151,7 +151,7 @@ class KernelHMCState:
         if self._learning is None:
             points = np.vstack([self._first[0], self._asked])
             values = np.append(self._first[1], values)
-            self._learning = Learning(points, values, rng=self._rng, least=self.setup.chains, noisy=self.setup.noisy)
+            self._learning = Learning(points, values, rng=self._rng, least=self.setup.chains)
         else:
             self._learning.tell(values)
         left = self._last - self._n_own
@@ -165,7 +165,7 @@ class KernelHMCState:
         options, learning, rng = self.options, self._learning, self._rng
         assert learning is not None
         learning.fit(last=True)
-        surrogate = learning.surrogate
+        surrogate = learning.process
         archive = distinct(learning.sample(_ARCHIVED, rng), options.max_archive, rng)
         z = surrogate.coordinates(archive)
         trials = Trials(surrogate.jit_state, z[:_TRIALS], z)
@@ -232,10 +232,8 @@ class KernelHMCState:
         return proposal
 
     def _leaves_box(self, x, position):
-        """Return whether a proposal crosses the border of what a process knows; other surrogates have bounds."""
+        """Return whether a proposal crosses the border of what the process knows."""
         assert self._learning is not None
-        if self._learning.surrogate is not self._learning.process:
-            return False
         process = self._learning.process
         before, after = process.box.enlarged(_FURTHER).contains(process.transport(np.stack([x, position])))
         return before != after

@@ -4,8 +4,8 @@ In coordinates z, and with u = zM in a learned metric whose mean square tr(MMᵀ
 
 .. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + c^2 (1 + u \cdot u' / 3m^2)^4 + b^2 \exp(-|u - u'|^2 / (2 l^2)).
 
-The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. The second one is for bent ridges, which are
-polynomials of degree four in a few directions: those that the metric stretches. Derivatives of a
+The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. The second one is for
+bent ridges, polynomials of degree four in a few directions: those that the metric stretches. Derivatives of a
 Gaussian process are Gaussian, with covariances that are derivatives of the kernel (Rasmussen and
 Williams 2006, section 9.4).
 """

@@ -215,7 +215,9 @@ class Pairs(NamedTuple):
 
     def sections(self, theta: Hyperparameters) -> Sections:
         """Return the covariances between the two places."""
-        return _sections(theta, self.quartic, *gaussian_covariance(self.a, self.b, np.exp(theta.length), self.distances))
+        return _sections(
+            theta, self.quartic, *gaussian_covariance(self.a, self.b, np.exp(theta.length), self.distances)
+        )
 
 
 def section_variances(places: Places, theta: Hyperparameters) -> Sections:

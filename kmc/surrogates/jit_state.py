@@ -28,8 +28,9 @@ class SurrogateJitState(NamedTuple):
 
     The sections are radial, k = exp(-rate |u - c|²), or polynomials, k = (1 + rate <u, c>)⁴. Many polynomials are
     summed beforehand: if ``quartic`` is not empty, their sum is qᵀ quartic q, where q has 1, u_i and u_i u_j (i <= j),
-    and the centers are not used. With ``both`` above 0, k = exp(-rate |u - c|²) + both (1 + <u, c>/spread)⁴. With ``fall`` above 0, the bound is ``ceiling`` -
-    fall (|z|² - reach²)+ instead. If ``terms`` has any, they take the place of all sections, with v = u.
+    and the centers are not used. If ``terms`` has any, they take the place of all sections, with v = u. With ``both``
+    above 0, k = exp(-rate |u - c|²) + both (1 + <u, c>/spread)⁴, and with ``fall`` above 0, the bound below is
+    ``ceiling`` - fall (|z|² - reach²)+ instead.
 
     The trend's depth is a function of q = (z - location)ᵀ precision (z - location): (ν + d)/2 log(1 + q/ν) for a
     Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as

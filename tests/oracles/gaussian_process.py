@@ -13,7 +13,8 @@ def kernel(x, y, theta, coordinates):
     quadratic = np.exp(2 * theta.quadratic) * (1 + z @ w / 3) ** 2
     square = np.sum(coordinates.metric**2) / len(z)
     quartic = np.exp(2 * theta.quartic) * (1 + u @ v / (3 * square)) ** 4
-    return quadratic + quartic + np.exp(2 * theta.gaussian) * np.exp(-np.sum((u - v) ** 2) / (2 * np.exp(2 * theta.length)))
+    distance = np.sum((u - v) ** 2) / np.exp(2 * theta.length)
+    return quadratic + quartic + np.exp(2 * theta.gaussian) * np.exp(-0.5 * distance)
 
 
 def along(f, x, direction):
