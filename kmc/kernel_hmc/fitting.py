@@ -25,7 +25,9 @@ from kmc.surrogates.walls import Wall, learn_wall, walled
 from kmc.surrogates.whitening import Whitening
 
 REACH = 1.5
-"""Chains stay in the box of the points that count, so many times as large."""
+"""Chains of learning stay in the box of the points that are not deep, so many times as large, and the density falls
+outside their ball, so many times as large.
+"""
 
 SEARCHED = 250
 """Most points of a search for hyperparameters, half of them the highest and the others of all depths: without deep
@@ -41,19 +43,19 @@ _WITHOUT = 10.0  # nats below the lowest value: points without density where no 
 
 
 class Box(NamedTuple):
-    """The region that chains do not leave, in transported coordinates."""
+    """A region in transported coordinates."""
 
     lower: np.ndarray  # (d,)
     upper: np.ndarray  # (d,)
 
+    def enlarged(self) -> Box:
+        """Return the box around the same center, ``REACH`` times as large."""
+        center, half = (self.lower + self.upper) / 2, REACH * (self.upper - self.lower) / 2 + 1e-12
+        return Box(center - half, center + half)
+
     def contains(self, u: np.ndarray) -> np.ndarray:
         """Return whether the rows of u (n, d) are inside, (n,)."""
         return np.all((u >= self.lower) & (u <= self.upper), axis=1)
-
-    def enlarged(self, factor: float) -> Box:
-        """Return the box around the same center, so many times as large."""
-        center, half = (self.lower + self.upper) / 2, factor * (self.upper - self.lower) / 2
-        return Box(center - half, center + half)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class Process(InCoordinates):
     mean: Mean  # of the regression, without spurious mass
     highest: float  # value of the density of u
     temperature: float  # 1 as soon as enough values count
-    box: Box
+    box: Box  # of the points that are not deep
     wall: Wall | None
     counting: np.ndarray  # (n,), which values count
 
@@ -117,10 +119,11 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     if not np.allclose(coordinates.metric, plain.metric):
         fits.append(_fit(seen, last.transport, plain, starts, rng, counting=counting))
     finite = np.isfinite(seen.values)
-    transport = find_transport(seen.points[finite], seen.values[finite], seen.draws, current=last.transport)
-    if transport is not last.transport:
-        scaled = scaled_coordinates(transport(seen.draws))
-        fits.append(_fit(seen, transport, scaled, STARTS, rng, counting=counting))
+    found = find_transport(seen.points[finite], seen.values[finite], seen.draws, current=last.transport)
+    for transport in (found, IDENTITY) if found is not IDENTITY else (found,):
+        if transport is not last.transport:
+            scaled = scaled_coordinates(transport(seen.draws))
+            fits.append(_fit(seen, transport, scaled, starts, rng, counting=counting))
     return min(fits, key=lambda found: found.regression.negative_log_likelihood)
 
 
@@ -193,14 +196,25 @@ def _fit(seen, transport, coordinates, starts, rng, last=None, *, counted=None, 
         counts = counts | high
     regression = replace(regression, negative_log_likelihood=likelihood)
     ceiling = DENSITY.cap[0] + DENSITY.cap[1] * dim
-    near = np.sum(coordinates.map(u[known > -full]) ** 2, axis=1)
-    state = _jit_state(mean, coordinates.metric, highest / temperature, ceiling, np.sqrt(near.max()))
+    near = _near(u, known)
+    radius = float(np.linalg.norm(coordinates.map(near), axis=1).max())
+    state = _jit_state(mean, coordinates.metric, highest / temperature, ceiling, REACH * radius)
     whitening = Whitening.of(coordinates.center, coordinates.whitening.T)
     state = walled(state, wall, whitening)
-    box = _box(u, known)
     counting = np.zeros(len(rows), bool)
     counting[rows] = counts
-    return Process(transport, whitening, state, regression, mean, highest, temperature, box, wall, counting)
+    return Process(
+        transport,
+        whitening,
+        state,
+        regression,
+        mean,
+        highest,
+        temperature,
+        Box(near.min(axis=0), near.max(axis=0)),
+        wall,
+        counting,
+    )
 
 
 def temperature_of(depths: np.ndarray, counted: int, dim: int) -> float:
@@ -276,7 +290,7 @@ def _jit_state(mean, metric, highest, ceiling, reach):
         both=mean.quartic / mean.gaussian,
         spread=mean.spread,
         ceiling=float(highest + ceiling),
-        reach=float(reach),
+        reach=reach,
         fall=0.5 * PRIOR,
     )
 
@@ -286,12 +300,8 @@ def _shifted(theta, shift):
     return Hyperparameters(*(value if name == "length" else value + shift for name, value in theta._asdict().items()))
 
 
-def _box(u, known):
-    """Return the box of the points that count, or of the best ones, enlarged."""
+def _near(u, known):
+    """Return the points that are not deep, or the best ones: what lies between them is known."""
     dim = u.shape[1]
-    full = DEPTH.base + DEPTH.slope * dim
-    near = u[known > -2.0 * full]
-    if len(near) < 2 * dim:
-        near = u[np.argsort(-known, kind="stable")[: 2 * dim]]
-    low, high = near.min(axis=0), near.max(axis=0)
-    return Box(low - 1e-12, high + 1e-12).enlarged(REACH)
+    near = u[known > -2.0 * (DEPTH.base + DEPTH.slope * dim)]
+    return near if len(near) >= 2 * dim else u[np.argsort(-known, kind="stable")[: 2 * dim]]

@@ -42,6 +42,10 @@ class Settings:
     """
     growth: float = 0.05
     """Size of a batch as a share of the evaluations so far, at least half of the dimension."""
+    outside: float = 0.01
+    """Share of the draws that may lie outside the box of the points that are not deep, along any coordinate, when
+    learning ends.
+    """
     refit: float = 0.15
     """Growth of the number of evaluations after which hyperparameters are searched for again."""
 
@@ -99,7 +103,7 @@ class Learning:
         self._chains: Chains | None = None
         self._batch: np.ndarray | None = None
         self._forecast = self._sds = np.empty(0)
-        self._typical, self._doubt = 0.0, MOST
+        self._typical, self._doubt, self._outside = 0.0, MOST, 1.0
         self.n_fits = self._searches = 0
         self._due = 0.0
         self.process: Process
@@ -121,9 +125,13 @@ class Learning:
         return calibration(self._record, least)
 
     def is_done(self, left: int) -> bool:
-        """Return whether learning should end, with so many evaluations left for it and for draws."""
-        known = bool(self.n_fits) and self.process.temperature == 1.0
-        return known and is_learned(self.error, len(self.values), left)
+        """Return whether learning should end, with so many evaluations left for it and for draws.
+
+        It goes on as long as chains find what lies outside the box of the points that are not deep.
+        """
+        if not self.n_fits or self.process.temperature > 1.0 or self._outside > self._settings.outside:
+            return False
+        return is_learned(self.error, len(self.values), left)
 
     def propose(self, most: int) -> np.ndarray:
         """Return the next batch (b, d) of at most so many points, the same until it is told."""
@@ -180,14 +188,13 @@ class Learning:
         )
         self._positions = positions[settings.blocks // 3 :]
         self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
+        box, u = self.process.box, self.process.transport(self.draws)
+        self._outside = float(np.mean((u < box.lower) | (u > box.upper), axis=0).max())
         self._typical = float(np.median(self._heights(self.draws)))
         self._doubt = float(np.sqrt(np.mean(np.minimum(self._deviations(self.draws[::8]), MOST) ** 2)))
 
-    def sample(self, blocks: int, rng: np.random.Generator, *, moves: int = 2, reach: float = 1.0) -> np.ndarray:
-        """Return draws (m, d) of the process at power 1, after as many blocks of moves that are dropped.
-
-        Chains stay in the box of learning, ``reach`` times as large.
-        """
+    def sample(self, blocks: int, rng: np.random.Generator, *, moves: int = 2) -> np.ndarray:
+        """Return draws (m, d) of the process at power 1, after as many blocks of moves that are dropped."""
         assert self._chains is not None
         positions, _ = sample(
             self.process,
@@ -195,7 +202,6 @@ class Learning:
             rng,
             blocks=2 * blocks,
             moves=moves,
-            reach=reach,
             ratio=self._ratio,
             modes=self.modes,
         )

@@ -17,7 +17,7 @@ from kmc.mcmc.base import MOVES, SamplerSetup, Step
 from kmc.mcmc.lanes import Lanes, Passed, join_lanes, joined_stats, make_lanes
 from kmc.mcmc.metropolis import Proposal
 from kmc.mcmc.moves import Move, propose_one_of
-from kmc.mcmc.proposal_mixture import SURROGATE_MOVES, ProposalMixture, distinct
+from kmc.mcmc.proposal_mixture import ProposalMixture, distinct
 from kmc.mcmc.surrogate_transition import InnerChainOptions
 from kmc.mcmc.tempering import COLD
 from kmc.mcmc.tuning import Trials, choose_inner_chain_length, choose_step_size
@@ -26,7 +26,6 @@ from kmc.surrogates import Density
 
 _JUMP = MOVES.index("mode-jump")
 _UNLIMITED, _LEAST_PLANNED = 2, 1500  # evaluations per draw, and at least, that are planned if nothing limits them
-_FURTHER = 2.0  # factor on the box of learning in the main phase
 _ARCHIVED, _REACHING = 40, 15  # blocks of the chains at power 1, short and long: for trials, and for the archive
 _TESTS = 10  # draws of the frozen surrogate, and one for each dimension, that are evaluated before the main phase
 _TRIALS, _LENGTH_TRIALS = 64, 512  # chains used to choose the step size, and the length of inner chains
@@ -172,7 +171,7 @@ class KernelHMCState:
         inner = options.inner._replace(step_size=choose_step_size(trials, options.inner, rng))
         longest = choose_inner_chain_length(trials._replace(starts=z[:_LENGTH_TRIALS]), inner, rng)
         # The chains of learning move little at a time: further draws reach the ends of ridges.
-        further = learning.sample(_REACHING, rng, moves=longest // 2, reach=_FURTHER)
+        further = learning.sample(_REACHING, rng, moves=longest // 2)
         archive = distinct(further, options.max_archive, rng)
         z = surrogate.coordinates(archive)
         self.mixture = ProposalMixture(
@@ -225,18 +224,7 @@ class KernelHMCState:
             if not np.isfinite(log_ratio[0]):
                 return Proposal(x, 0.0, _JUMP, moved=False)
             return Proposal(position[0], float(log_ratio[0]), _JUMP)
-        proposal = self.mixture.propose(rng, x, COLD)
-        if proposal.move in SURROGATE_MOVES and proposal.moved and self._leaves_box(x, proposal.position):
-            # Only archive moves leave the box, or return to it: on each side the chain is reversible.
-            return Proposal(x, 0.0, proposal.move, moved=False, n_steps=proposal.n_steps, step_size=proposal.step_size)
-        return proposal
-
-    def _leaves_box(self, x, position):
-        """Return whether a proposal crosses the border of what the process knows."""
-        assert self._learning is not None
-        process = self._learning.process
-        before, after = process.box.enlarged(_FURTHER).contains(process.transport(np.stack([x, position])))
-        return before != after
+        return self.mixture.propose(rng, x, COLD)
 
     def _finish_sweep(self, stats):
         assert self.walkers is not None

@@ -3,7 +3,7 @@
 They move by the inner chains of the main phase, in blocks. Between two blocks, pairs of chains at
 different powers β exchange their states with probability min(1, exp((β - β')(log s' - log s))):
 those at small powers pass from mode to mode, and hand on what they find (Geyer 1991, Markov chain
-Monte Carlo maximum likelihood). A block that ends outside the box is rejected as a whole.
+Monte Carlo maximum likelihood).
 """
 
 from __future__ import annotations
@@ -48,17 +48,15 @@ def sample(
     *,
     blocks: int,
     moves: int = 2,
-    reach: float = 1.0,
     ratio: float = 1.0,
     modes: Modes | None = None,
 ) -> tuple[np.ndarray, Chains]:
     """Return the states (blocks, k, d) after each block of so many moves, in x, and the chains at their end.
 
-    Chains stay in the box of the process, ``reach`` times as large. Starts outside it are moved to its edge. Errors
-    are taken to be ``ratio`` times the process's standard deviation. With modes, they jump between these after each
-    block.
+    Chains stay in the box of the process, enlarged; starts outside it are moved to its edge. Errors are taken to be
+    ``ratio`` times the process's standard deviation. With modes, chains jump between these after each block.
     """
-    box, powers = process.box.enlarged(reach), chains.powers
+    box, powers = process.box.enlarged(), chains.powers
     x = process.transport.back(np.clip(process.transport(chains.positions), box.lower, box.upper))
     heat = np.array([flattened(power) for power in powers])
     archive, rngs = process.coordinates(chains.archive), rng.spawn(len(x))
