@@ -122,8 +122,8 @@ def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.
     found = find_transport(seen.points[finite], seen.values[finite], seen.draws, current=last.transport)
     for transport in (found, IDENTITY) if found is not IDENTITY else (found,):
         if transport is not last.transport:
-            scaled = scaled_coordinates(transport(seen.draws))
-            fits.append(_fit(seen, transport, scaled, starts, rng, counting=counting))
+            white = whitened_coordinates(transport(seen.draws))
+            fits.append(_fit(seen, transport, white, starts, rng, counting=counting))
     return min(fits, key=lambda found: found.regression.negative_log_likelihood)
 
 
