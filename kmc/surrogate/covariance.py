@@ -1,8 +1,8 @@
-r"""Prior covariances of values and gradients: a quadratic polynomial, one of degree four and a Gaussian kernel.
+r"""Prior covariances of values and gradients: a quadratic polynomial, one of degree four and a Matérn kernel.
 
-In coordinates z, and with u = zM in a learned metric whose mean square tr(MMᵀ)/d is m²,
+In coordinates z, and with u = zM in a learned metric whose mean square tr(MMᵀ)/d is m², and with r = √5 |u - u'|/l,
 
-.. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + c^2 (1 + u \cdot u' / 3m^2)^4 + b^2 \exp(-|u - u'|^2 / (2 l^2)).
+.. math:: k(z, z') = a^2 (1 + z \cdot z' / 3)^2 + c^2 (1 + u \cdot u' / 3m^2)^4 + b^2 (1 + r + r^2/3) e^{-r}
 
 The first kernel spans all polynomials of degree two: 1, z_i, z_i², z_i z_j. The second one is for
 bent ridges, polynomials of degree four in a few directions: those that the metric stretches. Derivatives of a
@@ -68,7 +68,7 @@ class Hyperparameters(NamedTuple):
 
     quadratic: float  # a
     quartic: float  # c
-    gaussian: float  # b
+    matern: float  # b
     length: float  # l
     noise: float  # s
 
@@ -150,11 +150,11 @@ def quartic_covariance(a: Places, b: Places) -> np.ndarray:
     return _joined(values, right, left, both)
 
 
-def gaussian_covariance(a: Places, b: Places, length: float, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the covariances by exp(-s/2), s = |u - u'|²/l², and their derivatives in log l.
+def matern_covariance(a: Places, b: Places, length: float, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the covariances by k = (1 + r + r²/3) exp(-r), r = √5 |u - u'|/l, and their derivatives in log l.
 
-    With q = (u - u')Mᵀ/l², the gradient in z' is kq, that in z is -kq, and the mixed one is
-    k(MMᵀ/l² - qqᵀ).
+    With q = (u - u')Mᵀ/l², f = 5 (1 + r) exp(-r)/3 and g = 25 exp(-r)/3, the gradient in z' is fq,
+    that in z is -fq, and the mixed one is f MMᵀ/l² - g qqᵀ.
 
     Parameters
     ----------
@@ -165,46 +165,44 @@ def gaussian_covariance(a: Places, b: Places, length: float, distances: np.ndarr
         As returned by :func:`distances_between`.
     """
     n, m = a.values, b.values
-    s = distances / length**2
-    k = np.exp(-0.5 * s)
-    values, by_length = k[:n, :m], (k * s)[:n, :m]
+    r = np.sqrt(5.0 * distances) / length
+    decay = np.exp(-r)
+    values = ((1.0 + r + r**2 / 3.0) * decay)[:n, :m]
+    by_length = (r**2 * (1.0 + r) / 3.0 * decay)[:n, :m]
     if n == len(a.z) and m == len(b.z):
         return values, by_length
+    f, g = 5.0 / 3.0 * (1.0 + r) * decay, 25.0 / 3.0 * decay
+    f_by_length, g_by_length = 5.0 / 3.0 * r**2 * decay - 2.0 * f, (r - 4.0) * g
     q = (a.u[:, None, :] - b.u[None, :, :]) @ a.metric.T / length**2
-    kq = k[:, :, None] * q
-    kq_by_length = kq * (s - 2.0)[:, :, None]
     # Rows of one axis of a's points and columns of one of b's: i belongs to a and j to b.
     inverse = a.metric @ a.metric.T / length**2
-    plain = k[n:, m:, None, None] * inverse
-    outer = k[n:, m:, None, None] * q[n:, m:, :, None] * q[n:, m:, None, :]
-    far = s[n:, m:, None, None]
-    covariance = _joined(values, kq[:n, m:], -kq[n:, :m], plain - outer)
-    derivative = _joined(
-        by_length,
-        kq_by_length[:n, m:],
-        -kq_by_length[n:, :m],
-        plain * (far - 2.0) - outer * (far - 4.0),
-    )
-    return covariance, derivative
+    outer = q[n:, m:, :, None] * q[n:, m:, None, :]
+
+    def joined(values, f, g):
+        fq = f[:, :, None] * q
+        mixed = f[n:, m:, None, None] * inverse - g[n:, m:, None, None] * outer
+        return _joined(values, fq[:n, m:], -fq[n:, :m], mixed)
+
+    return joined(values, f, g), joined(by_length, f_by_length, g_by_length)
 
 
 def covariance(theta: Hyperparameters, a: Places, b: Places) -> np.ndarray:
     """Return the prior covariances, shape (a.size, b.size)."""
-    gaussian, _ = gaussian_covariance(a, b, np.exp(theta.length), distances_between(a, b))
+    matern, _ = matern_covariance(a, b, np.exp(theta.length), distances_between(a, b))
     return (
         np.exp(2.0 * theta.quadratic) * quadratic_covariance(a, b)
         + np.exp(2.0 * theta.quartic) * quartic_covariance(a, b)
-        + np.exp(2.0 * theta.gaussian) * gaussian
+        + np.exp(2.0 * theta.matern) * matern
     )
 
 
 def variances(theta: Hyperparameters, a: Places) -> np.ndarray:
     """Return the diagonal of :func:`covariance` of places with themselves."""
-    gaussian, _ = gaussian_variances(a, np.exp(theta.length))
+    matern, _ = matern_variances(a, np.exp(theta.length))
     return (
         np.exp(2.0 * theta.quadratic) * quadratic_variances(a)
         + np.exp(2.0 * theta.quartic) * quartic_variances(a)
-        + np.exp(2.0 * theta.gaussian) * gaussian
+        + np.exp(2.0 * theta.matern) * matern
     )
 
 
@@ -226,9 +224,9 @@ def quartic_variances(a: Places) -> np.ndarray:
     return np.concatenate([t[:n] ** 4, slopes.ravel()])
 
 
-def gaussian_variances(a: Places, length: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the diagonals of :func:`gaussian_covariance` of places with themselves."""
-    inverse = np.einsum("ij,ij->i", a.metric, a.metric) / length**2
+def matern_variances(a: Places, length: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the diagonals of :func:`matern_covariance` of places with themselves."""
+    inverse = 5.0 / 3.0 * np.einsum("ij,ij->i", a.metric, a.metric) / length**2
     slopes = np.tile(inverse, len(a.z) - a.values)
     zeros = np.zeros(a.values)
     return np.append(np.ones(a.values), slopes), np.append(zeros, -2.0 * slopes)

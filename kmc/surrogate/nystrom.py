@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kmc.kernels import Gaussian
+from kmc.kernels import Matern52
 from kmc.landmarks import pivots
 from kmc.surrogate.covariance import (
     SHRINK,
@@ -30,8 +30,8 @@ from kmc.surrogate.covariance import (
     Places,
     distances_between,
     factorized,
-    gaussian_covariance,
-    gaussian_variances,
+    matern_covariance,
+    matern_variances,
     quartic_covariance,
     quartic_variances,
     values_at,
@@ -53,7 +53,7 @@ class LowRank:
     ):
         self.places, self.targets, self.noise = places, targets, noise
         self.ones = (np.arange(places.size) < places.values).astype(float)
-        chosen = pivots(Gaussian(float(length)), places.u, landmarks)
+        chosen = pivots(Matern52(float(length)), places.u, landmarks)
         self.landmarks = values_at(places.z[chosen], places.metric)
         self.polynomials = quadratic_features(places)
         self.cross = Pairs.of(places, self.landmarks)
@@ -188,14 +188,14 @@ class _LowRankSolved:
             none,
             np.zeros((*none.shape, weights.shape[1])),
             float(np.exp(theta.length)),
-            float(np.exp(2.0 * theta.gaussian)),
+            float(np.exp(2.0 * theta.matern)),
             float(np.exp(2.0 * theta.quartic)),
             landmarks.spread,
         )
 
 
 class Sections(NamedTuple):
-    """Covariances by the quartic and the Gaussian kernel, and their derivatives in log c, log b and log l."""
+    """Covariances by the quartic and the Matérn kernel, and their derivatives in log c, log b and log l."""
 
     values: np.ndarray
     slopes: tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -215,20 +215,18 @@ class Pairs(NamedTuple):
 
     def sections(self, theta: Hyperparameters) -> Sections:
         """Return the covariances between the two places."""
-        return _sections(
-            theta, self.quartic, *gaussian_covariance(self.a, self.b, np.exp(theta.length), self.distances)
-        )
+        return _sections(theta, self.quartic, *matern_covariance(self.a, self.b, np.exp(theta.length), self.distances))
 
 
 def section_variances(places: Places, theta: Hyperparameters) -> Sections:
     """Return the diagonals of the covariances of places with themselves."""
-    return _sections(theta, quartic_variances(places), *gaussian_variances(places, np.exp(theta.length)))
+    return _sections(theta, quartic_variances(places), *matern_variances(places, np.exp(theta.length)))
 
 
-def _sections(theta, quartic, gaussian, by_length):
-    scale = np.exp(2.0 * theta.gaussian)
-    quartic, gaussian = np.exp(2.0 * theta.quartic) * quartic, scale * gaussian
-    return Sections(quartic + gaussian, (2.0 * quartic, 2.0 * gaussian, scale * by_length))
+def _sections(theta, quartic, matern, by_length):
+    scale = np.exp(2.0 * theta.matern)
+    quartic, matern = np.exp(2.0 * theta.quartic) * quartic, scale * matern
+    return Sections(quartic + matern, (2.0 * quartic, 2.0 * matern, scale * by_length))
 
 
 def quadratic_features(places: Places) -> np.ndarray:

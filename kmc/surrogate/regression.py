@@ -32,9 +32,9 @@ from kmc.surrogate.covariance import (
     covariance,
     distances_between,
     factorized,
-    gaussian_covariance,
     gradients_at,
     inverted,
+    matern_covariance,
     quadratic_covariance,
     quartic_covariance,
     values_at,
@@ -51,7 +51,7 @@ class Settings:
     exact: int = 1000
     """Outputs up to which the regression is exact: a Cholesky factorization takes 20 ms there."""
     landmarks: int = 400
-    """Points that span the Gaussian kernel beyond it; the time of a fit grows with their square."""
+    """Points that span the Matérn kernel beyond it; the time of a fit grows with their square."""
     iterations: int = 40
     """Steps of L-BFGS from each start: five coordinates need 15 to 30."""
     lower: tuple[float, ...] = (-1.0, -12.0, -6.0, -2.5, -9.2)
@@ -59,7 +59,7 @@ class Settings:
     quadratic below 0.4 nats would let noise explain everything; s = 1e-4 nats is far below what
     matters.
     """
-    upper: tuple[float, ...] = (9.0, 5.0, 9.0, 3.0, 1.1)
+    upper: tuple[float, ...] = (9.0, 5.0, 9.0, 4.0, 1.1)
     """Greatest ones: with s above 3 nats nothing is learned."""
 
 
@@ -67,10 +67,10 @@ SETTINGS = Settings()
 
 
 STARTS = (
-    Hyperparameters(2.0, -4.0, 4.0, 2.5, -6.9),
-    Hyperparameters(2.0, -2.0, -2.0, 1.0, -6.9),
-    Hyperparameters(2.0, -4.0, 3.0, 1.0, -6.9),
-    Hyperparameters(2.0, -4.0, 2.0, 0.0, -4.6),
+    Hyperparameters(2.0, -4.0, 4.0, 3.0, -6.9),
+    Hyperparameters(2.0, -2.0, -2.0, 1.5, -6.9),
+    Hyperparameters(2.0, -4.0, 3.0, 1.5, -6.9),
+    Hyperparameters(2.0, -4.0, 2.0, 0.5, -4.6),
 )
 """A nearly quadratic function, a polynomial, a bent one and a rough one: the likelihood can have a maximum near
 each.
@@ -278,11 +278,11 @@ class Exact:
     def negative_log_likelihood(self, theta: Hyperparameters) -> tuple[float, np.ndarray]:
         """See :class:`Posterior`."""
         quadratic = np.exp(2.0 * theta.quadratic) * self.quadratic
-        gaussian, by_length = gaussian_covariance(self.places, self.places, np.exp(theta.length), self.distances)
+        matern, by_length = matern_covariance(self.places, self.places, np.exp(theta.length), self.distances)
         quartic = np.exp(2.0 * theta.quartic) * self.quartic
-        gaussian = np.exp(2.0 * theta.gaussian) * gaussian
-        by_length = np.exp(2.0 * theta.gaussian) * by_length
-        lower = factorized(quadratic + quartic + gaussian, self.noise_variances(theta))
+        matern = np.exp(2.0 * theta.matern) * matern
+        by_length = np.exp(2.0 * theta.matern) * by_length
+        lower = factorized(quadratic + quartic + matern, self.noise_variances(theta))
         inverse = inverted(lower)
 
         # The constant's generalized least-squares estimate, and the likelihood with the constant integrated out.
@@ -299,7 +299,7 @@ class Exact:
         gradient = [
             np.vdot(slope, quadratic),
             np.vdot(slope, quartic),
-            np.vdot(slope, gaussian),
+            np.vdot(slope, matern),
             0.5 * np.vdot(slope, by_length),
             np.exp(2.0 * theta.noise) * np.trace(slope),
         ]
@@ -316,8 +316,8 @@ class ExactSolved:
     def __init__(self, posterior: Exact, theta: Hyperparameters):
         self.posterior, self.theta = posterior, theta
         places = posterior.places
-        gaussian, _ = gaussian_covariance(places, places, np.exp(theta.length), posterior.distances)
-        self.sections = np.exp(2.0 * theta.gaussian) * gaussian + np.exp(2.0 * theta.quartic) * posterior.quartic
+        matern, _ = matern_covariance(places, places, np.exp(theta.length), posterior.distances)
+        self.sections = np.exp(2.0 * theta.matern) * matern + np.exp(2.0 * theta.quartic) * posterior.quartic
         total = np.exp(2.0 * theta.quadratic) * posterior.quadratic + self.sections
         self.lower = factorized(total, posterior.noise_variances(theta))
         self.k1 = linalg.cho_solve((self.lower, True), posterior.ones)
@@ -375,7 +375,7 @@ class ExactSolved:
             u[n:],
             along_u,
             float(length),
-            float(np.exp(2.0 * self.theta.gaussian)),
+            float(np.exp(2.0 * self.theta.matern)),
             float(np.exp(2.0 * self.theta.quartic)),
             places.spread,
         )

@@ -28,9 +28,9 @@ class SurrogateJitState(NamedTuple):
 
     The sections are radial, k = exp(-rate |u - c|²), or polynomials, k = (1 + rate <u, c>)⁴. Many polynomials are
     summed beforehand: if ``quartic`` is not empty, their sum is qᵀ quartic q, where q has 1, u_i and u_i u_j (i <= j),
-    and the centers are not used. If ``terms`` has any, they take the place of all sections, with v = u. With ``both``
-    above 0, k = exp(-rate |u - c|²) + both (1 + <u, c>/spread)⁴, and with ``fall`` above 0, the bound below is
-    ``ceiling`` - fall (|z|² - reach²)+ instead.
+    and the centers are not used. If ``terms`` has any, they take the place of all sections, with v = u.
+    With ``matern``, k = (1 + r + r²/3) exp(-r) + both (1 + <u, c>/spread)⁴, r² = rate |u - c|². With ``fall`` above 0,
+    the bound below is ``ceiling`` - fall (|z|² - reach²)+ instead.
 
     The trend's depth is a function of q = (z - location)ᵀ precision (z - location): (ν + d)/2 log(1 + q/ν) for a
     Student-t trend with ν = ``dof``, and q/2 for a Gaussian trend (``dof`` = 0), whose depth beyond ``cap`` grows as
@@ -66,6 +66,7 @@ class SurrogateJitState(NamedTuple):
     terms: TermsState = NO_TERMS
     neck_slopes: np.ndarray = np.zeros((0, 0))  # (g, d)
     neck_offsets: np.ndarray = np.zeros(0)  # (g,)
+    matern: bool = False
     both: float = 0.0
     spread: float = 1.0
     fall: float = 0.0
@@ -108,7 +109,7 @@ def value_and_gradient(state, z, gradient, work):
     depth, slope = _trend(q, state.dof, state.cap, state.tail, d)
 
     sections_sum = _sections(state, u, g, sections, factors)
-    if state.both > 0.0:
+    if state.matern:
         sections_sum += _polynomials(state, u, g, vectors[4], sections)
     _multiply_transposed(state.metric, g, gradient)
     for i in range(d):
@@ -186,6 +187,8 @@ def _sections(state, u, g, work, factors):
         centers = state.centers[j]
         for a in range(m):
             argument[a] += (uj - centers[a]) ** 2
+    if state.matern:
+        return _matern(state, u, g, argument, value)
     for a in range(m):
         value[a] = exponential(-state.rate * argument[a])
     total = np.dot(state.coefficients, value)
@@ -194,6 +197,23 @@ def _sections(state, u, g, work, factors):
     np.dot(state.centers, value, g)
     for j in range(d):
         g[j] = 2.0 * state.rate * (g[j] - u[j] * total)
+    return total
+
+
+@njit()
+def _matern(state, u, g, argument, value):
+    """The sum of Matérn kernels with squared distances in ``argument``; its gradient in u is written into ``g``."""
+    total = 0.0
+    slopes = 0.0
+    for a in range(len(state.coefficients)):
+        r = np.sqrt(state.rate * argument[a])
+        decay = state.coefficients[a] * exponential(-r)
+        total += (1.0 + r + r * r / 3.0) * decay
+        value[a] = (1.0 + r) * decay
+        slopes += value[a]
+    np.dot(state.centers, value, g)
+    for j in range(len(u)):
+        g[j] = state.rate / 3.0 * (g[j] - u[j] * slopes)
     return total
 
 

@@ -209,6 +209,18 @@ def mixture(x):
     return np.logaddexp(wide, np.log(0.7) - 3 * np.log(0.2) - 0.5 * np.sum((x + 3.0) ** 2) / 0.04)
 
 
+def test_far_from_all_points_the_density_falls_like_the_prior_mean():
+    """A polynomial of degree four would rise there."""
+    rng = np.random.default_rng(27)
+    points = rng.uniform(-1, 1, (40, 2))
+    process = fitted(points, points[:, 0] ** 4 - points[:, 1] ** 2)
+    directions = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0], [0.6, 0.8]])
+    heights = np.array([process.log_density(scale * directions) for scale in (20.0, 40.0)])
+    squares = np.array([np.sum(process.coordinates(scale * directions) ** 2, axis=1) for scale in (20.0, 40.0)])
+    assert np.all(np.diff(heights, axis=0) <= -0.25 * np.diff(squares, axis=0) + 1e-6)
+    assert np.all(heights < process.log_density(points).min())
+
+
 def test_modes_of_unequal_width_are_found_and_jumped_between():
     rng = np.random.default_rng(20)
     points = np.vstack([3.0 + rng.standard_normal((40, 3)), -3.0 + 0.2 * rng.standard_normal((40, 3))])

@@ -118,8 +118,8 @@ def test_low_rank_predictions_come_near_to_the_exact_ones():
     theta = Hyperparameters(1.0, -3.0, 0.5, 0.3, np.log(0.01))
     coordinates, x = scaled_coordinates(points), 0.7 * rng.standard_normal((50, 2))
     exact = condition(observations, coordinates, theta)
-    fast = condition(observations, coordinates, theta, settings=Settings(exact=100, landmarks=80))
-    np.testing.assert_allclose(fast.values(x), exact.values(x), atol=0.01)
+    fast = condition(observations, coordinates, theta, settings=Settings(exact=100, landmarks=150))
+    np.testing.assert_allclose(fast.values(x), exact.values(x), atol=0.05)
     np.testing.assert_allclose(fast.gradients(x), exact.gradients(x), atol=0.1)
     np.testing.assert_allclose(fast.standard_deviations(x), exact.standard_deviations(x), rtol=0.5, atol=0.002)
 
@@ -145,7 +145,7 @@ def test_predictions_are_those_of_scikit_learn():
     ours = condition(Observations(points, values), coordinates, theta)
     a, c, b, length, s = np.exp(theta)
     linear = gp.kernels.DotProduct(np.sqrt(3.0), "fixed")  # 3 + x·y
-    kernel = (a / 3.0) ** 2 * linear**2 + (c / 9.0) ** 2 * linear**4 + b**2 * gp.kernels.RBF(length)
+    kernel = (a / 3.0) ** 2 * linear**2 + (c / 9.0) ** 2 * linear**4 + b**2 * gp.kernels.Matern(length, nu=2.5)
     wide = 1e7  # of the constant
     theirs = gp.GaussianProcessRegressor(kernel + gp.kernels.ConstantKernel(wide), alpha=s**2, optimizer=None)
     theirs.fit(points, values)
