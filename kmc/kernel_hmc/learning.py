@@ -42,10 +42,8 @@ class Settings:
     """
     growth: float = 0.05
     """Size of a batch as a share of the evaluations so far, at least half of the dimension."""
-    outside: float = 0.01
-    """Share of the draws that may lie outside the box of the points that are not deep, along any coordinate, when
-    learning ends.
-    """
+    lost: float = 0.01
+    """Share of the blocks that may be lost at the edge of the box when learning ends."""
     refit: float = 0.15
     """Growth of the number of evaluations after which hyperparameters are searched for again."""
 
@@ -103,7 +101,7 @@ class Learning:
         self._chains: Chains | None = None
         self._batch: np.ndarray | None = None
         self._forecast = self._sds = np.empty(0)
-        self._typical, self._doubt, self._outside = 0.0, MOST, 1.0
+        self._typical, self._doubt = 0.0, MOST
         self.n_fits = self._searches = 0
         self._due = 0.0
         self.process: Process
@@ -127,9 +125,9 @@ class Learning:
     def is_done(self, left: int) -> bool:
         """Return whether learning should end, with so many evaluations left for it and for draws.
 
-        It goes on as long as chains find what lies outside the box of the points that are not deep.
+        It goes on as long as chains would leave the box of learning.
         """
-        if not self.n_fits or self.process.temperature > 1.0 or self._outside > self._settings.outside:
+        if self._chains is None or self.process.temperature > 1.0 or self._chains.lost > self._settings.lost:
             return False
         return is_learned(self.error, len(self.values), left)
 
@@ -188,8 +186,6 @@ class Learning:
         )
         self._positions = positions[settings.blocks // 3 :]
         self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
-        box, u = self.process.box, self.process.transport(self.draws)
-        self._outside = float(np.mean((u < box.lower) | (u > box.upper), axis=0).max())
         self._typical = float(np.median(self._heights(self.draws)))
         self._doubt = float(np.sqrt(np.mean(np.minimum(self._deviations(self.draws[::8]), MOST) ** 2)))
 

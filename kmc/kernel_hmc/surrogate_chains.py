@@ -33,6 +33,7 @@ class Chains:
     powers: np.ndarray  # (k,)
     archive: np.ndarray  # (n, d), in x: differences of its points are jumps
     options: InnerChainOptions
+    lost: float = 0.0  # share of the last blocks at power 1 that ended outside the box
 
 
 def tuned(process: Process, chains: Chains, rng: np.random.Generator) -> Chains:
@@ -69,11 +70,13 @@ def sample(
         return process.back(found.position)
 
     doubts = _doubts(process, x, ratio)
-    visited = []
+    visited, lost = [], []
     for _ in range(blocks):
         ends = moved(x)
         more = _doubts(process, ends, ratio)
-        taken = box.contains(process.transport(ends)) & (np.log(rng.random(len(x))) < powers * (doubts - more))
+        inside = box.contains(process.transport(ends))
+        lost.append(1.0 - inside[powers == 1.0].mean())
+        taken = inside & (np.log(rng.random(len(x))) < powers * (doubts - more))
         x, doubts = np.where(taken[:, None], ends, x), np.where(taken, more, doubts)
         now = process.log_density(x) - doubts
         if modes is not None:
@@ -87,7 +90,7 @@ def sample(
         after = _exchanged(now, powers, rng)
         x, doubts = x[after], doubts[after]
         visited.append(x)
-    return np.array(visited), replace(chains, positions=x)
+    return np.array(visited), replace(chains, positions=x, lost=float(np.mean(lost)))
 
 
 def _doubts(process, x, ratio):
