@@ -13,8 +13,9 @@ from uuid import uuid4
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.run.executors.base import Outcomes, blocks, check_timeout
 from kmc.run.executors.futures import Futures
-from kmc.run.executors.task import Answer, Outcomes, Package, Task, blocks, check_timeout, package
+from kmc.run.executors.task import Answer, Package, Task, package
 from kmc.targets.evaluate import Evaluation, Mapper
 from kmc.targets.model import Model
 from kmc.targets.returned import Failure, failed_call, failed_value
@@ -36,8 +37,9 @@ class DaskExecutor:
     client : dask.distributed.Client
         Started and closed by the caller. kmc must be installed on the workers.
     timeout : float, optional
-        Seconds that one call of the log-density may take. The worker cannot stop a call that takes longer, and may be
-        busy until it is restarted (``client.restart()``). ``kmc.Model(on_error=...)`` says what becomes of the call.
+        Seconds that one call of the log-density may take. Each thread of a worker then evaluates in a process of its
+        own, which is ended and replaced if a call takes longer. ``kmc.Model(on_error=...)`` says what becomes of the
+        call.
 
     Notes
     -----

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from kmc.errors import EvaluationError
+from kmc.run.executors.base import Outcomes, blocks, check_timeout
 from kmc.run.executors.futures import Futures, Send, sender
-from kmc.run.executors.task import Answer, Outcomes, Package, blocks, package
+from kmc.run.executors.task import Answer, Package, package
 from kmc.targets.evaluate import Mapper
 from kmc.targets.model import Model
 from kmc.targets.returned import Failure
@@ -21,15 +22,36 @@ from kmc.targets.returned import Failure
 
 @dataclass(frozen=True)
 class MapExecutor:
-    """Evaluations through the ``map`` of a pool that the caller starts and closes."""
+    """Evaluations through the ``map`` of a pool that the caller starts and closes.
+
+    Parameters
+    ----------
+    pool : object
+        A ``concurrent.futures`` executor, a ``multiprocessing`` or MPI pool, or anything else with a method
+        ``map(function, iterable)``.
+    timeout : float, optional
+        Seconds that one call of the log-density may take. Each worker then evaluates in a process of its own, which is
+        ended and replaced if a call takes longer. ``kmc.Model(on_error=...)`` says what becomes of the call.
+
+    Examples
+    --------
+    >>> from mpi4py.futures import MPIPoolExecutor  # doctest: +SKIP
+    >>> kmc.sample(log_density, dim=5, executor=kmc.MapExecutor(MPIPoolExecutor(), timeout=60))  # doctest: +SKIP
+    """
 
     pool: Any
+    timeout: float | None = None
+
+    def __post_init__(self):
+        if isinstance(self.pool, type) or not callable(getattr(self.pool, "map", None)):
+            raise TypeError(f"pool={self.pool!r}: expected an object with a method map(function, iterable)")
+        check_timeout(self)
 
     @contextmanager
     def open(self, model: Model) -> Iterator[Mapper]:
         """Send points through ``pool.map``; one by one, too, if the pool is a known one."""
         send = sender(self.pool)
-        with package(model) as made:
+        with package(model, self.timeout) as made:
             yield _Mapper(self.pool, made) if send is None else _StreamingMapper(self.pool, made, send)
 
 
