@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from types import NoneType
 from typing import Any
 
@@ -30,8 +32,14 @@ class MapExecutor:
         A ``concurrent.futures`` executor, a ``multiprocessing`` or MPI pool, or anything else with a method
         ``map(function, iterable)``.
     timeout : float, optional
-        Seconds that one call of the log-density may take. Each worker then evaluates in a process of its own, which is
-        ended and replaced if a call takes longer. ``kmc.Model(on_error=...)`` says what becomes of the call.
+        Seconds that one call of the log-density may take. ``kmc.Model(on_error=...)`` says what becomes of a call that
+        takes longer.
+
+    Notes
+    -----
+    With a time limit each worker evaluates in a process of its own, which is replaced if a call takes too long or ends
+    it. Workers of ``concurrent.futures``, ``multiprocessing`` and ``mpi4py.futures`` that are processes do so with
+    ``kmc.Model(on_error=...)`` other than "raise", too: most pools do not survive a worker that dies.
 
     Examples
     --------
@@ -51,7 +59,8 @@ class MapExecutor:
     def open(self, model: Model) -> Iterator[Mapper]:
         """Send points through ``pool.map``; one by one, too, if the pool is a known one."""
         send = sender(self.pool)
-        with package(model, self.timeout) as made:
+        in_processes = send is not None and not isinstance(self.pool, (ThreadPoolExecutor, ThreadPool))
+        with package(model, self.timeout, isolated=in_processes and model.on_error != "raise") as made:
             yield _Mapper(self.pool, made) if send is None else _StreamingMapper(self.pool, made, send)
 
 

@@ -3,7 +3,8 @@
 A task names the model. A worker that does not have it yet says so, and gets the task again, with the model; so does a
 worker that replaced a dead one. Threads of this process share the model without any pickling.
 
-A worker cannot stop a call. With a time limit it passes each call on to a process of its own, which it can end.
+A worker cannot stop a call, nor survive one that crashes. Tasks that are isolated, as those with a time limit are, make
+their calls in a process of the worker, which it can end and replace.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Task:
 
     name: str
     timeout: float | None = None
+    isolated: bool = False  # whether calls are made in a process of their own
     payload: bytes | None = None
 
     def __call__(self, points: np.ndarray) -> Answer | None:
@@ -61,7 +63,7 @@ class Task:
                 del _models[next(iter(_models))]
             _models[self.name] = model
         model = _models[self.name]
-        if self.timeout is not None:
+        if self.isolated:
             with _process(self.name, model, self.timeout) as pool:
                 return _passed_on(pool, model, points)
         start = perf_counter()
@@ -78,9 +80,9 @@ class Package:
         For workers that have the model.
     """
 
-    def __init__(self, model: Model, timeout: float | None = None):
+    def __init__(self, model: Model, timeout: float | None = None, isolated: bool = False):
         self.model = model
-        self.known = Task(uuid.uuid4().hex, timeout)
+        self.known = Task(uuid.uuid4().hex, timeout, isolated or timeout is not None)
 
     @cached_property
     def whole(self) -> Task:
@@ -89,10 +91,10 @@ class Package:
 
 
 @contextmanager
-def package(model: Model, timeout: float | None = None) -> Iterator[Package]:
+def package(model: Model, timeout: float | None = None, isolated: bool = False) -> Iterator[Package]:
     """A package whose model threads of this process can find."""
-    made = Package(model, timeout)
-    if timeout is not None:
+    made = Package(model, timeout, isolated)
+    if made.known.isolated:
         _ = made.whole  # an error now if the model cannot be sent
     _models[made.known.name] = model
     try:
@@ -126,7 +128,7 @@ _idle: list[_Idle] = []
 
 
 @contextmanager
-def _process(name: str, model: Model, timeout: float) -> Iterator[Pool]:
+def _process(name: str, model: Model, timeout: float | None) -> Iterator[Pool]:
     """Provide a process for a model, as a pool of one, and keep it for a while."""
     pool = next((idle.pool for idle in list(_idle) if idle.name == name and idle.taken()), None)
     if pool is None:

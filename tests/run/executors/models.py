@@ -100,19 +100,19 @@ class Hung:
 
 
 def raising_far_out(x):
-    if x[0] > 2.5:
+    if x[0] > 5.5:
         raise UnpicklableError("too", "far")
     return quartic(x)
 
 
 def hanging_far_out(x):
-    if x[0] > 2.5:
+    if x[0] > 5.5:
         time.sleep(60)
     return quartic(x)
 
 
 def dying_far_out(x):
-    if x[0] > 2.5:
+    if x[0] > 5.5:
         os._exit(7)
     return quartic(x)
 
