@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -92,9 +93,9 @@ class Seen(NamedTuple):
     draws: np.ndarray  # (k, d), of the last surrogate, or the first points
 
 
-def first_fit(seen: Seen, rng: np.random.Generator) -> Process:
-    """Fit in units of the standard deviations of the points."""
-    return _fit(seen, IDENTITY, scaled_coordinates(seen.points), STARTS, rng)
+def first_fit(seen: Seen, rng: np.random.Generator, starts: Sequence[Hyperparameters] = STARTS) -> Process:
+    """Fit in units of the standard deviations of the points, from these starts."""
+    return _fit(seen, IDENTITY, scaled_coordinates(seen.points), starts, rng)
 
 
 def fit_again(seen: Seen, last: Process, start: Hyperparameters, rng: np.random.Generator) -> Process:

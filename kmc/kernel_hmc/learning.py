@@ -67,6 +67,9 @@ class Learning:
     rng : Generator
     least : int
         Smallest size of a batch.
+    noisy : bool
+        Whether the values have noise, which no number of them takes away. Otherwise what the regression calls noise is
+        an error that more values mend.
 
     Attributes
     ----------
@@ -90,6 +93,7 @@ class Learning:
         *,
         rng: np.random.Generator,
         least: int = 2,
+        noisy: bool = False,
         settings: Settings = SETTINGS,
     ):
         if points.ndim != 2 or len(points) < 2 or not np.isfinite(values).any():
@@ -97,11 +101,13 @@ class Learning:
                 f"points has shape {points.shape}: expected (n, d), n >= 2, with a finite log-density at least at one"
             )
         self.points, self.values = points.copy(), values.copy()
-        self._rng, self._least, self._settings = rng, least, settings
+        self._rng, self._least, self._noisy, self._settings = rng, least, noisy, settings
+        # Noise is never sought from little of it: short bumps explain it, too.
+        self._starts = [start._replace(noise=0.0) for start in STARTS] if noisy else STARTS
         self._chains: Chains | None = None
         self._batch: np.ndarray | None = None
         self._forecast = self._sds = np.empty(0)
-        self._typical, self._doubt = 0.0, MOST
+        self._typical, self._doubt, self._roughness = 0.0, MOST, 0.0
         self.n_fits = self._searches = 0
         self._due = 0.0
         self.process: Process
@@ -119,6 +125,11 @@ class Learning:
         ratio = self._calibration(10 + self.points.shape[1])
         return min(ratio * self._doubt, MOST) if np.isfinite(ratio) else np.inf
 
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the values' noise in nats; 0 if they have none."""
+        return self._roughness if self._noisy else 0.0
+
     def _calibration(self, least):
         return calibration(self._record, least)
 
@@ -129,7 +140,7 @@ class Learning:
         """
         if self._chains is None or self.process.temperature > 1.0 or self._chains.lost > self._settings.lost:
             return False
-        return is_learned(self.error, len(self.values), left)
+        return self._is_learned(left)
 
     def propose(self, most: int) -> np.ndarray:
         """Return the next batch (b, d) of at most so many points, the same until it is told."""
@@ -145,10 +156,7 @@ class Learning:
         assert self._batch is not None
         # A step of the climb goes where the prediction is highest, so it is too high: no test of the others.
         new = slice(len(self._step), None)
-        known, forecast = values[new], self._forecast[new]
-        height = np.fmax(forecast, np.where(np.isfinite(known), known, -np.inf))
-        weight = np.exp(0.5 * np.minimum(height - self._typical, 0.0))
-        self._record.append(Prediction(forecast, known, self._sds[new], weight))
+        self._compare(self._forecast[new], values[new], self._sds[new])
         if len(self._step):
             self._cubes = (
                 min(self._cubes + 1, len(RADII)) if values[0] > self.values.max() else max(self._cubes - LOST, 0)
@@ -167,12 +175,13 @@ class Learning:
         seen = Seen(self.points, self.values, self.draws)
         search = self._searched = len(self.values) >= self._due and not last
         if self._chains is None:
-            self.process = first_fit(seen, rng)
+            self.process = first_fit(seen, rng, self._starts)
         elif search:
-            self.process = fit_again(seen, self.process, STARTS[self._searches % len(STARTS)], rng)
+            self.process = fit_again(seen, self.process, self._starts[self._searches % len(self._starts)], rng)
         else:
             self.process = condition_again(seen, self.process, rng)
         self.n_fits += 1
+        self._roughness = self.process.temperature * np.exp(self.process.regression.hyperparameters.noise)
         chains = self._restarted()
         if search:
             self._searches += 1
@@ -188,7 +197,9 @@ class Learning:
         self._positions = positions[settings.blocks // 3 :]
         self.draws = self._positions[:, chains.powers == 1.0].reshape(-1, self.points.shape[1])
         self._typical = float(np.median(self._heights(self.draws)))
-        self._doubt = float(np.sqrt(np.mean(np.minimum(self._deviations(self.draws[::8]), MOST) ** 2)))
+        known = self.noise_sd  # which is no doubt
+        doubts = np.sqrt(self._deviations(self.draws[::8]) ** 2 - known**2)
+        self._doubt = float(np.sqrt(np.mean(np.minimum(doubts, MOST) ** 2)))
 
     def sample(self, blocks: int, rng: np.random.Generator, *, moves: int = 2) -> np.ndarray:
         """Return draws (m, d) of the process at power 1, after as many blocks of moves that are dropped."""
@@ -208,25 +219,32 @@ class Learning:
         """Keep the values (k,) at points (k, d) drawn from the process, and return whether learning should end,
         with so many evaluations left.
         """
-        errors = np.clip(values - self._heights(points), -MOST, MOST)
+        self._compare(self._heights(points), values, self._deviations(points))
         self.points, self.values = np.vstack([self.points, points]), np.append(self.values, values)
-        return is_learned(float(np.sqrt(np.mean(errors**2))), len(self.values), left)
+        return self._is_learned(left)
 
     def facts(self) -> dict[str, Any]:
         """Return facts of the surrogate for the results' attributes."""
         return self.process.facts(self.draws) | {
-            "surrogate_loo_sd": min(self._calibration(1) * self._doubt, MOST),
+            "surrogate_loo_sd": np.hypot(min(self._calibration(1) * self._doubt, MOST), self.noise_sd),
             "surrogate_n_values": len(self.values),
         }
+
+    def _compare(self, forecast, values, sds):
+        height = np.fmax(forecast, np.where(np.isfinite(values), values, -np.inf))
+        weight = np.exp(0.5 * np.minimum(height - self._typical, 0.0))
+        self._record.append(Prediction(forecast, values, sds, weight))
+
+    def _is_learned(self, left):
+        return is_learned(self.error, len(self.values), left, noise=self.noise_sd)
 
     def _heights(self, points):
         return self.process.temperature * self.process.log_density(points)
 
     def _deviations(self, points):
         """Return the process's standard deviations at points (k, d) in nats, (k,), at least that of its noise."""
-        regression = self.process.regression
-        sd = regression.standard_deviations(self.process.transport(points))
-        return self.process.temperature * np.hypot(sd, np.exp(regression.hyperparameters.noise))
+        sd = self.process.regression.standard_deviations(self.process.transport(points))
+        return np.hypot(self.process.temperature * sd, self._roughness)
 
     def _chosen(self, most):
         assert self._chains is not None

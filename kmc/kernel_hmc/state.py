@@ -122,6 +122,7 @@ class KernelHMCState:
         facts: dict[str, Any] = {"noisy": self.setup.noisy, "noise_sd": None, "roughness_sd": 0.0}
         if self._learning is not None:
             facts["n_refits"] = self._learning.n_fits
+            facts["noise_sd"] = self._learning.noise_sd if self.setup.noisy else None
         if self.mixture is None:
             return facts
         assert self._learning is not None
@@ -150,7 +151,7 @@ class KernelHMCState:
         if self._learning is None:
             points = np.vstack([self._first[0], self._asked])
             values = np.append(self._first[1], values)
-            self._learning = Learning(points, values, rng=self._rng, least=self.setup.chains)
+            self._learning = Learning(points, values, rng=self._rng, least=self.setup.chains, noisy=self.setup.noisy)
         else:
             self._learning.tell(values)
         left = self._last - self._n_own

@@ -40,25 +40,29 @@ def calibration(predictions: Sequence[Prediction], least: int) -> float:
     return math.inf
 
 
-def is_learned(error: float, values: int, left: int) -> bool:
+def is_learned(error: float, values: int, left: int, *, noise: float = 0.0) -> bool:
     """Return whether more evaluations for learning would cost more effective draws than they gain, and there are some.
 
     A surrogate whose log-density has this error in nats, as a standard deviation, has its proposals accepted with
     probability a = erfc(error / 2), and independent proposals give a / (2 - a) effective draws each. The error of a
-    smooth regression is taken to fall like 1 / ``values``.
+    smooth regression is taken to fall like 1 / ``values``; the noise of the values stays.
 
     Parameters
     ----------
     error : float
+        Of the surrogate alone, without noise.
     values : int
         Number of values that the surrogate is learned from.
     left : int
         Evaluations left for learning and draws.
+    noise : float
+        Standard deviation of the values' noise in nats.
     """
     more = (_STEP - 1.0) * values
-    return bool(error < MOST and (left - more) * _efficiency(error / _STEP) <= left * _efficiency(error))
+    later, now = (math.hypot(e, noise) for e in (error / _STEP, error))
+    return bool(error < MOST and (left - more) * _efficiency(later) <= left * _efficiency(now))
 
 
 def _efficiency(error):
-    accepted = math.erfc(min(error, MOST) / 2.0)
+    accepted = math.erfc(error / 2.0)
     return accepted / (2.0 - accepted)

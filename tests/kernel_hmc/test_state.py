@@ -91,3 +91,16 @@ def test_ask_and_tell_gives_the_draws_of_a_run():
     one = run(target, 2, start, max_evaluations=120, seed=11)
     draws = one["posterior"]["x"].values  # at most one fewer, for a run evaluates its best start twice
     np.testing.assert_array_equal(state.positions[:, : draws.shape[1]], draws)
+
+
+def test_noise_of_the_values_is_found_and_no_reason_to_learn_on():
+    rng = np.random.default_rng(21)
+    noisy = kmc.Model(lambda x: -0.5 * float(x @ x) + rng.standard_normal() - 0.5, dim=3, noisy=True)
+    start = np.random.default_rng(22).standard_normal((8, 3))
+    idata = kmc.sample(noisy, initial=start, max_evaluations=1000, seed=23, **QUIET)
+    facts = idata["posterior"].attrs
+    assert facts["noise_sd"] == pytest.approx(1.0, abs=4.0 / np.sqrt(2.0 * facts["n_evaluations_warmup"]))
+    assert facts["n_evaluations_warmup"] < 300
+    x = idata["posterior"]["x"].values
+    ess = float(arviz.ess(arviz.convert_to_dataset(x))["x"].min())
+    assert np.abs(x.mean(axis=(0, 1))).max() < 4.0 / np.sqrt(ess)
